@@ -1,0 +1,58 @@
+# make run     the first result: a star cluster on the CPU (run.h5, run.png)
+# make test    linters, type checker, tests
+# Both make .venv in the checkout and install into it; what is already there is skipped.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+# hatchling is installed once, at its pinned version, instead of anew for every build.
+INSTALL := $(PIP) install --quiet --constraint constraints.txt
+RUN_STAMP := $(VENV)/.installed-run
+DEV_STAMP := $(VENV)/.installed-dev
+PYTEST_ARGS ?= -n 2
+# No notice about newer versions: the version is pinned.
+export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
+
+.PHONY: run test lint format golden clean
+.DELETE_ON_ERROR:
+
+run: $(RUN_STAMP)
+	$(BIN)/lanewise gravity run --ic plummer --bodies 16384 --steps 100 --dt 0.001 --softening 0.02 \
+	    --device cpu --out run.h5 --overwrite --plot run.png
+
+test: lint
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+lint: $(DEV_STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/pyright --pythonpath $(BIN)/python
+
+format: $(DEV_STAMP)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+golden: $(DEV_STAMP)
+	$(BIN)/python -m pytest --update-golden $(PYTEST_ARGS)
+
+clean:
+	rm -rf $(VENV) build dist .pytest_cache .ruff_cache .hypothesis run.h5 run.png
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 14))' 2>/dev/null || { \
+	    echo "lanewise needs Python 3.11 to 3.14, but $(PYTHON) is: $$($(PYTHON) --version 2>&1 || true)." >&2; \
+	    echo "Name another one: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
+	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); \
+	    echo "$(PYTHON) has no working venv module (Debian and Ubuntu: apt install python3-venv)." >&2; exit 1; }
+
+$(RUN_STAMP): pyproject.toml constraints.txt | $(BIN)/python
+	@echo "Installing lanewise into $(VENV) ..."
+	@$(INSTALL) hatchling editables
+	@$(INSTALL) --no-build-isolation --editable .
+	@touch $@
+
+$(DEV_STAMP): $(RUN_STAMP)
+	@echo "Installing what the tests need into $(VENV) ..."
+	@$(INSTALL) --no-build-isolation --editable '.[dev]'
+	@touch $@

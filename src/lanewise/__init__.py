@@ -1,0 +1,48 @@
+"""lanewise: write the physics for one element; lanewise designs the data structure and the kernel for the machine at hand."""
+
+from lanewise._version import __version__
+from lanewise.arrays import RecordArray
+from lanewise.errors import (
+    ArgumentError,
+    CompileError,
+    DeviceError,
+    InputError,
+    LanewiseError,
+    PlanError,
+    RecordError,
+    VerificationError,
+)
+from lanewise.kernels.elementwise import elementwise
+from lanewise.kernels.helper import function
+from lanewise.kernels.pairwise import pairwise
+from lanewise.kernels.reductions import max_ as max
+from lanewise.kernels.reductions import min_ as min
+from lanewise.kernels.reductions import sum_ as sum
+from lanewise.layouts import AoAS, AoS, AoSoA, Layout, SoA, SoAoAS
+from lanewise.plan import Plan
+from lanewise.record import record
+from lanewise.runtime.devices import device
+from lanewise.search import AllPairs
+from lanewise.values import (
+    abs_ as abs,
+)
+from lanewise.values import (
+    acos, asin, atan, atan2, cbrt, ceil, clamp, cos, cosh, cross, dot, dvec2, dvec3, dvec4, exp, exp2, f32, f64, floor, fma, hypot, i32,
+    i64, isfinite, isinf, isnan, ivec2, ivec3, ivec4, length, log, log2, log10, mix, normalize, pi, rsqrt, same, select, sin, sinh, sqrt,
+    tan, tanh, trunc, u32, vec2, vec3, vec4, zeros,
+)  # fmt: skip
+from lanewise.values import (
+    bool_ as bool,
+)
+from lanewise.values import (
+    pow_ as pow,
+)
+
+__all__ = [
+    "AllPairs", "AoAS", "AoS", "AoSoA", "ArgumentError", "CompileError", "DeviceError", "InputError", "LanewiseError", "Layout", "Plan",
+    "PlanError", "RecordArray", "RecordError", "SoA", "SoAoAS", "VerificationError", "__version__", "abs", "acos", "asin", "atan", "atan2",
+    "bool", "cbrt", "ceil", "clamp", "cos", "cosh", "cross", "device", "dot", "dvec2", "dvec3", "dvec4", "elementwise", "exp", "exp2",
+    "f32", "f64", "floor", "fma", "function", "hypot", "i32", "i64", "isfinite", "isinf", "isnan", "ivec2", "ivec3", "ivec4", "length",
+    "log", "log10", "log2", "max", "min", "mix", "normalize", "pairwise", "pi", "pow", "record", "rsqrt", "same", "select", "sin", "sinh",
+    "sqrt", "sum", "tan", "tanh", "trunc", "u32", "vec2", "vec3", "vec4", "zeros",
+]  # fmt: skip

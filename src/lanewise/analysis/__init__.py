@@ -1,0 +1,1 @@
+"""Facts about the IR that passes share."""

@@ -1,0 +1,218 @@
+"""RecordArray: the records of many elements, in one allocation, in any layout, on any device."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from lanewise import types as t
+from lanewise.errors import ArgumentError
+from lanewise.layouts import Arrangement, Layout, default_layout
+from lanewise.record import Field, Record, RecordValue, unknown_field
+from lanewise.runtime.devices import resolve
+from lanewise.runtime.memory import allocate, array_module, bring, to_host
+
+
+class RecordArray:
+    """An array of records. Its fields are attributes.
+
+    Reading a field gives an array of shape (n,) or (n, components) on the array's device: a view, writes go through, in every layout but
+    AoSoA, whose blocks no single stride reaches: there it is a read-only copy. Assigning a field works in all layouts.
+    """
+
+    __slots__ = ("_arrangement", "_count", "_data", "_device", "_layout", "_python_class", "_record")
+
+    def __init__(self, record: Record, count: int, layout: Layout, device: str, data: Any, python_class: type[RecordValue]) -> None:
+        for name, value in (
+            ("_record", record), ("_count", count), ("_layout", layout), ("_device", device), ("_data", data),
+            ("_python_class", python_class), ("_arrangement", layout.arrange(record.leaves)),
+        ):  # fmt: skip
+            object.__setattr__(self, name, value)
+
+    # ------------------------------------------------------------ making
+
+    @classmethod
+    def zeros(cls, record: Record, count: int, *, layout: Layout | None, device: str | None, python_class: type[RecordValue]) -> RecordArray:
+        """`count` records of zeros. Raises `ArgumentError` for a count below 1, `DeviceError` when they do not fit the memory."""
+        if isinstance(count, bool) or not isinstance(count, (int, np.integer)) or count < 1:
+            raise ArgumentError(f"{record.name}: the number of records must be a whole number from 1 on, found {count!r}")
+        where = resolve(device)
+        layout = layout or default_layout(record, where)
+        data = allocate(where, layout.arrange(record.leaves).nbytes(int(count)), f"{count:,} records of {record.name}")
+        return cls(record, int(count), layout, where, data, python_class)
+
+    @classmethod
+    def from_fields(
+        cls, record: Record, fields: Mapping[str, Any], *, layout: Layout | None, device: str | None, python_class: type[RecordValue]
+    ) -> RecordArray:
+        """Records from one array (or one value for all) per field; fields left out are zero.
+
+        Raises `ArgumentError` for an unknown field, a wrong shape, or a dtype that the field cannot hold.
+        """
+        where = resolve(device)
+        arrays = {name: bring(value, where) for name, value in fields.items()}
+        for name in fields:
+            if record.field(name) is None:
+                raise ArgumentError(unknown_field(record, name))
+        counts = {name: len(a) for name, a in arrays.items() if a.ndim == _dimensions(record, name)}
+        if not counts:
+            raise ArgumentError(f"{record.name}.array needs at least one field with one row for each record, found only single values")
+        if len(set(counts.values())) > 1:
+            raise ArgumentError(f"the fields of {record.name} differ in length: {', '.join(f'{n} has {c}' for n, c in counts.items())}")
+        result = cls.zeros(record, next(iter(counts.values())), layout=layout, device=where, python_class=python_class)
+        for name, value in arrays.items():
+            setattr(result, name, value)
+        return result
+
+    # ------------------------------------------------------------ fields
+
+    def __getattr__(self, name: str) -> Any:
+        field = self._record.field(name)
+        if field is None:
+            raise AttributeError(unknown_field(self._record, name))
+        view = self._strided(field)
+        if view is not None:
+            return view
+        copy = self._gather(field)
+        if isinstance(copy, np.ndarray):
+            copy.flags.writeable = False
+        return copy
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        field = self._record.field(name)
+        if field is None:
+            raise AttributeError(unknown_field(self._record, name))
+        values = self._checked(field, bring(value, self._device))
+        view = self._strided(field)
+        if view is not None:
+            view[...] = values
+            return
+        module = array_module(self._device)
+        for number, leaf in enumerate(t.leaves(field.name, field.type)):
+            blocks = self._blocks(leaf)
+            padded = module.zeros(blocks.size, blocks.dtype)
+            padded[: self._count] = values[..., number] if isinstance(field.type, t.Vector) else values
+            blocks[...] = padded.reshape(blocks.shape)
+
+    def _checked(self, field: Field, values: Any) -> Any:
+        """Values that fit the field's shape and type; one value for all is allowed."""
+        scalar, name = t.scalar_of(field.type), f"{self._record.name}.{field.name}"
+        shape = (self._count, field.type.length) if isinstance(field.type, t.Vector) else (self._count,)
+        if values.shape not in (shape, shape[1:]):
+            raise ArgumentError(f"{name} is a {field.type}: wanted shape {shape}, or {shape[1:]} for all, found {values.shape}")
+        if not np.can_cast(values.dtype, scalar.dtype, "same_kind"):
+            raise ArgumentError(f"{name} holds {scalar}: {values.dtype} would lose information; convert it first")
+        if scalar.is_integer and values.size and values.dtype.itemsize >= scalar.size and values.dtype != scalar.dtype:
+            limits = np.iinfo(scalar.dtype)
+            if int(values.min()) < limits.min or int(values.max()) > limits.max:
+                raise ArgumentError(f"{name} holds {scalar}: values from {values.min()} to {values.max()} do not fit")
+        return values
+
+    def _strided(self, field: Field) -> Any:
+        """The field as a strided view of the allocation, or None when its elements have no common stride."""
+        leaves = t.leaves(field.name, field.type)
+        slots = [self._arrangement.slot(leaf) for leaf in leaves]
+        buffer = self._arrangement.buffers[slots[0].buffer]
+        if buffer.width != 1:
+            return None
+        places = [self._arrangement.address(leaf, 0, self._count) for leaf in leaves]
+        gaps = {b - a for a, b in zip(places, places[1:], strict=False)}
+        if len(gaps) > 1:
+            return None
+        shape: tuple[int, ...] = (self._count,)
+        strides: tuple[int, ...] = (buffer.block,)
+        if isinstance(field.type, t.Vector):
+            shape, strides = (self._count, field.type.length), (buffer.block, gaps.pop())
+        return self._view(slots[0].type, shape, strides, places[0])
+
+    def _blocks(self, leaf: str) -> Any:
+        """A leaf as a view of shape (blocks, width)."""
+        slot = self._arrangement.slot(leaf)
+        buffer = self._arrangement.buffers[slot.buffer]
+        shape = (-(-self._count // buffer.width), buffer.width)
+        return self._view(slot.type, shape, (buffer.block, slot.stride), self._arrangement.address(leaf, 0, self._count))
+
+    def _view(self, scalar: t.Scalar, shape: tuple[int, ...], strides: tuple[int, ...], start: int) -> Any:
+        if isinstance(self._data, np.ndarray):
+            return np.ndarray(shape, scalar.dtype, self._data, start, strides)
+        return array_module(self._device).ndarray(shape, scalar.dtype, self._data.data + start, strides)
+
+    def _gather(self, field: Field) -> Any:
+        columns = [self._blocks(leaf).reshape(-1)[: self._count] for leaf in t.leaves(field.name, field.type)]
+        return array_module(self._device).stack(columns, axis=1) if isinstance(field.type, t.Vector) else columns[0].copy()
+
+    # ------------------------------------------------------------ the whole array
+
+    @property
+    def record(self) -> Record:
+        return self._record
+
+    @property
+    def layout(self) -> Layout:
+        return self._layout
+
+    @property
+    def device(self) -> str:
+        return self._device
+
+    @property
+    def nbytes(self) -> int:
+        """The size of the allocation."""
+        return self._arrangement.nbytes(self._count)
+
+    @property
+    def arrangement(self) -> Arrangement:
+        """Where every scalar lies."""
+        return self._arrangement
+
+    @property
+    def data(self) -> Any:
+        """The allocation itself, as bytes on the device."""
+        return self._data
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __getitem__(self, index: int) -> RecordValue:
+        """One record, by value."""
+        if not -self._count <= index < self._count:
+            raise IndexError(f"record {index} of {self._count}")
+        return self._python_class(**{f.name: to_host(getattr(self, f.name)[index]) for f in self._record})
+
+    def __iter__(self) -> Iterator[RecordValue]:
+        return (self[i] for i in range(self._count))
+
+    def numpy(self) -> dict[str, np.ndarray[Any, Any]]:
+        """Copies of all fields on the host."""
+        return {f.name: np.array(to_host(getattr(self, f.name))) for f in self._record}
+
+    def with_layout(self, layout: Layout) -> RecordArray:
+        """The same records in another layout, on the same device."""
+        result = RecordArray.zeros(self._record, self._count, layout=layout, device=self._device, python_class=self._python_class)
+        for field in self._record:
+            setattr(result, field.name, getattr(self, field.name))
+        return result
+
+    def to(self, device: str) -> RecordArray:
+        """The same records, in the same layout, on another device: one copy of one allocation."""
+        result = RecordArray.zeros(self._record, self._count, layout=self._layout, device=device, python_class=self._python_class)
+        if isinstance(result.data, np.ndarray):
+            result.data[...] = to_host(self._data)
+        elif isinstance(self._data, np.ndarray):
+            result.data.set(self._data)
+        else:
+            result.data[...] = self._data
+        return result
+
+    def copy(self) -> RecordArray:
+        return self.to(self._device)
+
+    def __repr__(self) -> str:
+        return f"<{self._count:,} {self._record} as {self._layout} on {self._device}, {self.nbytes:,} bytes>"
+
+
+def _dimensions(record: Record, name: str) -> int:
+    field = record.field(name)
+    return 2 if field is not None and isinstance(field.type, t.Vector) else 1

@@ -1,0 +1,1 @@
+"""From the final IR to source text: one file a target."""

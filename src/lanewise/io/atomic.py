@@ -1,0 +1,64 @@
+"""Files that are there whole or not at all: written under another name beside the target, then renamed.
+
+A reader, a crash or `kill -9` at any moment sees the old file or the new one, never a part. What a killed process
+leaves behind is a hidden `.NAME.XXXXXXXX.tmp` beside the target, safe to delete.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+from lanewise.errors import InputError
+from lanewise.io.source import FilePath
+
+
+def writable_target(path: FilePath, overwrite: bool) -> Path:
+    """The real file behind `path`, once it is sure that a file may be written there.
+
+    Raises InputError for an existing file without `overwrite`, a folder or device, and a parent folder that is missing
+    or closed. Long runs call it before they start: finding out at the end would lose the run.
+    """
+    # A link is followed, so that overwriting replaces the file that it names and not the link.
+    target = Path(path).resolve()
+    if target.exists() and not target.is_file():
+        raise InputError(f"{path}: exists and is not a regular file; wanted the name of a file to write")
+    if target.exists() and not overwrite:
+        raise InputError(f"{path}: the file exists already; give --overwrite to replace it")
+    if not target.parent.is_dir():
+        raise InputError(f"{path}: the folder {Path(path).parent} does not exist; create it first")
+    if not os.access(target.parent, os.W_OK | os.X_OK):
+        raise InputError(f"{path}: no permission to write into the folder {Path(path).parent}")
+    return target
+
+
+@contextmanager
+def atomic_path(path: FilePath, overwrite: bool) -> Generator[Path]:
+    """Yield a new, empty file in the same folder to fill; at the end it takes the place of `path` in one step.
+
+    When the body raises, the file is removed and `path` stays as it was. Raises InputError as `writable_target`.
+    """
+    target = writable_target(path, overwrite)
+    temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
+    # O_EXCL: never anybody else's file. Mode 666 less the umask: the same rights as a file made by open().
+    os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+    try:
+        yield temporary
+        _flush(temporary)
+        temporary.replace(target)
+        if os.name == "posix":  # elsewhere a folder cannot be opened
+            _flush(target.parent)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _flush(path: Path) -> None:
+    """Wait until the file (or, for a folder, the list of its files) is on the disk: a rename may overtake the data."""
+    handle = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,145 @@
+"""Gadget snapshots in HDF5: reading.
+
+Format: Springel, "User guide for GADGET-2" (2005), section 6, snapshot format 3. Groups `Header` (attributes) and
+`PartType0` to `PartType5`, each with Coordinates (n, 3), Velocities (n, 3), Masses (n,), ParticleIDs (n,). A type
+whose bodies all weigh the same may give that mass in Header/MassTable instead. Velocities of a run without expansion
+are plain velocities; those of a comoving run carry a factor 1/sqrt(a), and its lengths are comoving: refused here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lanewise.errors import InputError
+from lanewise.io.check import COMPONENTS
+from lanewise.io.formats import Format
+from lanewise.io.gadget_writer import ORDER, SOFTENING, write_gadget
+from lanewise.io.hdf5 import MAGIC, open_hdf5
+from lanewise.io.particles import Particles
+from lanewise.io.source import FilePath
+
+
+def read_gadget(path: FilePath) -> Particles:
+    """All bodies of all types: by type and then as stored, or in the order they were written when lanewise wrote them.
+
+    Numbers are taken as they are, without conversion of units. Raises InputError naming the file and what is wrong.
+    """
+    with open_hdf5(path) as file:
+        header = _header(file)
+        parts = [_part(file, header, kind) for kind in range(COMPONENTS) if _count(file, kind)]
+        if not parts:
+            raise InputError("there are no bodies in PartType0 to PartType5; at least one is wanted")
+        particles = Particles.of(
+            position=np.concatenate([part.position for part in parts]),
+            velocity=np.concatenate([part.velocity for part in parts]),
+            mass=np.concatenate([part.mass for part in parts]),
+            ids=_joined_ids(parts),
+            component=np.concatenate([np.full(len(part.mass), part.kind) for part in parts]),
+            time=float(header.get("Time", 0.0)),
+            softening=float(header[SOFTENING]) if SOFTENING in header else None,
+        )
+        return _as_written(particles, parts)
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """The arrays of one PartType group, (n, ...) each; what the file may leave out is None."""
+
+    kind: int
+    position: NDArray[Any]
+    velocity: NDArray[Any]
+    mass: NDArray[Any]
+    ids: NDArray[Any] | None
+    order: NDArray[Any] | None
+
+
+def _header(file: Any) -> dict[str, Any]:
+    """Attributes of Header, one-element arrays as scalars."""
+    if "Header" not in file:
+        raise InputError(f"this HDF5 file has no group Header (it has {_names(file)}); wanted a Gadget snapshot")
+    header = {str(key): _single(value) for key, value in file["Header"].attrs.items()}
+    if (files := int(header.get("NumFilesPerSnapshot", 1))) > 1:
+        raise InputError(f"this is one of {files} files of a snapshot; wanted a snapshot in a single file")
+    if (redshift := float(header.get("Redshift", 0.0))) != 0.0:
+        raise InputError(f"this is a comoving snapshot at redshift {redshift:g}; wanted one without expansion")
+    return header
+
+
+def _part(file: Any, header: dict[str, Any], kind: int) -> _Part:
+    group = file[f"PartType{kind}"]
+    count = _count(file, kind)
+    declared = np.ravel(header.get("NumPart_ThisFile", []))
+    if len(declared) == COMPONENTS and int(declared[kind]) != count:
+        raise InputError(f"Header promises {declared[kind]} bodies of PartType{kind}; its Coordinates hold {count}")
+    return _Part(
+        kind=kind,
+        position=_dataset(group, "Coordinates", (count, 3)),
+        velocity=_dataset(group, "Velocities", (count, 3)),
+        mass=_masses(group, header, kind, count),
+        ids=_dataset(group, "ParticleIDs", (count,)) if "ParticleIDs" in group else None,
+        order=_dataset(group, ORDER, (count,)) if ORDER in group else None,
+    )
+
+
+def _masses(group: Any, header: dict[str, Any], kind: int, count: int) -> NDArray[Any]:
+    """Masses; else the mass of the type in the header. A nonzero MassTable wins (user guide, section 6.1)."""
+    table = np.ravel(header.get("MassTable", []))
+    if len(table) == COMPONENTS and float(table[kind]) != 0.0:
+        return np.full(count, float(table[kind]))
+    return _dataset(group, "Masses", (count,))
+
+
+def _dataset(group: Any, name: str, shape: tuple[int, ...]) -> NDArray[Any]:
+    if name not in group:
+        raise InputError(f"{group.name} has no {name} (it has {_names(group)})")
+    if group[name].shape != shape:
+        raise InputError(f"{group.name}/{name} has shape {group[name].shape}; wanted {shape}")
+    return np.asarray(group[name][...])
+
+
+def _count(file: Any, kind: int) -> int:
+    """Bodies of this type; 0 when the group is missing or has no Coordinates."""
+    name = f"PartType{kind}/Coordinates"
+    shape: tuple[int, ...] = file[name].shape if name in file else ()
+    return shape[0] if shape else 0
+
+
+def _joined_ids(parts: list[_Part]) -> NDArray[Any] | None:
+    """ParticleIDs of all types, or None (numbered anew) when one type has none."""
+    ids = [part.ids for part in parts if part.ids is not None]
+    return np.concatenate(ids) if len(ids) == len(parts) else None
+
+
+def _as_written(particles: Particles, parts: list[_Part]) -> Particles:
+    """Undo the sorting by type, which the writer recorded."""
+    orders = [part.order for part in parts if part.order is not None]
+    if len(orders) != len(parts):
+        return particles
+    written = np.concatenate(orders)
+    back = np.argsort(written, kind="stable")
+    if not np.array_equal(written[back], np.arange(len(particles))):
+        raise InputError(f"the datasets {ORDER} do not number the bodies from 0 to {len(particles) - 1}")
+    return particles.take(back)
+
+
+def _single(value: Any) -> Any:
+    """Some writers store scalars as arrays of one element."""
+    array: NDArray[Any] = np.asarray(value)
+    return array.reshape(())[()] if array.size == 1 else array
+
+
+def _names(group: Any) -> str:
+    return ", ".join(list(group)[:8]) or "nothing"
+
+
+FORMAT = Format(
+    name="Gadget HDF5",
+    suffixes=(".h5", ".hdf5"),
+    recognises=lambda head: head.startswith(MAGIC),
+    read=read_gadget,
+    write=lambda path, particles, overwrite: write_gadget(path, particles, overwrite=overwrite),
+)

@@ -1,0 +1,103 @@
+"""Short names for the index arithmetic that patterns and passes write, simplified as it is built.
+
+Integers given as Python numbers take the index type of the expression that they meet.
+"""
+
+from __future__ import annotations
+
+from lanewise.ir import nodes as ir
+from lanewise.types import BOOL, Scalar
+
+Operand = ir.Expression | int
+
+
+def literal(value: int, scalar: Scalar) -> ir.Literal:
+    return ir.Literal(value, scalar)
+
+
+def _pair(a: Operand, b: Operand) -> tuple[ir.Expression, ir.Expression]:
+    """Both operands as expressions of one type."""
+    if isinstance(a, int):
+        assert not isinstance(b, int)
+        return ir.Literal(a, b.type), b
+    return a, ir.Literal(b, a.type) if isinstance(b, int) else b
+
+
+def _known(e: ir.Expression) -> int | None:
+    return int(e.value) if isinstance(e, ir.Literal) else None
+
+
+def add(a: Operand, b: Operand) -> ir.Expression:
+    left, right = _pair(a, b)
+    match _known(left), _known(right):
+        case 0, _:
+            return right
+        case _, 0:
+            return left
+        case int(x), int(y):
+            return ir.Literal(x + y, left.type)
+        case _:
+            return ir.Binary("+", left, right, left.type)
+
+
+def subtract(a: Operand, b: Operand) -> ir.Expression:
+    left, right = _pair(a, b)
+    return left if _known(right) == 0 else ir.Binary("-", left, right, left.type)
+
+
+def multiply(a: Operand, b: Operand) -> ir.Expression:
+    left, right = _pair(a, b)
+    match _known(left), _known(right):
+        case (0, _) | (_, 0):
+            return ir.Literal(0, left.type)
+        case 1, _:
+            return right
+        case _, 1:
+            return left
+        case int(x), int(y):
+            return ir.Literal(x * y, left.type)
+        case _:
+            return ir.Binary("*", left, right, left.type)
+
+
+def divide(a: Operand, b: Operand) -> ir.Expression:
+    left, right = _pair(a, b)
+    match _known(left), _known(right):
+        case _, 1:
+            return left
+        case int(x), int(y):
+            return ir.Literal(x // y, left.type)
+        case _:
+            return ir.Binary("//", left, right, left.type)
+
+
+def remainder(a: Operand, b: Operand) -> ir.Expression:
+    left, right = _pair(a, b)
+    return ir.Literal(0, left.type) if _known(right) == 1 else ir.Binary("%", left, right, left.type)
+
+
+def ceil_divide(a: ir.Expression, b: int) -> ir.Expression:
+    return divide(add(a, b - 1), b)
+
+
+def minimum(a: Operand, b: Operand) -> ir.Expression:
+    left, right = _pair(a, b)
+    return ir.Call("min", (left, right), left.type)
+
+
+def maximum(a: Operand, b: Operand) -> ir.Expression:
+    left, right = _pair(a, b)
+    return ir.Call("max", (left, right), left.type)
+
+
+def less(a: Operand, b: Operand) -> ir.Expression:
+    left, right = _pair(a, b)
+    return ir.Compare("<", left, right)
+
+
+def equal(a: Operand, b: Operand) -> ir.Expression:
+    left, right = _pair(a, b)
+    return ir.Compare("==", left, right)
+
+
+FALSE = ir.Literal(False, BOOL)

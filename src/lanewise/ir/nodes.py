@@ -1,0 +1,358 @@
+"""The IR on one page: scalar expressions, statements, functions and kernels.
+
+A `Function` is pure (scalars in, scalars out). A `Kernel` moves records between memory and functions. Both use the same expressions and control
+flow, so that one printer, verifier, interpreter and traversal serve every stage. Nodes are immutable; passes build new ones.
+Names keep the user's dots (`source.position.x`) until emission.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal as Choice
+
+from lanewise.errors import NOWHERE, Location
+from lanewise.layouts.base import Arrangement
+from lanewise.record import Leaf
+from lanewise.types import BOOL, LocalArray, Scalar
+
+# ---------------------------------------------------------------- expressions
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """A number or truth value of a definite type."""
+
+    value: float | int | bool
+    type: Scalar
+    location: Location = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Local:
+    """The value of a parameter or local variable."""
+
+    name: str
+    type: Scalar
+    location: Location = field(default=NOWHERE, compare=False, repr=False)
+
+
+UnaryOperator = Choice["-", "not", "~"]
+BinaryOperator = Choice["+", "-", "*", "/", "//", "%", "&", "|", "^", "<<", ">>"]
+CompareOperator = Choice["==", "!=", "<", "<=", ">", ">="]
+
+
+@dataclass(frozen=True, slots=True)
+class Unary:
+    operator: UnaryOperator
+    operand: Expression
+    type: Scalar
+    location: Location = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Binary:
+    """Both operands and the result have one type; `/` is for floats only, `//` and `%` round towards minus infinity."""
+
+    operator: BinaryOperator
+    left: Expression
+    right: Expression
+    type: Scalar
+    location: Location = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Compare:
+    operator: CompareOperator
+    left: Expression
+    right: Expression
+    location: Location = field(default=NOWHERE, compare=False, repr=False)
+
+    @property
+    def type(self) -> Scalar:
+        return BOOL
+
+
+@dataclass(frozen=True, slots=True)
+class Logical:
+    """`and` or `or`; the right side is evaluated only when the left leaves it open."""
+
+    operator: Choice["and", "or"]
+    left: Expression
+    right: Expression
+    location: Location = field(default=NOWHERE, compare=False, repr=False)
+
+    @property
+    def type(self) -> Scalar:
+        return BOOL
+
+
+@dataclass(frozen=True, slots=True)
+class Select:
+    """One of two values; both may be computed."""
+
+    condition: Expression
+    if_true: Expression
+    if_false: Expression
+    type: Scalar
+    location: Location = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Cast:
+    operand: Expression
+    type: Scalar
+    location: Location = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """An intrinsic of `ir/intrinsics.py`."""
+
+    intrinsic: str
+    arguments: tuple[Expression, ...]
+    type: Scalar
+    location: Location = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Element:
+    """An element of a local array."""
+
+    array: str
+    index: Expression
+    type: Scalar
+    location: Location = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Builtin:
+    """A coordinate of the running thread: only after the map to threads."""
+
+    name: Choice["thread", "block", "part"]
+    type: Scalar
+
+    @property
+    def location(self) -> Location:
+        return NOWHERE
+
+
+Expression = Literal | Local | Unary | Binary | Compare | Logical | Select | Cast | Call | Element | Builtin
+
+# ---------------------------------------------------------------- statements
+
+
+@dataclass(frozen=True, slots=True)
+class Assign:
+    """Give a variable a value; its first assignment declares it."""
+
+    name: str
+    value: Expression
+    location: Location = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class DeclareArray:
+    """A local array, all zero."""
+
+    name: str
+    type: LocalArray
+    location: Location = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class SetElement:
+    array: str
+    index: Expression
+    value: Expression
+    location: Location = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class If:
+    condition: Expression
+    then: Block
+    otherwise: Block = ()
+    location: Location = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class For:
+    """`for variable in range(start, stop, step)`. `role` tells passes what the loop runs over; `unroll` is a factor, 0 means fully."""
+
+    variable: str
+    start: Expression
+    stop: Expression
+    step: Expression
+    body: Block
+    role: Choice["user", "sources", "tiles", "slices"] = "user"
+    unroll: int = 1
+    location: Location = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class While:
+    condition: Expression
+    body: Block
+    location: Location = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Break:
+    location: Location = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Continue:
+    location: Location = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Return:
+    """Leave the function with one value for each of its results."""
+
+    values: tuple[Expression, ...]
+    location: Location = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Apply:
+    """Call a function. Mutable parameters take a `Local` and change it; `results` name the variables that take its results."""
+
+    function: Function
+    arguments: tuple[Expression, ...]
+    results: tuple[str, ...]
+    location: Location = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Parallel:
+    """Independent elements 0..extent, in any order and at any time: the naive form of every pattern."""
+
+    variable: str
+    extent: Expression
+    body: Block
+
+
+@dataclass(frozen=True, slots=True)
+class Fetch:
+    """Read leaves of one record of an array into variables: pairs of (leaf, variable)."""
+
+    array: str
+    index: Expression
+    reads: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """Write leaves of one record of an array: pairs of (leaf, value)."""
+
+    array: str
+    index: Expression
+    writes: tuple[tuple[str, Expression], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Barrier:
+    """All threads of the block arrive, and see each other's shared memory, before any goes on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """One lowered load of `len(names)` neighbouring scalars; an empty name is a lane that nobody wants."""
+
+    buffer: str
+    index: Expression
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """One lowered store of `len(values)` neighbouring scalars."""
+
+    buffer: str
+    index: Expression
+    values: tuple[Expression, ...]
+
+
+Statement = (
+    Assign | DeclareArray | SetElement | If | For | While | Break | Continue | Return | Apply
+    | Parallel | Fetch | Commit | Barrier | Load | Store
+)  # fmt: skip
+Block = tuple[Statement, ...]
+
+# ---------------------------------------------------------------- functions and kernels
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A scalar parameter. A mutable one is read and given back changed."""
+
+    name: str
+    type: Scalar
+    mutable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """The user's element function, or a helper that it calls."""
+
+    name: str
+    parameters: tuple[Parameter, ...]
+    results: tuple[Parameter, ...]
+    body: Block
+    location: Location = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayArgument:
+    """An array of records that a kernel reads or writes. `length` is set for arrays in shared memory."""
+
+    name: str
+    leaves: tuple[Leaf, ...]
+    arrangement: Arrangement
+    written: bool = False
+    space: Choice["global", "shared"] = "global"
+    length: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class BufferArgument:
+    """After layout lowering: a pointer to scalars or short vectors within an array's allocation."""
+
+    name: str
+    array: str
+    buffer: int
+    type: Scalar
+    lanes: int
+    written: bool
+    space: Choice["global", "shared"] = "global"
+    length: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """How elements become threads: `lanes` elements a block of `threads` threads, the sources cut into `parts` along the second axis."""
+
+    extent: Expression
+    lanes: int
+    threads: int
+    parts: int = 1
+    min_blocks: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """A launchable piece of work. `uniforms` are the same for all elements; `counts` are array lengths, also uniforms."""
+
+    name: str
+    pattern: str
+    arrays: tuple[ArrayArgument, ...]
+    uniforms: tuple[Parameter, ...]
+    counts: tuple[Parameter, ...]
+    body: Block
+    grid: Grid | None = None
+    buffers: tuple[BufferArgument, ...] = ()
+    location: Location = field(default=NOWHERE, compare=False, repr=False)
+
+    def array(self, name: str) -> ArrayArgument:
+        return next(a for a in self.arrays if a.name == name)

@@ -1,0 +1,119 @@
+"""Print the IR as text that reads like the user's source."""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from lanewise.ir import nodes as ir
+from lanewise.ir.traverse import functions
+
+_LEVELS = {"or": 1, "and": 2, "not": 3, "==": 4, "!=": 4, "<": 4, "<=": 4, ">": 4, ">=": 4, "|": 5, "^": 6, "&": 7, "<<": 8, ">>": 8,
+           "+": 9, "-": 9, "*": 10, "/": 10, "//": 10, "%": 10}  # fmt: skip
+
+
+def print_expression(e: ir.Expression, level: int = 0) -> str:
+    """Text of an expression, with parentheses where `level` (the binding of the surroundings) needs them."""
+    match e:
+        case ir.Literal():
+            return repr(e.value)
+        case ir.Local() | ir.Builtin():
+            return e.name
+        case ir.Unary():
+            space = " " if e.operator == "not" else ""
+            return _wrap(f"{e.operator}{space}{print_expression(e.operand, 11)}", 3 if space else 11, level)
+        case ir.Binary() | ir.Compare() | ir.Logical():
+            own = _LEVELS[e.operator]
+            text = f"{print_expression(e.left, own)} {e.operator} {print_expression(e.right, own + 1)}"
+            return _wrap(text, own, level)
+        case ir.Select():
+            parts = (print_expression(x, 1) for x in (e.if_true, e.condition, e.if_false))
+            return _wrap("{} if {} else {}".format(*parts), 0, level)
+        case ir.Cast():
+            return f"{e.type}({print_expression(e.operand)})"
+        case ir.Call():
+            return f"{e.intrinsic}({', '.join(print_expression(a) for a in e.arguments)})"
+        case ir.Element():
+            return f"{e.array}[{print_expression(e.index)}]"
+        case _:
+            assert_never(e)
+
+
+def _wrap(text: str, own: int, level: int) -> str:
+    return f"({text})" if own < level else text
+
+
+def print_block(block: ir.Block, indent: int = 1) -> str:
+    return "\n".join(line for s in block for line in _lines(s, "  " * indent, indent))
+
+
+def _lines(s: ir.Statement, pad: str, indent: int) -> list[str]:
+    p = print_expression
+
+    def nested(head: str, body: ir.Block) -> list[str]:
+        return [pad + head, print_block(body, indent + 1)] if body else [pad + head, pad + "  pass"]
+
+    match s:
+        case ir.Assign():
+            return [f"{pad}{s.name}: {s.value.type} = {p(s.value)}"]
+        case ir.DeclareArray():
+            return [f"{pad}{s.name}: {s.type}"]
+        case ir.SetElement():
+            return [f"{pad}{s.array}[{p(s.index)}] = {p(s.value)}"]
+        case ir.If():
+            lines = nested(f"if {p(s.condition)}:", s.then)
+            return lines + nested("else:", s.otherwise) if s.otherwise else lines
+        case ir.For():
+            notes = [s.role] + ([f"unroll {s.unroll or 'fully'}"] if s.unroll != 1 else [])
+            step = "" if s.step == ir.Literal(1, s.step.type) else f", {p(s.step)}"
+            return nested(f"for {s.variable} in range({p(s.start)}, {p(s.stop)}{step}):  # {', '.join(notes)}", s.body)
+        case ir.While():
+            return nested(f"while {p(s.condition)}:", s.body)
+        case ir.Parallel():
+            return nested(f"parallel for {s.variable} in range({p(s.extent)}):", s.body)
+        case ir.Break() | ir.Continue() | ir.Barrier():
+            return [pad + type(s).__name__.lower()]
+        case ir.Return():
+            return [f"{pad}return {', '.join(p(v) for v in s.values)}".rstrip()]
+        case ir.Apply():
+            results = f"{', '.join(s.results)} = " if s.results else ""
+            return [f"{pad}{results}{s.function.name}({', '.join(p(a) for a in s.arguments)})"]
+        case ir.Fetch():
+            reads = ", ".join(variable if variable.endswith(leaf) else f"{variable} = .{leaf}" for leaf, variable in s.reads)
+            return [f"{pad}fetch {s.array}[{p(s.index)}]: {reads}"]
+        case ir.Commit():
+            return [f"{pad}commit {s.array}[{p(s.index)}]: {', '.join(f'.{leaf} = {p(v)}' for leaf, v in s.writes)}"]
+        case ir.Load():
+            return [f"{pad}load {s.buffer}[{p(s.index)}]: {', '.join(n or '_' for n in s.names)}"]
+        case ir.Store():
+            return [f"{pad}store {s.buffer}[{p(s.index)}]: {', '.join(p(v) for v in s.values)}"]
+        case _:
+            assert_never(s)
+
+
+def _parameters(parameters: tuple[ir.Parameter, ...]) -> str:
+    return ", ".join(f"{'mutable ' if x.mutable else ''}{x.name}: {x.type}" for x in parameters)
+
+
+def print_function(f: ir.Function) -> str:
+    results = f" -> {_parameters(f.results)}" if f.results else ""
+    return f"function {f.name}({_parameters(f.parameters)}){results}\n{print_block(f.body)}"
+
+
+def print_kernel(kernel: ir.Kernel, *, with_functions: bool = True) -> str:
+    """The kernel, its arguments and the functions that it applies."""
+    lines = [f"kernel {kernel.name}  # {kernel.pattern}"]
+    for a in kernel.arrays:
+        space = f" shared[{a.length}]" if a.space == "shared" else ""
+        lines.append(f"  array {a.name}{space}{' written' if a.written else ''}: {', '.join(f'{x.name}: {x.type}' for x in a.leaves)}")
+    for b in kernel.buffers:
+        space = f" shared[{b.length}]" if b.space == "shared" else ""
+        lines.append(f"  buffer {b.name}{space}{' written' if b.written else ''}: {b.type}{f' x{b.lanes}' if b.lanes > 1 else ''}")
+    if kernel.uniforms or kernel.counts:
+        lines.append(f"  uniform {_parameters(kernel.uniforms + kernel.counts)}")
+    if g := kernel.grid:
+        parts = f", {g.parts} parts" if g.parts > 1 else ""
+        lines.append(f"  grid {g.threads} threads for {g.lanes} of {print_expression(g.extent)}{parts}")
+    text = "\n".join(lines) + "\n" + print_block(kernel.body)
+    if with_functions:
+        text = "\n\n".join([*(print_function(f) for f in functions(kernel.body).values()), text])
+    return text + "\n"

@@ -1,0 +1,1 @@
+"""The kernels that a user makes with a decorator: arguments, compilation, calls."""

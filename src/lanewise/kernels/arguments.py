@@ -1,0 +1,139 @@
+"""Match the arguments of a call with the parameters of a kernel: what is a record array, an array of values, a value for all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from lanewise import types as t
+from lanewise.arrays import RecordArray
+from lanewise.errors import ArgumentError
+from lanewise.frontend.function import Signature
+from lanewise.patterns.values import value_array
+from lanewise.record import Record
+from lanewise.runtime.executable import Bound
+from lanewise.runtime.memory import array_module, bring
+from lanewise.values import to_python_value
+
+
+@dataclass(slots=True)
+class Arguments:
+    """The sorted arguments of one call."""
+
+    records: dict[str, RecordArray] = field(default_factory=dict[str, RecordArray])
+    arrays: dict[str, Any] = field(default_factory=dict[str, Any])
+    uniforms: dict[str, Any] = field(default_factory=dict[str, Any])
+    device: str = "cpu"
+
+
+def name_arguments(signature: Signature, positional: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, Any]:
+    """Positional and named arguments by parameter; raises `ArgumentError` for missing, unknown or repeated ones."""
+    kernel, names = signature.source.name, list(signature.parameters)
+    if len(positional) > len(names):
+        raise ArgumentError(f"{kernel} takes {len(names)} arguments ({', '.join(names)}), found {len(positional)}")
+    given = dict(zip(names, positional, strict=False))
+    for name, value in named.items():
+        if name not in names:
+            raise ArgumentError(f"{kernel} has no parameter {name!r}; its parameters are {', '.join(names)}")
+        if name in given:
+            raise ArgumentError(f"{kernel} got {name!r} twice")
+        given[name] = value
+    if missing := [n for n in names if n not in given]:
+        raise ArgumentError(f"{kernel} misses {', '.join(missing)}; its parameters are {', '.join(names)}")
+    return {n: given[n] for n in names}
+
+
+def sort_arguments(signature: Signature, given: Mapping[str, Any], *, arrays_allowed: bool) -> Arguments:
+    """Check every argument against its parameter. Arrays of values come to the device of the records."""
+    kernel, result = signature.source.name, Arguments()
+    for name, kind in signature.parameters.items():
+        if isinstance(kind, Record):
+            value = given[name]
+            if not isinstance(value, RecordArray) or value.record != kind:
+                raise ArgumentError(f"{kernel}: {name!r} must be an array of {kind.name}, found {describe(value)}")
+            result.records[name] = value
+    devices = {r.device for r in result.records.values()}
+    if len(devices) > 1:
+        raise ArgumentError(f"{kernel}: the records lie on different devices ({', '.join(sorted(devices))}); move them with .to(device)")
+    result.device = devices.pop() if devices else _device_of(given)
+    for name, kind in signature.parameters.items():
+        if not isinstance(kind, Record):
+            _sort_value(kernel, name, kind, given[name], result, arrays_allowed)
+    return result
+
+
+def _device_of(given: Mapping[str, Any]) -> str:
+    from lanewise.runtime.devices import default_device
+
+    on_gpu = any(hasattr(v, "__cuda_array_interface__") for v in given.values())
+    return "cuda" if on_gpu and not default_device().startswith("cuda") else default_device()
+
+
+def _sort_value(kernel: str, name: str, kind: t.ValueType, value: Any, result: Arguments, arrays_allowed: bool) -> None:
+    dimensions = getattr(value, "ndim", None)
+    dimensions = np.ndim(value) if dimensions is None else dimensions
+    single = 1 if isinstance(kind, t.Vector) else 0
+    if dimensions == single + 1 and arrays_allowed:
+        array = bring(value, result.device)
+        scalar = t.scalar_of(kind)
+        if isinstance(kind, t.Vector) and array.shape[1] != kind.length:
+            raise ArgumentError(f"{kernel}: {name!r} is a {kind}: wanted shape (n, {kind.length}), found {tuple(array.shape)}")
+        if array.dtype != scalar.dtype and not np.can_cast(array.dtype, scalar.dtype, "same_kind"):
+            raise ArgumentError(f"{kernel}: {name!r} holds {scalar}; {array.dtype} would lose information")
+        result.arrays[name] = array_module(result.device).ascontiguousarray(array, dtype=scalar.dtype)
+        return
+    if dimensions != single:
+        what = f"one {kind} for all" + (", or an array of them" if arrays_allowed else "")
+        raise ArgumentError(f"{kernel}: {name!r} must be {what}, found {describe(value)}")
+    try:
+        host = np.asarray(value.get() if hasattr(value, "get") else value)
+        if not np.can_cast(host.dtype, t.scalar_of(kind).dtype, "same_kind"):
+            raise ArgumentError(f"{kernel}: {name!r} is a {kind}; {describe(value)} would lose information")
+        result.uniforms[name] = to_python_value(host if host.ndim else host[()], kind)
+    except (TypeError, ValueError) as error:
+        if isinstance(error, ArgumentError):
+            raise
+        raise ArgumentError(f"{kernel}: {name!r} must be a {kind}, found {describe(value)}") from error
+
+
+def describe(value: Any) -> str:
+    """A short description of any value for an error message."""
+    if isinstance(value, RecordArray):
+        return f"an array of {value.record.name}"
+    if hasattr(value, "shape") and hasattr(value, "dtype") and value.ndim:
+        return f"an array of {value.dtype} with shape {tuple(value.shape)}"
+    text = repr(value)
+    return f"{type(value).__name__} {text if len(text) < 60 else text[:57] + '...'}"
+
+
+def bind_value_array(array: Any, kind: t.ValueType) -> Bound:
+    """A contiguous array of values as bytes."""
+    if isinstance(array, np.ndarray) and not array.flags.writeable:
+        array = array.copy()  # generated code is compiled for writable memory only
+    return Bound(array.reshape(-1).view("uint8"), value_array("", kind, written=False).arrangement, len(array))
+
+
+def flatten_uniforms(signature: Signature, uniforms: Mapping[str, Any]) -> dict[str, Any]:
+    """Uniform leaves by their IR names."""
+    flat: dict[str, Any] = {}
+    for name, value in uniforms.items():
+        kind = signature.parameters[name]
+        assert not isinstance(kind, Record)
+        parts = tuple(value) if isinstance(kind, t.Vector) else (value,)
+        flat.update(zip(t.leaves(name, kind), parts, strict=True))
+    return flat
+
+
+def make_output(kernel: str, kind: t.ValueType, count: int, device: str, out: Any) -> Any:
+    """A result array of shape (n,) or (n, components), or the caller's own after a check."""
+    shape = (count, kind.length) if isinstance(kind, t.Vector) else (count,)
+    dtype = t.scalar_of(kind).dtype
+    module = array_module(device)
+    if out is None:
+        return module.empty(shape, dtype)
+    if not isinstance(out, module.ndarray) or out.shape != shape or out.dtype != dtype or not out.flags.c_contiguous:
+        raise ArgumentError(f"{kernel}: out must be a contiguous array of {dtype} with shape {shape} on {device!r}, found {describe(out)}")
+    return out

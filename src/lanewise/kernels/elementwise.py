@@ -1,0 +1,97 @@
+"""`@elementwise`: one record at a time, updated in place, with an optional value for each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from lanewise.errors import ArgumentError
+from lanewise.frontend.function import Lowered, Signature, lower_function, read_signature
+from lanewise.ir import nodes as ir
+from lanewise.kernels.arguments import (
+    Arguments, bind_value_array, flatten_uniforms, make_output, name_arguments, sort_arguments,
+)  # fmt: skip
+from lanewise.kernels.compiled import Call, Compiled
+from lanewise.kernels.support import bind_record, compile_kernel, describe_layouts, index_type, machine_of
+from lanewise.patterns.elementwise import ElementwiseArguments, build_elementwise, result_arrays
+from lanewise.plan import Plan
+from lanewise.plans import complete_plan
+from lanewise.record import Record
+
+
+class Elementwise:
+    """A kernel over single elements. The first record parameter is updated in place; other arrays are read.
+
+    Parameters of record type take record arrays; scalar and vector parameters take one value for all or an array with one value an element.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.python = function
+        self.__name__, self.__doc__ = function.__name__, function.__doc__
+        self._signature: Signature | None = None
+        self._lowered: Lowered | None = None
+        self._compiled: dict[Any, Compiled] = {}
+
+    @property
+    def signature(self) -> Signature:
+        self._signature = self._signature or read_signature(self.python)
+        return self._signature
+
+    @property
+    def lowered(self) -> Lowered:
+        """The typed function; raises `CompileError` for what the language does not have."""
+        first = next((n for n, kind in self.signature.parameters.items() if isinstance(kind, Record)), None)
+        self._lowered = self._lowered or lower_function(self.signature, mutable=first)
+        return self._lowered
+
+    def __call__(self, *arguments: Any, out: Any = None, **named: Any) -> Any:
+        """Run on all elements; returns an array of results, a tuple of them, or None."""
+        return self.bind(*arguments, out=out, **named)()
+
+    def compile(self, *arguments: Any, plan: Plan | None = None, **named: Any) -> Compiled:
+        """The kernel for these arguments, without running it."""
+        return self._specialise(sort_arguments(self.signature, name_arguments(self.signature, arguments, named), arrays_allowed=True), plan)
+
+    def bind(self, *arguments: Any, out: Any = None, plan: Plan | None = None, **named: Any) -> Call:
+        """A call with its memory bound, to run many times."""
+        sorted_arguments = sort_arguments(self.signature, name_arguments(self.signature, arguments, named), arrays_allowed=True)
+        compiled = self._specialise(sorted_arguments, plan)
+        count = self._count(sorted_arguments)
+        bound = {n: bind_record(r) for n, r in sorted_arguments.records.items()}
+        bound |= {n: bind_value_array(a, self.signature.parameters[n]) for n, a in sorted_arguments.arrays.items()}  # type: ignore[arg-type]
+        outs = out if isinstance(out, tuple) else (out,)
+        results: list[Any] = []
+        for number, (name, kind) in enumerate(result_arrays(self.lowered)):
+            given = outs[number] if number < len(outs) else None
+            results.append(make_output(self.__name__, kind, count, sorted_arguments.device, given))
+            bound[name] = bind_value_array(results[-1], kind)
+        environment = {**flatten_uniforms(self.signature, sorted_arguments.uniforms), "count": count}
+        return Call(compiled.executable.prepare(bound, environment), tuple(results), compiled)
+
+    def _count(self, arguments: Arguments) -> int:
+        counts = {n: len(a) for n, a in (*arguments.records.items(), *arguments.arrays.items())}
+        if not counts:
+            raise ArgumentError(f"{self.__name__}: at least one argument must be an array")
+        if len(set(counts.values())) > 1:
+            raise ArgumentError(f"{self.__name__}: the arrays differ in length: {', '.join(f'{n} has {c}' for n, c in counts.items())}")
+        return next(iter(counts.values()))
+
+    def _specialise(self, arguments: Arguments, plan: Plan | None) -> Compiled:
+        machine = machine_of(arguments.device)
+        complete = complete_plan(plan, "elementwise", machine, self._count(arguments))
+        layouts = {n: (r.record, r.layout) for n, r in arguments.records.items()}
+        key = (tuple(layouts.items()), tuple(arguments.arrays), arguments.device, complete)
+        if key not in self._compiled:
+            kinds = self.signature.parameters
+            pattern = ElementwiseArguments(
+                layouts, {n: kinds[n] for n in arguments.arrays}, {n: kinds[n] for n in arguments.uniforms}  # type: ignore[misc]
+            )
+            naive: ir.Kernel = build_elementwise(self.lowered, pattern, index_type(arguments.device))
+            executable = compile_kernel(naive, complete, arguments.device)
+            self._compiled[key] = Compiled(self.__name__, executable, self.bind, lambda: describe_layouts(arguments.records))
+        return self._compiled[key]
+
+
+def elementwise(function: Callable[..., Any]) -> Elementwise:
+    """Make a kernel of a function of one element: `@lw.elementwise def kick(body: Body, a: lw.vec3, dt: lw.f32): ...`."""
+    return Elementwise(function)

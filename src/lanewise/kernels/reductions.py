@@ -1,0 +1,50 @@
+"""Whole-array reductions over the values that an elementwise kernel returns. Sums run in 64 bits and in a fixed order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from lanewise import values as v
+from lanewise.errors import ArgumentError
+
+
+def _module(array: Any) -> Any:
+    if isinstance(array, np.ndarray):
+        return np
+    if hasattr(array, "__cuda_array_interface__"):
+        from lanewise.runtime.cuda import cupy
+
+        return cupy()
+    raise ArgumentError(f"a reduction takes an array of values, found {type(array).__name__}")
+
+
+def _host(result: Any) -> Any:
+    """A Python number, or a NumPy array of one number a component."""
+    host = result.get() if hasattr(result, "get") else np.asarray(result)
+    return host.item() if host.ndim == 0 else host
+
+
+def sum_(array: Any) -> Any:
+    """The sum over the elements of an array of shape (n,) or (n, components), accumulated in float64 (or int64)."""
+    module = _module(array)
+    return _host(module.sum(array, axis=0, dtype=np.float64 if array.dtype.kind == "f" else np.int64))
+
+
+def min_(first: Any, *others: Any) -> Any:
+    """The smallest element of one array (by component), or the smaller of several numbers or vectors."""
+    if others:
+        for other in others:
+            first = v.minimum(first, other)
+        return first
+    return _host(_module(first).min(first, axis=0))
+
+
+def max_(first: Any, *others: Any) -> Any:
+    """The largest element of one array (by component), or the larger of several numbers or vectors."""
+    if others:
+        for other in others:
+            first = v.maximum(first, other)
+        return first
+    return _host(_module(first).max(first, axis=0))

@@ -1,0 +1,40 @@
+"""What both kinds of kernel need to become runnable."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from lanewise.arrays import RecordArray
+from lanewise.ir import nodes as ir
+from lanewise.layouts import draw
+from lanewise.pipeline import build_program
+from lanewise.plan import Plan
+from lanewise.plans import Machine
+from lanewise.runtime import cuda
+from lanewise.runtime.devices import cpu_threads
+from lanewise.runtime.executable import Bound, Executable, build_executable, device_kind
+from lanewise.types import I32, I64, Scalar
+
+
+def machine_of(device: str) -> Machine:
+    if device_kind(device) == "cuda":
+        return Machine("cuda", cuda.multiprocessors(device))
+    return Machine("cpu", cpu_threads())
+
+
+def index_type(device: str) -> Scalar:
+    """32 bits on a GPU, where 64-bit arithmetic costs several instructions; 64 on a CPU, which counts in them anyway."""
+    return I32 if device_kind(device) == "cuda" else I64
+
+
+def compile_kernel(naive: ir.Kernel, plan: Plan, device: str) -> Executable:
+    kind = "cuda" if device_kind(device) == "cuda" else "cpu"
+    return build_executable(build_program(naive, plan, kind), device)
+
+
+def bind_record(array: RecordArray) -> Bound:
+    return Bound(array.data, array.arrangement, len(array))
+
+
+def describe_layouts(records: Mapping[str, RecordArray]) -> str:
+    return "\n".join(f"  {n}: {r.layout}\n    " + draw(r.arrangement).replace("\n", "\n    ") for n, r in records.items())

@@ -1,0 +1,15 @@
+"""Layouts: how the records of an array lie in memory. One file a layout."""
+
+from lanewise.layouts.aoas import AoAS
+from lanewise.layouts.aos import AoS
+from lanewise.layouts.aosoa import AoSoA
+from lanewise.layouts.base import ALIGNMENT, Arrangement, Buffer, Layout, Slot
+from lanewise.layouts.choose import default_layout
+from lanewise.layouts.draw import draw
+from lanewise.layouts.prove import prove
+from lanewise.layouts.soa import SoA
+from lanewise.layouts.soaoas import SoAoAS
+
+__all__ = [
+    "ALIGNMENT", "AoAS", "AoS", "AoSoA", "Arrangement", "Buffer", "Layout", "SoA", "SoAoAS", "Slot", "default_layout", "draw", "prove",
+]  # fmt: skip

@@ -1,0 +1,28 @@
+"""AoAS: an array of aligned structures, padded so that a thread reads an element in 16-byte pieces."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lanewise.errors import RecordError
+from lanewise.layouts.base import Arrangement, Layout, place_structure
+from lanewise.record import Leaf
+
+
+@dataclass(frozen=True, slots=True)
+class AoAS(Layout):
+    """AoS with the structure rounded up to `align` bytes (8 or 16): few wide loads instead of many narrow ones."""
+
+    align: int = 16
+
+    def __post_init__(self) -> None:
+        if self.align not in (8, 16):
+            raise RecordError(f"AoAS(align={self.align}): a GPU thread loads at most 16 bytes at once; align must be 8 or 16")
+
+    def arrange(self, leaves: Sequence[Leaf]) -> Arrangement:
+        slots, buffer = place_structure("records", leaves, 0, align=self.align)
+        return Arrangement(tuple(slots), (buffer,))
+
+    def __str__(self) -> str:
+        return f"AoAS({self.align})"

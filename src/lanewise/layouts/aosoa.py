@@ -1,0 +1,34 @@
+"""AoSoA: blocks of `width` elements, structure of arrays inside each block."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lanewise.errors import RecordError
+from lanewise.layouts.base import Arrangement, Buffer, Layout, Slot
+from lanewise.record import Leaf
+
+
+@dataclass(frozen=True, slots=True)
+class AoSoA(Layout):
+    """Each block holds `width` values of the first leaf, then `width` of the next: SIMD lanes read whole words, one element stays near."""
+
+    width: int = 8
+
+    def __post_init__(self) -> None:
+        if self.width < 1 or self.width & (self.width - 1) or self.width > 1024:
+            raise RecordError(f"AoSoA(width={self.width}): the width must be a power of two from 1 to 1024")
+
+    def arrange(self, leaves: Sequence[Leaf]) -> Arrangement:
+        slots: list[Slot] = []
+        position = 0
+        for leaf in leaves:
+            position = -(-position // leaf.type.size) * leaf.type.size
+            slots.append(Slot(leaf.name, leaf.type, 0, position, leaf.type.size))
+            position += leaf.type.size * self.width
+        widest = max(leaf.type.size for leaf in leaves)
+        return Arrangement(tuple(slots), (Buffer("blocks", self.width, -(-position // widest) * widest),))
+
+    def __str__(self) -> str:
+        return f"AoSoA({self.width})"

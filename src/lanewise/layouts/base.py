@@ -1,0 +1,109 @@
+"""What every layout answers: where each leaf of a record lies, as one affine form.
+
+A leaf of element i lies in a buffer at byte `start + (i // width) * block + offset + (i % width) * stride`. All buffers of a record array lie
+in one allocation, each starting at a multiple of `ALIGNMENT`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lanewise.record import Leaf
+from lanewise.types import Scalar
+
+ALIGNMENT = 128  # bytes: one cache line of a GPU, two of a CPU
+VECTOR_BYTES = 16  # the widest load of one GPU thread
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """Where a leaf lies within one block of its buffer."""
+
+    leaf: str
+    type: Scalar
+    buffer: int
+    offset: int
+    stride: int
+
+
+@dataclass(frozen=True, slots=True)
+class Buffer:
+    """A run of equal blocks; each block holds `width` elements and takes `block` bytes."""
+
+    name: str
+    width: int
+    block: int
+
+    def bytes_for(self, count: int) -> int:
+        return -(-count // self.width) * self.block
+
+
+@dataclass(frozen=True, slots=True)
+class Arrangement:
+    """The slots and buffers of one record in one layout, for any number of elements."""
+
+    slots: tuple[Slot, ...]
+    buffers: tuple[Buffer, ...]
+
+    def slot(self, leaf: str) -> Slot:
+        return next(s for s in self.slots if s.leaf == leaf)
+
+    def starts(self, count: int) -> tuple[int, ...]:
+        """The byte at which each buffer starts when there are `count` elements."""
+        starts, position = [], 0
+        for buffer in self.buffers:
+            starts.append(position)
+            position += -(-buffer.bytes_for(count) // ALIGNMENT) * ALIGNMENT
+        return tuple(starts)
+
+    def nbytes(self, count: int) -> int:
+        """The size of the one allocation."""
+        return self.starts(count)[-1] + self.buffers[-1].bytes_for(count)
+
+    def address(self, leaf: str, index: int, count: int) -> int:
+        """The byte of `leaf` of element `index`, from the start of the allocation."""
+        slot = self.slot(leaf)
+        buffer = self.buffers[slot.buffer]
+        block, lane = divmod(index, buffer.width)
+        return self.starts(count)[slot.buffer] + block * buffer.block + slot.offset + lane * slot.stride
+
+    def lanes(self, slot: Slot) -> int:
+        """How many scalars one vector load around this slot may bring (1, 2 or 4): aligned, whole, of one type."""
+        buffer = self.buffers[slot.buffer]
+        if buffer.width != 1:
+            return 1
+        for lanes in (4, 2):
+            size = lanes * slot.type.size
+            if size > VECTOR_BYTES or buffer.block % size:
+                continue
+            start = slot.offset // size * size
+            others = [s for s in self.slots if s.buffer == slot.buffer and start <= s.offset < start + size]
+            if all(s.type == slot.type for s in others):
+                return lanes
+        return 1
+
+
+class Layout(ABC):
+    """A rule that arranges any record. Layouts are frozen dataclasses, compared and hashed by value."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def arrange(self, leaves: Sequence[Leaf]) -> Arrangement:
+        """Place the leaves of a record; see `Arrangement`."""
+
+
+def place_structure(
+    name: str, leaves: Sequence[Leaf], buffer: int, align: int | None = None
+) -> tuple[list[Slot], Buffer]:
+    """Lay leaves one behind the other, each on a multiple of its size, and round the whole up to `align` bytes."""
+    slots: list[Slot] = []
+    position = 0
+    for leaf in leaves:
+        position = -(-position // leaf.type.size) * leaf.type.size
+        slots.append(Slot(leaf.name, leaf.type, buffer, position, 0))
+        position += leaf.type.size
+    align = align or max(leaf.type.size for leaf in leaves)
+    return slots, Buffer(name, 1, -(-position // align) * align)

@@ -1,0 +1,25 @@
+"""Draw an arrangement as text: one line a buffer, one box a scalar, padding shown."""
+
+from __future__ import annotations
+
+from lanewise.layouts.base import Arrangement
+
+
+def draw(arrangement: Arrangement) -> str:
+    """A picture of the first block of every buffer, with byte offsets and the loads that it allows."""
+    lines: list[str] = []
+    for number, buffer in enumerate(arrangement.buffers):
+        slots = sorted((s for s in arrangement.slots if s.buffer == number), key=lambda s: s.offset)
+        boxes, position = [], 0
+        for slot in slots:
+            if slot.offset > position:
+                boxes.append(f"({slot.offset - position} bytes padding)")
+            boxes.append(f"{slot.leaf}" + (f" x{buffer.width}" if buffer.width > 1 else ""))
+            position = slot.offset + slot.type.size * buffer.width
+        if buffer.block > position:
+            boxes.append(f"({buffer.block - position} bytes padding)")
+        load = max(arrangement.lanes(s) * s.type.size for s in slots)
+        elements = "an element" if buffer.width == 1 else f"{buffer.width} elements"
+        lines.append(f"{buffer.name}: {buffer.block} bytes for {elements}, loads of {load} bytes")
+        lines.append("  | " + " | ".join(boxes) + " | ...")
+    return "\n".join(lines)

@@ -1,0 +1,21 @@
+"""SoA: a structure of arrays, one array for every scalar."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lanewise.layouts.base import Arrangement, Buffer, Layout, Slot
+from lanewise.record import Leaf
+
+
+@dataclass(frozen=True, slots=True)
+class SoA(Layout):
+    """One array for each leaf: neighbouring threads or SIMD lanes read neighbouring words, and unused fields are never touched."""
+
+    def arrange(self, leaves: Sequence[Leaf]) -> Arrangement:
+        slots = tuple(Slot(leaf.name, leaf.type, i, 0, 0) for i, leaf in enumerate(leaves))
+        return Arrangement(slots, tuple(Buffer(leaf.name, 1, leaf.type.size) for leaf in leaves))
+
+    def __str__(self) -> str:
+        return "SoA"

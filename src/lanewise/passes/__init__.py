@@ -1,0 +1,1 @@
+"""Kernel to kernel: one file an optimisation."""

@@ -1,0 +1,67 @@
+"""Compute at compile time what has only literals in it, and drop branches that cannot be taken.
+
+    if 2.0 * 3.0 > 5.0: a = x * 1.0   ->   a = x
+Float identities are used only where they are exact for every value: `x * 1` is, `x + 0` (minus zero) and `x * 0` (NaN) are not.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from lanewise.ir import nodes as ir
+from lanewise.ir.interpret import evaluate
+from lanewise.ir.traverse import children, flat_map, rewrite, rewrite_statement
+from lanewise.passes.base import map_functions
+
+
+def apply(kernel: ir.Kernel) -> ir.Kernel:
+    """Fold every function of the kernel."""
+    return map_functions(kernel, fold_function)
+
+
+def fold_function(f: ir.Function) -> ir.Function:
+    return ir.Function(f.name, f.parameters, f.results, flat_map(f.body, _statement), f.location)
+
+
+def _statement(s: ir.Statement) -> ir.Block:
+    s = rewrite_statement(s, lambda e: rewrite(e, fold), lambda b: b)
+    match s:
+        case ir.If(condition=ir.Literal(value=value)):
+            return s.then if value else s.otherwise
+        case ir.While(condition=ir.Literal(value=False)):
+            return ()
+        case _:
+            return (s,)
+
+
+def fold(e: ir.Expression) -> ir.Expression:
+    """One node whose children are folded already."""
+    match e:
+        case ir.Literal() | ir.Local() | ir.Builtin() | ir.Element():
+            return e
+        case ir.Select(condition=ir.Literal(value=value)):
+            return e.if_true if value else e.if_false
+        case ir.Logical(left=ir.Literal(value=value)):
+            return e.right if bool(value) == (e.operator == "and") else e.left
+        case ir.Binary(operator="*", left=ir.Literal(value=1), right=x) | ir.Binary(operator="*" | "/" | "//", left=x, right=ir.Literal(value=1)) if (
+            e.operator != "//" or e.type.is_integer
+        ):
+            return x
+        case ir.Binary(operator="+" | "-", left=x, right=ir.Literal(value=0)) | ir.Binary(operator="+", left=ir.Literal(value=0), right=x) if (
+            e.type.is_integer
+        ):
+            return x
+        case _ if all(isinstance(c, ir.Literal) for c in children(e)) and not _undefined(e):
+            with np.errstate(all="ignore"):
+                return ir.Literal(evaluate(e, {}).item(), e.type, e.location)
+        case _:
+            return e
+
+
+def _undefined(e: ir.Expression) -> bool:
+    """Whole-number division by zero is left for run time, where the user's own guard may never reach it."""
+    match e:
+        case ir.Binary(operator="//" | "%" | "<<" | ">>", right=ir.Literal(value=value)):
+            return e.type.is_integer and (value == 0 or e.operator in ("<<", ">>"))
+        case _:
+            return False

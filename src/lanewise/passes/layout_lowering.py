@@ -1,0 +1,122 @@
+"""Turn fetches and commits of records into loads and stores of buffers, as wide as the layout allows.
+
+    fetch body[i]: position.x, position.y, position.z, mass   ->   load body_position_mass[i]: x, y, z, mass      (SoAoAS, one 16-byte load)
+                                                              ->   load body_position_x[i]: x; ...                (SoA, four 4-byte loads)
+A commit that covers a vector only in part writes the rest back unchanged when it was fetched anyway, else it stores scalars.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from lanewise.ir import build
+from lanewise.ir import nodes as ir
+from lanewise.ir.traverse import flat_map, statements
+from lanewise.layouts import Slot
+from lanewise.types import I64
+
+
+def apply(kernel: ir.Kernel, *, vector_loads: bool) -> ir.Kernel:
+    """Lower every access; `vector_loads` allows more than one scalar in a load (a GPU's vector types)."""
+    lowering = _Lowering(kernel, vector_loads)
+    body = flat_map(kernel.body, lowering.statement)
+    return replace(kernel, body=body, buffers=tuple(lowering.buffers.values()))
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """The slots that one load brings: `lanes` scalars, aligned to their common size."""
+
+    buffer: int
+    start: int
+    lanes: int
+    slots: tuple[Slot | None, ...]
+
+
+class _Lowering:
+    def __init__(self, kernel: ir.Kernel, vector_loads: bool) -> None:
+        self.kernel, self.vector_loads = kernel, vector_loads
+        self.buffers: dict[tuple[str, int, str, int], ir.BufferArgument] = {}
+        self.fetched = {(s.array, s.index) for s in statements(kernel.body) if isinstance(s, ir.Fetch)}
+        self.committed = {s.array: {leaf for leaf, _ in s.writes} for s in statements(kernel.body) if isinstance(s, ir.Commit)}
+
+    def statement(self, s: ir.Statement) -> ir.Block:
+        match s:
+            case ir.Fetch():
+                return self._fetch(s)
+            case ir.Commit():
+                return self._commit(s)
+            case _:
+                return (s,)
+
+    def _group(self, array: ir.ArrayArgument, slot: Slot, lanes: int) -> _Group:
+        size = lanes * slot.type.size
+        start = slot.offset // size * size
+        own = {s.offset: s for s in array.arrangement.slots if s.buffer == slot.buffer}
+        slots = tuple(own.get(start + i * slot.type.size) for i in range(lanes)) if lanes > 1 else (slot,)
+        return _Group(slot.buffer, start if lanes > 1 else slot.offset, lanes, slots)
+
+    def _lanes(self, array: ir.ArrayArgument, slot: Slot) -> int:
+        return array.arrangement.lanes(slot) if self.vector_loads else 1
+
+    def _fetch(self, s: ir.Fetch) -> ir.Block:
+        array = self.kernel.array(s.array)
+        names = dict(s.reads)
+        groups = dict.fromkeys(self._group(array, x, self._lanes(array, x)) for x in map(array.arrangement.slot, names))
+        whole = self.committed.get(s.array, set()) if array.written and array.space == "global" else set[str]()
+        loads: list[ir.Statement] = []
+        for g in groups:
+            written_back = any(x and x.leaf in whole for x in g.slots)  # the rest of this vector is needed for the store
+            lanes = tuple(
+                "" if x is None else names.get(x.leaf, f"{s.array}.{x.leaf}" if written_back else "") for x in g.slots
+            )
+            buffer = self._buffer(array, g)
+            loads.append(ir.Load(buffer.name, self._index(array, g, s.index), lanes))
+        return tuple(loads)
+
+    def _commit(self, s: ir.Commit) -> ir.Block:
+        array = self.kernel.array(s.array)
+        values = dict(s.writes)
+        stores: dict[_Group, tuple[ir.Expression, ...]] = {}
+        for slot in map(array.arrangement.slot, values):
+            group = self._group(array, slot, self._lanes(array, slot))
+            missing = [x for x in group.slots if x is not None and x.leaf not in values]
+            if missing and not ((s.array, s.index) in self.fetched and self._touched(array, group)):
+                group = self._group(array, slot, 1)
+            stores[group] = tuple(
+                ir.Literal(0.0 if slot.type.is_float else 0, slot.type) if x is None
+                else values.get(x.leaf, ir.Local(f"{s.array}.{x.leaf}", x.type)) for x in group.slots
+            )  # fmt: skip
+        return tuple(ir.Store(self._buffer(array, g).name, self._index(array, g, s.index), v) for g, v in stores.items())
+
+    def _touched(self, array: ir.ArrayArgument, group: _Group) -> bool:
+        """Whether a fetch of this array loads this group at all."""
+        read = {leaf for s in statements(self.kernel.body) if isinstance(s, ir.Fetch) and s.array == array.name for leaf, _ in s.reads}
+        return any(x is not None and x.leaf in read for x in group.slots)
+
+    def _index(self, array: ir.ArrayArgument, group: _Group, index: ir.Expression) -> ir.Expression:
+        """The place of the group in its buffer, counted in loads."""
+        buffer = array.arrangement.buffers[group.buffer]
+        unit = group.lanes * next(x for x in group.slots if x is not None).type.size
+        factor, offset = buffer.block // unit, group.start // unit
+        if factor > 1 or buffer.width > 1:
+            index = index if array.space == "shared" or index.type == I64 else ir.Cast(index, I64)
+        if buffer.width == 1:
+            return build.add(build.multiply(index, factor), offset)
+        block = build.multiply(build.divide(index, buffer.width), factor)
+        return build.add(build.add(block, offset), build.remainder(index, buffer.width))
+
+    def _buffer(self, array: ir.ArrayArgument, group: _Group) -> ir.BufferArgument:
+        slot = next(x for x in group.slots if x is not None)
+        own = array.arrangement.buffers[group.buffer]
+        key = (array.name, group.buffer, slot.type.name, group.lanes)
+        if key not in self.buffers:
+            name = array.name if own.name in ("records", "blocks") else f"{array.name}.{own.name}"
+            if any(b.name == name for b in self.buffers.values()):
+                name = f"{name}.{slot.type}" + (f"x{group.lanes}" if group.lanes > 1 else "")
+            unit = slot.type.size * group.lanes
+            length = -(-own.bytes_for(array.length) // unit) if array.space == "shared" else 0
+            self.buffers[key] = ir.BufferArgument(
+                name, array.name, group.buffer, slot.type, group.lanes, array.written, array.space, length
+            )  # fmt: skip
+        return self.buffers[key]

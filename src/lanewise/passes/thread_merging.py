@@ -1,0 +1,93 @@
+"""Let one thread compute several targets, so that every source it reads serves all of them.
+
+    parallel for i: t = fetch target[i]; for j: s = fetch source[j]; sum += f(t, s)
+->  parallel for block: parallel for lane:
+        t.0 = ...; t.1 = ...; for j: s = fetch source[j]; sum.0 += f(t.0, s); sum.1 += f(t.1, s)
+Statements that depend on the target are repeated, all others stay single. Targets past the end are clamped when read and skipped when written,
+so that all threads reach every barrier. On a GPU the targets of a thread are `lanes` apart, which keeps loads coalesced.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from lanewise.ir import build
+from lanewise.ir import nodes as ir
+from lanewise.ir.traverse import blocks, expressions, reads, rename, rewrite_statement, statements, writes
+from lanewise.passes.base import refuse
+
+
+def legal(kernel: ir.Kernel, targets: int) -> str | None:
+    """Why the pass does not apply, or None."""
+    if not (len(kernel.body) == 1 and isinstance(kernel.body[0], ir.Parallel)):
+        return "its elements are already mapped to threads"
+    if targets < 1:
+        return f"{targets} targets a thread"
+    return None
+
+
+def apply(kernel: ir.Kernel, targets: int, lanes: int) -> ir.Kernel:
+    """`lanes` is the number of threads that work side by side on the targets of a block (1 on a CPU)."""
+    if reason := legal(kernel, targets):
+        raise refuse("thread merging", kernel, reason)
+    loop = kernel.body[0]
+    assert isinstance(loop, ir.Parallel)
+    index = loop.extent.type
+    block, lane = ir.Local("block", index), ir.Local("lane", index)
+    varying = _varying(loop)
+    merged = _Merge(loop.variable, loop.extent, targets, varying).block(loop.body)
+    first = build.multiply(block, lanes * targets)
+    starts: list[ir.Statement] = []
+    for r in range(targets):
+        place = build.add(build.add(first, r * lanes), lane) if lanes > 1 else build.add(first, r)
+        starts.append(ir.Assign(_name(loop.variable, r, targets), place))
+    body: ir.Block = (*starts, *merged)
+    if lanes > 1:
+        body = (ir.Parallel("lane", ir.Literal(lanes, index), body),)
+    return replace(kernel, body=(ir.Parallel("block", build.ceil_divide(loop.extent, lanes * targets), body),))
+
+
+def _name(name: str, r: int, targets: int) -> str:
+    return name if targets == 1 else f"{name}.{r}"
+
+
+def _varying(loop: ir.Parallel) -> set[str]:
+    """The variables whose value depends on the target."""
+    varying = {loop.variable}
+    while True:
+        before = len(varying)
+        for s in statements(loop.body):
+            own = {n for e in expressions(s) for n in reads(e)}
+            inner = {n for b in blocks(s) for x in statements(b) for n in writes(x)}
+            if own & varying:
+                varying |= set(writes(s)) | inner
+        if len(varying) == before:
+            return varying
+
+
+class _Merge:
+    """Repeats the statements that depend on the target, once for each target of the thread."""
+
+    def __init__(self, variable: str, extent: ir.Expression, targets: int, varying: set[str]) -> None:
+        self.variable, self.extent, self.targets, self.varying = variable, extent, targets, varying
+
+    def block(self, block: ir.Block) -> ir.Block:
+        return tuple(new for s in block for new in self._statement(s))
+
+    def _statement(self, s: ir.Statement) -> ir.Block:
+        touched = {n for e in expressions(s) for n in reads(e)} | set(writes(s))
+        if touched & self.varying:
+            return tuple(x for r in range(self.targets) for x in self._copy(s, r))
+        return (rewrite_statement(s, lambda e: e, self.block),)
+
+    def _copy(self, s: ir.Statement, r: int) -> ir.Block:
+        names = {n: _name(n, r, self.targets) for n in self.varying}
+        place = ir.Local(names[self.variable], self.extent.type)
+        (copy,) = rename((s,), names)
+        match copy:
+            case ir.Fetch(index=ir.Local(name=name)) if name == place.name:
+                return (replace(copy, index=build.minimum(place, build.subtract(self.extent, 1))),)
+            case ir.Commit(index=ir.Local(name=name)) if name == place.name:
+                return (ir.If(build.less(place, self.extent), (copy,)),)
+            case _:
+                return (copy,)

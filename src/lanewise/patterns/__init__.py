@@ -1,0 +1,1 @@
+"""From an element function to a naive kernel: one file a pattern."""

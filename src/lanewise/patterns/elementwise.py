@@ -1,0 +1,59 @@
+"""elementwise: every element by itself. Fetch its records, apply the function, commit what changed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lanewise import types as t
+from lanewise.frontend.function import Lowered
+from lanewise.ir import nodes as ir
+from lanewise.layouts import Layout
+from lanewise.patterns.values import pairs, record_array, value_array
+from lanewise.record import Record
+from lanewise.types import Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class ElementwiseArguments:
+    """What each parameter is in one call: a record array (with its layout), an array of values, or one value for all."""
+
+    records: dict[str, tuple[Record, Layout]]
+    arrays: dict[str, t.ValueType]
+    uniforms: dict[str, t.ValueType]
+
+
+def build_elementwise(lowered: Lowered, arguments: ElementwiseArguments, index: Scalar) -> ir.Kernel:
+    """The naive kernel: `parallel for i in range(count): fetch; apply; commit`."""
+    f = lowered.function
+    count, i = ir.Parameter("count", index), ir.Local("i", index)
+    used = {p.name for p in f.parameters}
+    changed = {p.name for p in f.parameters if p.mutable}
+    arrays: list[ir.ArrayArgument] = []
+    body: list[ir.Statement] = []
+    commits: list[ir.Statement] = []
+    for name, (record, layout) in arguments.records.items():
+        written = tuple(x for x in record.leaves if f"{name}.{x.name}" in changed)
+        arrays.append(record_array(name, record.leaves, layout, written=bool(written)))
+        body.append(ir.Fetch(name, i, tuple((x.name, f"{name}.{x.name}") for x in record.leaves if f"{name}.{x.name}" in used)))
+        if written:
+            commits.append(ir.Commit(name, i, tuple((x.name, ir.Local(f"{name}.{x.name}", x.type)) for x in written)))
+    for name, kind in arguments.arrays.items():
+        arrays.append(value_array(name, kind, written=False))
+        body.append(ir.Fetch(name, i, tuple((leaf, v) for leaf, v in pairs(name, kind) if v in used)))
+    names = [r.name for r in f.results]
+    body.append(ir.Apply(f, tuple(ir.Local(p.name, p.type) for p in f.parameters), tuple(names)))
+    for name, kind in result_arrays(lowered):
+        arrays.append(value_array(name, kind, written=True))
+        commits.append(ir.Commit(name, i, tuple((leaf, ir.Local(v, t.scalar_of(kind))) for leaf, v in pairs(name, kind))))
+    uniforms = tuple(
+        ir.Parameter(leaf, t.scalar_of(kind)) for n, kind in arguments.uniforms.items() for leaf in t.leaves(n, kind) if leaf in used
+    )
+    fetches = tuple(s for s in body if not (isinstance(s, ir.Fetch) and not s.reads))
+    loop = ir.Parallel("i", ir.Local("count", index), (*fetches, *commits))
+    return ir.Kernel(f.name, "elementwise", tuple(arrays), uniforms, (count,), (loop,), location=f.location)
+
+
+def result_arrays(lowered: Lowered) -> list[tuple[str, t.ValueType]]:
+    """The names and types of the arrays that hold the results."""
+    single = len(lowered.results) == 1
+    return [("result" if single else f"result{n}", kind) for n, kind in enumerate(lowered.results)]

@@ -1,0 +1,32 @@
+"""Plain arrays as arrays of records: an array of scalars has one leaf `value`, an array of vectors the leaves x, y, z, w."""
+
+from __future__ import annotations
+
+from lanewise import types as t
+from lanewise.ir import nodes as ir
+from lanewise.layouts import AoS, Layout
+from lanewise.record import Leaf
+
+
+def value_leaves(value_type: t.ValueType) -> tuple[Leaf, ...]:
+    match value_type:
+        case t.Scalar():
+            return (Leaf("value", value_type),)
+        case t.Vector():
+            return tuple(Leaf(c, value_type.element) for c in t.COMPONENTS[: value_type.length])
+
+
+def value_array(name: str, value_type: t.ValueType, *, written: bool) -> ir.ArrayArgument:
+    """The argument for a contiguous array of shape (n,) or (n, components)."""
+    leaves = value_leaves(value_type)
+    return ir.ArrayArgument(name, leaves, AoS().arrange(leaves), written)
+
+
+def record_array(name: str, leaves: tuple[Leaf, ...], layout: Layout, *, written: bool) -> ir.ArrayArgument:
+    return ir.ArrayArgument(name, leaves, layout.arrange(leaves), written)
+
+
+def pairs(name: str, value_type: t.ValueType) -> tuple[tuple[str, str], ...]:
+    """(leaf, variable) for a plain array whose element is called `name` in the kernel."""
+    variables = t.leaves(name, value_type)
+    return tuple((leaf.name, variable) for leaf, variable in zip(value_leaves(value_type), variables, strict=True))

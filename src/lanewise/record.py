@@ -1,0 +1,137 @@
+"""Records: the named, typed fields of one element. Nothing here knows about memory.
+
+`@record` turns an annotated class into a record class. Its instances are single records for the Python side of a kernel; arrays
+of records come from `Body.array(...)` and `Body.zeros(n)`.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, dataclass_transform
+
+import numpy as np
+
+from lanewise import types as t
+from lanewise.errors import RecordError
+from lanewise.values import to_python_value, type_of_annotation
+
+if TYPE_CHECKING:
+    from lanewise.arrays import RecordArray
+    from lanewise.layouts import Layout
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One named field of a record."""
+
+    name: str
+    type: t.ValueType
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """One scalar of a record: a scalar field (`mass`) or a component of a vector field (`position.x`)."""
+
+    name: str
+    type: t.Scalar
+
+    @property
+    def field(self) -> str:
+        return self.name.split(".")[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """The name and the fields of a record class."""
+
+    name: str
+    fields: tuple[Field, ...]
+
+    def __iter__(self) -> Iterator[Field]:
+        return iter(self.fields)
+
+    def field(self, name: str) -> Field | None:
+        return next((f for f in self.fields if f.name == name), None)
+
+    @property
+    def leaves(self) -> tuple[Leaf, ...]:
+        return tuple(Leaf(name, t.scalar_of(f.type)) for f in self.fields for name in t.leaves(f.name, f.type))
+
+    def __str__(self) -> str:
+        return f"{self.name}({', '.join(f'{f.name}: {f.type}' for f in self.fields)})"
+
+
+class RecordValue:
+    """Base of every record class: one record whose fields are NumPy scalars and vectors."""
+
+    __record__: Record
+
+    def __init__(self, **fields: Any) -> None:
+        for field in self.__record__.fields:
+            setattr(self, field.name, fields.pop(field.name, 0))
+        for name in fields:
+            raise AttributeError(unknown_field(self.__record__, name))
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        field = self.__record__.field(name)
+        if field is None:
+            raise AttributeError(unknown_field(self.__record__, name))
+        object.__setattr__(self, name, to_python_value(value, field.type))
+
+    def __repr__(self) -> str:
+        return f"{self.__record__.name}({', '.join(f'{f.name}={getattr(self, f.name)!r}' for f in self.__record__)})"
+
+    @classmethod
+    def array(cls, *, layout: Layout | None = None, device: str | None = None, **fields: Any) -> RecordArray:
+        """An array of records from one array per field; see `RecordArray.from_fields`. Fields left out are zero."""
+        from lanewise.arrays import RecordArray
+
+        return RecordArray.from_fields(cls.__record__, fields, layout=layout, device=device, python_class=cls)
+
+    @classmethod
+    def zeros(cls, count: int, *, layout: Layout | None = None, device: str | None = None) -> RecordArray:
+        """`count` records of zeros in `layout` on `device` (defaults: the device's layout, the current device)."""
+        from lanewise.arrays import RecordArray
+
+        return RecordArray.zeros(cls.__record__, count, layout=layout, device=device, python_class=cls)
+
+
+def unknown_field(record: Record, name: str) -> str:
+    return f"{record.name} has no field {name!r}; its fields are {', '.join(f.name for f in record)}"
+
+
+RESERVED = frozenset("array zeros record layout device nbytes arrangement data numpy with_layout to copy".split())
+
+
+@dataclass_transform(kw_only_default=True)
+def record(cls: type[Any]) -> Any:
+    """Make a record class of a class whose annotations are lanewise types.
+
+    Raises `RecordError` for an annotation that is no lanewise type, a class without fields, or a reserved field name.
+    """
+    fields: list[Field] = []
+    for name, annotation in inspect.get_annotations(cls, eval_str=True).items():
+        value_type = type_of_annotation(annotation)
+        if value_type is None:
+            raise RecordError(
+                f"{cls.__name__}.{name} is annotated with {annotation!r}; a record holds lanewise types: "
+                "lw.f32, f64, i32, i64, u32, bool, vec2..4, dvec2..4 or ivec2..4"
+            )
+        if name in RESERVED or name.startswith("_"):
+            raise RecordError(f"{cls.__name__}.{name}: a field cannot be called {name!r}; choose a name without underscore in front")
+        fields.append(Field(name, value_type))
+    if not fields:
+        raise RecordError(f"{cls.__name__} has no fields; write them as annotations, for example `mass: lw.f32`")
+    namespace = {"__record__": Record(cls.__name__, tuple(fields)), "__module__": cls.__module__, "__doc__": cls.__doc__}
+    return type(cls.__name__, (RecordValue,), namespace)
+
+
+def record_of(annotation: Any) -> Record | None:
+    """The record that a class annotation stands for, or None."""
+    if isinstance(annotation, type) and issubclass(annotation, RecordValue):
+        return annotation.__record__
+    return None
+
+

@@ -1,0 +1,1 @@
+"""Devices, caches, compilation and launches. The only place that touches CUDA."""

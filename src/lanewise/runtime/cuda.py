@@ -1,0 +1,128 @@
+"""Arrays, launches and graphs on an NVIDIA GPU: CuPy for memory and streams, cuda.core for kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+from lanewise.errors import DeviceError
+from lanewise.runtime.devices import cuda_number
+from lanewise.runtime.nvrtc import Cubin, _cuda_core
+
+
+def cupy() -> Any:
+    """CuPy, imported when a GPU is first used."""
+    import cupy as module  # pyright: ignore[reportMissingImports]
+
+    return module
+
+
+def use(device: str) -> Any:
+    """A context in which CuPy allocates and launches on `device`."""
+    return cupy().cuda.Device(cuda_number(device))
+
+
+@cache
+def architecture(device: str) -> str:
+    """The exact architecture of a device, for example "sm_90"."""
+    return f"sm_{cupy().cuda.Device(cuda_number(device)).compute_capability}"
+
+
+def device_name(device: str) -> str:
+    name: bytes = cupy().cuda.runtime.getDeviceProperties(cuda_number(device))["name"]
+    return name.decode()
+
+
+@cache
+def multiprocessors(device: str) -> int:
+    return int(cupy().cuda.runtime.getDeviceProperties(cuda_number(device))["multiProcessorCount"])
+
+
+def free_memory(device: str) -> int:
+    """Bytes that can still be allocated, counting what CuPy's pool holds unused."""
+    module = cupy()
+    with use(device):
+        free, _ = module.cuda.runtime.memGetInfo()
+        return int(free) + int(module.get_default_memory_pool().free_bytes())
+
+
+def allocate(device: str, nbytes: int) -> Any:
+    """Uninitialised bytes on a device; raises `DeviceError` when they do not fit."""
+    module = cupy()
+    with use(device):
+        try:
+            return module.empty(nbytes, module.uint8)
+        except module.cuda.memory.OutOfMemoryError as error:
+            raise DeviceError(f"{nbytes:,} bytes do not fit the memory of {device!r}: {free_memory(device):,} bytes are free") from error
+
+
+class CudaKernel:
+    """One compiled kernel on one device."""
+
+    def __init__(self, device: str, cubin: Cubin, name: str, threads: int) -> None:
+        core = _cuda_core()
+        self.device, self.threads, self._core = device, threads, core
+        core.Device(cuda_number(device)).set_current()
+        self._code = core.ObjectCode.from_cubin(cubin.code)
+        self._kernel = self._code.get_kernel(f"{name}_kernel")
+
+    def launch(self, grid: tuple[int, int], arguments: tuple[Any, ...]) -> None:
+        """Put a launch on CuPy's current stream. Pointers are Python integers, scalars NumPy scalars."""
+        core = self._core
+        with use(self.device):
+            stream = _stream(int(cupy().cuda.get_current_stream().ptr))
+            core.launch(stream, core.LaunchConfig(grid=grid, block=self.threads), self._kernel, *arguments)
+
+    def blocks_per_multiprocessor(self) -> int:
+        """The driver's own occupancy calculation."""
+        return int(self._kernel.occupancy.max_active_blocks_per_multiprocessor(self.threads, 0))
+
+
+@cache
+def _stream(handle: int) -> Any:
+    core = _cuda_core()
+    return core.Device().default_stream if handle == 0 else core.Stream.from_handle(handle)
+
+
+class Graph:
+    """A captured sequence of launches, replayed with one call."""
+
+    def __init__(self, device: str, work: Callable[[], None]) -> None:
+        module = cupy()
+        self.device = device
+        with use(device):
+            self._stream = module.cuda.Stream(non_blocking=True)
+            module.cuda.get_current_stream().synchronize()
+            with self._stream:
+                self._stream.begin_capture()
+                work()
+                self._graph = self._stream.end_capture()
+
+    def launch(self) -> None:
+        with use(self.device):
+            self._graph.launch(self._stream)
+
+    def wait(self) -> None:
+        self._stream.synchronize()
+
+
+def synchronize(device: str) -> None:
+    with use(device):
+        cupy().cuda.get_current_stream().synchronize()
+
+
+def timer(device: str) -> Callable[[Callable[[], None]], float]:
+    """A function that runs work and returns its time on the device in seconds, by events."""
+    module = cupy()
+
+    def measure(work: Callable[[], None]) -> float:
+        with use(device):
+            start, stop = module.cuda.Event(), module.cuda.Event()
+            start.record()
+            work()
+            stop.record()
+            stop.synchronize()
+            return float(module.cuda.get_elapsed_time(start, stop)) * 1e-3
+
+    return measure

@@ -1,0 +1,103 @@
+"""Devices by name: "cpu", "cuda", "cuda:1", "python"; which one is the default, and what is missing for CUDA."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import cache
+
+from lanewise.errors import DeviceError
+
+_DEFAULT: ContextVar[str] = ContextVar("lanewise_device", default="cpu")
+CUDA_MODULES = {"cupy": "cupy-cuda13x", "cuda.core": "cuda-core", "cuda.bindings": "cuda-bindings"}
+
+
+def default_device() -> str:
+    return _DEFAULT.get()
+
+
+@contextmanager
+def device(name: str) -> Iterator[None]:
+    """Make `name` the default device within the `with` block (of this thread or task)."""
+    token = _DEFAULT.set(resolve(name))
+    try:
+        yield
+    finally:
+        _DEFAULT.reset(token)
+
+
+def resolve(name: str | None) -> str:
+    """The canonical name of a usable device; raises `DeviceError` when it is unknown or missing. Nothing ever falls back to another one."""
+    name = name or default_device()
+    if name in ("cpu", "python"):
+        return name
+    match = re.fullmatch(r"cuda(?::(\d+))?", name)
+    if match is None:
+        raise DeviceError(f"unknown device {name!r}; wanted 'cpu', 'cuda', 'cuda:1' (a number for each GPU) or 'python' (the interpreter)")
+    if problems := missing_for_cuda():
+        raise DeviceError(f"device {name!r} cannot be used:\n" + "\n".join(f"  - {p}" for p in problems))
+    number = int(match.group(1) or 0)
+    if number >= (count := cuda_device_count()):
+        raise DeviceError(f"device {name!r} does not exist: this machine has {count} GPU{'s' if count > 1 else ''}, numbered from 0")
+    return f"cuda:{number}" if number else "cuda"
+
+
+def cuda_number(name: str) -> int:
+    return int(name.partition(":")[2] or 0)
+
+
+@cache
+def missing_for_cuda() -> tuple[str, ...]:
+    """What keeps CUDA from working here, each with its remedy; empty when it works."""
+    problems = []
+    for module, package in CUDA_MODULES.items():
+        if not _importable(module):
+            problems.append(f"the package {package} is not installed: pip install 'lanewise[cuda]'")
+    if not problems and cuda_device_count() == 0:
+        problems.append(f"no GPU was found ({_driver_problem()}): an NVIDIA GPU with driver 580 or newer is needed")
+    return tuple(problems)
+
+
+def _importable(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ModuleNotFoundError:
+        return False
+
+
+def _driver_problem() -> str:
+    from cuda.bindings import driver
+
+    try:
+        (status,) = driver.cuInit(0)
+    except RuntimeError:
+        return "the NVIDIA driver is not installed"
+    return "no problem reported" if status == driver.CUresult.CUDA_SUCCESS else f"the driver says {status.name}"
+
+
+@cache
+def cuda_device_count() -> int:
+    """How many GPUs the driver shows; 0 without driver."""
+    from cuda.bindings import driver
+
+    try:
+        (status,) = driver.cuInit(0)
+        if status != driver.CUresult.CUDA_SUCCESS:
+            return 0
+        status, count = driver.cuDeviceGetCount()
+    except RuntimeError:
+        return 0
+    return int(count) if status == driver.CUresult.CUDA_SUCCESS else 0
+
+
+def cpu_threads() -> int:
+    """Threads that CPU kernels run on: `$LANEWISE_THREADS`, or the cores that this process may use."""
+    if chosen := os.environ.get("LANEWISE_THREADS"):
+        if not chosen.isdigit() or int(chosen) < 1:
+            raise DeviceError(f"LANEWISE_THREADS={chosen!r}: wanted a whole number from 1 on")
+        return int(chosen)
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

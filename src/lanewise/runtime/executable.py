@@ -1,0 +1,151 @@
+"""A program made runnable on one device: interpreted, by Numba, or by CUDA."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from lanewise._version import __version__
+from lanewise.emit.cuda import emit_cuda
+from lanewise.emit.numba import emit_numba
+from lanewise.errors import PlanError
+from lanewise.ir import nodes as ir
+from lanewise.ir.interpret import Machine, Memory, evaluate
+from lanewise.ir.printer import print_kernel
+from lanewise.layouts import Arrangement
+from lanewise.passes.splitting import scratch_arrays
+from lanewise.pipeline import Program
+from lanewise.runtime import cpu, cuda
+from lanewise.runtime.memory import allocate
+from lanewise.runtime.nvrtc import Cubin, compile_cubin
+
+GRAIN_WORK = 65_536  # element-source pairs (or elements) worth handing to another thread
+MAX_GRID_ELEMENTS = 2**31 - 2**16  # indices on the GPU have 32 bits
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """An array that takes part in a launch: its bytes on the device and where its leaves lie in them."""
+
+    data: Any
+    arrangement: Arrangement
+    count: int
+
+
+Arrays = Mapping[str, Bound]
+Environment = Mapping[str, Any]
+Launch = Callable[[], None]
+
+
+def device_kind(device: str) -> str:
+    return "cuda" if device.startswith("cuda") else device
+
+
+@dataclass(frozen=True)
+class Executable:
+    """The compiled kernels of a program. `prepare` binds arrays and values, and gives a function that launches."""
+
+    program: Program
+    device: str
+    source: str
+    cubins: tuple[Cubin, ...]
+    kernels: tuple[Any, ...]
+
+    def prepare(self, arrays: Arrays, environment: Environment) -> Launch:
+        match device_kind(self.device):
+            case "python":
+                memories = {n: Memory(b.data, b.arrangement, b.count) for n, b in arrays.items()}
+                return Machine(self.program.naive, dict(environment), memories).run
+            case "cpu":
+                return _sequence([_cpu_launch(k, f, arrays, environment) for k, f in zip(self.program.kernels, self.kernels, strict=True)])
+            case "cuda":
+                complete = {**arrays, **_scratch(self.program, self.device, environment)}
+                return _sequence([_cuda_launch(k, f, complete, environment) for k, f in zip(self.program.kernels, self.kernels, strict=True)])
+            case other:
+                raise AssertionError(f"no device of kind {other}")
+
+
+def build_executable(program: Program, device: str, arch: str | None = None) -> Executable:
+    """Emit and compile a program. With `arch` it is compiled for that GPU architecture and not loaded: no GPU is needed."""
+    kind = device_kind(device)
+    if kind == "python":
+        return Executable(program, device, print_kernel(program.naive), (), ())
+    header = f"lanewise {__version__}: {program.naive.name}, {program.naive.pattern}\nplan: {program.plan}"
+    fast = bool(program.plan.fast_math)
+    if kind == "cpu":
+        texts = [emit_numba(k, header, fast_math=fast) for k in program.kernels]
+        return Executable(program, device, "\n\n".join(texts), (), tuple(cpu.load_kernel(x, k.name) for x, k in zip(texts, program.kernels, strict=True)))
+    texts = [emit_cuda(k, header) for k in program.kernels]
+    target = arch or cuda.architecture(device)
+    cubins = tuple(compile_cubin(x, k.name, target, fast_math=fast) for x, k in zip(texts, program.kernels, strict=True))
+    loaded: tuple[Any, ...] = ()
+    if arch is None:
+        loaded = tuple(cuda.CudaKernel(device, c, k.name, _grid(k).threads) for c, k in zip(cubins, program.kernels, strict=True))
+    return Executable(program, device, "\n\n".join(texts), cubins, loaded)
+
+
+def _grid(kernel: ir.Kernel) -> ir.Grid:
+    assert kernel.grid is not None
+    return kernel.grid
+
+
+def _sequence(launches: list[Launch]) -> Launch:
+    if len(launches) == 1:
+        return launches[0]
+
+    def run() -> None:
+        for launch in launches:
+            launch()
+
+    return run
+
+
+def _scalars(kernel: ir.Kernel, environment: Environment) -> tuple[Any, ...]:
+    return tuple(p.type.dtype.type(environment[p.name]) for p in kernel.counts + kernel.uniforms)
+
+
+def _cpu_launch(kernel: ir.Kernel, function: cpu.RangeKernel, arrays: Arrays, environment: Environment) -> Launch:
+    buffers = tuple(_host_buffer(b, arrays[b.array]) for b in kernel.buffers)
+    arguments = buffers + tuple(int(x) if isinstance(x, np.integer) else x for x in _scalars(kernel, environment))
+    (loop,) = kernel.body
+    assert isinstance(loop, ir.Parallel)
+    env = {n: np.int64(v) if isinstance(v, int) else v for n, v in environment.items()}
+    extent = int(evaluate(loop.extent, env))
+    work = int(environment[kernel.counts[-1].name]) if kernel.pattern == "pairwise" else 1
+    grain = max(1, GRAIN_WORK // work)
+    return lambda: cpu.run_range(function, arguments, extent, grain)
+
+
+def _host_buffer(b: ir.BufferArgument, bound: Bound) -> Any:
+    start = bound.arrangement.starts(bound.count)[b.buffer]
+    size = bound.arrangement.buffers[b.buffer].bytes_for(bound.count)
+    return bound.data[start : start + size].view(b.type.dtype)
+
+
+def _cuda_launch(kernel: ir.Kernel, compiled: cuda.CudaKernel, arrays: Arrays, environment: Environment) -> Launch:
+    pointers = tuple(_pointer(b, arrays[b.array]) for b in kernel.buffers if b.space == "global")
+    arguments = pointers + _scalars(kernel, environment)
+    grid = _grid(kernel)
+    blocks = -(-int(environment[kernel.counts[0].name]) // grid.lanes)
+    if max(int(environment[c.name]) for c in kernel.counts) * grid.parts > MAX_GRID_ELEMENTS:
+        raise PlanError(f"{kernel.name} has more than {MAX_GRID_ELEMENTS:,} elements; a launch on a GPU counts them with 32 bits")
+    return lambda: compiled.launch((blocks, grid.parts), arguments)
+
+
+def _pointer(b: ir.BufferArgument, bound: Bound) -> int:
+    return int(bound.data.data.ptr) + bound.arrangement.starts(bound.count)[b.buffer]
+
+
+def _scratch(program: Program, device: str, environment: Environment) -> dict[str, Bound]:
+    """The arrays of partial sums that a split program needs."""
+    first = program.kernels[0]
+    bound: dict[str, Bound] = {}
+    for a in scratch_arrays(first):
+        count = int(environment[first.counts[0].name]) * _grid(first).parts
+        bound[a.name] = Bound(allocate(device, a.arrangement.nbytes(count), f"partial sums of {first.name}"), a.arrangement, count)
+    return bound
+
+

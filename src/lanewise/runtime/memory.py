@@ -1,0 +1,70 @@
+"""Bytes on a device: checked allocation, and arrays of any library brought there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from lanewise.errors import ArgumentError, DeviceError
+from lanewise.layouts import ALIGNMENT
+from lanewise.runtime import cuda
+
+
+def available_memory(device: str) -> int:
+    """Bytes that can be allocated now."""
+    if device.startswith("cuda"):
+        return cuda.free_memory(device)
+    import psutil
+
+    return int(psutil.virtual_memory().available)
+
+
+def require_memory(device: str, nbytes: int, what: str) -> None:
+    """Refuse, before anything is allocated, what cannot fit; raises `DeviceError` with both figures."""
+    if nbytes > (available := available_memory(device)):
+        raise DeviceError(f"{what} needs {nbytes:,} bytes on {device!r}, and {available:,} are available")
+
+
+def allocate(device: str, nbytes: int, what: str) -> Any:
+    """Zeroed bytes, aligned for every layout: a NumPy array on the host, a CuPy array on a GPU."""
+    if nbytes > 1 << 20:  # small ones always fit, and asking costs more than allocating
+        require_memory(device, nbytes, what)
+    if device.startswith("cuda"):
+        data = cuda.allocate(device, nbytes)
+        data.fill(0)
+        return data
+    raw = np.zeros(nbytes + ALIGNMENT, np.uint8)
+    start = -raw.ctypes.data % ALIGNMENT
+    return raw[start : start + nbytes]
+
+
+def array_module(device: str) -> Any:
+    """NumPy or CuPy."""
+    return cuda.cupy() if device.startswith("cuda") else np
+
+
+def bring(value: Any, device: str) -> Any:
+    """An array-like (NumPy, CuPy, DLPack, `__cuda_array_interface__`, lists) as an array of the device's library."""
+    on_gpu = hasattr(value, "__cuda_array_interface__") or (
+        hasattr(value, "__dlpack_device__") and not isinstance(value, np.ndarray) and value.__dlpack_device__()[0] == 2
+    )
+    if device.startswith("cuda"):
+        with cuda.use(device):
+            module = cuda.cupy()
+            return module.asarray(value) if hasattr(value, "__cuda_array_interface__") or not on_gpu else module.from_dlpack(value)
+    if on_gpu:
+        module = cuda.cupy()
+        gpu = module.asarray(value) if hasattr(value, "__cuda_array_interface__") else module.from_dlpack(value)
+        return module.asnumpy(gpu)
+    if hasattr(value, "__dlpack__") and not isinstance(value, (np.ndarray, np.generic)):
+        return np.from_dlpack(value)
+    result = np.asarray(value)
+    if result.dtype.kind not in "biuf":
+        raise ArgumentError(f"an array of numbers is needed, found {type(value).__name__} with dtype {result.dtype}")
+    return result
+
+
+def to_host(value: Any) -> Any:
+    """A NumPy array with the contents of a device array."""
+    return value if isinstance(value, (np.ndarray, np.generic)) else cuda.cupy().asnumpy(value)

@@ -1,0 +1,108 @@
+"""The types of the kernel language: scalars, vectors of scalars, and fixed-size local arrays of scalars."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+
+@dataclass(frozen=True, slots=True)
+class Scalar:
+    """A number or truth value. `kind` is "b" (bool), "i" (signed), "u" (unsigned) or "f" (floating point)."""
+
+    name: str
+    kind: str
+    size: int
+
+    @property
+    def dtype(self) -> np.dtype[np.generic]:
+        return np.dtype("bool" if self.kind == "b" else f"{self.kind}{self.size}")
+
+    @property
+    def is_float(self) -> bool:
+        return self.kind == "f"
+
+    @property
+    def is_integer(self) -> bool:
+        return self.kind in "iu"
+
+    def __str__(self) -> str:
+        return self.name
+
+
+BOOL = Scalar("bool", "b", 1)
+I32 = Scalar("i32", "i", 4)
+U32 = Scalar("u32", "u", 4)
+I64 = Scalar("i64", "i", 8)
+F32 = Scalar("f32", "f", 4)
+F64 = Scalar("f64", "f", 8)
+SCALARS = (BOOL, I32, U32, I64, F32, F64)
+
+_PREFIX = {F32: "vec", F64: "dvec", I32: "ivec"}
+
+
+@dataclass(frozen=True, slots=True)
+class Vector:
+    """Two to four scalars of one type; its components are x, y, z, w."""
+
+    element: Scalar
+    length: int
+
+    @property
+    def name(self) -> str:
+        return f"{_PREFIX.get(self.element, self.element.name + 'x')}{self.length}"
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, slots=True)
+class LocalArray:
+    """A fixed number of scalars that live as long as one element's computation."""
+
+    element: Scalar
+    length: int
+
+    def __str__(self) -> str:
+        return f"{self.element}[{self.length}]"
+
+
+ValueType = Scalar | Vector
+COMPONENTS = "xyzw"
+
+
+def scalar_of(value_type: ValueType) -> Scalar:
+    return value_type if isinstance(value_type, Scalar) else value_type.element
+
+
+def leaves(name: str, value_type: ValueType) -> tuple[str, ...]:
+    """The names of the scalars that a value called `name` is made of: `m`, or `p.x`, `p.y`, `p.z`."""
+    match value_type:
+        case Scalar():
+            return (name,)
+        case Vector():
+            return tuple(f"{name}.{COMPONENTS[i]}" for i in range(value_type.length))
+
+
+# The order of promotion. The result of an operation on two types is the later one; i32 with u32 needs i64 to hold both.
+_RANK = {BOOL: 0, I32: 1, U32: 2, I64: 3, F32: 4, F64: 5}
+
+
+def promote(a: Scalar, b: Scalar) -> Scalar:
+    """The type in which an operation on `a` and `b` is computed."""
+    if {a, b} == {I32, U32}:
+        return I64
+    return a if _RANK[a] >= _RANK[b] else b
+
+
+def holds(wide: Scalar, narrow: Scalar) -> bool:
+    """Whether a value of type `narrow` may be stored in `wide` without being asked (promotion changes nothing)."""
+    return promote(wide, narrow) == wide
+
+
+def from_dtype(dtype: npt.DTypeLike) -> Scalar | None:
+    """The scalar type that has this NumPy dtype (native byte order), or None."""
+    wanted = np.dtype(dtype)
+    return next((scalar for scalar in SCALARS if scalar.dtype == wanted), None)
