@@ -38,6 +38,17 @@ from lanewise.values import (
     pow_ as pow,
 )
 
+
+
+def __getattr__(name: str) -> object:
+    """`lw.sims` and `lw.io` are imported when they are first used."""
+    if name in ("io", "sims"):
+        import importlib
+
+        return importlib.import_module(f"lanewise.{name}")
+    raise AttributeError(f"module 'lanewise' has no attribute {name!r}")
+
+
 __all__ = [
     "AllPairs", "AoAS", "AoS", "AoSoA", "ArgumentError", "CompileError", "DeviceError", "InputError", "LanewiseError", "Layout", "Plan",
     "PlanError", "RecordArray", "RecordError", "SoA", "SoAoAS", "VerificationError", "__version__", "abs", "acos", "asin", "atan", "atan2",

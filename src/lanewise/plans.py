@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import product
 
 from lanewise.plan import Plan
 
 WARP = 32
+CPU_TILE = 512  # sources that are summed in the result's precision before a float64 addition
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,43 +19,44 @@ class Machine:
     multiprocessors: int
 
 
-CPU_TILE = 512  # sources that are summed in float32 before a float64 addition
-
-
 def complete_plan(wanted: Plan | None, pattern: str, machine: Machine, targets: int) -> Plan:
-    """The user's decisions, and defaults for the rest. Accumulation in float64 needs tiles, which a CPU has no other use for."""
+    """The user's decisions, and defaults for the rest. `targets` is the number of elements that the launch computes."""
     wanted = wanted or Plan()
     plan = wanted.filled(default_plan(pattern, machine, targets))
+    if wanted.block is not None and wanted.tile is None and plan.tile:
+        plan = Plan(tile=plan.block).filled(plan)  # one source a thread stages a tile
     return Plan(tile=CPU_TILE).filled(plan) if plan.accumulate == "f64" and wanted.tile is None and not plan.tile else plan
 
 
 def default_plan(pattern: str, machine: Machine, targets: int) -> Plan:
-    """Every field decided. `targets` is the number of elements that the launch computes."""
+    """Every field decided."""
     if machine.kind != "cuda":
         # Four targets a SIMD loop: 12 sums and 12 coordinates fill the 32 vector registers of AVX-512 without spills.
         return Plan(targets=4, tile=0, slices=1, parts=1, unroll=1, block=0, min_blocks=0, accumulate="native", fast_math=False)
     if pattern != "pairwise":
         return Plan(targets=1, tile=0, slices=1, parts=1, unroll=1, block=256, min_blocks=0, accumulate="native", fast_math=False)
-    return _cuda_pairwise(machine, targets)
-
-
-def _cuda_pairwise(machine: Machine, targets: int) -> Plan:
-    """Many targets: four a thread. Fewer: fewer a thread, then several slices a block, then several parts of the sources."""
-    per_thread, slices, parts, block = 4, 1, 1, 128
-    wanted = machine.multiprocessors * 16 * WARP  # threads that keep a GPU busy
-
-    def threads() -> int:
-        return -(-targets // per_thread) * slices * parts
-
-    while threads() < wanted and slices < 8:
-        slices *= 2
-        block = 256 if slices > 2 else 128
-    while threads() < wanted and per_thread > 1:
-        per_thread //= 2
-    while threads() < wanted and parts < 64:
-        parts *= 2
+    block, slices, merged = max(_SHAPES, key=lambda shape: _throughput(machine, targets, *shape))
+    blocks = -(-targets // (block // slices * merged))
+    parts = min(64, max(1, machine.multiprocessors // blocks))  # so few targets that blocks would be missing
     return Plan(
-        targets=per_thread, tile=block, slices=slices, parts=parts, unroll=8, block=block, min_blocks=0, accumulate="native", fast_math=False
+        targets=merged, tile=block, slices=slices, parts=parts, unroll=16, block=block, min_blocks=0, accumulate="native", fast_math=False
     )
 
 
+# (threads of a block, slices, targets a thread) that were best at some size on an NVIDIA H200: bench/results/sweep_gpu_gravity.md
+_SHAPES = [
+    shape for shape in product((256, 512, 1024), (1, 2, 4, 8, 16), (1, 2, 4)) if shape[0] // shape[1] >= WARP and (shape[0] < 1024 or shape[1] == 16)
+]  # fmt: skip
+_REUSE = {1: 0.88, 2: 0.97, 4: 1.0}  # share of the best rate with this many targets to every load of a source
+
+
+def _throughput(machine: Machine, targets: int, block: int, slices: int, merged: int) -> float:
+    """A relative rate: how evenly blocks fill the multiprocessors, how many warps hide latency, how often a loaded source is used."""
+    per_block = block // slices * merged
+    blocks = -(-targets // per_block)
+    rounds = -(-blocks // machine.multiprocessors)  # blocks on the busiest multiprocessor
+    balance = targets / (rounds * machine.multiprocessors * per_block)
+    warps = min(rounds * block // WARP, 2048 // WARP)
+    hiding = warps / (warps + 2.5)
+    meeting = 1 - 0.0015 * (slices - 1) * merged / max(rounds, 1)  # the slices of a block meet once for each target
+    return balance * hiding * _REUSE[merged] * meeting

@@ -7,16 +7,18 @@ from typing import Any
 
 from lanewise.errors import ArgumentError
 from lanewise.frontend.function import Lowered, Signature, lower_function, read_signature
-from lanewise.ir import nodes as ir
 from lanewise.kernels.arguments import (
     Arguments, bind_value_array, flatten_uniforms, make_output, name_arguments, sort_arguments,
 )  # fmt: skip
 from lanewise.kernels.compiled import Call, Compiled
 from lanewise.kernels.support import bind_record, compile_kernel, describe_layouts, index_type, machine_of
+from lanewise.kernels.reductions import max_, min_, sum_
 from lanewise.patterns.elementwise import ElementwiseArguments, build_elementwise, result_arrays
+from lanewise.patterns.reduction import Operation, build_reduction, reduced_type, reduction_lanes
 from lanewise.plan import Plan
 from lanewise.plans import complete_plan
 from lanewise.record import Record
+from lanewise.runtime.executable import Bound
 
 
 class Elementwise:
@@ -57,16 +59,51 @@ class Elementwise:
         sorted_arguments = sort_arguments(self.signature, name_arguments(self.signature, arguments, named), arrays_allowed=True)
         compiled = self._specialise(sorted_arguments, plan)
         count = self._count(sorted_arguments)
-        bound = {n: bind_record(r) for n, r in sorted_arguments.records.items()}
-        bound |= {n: bind_value_array(a, self.signature.parameters[n]) for n, a in sorted_arguments.arrays.items()}  # type: ignore[arg-type]
+        bound = self._bound(sorted_arguments)
         outs = out if isinstance(out, tuple) else (out,)
         results: list[Any] = []
         for number, (name, kind) in enumerate(result_arrays(self.lowered)):
             given = outs[number] if number < len(outs) else None
             results.append(make_output(self.__name__, kind, count, sorted_arguments.device, given))
             bound[name] = bind_value_array(results[-1], kind)
-        environment = {**flatten_uniforms(self.signature, sorted_arguments.uniforms), "count": count}
-        return Call(compiled.executable.prepare(bound, environment), tuple(results), compiled)
+        launch = compiled.executable.prepare(bound, self._environment(sorted_arguments, count))
+        return Call(launch, tuple(results), compiled)
+
+    def sum(self, *arguments: Any, **named: Any) -> Any:
+        """The sum of the results over all elements, in 64 bits and a fixed order, without storing them; a tuple for several results."""
+        return self._reduce("sum", arguments, named)
+
+    def min(self, *arguments: Any, **named: Any) -> Any:
+        """The smallest result over all elements (by component)."""
+        return self._reduce("min", arguments, named)
+
+    def max(self, *arguments: Any, **named: Any) -> Any:
+        """The largest result over all elements (by component)."""
+        return self._reduce("max", arguments, named)
+
+    def _reduce(self, operation: Operation, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        given = sort_arguments(self.signature, name_arguments(self.signature, arguments, named), arrays_allowed=True)
+        if not self.lowered.results:
+            raise ArgumentError(f"{self.__name__} returns nothing to take the {operation} of")
+        count = self._count(given)
+        executable = self._specialise(given, None, operation).executable
+        bound, environment = self._bound(given), self._environment(given, count)
+        environment["lanes"] = reduction_lanes(count)
+        partials: list[Any] = []
+        for name, kind in result_arrays(self.lowered):
+            wide = reduced_type(kind, operation)
+            partials.append(make_output(self.__name__, wide, environment["lanes"], given.device, None))
+            bound[f"partial.{name}"] = bind_value_array(partials[-1], wide)
+        executable.prepare(bound, environment)()
+        results = tuple({"sum": sum_, "min": min_, "max": max_}[operation](p) for p in partials)
+        return results[0] if len(results) == 1 else results
+
+    def _bound(self, given: Arguments) -> dict[str, Bound]:
+        bound = {n: bind_record(r) for n, r in given.records.items()}
+        return bound | {n: bind_value_array(a, self.signature.parameters[n]) for n, a in given.arrays.items()}  # type: ignore[arg-type]
+
+    def _environment(self, given: Arguments, count: int) -> dict[str, Any]:
+        return {**flatten_uniforms(self.signature, given.uniforms), "count": count}
 
     def _count(self, arguments: Arguments) -> int:
         counts = {n: len(a) for n, a in (*arguments.records.items(), *arguments.arrays.items())}
@@ -76,17 +113,21 @@ class Elementwise:
             raise ArgumentError(f"{self.__name__}: the arrays differ in length: {', '.join(f'{n} has {c}' for n, c in counts.items())}")
         return next(iter(counts.values()))
 
-    def _specialise(self, arguments: Arguments, plan: Plan | None) -> Compiled:
+    def _specialise(self, arguments: Arguments, plan: Plan | None, operation: Operation | None = None) -> Compiled:
         machine = machine_of(arguments.device)
         complete = complete_plan(plan, "elementwise", machine, self._count(arguments))
         layouts = {n: (r.record, r.layout) for n, r in arguments.records.items()}
-        key = (tuple(layouts.items()), tuple(arguments.arrays), arguments.device, complete)
+        key = (tuple(layouts.items()), tuple(arguments.arrays), arguments.device, complete, operation)
         if key not in self._compiled:
             kinds = self.signature.parameters
             pattern = ElementwiseArguments(
                 layouts, {n: kinds[n] for n in arguments.arrays}, {n: kinds[n] for n in arguments.uniforms}  # type: ignore[misc]
             )
-            naive: ir.Kernel = build_elementwise(self.lowered, pattern, index_type(arguments.device))
+            index = index_type(arguments.device)
+            if operation is None:
+                naive = build_elementwise(self.lowered, pattern, index)
+            else:
+                naive = build_reduction(self.lowered, pattern, index, operation, strided=machine.kind == "cuda")
             executable = compile_kernel(naive, complete, arguments.device)
             self._compiled[key] = Compiled(self.__name__, executable, self.bind, lambda: describe_layouts(arguments.records))
         return self._compiled[key]

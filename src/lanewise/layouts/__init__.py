@@ -6,10 +6,12 @@ from lanewise.layouts.aosoa import AoSoA
 from lanewise.layouts.base import ALIGNMENT, Arrangement, Buffer, Layout, Slot
 from lanewise.layouts.choose import default_layout
 from lanewise.layouts.draw import draw
+from lanewise.layouts.named import layout_by_name
 from lanewise.layouts.prove import prove
 from lanewise.layouts.soa import SoA
 from lanewise.layouts.soaoas import SoAoAS
 
 __all__ = [
-    "ALIGNMENT", "AoAS", "AoS", "AoSoA", "Arrangement", "Buffer", "Layout", "SoA", "SoAoAS", "Slot", "default_layout", "draw", "prove",
+    "ALIGNMENT", "AoAS", "AoS", "AoSoA", "Arrangement", "Buffer", "Layout", "SoA", "SoAoAS", "Slot", "default_layout", "draw",
+    "layout_by_name", "prove",
 ]  # fmt: skip

@@ -85,26 +85,33 @@ def _stream(handle: int) -> Any:
     return core.Device().default_stream if handle == 0 else core.Stream.from_handle(handle)
 
 
+@cache
+def _graph_stream(device: str) -> Any:
+    """One stream for all graphs of a device, so that they run in the order of their launches."""
+    with use(device):
+        return cupy().cuda.Stream(non_blocking=True)
+
+
 class Graph:
     """A captured sequence of launches, replayed with one call."""
 
     def __init__(self, device: str, work: Callable[[], None]) -> None:
-        module = cupy()
-        self.device = device
-        with use(device):
-            self._stream = module.cuda.Stream(non_blocking=True)
-            module.cuda.get_current_stream().synchronize()
-            with self._stream:
-                self._stream.begin_capture()
+        synchronize(device)  # what the launches read must be there before the first replay
+        self.device, self._stream = device, _graph_stream(device)
+        with use(device), self._stream:
+            self._stream.begin_capture()
+            try:
                 work()
+            finally:
                 self._graph = self._stream.end_capture()
 
     def launch(self) -> None:
         with use(self.device):
             self._graph.launch(self._stream)
 
-    def wait(self) -> None:
-        self._stream.synchronize()
+
+def wait_for_graphs(device: str) -> None:
+    _graph_stream(device).synchronize()
 
 
 def synchronize(device: str) -> None:

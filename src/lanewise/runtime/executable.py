@@ -13,7 +13,8 @@ from lanewise.emit.cuda import emit_cuda
 from lanewise.emit.numba import emit_numba
 from lanewise.errors import PlanError
 from lanewise.ir import nodes as ir
-from lanewise.ir.interpret import Machine, Memory, evaluate
+from lanewise.ir.interpret import evaluate
+from lanewise.ir.interpret import Machine, Memory
 from lanewise.ir.printer import print_kernel
 from lanewise.layouts import Arrangement
 from lanewise.passes.splitting import scratch_arrays
@@ -116,6 +117,7 @@ def _cpu_launch(kernel: ir.Kernel, function: cpu.RangeKernel, arrays: Arrays, en
     extent = int(evaluate(loop.extent, env))
     work = int(environment[kernel.counts[-1].name]) if kernel.pattern == "pairwise" else 1
     grain = max(1, GRAIN_WORK // work)
+    function(*arguments, 0, 0)  # Numba compiles at the first call; better now than within a timed run
     return lambda: cpu.run_range(function, arguments, extent, grain)
 
 

@@ -1,0 +1,88 @@
+"""`lanewise info`: what this machine offers, and what is missing."""
+
+from __future__ import annotations
+
+import json
+import platform
+from importlib.metadata import PackageNotFoundError, version
+from typing import Annotated, Any
+
+import typer
+
+from lanewise._version import __version__
+
+PACKAGES = ("numpy", "numba", "llvmlite", "h5py", "matplotlib", "cupy-cuda13x", "cuda-core", "cuda-bindings", "nvidia-cuda-nvrtc")
+
+
+def info(json_: Annotated[bool, typer.Option("--json", help="as one line of JSON")] = False) -> None:
+    """Devices, versions, cache, and what CUDA still needs here."""
+    facts = gather()
+    if json_:
+        print(json.dumps(facts))
+        return
+    print(f"lanewise {__version__} on Python {facts['python']}, {facts['system']}")
+    print("\ndevices")
+    for d in facts["devices"]:
+        print(f"  {d['name']:8} {d['description']}")
+    if facts["cuda_missing"]:
+        print("\ncuda is not available:")
+        for problem in facts["cuda_missing"]:
+            print(f"  - {problem}")
+    print("\npackages")
+    for name, number in facts["versions"].items():
+        print(f"  {name:18} {number or 'not installed'}")
+    print(f"\ncache\n  {facts['cache']['directory']}: {facts['cache']['files']} files, {facts['cache']['bytes']:,} bytes")
+
+
+def gather() -> dict[str, Any]:
+    """The facts as plain data."""
+    from lanewise.runtime.cache import cache_directory, cache_size
+    from lanewise.runtime.devices import missing_for_cuda
+
+    files, nbytes = cache_size()
+    missing = missing_for_cuda()
+    return {
+        "lanewise": __version__, "python": platform.python_version(), "system": f"{platform.system()} {platform.machine()}",
+        "devices": [_cpu(), *([] if missing else _gpus()), {"name": "python", "description": "the interpreter: slow, the definition of meaning"}],
+        "cuda_missing": list(missing), "versions": {p: _version(p) for p in PACKAGES},
+        "cache": {"directory": str(cache_directory()), "files": files, "bytes": nbytes},
+    }  # fmt: skip
+
+
+def _cpu() -> dict[str, Any]:
+    import psutil
+
+    from lanewise.runtime.devices import cpu_threads
+
+    free = psutil.virtual_memory().available
+    return {"name": "cpu", "description": f"{cpu_model()}, {cpu_threads()} threads, {free / 2**30:.1f} GiB free", "threads": cpu_threads()}
+
+
+def cpu_model() -> str:
+    """The processor's own name where the system tells it."""
+    try:
+        with open("/proc/cpuinfo") as file:
+            return next(line.split(":", 1)[1].strip() for line in file if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.processor() or platform.machine()
+
+
+def _gpus() -> list[dict[str, Any]]:
+    from lanewise.runtime import cuda
+    from lanewise.runtime.devices import cuda_device_count
+
+    names = ["cuda", *(f"cuda:{i}" for i in range(1, cuda_device_count()))]
+    return [
+        {
+            "name": n, "description": f"{cuda.device_name(n)}, {cuda.architecture(n)}, {cuda.multiprocessors(n)} multiprocessors, "
+            f"{cuda.free_memory(n) / 2**30:.1f} GiB free", "arch": cuda.architecture(n),
+        }
+        for n in names
+    ]  # fmt: skip
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None

@@ -1,0 +1,38 @@
+"""`lanewise`: the command line. Each command lives in a file of its own; errors of the user end with code 2 and one clear message."""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from lanewise.cli.explain import explain
+from lanewise.cli.gravity import gravity_app
+from lanewise.cli.info import info
+from lanewise.errors import LanewiseError
+
+app = typer.Typer(
+    name="lanewise", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False,
+    help="Write the physics for one element; lanewise designs the data structure and the kernel.",
+)  # fmt: skip
+app.add_typer(gravity_app, name="gravity")
+app.command()(info)
+app.command()(explain)
+
+INTERRUPTED = 130  # the shell's code for Ctrl-C
+
+
+def main() -> None:
+    """Run a command; the exit code is 0, 2 for an error of the user, 130 for Ctrl-C."""
+    try:
+        app()
+    except LanewiseError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        sys.exit(INTERRUPTED)
+
+
+if __name__ == "__main__":
+    main()

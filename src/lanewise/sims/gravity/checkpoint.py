@@ -1,0 +1,97 @@
+"""Checkpoints: a Gadget snapshot that others read, with a group `/lanewise` that holds what resuming needs.
+
+`/lanewise` has the settings as attributes and `history`, one row a measurement (columns in its attribute). A checkpoint is written whole or not
+at all, so the last one stays valid whatever happens to the run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from lanewise._version import __version__
+from lanewise.errors import InputError
+from lanewise.io.gadget import read_gadget
+from lanewise.io.gadget_writer import write_gadget
+from lanewise.io.hdf5 import open_hdf5
+from lanewise.io.particles import Particles
+from lanewise.runtime.memory import to_host
+from lanewise.sims.gravity.diagnostics import COLUMNS, Diagnostics, from_row, to_row
+from lanewise.sims.gravity.simulation import Simulation
+
+GROUP = "lanewise"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Everything that decides how a run goes on. `steps` is the number of steps at which the run is complete."""
+
+    ic: str
+    steps: int
+    dt: float
+    softening: float
+    integrator: str
+    precision: str
+    layout: str
+    device: str
+    gravitational_constant: float
+    seed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """What a checkpoint file holds."""
+
+    particles: Particles
+    settings: Settings
+    step: int
+    history: list[Diagnostics]
+
+
+def write_checkpoint(
+    path: Path, simulation: Simulation, template: Particles, settings: Settings, history: list[Diagnostics], *, overwrite: bool
+) -> None:
+    """Write the current state. `template` gives the ids and components of the bodies."""
+
+    def add_group(file: Any) -> None:
+        group = file.create_group(GROUP)
+        group.attrs["version"] = __version__
+        group.attrs["step"] = simulation.step
+        for name, value in asdict(settings).items():
+            group.attrs[name] = value
+        rows = group.create_dataset("history", data=np.array([to_row(d) for d in history], np.float64).reshape(-1, len(COLUMNS)))
+        rows.attrs["columns"] = ",".join(COLUMNS)
+
+    write_gadget(
+        path, current_particles(simulation, template), overwrite=overwrite, precision="f32" if simulation.precision == "f32" else "f64",
+        extra=add_group,
+    )  # fmt: skip
+
+
+def current_particles(simulation: Simulation, template: Particles) -> Particles:
+    """The bodies as they are now, on the host, with their ids and components."""
+    bodies = simulation.bodies
+    position, velocity, mass = (np.asarray(to_host(getattr(bodies, n)), np.float64) for n in ("position", "velocity", "mass"))
+    return Particles(
+        position, velocity, mass, template.ids, template.component, simulation.time, simulation.softening
+    )
+
+
+def read_checkpoint(path: Path) -> Checkpoint:
+    """Read a checkpoint; raises `InputError` for a snapshot that is none."""
+    particles = read_gadget(path)
+    with open_hdf5(path) as file:
+        group = file.get(GROUP)
+        if group is None or "history" not in group:
+            raise InputError(f"{path} is a Gadget snapshot but no checkpoint of lanewise; start a new run from it with --ic {path}")
+        converters: dict[str, Callable[[Any], Any]] = {"str": str, "int": int, "float": float}
+        settings = Settings(**{f.name: converters[str(f.type)](group.attrs[f.name]) for f in fields(Settings)})
+        history = [from_row(row) for row in np.asarray(group["history"])]
+        step = int(group.attrs["step"])
+    if not history:
+        raise InputError(f"{path} holds no history of energies; it is damaged")
+    return Checkpoint(particles, settings, step, history)

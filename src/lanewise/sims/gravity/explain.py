@@ -1,0 +1,57 @@
+"""What the force kernel of gravity is on a device: compiled for it, launched nowhere."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lanewise.errors import InputError
+from lanewise.kernels.support import index_type
+from lanewise.layouts import default_layout, draw, layout_by_name
+from lanewise.models.resources import kernel_resources
+from lanewise.patterns.pairwise import PairwiseArguments, build_pairwise
+from lanewise.pipeline import build_program
+from lanewise.plan import Plan
+from lanewise.plans import Machine, complete_plan
+from lanewise.record import Record
+from lanewise.runtime.devices import cpu_threads
+from lanewise.runtime.executable import build_executable
+from lanewise.sims.gravity.physics import RECORDS, make_physics
+
+REASONS = {
+    "targets": "targets that share every source they meet",
+    "tile": "sources staged together in shared memory (0: none)",
+    "slices": "groups of threads that divide a tile's sources",
+    "parts": "blocks that divide the sources, for few targets",
+    "unroll": "copies of the inner loop's body",
+    "block": "threads of a block (0: no blocks)",
+    "min_blocks": "blocks asked for on a multiprocessor (0: no cap on registers)",
+    "accumulate": "how sums are added",
+    "fast_math": "algebraic shortcuts that ignore NaN and rounding",
+}
+
+
+def explain_gravity(
+    device: str, bodies: int, precision: str, layout_name: str | None, arch: str, multiprocessors: int
+) -> tuple[str, str]:
+    """A report (plan, layout drawing, resources) and the generated source."""
+    if precision not in RECORDS:
+        raise InputError(f"unknown precision {precision!r}; wanted one of {', '.join(RECORDS)}")
+    cls: Any = RECORDS[precision]
+    record: Record = cls.__record__
+    physics = make_physics(cls, True)
+    layout = layout_by_name(layout_name) if layout_name else default_layout(record, device)
+    machine = Machine("cuda", multiprocessors) if device == "cuda" else Machine("cpu", cpu_threads())
+    wanted = Plan(accumulate="f64") if precision == "mixed" else None
+    plan = complete_plan(wanted, "pairwise", machine, bodies)
+    arguments = PairwiseArguments(("target", record, layout), ("source", record, layout), {"softening2": physics.pair}, True)
+    naive = build_pairwise(physics.acceleration.lowered, arguments, index_type(device))
+    executable = build_executable(build_program(naive, plan, device), device, arch=arch if device == "cuda" else None)
+    decisions = "\n".join(f"  {name:11} {value!s:7} {REASONS[name]}" for name, value in plan.as_dict().items())
+    resources = "\n".join(f"  {name:13} {value}" for name, value in kernel_resources(executable, arch).items())
+    where = f"{device} ({arch}, {multiprocessors} multiprocessors)" if device == "cuda" else f"cpu ({cpu_threads()} threads)"
+    report = (
+        f"gravity of {bodies:,} bodies in {precision} on {where}\n\nplan\n{decisions}\n\nlayout {layout}\n  "
+        + draw(layout.arrange(record.leaves)).replace("\n", "\n  ")
+        + f"\n\nresources\n{resources}\n\nThe generated source: lanewise explain gravity --source {device}"
+    )
+    return report, executable.source

@@ -1,0 +1,123 @@
+"""The physics of gravity for one body and one pair of bodies, in every precision. All of the product's kernels are here.
+
+Without `from __future__ import annotations`: the types are chosen when a set of kernels is made.
+"""
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import lanewise as lw
+from lanewise import types as t
+from lanewise.errors import InputError
+from lanewise.kernels.elementwise import Elementwise
+from lanewise.kernels.pairwise import Pairwise
+from lanewise.record import Record
+
+
+@lw.record
+class Body:
+    """A body in float32: 28 bytes."""
+
+    position: lw.vec3
+    mass: lw.f32
+    velocity: lw.vec3
+
+
+@lw.record
+class Body64:
+    """A body in float64: 56 bytes."""
+
+    position: lw.dvec3
+    mass: lw.f64
+    velocity: lw.dvec3
+
+
+@lw.record
+class BodyMixed:
+    """A body whose position and velocity are float64 while its forces are computed in float32."""
+
+    position: lw.dvec3
+    mass: lw.f32
+    velocity: lw.dvec3
+
+
+RECORDS = {"f32": Body, "f64": Body64, "mixed": BodyMixed}
+
+
+@dataclass(frozen=True, slots=True)
+class Physics:
+    """The kernels for one record class. `pair` is the scalar type of forces."""
+
+    acceleration: Pairwise
+    potential: Pairwise
+    kick_drift: Elementwise
+    kick: Elementwise
+    moments: Elementwise
+    pair: t.Scalar
+
+
+def precision_of(record: Record) -> str:
+    """"f32", "f64" or "mixed" from the types of the fields; raises `InputError` for a record that is no body."""
+    kinds = {f.name: f.type for f in record.fields}
+    found = tuple(kinds.get(n) for n in ("position", "mass", "velocity"))
+    for name, cls in RECORDS.items():
+        wanted = {f.name: f.type for f in cls.__record__.fields}
+        if found == (wanted["position"], wanted["mass"], wanted["velocity"]):
+            return name
+    raise InputError(
+        f"{record} is no body: gravity needs position, mass and velocity as vec3, f32, vec3 or dvec3, f64, dvec3 or dvec3, f32, dvec3"
+    )
+
+
+@cache
+def make_physics(body_class: Any, softened: bool) -> Physics:
+    """Compile-ready kernels for a record class. Without softening a body has to be kept from meeting itself."""
+    precision = precision_of(body_class.__record__)
+    state, state_vector = (lw.f32, lw.vec3) if precision == "f32" else (lw.f64, lw.dvec3)
+    pair, pair_vector = (lw.f64, lw.dvec3) if precision == "f64" else (lw.f32, lw.vec3)
+
+    # Newton's law with Plummer softening (Plummer 1911; Aarseth 1963): a_i = sum m_j d / (|d|^2 + eps^2)^(3/2).
+    @lw.pairwise
+    def gravity(target: body_class, source: body_class, softening2: pair) -> pair_vector:  # type: ignore[valid-type]
+        d = pair_vector(source.position - target.position)
+        inv = lw.rsqrt(lw.dot(d, d) + softening2)
+        return pair(source.mass) * inv**3 * d
+
+    @lw.pairwise
+    def gravity_unsoftened(target: body_class, source: body_class, softening2: pair) -> pair_vector:  # type: ignore[valid-type]
+        if lw.same(target, source):
+            return pair_vector(0)
+        d = pair_vector(source.position - target.position)
+        inv = 1 / lw.sqrt(lw.dot(d, d) + softening2)
+        return pair(source.mass) * inv**3 * d
+
+    # The potential energy of a target, with the softening of the force; every pair is met twice, so the total is half the sum.
+    @lw.pairwise
+    def potential(target: body_class, source: body_class, softening2: pair) -> pair:  # type: ignore[valid-type]
+        if lw.same(target, source):
+            return 0
+        d = pair_vector(source.position - target.position)
+        return -pair(target.mass * source.mass) / lw.sqrt(lw.dot(d, d) + softening2)
+
+    @lw.elementwise
+    def kick_drift(body: body_class, acceleration: pair_vector, kick_time: state, drift_time: state):  # type: ignore[valid-type]
+        body.velocity += state_vector(acceleration) * kick_time
+        body.position += body.velocity * drift_time
+
+    # Counts the steps after which a body still has finite coordinates: where the count stops, the run broke.
+    @lw.elementwise
+    def kick(body: body_class, acceleration: pair_vector, survived: lw.i32, kick_time: state) -> lw.i32:  # type: ignore[valid-type]
+        body.velocity += state_vector(acceleration) * kick_time
+        total = lw.dot(body.velocity, body.velocity) + lw.dot(body.position, body.position)
+        return survived + 1 if lw.isfinite(total) else survived
+
+    # Kinetic energy, momentum, angular momentum, and the sum of |m v| that drifts of momentum are measured against.
+    @lw.elementwise
+    def moments(body: body_class) -> tuple[lw.f64, lw.dvec3, lw.dvec3, lw.f64]:  # type: ignore[valid-type]
+        m, x, v = lw.f64(body.mass), lw.dvec3(body.position), lw.dvec3(body.velocity)
+        v2 = lw.dot(v, v)
+        return 0.5 * m * v2, m * v, m * lw.cross(x, v), m * lw.sqrt(v2)
+
+    force = gravity if softened else gravity_unsoftened
+    return Physics(force, potential, kick_drift, kick, moments, t.F64 if precision == "f64" else t.F32)

@@ -1,0 +1,204 @@
+"""A gravity simulation: bodies, an integrator, and time.
+
+    simulation = Simulation(bodies, softening=0.02)
+    simulation.run(steps=100, dt=1e-3)
+    simulation.diagnostics().total
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from lanewise.arrays import RecordArray
+from lanewise.errors import InputError
+from lanewise.kernels.compiled import Call
+from lanewise.layouts import Layout, default_layout
+from lanewise.plan import Plan
+from lanewise.runtime.devices import resolve
+from lanewise.runtime.memory import array_module, require_memory
+from lanewise.runtime.stepping import Stepper, make_stepper
+from lanewise.sims.gravity.diagnostics import Diagnostics
+from lanewise.sims.gravity.integrators import integrator as find_integrator
+from lanewise.sims.gravity.physics import RECORDS, make_physics, precision_of
+
+Callback = Callable[["Simulation"], None]
+
+
+class Simulation:
+    """N bodies under their own gravity.
+
+    Parameters
+    ----------
+    bodies: a record array with position, mass and velocity (see `physics.RECORDS`); it is advanced in place.
+    softening: Plummer softening length, >= 0, in units of length.
+    integrator: "leapfrog" (kick-drift-kick), "euler" (semi-implicit) or "yoshida4".
+    gravitational_constant: G in the units of the bodies.
+    time: the time of the initial state; step: how many steps led to it.
+    plan: decisions for the force kernel.
+
+    Raises `InputError` for values out of range and for NaN or infinity in the bodies, `DeviceError` when the memory does not suffice.
+    """
+
+    def __init__(
+        self, bodies: RecordArray, *, softening: float = 0.0, integrator: str = "leapfrog", gravitational_constant: float = 1.0,
+        time: float = 0.0, step: int = 0, plan: Plan | None = None,
+    ) -> None:  # fmt: skip
+        check_softening(softening)
+        if not (math.isfinite(gravitational_constant) and gravitational_constant > 0):
+            raise InputError(f"the gravitational constant is {gravitational_constant}; wanted a finite number above zero")
+        self.precision = precision_of(bodies.record)
+        check_bodies(bodies)
+        self.bodies, self.softening, self.integrator = bodies, float(softening), find_integrator(integrator)
+        self.gravitational_constant, self.start_time, self.start_step, self.step = gravitational_constant, time, step, step
+        self._physics = make_physics(bodies._python_class, softening > 0)  # pyright: ignore[reportPrivateUsage]
+        wide = Plan(accumulate="f64") if self.precision == "mixed" else Plan()
+        self.plan = (plan or Plan()).filled(wide)
+        count = len(bodies)
+        require_memory(bodies.device, count * (12 + 4 + 4), f"a simulation of {count:,} bodies, besides the bodies themselves,")
+        module = array_module(bodies.device)
+        self._survived = module.zeros(count, np.int32)
+        self._force: Call = self._physics.acceleration.bind(bodies, bodies, softening2=softening**2, plan=self.plan)
+        self._force()
+        self._elapsed = 0.0  # of earlier steps with another dt
+        self._stepper: Stepper | None = None
+        self._dt = 0.0
+
+    # ------------------------------------------------------------ advancing
+
+    @property
+    def time(self) -> float:
+        """Start time plus all steps; computed by multiplication, so it does not drift."""
+        return self.start_time + self._elapsed + (self.step - self.start_step) * self._dt
+
+    @property
+    def force_evaluations_per_step(self) -> int:
+        return len(self.integrator.drifts)
+
+    def advance(self, steps: int, dt: float) -> None:
+        """Take `steps` steps of `dt` and wait for them. On CUDA they run as graphs. Raises `InputError` when a body leaves the finite numbers."""
+        check_time_step(dt)
+        if self._stepper is None or dt != self._dt:
+            self._elapsed += (self.step - self.start_step) * self._dt
+            self.start_step, self._dt = self.step, dt
+            self._stepper = make_stepper(self.bodies.device, self._calls(dt))
+        before = self.step
+        self._stepper.run(steps)
+        self.step += steps
+        self._check_survival(before)
+
+    def run(self, steps: int, dt: float, callback: Callback | None = None, every: int = 1) -> Simulation:
+        """`steps` steps of `dt`; `callback(simulation)` after every `every` of them and after the last."""
+        if steps < 1 or every < 1:
+            raise InputError(f"steps={steps}, every={every}: wanted whole numbers from 1 on")
+        if callback is None:
+            self.advance(steps, dt)
+            return self
+        done = 0
+        while done < steps:
+            piece = min(every, steps - done)
+            self.advance(piece, dt)
+            done += piece
+            callback(self)
+        return self
+
+    def steps(self, dt: float, every: int = 1) -> Iterator[Simulation]:
+        """Iterate without end: `for state in simulation.steps(dt, every=10): ...`, each turn `every` steps on."""
+        while True:
+            self.advance(every, dt)
+            yield self
+
+    def _calls(self, dt: float) -> list[Callable[[], Any]]:
+        """One step as launches whose memory and numbers are bound."""
+        physics, kicks, drifts = self._physics, self.integrator.kicks, self.integrator.drifts
+        acceleration, g = self._force.results[0], self.gravitational_constant
+        calls: list[Callable[[], Any]] = []
+        for kick, drift in zip(kicks, drifts, strict=False):
+            calls.append(physics.kick_drift.bind(self.bodies, acceleration, kick * dt * g, drift * dt))
+            calls.append(self._force)
+        calls.append(physics.kick.bind(self.bodies, acceleration, self._survived, kicks[-1] * dt * g, out=self._survived))
+        return calls
+
+    def _check_survival(self, before: int) -> None:
+        """Every body counts its finite steps on the device; the smallest count tells the step that broke, and its place the body."""
+        module = array_module(self.bodies.device)
+        survived = int(module.min(self._survived))
+        if survived < self.step - before:
+            body = int(module.argmin(self._survived))
+            raise InputError(
+                f"step {before + survived + 1}: body {body} has no finite position or velocity any more; "
+                "a smaller dt or more softening keeps close encounters finite"
+            )
+        self._survived.fill(0)
+
+    # ------------------------------------------------------------ looking
+
+    @property
+    def acceleration(self) -> Any:
+        """Accelerations of the current positions for G = 1, shape (n, 3), on the device."""
+        return self._force.results[0]
+
+    def diagnostics(self) -> Diagnostics:
+        """Energies and momenta, computed by the library's own kernels and summed in float64."""
+        kinetic, momentum, angular, scale = self._physics.moments.sum(self.bodies)
+        return Diagnostics(self.step, self.time, kinetic, self._potential(), momentum, angular, scale)
+
+    def energy(self) -> float:
+        """The total energy."""
+        return self.diagnostics().total
+
+    def _potential(self) -> float:
+        module = array_module(self.bodies.device)
+        each = self._physics.potential.bind(self.bodies, self.bodies, softening2=self.softening**2, plan=Plan(accumulate="f64"))()
+        return 0.5 * self.gravitational_constant * float(module.sum(each, dtype=np.float64))
+
+
+def make_bodies(particles: Any, *, precision: str = "f32", layout: Layout | None = None, device: str | None = None) -> RecordArray:
+    """Record arrays from `Particles` (float64 arrays on the host) in a precision, layout and place."""
+    if precision not in RECORDS:
+        raise InputError(f"unknown precision {precision!r}; wanted one of {', '.join(RECORDS)}")
+    where = resolve(device)
+    cls: Any = RECORDS[precision]
+    record = cls.__record__
+    layout = layout or default_layout(record, where)
+    if precision == "f32":
+        check_range(particles)
+    count = len(particles.mass)
+    require_memory(where, layout.arrange(record.leaves).nbytes(count) + count * 24, f"a simulation of {count:,} bodies")
+    bodies: RecordArray = cls.array(
+        position=particles.position, mass=particles.mass, velocity=particles.velocity, layout=layout, device=where
+    )
+    return bodies
+
+
+def check_bodies(bodies: RecordArray) -> None:
+    """Refuse NaN and infinity, naming the field and the first body that has one."""
+    module = array_module(bodies.device)
+    for name in ("position", "mass", "velocity"):
+        values = getattr(bodies, name)
+        bad = ~module.isfinite(values)
+        bad = bad.any(axis=1) if bad.ndim == 2 else bad
+        if bool(bad.any()):
+            index = int(module.argmax(bad))
+            raise InputError(f"{name} of body {index} is {values[index]}; wanted finite numbers")
+
+
+def check_range(particles: Any) -> None:
+    """Refuse values that float32 cannot hold."""
+    for name in ("position", "mass", "velocity"):
+        largest = float(np.abs(getattr(particles, name)).max())
+        if largest > float(np.finfo(np.float32).max):
+            raise InputError(f"{name} reaches {largest:g}, more than float32 holds; use precision f64")
+
+
+def check_softening(softening: float) -> None:
+    if not (math.isfinite(softening) and softening >= 0):
+        raise InputError(f"the softening is {softening}; wanted a finite length of zero or more")
+
+
+def check_time_step(dt: float) -> None:
+    if not (math.isfinite(dt) and dt > 0):
+        raise InputError(f"the time step dt is {dt}; wanted a finite time above zero")
