@@ -9,10 +9,11 @@ import numpy as np
 
 from lanewise import types as t
 from lanewise.errors import ArgumentError
+from lanewise.field_values import assign, brought, check_type
 from lanewise.layouts import Arrangement, Layout, default_layout
 from lanewise.record import Field, Record, RecordValue, unknown_field
 from lanewise.runtime.devices import resolve
-from lanewise.runtime.memory import allocate, array_module, bring, to_host
+from lanewise.runtime.memory import allocate, array_module, to_host
 
 
 class RecordArray:
@@ -24,7 +25,9 @@ class RecordArray:
 
     __slots__ = ("_arrangement", "_count", "_data", "_device", "_layout", "_python_class", "_record")
 
-    def __init__(self, record: Record, count: int, layout: Layout, device: str, data: Any, python_class: type[RecordValue]) -> None:
+    def __init__(
+        self, record: Record, count: int, layout: Layout, device: str, data: Any, python_class: type[RecordValue]
+    ) -> None:
         for name, value in (
             ("_record", record), ("_count", count), ("_layout", layout), ("_device", device), ("_data", data),
             ("_python_class", python_class), ("_arrangement", layout.arrange(record.leaves)),
@@ -34,33 +37,50 @@ class RecordArray:
     # ------------------------------------------------------------ making
 
     @classmethod
-    def zeros(cls, record: Record, count: int, *, layout: Layout | None, device: str | None, python_class: type[RecordValue]) -> RecordArray:
+    def zeros(
+        cls, record: Record, count: int, *, layout: Layout | None, device: str | None, python_class: type[RecordValue]
+    ) -> RecordArray:
         """`count` records of zeros. Raises `ArgumentError` for a count below 1, `DeviceError` when they do not fit the memory."""
-        if isinstance(count, bool) or not isinstance(count, (int, np.integer)) or count < 1:
-            raise ArgumentError(f"{record.name}: the number of records must be a whole number from 1 on, found {count!r}")
+        given: Any = count
+        if isinstance(given, bool) or not isinstance(given, (int, np.integer)) or given < 1:
+            raise ArgumentError(
+                f"{record.name}: the number of records must be a whole number from 1 on, found {count!r}"
+            )
         where = resolve(device)
-        layout = layout or default_layout(record, where)
+        layout = default_layout(record, where) if layout is None else _checked_layout(layout)
         data = allocate(where, layout.arrange(record.leaves).nbytes(int(count)), f"{count:,} records of {record.name}")
         return cls(record, int(count), layout, where, data, python_class)
 
     @classmethod
     def from_fields(
-        cls, record: Record, fields: Mapping[str, Any], *, layout: Layout | None, device: str | None, python_class: type[RecordValue]
+        cls,
+        record: Record,
+        fields: Mapping[str, Any],
+        *,
+        layout: Layout | None,
+        device: str | None,
+        python_class: type[RecordValue],
     ) -> RecordArray:
         """Records from one array (or one value for all) per field; fields left out are zero.
 
         Raises `ArgumentError` for an unknown field, a wrong shape, or a dtype that the field cannot hold.
         """
         where = resolve(device)
-        arrays = {name: bring(value, where) for name, value in fields.items()}
         for name in fields:
             if record.field(name) is None:
                 raise ArgumentError(unknown_field(record, name))
+        arrays = {name: brought(f"{record.name}.{name}", value, where) for name, value in fields.items()}
+        for name, a in arrays.items():
+            _check_shape(record, name, a.shape)
         counts = {name: len(a) for name, a in arrays.items() if a.ndim == _dimensions(record, name)}
         if not counts:
-            raise ArgumentError(f"{record.name}.array needs at least one field with one row for each record, found only single values")
+            raise ArgumentError(
+                f"{record.name}.array needs at least one field with one row for each record, found only single values"
+            )
         if len(set(counts.values())) > 1:
-            raise ArgumentError(f"the fields of {record.name} differ in length: {', '.join(f'{n} has {c}' for n, c in counts.items())}")
+            raise ArgumentError(
+                f"the fields of {record.name} differ in length: {', '.join(f'{n} has {c}' for n, c in counts.items())}"
+            )
         result = cls.zeros(record, next(iter(counts.values())), layout=layout, device=where, python_class=python_class)
         for name, value in arrays.items():
             setattr(result, name, value)
@@ -69,6 +89,10 @@ class RecordArray:
     # ------------------------------------------------------------ fields
 
     def __getattr__(self, name: str) -> Any:
+        if name.startswith(
+            "_"
+        ):  # copy, pickle and array libraries ask for such names, also of an array that is not filled yet
+            raise AttributeError(name)
         field = self._record.field(name)
         if field is None:
             raise AttributeError(unknown_field(self._record, name))
@@ -84,30 +108,29 @@ class RecordArray:
         field = self._record.field(name)
         if field is None:
             raise AttributeError(unknown_field(self._record, name))
-        values = self._checked(field, bring(value, self._device))
+        values = self._checked(field, value)
+        place = f"{self._record.name}.{name}"
         view = self._strided(field)
         if view is not None:
-            view[...] = values
+            assign(place, view, values)
             return
         module = array_module(self._device)
-        for number, leaf in enumerate(t.leaves(field.name, field.type)):
+        for component, leaf in enumerate(t.leaves(field.name, field.type)):
             blocks = self._blocks(leaf)
             padded = module.zeros(blocks.size, blocks.dtype)
-            padded[: self._count] = values[..., number] if isinstance(field.type, t.Vector) else values
+            assign(place, padded[: self._count], values[..., component] if isinstance(field.type, t.Vector) else values)
             blocks[...] = padded.reshape(blocks.shape)
 
-    def _checked(self, field: Field, values: Any) -> Any:
-        """Values that fit the field's shape and type; one value for all is allowed."""
-        scalar, name = t.scalar_of(field.type), f"{self._record.name}.{field.name}"
+    def _checked(self, field: Field, value: Any) -> Any:
+        """Values on the device that fit the field's shape and type; one value for all is allowed."""
+        name = f"{self._record.name}.{field.name}"
+        values = brought(name, value, self._device)
         shape = (self._count, field.type.length) if isinstance(field.type, t.Vector) else (self._count,)
         if values.shape not in (shape, shape[1:]):
-            raise ArgumentError(f"{name} is a {field.type}: wanted shape {shape}, or {shape[1:]} for all, found {values.shape}")
-        if not np.can_cast(values.dtype, scalar.dtype, "same_kind"):
-            raise ArgumentError(f"{name} holds {scalar}: {values.dtype} would lose information; convert it first")
-        if scalar.is_integer and values.size and values.dtype.itemsize >= scalar.size and values.dtype != scalar.dtype:
-            limits = np.iinfo(scalar.dtype)
-            if int(values.min()) < limits.min or int(values.max()) > limits.max:
-                raise ArgumentError(f"{name} holds {scalar}: values from {values.min()} to {values.max()} do not fit")
+            raise ArgumentError(
+                f"{name} is a {field.type}: wanted shape {shape}, or {shape[1:]} for all, found {values.shape}"
+            )
+        check_type(name, values, field.type)
         return values
 
     def _strided(self, field: Field) -> Any:
@@ -132,7 +155,9 @@ class RecordArray:
         slot = self._arrangement.slot(leaf)
         buffer = self._arrangement.buffers[slot.buffer]
         shape = (-(-self._count // buffer.width), buffer.width)
-        return self._view(slot.type, shape, (buffer.block, slot.stride), self._arrangement.address(leaf, 0, self._count))
+        return self._view(
+            slot.type, shape, (buffer.block, slot.stride), self._arrangement.address(leaf, 0, self._count)
+        )
 
     def _view(self, scalar: t.Scalar, shape: tuple[int, ...], strides: tuple[int, ...], start: int) -> Any:
         if isinstance(self._data, np.ndarray):
@@ -141,7 +166,9 @@ class RecordArray:
 
     def _gather(self, field: Field) -> Any:
         columns = [self._blocks(leaf).reshape(-1)[: self._count] for leaf in t.leaves(field.name, field.type)]
-        return array_module(self._device).stack(columns, axis=1) if isinstance(field.type, t.Vector) else columns[0].copy()
+        return (
+            array_module(self._device).stack(columns, axis=1) if isinstance(field.type, t.Vector) else columns[0].copy()
+        )
 
     # ------------------------------------------------------------ the whole array
 
@@ -177,6 +204,11 @@ class RecordArray:
 
     def __getitem__(self, index: int) -> RecordValue:
         """One record, by value."""
+        given: Any = index
+        if isinstance(given, bool) or not isinstance(given, (int, np.integer)):
+            raise TypeError(
+                f"records are taken one by one with a whole number, found {index!r}; fields are arrays: .{self._record.fields[0].name}[...]"
+            )
         if not -self._count <= index < self._count:
             raise IndexError(f"record {index} of {self._count}")
         return self._python_class(**{f.name: to_host(getattr(self, f.name)[index]) for f in self._record})
@@ -190,14 +222,18 @@ class RecordArray:
 
     def with_layout(self, layout: Layout) -> RecordArray:
         """The same records in another layout, on the same device."""
-        result = RecordArray.zeros(self._record, self._count, layout=layout, device=self._device, python_class=self._python_class)
+        result = RecordArray.zeros(
+            self._record, self._count, layout=layout, device=self._device, python_class=self._python_class
+        )
         for field in self._record:
             setattr(result, field.name, getattr(self, field.name))
         return result
 
     def to(self, device: str) -> RecordArray:
         """The same records, in the same layout, on another device: one copy of one allocation."""
-        result = RecordArray.zeros(self._record, self._count, layout=self._layout, device=device, python_class=self._python_class)
+        result = RecordArray.zeros(
+            self._record, self._count, layout=self._layout, device=device, python_class=self._python_class
+        )
         if isinstance(result.data, np.ndarray):
             result.data[...] = to_host(self._data)
         elif isinstance(self._data, np.ndarray):
@@ -209,6 +245,11 @@ class RecordArray:
     def copy(self) -> RecordArray:
         return self.to(self._device)
 
+    __copy__ = copy
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> RecordArray:
+        return self.copy()
+
     def __repr__(self) -> str:
         return f"<{self._count:,} {self._record} as {self._layout} on {self._device}, {self.nbytes:,} bytes>"
 
@@ -216,3 +257,22 @@ class RecordArray:
 def _dimensions(record: Record, name: str) -> int:
     field = record.field(name)
     return 2 if field is not None and isinstance(field.type, t.Vector) else 1
+
+
+def _check_shape(record: Record, name: str, shape: tuple[int, ...]) -> None:
+    """Refuse a shape that is neither one row for each record nor one value for all, before the number of records is known."""
+    field = record.field(name)
+    assert field is not None
+    row = (field.type.length,) if isinstance(field.type, t.Vector) else ()
+    if shape not in (row, (*shape[:1], *row)) or len(shape) > len(row) + 1:
+        wanted = f"(n, {row[0]})" if row else "(n,)"
+        raise ArgumentError(
+            f"{record.name}.{name} is a {field.type}: wanted shape {wanted}, or {row} for all, found {shape}"
+        )
+
+
+def _checked_layout(layout: Any) -> Layout:
+    if isinstance(layout, Layout):
+        return layout
+    found = layout.__name__ if isinstance(layout, type) else repr(layout)
+    raise ArgumentError(f"a layout is lw.AoS(), lw.SoA(), lw.AoAS(), lw.SoAoAS() or lw.AoSoA(8), found {found}")

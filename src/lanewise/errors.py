@@ -6,12 +6,13 @@ An error names what was found, what is wanted and what to do. Errors about a ker
 from __future__ import annotations
 
 import linecache
+import unicodedata
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """A range of columns of one line of a source file (line from 1, columns from 0, end exclusive)."""
+    """A range of characters of one line of a source file (line from 1, columns from 0, end exclusive)."""
 
     file: str
     line: int
@@ -23,13 +24,23 @@ class Location:
 
     def excerpt(self) -> str:
         """The source line with carets under the range, or nothing when the source is gone."""
-        text = linecache.getline(self.file, self.line).rstrip("\n")
-        if not text:
-            return ""
+        text = linecache.getline(self.file, self.line).rstrip("\r\n")
         visible = text.lstrip()
-        start = max(self.column - (len(text) - len(visible)), 0)
-        width = max(min(self.end_column, len(text)) - self.column, 1)
-        return f"    {visible}\n    {' ' * start}{'^' * width}"
+        if not visible:
+            return ""
+        start = min(max(self.column - (len(text) - len(visible)), 0), len(visible))
+        end = max(self.end_column - (len(text) - len(visible)), start)
+        return f"    {visible}\n    {_blank(visible[:start])}{'^' * max(_columns(visible[start:end]), 1)}"
+
+
+def _blank(text: str) -> str:
+    """White space as wide as `text` on a terminal, whatever its tabs are."""
+    return "".join("\t" if c == "\t" else " " * _columns(c) for c in text)
+
+
+def _columns(text: str) -> int:
+    """The columns that text takes: two for wide East Asian characters, none for combining accents."""
+    return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
 
 
 NOWHERE = Location("<generated>", 0)
@@ -42,14 +53,33 @@ class LanewiseError(Exception):
 class CompileError(LanewiseError):
     """A kernel holds something that the language does not have, or types that do not fit."""
 
-    def __init__(self, message: str, location: Location, *, found: str = "", wanted: str = "", hint: str = "") -> None:
-        self.message, self.location = message, location
+    def __init__(
+        self,
+        message: str,
+        location: Location,
+        *,
+        found: str = "",
+        wanted: str = "",
+        hint: str = "",
+        calls: tuple[str, ...] = (),
+    ) -> None:
+        self.message, self.location, self.calls = message, location, calls
         self.found, self.wanted, self.hint = found, wanted, hint
-        lines = [f"{location.file}:{location.line}:{location.column + 1}: {message}"]
+        place = f"{location.file}:{location.line}:{location.column + 1}" if location.line else location.file
+        lines = [f"{place}: {message}"]
         if excerpt := location.excerpt():
             lines.append(excerpt)
-        lines += [f"  {label}: {text}" for label, text in (("found", found), ("wanted", wanted), ("hint", hint)) if text]
+        lines += [
+            f"  {label}: {text}" for label, text in (("found", found), ("wanted", wanted), ("hint", hint)) if text
+        ]
+        lines += [f"  called: {call}" for call in calls]
         super().__init__("\n".join(lines))
+
+    def in_call(self, call: str) -> CompileError:
+        """The same error with one more call on the way to it, for example `square(x: vec3) in physics.py:12`."""
+        return CompileError(
+            self.message, self.location, found=self.found, wanted=self.wanted, hint=self.hint, calls=(*self.calls, call)
+        )
 
 
 class RecordError(LanewiseError):

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 from lanewise.errors import PlanError
 from lanewise.ir import nodes as ir
+from lanewise.ir.functions import with_distinct_functions
 from lanewise.ir.verify import verify_kernel
 from lanewise.passes import (
     accumulation,
@@ -30,6 +31,7 @@ from lanewise.passes import (
     tiling,
     unrolling,
 )
+from lanewise.passes.base import refuse
 from lanewise.plan import Plan
 
 Observer = Callable[[str, ir.Kernel], None]
@@ -45,25 +47,28 @@ class Program:
 
 
 def build_program(naive: ir.Kernel, plan: Plan, device_kind: str, observe: Observer = lambda stage, kernel: None) -> Program:
-    """Apply the passes that `plan` (every field decided) asks for on a "cpu" or "cuda" device."""
+    """Apply the passes that `plan` (every field decided) asks for on a "cpu" or "cuda" device.
+
+    `observe` sees every stage by name: print the kernel, or run it. Raises `PlanError` for a plan that does not fit the kernel.
+    """
 
     def checked(stage: str, kernel: ir.Kernel) -> ir.Kernel:
         verify_kernel(kernel)
         observe(stage, kernel)
         return kernel
 
-    kernel = checked("pattern", naive)
+    kernel = checked("pattern", with_distinct_functions(naive))
     kernel = checked("constant folding", constant_folding.apply(kernel))
-    kernel = checked("dead code", dead_code.apply(kernel))  # after folding, which leaves values unread
-    simple = kernel
-    kernels = (kernel,)
+    simple = checked("dead code", dead_code.apply(kernel))  # after folding, which leaves values unread
     if naive.pattern == "pairwise":
-        kernels = _shape_pairwise(kernel, plan, device_kind, checked)
+        kernels = _shape_pairwise(simple, plan, device_kind, checked)
     elif device_kind == "cuda":
-        kernels = (checked("mapping to threads", thread_mapping.apply(kernel, _decided(plan.block, "block"))),)
+        kernels = (checked("mapping to threads", thread_mapping.apply(simple, _decided(plan.block, "block"))),)
+    else:
+        kernels = (simple,)
+    kernels = tuple(checked("unused indices", dead_code.clean_loops(k)) for k in kernels)
     # Last: no pass after it could tell which array a load belongs to.
     vector = device_kind == "cuda"
-    kernels = tuple(dead_code.clean_loops(k) for k in kernels)
     kernels = tuple(checked("layout lowering", layout_lowering.apply(k, vector_loads=vector)) for k in kernels)
     return Program(plan, simple, kernels)
 
@@ -71,27 +76,38 @@ def build_program(naive: ir.Kernel, plan: Plan, device_kind: str, observe: Obser
 def _shape_pairwise(
     kernel: ir.Kernel, plan: Plan, device_kind: str, checked: Callable[[str, ir.Kernel], ir.Kernel]
 ) -> tuple[ir.Kernel, ...]:
-    targets, slices = _decided(plan.targets, "targets"), _decided(plan.slices, "slices")
-    tile, threads = _decided(plan.tile, "tile"), _decided(plan.block, "block")
-    cuda = device_kind == "cuda"
-    if cuda and threads % slices:
-        raise PlanError(f"Plan(block={threads}, slices={slices}): the threads of a block must divide evenly into slices")
-    lanes = threads // slices if cuda else 1
+    tile = _decided(plan.tile, "tile")
     if tile:
         kernel = checked("tiling", tiling.apply(kernel, tile))
     if plan.accumulate == "f64":  # before merging, while each sum has one name
         kernel = checked("float64 accumulation", accumulation.apply(kernel))
+    return _shape_for_gpu(kernel, plan, checked) if device_kind == "cuda" else (_shape_for_cpu(kernel, plan, checked),)
+
+
+def _shape_for_cpu(kernel: ir.Kernel, plan: Plan, checked: Callable[[str, ir.Kernel], ir.Kernel]) -> ir.Kernel:
+    for name in ("slices", "parts"):
+        if _decided(getattr(plan, name), name) != 1:
+            raise PlanError(f"Plan({name}={getattr(plan, name)}): only a GPU divides the sources of one target; on a CPU {name} is 1")
+    return checked("thread merging", thread_merging.apply(kernel, _decided(plan.targets, "targets"), 1))
+
+
+def _shape_for_gpu(kernel: ir.Kernel, plan: Plan, checked: Callable[[str, ir.Kernel], ir.Kernel]) -> tuple[ir.Kernel, ...]:
+    targets, slices, parts = _decided(plan.targets, "targets"), _decided(plan.slices, "slices"), _decided(plan.parts, "parts")
+    tile, threads = _decided(plan.tile, "tile"), _decided(plan.block, "block")
+    if reason := thread_mapping.legal(kernel, threads):
+        raise refuse("mapping to threads", kernel, reason)
+    if slices < 1 or threads % slices or threads == slices:
+        raise PlanError(f"Plan(block={threads}, slices={slices}): the threads of a block must divide evenly into slices of at least 2 threads")
+    lanes = threads // slices
     kernel = checked("thread merging", thread_merging.apply(kernel, targets, lanes))
     if slices > 1:  # after merging: the slices meet once for each target of a thread
         kernel = checked("slicing", slicing.apply(kernel, slices, tile))
     combine: tuple[ir.Kernel, ...] = ()
-    if _decided(plan.parts, "parts") > 1:
-        kernel, second = splitting.apply(kernel, _decided(plan.parts, "parts"))
+    if parts != 1:
+        kernel, second = splitting.apply(kernel, parts)
         kernel = checked("splitting of sources", kernel)
-        combine = (checked("mapping to threads", thread_mapping.apply(second, threads)),) if cuda else (second,)
-    if not cuda:
-        return (kernel, *combine)
-    if tile:  # after slicing, which narrows the loops over a tile but not its staging
+        combine = (checked("mapping to threads", thread_mapping.apply(second, threads)),)
+    if tile and shared_memory.source_fetch(kernel) is not None:  # after slicing, which narrows the loops over a tile but not its staging
         kernel = checked("shared-memory tiles", shared_memory.apply(kernel, tile, threads))
     kernel = checked("unrolling", unrolling.apply(kernel, _decided(plan.unroll, "unroll")))
     kernel = thread_mapping.apply(kernel, threads, targets=targets, lanes=lanes, min_blocks=_decided(plan.min_blocks, "min_blocks"))

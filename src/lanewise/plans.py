@@ -19,28 +19,38 @@ class Machine:
     multiprocessors: int
 
 
-def complete_plan(wanted: Plan | None, pattern: str, machine: Machine, targets: int) -> Plan:
-    """The user's decisions, and defaults for the rest. `targets` is the number of elements that the launch computes."""
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What it asks of a launch: the pattern, how many elements are computed, and whether in float64 (two registers a value)."""
+
+    pattern: str
+    targets: int
+    wide: bool = False
+
+
+def complete_plan(wanted: Plan | None, machine: Machine, work: Work) -> Plan:
+    """The user's decisions, and defaults for the rest."""
     wanted = wanted or Plan()
-    plan = wanted.filled(default_plan(pattern, machine, targets))
+    plan = wanted.filled(default_plan(machine, work))
     if wanted.block is not None and wanted.tile is None and plan.tile:
         plan = Plan(tile=plan.block).filled(plan)  # one source a thread stages a tile
     return Plan(tile=CPU_TILE).filled(plan) if plan.accumulate == "f64" and wanted.tile is None and not plan.tile else plan
 
 
-def default_plan(pattern: str, machine: Machine, targets: int) -> Plan:
+def default_plan(machine: Machine, work: Work) -> Plan:
     """Every field decided."""
     if machine.kind != "cuda":
-        # Four targets a SIMD loop: 12 sums and 12 coordinates fill the 32 vector registers of AVX-512 without spills.
-        return Plan(targets=4, tile=0, slices=1, parts=1, unroll=1, block=0, min_blocks=0, accumulate="native", fast_math=False)
-    if pattern != "pairwise":
+        # One target a loop: its SIMD lanes run over sources. More targets saved no load that mattered (bench/results/cpu_gravity.md).
+        return Plan(targets=1, tile=0, slices=1, parts=1, unroll=1, block=0, min_blocks=0, accumulate="native", fast_math=False)
+    if work.pattern != "pairwise":
         return Plan(targets=1, tile=0, slices=1, parts=1, unroll=1, block=256, min_blocks=0, accumulate="native", fast_math=False)
-    block, slices, merged = max(_SHAPES, key=lambda shape: _throughput(machine, targets, *shape))
-    blocks = -(-targets // (block // slices * merged))
-    parts = min(64, max(1, machine.multiprocessors // blocks))  # so few targets that blocks would be missing
+    shapes = [s for s in _SHAPES if s[0] == 256 and s[2] <= 2] if work.wide else _SHAPES
+    block, slices, merged = max(shapes, key=lambda shape: _throughput(machine, work.targets, *shape))
+    blocks = -(-work.targets // (block // slices * merged))
     return Plan(
-        targets=merged, tile=block, slices=slices, parts=parts, unroll=16, block=block, min_blocks=0, accumulate="native", fast_math=False
-    )
+        targets=merged, tile=block, slices=slices, parts=min(64, max(1, machine.multiprocessors // blocks)),
+        unroll=4 if work.wide else 16, block=block, min_blocks=0, accumulate="native", fast_math=False,
+    )  # fmt: skip
 
 
 # (threads of a block, slices, targets a thread) that were best at some size on an NVIDIA H200: bench/results/sweep_gpu_gravity.md

@@ -11,10 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, dataclass_transform
 
-import numpy as np
-
 from lanewise import types as t
-from lanewise.errors import RecordError
+from lanewise.errors import ArgumentError, RecordError
 from lanewise.values import to_python_value, type_of_annotation
 
 if TYPE_CHECKING:
@@ -78,7 +76,10 @@ class RecordValue:
         field = self.__record__.field(name)
         if field is None:
             raise AttributeError(unknown_field(self.__record__, name))
-        object.__setattr__(self, name, to_python_value(value, field.type))
+        try:
+            object.__setattr__(self, name, to_python_value(value, field.type))
+        except (TypeError, ValueError) as error:
+            raise ArgumentError(f"{self.__record__.name}.{name} is a {field.type}, found {value!r}") from error
 
     def __repr__(self) -> str:
         return f"{self.__record__.name}({', '.join(f'{f.name}={getattr(self, f.name)!r}' for f in self.__record__)})"
@@ -109,23 +110,62 @@ RESERVED = frozenset("array zeros record layout device nbytes arrangement data n
 def record(cls: type[Any]) -> Any:
     """Make a record class of a class whose annotations are lanewise types.
 
-    Raises `RecordError` for an annotation that is no lanewise type, a class without fields, or a reserved field name.
+    Raises `RecordError` for an annotation that is no lanewise type, for anything in the class but fields, or for a reserved field name.
     """
-    fields: list[Field] = []
-    for name, annotation in inspect.get_annotations(cls, eval_str=True).items():
-        value_type = type_of_annotation(annotation)
-        if value_type is None:
-            raise RecordError(
-                f"{cls.__name__}.{name} is annotated with {annotation!r}; a record holds lanewise types: "
-                "lw.f32, f64, i32, i64, u32, bool, vec2..4, dvec2..4 or ivec2..4"
-            )
-        if name in RESERVED or name.startswith("_"):
-            raise RecordError(f"{cls.__name__}.{name}: a field cannot be called {name!r}; choose a name without underscore in front")
-        fields.append(Field(name, value_type))
+    _check_plain(cls)
+    fields = tuple(_field(cls, name, annotation) for name, annotation in _annotations(cls).items())
     if not fields:
         raise RecordError(f"{cls.__name__} has no fields; write them as annotations, for example `mass: lw.f32`")
-    namespace = {"__record__": Record(cls.__name__, tuple(fields)), "__module__": cls.__module__, "__doc__": cls.__doc__}
+    namespace = {
+        "__record__": Record(cls.__name__, fields), "__module__": cls.__module__, "__qualname__": cls.__qualname__, "__doc__": cls.__doc__,
+    }  # fmt: skip
     return type(cls.__name__, (RecordValue,), namespace)
+
+
+def _annotations(cls: type[Any]) -> dict[str, Any]:
+    try:
+        return inspect.get_annotations(cls, eval_str=True)
+    except Exception as error:  # a postponed annotation is an expression of the user's, and may fail in any way
+        raise RecordError(
+            f"an annotation of {cls.__name__} cannot be evaluated ({type(error).__name__}: {error}); "
+            "with `from __future__ import annotations` its names must be known in the module"
+        ) from error
+
+
+def _check_plain(cls: type[Any]) -> None:
+    """A record is fields and nothing else: what would silently be lost is refused."""
+    if not isinstance(cls, type):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise RecordError(f"@lw.record stands above a class, found {cls!r}")
+    if cls.__bases__ != (object,):
+        raise RecordError(
+            f"{cls.__name__} inherits from {cls.__bases__[0].__name__}; a record names all of its fields itself"
+        )
+    for name, value in vars(cls).items():
+        if name.startswith("__") and name.endswith("__"):
+            continue
+        if callable(value) or isinstance(value, (property, staticmethod, classmethod)):
+            raise RecordError(
+                f"{cls.__name__}.{name}: a record holds fields only; write functions beside it, with @lw.function for kernels"
+            )
+        raise RecordError(
+            f"{cls.__name__}.{name} = {value!r}: fields have no default values; `{cls.__name__}.array(...)` fills with zeros"
+        )
+
+
+def _field(cls: type[Any], name: str, annotation: Any) -> Field:
+    value_type = type_of_annotation(annotation)
+    if value_type is None:
+        raise RecordError(
+            f"{cls.__name__}.{name} is annotated with {annotation!r}; a record holds lanewise types: "
+            "lw.f32, f64, i32, i64, u32, bool, vec2..4, dvec2..4 or ivec2..4"
+        )
+    if name.startswith("_"):
+        raise RecordError(f"{cls.__name__}.{name}: the name of a field cannot start with an underscore")
+    if name in RESERVED:
+        raise RecordError(
+            f"{cls.__name__}.{name}: arrays of records use the name {name!r} themselves; choose another one"
+        )
+    return Field(name, value_type)
 
 
 def record_of(annotation: Any) -> Record | None:
@@ -133,5 +173,3 @@ def record_of(annotation: Any) -> Record | None:
     if isinstance(annotation, type) and issubclass(annotation, RecordValue):
         return annotation.__record__
     return None
-
-

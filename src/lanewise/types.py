@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import reduce
 
 import numpy as np
 import numpy.typing as npt
@@ -95,6 +97,36 @@ def promote(a: Scalar, b: Scalar) -> Scalar:
     if {a, b} == {I32, U32}:
         return I64
     return a if _RANK[a] >= _RANK[b] else b
+
+
+def float_of(scalar: Scalar) -> Scalar:
+    """The float type that a whole number or truth value becomes when an operation needs floats: as wide as it is."""
+    return scalar if scalar.is_float else F64 if scalar == I64 else F32
+
+
+def common(strong: Iterable[Scalar], weak: Iterable[Scalar] = ()) -> Scalar:
+    """The type in which values of several types are computed. The types in `weak` are those of Python numbers, which change the result only
+    where they must: a float among whole numbers makes floats of them, a whole number among truth values makes whole numbers.
+    """
+    types, literals = list(strong), list(weak)
+    result = reduce(promote, types or literals)
+    for literal in literals:
+        if literal.is_float and not result.is_float:
+            result = float_of(result)
+        elif literal.is_integer and result == BOOL:
+            result = literal
+    return result
+
+
+def limits(scalar: Scalar) -> tuple[float, float]:
+    """The smallest and the largest finite number of a type (whole numbers for integers)."""
+    if scalar == BOOL:
+        return 0, 1
+    if scalar.is_float:
+        largest = float(np.finfo(scalar.dtype.name).max)
+        return -largest, largest
+    bits = 8 * scalar.size - (scalar.kind == "i")
+    return (-(1 << bits) if scalar.kind == "i" else 0), (1 << bits) - 1
 
 
 def holds(wide: Scalar, narrow: Scalar) -> bool:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from lanewise.ir import nodes as ir
-from lanewise.ir.traverse import blocks, expressions, reads, statements, writes
+from lanewise.ir.traverse import blocks, expressions, flat_map, reads, statements, writes
 from lanewise.types import LocalArray, Scalar
 
 Kinds = dict[str, Scalar | LocalArray]
@@ -27,18 +29,19 @@ def kinds_of(block: ir.Block, buffers: dict[str, Scalar] | None = None) -> Kinds
     return kinds
 
 
-class Declarations:
-    """Answers, statement by statement, which variables to declare before it and which it declares itself."""
+def apart(block: ir.Block) -> ir.Block:
+    """The same block in which no two assignments are one object, as passes may leave them: declarations are found by object."""
+    return flat_map(block, lambda s: (s,))
 
-    def __init__(self, block: ir.Block, kinds: Kinds, parameters: set[str]) -> None:
+
+class Declarations:
+    """Answers, statement by statement, which variables to declare before it and which it declares itself. The block must be `apart`."""
+
+    def __init__(self, block: ir.Block, kinds: Kinds, parameters: Iterable[str]) -> None:
         self.kinds = kinds
         self._before: dict[int, list[str]] = {}
-        self._inline: dict[int, set[str]] = {}
-        self._assignments: dict[str, int] = {}
-        for s in statements(block):
-            for n in writes(s):
-                self._assignments[n] = self._assignments.get(n, 0) + 1
-        self._place(block, {n for n in kinds if n not in parameters})
+        self._inline: dict[int, dict[str, bool]] = {}
+        self._place(block, set(kinds) - set(parameters))
 
     def before(self, s: ir.Statement) -> list[str]:
         """Variables to declare, without a value, in front of the statement."""
@@ -48,51 +51,68 @@ class Declarations:
         """Whether the statement's assignment is the declaration."""
         return name in self._inline.get(id(s), ())
 
-    def is_constant(self, name: str) -> bool:
-        return self._assignments.get(name, 0) == 1
+    def is_constant(self, s: ir.Statement, name: str) -> bool:
+        """Whether the variable that this statement declares keeps its value."""
+        return self._inline.get(id(s), {}).get(name, False)
 
     def _place(self, block: ir.Block, names: set[str]) -> None:
         """Declare each name in the innermost block that holds the whole life of each of its values."""
         places: dict[str, list[ir.Statement]] = {}
         for s in block:
-            for n in sorted(self._names(s) & names):
+            for n in sorted(_names(s) & names):
                 places.setdefault(n, []).append(s)
         deeper: dict[int, set[str]] = {}
         for n, where in places.items():
-            if all(not self._direct(s, n) and self._first_access(blocks(s), n) != "read" for s in where):
+            first = where[0]
+            if all(not _is_direct(s, n) and _first_access(blocks(s), n) != "read" for s in where):
                 for s in where:  # no value passes from one of these statements to another
                     deeper.setdefault(id(s), set()).add(n)
-            elif n in writes(where[0]) and isinstance(where[0], (ir.Assign, ir.Load, ir.DeclareArray, ir.Apply)) and n not in self._read(where[0]):
-                self._inline.setdefault(id(where[0]), set()).add(n)
+            elif n in writes(first) and _can_declare(first) and n not in _read(first):
+                once = sum(n in writes(s) for s in statements(tuple(where))) == 1
+                self._inline.setdefault(id(first), {})[n] = once
             else:
-                self._before.setdefault(id(where[0]), []).append(n)
+                self._before.setdefault(id(first), []).append(n)
         for s in block:
             if inner := deeper.get(id(s)):
                 for nested in blocks(s):
                     self._place(nested, inner)
 
-    def _first_access(self, nested: tuple[ir.Block, ...], name: str) -> str:
-        """ "read" when a run of these blocks can read `name` before writing it, else "write" or "none"."""
-        found = "none"
-        for block in nested:
-            for s in block:
-                access = "read" if name in self._read(s) else "write" if name in writes(s) else self._first_access(blocks(s), name)
-                sure = access == "write" and (name in writes(s) or isinstance(s, ir.If) and all(self._first_access((b,), name) == "write" for b in blocks(s)))
-                if access == "read":
-                    return "read"
-                if access == "write":
-                    found = "write"
-                if sure:
+
+def _can_declare(s: ir.Statement) -> bool:
+    return isinstance(s, ir.Assign | ir.Load | ir.DeclareArray | ir.Apply)
+
+
+def _first_access(nested: tuple[ir.Block, ...], name: str) -> str:
+    """ "read" when a run of these blocks can read `name` before writing it, else "write" or "none"."""
+    found = "none"
+    for block in nested:
+        for s in block:
+            access = "read" if name in _read(s) else "write" if name in writes(s) else _first_access(blocks(s), name)
+            if access == "read":
+                return "read"
+            if access == "write":
+                found = "write"
+                if name in writes(s) or _writes_on_every_path(s, name):
                     break
-        return found
+    return found
 
-    @staticmethod
-    def _read(s: ir.Statement) -> set[str]:
-        return {n for e in expressions(s) for n in reads(e)}
 
-    def _direct(self, s: ir.Statement, name: str) -> bool:
-        return name in self._read(s) or (name in writes(s))
+def _writes_on_every_path(s: ir.Statement, name: str) -> bool:
+    return isinstance(s, ir.If) and all(_first_access((b,), name) == "write" and _sure(b, name) for b in blocks(s))
 
-    def _names(self, s: ir.Statement) -> set[str]:
-        nested = {n for b in blocks(s) for x in b for n in self._names(x)}
-        return self._read(s) | set(writes(s)) | nested
+
+def _sure(block: ir.Block, name: str) -> bool:
+    """Whether a run of the block surely writes `name`."""
+    return any(name in writes(s) or _writes_on_every_path(s, name) for s in block)
+
+
+def _read(s: ir.Statement) -> set[str]:
+    return {n for e in expressions(s) for n in reads(e)}
+
+
+def _is_direct(s: ir.Statement, name: str) -> bool:
+    return name in _read(s) or name in writes(s)
+
+
+def _names(s: ir.Statement) -> set[str]:
+    return {n for x in statements((s,)) for n in (*_read(x), *writes(x))}

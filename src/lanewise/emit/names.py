@@ -1,31 +1,71 @@
-"""Identifiers of generated code: the user's names, dots as underscores, no clash with a keyword or another name."""
+"""Identifiers of generated code: the user's names, dots as underscores, no clash with a word of the language or another name."""
 
 from __future__ import annotations
 
 import keyword
+from collections.abc import Iterable
 
-_RESERVED = frozenset(keyword.kwlist) | frozenset(
-    "auto double float int long short signed unsigned char void bool const static extern register volatile struct union enum class template "
-    "typename typedef namespace using public private protected friend virtual inline operator new delete this throw try catch switch case "
-    "default do goto sizeof and or not xor bitand bitor compl asm export mutable explicit constexpr decltype nullptr true false "
-    "threadIdx blockIdx blockDim gridDim warpSize f32 f64 i32 i64 u32 math range min max abs rsqrt".split()
+from lanewise.ir import nodes as ir
+from lanewise.ir.functions import functions
+from lanewise.ir.names import identifier, is_own
+from lanewise.ir.traverse import expressions, reads, statements, writes
+
+PYTHON_WORDS = frozenset(keyword.kwlist) | frozenset(
+    "math np njit bool_ f32 f64 i32 i64 u32 range min max abs True False None".split()
+)
+
+_CPP = """alignas alignof and and_eq asm auto bitand bitor bool break case catch char char8_t char16_t char32_t class compl concept const
+consteval constexpr constinit const_cast continue co_await co_return co_yield decltype default delete do double dynamic_cast else enum
+explicit export extern false float for friend goto if inline int long mutable namespace new noexcept not not_eq nullptr operator or or_eq
+private protected public register reinterpret_cast requires return short signed sizeof static static_assert static_cast struct switch
+template this thread_local throw true try typedef typeid typename union unsigned using virtual void volatile wchar_t while xor xor_eq
+final override import module main std asm linux unix NULL NAN INFINITY assert"""
+_CUDA = "threadIdx blockIdx blockDim gridDim warpSize dim3 cudaError_t cudaStream_t printf malloc free memcpy memset clock clock64 size_t ptrdiff_t"
+_MATH = """acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh cospi cyl_bessel_i0 cyl_bessel_i1 erf erfc erfcinv erfcx
+erfinv exp exp10 exp2 expm1 fabs fdim fdivide floor fma fmax fmin fmod frexp hypot ilogb j0 j1 jn ldexp lgamma llrint llround log log10
+log1p log2 logb lrint lround max min modf nan nearbyint nextafter norm norm3d norm4d normcdf normcdfinv pow powi rcbrt remainder remquo
+rhypot rint rnorm rnorm3d rnorm4d round rsqrt saturate scalbln scalbn signbit sin sincos sincospi sinh sinpi sqrt tan tanh tgamma trunc y0 y1
+yn abs labs llabs umin umax ullmin ullmax llmin llmax mul24 umul24 mulhi umulhi mul64hi float_as_int int_as_float isnan isinf isfinite
+isnormal signbit popc clz ffs brev"""
+_VECTOR_TYPES = [f"{kind}{n}" for kind in "char uchar short ushort int uint long ulong longlong ulonglong float double".split() for n in (1, 2, 3, 4)]
+CUDA_WORDS = frozenset(
+    [*_CPP.split(), *_CUDA.split(), *_MATH.split(), *(f"{m}f" for m in _MATH.split()), *_VECTOR_TYPES, *(f"make_{v}" for v in _VECTOR_TYPES)]
 )
 
 
 class Names:
-    """Maps IR names to identifiers, the same one each time."""
+    """Maps IR names to identifiers, the same one each time. `first` are served before all others: the user's own names."""
 
-    def __init__(self) -> None:
-        self._taken: dict[str, str] = {}
-        self._used: set[str] = set()
+    def __init__(self, words: frozenset[str], taken: Iterable[str] = (), first: Iterable[str] = ()) -> None:
+        self._identifiers: dict[str, str] = {}
+        self._used = {*words, *taken}
+        for name in first:
+            self(name)
 
     def __call__(self, name: str) -> str:
-        if name not in self._taken:
-            base = name.replace(".", "_")
-            candidate, n = (f"{base}_" if base in _RESERVED else base), 1
+        if name not in self._identifiers:
+            base = identifier(name)
+            candidate, n = base, 1
             while candidate in self._used:
+                candidate = f"{base}_" if n == 1 else f"{base}_{n}"
                 n += 1
-                candidate = f"{base}_{n}"
-            self._taken[name] = candidate
+            self._identifiers[name] = candidate
             self._used.add(candidate)
-        return self._taken[name]
+        return self._identifiers[name]
+
+
+def user_names(block: ir.Block) -> list[str]:
+    """The names in a block that are not lanewise's own, in order of text."""
+    found = (n for s in statements(block) for n in (*writes(s), *(x for e in expressions(s) for x in reads(e))))
+    return [n for n in dict.fromkeys(found) if not is_own(n)]
+
+
+def function_names(kernel: ir.Kernel, words: frozenset[str]) -> dict[str, str]:
+    """The identifiers of the kernel's functions, by name; the entry has its own."""
+    names = Names(words, taken=[entry_name(kernel)])
+    return {name: names(name) for name in functions(kernel.body)}
+
+
+def entry_name(kernel: ir.Kernel) -> str:
+    """The kernel's name in the generated text, and in the compiled code."""
+    return f"{kernel.name}_kernel"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,13 +19,31 @@ class Retype(Exception):
     """A variable turned out to need another type than assumed: lower the function again."""
 
 
-@dataclass
+@dataclass(frozen=True, slots=True)
 class Variable:
-    """What is known of a local variable across attempts: its type, whether only literals set it so far, where it was set first."""
+    """The type of a local variable, whether it is open (only Python numbers have set it so far), and what gave it the type."""
 
     type: t.ValueType | t.LocalArray
-    weak: bool
+    open: bool
     location: Location
+    declared: bool = False
+
+
+@dataclass(slots=True)
+class Decisions:
+    """What one attempt at lowering a function leaves for the next: types that no first assignment shows."""
+
+    variables: dict[str, Variable] = field(default_factory=dict[str, Variable])
+    results: list[tuple[t.ValueType, bool]] | None = None  # (type, open)
+
+
+@dataclass(slots=True)
+class Names:
+    """How the names of a function are used, found before it is lowered."""
+
+    assignments: dict[str, int]
+    loop_variables: frozenset[str]
+    visible: dict[str, Any]
 
 
 @dataclass
@@ -35,16 +53,21 @@ class Scope:
     source: Source
     parameters: dict[str, Value]
     result_types: list[t.ValueType] | None
-    call_helper: Callable[[Scope, Any, list[Value], ast.AST], Number]
-    variables: dict[str, Variable]
-    constants: dict[str, Number] = field(default_factory=dict)
-    block: list[ir.Statement] = field(default_factory=list)
-    defined: set[str] = field(default_factory=set)
-    loop_variables: list[str] = field(default_factory=list)
-    globals: dict[str, Any] = field(default_factory=dict)
-    assignment_counts: dict[str, int] = field(default_factory=dict)
+    call_helper: Callable[[Scope, Any, list[Value], ast.AST], Value]
+    decisions: Decisions
+    names: Names
+    same_allowed: bool = False
+    variables: dict[str, Variable] = field(default_factory=dict[str, Variable])
+    constants: dict[str, Number] = field(default_factory=dict[str, Number])
+    block: list[ir.Statement] = field(default_factory=list[ir.Statement])
+    defined: set[str] = field(default_factory=set[str])
+    loop_names: dict[str, ir.Local] = field(default_factory=dict[str, ir.Local])  # the loops that are being lowered
+    loop_types: dict[str, t.Scalar] = field(default_factory=dict[str, t.Scalar])
+    breaks: list[list[set[str]]] = field(
+        default_factory=list[list[set[str]]]
+    )  # for each open loop: what is defined where it is left
+    results_open: list[bool] = field(default_factory=list[bool])
     uses_same: bool = False
-    loops: int = 0
     _temporaries: int = 0
 
     def error(self, message: str, node: ast.AST, *, found: str = "", wanted: str = "", hint: str = "") -> CompileError:
@@ -56,8 +79,13 @@ class Scope:
     def emit(self, statement: ir.Statement) -> None:
         self.block.append(statement)
 
+    def decide(self, name: str, variable: Variable) -> Retype:
+        """Remember the type of a variable for the next attempt: `raise scope.decide(...)`."""
+        self.decisions.variables[name] = variable
+        return Retype()
+
     @contextmanager
-    def nested(self) -> Iterator[list[ir.Statement]]:
+    def nested(self) -> Generator[list[ir.Statement]]:
         """Write into a new block until the end of the `with`."""
         outer, self.block = self.block, []
         try:
@@ -70,16 +98,21 @@ class Scope:
         while True:
             self._temporaries += 1
             name = f"{hint}_{self._temporaries}"
-            if name not in self.assignment_counts and name not in self.parameters and name not in self.globals:
+            names = self.names
+            if not any(name in x for x in (names.assignments, names.loop_variables, names.visible, self.parameters)):
                 return name
 
     def bind(self, e: ir.Expression, hint: str = "t") -> ir.Expression:
         """The expression itself when it is cheap to repeat, else a new variable that holds it."""
-        if isinstance(e, (ir.Literal, ir.Local)):
-            return e
+        return e if isinstance(e, (ir.Literal, ir.Local)) else self.copy(e, hint)
+
+    def copy(self, e: ir.Expression, hint: str = "t") -> ir.Local:
+        """A new variable that holds the value that the expression has here."""
         name = self.fresh(hint)
         self.emit(ir.Assign(name, e, e.location))
         return ir.Local(name, e.type, e.location)
 
-    def bind_number(self, value: Number, hint: str = "t") -> Number:
-        return value if value.weak else Number(value.type, tuple(self.bind(p, hint) for p in value.parts))
+    def bind_number(self, value: Number) -> Number:
+        if value.constant is not None:
+            return value
+        return Number(value.type, tuple(self.bind(p) for p in value.parts), open=value.open)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import builtins
 import inspect
-import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -15,61 +14,111 @@ from lanewise.errors import CompileError, Location
 
 @dataclass(frozen=True)
 class Source:
-    """A parsed function. Columns of the tree are those of the dedented text; `location` gives them back."""
+    """A parsed function. `lines` are its lines as they stand in the file, the first of them line `first_line`.
+
+    A line of the tree is `lines[node.lineno - 1 - wrapped]`: an indented function is parsed below a line `if 1:` (`wrapped` is 1 then),
+    because taking the indentation away would change columns, and comments or strings may stand further left than the code.
+    """
 
     function: Callable[..., Any]
     tree: ast.FunctionDef
     file: str
     first_line: int
-    indent: int
+    lines: tuple[str, ...]
+    wrapped: int
 
     @property
     def name(self) -> str:
         return self.tree.name
 
     def location(self, node: ast.AST) -> Location:
-        """Where a node of the tree stands in the file."""
-        line = getattr(node, "lineno", 1)
-        column = getattr(node, "col_offset", 0)
-        end = getattr(node, "end_col_offset", None)
-        if getattr(node, "end_lineno", line) != line or end is None:
-            end = column + 1
-        return Location(self.file, line + self.first_line - 1, column + self.indent, end + self.indent)
+        """Where a node of the tree stands in the file; of a node over several lines, its first one."""
+        number = getattr(node, "lineno", 1 + self.wrapped) - 1 - self.wrapped
+        text = self.lines[number].rstrip()
+        start = _characters(text, getattr(node, "col_offset", 0))
+        return Location(self.file, self.first_line + number, start, self._end(node, text, start))
+
+    def _end(self, node: ast.AST, text: str, start: int) -> int:
+        match node:
+            case ast.FunctionDef():
+                return start + len(f"def {node.name}")
+            case ast.If() | ast.While():
+                return self._end(node.test, text, start) if node.test.lineno == node.lineno else len(text)
+            case ast.For():
+                return self._end(node.iter, text, start) if node.iter.lineno == node.lineno else len(text)
+            case _:
+                same_line = getattr(node, "end_lineno", None) == getattr(node, "lineno", None)
+                end = getattr(node, "end_col_offset", None)
+                return _characters(text, end) if same_line and end is not None else len(text)
 
     def names(self) -> dict[str, Any]:
         """Builtins, globals and closure variables, inner names over outer ones."""
-        closure = inspect.getclosurevars(self.function).nonlocals
-        return {**vars(builtins), **self.function.__globals__, **closure}
+        function: Any = self.function
+        closure: dict[str, Any] = {}
+        for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+            try:
+                closure[name] = cell.cell_contents
+            except ValueError:  # the enclosing function has not assigned it yet
+                continue
+        return {**vars(builtins), **function.__globals__, **closure}
 
     def annotations(self) -> dict[str, Any]:
         """The evaluated annotations of parameters and result."""
         try:
             return inspect.get_annotations(self.function, eval_str=True, locals=self.names())
-        except NameError as error:
+        except Exception as error:  # a postponed annotation is an expression of the user's, and may fail in any way
             raise CompileError(
-                f"an annotation of {self.name} names something unknown", self.location(self.tree),
-                found=str(error), wanted="types that the module of the function can see",
+                f"an annotation of {self.name} cannot be evaluated", self.location(self.tree),
+                found=f"{type(error).__name__}: {error}", wanted="types that the module of the function can see",
             ) from error  # fmt: skip
 
     def error(self, message: str, node: ast.AST, *, found: str = "", wanted: str = "", hint: str = "") -> CompileError:
         return CompileError(message, self.location(node), found=found, wanted=wanted, hint=hint)
 
 
+def _characters(text: str, offset: int) -> int:
+    """Characters before a byte offset: `ast` counts the bytes of UTF-8."""
+    return len(text.encode()[:offset].decode(errors="ignore"))
+
+
 def read_source(function: Callable[..., Any]) -> Source:
     """Parse the source of a function; raises `CompileError` when there is none (typed at a prompt) or it is no plain `def`."""
     code = getattr(function, "__code__", None)
-    where = Location(code.co_filename, code.co_firstlineno) if code else Location(repr(function), 0)
+    where = Location(code.co_filename, code.co_firstlineno) if code else Location(_described(function), 0)
+    if (
+        code is None
+        or hasattr(function, "__wrapped__")
+        or function.__name__ == "<lambda>"
+        or inspect.iscoroutinefunction(function)
+    ):
+        raise CompileError(
+            "only a plain `def` can be compiled", where, found=_described(function), wanted="def name(parameter: type, ...)",
+            hint="one decorator of lanewise, directly above the def" if hasattr(function, "__wrapped__") else "",
+        )  # fmt: skip
     try:
         lines, first = inspect.getsourcelines(function)
-    except (OSError, TypeError) as error:
+        wrapped = int(lines[0][:1].isspace())
+        module = ast.parse("if 1:\n" + "".join(lines) if wrapped else "".join(lines))
+    except (OSError, TypeError, SyntaxError) as error:
         raise CompileError(
-            "the source of this function cannot be read", where, found=str(error), wanted="a function defined in a file or a notebook cell"
+            "the source of this function cannot be read",
+            where,
+            found=str(error),
+            wanted="a function defined in a file or a notebook cell",
         ) from error
-    text = "".join(lines)
-    indent = len(text) - len(text.lstrip())
-    node = ast.parse(textwrap.dedent(text)).body[0]
-    if not isinstance(node, ast.FunctionDef):
-        raise CompileError(
-            "only a plain `def` can be compiled", where, found=type(node).__name__, wanted="def name(parameter: type, ...)"
-        )
-    return Source(function, node, where.file, first, indent)
+    node: ast.stmt = module.body[0].body[0] if wrapped and isinstance(module.body[0], ast.If) else module.body[0]
+    assert isinstance(node, ast.FunctionDef)
+    return Source(function, node, where.file, first, tuple(lines), wrapped)
+
+
+def _described(function: Any) -> str:
+    name = getattr(function, "__name__", None)
+    if hasattr(function, "__wrapped__"):
+        return f"{name}, which another decorator has wrapped"
+    if name == "<lambda>":
+        return "a lambda"
+    if inspect.iscoroutinefunction(function):
+        return f"async def {name}"
+    return (
+        f"{type(function).__name__} {name}" if isinstance(name, str) else f"a value of type {type(function).__name__}"
+    )

@@ -3,27 +3,34 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 
 from lanewise import types as t
+from lanewise.errors import NOWHERE, Location
 from lanewise.ir import nodes as ir
 from lanewise.record import Record
-from lanewise.values import VectorValue
+from lanewise.values import VectorValue, type_of_annotation
 
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """A scalar or a vector, as one expression per component. A Python number (`constant` set) is weak: it has no type yet."""
+    """A scalar or a vector, as one expression per component.
+
+    A weak number takes the type of what it meets: a Python number (`constant` set), a choice between Python numbers, or a variable that
+    only Python numbers have set so far (`open`).
+    """
 
     type: t.ValueType
     parts: tuple[ir.Expression, ...]
     constant: bool | int | float | None = None
+    open: bool = False
 
     @property
     def weak(self) -> bool:
-        return self.constant is not None
+        return self.constant is not None or self.open
 
     @property
     def scalar(self) -> t.Scalar:
@@ -34,7 +41,17 @@ class Number:
         return isinstance(self.type, t.Vector)
 
     def describe(self) -> str:
-        return f"{self.constant!r}" if self.weak else f"a value of type {self.type}"
+        return f"a value of type {self.type}" if self.constant is None else f"{self.constant!r}"
+
+
+@dataclass(frozen=True, slots=True)
+class Several:
+    """The results of a helper that returns more than one value."""
+
+    values: tuple[Number, ...]
+
+    def describe(self) -> str:
+        return f"{len(self.values)} values of types {', '.join(str(x.type) for x in self.values)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,18 +79,33 @@ class ArrayReference:
 
 @dataclass(frozen=True, slots=True)
 class PythonObject:
-    """A function, type or module that the source names."""
+    """A function, type, module or any other thing that the source names."""
 
     value: Any
 
     def describe(self) -> str:
-        return f"{self.value!r}"
+        """Without addresses, which would make the text of an error differ from run to run."""
+        value, name = self.value, getattr(self.value, "__name__", None)
+        if kind := type_of_annotation(value):
+            return f"the type {kind}"
+        if isinstance(value, ModuleType):
+            return f"the module {name}"
+        if isinstance(value, type):
+            return f"the class {name}"
+        if callable(value) and isinstance(name, str):
+            return f"the function {name.strip('_')}"
+        text = repr(value)
+        return (
+            f"{type(value).__name__} {text}"
+            if len(text) <= 40 and " at 0x" not in text
+            else f"a value of Python type {type(value).__name__}"
+        )
 
 
-Value = Number | RecordReference | ArrayReference | PythonObject
+Value = Number | Several | RecordReference | ArrayReference | PythonObject
 
 
-def weak(constant: bool | int | float) -> Number:
+def weak(constant: bool | int | float, location: Location = NOWHERE) -> Number:
     """A Python number, to take the type of what it meets."""
     if isinstance(constant, bool):
         scalar = t.BOOL
@@ -81,50 +113,40 @@ def weak(constant: bool | int | float) -> Number:
         scalar = t.I32 if -(2**31) <= constant < 2**31 else t.I64
     else:
         scalar = t.F32
-    return Number(scalar, (ir.Literal(constant, scalar),), constant)
+    return Number(scalar, (ir.Literal(constant, scalar, location),), constant)
 
 
-def from_python(value: Any) -> Value:
+def from_python(value: Any, location: Location = NOWHERE) -> Value:
     """A global or closure variable as the kernel sees it: numbers are frozen into the kernel."""
-    if isinstance(value, (bool, int, float)) and not isinstance(value, np.generic):
-        return weak(value if isinstance(value, bool) else int(value) if isinstance(value, int) else float(value))
     if isinstance(value, np.generic) and (scalar := t.from_dtype(value.dtype)):
-        return Number(scalar, (ir.Literal(value.item(), scalar),))
+        return Number(scalar, (ir.Literal(value.item(), scalar, location),))
+    if isinstance(value, bool):
+        return weak(value, location)
+    if isinstance(value, (int, float)) and not isinstance(value, np.generic):
+        return weak(
+            int(value) if isinstance(value, int) else float(value), location
+        )  # enumeration members become numbers
     if isinstance(value, VectorValue):
-        return Number(value.type, tuple(ir.Literal(p.item(), value.type.element) for p in value))
+        return Number(value.type, tuple(ir.Literal(p.item(), value.type.element, location) for p in value))
     return PythonObject(value)
 
 
-def cast(e: ir.Expression, scalar: t.Scalar) -> ir.Expression:
-    """Convert an expression, at once when it is a literal."""
-    if e.type == scalar:
-        return e
-    if isinstance(e, ir.Literal):
-        with np.errstate(all="ignore"):
-            return ir.Literal(np.asarray(e.value).astype(scalar.dtype).item(), scalar, e.location)
-    return ir.Cast(e, scalar, e.location)
+def formal_parameter(name: str, kind: Record | t.ValueType, mutable: bool) -> Value:
+    """A parameter as the function's own statements see it."""
+    if isinstance(kind, Record):
+        return RecordReference(name, kind, mutable)
+    return Number(kind, tuple(ir.Local(n, t.scalar_of(kind)) for n in t.leaves(name, kind)))
 
 
-def settle(value: Number, scalar: t.Scalar) -> Number:
-    """The same number or vector with components of type `scalar` (a weak number keeps its full precision until here)."""
-    if value.weak:
-        widest = t.BOOL if isinstance(value.constant, bool) else t.I64 if isinstance(value.constant, int) else t.F64
-        return Number(scalar, (cast(ir.Literal(value.constant or 0, widest, value.parts[0].location), scalar),))
-    parts = tuple(cast(p, scalar) for p in value.parts)
-    return Number(t.Vector(scalar, len(parts)) if value.is_vector else scalar, parts)
-
-
-def common_scalar(values: list[Number]) -> t.Scalar:
-    """The type in which an operation on these values is computed: weak numbers follow the others."""
-    strong = [v.scalar for v in values if not v.weak]
-    result = strong[0] if strong else values[0].scalar
-    for scalar in strong[1:]:
-        result = t.promote(result, scalar)
-    for v in values:
-        if v.weak:  # a float literal makes floats of integers, an integer literal changes nothing but bools
-            result = t.promote(result, v.scalar) if _outranks(v.scalar, result) or not strong else result
-    return result
-
-
-def _outranks(literal: t.Scalar, other: t.Scalar) -> bool:
-    return (literal.is_float and not other.is_float) or (literal.is_integer and other == t.BOOL)
+def leaves_of(name: str, value: Value) -> list[tuple[str, ir.Expression]]:
+    """(formal leaf, actual expression) of a parameter and its argument. A Python number is part of the function: it has no leaf."""
+    match value:
+        case RecordReference():
+            return [
+                (f"{name}.{leaf.name}", ir.Local(f"{value.name}.{leaf.name}", leaf.type))
+                for leaf in value.record.leaves
+            ]
+        case Number(constant=None):
+            return list(zip(t.leaves(name, value.type), value.parts, strict=True))
+        case _:
+            return []

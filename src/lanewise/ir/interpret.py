@@ -1,7 +1,7 @@
 """The meaning of the IR: a plain interpreter on NumPy scalars, the oracle of every test.
 
-It runs a kernel at any stage: naive (`parallel for`), after the map to threads (all threads of a block in turn, from barrier to
-barrier), and after layout lowering (loads and stores of buffers).
+It runs a kernel at any stage: naive (`parallel for`), with blocks and lanes that meet at barriers, after the map to threads (all threads
+of a block in turn, from barrier to barrier), and after layout lowering (loads and stores of buffers).
 """
 
 from __future__ import annotations
@@ -9,16 +9,16 @@ from __future__ import annotations
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, auto
-from typing import Any, assert_never
+from typing import Any
 
 import numpy as np
 
 from lanewise.errors import VerificationError
 from lanewise.ir import nodes as ir
-from lanewise.ir.intrinsics import INTRINSICS
+from lanewise.ir.evaluate import Environment, element_index, evaluate
+from lanewise.ir.traverse import statements
 from lanewise.layouts.base import Arrangement
 
-Environment = dict[str, Any]
 MAX_STEPS = 10_000_000  # a loop that runs longer is taken for endless
 
 
@@ -29,6 +29,10 @@ class Signal(Enum):
     BREAK = auto()
     CONTINUE = auto()
     RETURN = auto()
+
+
+Outcome = tuple[Signal, list[Any]]
+NEXT: Outcome = (Signal.NEXT, [])
 
 
 @dataclass
@@ -53,102 +57,36 @@ class Memory:
         return self.data[address : address + slot.type.size].view(slot.type.dtype)
 
 
-def evaluate(e: ir.Expression, env: Environment) -> Any:
-    """The value of an expression: a NumPy scalar of its type."""
-    match e:
-        case ir.Literal():
-            return e.type.dtype.type(e.value)
-        case ir.Local():
-            return env[e.name]
-        case ir.Builtin():
-            return e.type.dtype.type(env[f"%{e.name}"])
-        case ir.Unary():
-            value = evaluate(e.operand, env)
-            return np.bool_(not value) if e.operator == "not" else -value if e.operator == "-" else ~value
-        case ir.Binary():
-            return _binary(e, evaluate(e.left, env), evaluate(e.right, env))
-        case ir.Compare():
-            return np.bool_(_COMPARE[e.operator](evaluate(e.left, env), evaluate(e.right, env)))
-        case ir.Logical():
-            left = evaluate(e.left, env)
-            decided = not left if e.operator == "and" else bool(left)
-            return left if decided else evaluate(e.right, env)
-        case ir.Select():
-            return evaluate(e.if_true if evaluate(e.condition, env) else e.if_false, env)
-        case ir.Cast():
-            return np.asarray(evaluate(e.operand, env)).astype(e.type.dtype)[()]
-        case ir.Call():
-            result = INTRINSICS[e.intrinsic].evaluate(*(evaluate(a, env) for a in e.arguments))
-            return np.asarray(result).astype(e.type.dtype)[()]
-        case ir.Element():
-            return env[e.array][_index(evaluate(e.index, env), env[e.array])]
-        case _:
-            assert_never(e)
-
-
-_COMPARE = {"==": np.equal, "!=": np.not_equal, "<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal}
-_BINARY = {
-    "+": np.add, "-": np.subtract, "*": np.multiply, "/": np.divide, "//": np.floor_divide, "%": np.mod, "&": np.bitwise_and,
-    "|": np.bitwise_or, "^": np.bitwise_xor, "<<": np.left_shift, ">>": np.right_shift,
-}  # fmt: skip
-
-
-def _binary(e: ir.Binary, left: Any, right: Any) -> Any:
-    return _BINARY[e.operator](left, right)
-
-
-def _index(index: Any, array: Any) -> int:
-    if not 0 <= index < len(array):
-        raise VerificationError(f"index {index} outside a local array of {len(array)}")
-    return int(index)
-
-
 def call(function: ir.Function, arguments: Mapping[str, Any]) -> tuple[list[Any], Environment]:
     """Run a function; returns its results and its variables at the end (for mutable parameters)."""
     env: Environment = dict(arguments)
     with np.errstate(all="ignore"):
-        signal, results = _execute(function.body, env)
-    del signal
+        _, results = _execute(function.body, env)
     return results, env
 
 
-def _execute(block: ir.Block, env: Environment) -> tuple[Signal, list[Any]]:
+def _execute(block: ir.Block, env: Environment) -> Outcome:
     for s in block:
-        signal, results = _statement(s, env)
-        if signal is not Signal.NEXT:
-            return signal, results
-    return Signal.NEXT, []
+        outcome = _statement(s, env)
+        if outcome[0] is not Signal.NEXT:
+            return outcome
+    return NEXT
 
 
-def _statement(s: ir.Statement, env: Environment) -> tuple[Signal, list[Any]]:
+def _statement(s: ir.Statement, env: Environment) -> Outcome:
     match s:
         case ir.Assign():
             env[s.name] = evaluate(s.value, env)
         case ir.DeclareArray():
             env[s.name] = np.zeros(s.type.length, s.type.element.dtype)
         case ir.SetElement():
-            env[s.array][_index(evaluate(s.index, env), env[s.array])] = evaluate(s.value, env)
+            env[s.array][element_index(evaluate(s.index, env), env[s.array])] = evaluate(s.value, env)
         case ir.If():
             return _execute(s.then if evaluate(s.condition, env) else s.otherwise, env)
         case ir.For():
-            for i in _range(s, env):
-                env[s.variable] = i
-                signal, results = _execute(s.body, env)
-                if signal is Signal.RETURN:
-                    return signal, results
-                if signal is Signal.BREAK:
-                    break
+            return _for(s, env)
         case ir.While():
-            for step in range(MAX_STEPS + 1):
-                if not evaluate(s.condition, env):
-                    break
-                if step == MAX_STEPS:
-                    raise VerificationError(f"the while loop at {s.location} ran {MAX_STEPS} times")
-                signal, results = _execute(s.body, env)
-                if signal is Signal.RETURN:
-                    return signal, results
-                if signal is Signal.BREAK:
-                    break
+            return _while(s, env)
         case ir.Break():
             return Signal.BREAK, []
         case ir.Continue():
@@ -159,7 +97,30 @@ def _statement(s: ir.Statement, env: Environment) -> tuple[Signal, list[Any]]:
             _apply(s, env)
         case _:
             raise VerificationError(f"{type(s).__name__} in a function")
-    return Signal.NEXT, []
+    return NEXT
+
+
+def _for(s: ir.For, env: Environment) -> Outcome:
+    for i in _range(s, env):
+        env[s.variable] = i
+        outcome = _execute(s.body, env)
+        if outcome[0] is Signal.RETURN:
+            return outcome
+        if outcome[0] is Signal.BREAK:
+            break
+    return NEXT
+
+
+def _while(s: ir.While, env: Environment) -> Outcome:
+    for _ in range(MAX_STEPS):
+        if not evaluate(s.condition, env):
+            return NEXT
+        outcome = _execute(s.body, env)
+        if outcome[0] is Signal.RETURN:
+            return outcome
+        if outcome[0] is Signal.BREAK:
+            return NEXT
+    raise VerificationError(f"the while loop at {s.location} ran {MAX_STEPS} times")
 
 
 def _range(s: ir.For, env: Environment) -> list[Any]:
@@ -176,6 +137,10 @@ def _apply(s: ir.Apply, env: Environment) -> None:
     env.update(zip(s.results, results, strict=True))
 
 
+Shared = dict[str, Any]
+Running = Generator[bool, None, None]  # a thread: yields True at each barrier
+
+
 @dataclass
 class Machine:
     """Runs a kernel. `arrays` hold the global arrays by name, `buffers` the lowered ones, `env` the uniforms and counts."""
@@ -190,34 +155,26 @@ class Machine:
         with np.errstate(all="ignore"):
             grid = self.kernel.grid
             if grid is None:
-                for _ in self._block(self.kernel.body, dict(self.env), {}):
-                    raise VerificationError("a barrier outside a block of threads")
+                _together([self._block(self.kernel.body, dict(self.env), {})])
                 return
             blocks = -(-int(evaluate(grid.extent, self.env)) // grid.lanes)
             for part in range(grid.parts):
                 for block in range(blocks):
-                    self._run_block(grid, block, part)
+                    place = {**self.env, "@block": block, "@part": part}
+                    self._threads([{**place, "@thread": thread} for thread in range(grid.threads)], self.kernel.body)
 
-    def _run_block(self, grid: ir.Grid, block: int, part: int) -> None:
-        shared: dict[str, Any] = {}
+    def _threads(self, places: list[Environment], body: ir.Block) -> None:
+        """Run one block of threads on fresh shared memory, which holds garbage at first."""
+        shared: Shared = {}
         for a in self.kernel.arrays:
             if a.space == "shared":
                 shared[a.name] = Memory(np.full(a.arrangement.nbytes(a.length), 0xFF, np.uint8), a.arrangement, a.length)
         for b in self.kernel.buffers:
             if b.space == "shared":
                 shared[b.name] = np.full(b.length * b.type.size * b.lanes, 0xFF, np.uint8).view(b.type.dtype)
-        threads = [
-            self._block(self.kernel.body, {**self.env, "%thread": thread, "%block": block, "%part": part}, shared)
-            for thread in range(grid.threads)
-        ]
-        waiting = [next(t, None) for t in threads]
-        while any(waiting):
-            if not all(waiting):
-                raise VerificationError("some threads of a block end before a barrier that others wait at")
-            waiting = [next(t, None) for t in threads]
+        _together([self._block(body, place, shared) for place in places])
 
-    def _block(self, block: ir.Block, env: Environment, shared: dict[str, Any]) -> Generator[bool, None, None]:
-        """Run statements of a kernel; yields True at each barrier."""
+    def _block(self, block: ir.Block, env: Environment, shared: Shared) -> Running:
         for s in block:
             match s:
                 case ir.Barrier():
@@ -229,32 +186,55 @@ class Machine:
                         env[s.variable] = i
                         yield from self._block(s.body, env, shared)
                 case ir.Parallel():
-                    kind = s.extent.type.dtype.type
-                    for i in range(int(evaluate(s.extent, env))):
-                        yield from self._block(s.body, {**env, s.variable: kind(i)}, shared)
-                case ir.Fetch():
-                    memory, index = self._memory(s.array, shared), int(evaluate(s.index, env))
-                    env.update({variable: memory.read(leaf, index) for leaf, variable in s.reads})
-                case ir.Commit():
-                    memory, index = self._memory(s.array, shared), int(evaluate(s.index, env))
-                    for leaf, value in s.writes:
-                        memory.write(leaf, index, evaluate(value, env))
-                case ir.Load():
-                    start = int(evaluate(s.index, env)) * len(s.names)
-                    lanes = self._lanes(s.buffer, start, len(s.names), shared)
-                    env.update({name: lanes[i] for i, name in enumerate(s.names) if name})
-                case ir.Store():
-                    start = int(evaluate(s.index, env)) * len(s.values)
-                    self._lanes(s.buffer, start, len(s.values), shared)[:] = [evaluate(v, env) for v in s.values]
+                    yield from self._parallel(s, env, shared)
+                case ir.Fetch() | ir.Commit() | ir.Load() | ir.Store():
+                    self._move(s, env, shared)
                 case _:
                     _statement(s, env)
 
-    def _memory(self, name: str, shared: dict[str, Any]) -> Memory:
+    def _parallel(self, s: ir.Parallel, env: Environment, shared: Shared) -> Running:
+        """Elements one after the other; those with barriers of their own are the threads of one block, and run together."""
+        kind = s.extent.type.dtype.type
+        places = [{**env, s.variable: kind(i)} for i in range(int(evaluate(s.extent, env)))]
+        own = [x for x in statements(s.body) if isinstance(x, ir.Parallel)]
+        if not own and any(isinstance(x, ir.Barrier) for x in statements(s.body)):
+            self._threads(places, s.body)
+            return
+        for place in places:
+            yield from self._block(s.body, place, shared)
+
+    def _move(self, s: ir.Fetch | ir.Commit | ir.Load | ir.Store, env: Environment, shared: Shared) -> None:
+        index = int(evaluate(s.index, env))
+        match s:
+            case ir.Fetch():
+                memory = self._memory(s.array, shared)
+                env.update({variable: memory.read(leaf, index) for leaf, variable in s.reads})
+            case ir.Commit():
+                memory = self._memory(s.array, shared)
+                for leaf, value in s.writes:
+                    memory.write(leaf, index, evaluate(value, env))
+            case ir.Load():
+                lanes = self._lanes(s.buffer, index * len(s.names), len(s.names), shared)
+                env.update({name: lanes[i] for i, name in enumerate(s.names) if name})
+            case ir.Store():
+                lanes = self._lanes(s.buffer, index * len(s.values), len(s.values), shared)
+                lanes[:] = [evaluate(v, env) for v in s.values]
+
+    def _memory(self, name: str, shared: Shared) -> Memory:
         memory: Memory = shared[name] if name in shared else self.arrays[name]
         return memory
 
-    def _lanes(self, name: str, start: int, count: int, shared: dict[str, Any]) -> Any:
+    def _lanes(self, name: str, start: int, count: int, shared: Shared) -> Any:
         buffer = shared[name] if name in shared else self.buffers[name]
         if not 0 <= start <= len(buffer) - count:
             raise VerificationError(f"access to {name}[{start}:{start + count}], outside 0..{len(buffer) - 1}")
         return buffer[start : start + count]
+
+
+def _together(threads: list[Running]) -> None:
+    """Run threads from barrier to barrier until all end."""
+    waiting = [next(t, None) for t in threads]
+    while any(waiting):
+        if not all(waiting):
+            raise VerificationError("some threads of a block end before a barrier that others wait at")
+        waiting = [next(t, None) for t in threads]

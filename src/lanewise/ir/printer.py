@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import assert_never
 
 from lanewise.ir import nodes as ir
-from lanewise.ir.traverse import functions
+from lanewise.ir.functions import functions
+from lanewise.ir.names import original
 
 _LEVELS = {"or": 1, "and": 2, "not": 3, "==": 4, "!=": 4, "<": 4, "<=": 4, ">": 4, ">=": 4, "|": 5, "^": 6, "&": 7, "<<": 8, ">>": 8,
            "+": 9, "-": 9, "*": 10, "/": 10, "//": 10, "%": 10}  # fmt: skip
@@ -16,8 +17,10 @@ def print_expression(e: ir.Expression, level: int = 0) -> str:
     match e:
         case ir.Literal():
             return repr(e.value)
-        case ir.Local() | ir.Builtin():
+        case ir.Local():
             return e.name
+        case ir.Builtin():
+            return f"@{e.name}"
         case ir.Unary():
             space = " " if e.operator == "not" else ""
             return _wrap(f"{e.operator}{space}{print_expression(e.operand, 11)}", 3 if space else 11, level)
@@ -78,7 +81,7 @@ def _lines(s: ir.Statement, pad: str, indent: int) -> list[str]:
             results = f"{', '.join(s.results)} = " if s.results else ""
             return [f"{pad}{results}{s.function.name}({', '.join(p(a) for a in s.arguments)})"]
         case ir.Fetch():
-            reads = ", ".join(variable if variable.endswith(leaf) else f"{variable} = .{leaf}" for leaf, variable in s.reads)
+            reads = ", ".join(variable if original(variable).endswith(leaf) else f"{variable} = .{leaf}" for leaf, variable in s.reads)
             return [f"{pad}fetch {s.array}[{p(s.index)}]: {reads}"]
         case ir.Commit():
             return [f"{pad}commit {s.array}[{p(s.index)}]: {', '.join(f'.{leaf} = {p(v)}' for leaf, v in s.writes)}"]

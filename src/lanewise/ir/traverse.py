@@ -208,13 +208,3 @@ def rename(block: ir.Block, names: dict[str, str]) -> ir.Block:
     return tuple(
         rewrite_statement(s, lambda e: rewrite(e, expression), lambda b: rename(b, names), lambda n: names.get(n, n)) for s in block
     )
-
-
-def functions(block: ir.Block) -> dict[str, ir.Function]:
-    """Every function that a block applies, helpers before their users, by name."""
-    found: dict[str, ir.Function] = {}
-    for s in statements(block):
-        if isinstance(s, ir.Apply):
-            found |= functions(s.function.body)
-            found.setdefault(s.function.name, s.function)
-    return found

@@ -2,151 +2,197 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field, replace
+
 from lanewise.errors import VerificationError
 from lanewise.ir import nodes as ir
-from lanewise.ir.intrinsics import INTRINSICS
-from lanewise.ir.printer import print_block, print_expression
-from lanewise.ir.traverse import expressions, subexpressions
+from lanewise.ir.names import is_own, owner
+from lanewise.ir.printer import print_block
+from lanewise.ir.traverse import expressions, subexpressions, writes
+from lanewise.ir.verify_expression import Known, expression_problem
 from lanewise.types import BOOL, LocalArray, Scalar
-
-Known = dict[str, Scalar | LocalArray]
 
 
 def verify_function(f: ir.Function) -> None:
-    """Types agree, names are known before use, every call fits. Raises `VerificationError`."""
-    known: Known = {p.name: p.type for p in f.parameters}
-    _block(f.body, known, f"function {f.name}", tuple(r.type for r in f.results), None)
+    """Types agree, names are known before use, every call fits, every path returns. Raises `VerificationError`."""
+    _Verifier(f"function {f.name}", {}, results=tuple(r.type for r in f.results)).function(f)
 
 
 def verify_kernel(kernel: ir.Kernel) -> None:
-    """As `verify_function`, and arrays, buffers and thread coordinates exist where they are used."""
+    """As `verify_function`, and arrays, buffers and thread coordinates exist where they are used, and names keep to `ir/names.py`."""
+    where = f"kernel {kernel.name}"
     known: Known = {p.name: p.type for p in kernel.uniforms + kernel.counts}
-    names = [a.name for a in kernel.arrays]
-    if len(set(names)) != len(names):
-        raise VerificationError(f"kernel {kernel.name}: two arrays of one name in {names}")
-    _block(kernel.body, known, f"kernel {kernel.name}", None, kernel)
+    arrays = [a.name for a in kernel.arrays]
+    if len(set(arrays)) != len(arrays):
+        raise VerificationError(f"{where}: two arrays of one name in {arrays}")
+    if len(known) != len(kernel.uniforms + kernel.counts):
+        raise VerificationError(f"{where}: two uniforms of one name in {[p.name for p in kernel.uniforms + kernel.counts]}")
+    for c in kernel.counts:
+        if not is_own(c.name) or not c.type.is_integer:
+            raise VerificationError(f"{where}: the count {c.name}: {c.type} should be a whole number with a name of lanewise's own")
+    for b in kernel.buffers:
+        if b.array not in arrays:
+            raise VerificationError(f"{where}: the buffer {b.name} belongs to no array")
+    _Verifier(where, known, kernel=kernel).block(kernel.body)
 
 
-def _fail(where: str, s: ir.Statement, problem: str) -> VerificationError:
-    return VerificationError(f"{where}: {problem} in\n{print_block((s,))}")
+@dataclass(frozen=True)
+class _Verifier:
+    """Walks statements in order; `known` holds every variable that has a type by now."""
 
+    where: str
+    known: Known
+    results: tuple[Scalar, ...] | None = None
+    kernel: ir.Kernel | None = None
+    loops: tuple[str, ...] = ()  # the variables of the loops around, empty for `while`
+    parallel: int = 0
+    seen: dict[str, ir.Function] = field(default_factory=dict[str, ir.Function])
 
-def _block(block: ir.Block, known: Known, where: str, results: tuple[Scalar, ...] | None, kernel: ir.Kernel | None) -> None:
-    for s in block:
-        for e in expressions(s):
-            for x in subexpressions(e):
-                if problem := _expression(x, known, kernel):
-                    raise _fail(where, s, problem)
-        _statement(s, known, where, results, kernel)
+    def fail(self, s: ir.Statement, problem: str) -> VerificationError:
+        return VerificationError(f"{self.where}: {problem} in\n{print_block((s,))}")
 
+    def function(self, f: ir.Function) -> None:
+        names = [p.name for p in f.parameters]
+        if len(set(names)) != len(names):
+            raise VerificationError(f"{self.where}: two parameters of one name in {names}")
+        self.known.update({p.name: p.type for p in f.parameters})
+        self.block(f.body)
+        if f.results and not any(_ends(s) for s in f.body):
+            raise VerificationError(f"{self.where}: a path ends without a return")
 
-def _expression(e: ir.Expression, known: Known, kernel: ir.Kernel | None) -> str:
-    """What is wrong with one node, or nothing."""
-    text = print_expression(e)
-    match e:
-        case ir.Local():
-            return "" if known.get(e.name) == e.type else f"{e.name}: {e.type} is {known.get(e.name, 'unknown')}"
-        case ir.Element():
-            array = known.get(e.array)
-            fits = isinstance(array, LocalArray) and array.element == e.type and e.index.type.is_integer
-            return "" if fits else f"{text} does not fit {e.array}: {array}"
-        case ir.Binary():
-            fits = e.left.type == e.right.type == e.type and (e.operator != "/" or e.type.is_float)
-            return "" if fits else f"{text} mixes {e.left.type}, {e.right.type} and {e.type}"
-        case ir.Compare():
-            return "" if e.left.type == e.right.type else f"{text} compares {e.left.type} with {e.right.type}"
-        case ir.Logical():
-            return "" if e.left.type == e.right.type == BOOL else f"{text} needs truth values"
-        case ir.Select():
-            fits = e.condition.type == BOOL and e.if_true.type == e.if_false.type == e.type
-            return "" if fits else f"{text} mixes types"
-        case ir.Unary():
-            return "" if e.operand.type == e.type else f"{text} changes its type"
-        case ir.Call():
-            fits = e.intrinsic in INTRINSICS and len(e.arguments) == INTRINSICS[e.intrinsic].arity
-            return "" if fits else f"{text} is no intrinsic"
-        case ir.Builtin():
-            return "" if kernel is not None and kernel.grid is not None else f"{text} outside a grid"
-        case ir.Literal() | ir.Cast():
-            return ""
+    def block(self, block: ir.Block) -> None:
+        for s in block:
+            for e in expressions(s):
+                for x in subexpressions(e):
+                    if problem := expression_problem(x, self.known, in_grid=self.kernel is not None and self.kernel.grid is not None):
+                        raise self.fail(s, problem)
+            for name in writes(s):
+                self.check_name(s, name)
+            self.statement(s)
 
+    def check_name(self, s: ir.Statement, name: str) -> None:
+        if name in self.loops:
+            raise self.fail(s, f"the variable {name} of a loop around is changed")
+        k = self.kernel
+        if k is None or is_own(name) or owner(name) in {n for n in (*(a.name for a in k.arrays), *(owner(u.name) for u in k.uniforms))}:
+            return
+        raise self.fail(s, f"{name} is neither a user's name nor one of lanewise's own")
 
-def _declare(known: Known, name: str, kind: Scalar | LocalArray, where: str, s: ir.Statement) -> None:
-    if known.setdefault(name, kind) != kind:
-        raise _fail(where, s, f"{name} was {known[name]} and becomes {kind}")
+    def declare(self, s: ir.Statement, name: str, kind: Scalar | LocalArray) -> None:
+        if self.known.setdefault(name, kind) != kind:
+            raise self.fail(s, f"{name} was {self.known[name]} and becomes {kind}")
 
+    def statement(self, s: ir.Statement) -> None:
+        match s:
+            case ir.Assign():
+                self.declare(s, s.name, s.value.type)
+            case ir.DeclareArray():
+                if s.type.length < 1:
+                    raise self.fail(s, "an empty local array")
+                self.declare(s, s.name, s.type)
+            case ir.SetElement():
+                array = self.known.get(s.array)
+                if not isinstance(array, LocalArray) or array.element != s.value.type or not s.index.type.is_integer:
+                    raise self.fail(s, f"{s.value.type} at {s.index.type} does not fit {s.array}: {array or 'unknown'}")
+            case ir.If():
+                self.condition(s, s.condition)
+                self.block(s.then)
+                self.block(s.otherwise)
+            case ir.While():
+                self.condition(s, s.condition)
+                replace(self, loops=(*self.loops, "")).block(s.body)
+            case ir.For():
+                self.loop(s)
+            case ir.Break() | ir.Continue():
+                if not self.loops:
+                    raise self.fail(s, "no loop")
+            case ir.Return():
+                if self.results is None or tuple(v.type for v in s.values) != self.results:
+                    raise self.fail(s, f"the results should be {', '.join(map(str, self.results or ())) or 'none'}")
+            case ir.Apply():
+                self.apply(s)
+            case _:
+                self.memory(s)
 
-def _statement(s: ir.Statement, known: Known, where: str, results: tuple[Scalar, ...] | None, kernel: ir.Kernel | None) -> None:
-    match s:
-        case ir.Assign():
-            _declare(known, s.name, s.value.type, where, s)
-        case ir.DeclareArray():
-            _declare(known, s.name, s.type, where, s)
-        case ir.SetElement():
-            array = known.get(s.array)
-            if not isinstance(array, LocalArray) or array.element != s.value.type:
-                raise _fail(where, s, f"{s.value.type} does not fit {s.array}: {array}")
-        case ir.If() | ir.While():
-            if s.condition.type != BOOL:
-                raise _fail(where, s, "the condition is no truth value")
-            for body in (s.then, s.otherwise) if isinstance(s, ir.If) else (s.body,):
-                _block(body, known, where, results, kernel)
-        case ir.For():
-            if not (s.start.type == s.stop.type == s.step.type and s.start.type.is_integer):
-                raise _fail(where, s, "the bounds are not integers of one type")
-            _declare(known, s.variable, s.start.type, where, s)
-            _block(s.body, known, where, results, kernel)
-        case ir.Return():
-            if results is None or tuple(v.type for v in s.values) != results:
-                raise _fail(where, s, f"the results should be {results}")
-        case ir.Apply():
-            _apply(s, known, where)
-        case ir.Break() | ir.Continue():
-            pass
-        case _:
-            _memory(s, known, where, kernel)
+    def condition(self, s: ir.Statement, e: ir.Expression) -> None:
+        if e.type != BOOL:
+            raise self.fail(s, f"the condition is {e.type}, no truth value,")
 
+    def loop(self, s: ir.For) -> None:
+        if not (s.start.type == s.stop.type == s.step.type and s.start.type.is_integer):
+            raise self.fail(s, "the bounds are not integers of one type")
+        if isinstance(s.step, ir.Literal) and not s.step.value:
+            raise self.fail(s, "a step of 0")
+        self.declare(s, s.variable, s.start.type)
+        replace(self, loops=(*self.loops, s.variable)).block(s.body)
 
-def _apply(s: ir.Apply, known: Known, where: str) -> None:
-    verify_function(s.function)
-    if tuple(a.type for a in s.arguments) != tuple(p.type for p in s.function.parameters):
-        raise _fail(where, s, "the arguments do not fit the parameters")
-    for p, a in zip(s.function.parameters, s.arguments, strict=True):
-        if p.mutable and not isinstance(a, ir.Local):
-            raise _fail(where, s, f"the mutable parameter {p.name} needs a variable")
-    for name, r in zip(s.results, s.function.results, strict=True):
-        _declare(known, name, r.type, where, s)
+    def apply(self, s: ir.Apply) -> None:
+        f = s.function
+        if self.seen.setdefault(f.name, f) != f:
+            raise self.fail(s, f"there is another function {f.name}")
+        if tuple(a.type for a in s.arguments) != tuple(p.type for p in f.parameters):
+            raise self.fail(s, "the arguments do not fit the parameters")
+        for p, a in zip(f.parameters, s.arguments, strict=True):
+            if p.mutable and not isinstance(a, ir.Local):
+                raise self.fail(s, f"the mutable parameter {p.name} needs a variable")
+        if len(s.results) != len(f.results):
+            raise self.fail(s, f"{len(f.results)} results go to {len(s.results)} variables")
+        _Verifier(f"function {f.name}", {}, results=tuple(r.type for r in f.results), seen=self.seen).function(f)
+        for name, r in zip(s.results, f.results, strict=True):
+            self.declare(s, name, r.type)
 
+    def memory(self, s: ir.Statement) -> None:
+        """Statements that only a kernel has."""
+        if self.kernel is None:
+            raise self.fail(s, "memory is touched by a pure function")
+        match s:
+            case ir.Parallel():
+                if self.kernel.grid is not None or self.loops:
+                    raise self.fail(s, "a parallel loop within threads or a loop")
+                self.declare(s, s.variable, s.extent.type)
+                replace(self, parallel=self.parallel + 1).block(s.body)
+            case ir.Fetch() | ir.Commit():
+                self.access(s, self.kernel)
+            case ir.Load() | ir.Store():
+                self.move(s, self.kernel)
+            case ir.Barrier():
+                if self.kernel.grid is None and not self.parallel:
+                    raise self.fail(s, "a barrier without threads")
+            case _:
+                raise self.fail(s, f"{type(s).__name__} is not expected")
 
-def _memory(s: ir.Statement, known: Known, where: str, kernel: ir.Kernel | None) -> None:
-    """Statements that only a kernel has."""
-    if kernel is None:
-        raise _fail(where, s, "memory is touched by a pure function")
-    match s:
-        case ir.Parallel():
-            _declare(known, s.variable, s.extent.type, where, s)
-            _block(s.body, known, where, None, kernel)
-        case ir.Fetch():
-            types = {leaf.name: leaf.type for leaf in kernel.array(s.array).leaves}
+    def access(self, s: ir.Fetch | ir.Commit, kernel: ir.Kernel) -> None:
+        array = next((a for a in kernel.arrays if a.name == s.array), None)
+        if array is None or not s.index.type.is_integer:
+            raise self.fail(s, f"no array {s.array}" if array is None else f"an index of type {s.index.type}")
+        types = {leaf.name: leaf.type for leaf in array.leaves}
+        if unknown := [leaf for leaf, _ in (s.reads if isinstance(s, ir.Fetch) else s.writes) if leaf not in types]:
+            raise self.fail(s, f"{array.name} has no leaf {unknown[0]}")
+        if isinstance(s, ir.Fetch):
             for leaf, variable in s.reads:
-                _declare(known, variable, types[leaf], where, s)
-        case ir.Commit():
-            array = kernel.array(s.array)
-            types = {leaf.name: leaf.type for leaf in array.leaves}
-            if not array.written or any(types.get(leaf) != value.type for leaf, value in s.writes):
-                raise _fail(where, s, f"the writes do not fit {array.name}")
-        case ir.Load():
-            buffer = next(b for b in kernel.buffers if b.name == s.buffer)
+                self.declare(s, variable, types[leaf])
+        elif not array.written or any(types[leaf] != value.type for leaf, value in s.writes):
+            raise self.fail(s, f"the writes do not fit {array.name}")
+
+    def move(self, s: ir.Load | ir.Store, kernel: ir.Kernel) -> None:
+        buffer = next((b for b in kernel.buffers if b.name == s.buffer), None)
+        if buffer is None or not s.index.type.is_integer:
+            raise self.fail(s, f"no buffer {s.buffer}" if buffer is None else f"an index of type {s.index.type}")
+        if isinstance(s, ir.Load):
             if len(s.names) != buffer.lanes:
-                raise _fail(where, s, f"{buffer.name} has {buffer.lanes} lanes")
+                raise self.fail(s, f"{buffer.name} has {buffer.lanes} lanes")
             for name in filter(None, s.names):
-                _declare(known, name, buffer.type, where, s)
-        case ir.Store():
-            buffer = next(b for b in kernel.buffers if b.name == s.buffer)
-            if not buffer.written or len(s.values) != buffer.lanes or any(v.type != buffer.type for v in s.values):
-                raise _fail(where, s, f"the values do not fit {buffer.name}")
-        case ir.Barrier():
-            if kernel.grid is None and not any(a.space == "shared" for a in kernel.arrays):
-                raise _fail(where, s, "a barrier without threads")
+                self.declare(s, name, buffer.type)
+        elif not buffer.written or len(s.values) != buffer.lanes or any(v.type != buffer.type for v in s.values):
+            raise self.fail(s, f"the values do not fit {buffer.name}")
+
+
+def _ends(s: ir.Statement) -> bool:
+    """Whether no path goes on after this statement."""
+    match s:
+        case ir.Return():
+            return True
+        case ir.If():
+            return any(map(_ends, s.then)) and any(map(_ends, s.otherwise))
         case _:
-            raise _fail(where, s, f"{type(s).__name__} is not expected")
+            return False

@@ -11,11 +11,12 @@ import numpy as np
 from lanewise import types as t
 from lanewise.arrays import RecordArray
 from lanewise.errors import ArgumentError
+from lanewise.field_values import brought, check_type, converted
 from lanewise.frontend.function import Signature
 from lanewise.patterns.values import value_array
 from lanewise.record import Record
 from lanewise.runtime.executable import Bound
-from lanewise.runtime.memory import array_module, bring
+from lanewise.runtime.memory import array_module
 from lanewise.values import to_python_value
 
 
@@ -57,7 +58,9 @@ def sort_arguments(signature: Signature, given: Mapping[str, Any], *, arrays_all
             result.records[name] = value
     devices = {r.device for r in result.records.values()}
     if len(devices) > 1:
-        raise ArgumentError(f"{kernel}: the records lie on different devices ({', '.join(sorted(devices))}); move them with .to(device)")
+        raise ArgumentError(
+            f"{kernel}: the records lie on different devices ({', '.join(sorted(devices))}); move them with .to(device)"
+        )
     result.device = devices.pop() if devices else _device_of(given)
     for name, kind in signature.parameters.items():
         if not isinstance(kind, Record):
@@ -73,37 +76,41 @@ def _device_of(given: Mapping[str, Any]) -> str:
 
 
 def _sort_value(kernel: str, name: str, kind: t.ValueType, value: Any, result: Arguments, arrays_allowed: bool) -> None:
-    dimensions = getattr(value, "ndim", None)
-    dimensions = np.ndim(value) if dimensions is None else dimensions
-    single = 1 if isinstance(kind, t.Vector) else 0
+    place, single = f"{kernel}: {name!r}", 1 if isinstance(kind, t.Vector) else 0
+    dimensions = _dimensions(value)
     if dimensions == single + 1 and arrays_allowed:
-        array = bring(value, result.device)
-        scalar = t.scalar_of(kind)
+        array = brought(place, value, result.device)
         if isinstance(kind, t.Vector) and array.shape[1] != kind.length:
-            raise ArgumentError(f"{kernel}: {name!r} is a {kind}: wanted shape (n, {kind.length}), found {tuple(array.shape)}")
-        if array.dtype != scalar.dtype and not np.can_cast(array.dtype, scalar.dtype, "same_kind"):
-            raise ArgumentError(f"{kernel}: {name!r} holds {scalar}; {array.dtype} would lose information")
-        result.arrays[name] = array_module(result.device).ascontiguousarray(array, dtype=scalar.dtype)
+            raise ArgumentError(f"{place} is a {kind}: wanted shape (n, {kind.length}), found {tuple(array.shape)}")
+        check_type(place, array, kind)
+        result.arrays[name] = converted(place, array, t.scalar_of(kind), result.device)
         return
-    if dimensions != single:
+    if dimensions != single or isinstance(value, (str, bytes)):
         what = f"one {kind} for all" + (", or an array of them" if arrays_allowed else "")
-        raise ArgumentError(f"{kernel}: {name!r} must be {what}, found {describe(value)}")
+        raise ArgumentError(f"{place} must be {what}, found {describe(value)}")
+    host = np.asarray(value.get() if hasattr(value, "get") else value)
+    if host.dtype.kind not in "biuf" or (isinstance(kind, t.Vector) and host.shape != (kind.length,)):
+        raise ArgumentError(f"{place} must be a {kind}, found {describe(value)}")
+    check_type(place, host, kind)
+    result.uniforms[name] = to_python_value(converted(place, host, t.scalar_of(kind), "cpu")[()], kind)
+
+
+def _dimensions(value: Any) -> int:
+    """How many indices a value has; -1 for a list of lists of different lengths."""
+    dimensions: int | None = getattr(value, "ndim", None)
+    if dimensions is not None:
+        return dimensions
     try:
-        host = np.asarray(value.get() if hasattr(value, "get") else value)
-        if not np.can_cast(host.dtype, t.scalar_of(kind).dtype, "same_kind"):
-            raise ArgumentError(f"{kernel}: {name!r} is a {kind}; {describe(value)} would lose information")
-        result.uniforms[name] = to_python_value(host if host.ndim else host[()], kind)
-    except (TypeError, ValueError) as error:
-        if isinstance(error, ArgumentError):
-            raise
-        raise ArgumentError(f"{kernel}: {name!r} must be a {kind}, found {describe(value)}") from error
+        return np.ndim(value)
+    except ValueError:
+        return -1
 
 
 def describe(value: Any) -> str:
     """A short description of any value for an error message."""
     if isinstance(value, RecordArray):
         return f"an array of {value.record.name}"
-    if hasattr(value, "shape") and hasattr(value, "dtype") and value.ndim:
+    if hasattr(value, "shape") and hasattr(value, "dtype") and getattr(value, "ndim", 0):
         return f"an array of {value.dtype} with shape {tuple(value.shape)}"
     text = repr(value)
     return f"{type(value).__name__} {text if len(text) < 60 else text[:57] + '...'}"
@@ -134,6 +141,11 @@ def make_output(kernel: str, kind: t.ValueType, count: int, device: str, out: An
     module = array_module(device)
     if out is None:
         return module.empty(shape, dtype)
-    if not isinstance(out, module.ndarray) or out.shape != shape or out.dtype != dtype or not out.flags.c_contiguous:
-        raise ArgumentError(f"{kernel}: out must be a contiguous array of {dtype} with shape {shape} on {device!r}, found {describe(out)}")
+    fits = isinstance(out, module.ndarray) and out.shape == shape and out.dtype == dtype and out.flags.c_contiguous
+    if not fits or not getattr(out.flags, "writeable", True):
+        state = ", which is not contiguous" if isinstance(out, module.ndarray) and not out.flags.c_contiguous else ""
+        state = ", which is read-only" if fits else state
+        raise ArgumentError(
+            f"{kernel}: out must be a contiguous array of {dtype} with shape {shape} on {device!r}, found {describe(out)}{state}"
+        )
     return out

@@ -7,6 +7,7 @@ from typing import Any
 
 from lanewise.errors import ArgumentError
 from lanewise.frontend.function import Lowered, Signature, lower_function, read_signature
+from lanewise.ir.names import COUNT, LANES, partial_of
 from lanewise.kernels.arguments import (
     Arguments, bind_value_array, flatten_uniforms, make_output, name_arguments, sort_arguments,
 )  # fmt: skip
@@ -16,7 +17,7 @@ from lanewise.kernels.reductions import max_, min_, sum_
 from lanewise.patterns.elementwise import ElementwiseArguments, build_elementwise, result_arrays
 from lanewise.patterns.reduction import Operation, build_reduction, reduced_type, reduction_lanes
 from lanewise.plan import Plan
-from lanewise.plans import complete_plan
+from lanewise.plans import Work, complete_plan
 from lanewise.record import Record
 from lanewise.runtime.executable import Bound
 
@@ -88,12 +89,12 @@ class Elementwise:
         count = self._count(given)
         executable = self._specialise(given, None, operation).executable
         bound, environment = self._bound(given), self._environment(given, count)
-        environment["lanes"] = reduction_lanes(count)
+        environment[LANES] = reduction_lanes(count)
         partials: list[Any] = []
         for name, kind in result_arrays(self.lowered):
             wide = reduced_type(kind, operation)
-            partials.append(make_output(self.__name__, wide, environment["lanes"], given.device, None))
-            bound[f"partial.{name}"] = bind_value_array(partials[-1], wide)
+            partials.append(make_output(self.__name__, wide, environment[LANES], given.device, None))
+            bound[partial_of(name)] = bind_value_array(partials[-1], wide)
         executable.prepare(bound, environment)()
         results = tuple({"sum": sum_, "min": min_, "max": max_}[operation](p) for p in partials)
         return results[0] if len(results) == 1 else results
@@ -103,7 +104,7 @@ class Elementwise:
         return bound | {n: bind_value_array(a, self.signature.parameters[n]) for n, a in given.arrays.items()}  # type: ignore[arg-type]
 
     def _environment(self, given: Arguments, count: int) -> dict[str, Any]:
-        return {**flatten_uniforms(self.signature, given.uniforms), "count": count}
+        return {**flatten_uniforms(self.signature, given.uniforms), COUNT: count}
 
     def _count(self, arguments: Arguments) -> int:
         counts = {n: len(a) for n, a in (*arguments.records.items(), *arguments.arrays.items())}
@@ -115,7 +116,7 @@ class Elementwise:
 
     def _specialise(self, arguments: Arguments, plan: Plan | None, operation: Operation | None = None) -> Compiled:
         machine = machine_of(arguments.device)
-        complete = complete_plan(plan, "elementwise", machine, self._count(arguments))
+        complete = complete_plan(plan, machine, Work("elementwise", self._count(arguments)))
         layouts = {n: (r.record, r.layout) for n, r in arguments.records.items()}
         key = (tuple(layouts.items()), tuple(arguments.arrays), arguments.device, complete, operation)
         if key not in self._compiled:

@@ -7,6 +7,7 @@ from typing import Any, overload
 
 from lanewise.errors import CompileError
 from lanewise.frontend.function import Lowered, Signature, lower_function, read_signature
+from lanewise.ir.names import count_of
 from lanewise.kernels.arguments import (
     Arguments, bind_value_array, flatten_uniforms, make_output, name_arguments, sort_arguments,
 )  # fmt: skip
@@ -15,7 +16,7 @@ from lanewise.kernels.support import bind_record, compile_kernel, describe_layou
 from lanewise.patterns.elementwise import result_arrays
 from lanewise.patterns.pairwise import PairwiseArguments, build_pairwise
 from lanewise.plan import Plan
-from lanewise.plans import complete_plan
+from lanewise.plans import Work, complete_plan
 from lanewise.record import Record
 from lanewise.search import AllPairs, Search
 
@@ -66,7 +67,7 @@ class Pairwise:
             chosen = outs[number] if number < len(outs) else None
             results.append(make_output(self.__name__, kind, len(target), given.device, chosen))
             bound[name] = bind_value_array(results[-1], kind)
-        counts = {f"{n}.count": len(r) for n, r in given.records.items()}
+        counts = {count_of(n): len(r) for n, r in given.records.items()}
         environment = {**flatten_uniforms(self.signature, given.uniforms), **counts}
         return Call(compiled.executable.prepare(bound, environment), tuple(results), compiled)
 
@@ -75,7 +76,8 @@ class Pairwise:
 
     def _specialise(self, given: Arguments, plan: Plan | None) -> Compiled:
         (target_name, target), (source_name, source) = given.records.items()
-        complete = complete_plan(plan, "pairwise", machine_of(given.device), len(target))
+        wide = any(r.type.size == 8 for r in self.lowered.function.results)
+        complete = complete_plan(plan, machine_of(given.device), Work("pairwise", len(target), wide))
         identical = target.data is source.data
         key = (target.layout, source.layout, identical, given.device, complete)
         if key not in self._compiled:

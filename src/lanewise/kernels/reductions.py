@@ -20,6 +20,14 @@ def _module(array: Any) -> Any:
     raise ArgumentError(f"a reduction takes an array of values, found {type(array).__name__}")
 
 
+def _filled(array: Any) -> Any:
+    """The module of an array that has at least one element."""
+    module = _module(array)
+    if not len(array):
+        raise ArgumentError("an array without elements has no smallest and no largest one")
+    return module
+
+
 def _host(result: Any) -> Any:
     """A Python number, or a NumPy array of one number a component."""
     host = result.get() if hasattr(result, "get") else np.asarray(result)
@@ -38,7 +46,7 @@ def min_(first: Any, *others: Any) -> Any:
         for other in others:
             first = v.minimum(first, other)
         return first
-    return _host(_module(first).min(first, axis=0))
+    return _host(_filled(first).min(first, axis=0))
 
 
 def max_(first: Any, *others: Any) -> Any:
@@ -47,4 +55,10 @@ def max_(first: Any, *others: Any) -> Any:
         for other in others:
             first = v.maximum(first, other)
         return first
-    return _host(_module(first).max(first, axis=0))
+    return _host(_filled(first).max(first, axis=0))
+
+
+# What the frontend knows them by: with several arguments `min` and `max` are the functions of kernels, with one they are not.
+min_.__lanewise_intrinsic__ = "min"  # type: ignore[attr-defined]
+max_.__lanewise_intrinsic__ = "max"  # type: ignore[attr-defined]
+sum_.__lanewise_reduction__ = "sum"  # type: ignore[attr-defined]

@@ -18,7 +18,9 @@ class AoAS(Layout):
 
     def __post_init__(self) -> None:
         if self.align not in (8, 16):
-            raise RecordError(f"AoAS(align={self.align}): a GPU thread loads at most 16 bytes at once; align must be 8 or 16")
+            raise RecordError(
+                f"AoAS(align={self.align}): a GPU thread loads at most 16 bytes at once; align must be 8 or 16"
+            )
 
     def arrange(self, leaves: Sequence[Leaf]) -> Arrangement:
         slots, buffer = place_structure("records", leaves, 0, align=self.align)

@@ -10,6 +10,9 @@ from lanewise.layouts.base import Arrangement, Buffer, Layout, Slot
 from lanewise.record import Leaf
 
 
+_WIDTHS = frozenset(1 << n for n in range(11))
+
+
 @dataclass(frozen=True, slots=True)
 class AoSoA(Layout):
     """Each block holds `width` values of the first leaf, then `width` of the next: SIMD lanes read whole words, one element stays near."""
@@ -17,7 +20,7 @@ class AoSoA(Layout):
     width: int = 8
 
     def __post_init__(self) -> None:
-        if self.width < 1 or self.width & (self.width - 1) or self.width > 1024:
+        if self.width not in _WIDTHS:
             raise RecordError(f"AoSoA(width={self.width}): the width must be a power of two from 1 to 1024")
 
     def arrange(self, leaves: Sequence[Leaf]) -> Arrangement:

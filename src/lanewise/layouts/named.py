@@ -17,7 +17,9 @@ def layout_by_name(name: str) -> Layout:
     """ "soa", "aos", "aoas", "aoas(8)", "soaoas" or "aosoa(16)", in any case; raises `InputError` for another name."""
     match = re.fullmatch(r"(aos|soa|aoas|soaoas|aosoa)(?:\((\d+)\))?", name.strip().lower())
     if match is None:
-        raise InputError(f"unknown layout {name!r}; wanted aos, soa, aoas, soaoas, aosoa, or a width with it as in aosoa(16)")
+        raise InputError(
+            f"unknown layout {name!r}; wanted aos, soa, aoas, soaoas, aosoa, or a width with it as in aosoa(16)"
+        )
     kind, number = match.group(1), match.group(2)
     match kind, number:
         case "aos", None:

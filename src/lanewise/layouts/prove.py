@@ -1,9 +1,9 @@
-"""Proofs that an arrangement is sound: no two leaves share a byte, none leaves the allocation, each is aligned."""
+"""Proofs that an arrangement is sound: no two leaves share a byte, none leaves the allocation, each is aligned; and so is each vector load."""
 
 from __future__ import annotations
 
 from lanewise.errors import VerificationError
-from lanewise.layouts.base import Arrangement
+from lanewise.layouts.base import VECTOR_BYTES, Arrangement, Slot
 
 
 def prove(arrangement: Arrangement, count: int) -> None:
@@ -22,3 +22,29 @@ def prove(arrangement: Arrangement, count: int) -> None:
                 if byte in owner:
                     raise VerificationError(f"{name} and {owner[byte]} share byte {byte}")
                 owner[byte] = name
+    for slot in arrangement.slots:
+        _prove_load(arrangement, slot, arrangement.lanes(slot), count)
+
+
+def _prove_load(arrangement: Arrangement, slot: Slot, lanes: int, count: int) -> None:
+    """The load of `lanes` scalars round a slot: aligned, inside the allocation, over scalars of one type and of one element."""
+    size = lanes * slot.type.size
+    if lanes == 1:
+        return
+    offset = slot.offset // size * size
+    buffer = arrangement.buffers[slot.buffer]
+    what = f"the load of {lanes} x {slot.type} round {slot.leaf}"
+    if size > VECTOR_BYTES or offset + size > buffer.block:
+        raise VerificationError(f"{what} takes {size} bytes from byte {offset} of a structure of {buffer.block}")
+    for index in range(count):
+        start = arrangement.address(slot.leaf, index, count) - slot.offset + offset
+        if start % size:
+            raise VerificationError(f"{what}[{index}] starts at byte {start}, not a multiple of {size}")
+    for other in arrangement.slots:
+        if (
+            other.buffer == slot.buffer
+            and offset < other.offset + other.type.size
+            and other.offset < offset + size
+            and other.type != slot.type
+        ):
+            raise VerificationError(f"{what} brings {other.leaf}, a {other.type}")

@@ -23,7 +23,10 @@ class SoAoAS(Layout):
     groups: Groups
 
     def __init__(self, groups: Iterable[Iterable[str]] = ()) -> None:
-        object.__setattr__(self, "groups", tuple(tuple(group) for group in groups))
+        named = tuple((group,) if isinstance(group, str) else tuple(group) for group in groups)
+        if not all(named):
+            raise RecordError("SoAoAS got an empty group; a group names at least one field")
+        object.__setattr__(self, "groups", named)
 
     def arrange(self, leaves: Sequence[Leaf]) -> Arrangement:
         slots: list[Slot] = []
@@ -32,7 +35,9 @@ class SoAoAS(Layout):
             name = "_".join(dict.fromkeys(leaf.field for leaf in group))
             size = sum(leaf.type.size for leaf in group)
             align = next((a for a in (1, 2, 4, 8) if size <= a), VECTOR_BYTES)
-            placed, buffer = place_structure(name, group, len(buffers), align=max(align, max(x.type.size for x in group)))
+            placed, buffer = place_structure(
+                name, group, len(buffers), align=max(align, max(x.type.size for x in group))
+            )
             slots += placed
             buffers.append(buffer)
         return Arrangement(tuple(slots), tuple(buffers))
@@ -45,7 +50,11 @@ class SoAoAS(Layout):
         groups: list[list[Leaf]] = []
         for names in self.groups:
             if unknown := [n for n in names if n not in by_field]:
-                raise RecordError(f"SoAoAS names a field {unknown[0]!r} that is missing or named twice; left are {', '.join(by_field)}")
+                raise RecordError(
+                    f"SoAoAS names a field {unknown[0]!r} that is missing or named twice; left are {', '.join(by_field) or 'none'}"
+                )
+            if len(set(names)) < len(names):
+                raise RecordError(f"SoAoAS names a field twice in the group {' '.join(names)}")
             groups.append([leaf for name in names for leaf in by_field.pop(name)])
         return groups + _pack(list(by_field.values()))
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 import numpy as np
 
 from lanewise.ir import nodes as ir
-from lanewise.ir.interpret import evaluate
+from lanewise.ir.evaluate import evaluate
+from lanewise.ir.functions import map_functions
 from lanewise.ir.traverse import children, flat_map, rewrite, rewrite_statement
-from lanewise.passes.base import map_functions
 
 
 def apply(kernel: ir.Kernel) -> ir.Kernel:

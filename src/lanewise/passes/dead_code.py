@@ -1,12 +1,16 @@
-"""Drop what nobody reads: assignments, parameters of functions, and the leaves that were fetched for them."""
+"""Drop what nobody reads: assignments, parameters of functions, and the leaves that were fetched for them; and what no path reaches.
+
+    unused = source.mass * 2.0; return d.x; d.x = 0.0   ->   return d.x
+    fetch source[j]: position.x, mass                   ->   fetch source[j]: position.x
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 from lanewise.ir import nodes as ir
-from lanewise.ir.traverse import expressions, flat_map, reads, statements, writes
-from lanewise.passes.base import map_functions
+from lanewise.ir.functions import map_functions
+from lanewise.ir.traverse import expressions, flat_map, reads, rewrite_statement, statements, writes
 
 
 def apply(kernel: ir.Kernel) -> ir.Kernel:
@@ -26,12 +30,7 @@ def apply(kernel: ir.Kernel) -> ir.Kernel:
 
 def clean_loops(kernel: ir.Kernel) -> ir.Kernel:
     """Drop the index variables of a shaped kernel that its functions turn out not to need."""
-    while True:
-        used = _read_names(kernel.body)
-        body = flat_map(kernel.body, lambda s, used=used: _drop(s, used))  # type: ignore[misc]
-        if body == kernel.body:
-            return kernel
-        kernel = replace(kernel, body=body)
+    return replace(kernel, body=_without_unread(kernel.body, set()))
 
 
 def _read_names(block: ir.Block) -> set[str]:
@@ -39,16 +38,39 @@ def _read_names(block: ir.Block) -> set[str]:
 
 
 def _clean_function(f: ir.Function) -> ir.Function:
-    """Repeat until nothing changes: removing one assignment can make another one dead."""
-    body, outputs = f.body, {p.name for p in f.parameters if p.mutable}
-    while True:
-        used = _read_names(body) | outputs
-        cleaned = flat_map(body, lambda s, used=used: _drop(s, used))  # type: ignore[misc]
-        if cleaned == body:
-            break
-        body = cleaned
+    body = _without_unread(_reachable(f.body), {p.name for p in f.parameters if p.mutable})
     used = _read_names(body) | {n for s in statements(body) for n in writes(s)}
     return replace(f, body=body, parameters=tuple(p for p in f.parameters if p.name in used or p.mutable))
+
+
+def _without_unread(block: ir.Block, outputs: set[str]) -> ir.Block:
+    """Repeat until nothing changes: removing one assignment can make another one dead."""
+    while True:
+        used = _read_names(block) | outputs
+        cleaned = flat_map(block, lambda s, used=used: _drop(s, used))
+        if cleaned == block:
+            return block
+        block = cleaned
+
+
+def _reachable(block: ir.Block) -> ir.Block:
+    """The statements up to the first one that leaves the block on every path."""
+    kept: list[ir.Statement] = []
+    for s in block:
+        kept.append(rewrite_statement(s, lambda e: e, _reachable))
+        if _leaves(s):
+            break
+    return tuple(kept)
+
+
+def _leaves(s: ir.Statement) -> bool:
+    match s:
+        case ir.Return() | ir.Break() | ir.Continue():
+            return True
+        case ir.If():
+            return any(map(_leaves, s.then)) and any(map(_leaves, s.otherwise))
+        case _:
+            return False
 
 
 def _drop(s: ir.Statement, used: set[str]) -> ir.Block:
@@ -59,5 +81,7 @@ def _drop(s: ir.Statement, used: set[str]) -> ir.Block:
             return ()
         case ir.If(then=(), otherwise=()):
             return ()
+        case ir.If(then=()):
+            return (replace(s, condition=ir.Unary("not", s.condition, s.condition.type), then=s.otherwise, otherwise=()),)
         case _:
             return (s,)

@@ -13,7 +13,7 @@ from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.traverse import flat_map, statements
 from lanewise.layouts import Slot
-from lanewise.types import I64
+from lanewise.types import BOOL, I64
 
 
 def apply(kernel: ir.Kernel, *, vector_loads: bool) -> ir.Kernel:
@@ -57,7 +57,8 @@ class _Lowering:
         return _Group(slot.buffer, start if lanes > 1 else slot.offset, lanes, slots)
 
     def _lanes(self, array: ir.ArrayArgument, slot: Slot) -> int:
-        return array.arrangement.lanes(slot) if self.vector_loads else 1
+        """One load brings this many scalars; CUDA has no vectors of truth values."""
+        return array.arrangement.lanes(slot) if self.vector_loads and slot.type != BOOL else 1
 
     def _fetch(self, s: ir.Fetch) -> ir.Block:
         array = self.kernel.array(s.array)

@@ -11,58 +11,62 @@ from dataclasses import replace
 
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
-from lanewise.ir.traverse import flat_map, statements
+from lanewise.ir.names import count_of, own
+from lanewise.ir.traverse import flat_map
 from lanewise.layouts import SoAoAS
-from lanewise.passes.base import refuse, source_loops
+from lanewise.passes.base import find_parallel, has_tiles, refuse, source_loops
 from lanewise.record import Leaf
 
 
 def legal(kernel: ir.Kernel, tile: int, threads: int) -> str | None:
     """Why the pass does not apply, or None."""
-    if not any(isinstance(s, ir.For) and s.role == "tiles" for s in statements(kernel.body)):
+    if not has_tiles(kernel):
         return "its sources are not cut into tiles"
-    if tile % threads:
+    if threads < 1 or tile % threads:
         return f"a tile of {tile} sources is no multiple of the {threads} threads that stage it"
-    if not any(isinstance(s, ir.Fetch) for loop in source_loops(kernel) for s in loop.body):
+    if source_fetch(kernel) is None:
         return "its function reads nothing of a source"
+    if find_parallel(kernel, own("lane")) is None and find_parallel(kernel, own("thread")) is None:
+        return "its targets are not mapped to the threads of a block"
     return None
 
 
+def source_fetch(kernel: ir.Kernel) -> ir.Fetch | None:
+    """The fetch of a source, if the function reads anything of it."""
+    return next((s for loop in source_loops(kernel) for s in loop.body if isinstance(s, ir.Fetch)), None)
+
+
 def apply(kernel: ir.Kernel, tile: int, threads: int) -> ir.Kernel:
-    if reason := legal(kernel, tile, threads):
-        raise refuse("shared-memory tiles", kernel, reason)
-    fetch = next(s for loop in source_loops(kernel) for s in loop.body if isinstance(s, ir.Fetch))
+    reason, fetch = legal(kernel, tile, threads), source_fetch(kernel)
+    if reason or fetch is None:
+        raise refuse("shared-memory tiles", kernel, reason or "")
     types = {leaf.name: leaf.type for leaf in kernel.array(fetch.array).leaves}
     leaves = tuple(Leaf(leaf, types[leaf]) for leaf, _ in fetch.reads)
-    name = f"tile.{fetch.array}"
+    name = own(f"tile.{fetch.array}")
     shared = ir.ArrayArgument(name, leaves, SoAoAS().arrange(leaves), written=True, space="shared", length=tile)
-    lane = "thread" if any(isinstance(s, ir.Parallel) and s.variable == "thread" for s in statements(kernel.body)) else "lane"
+    worker = own("thread") if find_parallel(kernel, own("thread")) is not None else own("lane")
 
     def visit(s: ir.Statement) -> ir.Block:
         if not (isinstance(s, ir.For) and s.role == "tiles"):
             return (s,)
-        thread = ir.Local(lane, s.start.type)
-        inner = next(x for x in s.body if isinstance(x, ir.For))
-        limit = _limit(kernel, fetch) if not isinstance(_tile_stop(inner), ir.Literal) else None
-        staging = tuple(x for u in range(tile // threads) for x in _stage(fetch, name, leaves, s, tile, build.add(thread, u * threads), limit))
+        thread = ir.Local(worker, s.start.type)
+        whole = all(_is_whole(x) for x in s.body if isinstance(x, ir.For))
+        limit = None if whole else ir.Local(count_of(fetch.array), s.start.type)
+        places = [build.add(thread, u * threads) for u in range(tile // threads)]
+        staging = tuple(x for place in places for x in _stage(fetch, name, leaves, s, tile, place, limit))
         body = tuple(_read_tile(x, name) if isinstance(x, ir.For) else x for x in s.body)
         return (replace(s, body=(*staging, ir.Barrier(), *body, ir.Barrier())),)
 
     return replace(kernel, body=flat_map(kernel.body, visit), arrays=(*kernel.arrays, shared))
 
 
-def _limit(kernel: ir.Kernel, fetch: ir.Fetch) -> ir.Expression:
-    count = next(c for c in kernel.counts if c.name == f"{fetch.array}.count")
-    return ir.Local(count.name, count.type)
-
-
-def _tile_stop(loop: ir.For) -> ir.Expression:
-    """The end of a loop over a tile; a literal (or a slice of known width) for whole tiles."""
+def _is_whole(loop: ir.For) -> bool:
+    """Whether the loop runs over a whole tile, or over a slice of known width."""
     match loop.stop:
-        case ir.Binary(operator="+", right=ir.Literal() as width):
-            return width
+        case ir.Literal() | ir.Binary(operator="+", right=ir.Literal()):
+            return True
         case _:
-            return loop.stop
+            return False
 
 
 def _stage(
@@ -70,8 +74,11 @@ def _stage(
 ) -> ir.Block:
     """Fetch one source into its place in the tile; in the last, partial tile only if there is one."""
     index = build.add(build.multiply(ir.Local(s.variable, s.start.type), tile), place)
-    values = tuple((leaf.name, ir.Local(v, leaf.type)) for leaf, (_, v) in zip(leaves, fetch.reads, strict=True))
-    move: ir.Block = (replace(fetch, index=index), ir.Commit(name, place, values))
+    staged = [ir.Local(own(f"staged.{leaf.name}"), leaf.type) for leaf in leaves]
+    move: ir.Block = (
+        replace(fetch, index=index, reads=tuple((x.name, v.name) for x, v in zip(leaves, staged, strict=True))),
+        ir.Commit(name, place, tuple((x.name, v) for x, v in zip(leaves, staged, strict=True))),
+    )
     return move if limit is None else (ir.If(build.less(index, limit), move),)
 
 

@@ -11,41 +11,45 @@ from dataclasses import replace
 
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
+from lanewise.ir.names import MARK, own, partial_of
 from lanewise.ir.traverse import flat_map, statements
-from lanewise.passes.base import refuse
+from lanewise.passes.base import find_parallel, has_tiles, refuse
+
+PART, FIRST, LAST = own("part"), own("first.tile"), own("last.tile")
 
 
 def legal(kernel: ir.Kernel, parts: int) -> str | None:
     """Why the pass does not apply, or None."""
     if parts < 1:
-        return f"{parts} parts"
-    if not any(isinstance(s, ir.For) and s.role == "tiles" for s in statements(kernel.body)):
+        return f"{parts} parts were asked for"
+    if not has_tiles(kernel):
         return "its sources are not cut into tiles"
+    if find_parallel(kernel, own("block")) is None:
+        return "its targets are not mapped to blocks"
     return None
 
 
 def apply(kernel: ir.Kernel, parts: int) -> tuple[ir.Kernel, ir.Kernel]:
-    """The kernel that leaves partial sums in `partial.*` arrays, and the kernel that adds them."""
+    """The kernel that leaves partial sums in `$partial.*` arrays, and the kernel that adds them."""
     if reason := legal(kernel, parts):
         raise refuse("splitting of sources", kernel, reason)
     written = [a for a in kernel.arrays if a.written and a.space == "global"]
-    partial = {a.name: replace(a, name=f"partial.{a.name}") for a in written}
+    partial = {a.name: replace(a, name=partial_of(a.name)) for a in written}
     count = kernel.counts[0]
-    n = ir.Local(count.name, count.type)
-    part = ir.Local("part", count.type)
+    part, first, last = (ir.Local(n, count.type) for n in (PART, FIRST, LAST))
     tiles = next(s for s in reversed(list(statements(kernel.body))) if isinstance(s, ir.For) and s.role == "tiles").stop
     per_part = build.ceil_divide(tiles, parts)
-    first, last = ir.Local("first.tile", count.type), ir.Local("last.tile", count.type)
-    bounds = (ir.Assign(first.name, build.multiply(part, per_part)), ir.Assign(last.name, build.add(first, per_part)))
+    bounds = (ir.Assign(FIRST, build.multiply(part, per_part)), ir.Assign(LAST, build.add(first, per_part)))
 
     def visit(s: ir.Statement) -> ir.Block:
         match s:
             case ir.For(role="tiles"):
                 return (replace(s, start=build.maximum(s.start, first), stop=build.minimum(s.stop, last)),)
             case ir.Commit() if s.array in partial:
-                return (replace(s, array=partial[s.array].name, index=build.add(build.multiply(part, n), s.index)),)
-            case ir.Parallel(variable="block"):
-                return (ir.Parallel("part", ir.Literal(parts, count.type), (*bounds, s)),)
+                place = build.add(build.multiply(part, ir.Local(count.name, count.type)), s.index)
+                return (replace(s, array=partial[s.array].name, index=place),)
+            case ir.Parallel() if s.variable == own("block"):
+                return (ir.Parallel(PART, ir.Literal(parts, count.type), (*bounds, s)),)
             case _:
                 return (s,)
 
@@ -56,26 +60,30 @@ def apply(kernel: ir.Kernel, parts: int) -> tuple[ir.Kernel, ir.Kernel]:
 
 def _combine(kernel: ir.Kernel, written: list[ir.ArrayArgument], partial: dict[str, ir.ArrayArgument], parts: int) -> ir.Kernel:
     count = kernel.counts[0]
-    n, i, part = (ir.Local(name, count.type) for name in (count.name, "i", "part"))
-    body: list[ir.Statement] = []
-    for a in written:
-        names = {x.name: f"{a.name}.{x.name}" for x in a.leaves}
-        body += [ir.Assign(names[x.name], ir.Literal(0.0 if x.type.is_float else 0, x.type)) for x in a.leaves]
-        index = build.add(build.multiply(part, n), i)
-        fetch = ir.Fetch(partial[a.name].name, index, tuple((x.name, f"part.{names[x.name]}") for x in a.leaves))
-        adds = tuple(
-            ir.Assign(names[x.name], ir.Binary("+", ir.Local(names[x.name], x.type), ir.Local(f"part.{names[x.name]}", x.type), x.type))
-            for x in a.leaves
-        )
-        zero, one = ir.Literal(0, count.type), ir.Literal(1, count.type)
-        body.append(ir.For("part", zero, ir.Literal(parts, count.type), one, (fetch, *adds)))
-        body.append(ir.Commit(a.name, i, tuple((x.name, ir.Local(names[x.name], x.type)) for x in a.leaves)))
+    n, i, part = (ir.Local(name, count.type) for name in (count.name, own("i"), PART))
+    body = tuple(s for a in written for s in _add_parts(a, partial[a.name].name, build.add(build.multiply(part, n), i), part, i, parts))
     arrays = (*(replace(p, written=False) for p in partial.values()), *written)
-    return ir.Kernel(f"{kernel.name}_combine", "combine", arrays, (), (count,), (ir.Parallel("i", n, tuple(body)),), location=kernel.location)
+    loop = ir.Parallel(i.name, n, body)
+    return ir.Kernel(f"{kernel.name}_combine", "combine", arrays, (), (count,), (loop,), location=kernel.location)
+
+
+def _add_parts(
+    a: ir.ArrayArgument, partial: str, place: ir.Expression, part: ir.Local, i: ir.Local, parts: int
+) -> ir.Block:
+    """Sum the parts of one element of one result array, in order."""
+    bare = a.name.removeprefix(MARK)
+    totals = {x.name: ir.Local(own(f"total.{bare}.{x.name}"), x.type) for x in a.leaves}
+    pieces = {x.name: ir.Local(own(f"piece.{bare}.{x.name}"), x.type) for x in a.leaves}
+    clear = tuple(ir.Assign(x.name, ir.Literal(0.0 if x.type.is_float else 0, x.type)) for x in totals.values())
+    fetch = ir.Fetch(partial, place, tuple((leaf, x.name) for leaf, x in pieces.items()))
+    adds = tuple(ir.Assign(x.name, ir.Binary("+", x, pieces[leaf], x.type)) for leaf, x in totals.items())
+    zero, one = ir.Literal(0, part.type), ir.Literal(1, part.type)
+    loop = ir.For(PART, zero, ir.Literal(parts, part.type), one, (fetch, *adds))
+    return (*clear, loop, ir.Commit(a.name, i, tuple(totals.items())))
 
 
 def scratch_arrays(kernel: ir.Kernel) -> tuple[ir.ArrayArgument, ...]:
-    """The arrays of partial sums, if the kernel was split; `parts` results for every target."""
-    return tuple(a for a in kernel.arrays if a.name.startswith("partial.") and a.written)
-
-
+    """The arrays of partial sums of a kernel that was split; `parts` results for every target."""
+    if kernel.grid is None or kernel.grid.parts == 1:
+        return ()
+    return tuple(a for a in kernel.arrays if a.written and a.space == "global")

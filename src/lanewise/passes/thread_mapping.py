@@ -1,7 +1,7 @@
 """Map the parallel loops to the blocks and threads of a grid.
 
-    parallel for i in range(n): ...              ->  i = block * B + thread; if i < n: ...
-    parallel for block: parallel for lane: ...   ->  the same statements, with the coordinates of the running thread
+    parallel for i in range(n): ...              ->  i = @block * B + @thread; if i < n: ...
+    parallel for block: parallel for lane: ...   ->  block = @block; lane = @thread; ...
 """
 
 from __future__ import annotations
@@ -10,16 +10,18 @@ from dataclasses import replace
 
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
+from lanewise.ir.names import own
 from lanewise.ir.traverse import flat_map
-from lanewise.passes.base import refuse
+from lanewise.passes.base import find_parallel, refuse
 
+WARP = 32
 MAX_THREADS = 1024
 
 
 def legal(kernel: ir.Kernel, threads: int) -> str | None:
     """Why the pass does not apply, or None."""
-    if threads < 32 or threads > MAX_THREADS or threads % 32:
-        return f"a block has 32 to {MAX_THREADS} threads, in whole warps of 32; {threads} were asked for"
+    if threads < WARP or threads > MAX_THREADS or threads % WARP:
+        return f"a block has {WARP} to {MAX_THREADS} threads, in whole warps of {WARP}; {threads} were asked for"
     return None if kernel.grid is None else "its elements are already mapped to threads"
 
 
@@ -27,23 +29,23 @@ def apply(kernel: ir.Kernel, threads: int, *, targets: int = 1, lanes: int | Non
     """`lanes` x `targets` elements belong to a block; without `lanes` each thread has one element."""
     if reason := legal(kernel, threads):
         raise refuse("mapping to threads", kernel, reason)
-    (outer,) = kernel.body
-    assert isinstance(outer, ir.Parallel)
     count = kernel.counts[0]
     n = ir.Local(count.name, count.type)
     if lanes is None:
-        place = build.add(build.multiply(ir.Builtin("block", count.type), threads), ir.Builtin("thread", count.type))
-        body: ir.Block = (ir.Assign(outer.variable, place), ir.If(build.less(ir.Local(outer.variable, count.type), n), outer.body))
-        return replace(kernel, body=body, grid=ir.Grid(n, threads, threads, min_blocks=min_blocks))
-    parts = 1
-    if outer.variable == "part":
-        assert isinstance(outer.extent, ir.Literal)
-        parts = int(outer.extent.value)
+        return replace(kernel, body=_one_each(kernel, threads, n), grid=ir.Grid(n, threads, threads, min_blocks=min_blocks))
+    split = find_parallel(kernel, own("part"))
+    parts = int(split.extent.value) if split is not None and isinstance(split.extent, ir.Literal) else 1
+    coordinates = {own(name): ir.Builtin(name, count.type) for name in ("part", "block", "thread")}
+    coordinates[own("lane")] = coordinates[own("thread")]
 
     def visit(s: ir.Statement) -> ir.Block:
-        if not isinstance(s, ir.Parallel):
-            return (s,)
-        coordinate = {"part": "part", "block": "block", "lane": "thread", "thread": "thread"}[s.variable]
-        return (ir.Assign(s.variable, ir.Builtin(coordinate, count.type)), *s.body)  # type: ignore[arg-type]
+        return (ir.Assign(s.variable, coordinates[s.variable]), *s.body) if isinstance(s, ir.Parallel) else (s,)
 
     return replace(kernel, body=flat_map(kernel.body, visit), grid=ir.Grid(n, lanes * targets, threads, parts, min_blocks))
+
+
+def _one_each(kernel: ir.Kernel, threads: int, n: ir.Local) -> ir.Block:
+    (outer,) = kernel.body
+    assert isinstance(outer, ir.Parallel)
+    place = build.add(build.multiply(ir.Builtin("block", n.type), threads), ir.Builtin("thread", n.type))
+    return (ir.Assign(outer.variable, place), ir.If(build.less(ir.Local(outer.variable, n.type), n), outer.body))

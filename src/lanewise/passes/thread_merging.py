@@ -2,7 +2,7 @@
 
     parallel for i: t = fetch target[i]; for j: s = fetch source[j]; sum += f(t, s)
 ->  parallel for block: parallel for lane:
-        t.0 = ...; t.1 = ...; for j: s = fetch source[j]; sum.0 += f(t.0, s); sum.1 += f(t.1, s)
+        t#0 = ...; t#1 = ...; for j: s = fetch source[j]; sum#0 += f(t#0, s); sum#1 += f(t#1, s)
 Statements that depend on the target are repeated, all others stay single. Targets past the end are clamped when read and skipped when written,
 so that all threads reach every barrier. On a GPU the targets of a thread are `lanes` apart, which keeps loads coalesced.
 """
@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
+from lanewise.ir.names import numbered, own
 from lanewise.ir.traverse import blocks, expressions, reads, rename, rewrite_statement, statements, writes
 from lanewise.passes.base import refuse
 
@@ -21,8 +22,10 @@ def legal(kernel: ir.Kernel, targets: int) -> str | None:
     """Why the pass does not apply, or None."""
     if not (len(kernel.body) == 1 and isinstance(kernel.body[0], ir.Parallel)):
         return "its elements are already mapped to threads"
+    if kernel.body[0].variable == own("block"):
+        return "its targets are already merged"
     if targets < 1:
-        return f"{targets} targets a thread"
+        return f"{targets} targets a thread were asked for"
     return None
 
 
@@ -33,7 +36,7 @@ def apply(kernel: ir.Kernel, targets: int, lanes: int) -> ir.Kernel:
     loop = kernel.body[0]
     assert isinstance(loop, ir.Parallel)
     index = loop.extent.type
-    block, lane = ir.Local("block", index), ir.Local("lane", index)
+    block, lane = ir.Local(own("block"), index), ir.Local(own("lane"), index)
     varying = _varying(loop)
     merged = _Merge(loop.variable, loop.extent, targets, varying).block(loop.body)
     first = build.multiply(block, lanes * targets)
@@ -43,12 +46,12 @@ def apply(kernel: ir.Kernel, targets: int, lanes: int) -> ir.Kernel:
         starts.append(ir.Assign(_name(loop.variable, r, targets), place))
     body: ir.Block = (*starts, *merged)
     if lanes > 1:
-        body = (ir.Parallel("lane", ir.Literal(lanes, index), body),)
-    return replace(kernel, body=(ir.Parallel("block", build.ceil_divide(loop.extent, lanes * targets), body),))
+        body = (ir.Parallel(lane.name, ir.Literal(lanes, index), body),)
+    return replace(kernel, body=(ir.Parallel(block.name, build.ceil_divide(loop.extent, lanes * targets), body),))
 
 
 def _name(name: str, r: int, targets: int) -> str:
-    return name if targets == 1 else f"{name}.{r}"
+    return name if targets == 1 else numbered(name, r)
 
 
 def _varying(loop: ir.Parallel) -> set[str]:

@@ -2,7 +2,7 @@
 
     for j in range(m): f(j)
 ->  for tile in range(0, m // T): for k in range(T): j = tile * T + k; f(j)
-    for tile in range(m // T, ceil(m / T)): for k in range(m - tile * T): ...
+    for tile in range(m // T, ceil(m / T)): for k in range(m - tile * T): j = tile * T + k; f(j)
 The second loop runs at most once; it keeps the trip count of the first one constant.
 """
 
@@ -12,15 +12,17 @@ from dataclasses import replace
 
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
+from lanewise.ir.names import own
 from lanewise.ir.traverse import flat_map
-from lanewise.passes.base import refuse, source_loops
+from lanewise.passes.base import chosen, has_tiles, is_source_loop, refuse, source_loops
 
 
 def legal(kernel: ir.Kernel, tile: int) -> str | None:
     """Why the pass does not apply, or None."""
-    loops = source_loops(kernel)
-    if not loops:
+    if not source_loops(kernel):
         return "it has no loop over sources"
+    if has_tiles(kernel):
+        return "its sources are cut into tiles already"
     if tile < 1:
         return f"a tile of {tile} sources is empty"
     return None
@@ -29,23 +31,20 @@ def legal(kernel: ir.Kernel, tile: int) -> str | None:
 def apply(kernel: ir.Kernel, tile: int) -> ir.Kernel:
     if reason := legal(kernel, tile):
         raise refuse("tiling", kernel, reason)
-
-    def visit(s: ir.Statement) -> ir.Block:
-        return _cut(s, tile) if isinstance(s, ir.For) and s.role == "sources" else (s,)
-
-    return replace(kernel, body=flat_map(kernel.body, visit))
+    return replace(kernel, body=flat_map(kernel.body, chosen(is_source_loop, lambda s: _cut(s, tile))))
 
 
-def _cut(s: ir.For, size: int) -> ir.Block:
+def _cut(s: ir.Statement, size: int) -> ir.Block:
+    assert isinstance(s, ir.For)
     index = s.start.type
     zero, one = ir.Literal(0, index), ir.Literal(1, index)
-    tile, k = ir.Local("tile", index), ir.Local("k", index)
+    tile, k = ir.Local(own("tile"), index), ir.Local(own("k"), index)
     first = build.multiply(tile, size)
     body = (ir.Assign(s.variable, build.add(first, k)), *s.body)
     whole, all_tiles = build.divide(s.stop, size), build.ceil_divide(s.stop, size)
-    inner = ir.For("k", zero, ir.Literal(size, index), one, body, role="sources")
+    inner = ir.For(k.name, zero, ir.Literal(size, index), one, body, role="sources")
     rest = replace(inner, stop=build.subtract(s.stop, first))
     return (
-        ir.For("tile", zero, whole, one, (inner,), role="tiles"),
-        ir.For("tile", whole, all_tiles, one, (rest,), role="tiles"),
+        ir.For(tile.name, zero, whole, one, (inner,), role="tiles"),
+        ir.For(tile.name, whole, all_tiles, one, (rest,), role="tiles"),
     )

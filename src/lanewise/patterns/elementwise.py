@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from lanewise import types as t
 from lanewise.frontend.function import Lowered
 from lanewise.ir import nodes as ir
+from lanewise.ir.names import COUNT, identifier, own
 from lanewise.layouts import Layout
-from lanewise.patterns.values import pairs, record_array, value_array
+from lanewise.patterns.values import pairs, record_array, uniform_leaves, value_array
 from lanewise.record import Record
 from lanewise.types import Scalar
 
@@ -23,9 +24,9 @@ class ElementwiseArguments:
 
 
 def build_elementwise(lowered: Lowered, arguments: ElementwiseArguments, index: Scalar) -> ir.Kernel:
-    """The naive kernel: `parallel for i in range(count): fetch; apply; commit`."""
+    """The naive kernel: `parallel for $i in range($count): fetch; apply; commit`."""
     f = lowered.function
-    count, i = ir.Parameter("count", index), ir.Local("i", index)
+    count, i = ir.Parameter(COUNT, index), ir.Local(own("i"), index)
     used = {p.name for p in f.parameters}
     changed = {p.name for p in f.parameters if p.mutable}
     arrays: list[ir.ArrayArgument] = []
@@ -40,20 +41,17 @@ def build_elementwise(lowered: Lowered, arguments: ElementwiseArguments, index: 
     for name, kind in arguments.arrays.items():
         arrays.append(value_array(name, kind, written=False))
         body.append(ir.Fetch(name, i, tuple((leaf, v) for leaf, v in pairs(name, kind) if v in used)))
-    names = [r.name for r in f.results]
-    body.append(ir.Apply(f, tuple(ir.Local(p.name, p.type) for p in f.parameters), tuple(names)))
+    body.append(ir.Apply(f, tuple(ir.Local(p.name, p.type) for p in f.parameters), tuple(own(r.name) for r in f.results)))
     for name, kind in result_arrays(lowered):
         arrays.append(value_array(name, kind, written=True))
         commits.append(ir.Commit(name, i, tuple((leaf, ir.Local(v, t.scalar_of(kind))) for leaf, v in pairs(name, kind))))
-    uniforms = tuple(
-        ir.Parameter(leaf, t.scalar_of(kind)) for n, kind in arguments.uniforms.items() for leaf in t.leaves(n, kind) if leaf in used
-    )
+    uniforms = uniform_leaves(f, arguments.uniforms)
     fetches = tuple(s for s in body if not (isinstance(s, ir.Fetch) and not s.reads))
-    loop = ir.Parallel("i", ir.Local("count", index), (*fetches, *commits))
-    return ir.Kernel(f.name, "elementwise", tuple(arrays), uniforms, (count,), (loop,), location=f.location)
+    loop = ir.Parallel(i.name, ir.Local(count.name, index), (*fetches, *commits))
+    return ir.Kernel(identifier(f.name), "elementwise", tuple(arrays), uniforms, (count,), (loop,), location=f.location)
 
 
 def result_arrays(lowered: Lowered) -> list[tuple[str, t.ValueType]]:
-    """The names and types of the arrays that hold the results."""
+    """The names and types of the arrays that hold the results; their elements are the function's results with a mark in front."""
     single = len(lowered.results) == 1
-    return [("result" if single else f"result{n}", kind) for n, kind in enumerate(lowered.results)]
+    return [(own("result" if single else f"result{n}"), kind) for n, kind in enumerate(lowered.results)]

@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lanewise import types as t
+from lanewise.errors import CompileError
 from lanewise.frontend.function import Lowered
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
+from lanewise.ir.names import count_of, identifier, own
 from lanewise.layouts import Layout
 from lanewise.patterns.elementwise import result_arrays
-from lanewise.patterns.values import pairs, record_array, value_array
+from lanewise.patterns.values import pairs, record_array, uniform_leaves, value_array
 from lanewise.record import Record
 from lanewise.types import Scalar
 
@@ -26,37 +28,52 @@ class PairwiseArguments:
 
 
 def build_pairwise(lowered: Lowered, arguments: PairwiseArguments, index: Scalar) -> ir.Kernel:
-    """The naive kernel: one target at a time, all sources in order."""
+    """The naive kernel: one target at a time, all sources in order. Raises `CompileError` for results that cannot be summed."""
+    _check_results(lowered)
     f = lowered.function
-    used = {p.name for p in f.parameters}
-    arrays: list[ir.ArrayArgument] = []
-    fetches: list[ir.Fetch] = []
-    for (name, record, layout), variable in ((arguments.target, "i"), (arguments.source, "j")):
-        arrays.append(record_array(name, record.leaves, layout, written=False))
-        reads = tuple((x.name, f"{name}.{x.name}") for x in record.leaves if f"{name}.{x.name}" in used)
-        fetches.append(ir.Fetch(name, ir.Local(variable, index), reads))
-    target_count, source_count = (ir.Parameter(f"{a.name}.count", index) for a in arrays)
-    sums = {r.name: ir.Local(f"sum.{r.name.removeprefix('result').lstrip('.') or 'value'}", r.type) for r in f.results}
-    same = build.equal(ir.Local("i", index), ir.Local("j", index)) if arguments.identical else build.FALSE
-    actual = tuple(same if p.name == "same" else ir.Local(p.name, p.type) for p in f.parameters)
-    body: list[ir.Statement] = [fetches[1]] if fetches[1].reads else []
-    body.append(ir.Apply(f, actual, tuple(r.name for r in f.results)))
-    for r in f.results:
-        total = sums[r.name]
-        body.append(ir.Assign(total.name, ir.Binary("+", total, ir.Local(r.name, r.type), r.type)))
-    loop = ir.For(
-        "j", ir.Literal(0, index), ir.Local(source_count.name, index), ir.Literal(1, index), tuple(body), role="sources"
+    i, j = ir.Local(own("i"), index), ir.Local(own("j"), index)
+    target, fetch_target = _record(f, arguments.target, i)
+    source, fetch_source = _record(f, arguments.source, j)
+    target_count, source_count = (ir.Parameter(count_of(a.name), index) for a in (target, source))
+    results = [ir.Local(own(r.name), r.type) for r in f.results]
+    sums = {r.name: ir.Local(_sum_name(r.name), r.type) for r in results}
+    parameters: list[ir.Expression] = [ir.Local(p.name, p.type) for p in f.parameters]
+    if lowered.uses_same:  # the last parameter
+        parameters[-1] = build.equal(i, j) if arguments.identical else build.FALSE
+    adds = tuple(ir.Assign(sums[r.name].name, ir.Binary("+", sums[r.name], r, r.type)) for r in results)
+    body: ir.Block = (*fetch_source, ir.Apply(f, tuple(parameters), tuple(r.name for r in results)), *adds)
+    zero, one = ir.Literal(0, index), ir.Literal(1, index)
+    loop = ir.For(j.name, zero, ir.Local(source_count.name, index), one, body, role="sources")
+    starts = tuple(ir.Assign(s.name, ir.Literal(0.0 if s.type.is_float else 0, s.type)) for s in sums.values())
+    outputs = [value_array(name, kind, written=True) for name, kind in result_arrays(lowered)]
+    commits = tuple(
+        ir.Commit(name, i, tuple((leaf, sums[v]) for leaf, v in pairs(name, kind))) for name, kind in result_arrays(lowered)
     )
-    head: list[ir.Statement] = [fetches[0]] if fetches[0].reads else []
-    head += [ir.Assign(s.name, ir.Literal(0.0 if s.type.is_float else 0, s.type)) for s in sums.values()]
-    commits: list[ir.Statement] = []
-    for name, kind in result_arrays(lowered):
-        arrays.append(value_array(name, kind, written=True))
-        commits.append(ir.Commit(name, ir.Local("i", index), tuple((leaf, sums[v]) for leaf, v in pairs(name, kind))))
-    uniforms = tuple(
-        ir.Parameter(leaf, t.scalar_of(kind)) for n, kind in arguments.uniforms.items() for leaf in t.leaves(n, kind) if leaf in used
-    )
-    parallel = ir.Parallel("i", ir.Local(target_count.name, index), (*head, loop, *commits))
+    parallel = ir.Parallel(i.name, ir.Local(target_count.name, index), (*fetch_target, *starts, loop, *commits))
+    uniforms = uniform_leaves(f, arguments.uniforms)
     return ir.Kernel(
-        f.name, "pairwise", tuple(arrays), uniforms, (target_count, source_count), (parallel,), location=f.location
+        identifier(f.name), "pairwise", (target, source, *outputs), uniforms, (target_count, source_count), (parallel,), location=f.location
     )
+
+
+def _record(f: ir.Function, argument: tuple[str, Record, Layout], index: ir.Local) -> tuple[ir.ArrayArgument, ir.Block]:
+    """The array of one of the two records, and the fetch of what the function uses of it, if anything."""
+    name, record, layout = argument
+    used = {p.name for p in f.parameters}
+    reads = tuple((x.name, f"{name}.{x.name}") for x in record.leaves if f"{name}.{x.name}" in used)
+    return record_array(name, record.leaves, layout, written=False), (ir.Fetch(name, index, reads),) if reads else ()
+
+
+def _sum_name(result: str) -> str:
+    """`$sum.x` for the component x of the only result, `$sum.value` for a scalar, `$sum1.x` for the second of several results."""
+    number, _, component = result.removeprefix(own("result")).partition(".")
+    return own(f"sum{number}.{component or 'value'}")
+
+
+def _check_results(lowered: Lowered) -> None:
+    for kind in lowered.results:
+        if t.scalar_of(kind) == t.BOOL:
+            raise CompileError(
+                "the results of a pairwise function are summed", lowered.function.location, found=f"a result of type {kind}",
+                wanted="numbers", hint="lw.i32(condition) counts the sources for which it holds",
+            )  # fmt: skip

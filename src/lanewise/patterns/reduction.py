@@ -15,6 +15,7 @@ from lanewise import types as t
 from lanewise.frontend.function import Lowered
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
+from lanewise.ir.names import COUNT, LANES, MARK, own, partial_of
 from lanewise.patterns.elementwise import ElementwiseArguments, build_elementwise, result_arrays
 from lanewise.patterns.values import pairs, value_array
 from lanewise.types import F64, I64, Scalar, scalar_of
@@ -40,35 +41,37 @@ def build_reduction(lowered: Lowered, arguments: ElementwiseArguments, index: Sc
     plain = build_elementwise(lowered, arguments, index)
     (loop,) = plain.body
     assert isinstance(loop, ir.Parallel)
-    lane, lanes, count = (ir.Local(n, index) for n in ("lane", "lanes", "count"))
-    names = {f"result.{name}": (name, kind) for name, kind in result_arrays(lowered)}
-    element = tuple(s for s in loop.body if not (isinstance(s, ir.Commit) and f"result.{s.array}" in names))
+    lane, lanes, count = (ir.Local(n, index) for n in (own("lane"), LANES, COUNT))
+    results = dict(result_arrays(lowered))
+    element = tuple(s for s in loop.body if not (isinstance(s, ir.Commit) and s.array in results))
     starts: list[ir.Statement] = []
     folds: list[ir.Statement] = []
     commits: list[ir.Statement] = []
-    arrays = tuple(a for a in plain.arrays if f"result.{a.name}" not in names)
-    for name, kind in names.values():
+    arrays = tuple(a for a in plain.arrays if a.name not in results)
+    for name, kind in results.items():
         wide = reduced_type(kind, operation)
         scalar = scalar_of(wide)
-        for variable in t.leaves(name, kind):
-            total, value = ir.Local(f"{operation}.{variable}", scalar), ir.Local(variable, scalar_of(kind))
+        writes: list[tuple[str, ir.Expression]] = []
+        for leaf, variable in pairs(name, kind):
+            total = ir.Local(own(f"{operation}.{variable.removeprefix(MARK)}"), scalar)
             starts.append(ir.Assign(total.name, ir.Literal(_neutral(operation, scalar), scalar)))
-            folds.append(ir.Assign(total.name, _fold(operation, total, value)))
-        partial = value_array(f"partial.{name}", wide, written=True)
-        arrays = (*arrays, partial)
-        writes = tuple((leaf, ir.Local(f"{operation}.{v}", scalar)) for leaf, v in pairs(name, kind))
-        commits.append(ir.Commit(partial.name, lane, writes))
+            folds.append(ir.Assign(total.name, _fold(operation, total, ir.Local(variable, scalar_of(kind)))))
+            writes.append((leaf, total))
+        arrays = (*arrays, value_array(partial_of(name), wide, written=True))
+        commits.append(ir.Commit(partial_of(name), lane, tuple(writes)))
     if strided:
-        inner = ir.For("i", lane, count, lanes, (*element, *folds))
+        inner = ir.For(loop.variable, lane, count, lanes, (*element, *folds))
         block: ir.Block = (*starts, inner, *commits)
     else:
-        share = build.divide(build.subtract(build.add(count, lanes), 1), lanes)
-        first = ir.Binary("*", lane, ir.Local("share", index), index)
-        last = build.minimum(build.add(first, ir.Local("share", index)), count)
-        inner = ir.For("i", first, last, ir.Literal(1, index), (*element, *folds))
-        block = (ir.Assign("share", share), *starts, inner, *commits)
-    counts = (ir.Parameter("lanes", index), *plain.counts)
-    return replace(plain, name=f"{plain.name}_{operation}", pattern="reduction", arrays=arrays, counts=counts, body=(ir.Parallel("lane", lanes, block),))
+        share = ir.Local(own("share"), index)
+        first = ir.Binary("*", lane, share, index)
+        last = build.minimum(build.add(first, share), count)
+        inner = ir.For(loop.variable, first, last, ir.Literal(1, index), (*element, *folds))
+        size = build.divide(build.subtract(build.add(count, lanes), 1), lanes)
+        block = (ir.Assign(share.name, size), *starts, inner, *commits)
+    counts = (ir.Parameter(LANES, index), *plain.counts)
+    body = (ir.Parallel(lane.name, lanes, block),)
+    return replace(plain, name=f"{plain.name}_{operation}", pattern="reduction", arrays=arrays, counts=counts, body=body)
 
 
 def _neutral(operation: Operation, scalar: Scalar) -> float | int | bool:
@@ -78,7 +81,7 @@ def _neutral(operation: Operation, scalar: Scalar) -> float | int | bool:
         return operation == "min"
     if scalar.is_float:
         return float("inf") if operation == "min" else float("-inf")
-    limits = np.iinfo(scalar.dtype)
+    limits = np.iinfo(scalar.dtype.str)
     return int(limits.max if operation == "min" else limits.min)
 
 

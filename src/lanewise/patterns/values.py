@@ -30,3 +30,9 @@ def pairs(name: str, value_type: t.ValueType) -> tuple[tuple[str, str], ...]:
     """(leaf, variable) for a plain array whose element is called `name` in the kernel."""
     variables = t.leaves(name, value_type)
     return tuple((leaf.name, variable) for leaf, variable in zip(value_leaves(value_type), variables, strict=True))
+
+
+def uniform_leaves(f: ir.Function, uniforms: dict[str, t.ValueType]) -> tuple[ir.Parameter, ...]:
+    """The scalars that are the same for all elements, those that the function uses."""
+    used = {p.name for p in f.parameters}
+    return tuple(ir.Parameter(leaf, t.scalar_of(kind)) for name, kind in uniforms.items() for leaf in t.leaves(name, kind) if leaf in used)

@@ -14,7 +14,6 @@ from lanewise.runtime.cache import cache_directory, content_key, write_once
 from lanewise.runtime.devices import cpu_threads
 
 RangeKernel = Callable[..., None]
-CHUNKS_PER_THREAD = 4  # enough to even out threads of unequal speed, few enough to cost nothing
 
 
 @cache
@@ -40,16 +39,32 @@ def _pool(threads: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(threads, thread_name_prefix="lanewise")
 
 
+def guided_pieces(extent: int, threads: int, grain: int) -> list[tuple[int, int]]:
+    """Ranges that cover 0..extent, large ones first: little dispatch, and an even end even when one core is slower than another."""
+    pieces: list[tuple[int, int]] = []
+    begin = 0
+    while begin < extent:
+        size = max(grain, (extent - begin) // (2 * threads))
+        pieces.append((begin, min(begin + size, extent)))
+        begin += size
+    return pieces
+
+
 def run_range(kernel: RangeKernel, arguments: tuple[Any, ...], extent: int, grain: int) -> None:
     """Run elements 0..extent on all threads, in pieces of at least `grain` elements. Elements are independent: the split changes no bits."""
     threads = cpu_threads()
-    pieces = min(threads * CHUNKS_PER_THREAD, extent // max(grain, 1)) if threads > 1 else 1
-    if pieces < 2:
+    if threads == 1 or extent <= grain:
         kernel(*arguments, 0, extent)
         return
-    size = -(-extent // pieces)
-    starts = range(size, extent, size)
-    futures = [_pool(threads).submit(kernel, *arguments, begin, min(begin + size, extent)) for begin in starts]
-    kernel(*arguments, 0, size)  # this thread takes the first piece
-    for future in futures:
-        future.result()
+    pieces = iter(guided_pieces(extent, threads, grain))  # `next` of a list's iterator is atomic
+
+    def work() -> None:
+        for begin, end in pieces:
+            kernel(*arguments, begin, end)
+
+    others = [_pool(threads - 1).submit(work) for _ in range(threads - 1)]
+    try:
+        work()
+    finally:
+        for other in others:
+            other.result()

@@ -13,17 +13,19 @@ from lanewise.emit.cuda import emit_cuda
 from lanewise.emit.numba import emit_numba
 from lanewise.errors import PlanError
 from lanewise.ir import nodes as ir
-from lanewise.ir.interpret import evaluate
+from lanewise.ir.evaluate import evaluate
 from lanewise.ir.interpret import Machine, Memory
 from lanewise.ir.printer import print_kernel
 from lanewise.layouts import Arrangement
 from lanewise.passes.splitting import scratch_arrays
+from lanewise.patterns.reduction import ELEMENTS_PER_LANE
 from lanewise.pipeline import Program
 from lanewise.runtime import cpu, cuda
 from lanewise.runtime.memory import allocate
 from lanewise.runtime.nvrtc import Cubin, compile_cubin
 
-GRAIN_WORK = 65_536  # element-source pairs (or elements) worth handing to another thread
+GRAIN_WORK = 262_144  # element-source pairs worth handing to another thread: about 70 microseconds
+GRAIN_ELEMENTS = 16_384
 MAX_GRID_ELEMENTS = 2**31 - 2**16  # indices on the GPU have 32 bits
 
 
@@ -115,8 +117,8 @@ def _cpu_launch(kernel: ir.Kernel, function: cpu.RangeKernel, arrays: Arrays, en
     assert isinstance(loop, ir.Parallel)
     env = {n: np.int64(v) if isinstance(v, int) else v for n, v in environment.items()}
     extent = int(evaluate(loop.extent, env))
-    work = int(environment[kernel.counts[-1].name]) if kernel.pattern == "pairwise" else 1
-    grain = max(1, GRAIN_WORK // work)
+    work = int(environment[kernel.counts[-1].name])
+    grain = {"pairwise": max(1, GRAIN_WORK // work), "reduction": GRAIN_ELEMENTS // ELEMENTS_PER_LANE}.get(kernel.pattern, GRAIN_ELEMENTS)
     function(*arguments, 0, 0)  # Numba compiles at the first call; better now than within a timed run
     return lambda: cpu.run_range(function, arguments, extent, grain)
 

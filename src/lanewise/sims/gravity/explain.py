@@ -11,11 +11,12 @@ from lanewise.models.resources import kernel_resources
 from lanewise.patterns.pairwise import PairwiseArguments, build_pairwise
 from lanewise.pipeline import build_program
 from lanewise.plan import Plan
-from lanewise.plans import Machine, complete_plan
+from lanewise.plans import Machine, Work, complete_plan
 from lanewise.record import Record
 from lanewise.runtime.devices import cpu_threads
 from lanewise.runtime.executable import build_executable
 from lanewise.sims.gravity.physics import RECORDS, make_physics
+from lanewise.types import F64
 
 REASONS = {
     "targets": "targets that share every source they meet",
@@ -42,7 +43,7 @@ def explain_gravity(
     layout = layout_by_name(layout_name) if layout_name else default_layout(record, device)
     machine = Machine("cuda", multiprocessors) if device == "cuda" else Machine("cpu", cpu_threads())
     wanted = Plan(accumulate="f64") if precision == "mixed" else None
-    plan = complete_plan(wanted, "pairwise", machine, bodies)
+    plan = complete_plan(wanted, machine, Work("pairwise", bodies, physics.pair == F64))
     arguments = PairwiseArguments(("target", record, layout), ("source", record, layout), {"softening2": physics.pair}, True)
     naive = build_pairwise(physics.acceleration.lowered, arguments, index_type(device))
     executable = build_executable(build_program(naive, plan, device), device, arch=arch if device == "cuda" else None)

@@ -1,0 +1,93 @@
+"""What generated CUDA C++ is built of: the spelling of types and literals, and small functions that a kernel gets only when it uses them."""
+
+from __future__ import annotations
+
+import math
+
+from lanewise.types import BOOL, F32, F64, I32, I64, U32, Scalar
+
+TYPES = {BOOL: "bool", I32: "int", U32: "unsigned int", I64: "long long", F32: "float", F64: "double"}
+_VECTORS = {F32: "float", F64: "double", I32: "int", U32: "uint", I64: "longlong"}
+
+_PRELUDE = {
+    "lw_rsqrt": """__device__ __forceinline__ float lw_rsqrt(float x)  // approximate by definition; subnormal x counts as zero
+{
+    float y;
+    asm("rsqrt.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+__device__ __forceinline__ double lw_rsqrt(double x) { return rsqrt(x); }
+""",
+    "lw_min": """template <class T> __device__ __forceinline__ T lw_min(T a, T b)  // not a number when a or b is not
+{
+    return a < b || a != a ? a : b;
+}
+""",
+    "lw_max": """template <class T> __device__ __forceinline__ T lw_max(T a, T b)  // not a number when a or b is not
+{
+    return a > b || a != a ? a : b;
+}
+""",
+    "lw_mix": """template <class T> __device__ __forceinline__ T lw_mix(T a, T b, T weight) { return a + (b - a) * weight; }
+""",
+    "lw_floor_divide": """template <class T> __device__ __forceinline__ T lw_floor_divide(T a, T b)  // rounds towards minus infinity
+{
+    if (b == 0) return 0;
+    const T q = a / b;
+    return a % b != 0 && (a < 0) != (b < 0) ? q - 1 : q;
+}
+""",
+    "lw_modulo": """template <class T> __device__ __forceinline__ T lw_modulo(T a, T b)  // the sign of b, as in Python
+{
+    if (b == 0) return 0;
+    const T r = a % b;
+    return r != 0 && (r < 0) != (b < 0) ? r + b : r;
+}
+""",
+    "lw_float_modulo": """template <class T> __device__ __forceinline__ T lw_float_modulo(T a, T b)  // the sign of b, as in Python
+{
+    const T r = fmod(a, b);
+    return r == 0 ? copysign(r, b) : (r < 0) != (b < 0) ? r + b : r;
+}
+""",
+    "lw_float_floor_divide": """template <class T> __device__ __forceinline__ T lw_float_floor_divide(T a, T b)  // (a - a mod b) / b, as in Python
+{
+    if (b == 0) return a / b;
+    const T r = fmod(a, b);
+    const T q = (a - r) / b - (r != 0 && (r < 0) != (b < 0) ? 1 : 0);
+    const T whole = floor(q);
+    return q == 0 ? copysign(q, a / b) : q - whole > T(0.5) ? whole + 1 : whole;
+}
+""",
+}
+
+
+def prelude(body: str) -> str:
+    """The definitions that a text uses."""
+    return "".join(f"{text}\n" for name, text in _PRELUDE.items() if f"{name}(" in body)
+
+
+def vector_type(scalar: Scalar, lanes: int) -> str:
+    return TYPES[scalar] if lanes == 1 else f"{_VECTORS[scalar]}{lanes}"
+
+
+def literal(value: float | int | bool, scalar: Scalar) -> str:
+    """A literal of exactly this type and value; in parentheses when it is more than one token."""
+    if scalar == BOOL:
+        return "true" if value else "false"
+    if scalar.is_float:
+        return _float(float(value), scalar)
+    suffix = {I64: "LL", U32: "u"}.get(scalar, "")
+    if value == -(2 ** (scalar.size * 8 - 1)):  # C++ has no literal for the smallest number
+        return f"({int(value) + 1}{suffix} - 1)"
+    return f"({int(value)}{suffix})" if value < 0 else f"{int(value)}{suffix}"
+
+
+def _float(value: float, scalar: Scalar) -> str:
+    if math.isnan(value) or math.isinf(value):
+        bits = "0x7fc00000" if math.isnan(value) else "0xff800000" if value < 0 else "0x7f800000"
+        return f"__int_as_float({bits})" if scalar == F32 else f"(double)__int_as_float({bits})"
+    text = f"{abs(value):.9g}" if scalar == F32 else repr(abs(value))
+    text = text if any(c in text for c in ".e") else f"{text}.0"
+    text = f"{text}f" if scalar == F32 else text
+    return f"(-{text})" if math.copysign(1.0, value) < 0 else text

@@ -1,0 +1,98 @@
+"""Expressions of the IR as Python for Numba."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import assert_never
+
+from lanewise.emit.numba_prelude import TYPES, literal
+from lanewise.ir import nodes as ir
+from lanewise.types import BOOL, I32, U32
+
+_BINDING = {"or": 1, "and": 2, "==": 4, "!=": 4, "<": 4, "<=": 4, ">": 4, ">=": 4, "|": 5, "^": 6, "&": 7, "<<": 8, ">>": 8, "+": 9, "-": 9,
+            "*": 10, "/": 10, "//": 10, "%": 10}  # fmt: skip
+_NOT, _UNARY, _POWER = 3, 11, 12
+_MATH = frozenset("sqrt exp log log2 log10 sin cos tan asin acos atan atan2 sinh cosh tanh hypot isnan isinf isfinite".split())
+_NUMPY = frozenset(("cbrt", "floor", "ceil", "trunc"))
+
+
+def numba_expression(x: ir.Expression, names: Callable[[str], str], level: int = 0) -> str:
+    """The text, in parentheses where `level` (the binding of the surroundings) needs them."""
+
+    def text(child: ir.Expression, at: int = 0) -> str:
+        return numba_expression(child, names, at)
+
+    match x:
+        case ir.Literal():
+            return literal(x.value, x.type)
+        case ir.Local():
+            return names(x.name)
+        case ir.Unary():
+            spelled = f"not {text(x.operand, _NOT)}" if x.operator == "not" else f"{x.operator}{text(x.operand, _UNARY)}"
+            return _narrow(x, spelled, _NOT if x.operator == "not" else _UNARY, level)
+        case ir.Binary():
+            own = _BINDING[x.operator]
+            return _narrow(x, f"{text(x.left, own)} {x.operator} {text(x.right, own + 1)}", own, level)
+        case ir.Compare() | ir.Logical():
+            own = _BINDING[x.operator]  # + 1 on the left too: Python chains comparisons
+            return _wrap(f"{text(x.left, own + 1)} {x.operator} {text(x.right, own + 1)}", own, level)
+        case ir.Select():
+            return _wrap(f"{text(x.if_true, 1)} if {text(x.condition, 1)} else {text(x.if_false, 1)}", 0, level)
+        case ir.Cast():
+            if x.type == BOOL:
+                return _wrap(f"{text(x.operand, 5)} != 0", 4, level)
+            return f"{TYPES[x.type]}({text(x.operand)})"
+        case ir.Call():
+            return _call(x, names, level)
+        case ir.Element():
+            return f"{names(x.array)}[{text(x.index)}]"
+        case ir.Builtin():
+            raise AssertionError("there are no threads of a block on the CPU")
+        case _:
+            assert_never(x)
+
+
+def _narrow(x: ir.Unary | ir.Binary, spelled: str, own: int, level: int) -> str:
+    """Numba widens small integers; the language does not."""
+    return f"{TYPES[x.type]}({spelled})" if x.type in (I32, U32) else _wrap(spelled, own, level)
+
+
+def _call(x: ir.Call, names: Callable[[str], str], level: int) -> str:
+    a = [numba_expression(arg, names) for arg in x.arguments]
+    kind = TYPES[x.type]
+    prefix = "lw_" if x.type.is_float else ""
+
+    def operand(number: int, at: int) -> str:
+        return numba_expression(x.arguments[number], names, at)
+
+    match x.intrinsic:
+        case "rsqrt":
+            return f"lw_rsqrt_{kind}({a[0]})"
+        case "min" | "max":
+            return _small(x, f"{prefix}{x.intrinsic}({a[0]}, {a[1]})")
+        case "clamp":
+            return _small(x, f"{prefix}min({prefix}max({a[0]}, {a[1]}), {a[2]})")
+        case "abs":
+            return _small(x, f"abs({a[0]})")
+        case "mix":
+            return f"lw_mix({', '.join(a)})"
+        case "fma":
+            return _wrap(f"{operand(0, 10)} * {operand(1, 11)} + {operand(2, 10)}", 9, level)
+        case "pow":
+            return _wrap(f"{operand(0, _POWER + 1)} ** {operand(1, _UNARY)}", _POWER, level)
+        case "exp2":
+            return _wrap(f"{kind}(2.0) ** {operand(0, _UNARY)}", _POWER, level)
+        case name if name in _NUMPY:
+            return f"np.{name}({a[0]})"
+        case name if name in _MATH:
+            return f"math.{name}({', '.join(a)})"
+        case name:
+            raise AssertionError(f"no Numba spelling of {name}")
+
+
+def _small(x: ir.Call, spelled: str) -> str:
+    return f"{TYPES[x.type]}({spelled})" if x.type in (I32, U32) else spelled
+
+
+def _wrap(text: str, own: int, level: int) -> str:
+    return f"({text})" if own < level else text

@@ -1,0 +1,70 @@
+"""Arrays that come in from outside: brought to the device, and checked against the type and shape that they are to fill.
+
+A conversion may round floats and may not lose anything else: no float becomes a whole number, no whole number wraps, no finite float
+becomes infinite.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from lanewise import types as t
+from lanewise.errors import ArgumentError
+from lanewise.runtime.memory import array_module, bring
+
+
+def brought(name: str, value: Any, device: str) -> Any:
+    """An array-like as an array on the device; the error says which argument or field it was for."""
+    try:
+        array = bring(value, device)
+    except ArgumentError as error:
+        raise ArgumentError(f"{name}: {error}") from error
+    except (TypeError, ValueError, BufferError) as error:  # ragged lists, foreign arrays that cannot be shared
+        raise ArgumentError(f"{name}: {type(value).__name__} cannot be read as an array ({error})") from error
+    if array.dtype.kind not in "biuf":
+        raise ArgumentError(
+            f"{name}: an array of numbers is needed, found {type(value).__name__} with dtype {array.dtype}"
+        )
+    return array
+
+
+def check_type(name: str, array: Any, kind: t.ValueType) -> None:
+    """Refuse values that the scalars of `kind` cannot hold."""
+    scalar = t.scalar_of(kind)
+    if array.dtype == scalar.dtype:
+        return
+    whole_into_whole = array.dtype.kind in "iu" and scalar.is_integer
+    if not whole_into_whole and not np.can_cast(array.dtype, scalar.dtype, "same_kind"):
+        raise ArgumentError(f"{name} holds {scalar}: {array.dtype} would lose information; convert it first")
+    if whole_into_whole and array.size and not np.can_cast(array.dtype, scalar.dtype, "safe"):
+        smallest, largest = int(array.min()), int(array.max())
+        low, high = t.limits(scalar)
+        if smallest < low or largest > high:
+            raise ArgumentError(f"{name} holds {scalar}: values from {smallest} to {largest} do not fit")
+
+
+def assign(name: str, target: Any, values: Any) -> None:
+    """`target[...] = values`, refusing finite floats that become infinite (found while converting, on the host)."""
+    try:
+        with np.errstate(over="raise"):
+            target[...] = values
+    except FloatingPointError as error:
+        raise ArgumentError(
+            f"{name} holds {target.dtype}: {values.dtype} values up to {_largest(values):.3g} do not fit"
+        ) from error
+
+
+def converted(name: str, array: Any, scalar: t.Scalar, device: str) -> Any:
+    """A contiguous array of the scalar type; the array itself when it is one already."""
+    if array.dtype == scalar.dtype and array.flags.c_contiguous:
+        return array
+    result = array_module(device).empty(array.shape, scalar.dtype)
+    assign(name, result, array)
+    return result
+
+
+def _largest(values: Any) -> float:
+    finite = values[np.isfinite(values)]
+    return float(np.abs(finite).max())

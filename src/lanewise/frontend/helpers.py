@@ -1,0 +1,151 @@
+"""Calls of `@lw.function` helpers: each is lowered once for every set of argument types."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from lanewise import types as t
+from lanewise.errors import CompileError
+from lanewise.frontend.assignments import coerce
+from lanewise.frontend.promotion import settle
+from lanewise.frontend.scope import Scope
+from lanewise.frontend.signature import Signature, read_signature
+from lanewise.frontend.values import Number, RecordReference, Several, Value, formal_parameter, leaves_of
+from lanewise.ir import nodes as ir
+from lanewise.record import Record
+
+
+class LoweredHelper(Protocol):
+    """What lowering a helper gives."""
+
+    @property
+    def function(self) -> ir.Function: ...
+    @property
+    def results(self) -> tuple[t.ValueType, ...]: ...
+
+
+class Helpers:
+    """The helpers of one kernel function. `lower_body` lowers a function for given parameters."""
+
+    def __init__(self, lower_body: Callable[..., LoweredHelper], kernel: str) -> None:
+        self._lower_body = lower_body
+        self._done: dict[Any, LoweredHelper] = {}
+        self._names = {kernel: 1}  # how many functions of the IR have this name
+        self._running: list[Any] = []
+
+    def call(self, caller: Scope, helper: Any, arguments: list[Value], node: ast.AST) -> Value:
+        """Lower a call: the results are new variables of the caller."""
+        function = helper.function
+        signature = read_signature(function, annotated=False)
+        names = [a.arg for a in signature.source.tree.args.args]
+        if len(names) != len(arguments):
+            plural = "" if len(names) == 1 else "s"
+            raise caller.error(
+                f"{function.__name__} takes {len(names)} argument{plural}",
+                node,
+                found=f"{len(arguments)} given",
+                wanted=", ".join(names) or "none",
+            )
+        pairs = zip(names, arguments, strict=True)
+        given = {n: _argument(caller, signature, n, a, node) for n, a in pairs}
+        lowered = self._lowered(caller, signature, given, node)
+        actual = {leaf: e for n, a in given.items() for leaf, e in leaves_of(n, a)}
+        results = tuple(caller.fresh(function.__name__) for _ in lowered.function.results)
+        where = caller.location(node)
+        caller.emit(
+            ir.Apply(lowered.function, tuple(actual[p.name] for p in lowered.function.parameters), results, where)
+        )
+        locals_ = iter([ir.Local(r, p.type, where) for r, p in zip(results, lowered.function.results, strict=True)])
+        # While an argument is open the result is: it may become as wide as that.
+        is_open = (
+            bool(arguments)
+            and all(isinstance(a, Number) and a.weak for a in arguments)
+            and any(isinstance(a, Number) and a.open for a in arguments)
+        )
+        values = [
+            Number(k, tuple(next(locals_) for _ in t.leaves("", k)), open=is_open and signature.results is None)
+            for k in lowered.results
+        ]
+        if not values:
+            raise caller.error(
+                f"{function.__name__} returns nothing",
+                node,
+                found="a call without effect",
+                wanted="a helper that returns a value",
+            )
+        return values[0] if len(values) == 1 else Several(tuple(values))
+
+    def _lowered(self, caller: Scope, signature: Signature, given: dict[str, Value], node: ast.AST) -> LoweredHelper:
+        source = signature.source
+        key = (source.function, *(_kind(a) for a in given.values()))
+        if key not in self._done:
+            if source.function in self._running:
+                raise caller.error(f"{source.name} calls itself", node, found="a recursive call", wanted="a loop")
+            self._done[key] = self._lower(caller, signature, given, node)
+        return self._done[key]
+
+    def _lower(self, caller: Scope, signature: Signature, given: dict[str, Value], node: ast.AST) -> LoweredHelper:
+        source = signature.source
+        number = self._names[source.name] = self._names.get(source.name, 0) + 1
+        self._running.append(source.function)
+        formal = {n: _formal(n, a) for n, a in given.items()}
+        try:
+            return self._lower_body(
+                source, formal, signature.results, self.call, source.name if number == 1 else f"{source.name}_{number}"
+            )
+        except CompileError as error:
+            types = ", ".join(
+                f"{n}: {a.record.name if isinstance(a, RecordReference) else _number(a)}" for n, a in given.items()
+            )
+            raise error.in_call(f"{source.name}({types}) in {caller.location(node)}") from None
+        finally:
+            self._running.pop()
+
+
+def _argument(caller: Scope, signature: Signature, name: str, value: Value, node: ast.AST) -> Value:
+    """Coerce an argument to the helper's annotation. Without one a Python number stays weak, unless the helper assigns to it."""
+    wanted = signature.parameters.get(name)
+    if isinstance(value, RecordReference):
+        if wanted is not None and wanted != value.record:
+            raise caller.error(
+                f"the argument {name!r} is another record", node, found=value.describe(), wanted=_name(wanted)
+            )
+        return value
+    if not isinstance(value, Number) or isinstance(wanted, Record):
+        raise caller.error(
+            f"the argument {name!r} does not fit",
+            node,
+            found=value.describe(),
+            wanted=_name(wanted) if wanted else "a scalar, vector or record",
+        )
+    if wanted:
+        return coerce(caller, value, wanted, node, f"the argument {name!r}")
+    assigned = {
+        n.id for n in ast.walk(signature.source.tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
+    }
+    return value if value.constant is not None and name not in assigned else settle(value, value.scalar)
+
+
+def _number(value: Value) -> str:
+    assert isinstance(value, Number)
+    return str(value.type) if value.constant is None else repr(value.constant)
+
+
+def _name(kind: Record | t.ValueType) -> str:
+    return f"a record {kind.name}" if isinstance(kind, Record) else f"a value of type {kind}"
+
+
+def _kind(value: Value) -> Any:
+    if isinstance(value, RecordReference):
+        return value.record
+    assert isinstance(value, Number)
+    return value.type, type(value.constant), repr(value.constant)
+
+
+def _formal(name: str, value: Value) -> Value:
+    if isinstance(value, RecordReference):
+        return formal_parameter(name, value.record, False)
+    assert isinstance(value, Number)
+    return value if value.constant is not None else formal_parameter(name, value.type, False)

@@ -1,0 +1,63 @@
+"""The functions that a kernel applies: find them, rewrite them, keep their names apart."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from lanewise.ir import nodes as ir
+from lanewise.ir.traverse import flat_map, statements
+
+
+def functions(block: ir.Block) -> dict[str, ir.Function]:
+    """Every function that a block applies, helpers before their users, by name."""
+    found: dict[str, ir.Function] = {}
+    for s in statements(block):
+        if isinstance(s, ir.Apply) and s.function.name not in found:
+            found |= functions(s.function.body)
+            found.setdefault(s.function.name, s.function)
+    return found
+
+
+def map_functions(kernel: ir.Kernel, change: Callable[[ir.Function], ir.Function]) -> ir.Kernel:
+    """Rewrite every function that the kernel applies, helpers first, each once. A change may drop parameters."""
+    done: dict[str, ir.Function] = {}
+
+    def visit(s: ir.Statement) -> ir.Block:
+        if not isinstance(s, ir.Apply):
+            return (s,)
+        if s.function.name not in done:
+            inner = flat_map(s.function.body, visit)
+            done[s.function.name] = change(replace(s.function, body=inner))
+        new = done[s.function.name]
+        kept = {p.name for p in new.parameters}
+        arguments = tuple(a for p, a in zip(s.function.parameters, s.arguments, strict=True) if p.name in kept)
+        return (replace(s, function=new, arguments=arguments),)
+
+    return replace(kernel, body=flat_map(kernel.body, visit))
+
+
+def with_distinct_functions(kernel: ir.Kernel) -> ir.Kernel:
+    """Number the functions that share a name (a kernel and its helper, two helpers of two modules), the kernel's own function first.
+
+    Everything after this may take a function's name for the function.
+    """
+    taken = {s.function.name: s.function for s in reversed(list(statements(kernel.body))) if isinstance(s, ir.Apply)}
+    renamed: list[tuple[ir.Function, ir.Function]] = []
+
+    def distinct(f: ir.Function) -> ir.Function:
+        for old, new in renamed:
+            if old is f or old == f:
+                return new
+        name, n = f.name, 1
+        while name in taken and taken[name] != f:
+            n += 1
+            name = f"{f.name}_{n}"
+        taken[name] = f
+        renamed.append((f, replace(f, name=name, body=flat_map(f.body, visit))))
+        return renamed[-1][1]
+
+    def visit(s: ir.Statement) -> ir.Block:
+        return (replace(s, function=distinct(s.function)),) if isinstance(s, ir.Apply) else (s,)
+
+    return replace(kernel, body=flat_map(kernel.body, visit))

@@ -1,0 +1,62 @@
+"""Names in the IR, so that what lanewise introduces can never meet what its user wrote.
+
+A user's name is a Python identifier, with fields and components behind dots (`source.position.x`). A name that a pattern or a pass
+introduces starts with `$`, which no identifier can: `$i`, `$sum.x`. The copy of a variable for target r of a thread ends in `#r`:
+`source.mass#2`, `$i#0`. The verifier holds every kernel to this; emission turns names into identifiers, the user's own first.
+"""
+
+from __future__ import annotations
+
+MARK = "$"
+COPY = "#"
+
+
+def own(name: str) -> str:
+    """A name of lanewise's own."""
+    return f"{MARK}{name.removeprefix(MARK)}"
+
+
+def is_own(name: str) -> bool:
+    return name.startswith(MARK)
+
+
+def numbered(name: str, copy: int) -> str:
+    """The copy of a variable that belongs to one of several targets."""
+    return f"{name}{COPY}{copy}"
+
+
+def copy_of(name: str) -> str:
+    """The number of a copy, as it stands in its name; nothing for a variable without copies."""
+    return name.partition(COPY)[2]
+
+
+def original(name: str) -> str:
+    """The name without the number of a copy."""
+    return name.partition(COPY)[0]
+
+
+def owner(name: str) -> str:
+    """The parameter that a user's name belongs to: `source` for `source.position.x#1`."""
+    return original(name).partition(".")[0]
+
+
+COUNT = own("count")  # of the elements of an elementwise kernel
+LANES = own("lanes")  # of the workers of a reduction
+
+
+def count_of(array: str) -> str:
+    """The number of elements of a record array, as a kernel's argument."""
+    return own(f"{array}.count")
+
+
+def partial_of(array: str) -> str:
+    """The array that holds partial results for `array`."""
+    return own(f"partial.{array.removeprefix(MARK)}")
+
+
+def identifier(name: str) -> str:
+    """The name as C++ and Python accept it, as far as its letters go: letters beyond ASCII become numbers, dots underscores."""
+    plain = name.replace(MARK, "").replace(".", "_").replace(COPY, "_")
+    ascii_only = "".join(c if c.isascii() else f"u{ord(c):x}" for c in plain)
+    of_the_compiler = ascii_only.startswith("__") or (ascii_only[:1] == "_" and ascii_only[1:2].isupper())
+    return f"v{ascii_only}" if of_the_compiler else ascii_only

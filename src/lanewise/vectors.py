@@ -1,0 +1,212 @@
+"""Values of the kernel language in ordinary Python: type names that make scalars and vectors, and the arithmetic of vectors.
+
+A kernel called with `.python(...)` runs on these, so `print`, a debugger and breakpoints work. Scalars are NumPy scalars, whose promotion
+treats Python numbers as weak just as the compiler does. Vectors are immutable values.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from lanewise import types as t
+
+
+class ScalarName:
+    """A scalar type as the user writes it: an annotation (`m: lw.f32`) and a conversion (`lw.f32(x)`)."""
+
+    def __init__(self, scalar: t.Scalar) -> None:
+        self.type = scalar
+        self._class = scalar.dtype.type
+
+    def __call__(self, value: Any = 0) -> Any:
+        if type(value) is self._class:
+            return value
+        with np.errstate(all="ignore"):
+            if isinstance(value, int) and self.type.is_integer:  # of any size: it wraps
+                value = value % (1 << 64)
+                value -= (value >> 63) << 64
+            converted = np.asarray(value).astype(self.type.dtype)[()]
+        if not isinstance(converted, np.generic):
+            raise TypeError(f"lw.{self.type.name} takes a scalar, found {value!r}")
+        return converted
+
+    def __repr__(self) -> str:
+        return f"lanewise.{self.type.name}"
+
+
+SCALAR_NAMES = {scalar.name: ScalarName(scalar) for scalar in t.SCALARS}
+
+
+def literal_type(value: Any) -> t.Scalar | None:
+    """The type that a Python number has when it meets nothing; None for a value that has a type of its own."""
+    if isinstance(value, np.generic) or not isinstance(value, (bool, int, float)):
+        return None
+    return (
+        t.BOOL
+        if isinstance(value, bool)
+        else t.F32
+        if isinstance(value, float)
+        else t.I32
+        if -(2**31) <= value < 2**31
+        else t.I64
+    )
+
+
+def common_type(values: tuple[Any, ...]) -> t.Scalar:
+    """The type in which the compiler computes an operation on these scalars."""
+    weak = [kind for v in values if (kind := literal_type(v)) is not None]
+    strong = [t.from_dtype(np.asarray(v).dtype) or t.F64 for v in values if literal_type(v) is None]
+    return t.common(strong, weak)
+
+
+class VectorValue:
+    """An immutable vector of two to four scalars; arithmetic is by component, and a scalar meets every component."""
+
+    type: ClassVar[t.Vector]
+    __slots__ = ("_parts",)
+    __array_ufunc__ = None  # NumPy scalars leave `2 * v` to us
+
+    def __init__(self, *parts: Any) -> None:
+        flat = [
+            p for part in parts for p in (part if isinstance(part, (VectorValue, list, tuple, np.ndarray)) else (part,))
+        ]
+        if len(flat) == 1:
+            flat *= self.type.length
+        if len(flat) != self.type.length:
+            raise TypeError(f"{self.type} takes {self.type.length} components, {len(flat)} given")
+        convert = SCALAR_NAMES[self.type.element.name]
+        self._parts = tuple(convert(p) for p in flat)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._parts)
+
+    def __len__(self) -> int:
+        return len(self._parts)
+
+    def __getitem__(self, index: int) -> Any:
+        return self._parts[index]
+
+    def __getattr__(self, name: str) -> Any:
+        if 0 < len(name) <= 4 and all(c in t.COMPONENTS[: self.type.length] for c in name):
+            picked = [self._parts[t.COMPONENTS.index(c)] for c in name]
+            return picked[0] if len(name) == 1 else vector_class(self.type.element, len(name))(*picked)
+        raise AttributeError(f"{self.type} has no component {name!r}")
+
+    def __repr__(self) -> str:
+        return f"{self.type}({', '.join(str(p) for p in self._parts)})"
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        return np.array(self._parts, dtype=dtype or self.type.element.dtype)
+
+    def _map(self, other: Any, operation: Callable[[Any, Any], Any], swapped: bool = False) -> VectorValue:
+        """Combine by component, in the type that the compiler computes in."""
+        others: Any = other if isinstance(other, VectorValue) else (other,) * len(self)
+        if len(others) != len(self):
+            raise TypeError(f"vectors of {len(self)} and {len(others)} components do not fit")
+        kind = common_type((self[0], others[0]))
+        convert = SCALAR_NAMES[(t.float_of(kind) if operation is operator.truediv else kind).name]
+        with np.errstate(all="ignore"):
+            rows = [
+                (convert(b), convert(a)) if swapped else (convert(a), convert(b))
+                for a, b in zip(self, others, strict=True)
+            ]
+            return make_vector([operation(a, b) for a, b in rows])
+
+    if TYPE_CHECKING:  # `_define_operators` makes them
+
+        def __add__(self, other: Any) -> Any: ...
+        def __radd__(self, other: Any) -> Any: ...
+        def __sub__(self, other: Any) -> Any: ...
+        def __rsub__(self, other: Any) -> Any: ...
+        def __mul__(self, other: Any) -> Any: ...
+        def __rmul__(self, other: Any) -> Any: ...
+        def __truediv__(self, other: Any) -> Any: ...
+        def __rtruediv__(self, other: Any) -> Any: ...
+        def __floordiv__(self, other: Any) -> Any: ...
+        def __rfloordiv__(self, other: Any) -> Any: ...
+        def __mod__(self, other: Any) -> Any: ...
+        def __rmod__(self, other: Any) -> Any: ...
+        def __and__(self, other: Any) -> Any: ...
+        def __rand__(self, other: Any) -> Any: ...
+        def __or__(self, other: Any) -> Any: ...
+        def __ror__(self, other: Any) -> Any: ...
+        def __xor__(self, other: Any) -> Any: ...
+        def __rxor__(self, other: Any) -> Any: ...
+        def __lshift__(self, other: Any) -> Any: ...
+        def __rlshift__(self, other: Any) -> Any: ...
+        def __rshift__(self, other: Any) -> Any: ...
+        def __rrshift__(self, other: Any) -> Any: ...
+
+    def __pow__(self, exponent: Any) -> Any:
+        whole = isinstance(exponent, int) and self.type.element.is_integer
+        return make_vector([p**exponent for p in self]) if whole else self._map(exponent, operator.pow)
+
+    def __neg__(self) -> Any:
+        with np.errstate(all="ignore"):
+            return make_vector([-p for p in self])
+
+    def __pos__(self) -> Any:
+        return self
+
+    def __invert__(self) -> Any:
+        return make_vector([~p for p in self])
+
+    def __abs__(self) -> Any:
+        return make_vector([abs(p) for p in self])
+
+
+def _define_operators() -> None:
+    """`+` and its kind, with the vector on either side."""
+    for name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "and", "or", "xor", "lshift", "rshift"):
+        function = getattr(operator, f"{name}_" if name in ("and", "or") else name)
+
+        def left(self: VectorValue, other: Any, _function: Any = function) -> Any:
+            return self._map(other, _function)  # pyright: ignore[reportPrivateUsage]
+
+        def right(self: VectorValue, other: Any, _function: Any = function) -> Any:
+            return self._map(other, _function, swapped=True)  # pyright: ignore[reportPrivateUsage]
+
+        setattr(VectorValue, f"__{name}__", left)
+        setattr(VectorValue, f"__r{name}__", right)
+
+
+_define_operators()
+
+
+def _vector_class(element: t.Scalar, length: int) -> type[VectorValue]:
+    vector = t.Vector(element, length)
+    return type(vector.name, (VectorValue,), {"type": vector, "__slots__": (), "__module__": "lanewise"})
+
+
+_CLASSES = {(e, n): _vector_class(e, n) for e in t.SCALARS for n in (2, 3, 4)}
+VECTOR_NAMES = {c.type.name: c for (e, _), c in _CLASSES.items() if e in (t.F32, t.F64, t.I32)}
+
+
+def vector_class(element: t.Scalar, length: int) -> type[VectorValue]:
+    """The class of vectors of this type, also of those that have no name of their own."""
+    return _CLASSES[element, length]
+
+
+def make_vector(parts: list[Any]) -> VectorValue:
+    """A vector of the common type of its components."""
+    return vector_class(common_type(tuple(parts)), len(parts))(*parts)
+
+
+def type_of_annotation(annotation: Any) -> t.ValueType | None:
+    """The language type that an annotation names, or None (`float` and `int` are not precise enough, `bool` is)."""
+    if isinstance(annotation, ScalarName):
+        return annotation.type
+    if isinstance(annotation, type) and issubclass(annotation, VectorValue) and annotation is not VectorValue:
+        return annotation.type
+    return t.BOOL if annotation is bool else None
+
+
+def to_python_value(value: Any, value_type: t.ValueType) -> Any:
+    """`value` (a number, tuple or array) as a scalar or vector of `value_type`; raises `TypeError` when its shape does not fit."""
+    if isinstance(value_type, t.Scalar):
+        return SCALAR_NAMES[value_type.name](value)
+    return vector_class(value_type.element, value_type.length)(*(value if np.ndim(value) else (value,)))

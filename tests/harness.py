@@ -1,0 +1,199 @@
+"""Run the corpus: on the compiler's kernels of any stage with the interpreter, and through the public interface on any device."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+import lanewise as lw
+from lanewise import types as t
+from lanewise.arrays import RecordArray
+from lanewise.ir import nodes as ir
+from lanewise.ir.interpret import Machine, Memory
+from lanewise.ir.names import COUNT, count_of
+from lanewise.kernels.arguments import bind_value_array, flatten_uniforms
+from lanewise.layouts import Layout
+from lanewise.passes.splitting import scratch_arrays
+from lanewise.patterns.elementwise import ElementwiseArguments, build_elementwise, result_arrays
+from lanewise.patterns.pairwise import PairwiseArguments, build_pairwise
+from lanewise.pipeline import Program, build_program
+from lanewise.plan import Plan
+from lanewise.runtime.executable import Bound
+from tests.corpus import Case
+
+Array = np.ndarray[Any, Any]
+
+CPU_PLAN = Plan(targets=4, tile=0, slices=1, parts=1, unroll=1, block=0, min_blocks=0, accumulate="native", fast_math=False)
+CUDA_PLAN = Plan(targets=1, tile=32, slices=1, parts=1, unroll=4, block=32, min_blocks=0, accumulate="native", fast_math=False)
+
+
+@dataclass
+class Input:
+    """The arguments of one call, made from a seed: the same for every layout, plan and device."""
+
+    case: Case
+    targets: int
+    sources: int | None = None  # None: target and source are one array
+    seed: int = 0
+    fields: list[dict[str, Array]] = field(init=False)
+    arrays: dict[str, Array] = field(init=False)
+
+    def __post_init__(self) -> None:
+        rng = np.random.default_rng(self.seed)
+        self.fields = [self.case.fill(rng, self.targets)]
+        if self.case.pairwise:
+            self.fields.append(self.fields[0] if self.sources is None else self.case.fill(rng, self.sources))
+        self.arrays = self.case.arrays(rng, self.targets)
+
+    @property
+    def same(self) -> bool:
+        return self.sources is None
+
+    def records(self, layout: Layout, device: str = "cpu") -> list[RecordArray]:
+        arrays = [r.array(**f, layout=layout, device=device) for r, f in zip(self.case.records, self.fields, strict=False)]
+        return [arrays[0], arrays[0]] if self.case.pairwise and self.same else arrays
+
+    def reference(self) -> Any:
+        """The float64 answer: results, or the fields that change."""
+        if self.case.pairwise:
+            return self.case.reference(*self.fields, self.same, **self.case.values)
+        return self.case.reference(*self.fields[: len(self.case.records)], **self.arrays, **self.case.values)
+
+
+def naive_kernel(case: Case, layout: Layout, device_kind: str, *, same: bool = True) -> ir.Kernel:
+    """The kernel as the pattern writes it."""
+    index = t.I32 if device_kind == "cuda" else t.I64
+    kinds = case.kernel.signature.parameters
+    names = list(kinds)
+    uniforms = {n: kinds[n] for n in case.values}
+    if case.pairwise:
+        pair = [(n, kinds[n], layout) for n in names[:2]]
+        return build_pairwise(case.kernel.lowered, PairwiseArguments(pair[0], pair[1], uniforms, same), index)
+    records = {n: (kinds[n], layout) for n in names[: len(case.records)]}
+    arrays = {n: kinds[n] for n in names if n not in records and n not in uniforms}
+    return build_elementwise(case.kernel.lowered, ElementwiseArguments(records, arrays, uniforms), index)
+
+
+def program(case: Case, layout: Layout, plan: Plan, device_kind: str, *, same: bool = True, observe: Any = None) -> Program:
+    naive = naive_kernel(case, layout, device_kind, same=same)
+    complete = plan.filled(CUDA_PLAN if device_kind == "cuda" else CPU_PLAN)
+    return build_program(naive, complete, device_kind, observe or (lambda stage, kernel: None))
+
+
+def stages(case: Case, layout: Layout, plan: Plan, device_kind: str, *, same: bool = True) -> list[tuple[str, tuple[ir.Kernel, ...]]]:
+    """Every stage of the pipeline by name, each as the kernels that do the whole work (with the one that adds the parts, if there is one)."""
+    main: list[tuple[str, ir.Kernel]] = []
+    combine: list[ir.Kernel] = []
+
+    def observe(stage: str, kernel: ir.Kernel) -> None:
+        if kernel.pattern == "combine":
+            combine.append(kernel)
+        else:
+            main.append((stage, kernel))
+
+    program(case, layout, plan, device_kind, same=same, observe=observe)
+    last = {bool(k.buffers): k for k in combine}
+    return [(name, (k, last[bool(k.buffers)]) if any(a.name.startswith("$partial") for a in k.arrays) else (k,)) for name, k in main]
+
+
+def run_kernels(kernels: Sequence[ir.Kernel], given: Input, layout: Layout) -> tuple[Array, ...]:
+    """Interpret kernels, one after the other, on fresh memory: the results, then the fields of the record that is updated in place."""
+    case = given.case
+    signature = case.kernel.signature
+    records = given.records(layout)
+    names = list(signature.parameters)
+    bound = {n: Bound(r.data, r.arrangement, len(r)) for n, r in zip(names, records, strict=False)}
+    bound |= {n: bind_value_array(a, signature.parameters[n]) for n, a in given.arrays.items()}
+    results: list[Array] = []
+    for name, kind in result_arrays(case.kernel.lowered):
+        shape = (given.targets, kind.length) if isinstance(kind, t.Vector) else (given.targets,)
+        results.append(np.full(shape, 77, t.scalar_of(kind).dtype))
+        bound[name] = bind_value_array(results[-1], kind)
+    env: dict[str, Any] = {n: v for n, v in flatten_uniforms(signature, _typed(case)).items()}
+    env[COUNT] = given.targets
+    env |= {count_of(n): len(r) for n, r in zip(names, records, strict=False)}
+    for kernel in kernels:
+        run_kernel(kernel, bound, env)
+    if case.pairwise or not case.records:
+        return tuple(results)
+    return (*results, *records[0].numpy().values())
+
+
+def _typed(case: Case) -> dict[str, Any]:
+    kinds = case.kernel.signature.parameters
+    return {n: t.scalar_of(kinds[n]).dtype.type(v) for n, v in case.values.items()}
+
+
+def run_kernel(kernel: ir.Kernel, bound: dict[str, Bound], env: dict[str, Any]) -> None:
+    """Interpret one kernel of any stage on bound memory; scratch arrays are added to `bound`, and left there for the next kernel."""
+    parts = kernel.grid.parts if kernel.grid is not None else _parts(kernel)
+    scratch = scratch_arrays(kernel) or [a for a in kernel.arrays if a.name.startswith("$partial") and a.written]
+    for a in scratch:
+        count = int(env[kernel.counts[0].name]) * parts
+        bound[a.name] = Bound(np.full(a.arrangement.nbytes(count), 0xFF, np.uint8), a.arrangement, count)
+    typed = {p.name: p.type.dtype.type(env[p.name]) for p in kernel.uniforms + kernel.counts}
+    memories = {n: Memory(b.data, b.arrangement, b.count) for n, b in bound.items()}
+    buffers = {b.name: _buffer(b, bound[b.array]) for b in kernel.buffers if b.space == "global"}
+    Machine(kernel, typed, memories, buffers).run()
+
+
+def _parts(kernel: ir.Kernel) -> int:
+    first = kernel.body[0]
+    assert isinstance(first, ir.Parallel)
+    return int(first.extent.value) if isinstance(first.extent, ir.Literal) else 1
+
+
+def _buffer(b: ir.BufferArgument, bound: Bound) -> Array:
+    start = bound.arrangement.starts(bound.count)[b.buffer]
+    size = bound.arrangement.buffers[b.buffer].bytes_for(bound.count)
+    return bound.data[start : start + size].view(b.type.dtype)
+
+
+def run_public(given: Input, layout: Layout, device: str, plan: Plan | None = None) -> tuple[Array, ...]:
+    """Through the public interface: the results, then the fields of the record that is updated in place, on the host."""
+    case = given.case
+    records = given.records(layout, device)
+    out = case.kernel.bind(*records, **{n: _to(a, device) for n, a in given.arrays.items()}, **case.values, plan=plan)()
+    results = out if isinstance(out, tuple) else () if out is None else (out,)
+    host = tuple(_host(r) for r in results)
+    return host if case.pairwise or not case.records else (*host, *(_host(a) for a in records[0].numpy().values()))
+
+
+def _to(array: Array, device: str) -> Any:
+    if not device.startswith("cuda"):
+        return array
+    import cupy
+
+    return cupy.asarray(array)
+
+
+def _host(array: Any) -> Array:
+    return array.get() if hasattr(array, "get") else np.asarray(array)
+
+
+def expected(given: Input) -> tuple[Array, ...]:
+    """The float64 reference in the order of `run_public`; fields that a kernel leaves alone are as they were."""
+    reference = given.reference()
+    if given.case.pairwise or not given.case.records:
+        return tuple(reference)
+    if isinstance(reference, dict):
+        return tuple(reference.get(n, a) for n, a in given.fields[0].items())
+    return (*reference, *given.fields[0].values())
+
+
+def assert_close(found: Sequence[Array], wanted: Sequence[Array], case: Case, scale: float = 1.0) -> None:
+    """Within the case's tolerances, relative to the largest value of each result (sums cancel); whole numbers exactly."""
+    assert len(found) == len(wanted)
+    for f, w in zip(found, wanted, strict=True):
+        if f.dtype.kind in "biu":
+            np.testing.assert_array_equal(f, w)
+        else:
+            size = float(np.max(np.abs(w), initial=0.0))
+            np.testing.assert_allclose(f, w, rtol=case.rtol * scale, atol=(case.atol + case.rtol * size) * scale)
+
+
+Observer = Callable[[str, ir.Kernel], None]
+__all__ = ["Input", "assert_close", "expected", "lw", "naive_kernel", "program", "run_kernel", "run_kernels", "run_public", "stages"]

@@ -1,0 +1,85 @@
+"""The disk cache: whole files or none, safe when processes race, and no entry used for anything but what made it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from lanewise.runtime.cache import cache_directory, cache_size, content_key, write_once
+from lanewise.runtime.nvrtc import compile_cubin
+
+KERNEL = 'extern "C" __global__ void twice_kernel(float *x) { x[threadIdx.x] *= 2; }\n'
+
+RACER = """
+import numpy as np
+import lanewise as lw
+from lanewise.runtime.nvrtc import compile_cubin
+from tests.runtime.racing_kernel import Point, attraction
+
+points = Point.array(position=np.arange(12.0).reshape(4, 3), weight=1.0)
+print(attraction(points, points, softening2=0.5).tolist())
+cubin = compile_cubin({kernel!r}, "twice", "sm_90")
+print(len(cubin.code), cubin.resources.registers)
+"""
+
+
+@pytest.fixture
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("LANEWISE_CACHE_DIR", str(tmp_path))
+    return tmp_path
+
+
+def test_processes_that_start_together_share_an_empty_cache(own_cache: Path) -> None:
+    root = str(Path(__file__).parents[2])
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([root, str(Path(root) / "src")])}
+    command = [sys.executable, "-c", RACER.format(kernel=KERNEL)]
+    racers = [subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(4)]
+    outputs = [racer.communicate(timeout=300) for racer in racers]
+    assert [racer.returncode for racer in racers] == [0] * 4, outputs
+    assert len({out for out, _ in outputs}) == 1
+    assert not list(own_cache.rglob(".writing-*"))  # nobody left a half-written file
+
+
+def test_content_key_tells_texts_apart_however_they_are_cut() -> None:
+    assert content_key("ab", "c") != content_key("a", "bc")
+    assert content_key("a") == content_key("a")
+
+
+def test_write_once_keeps_the_first_file_and_its_time(own_cache: Path) -> None:
+    path = own_cache / "folder" / "file"
+    write_once(path, b"first")
+    stamp = path.stat().st_mtime_ns
+    write_once(path, b"second")
+    assert path.read_bytes() == b"first"
+    assert path.stat().st_mtime_ns == stamp
+
+
+def test_a_damaged_cubin_is_compiled_again(own_cache: Path) -> None:
+    good = compile_cubin(KERNEL, "twice", "sm_90")
+    (code,) = own_cache.rglob("*.cubin")
+    code.write_bytes(b"damaged")
+    assert compile_cubin(KERNEL, "twice", "sm_90").code == good.code
+    (info,) = own_cache.rglob("*.json")
+    info.write_text("{")
+    assert compile_cubin(KERNEL, "twice", "sm_90").resources == good.resources
+
+
+def test_architectures_and_options_have_entries_of_their_own(own_cache: Path) -> None:
+    codes = {
+        compile_cubin(KERNEL, "twice", "sm_90").code,
+        compile_cubin(KERNEL, "twice", "sm_80").code,
+    }
+    compile_cubin(KERNEL, "twice", "sm_90", fast_math=True)
+    assert len(codes) == 2
+    assert len(list(own_cache.rglob("*.cubin"))) == 3
+
+
+def test_the_cache_has_one_folder_for_each_version(own_cache: Path) -> None:
+    assert cache_directory().parent == own_cache
+    assert cache_size() == (0, 0)
+    write_once(cache_directory() / "x", b"123")
+    assert cache_size() == (1, 3)

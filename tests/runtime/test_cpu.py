@@ -1,0 +1,66 @@
+"""Range kernels on the thread pool: every element once, whatever the sizes."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lanewise.errors import DeviceError
+from lanewise.runtime import cpu
+from lanewise.runtime.devices import cpu_threads
+
+
+@given(extent=st.integers(1, 5000), threads=st.integers(1, 64), grain=st.integers(1, 2000))
+def test_pieces_cover_everything_once_and_shrink(extent: int, threads: int, grain: int) -> None:
+    pieces = cpu.guided_pieces(extent, threads, grain)
+    assert [begin for begin, _ in pieces] == [0, *(end for _, end in pieces[:-1])]
+    assert pieces[-1][1] == extent
+    sizes = [end - begin for begin, end in pieces]
+    assert sizes == sorted(sizes, reverse=True)
+    assert all(size >= grain for size in sizes[:-1])
+
+
+@pytest.mark.parametrize("threads", ["1", "2", "5"])
+def test_run_range_gives_each_element_to_one_thread(threads: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LANEWISE_THREADS", threads)
+    seen: list[int] = []
+    lock = threading.Lock()
+
+    def kernel(tag: str, begin: int, end: int) -> None:
+        assert tag == "argument"
+        with lock:
+            seen.extend(range(begin, end))
+
+    cpu.run_range(kernel, ("argument",), 1003, 10)
+    assert sorted(seen) == list(range(1003))
+
+
+def test_an_error_in_any_thread_reaches_the_caller(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LANEWISE_THREADS", "2")
+
+    def kernel(begin: int, end: int) -> None:
+        if end > 900:
+            raise ZeroDivisionError(f"{begin}")
+
+    with pytest.raises(ZeroDivisionError):
+        cpu.run_range(kernel, (), 1000, 10)
+
+
+@pytest.mark.parametrize("value", ["0", "-1", "many", "1.5"])
+def test_a_wrong_number_of_threads_is_refused(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LANEWISE_THREADS", value)
+    with pytest.raises(DeviceError, match=rf"LANEWISE_THREADS='{value}': wanted a whole number from 1 on"):
+        cpu_threads()
+
+
+def test_generated_modules_are_loaded_once() -> None:
+    text = "def one_kernel(out, begin, end):\n    out.append((begin, end))\n"
+    kernel: Any = cpu.load_kernel(text, "one")
+    assert cpu.load_kernel(text, "one") is kernel
+    out: list[tuple[int, int]] = []
+    kernel(out, 1, 2)
+    assert out == [(1, 2)]
