@@ -1,6 +1,7 @@
-"""How fast is direct gravity on this GPU by default, per kernel and per leapfrog step, and what memory does a body take?
+"""How fast is direct gravity on this GPU, per kernel and per leapfrog step, and what memory does a body take?
 
-`python -m bench.gpu_gravity [folder with compiled anchor programs]` writes bench/results/gpu_gravity.{md,json}. Results are held against float64
+`python -m bench.gpu_gravity [folder with compiled anchor programs]` writes bench/results/gpu_gravity.{md,json}.
+Results are held against float64
 before they are timed. The bound is 13 FP32 issue slots an interaction on every FP32 lane at the maximum clock.
 """
 
@@ -42,7 +43,14 @@ def main() -> None:
     timed = cuda.timer("cuda")
     versions: dict[str, tuple[Callable[[], Any], float, str]] = {}
     notes: dict[str, str] = {}
-    for bodies, precision, steps in ((524_288, "f32", 2), (65_536, "f32", 8), (16_384, "f32", 64), (16_384, "mixed", 32), (16_384, "f64", 16), (1_024, "f32", 256)):
+    for bodies, precision, steps in (
+        (524_288, "f32", 2),
+        (65_536, "f32", 8),
+        (16_384, "f32", 64),
+        (16_384, "mixed", 32),
+        (16_384, "f64", 16),
+        (1_024, "f32", 256),
+    ):
         pool = cuda.cupy().get_default_memory_pool()
         pool.free_all_blocks()
         before = pool.used_bytes()
@@ -52,7 +60,7 @@ def main() -> None:
         simulation.advance(steps, 1e-5)
         simulation.diagnostics()
         name = f"{bodies:,} {precision}"
-        force = simulation._force  # noqa: SLF001
+        force = simulation._force
         notes[name] = (
             f"plan {force.compiled.plan}; {force.compiled.resources}; error {error:.1e}; "
             f"{(pool.used_bytes() - before) / bodies:.1f} bytes a body in use"

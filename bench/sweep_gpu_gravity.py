@@ -1,4 +1,7 @@
-"""Which plan is fastest for direct gravity in float32 on this GPU? Every variant is checked against float64 before it is timed."""
+"""Which plan is fastest for direct gravity in float32 on this GPU?
+
+Every variant is checked against float64 before it is timed.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,8 @@ from lanewise.runtime import cuda
 
 @lw.record
 class Body:
+    """A body of 28 bytes."""
+
     position: lw.vec3
     mass: lw.f32
     velocity: lw.vec3
@@ -37,7 +42,9 @@ def reference(position: Any, mass: Any, chosen: Any, softening2: float) -> Any:
     return np.array(result)
 
 
-def measure(n: int, plans: list[lw.Plan], rounds: int, layouts: tuple[lw.Layout, ...] = (lw.SoAoAS(),)) -> list[tuple[float, str]]:
+def measure(
+    n: int, plans: list[lw.Plan], rounds: int, layouts: tuple[lw.Layout, ...] = (lw.SoAoAS(),)
+) -> list[tuple[float, str]]:
     """Pairs per second of every plan, best first."""
     rng = np.random.default_rng(1)
     position = rng.uniform(-0.5, 0.5, (n, 3)).astype(np.float32)
@@ -58,7 +65,8 @@ def measure(n: int, plans: list[lw.Plan], rounds: int, layouts: tuple[lw.Layout,
         assert (again == result).all(), plan
         assert error < 2e-5, (plan, error)
         r = call.compiled.resources
-        calls[f"{layout} {call.compiled.plan} | regs {r['registers']} spills {r['spill_stores']} occ {r['occupancy']:.2f} err {error:.1e}"] = call
+        taken = f"{r['registers']} registers, occupancy {r['occupancy']:.2f}, error {error:.1e}"
+        calls[f"{layout} {call.compiled.plan} | {taken}"] = call
     times: dict[str, list[float]] = {name: [] for name in calls}
     for _ in range(rounds):
         for name, call in calls.items():
@@ -67,8 +75,15 @@ def measure(n: int, plans: list[lw.Plan], rounds: int, layouts: tuple[lw.Layout,
 
 
 def main() -> None:
-    large = [lw.Plan(targets=t, block=b, tile=b, unroll=u, slices=1) for t in (1, 2, 4, 8) for b in (128, 256, 512) for u in (4, 8, 16)]
-    large += [lw.Plan(targets=t, block=256, tile=256, unroll=u, slices=s) for t in (2, 4) for s in (2, 4) for u in (8, 16)]
+    large = [
+        lw.Plan(targets=t, block=b, tile=b, unroll=u, slices=1)
+        for t in (1, 2, 4, 8)
+        for b in (128, 256, 512)
+        for u in (4, 8, 16)
+    ]
+    large += [
+        lw.Plan(targets=t, block=256, tile=256, unroll=u, slices=s) for t in (2, 4) for s in (2, 4) for u in (8, 16)
+    ]
     small = [
         lw.Plan(targets=t, block=b, tile=b, unroll=u, slices=s, parts=1)
         for t in (1, 2, 4) for b, s in ((128, 4), (256, 4), (256, 8), (512, 8), (512, 16), (1024, 16)) for u in (8, 16)

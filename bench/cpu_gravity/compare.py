@@ -1,6 +1,7 @@
-"""Is lanewise's generated CPU kernel as fast as the best C? Both run in this one process, interleaved, on one and two threads.
+"""Is the generated CPU kernel as fast as the best C? Both run in one process, interleaved, on one and two threads.
 
-`python -m bench.cpu_gravity.compare` writes bench/results/cpu_gravity.{md,json}. Every version is held against float64 before it is timed.
+`python -m bench.cpu_gravity.compare` writes bench/results/cpu_gravity.{md,json}. Every version is held against
+float64 before it is timed.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ from lanewise.sims.gravity.physics import Body, make_physics
 SOFTENING2 = 0.02**2
 
 
-def lanewise_version(bodies: Bodies, layout: lw.Layout | None, threads: int, plan: lw.Plan | None = None) -> Callable[[], None]:
+def lanewise_version(
+    bodies: Bodies, layout: lw.Layout | None, threads: int, plan: lw.Plan | None = None
+) -> Callable[[], None]:
     """The gravity product's own force kernel, checked and bound."""
     records: Any = Body.array(position=bodies.position.T, mass=bodies.mass, layout=layout)  # type: ignore[attr-defined]
     call = make_physics(Body, True).acceleration.bind(records, records, softening2=SOFTENING2, plan=plan)
@@ -44,7 +47,9 @@ def main() -> None:
         for name, reference in build_references().items():
             versions[f"C, {name}, {threads} thread(s)"] = checked(reference, bodies, SOFTENING2, threads)
         versions[f"lanewise, default (SoA), {threads} thread(s)"] = lanewise_version(bodies, None, threads)
-        versions[f"lanewise, fast_math, {threads} thread(s)"] = lanewise_version(bodies, None, threads, lw.Plan(fast_math=True))
+        versions[f"lanewise, fast_math, {threads} thread(s)"] = lanewise_version(
+            bodies, None, threads, lw.Plan(fast_math=True)
+        )
     for layout in (lw.AoS(), lw.AoAS(), lw.SoAoAS(), lw.AoSoA(16)):
         versions[f"lanewise, {layout}, 2 thread(s)"] = lanewise_version(bodies, layout, 2)
     times = interleave(versions, 9)

@@ -12,10 +12,13 @@ from lanewise.errors import PlanError
 class Plan:
     """Decisions for one kernel on one device. Fields left at None are decided by `pipeline.default_plan`.
 
-    targets: elements that one thread (or SIMD loop) computes together, sharing every source that it reads (thread merging).
-    tile: sources in one tile; on CUDA a tile is staged in shared memory by the whole block, one source a thread. 0: no tiles.
+    targets: elements that one thread (or SIMD loop) computes together, sharing every source that it reads (thread
+    merging).
+    tile: sources in one tile; on CUDA a tile is staged in shared memory by the whole block, one source a thread. 0:
+    no tiles.
     slices: groups of threads of one block that share the targets and divide every tile of the sources (CUDA).
-    parts: blocks along the second axis of the grid that divide the sources; a second kernel adds their sums in order (CUDA).
+    parts: blocks along the second axis of the grid that divide the sources; a second kernel adds their sums in order
+    (CUDA).
     unroll: how many times the innermost source loop is written out; 0 means fully.
     block: threads of a block (CUDA).
     min_blocks: blocks that must fit one multiprocessor; caps the registers of a thread (CUDA launch bounds). 0: no cap.
@@ -35,10 +38,17 @@ class Plan:
 
     def filled(self, defaults: Plan) -> Plan:
         """This plan, with the fields left at None taken from `defaults`."""
-        return Plan(**{f.name: getattr(self, f.name) if getattr(self, f.name) is not None else getattr(defaults, f.name) for f in fields(self)})
+        return Plan(
+            **{
+                f.name: getattr(self, f.name) if getattr(self, f.name) is not None else getattr(defaults, f.name)
+                for f in fields(self)
+            }
+        )
 
     def __str__(self) -> str:
-        return ", ".join(f"{f.name}={getattr(self, f.name)!r}" for f in fields(self) if getattr(self, f.name) is not None)
+        return ", ".join(
+            f"{f.name}={getattr(self, f.name)!r}" for f in fields(self) if getattr(self, f.name) is not None
+        )
 
     def as_dict(self) -> dict[str, Any]:
         return {f.name: getattr(self, f.name) for f in fields(self)}

@@ -21,7 +21,7 @@ class Machine:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What it asks of a launch: the pattern, how many elements are computed, and whether in float64 (two registers a value)."""
+    """What it asks of a launch: the pattern, the number of elements, and whether they are `wide` (float64)."""
 
     pattern: str
     targets: int
@@ -34,16 +34,31 @@ def complete_plan(wanted: Plan | None, machine: Machine, work: Work) -> Plan:
     plan = wanted.filled(default_plan(machine, work))
     if wanted.block is not None and wanted.tile is None and plan.tile:
         plan = Plan(tile=plan.block).filled(plan)  # one source a thread stages a tile
-    return Plan(tile=CPU_TILE).filled(plan) if plan.accumulate == "f64" and wanted.tile is None and not plan.tile else plan
+    return (
+        Plan(tile=CPU_TILE).filled(plan) if plan.accumulate == "f64" and wanted.tile is None and not plan.tile else plan
+    )
 
 
 def default_plan(machine: Machine, work: Work) -> Plan:
     """Every field decided."""
     if machine.kind != "cuda":
-        # One target a loop: its SIMD lanes run over sources. More targets saved no load that mattered (bench/results/cpu_gravity.md).
-        return Plan(targets=1, tile=0, slices=1, parts=1, unroll=1, block=0, min_blocks=0, accumulate="native", fast_math=False)
+        # One target a loop: its SIMD lanes run over sources. More targets saved no load that mattered
+        # (bench/results/cpu_gravity.md).
+        return Plan(
+            targets=1, tile=0, slices=1, parts=1, unroll=1, block=0, min_blocks=0, accumulate="native", fast_math=False
+        )
     if work.pattern != "pairwise":
-        return Plan(targets=1, tile=0, slices=1, parts=1, unroll=1, block=256, min_blocks=0, accumulate="native", fast_math=False)
+        return Plan(
+            targets=1,
+            tile=0,
+            slices=1,
+            parts=1,
+            unroll=1,
+            block=256,
+            min_blocks=0,
+            accumulate="native",
+            fast_math=False,
+        )
     shapes = [s for s in _SHAPES if s[0] == 256 and s[2] <= 2] if work.wide else _SHAPES
     block, slices, merged = max(shapes, key=lambda shape: _throughput(machine, work.targets, *shape))
     blocks = -(-work.targets // (block // slices * merged))
@@ -53,15 +68,21 @@ def default_plan(machine: Machine, work: Work) -> Plan:
     )  # fmt: skip
 
 
-# (threads of a block, slices, targets a thread) that were best at some size on an NVIDIA H200: bench/results/sweep_gpu_gravity.md
+# (threads of a block, slices, targets a thread) that were best at some size on an NVIDIA H200:
+# bench/results/sweep_gpu_gravity.md
 _SHAPES = [
-    shape for shape in product((256, 512, 1024), (1, 2, 4, 8, 16), (1, 2, 4)) if shape[0] // shape[1] >= WARP and (shape[0] < 1024 or shape[1] == 16)
-]  # fmt: skip
+    (block, slices, merged)
+    for block, slices, merged in product((256, 512, 1024), (1, 2, 4, 8, 16), (1, 2, 4))
+    if block // slices >= WARP and (block < 1024 or slices == 16)
+]
 _REUSE = {1: 0.88, 2: 0.97, 4: 1.0}  # share of the best rate with this many targets to every load of a source
 
 
 def _throughput(machine: Machine, targets: int, block: int, slices: int, merged: int) -> float:
-    """A relative rate: how evenly blocks fill the multiprocessors, how many warps hide latency, how often a loaded source is used."""
+    """A relative rate of a shape.
+
+    It knows how evenly blocks fill the multiprocessors, how many warps hide latency, how often a source is used.
+    """
     per_block = block // slices * merged
     blocks = -(-targets // per_block)
     rounds = -(-blocks // machine.multiprocessors)  # blocks on the busiest multiprocessor

@@ -37,7 +37,10 @@ def test_processes_that_start_together_share_an_empty_cache(own_cache: Path) -> 
     root = str(Path(__file__).parents[2])
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([root, str(Path(root) / "src")])}
     command = [sys.executable, "-c", RACER.format(kernel=KERNEL)]
-    racers = [subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(4)]
+    racers = [
+        subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        for _ in range(4)
+    ]
     outputs = [racer.communicate(timeout=300) for racer in racers]
     assert [racer.returncode for racer in racers] == [0] * 4, outputs
     assert len({out for out, _ in outputs}) == 1

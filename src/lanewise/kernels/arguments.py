@@ -1,4 +1,7 @@
-"""Match the arguments of a call with the parameters of a kernel: what is a record array, an array of values, a value for all."""
+"""Match the arguments of a call with the parameters of a kernel.
+
+Each is a record array, an array of values, or one value for all.
+"""
 
 from __future__ import annotations
 
@@ -146,6 +149,7 @@ def make_output(kernel: str, kind: t.ValueType, count: int, device: str, out: An
         state = ", which is not contiguous" if isinstance(out, module.ndarray) and not out.flags.c_contiguous else ""
         state = ", which is read-only" if fits else state
         raise ArgumentError(
-            f"{kernel}: out must be a contiguous array of {dtype} with shape {shape} on {device!r}, found {describe(out)}{state}"
+            f"{kernel}: out must be a contiguous array of {dtype} with shape {shape} on {device!r}, "
+            f"found {describe(out)}{state}"
         )
     return out

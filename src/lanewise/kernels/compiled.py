@@ -12,7 +12,10 @@ from lanewise.runtime.executable import Executable, Launch
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A launch with everything bound. Calling it runs it again on the same memory; on a GPU it returns before the work is done."""
+    """A launch with everything bound.
+
+    Calling it runs it again on the same memory; on a GPU it returns before the work is done.
+    """
 
     launch: Launch
     results: tuple[Any, ...]
@@ -30,7 +33,7 @@ class Compiled:
     name: str
     executable: Executable
     bind: Callable[..., Call]
-    describe_layouts: Callable[[], str]
+    layouts: str
 
     def __call__(self, *arguments: Any, out: Any = None, **named: Any) -> Any:
         return self.bind(*arguments, out=out, **named)()
@@ -47,7 +50,10 @@ class Compiled:
 
     @property
     def resources(self) -> dict[str, Any]:
-        """What the compiled kernel takes: on CUDA registers, shared memory, stack, spills and occupancy; on a CPU its threads."""
+        """What the compiled kernel takes.
+
+        On CUDA registers, shared memory, stack, spills and occupancy; on a CPU its threads.
+        """
         from lanewise.models.resources import kernel_resources
 
         return kernel_resources(self.executable)
@@ -56,4 +62,5 @@ class Compiled:
         """The plan, the layouts and the resources as text."""
         resources = "\n".join(f"  {k}: {v}" for k, v in self.resources.items())
         decisions = "\n".join(f"  {k} = {v}" for k, v in self.plan.as_dict().items())
-        return f"{self.name} on {self.executable.device}\n\nplan\n{decisions}\n\nlayouts\n{self.describe_layouts()}\n\nresources\n{resources}\n"
+        sections = (("plan", decisions), ("layouts", self.layouts), ("resources", resources))
+        return f"{self.name} on {self.executable.device}\n" + "".join(f"\n{name}\n{text}\n" for name, text in sections)

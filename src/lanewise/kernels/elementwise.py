@@ -9,11 +9,16 @@ from lanewise.errors import ArgumentError
 from lanewise.frontend.function import Lowered, Signature, lower_function, read_signature
 from lanewise.ir.names import COUNT, LANES, partial_of
 from lanewise.kernels.arguments import (
-    Arguments, bind_value_array, flatten_uniforms, make_output, name_arguments, sort_arguments,
+    Arguments,
+    bind_value_array,
+    flatten_uniforms,
+    make_output,
+    name_arguments,
+    sort_arguments,
 )  # fmt: skip
 from lanewise.kernels.compiled import Call, Compiled
-from lanewise.kernels.support import bind_record, compile_kernel, describe_layouts, index_type, machine_of
 from lanewise.kernels.reductions import max_, min_, sum_
+from lanewise.kernels.support import bind_record, compile_kernel, describe_layouts, index_type, machine_of, value_type
 from lanewise.patterns.elementwise import ElementwiseArguments, build_elementwise, result_arrays
 from lanewise.patterns.reduction import Operation, build_reduction, reduced_type, reduction_lanes
 from lanewise.plan import Plan
@@ -25,7 +30,8 @@ from lanewise.runtime.executable import Bound
 class Elementwise:
     """A kernel over single elements. The first record parameter is updated in place; other arrays are read.
 
-    Parameters of record type take record arrays; scalar and vector parameters take one value for all or an array with one value an element.
+    Parameters of record type take record arrays; scalar and vector parameters take one value for all or an array with
+    one value an element.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -53,11 +59,11 @@ class Elementwise:
 
     def compile(self, *arguments: Any, plan: Plan | None = None, **named: Any) -> Compiled:
         """The kernel for these arguments, without running it."""
-        return self._specialise(sort_arguments(self.signature, name_arguments(self.signature, arguments, named), arrays_allowed=True), plan)
+        return self._specialise(self._sorted(arguments, named), plan)
 
     def bind(self, *arguments: Any, out: Any = None, plan: Plan | None = None, **named: Any) -> Call:
         """A call with its memory bound, to run many times."""
-        sorted_arguments = sort_arguments(self.signature, name_arguments(self.signature, arguments, named), arrays_allowed=True)
+        sorted_arguments = self._sorted(arguments, named)
         compiled = self._specialise(sorted_arguments, plan)
         count = self._count(sorted_arguments)
         bound = self._bound(sorted_arguments)
@@ -71,7 +77,10 @@ class Elementwise:
         return Call(launch, tuple(results), compiled)
 
     def sum(self, *arguments: Any, **named: Any) -> Any:
-        """The sum of the results over all elements, in 64 bits and a fixed order, without storing them; a tuple for several results."""
+        """The sum of the results over all elements, in 64 bits and a fixed order, without storing them.
+
+        A function with several results gives a tuple.
+        """
         return self._reduce("sum", arguments, named)
 
     def min(self, *arguments: Any, **named: Any) -> Any:
@@ -83,7 +92,7 @@ class Elementwise:
         return self._reduce("max", arguments, named)
 
     def _reduce(self, operation: Operation, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
-        given = sort_arguments(self.signature, name_arguments(self.signature, arguments, named), arrays_allowed=True)
+        given = self._sorted(arguments, named)
         if not self.lowered.results:
             raise ArgumentError(f"{self.__name__} returns nothing to take the {operation} of")
         count = self._count(given)
@@ -99,9 +108,13 @@ class Elementwise:
         results = tuple({"sum": sum_, "min": min_, "max": max_}[operation](p) for p in partials)
         return results[0] if len(results) == 1 else results
 
+    def _sorted(self, arguments: tuple[Any, ...], named: dict[str, Any]) -> Arguments:
+        return sort_arguments(self.signature, name_arguments(self.signature, arguments, named), arrays_allowed=True)
+
     def _bound(self, given: Arguments) -> dict[str, Bound]:
         bound = {n: bind_record(r) for n, r in given.records.items()}
-        return bound | {n: bind_value_array(a, self.signature.parameters[n]) for n, a in given.arrays.items()}  # type: ignore[arg-type]
+        kinds = self.signature.parameters
+        return bound | {n: bind_value_array(a, value_type(kinds[n])) for n, a in given.arrays.items()}
 
     def _environment(self, given: Arguments, count: int) -> dict[str, Any]:
         return {**flatten_uniforms(self.signature, given.uniforms), COUNT: count}
@@ -111,7 +124,8 @@ class Elementwise:
         if not counts:
             raise ArgumentError(f"{self.__name__}: at least one argument must be an array")
         if len(set(counts.values())) > 1:
-            raise ArgumentError(f"{self.__name__}: the arrays differ in length: {', '.join(f'{n} has {c}' for n, c in counts.items())}")
+            lengths = ", ".join(f"{n} has {c}" for n, c in counts.items())
+            raise ArgumentError(f"{self.__name__}: the arrays differ in length: {lengths}")
         return next(iter(counts.values()))
 
     def _specialise(self, arguments: Arguments, plan: Plan | None, operation: Operation | None = None) -> Compiled:
@@ -122,7 +136,9 @@ class Elementwise:
         if key not in self._compiled:
             kinds = self.signature.parameters
             pattern = ElementwiseArguments(
-                layouts, {n: kinds[n] for n in arguments.arrays}, {n: kinds[n] for n in arguments.uniforms}  # type: ignore[misc]
+                layouts,
+                {n: value_type(kinds[n]) for n in arguments.arrays},
+                {n: value_type(kinds[n]) for n in arguments.uniforms},
             )
             index = index_type(arguments.device)
             if operation is None:
@@ -130,10 +146,11 @@ class Elementwise:
             else:
                 naive = build_reduction(self.lowered, pattern, index, operation, strided=machine.kind == "cuda")
             executable = compile_kernel(naive, complete, arguments.device)
-            self._compiled[key] = Compiled(self.__name__, executable, self.bind, lambda: describe_layouts(arguments.records))
+            layouts_text = describe_layouts(arguments.records)
+            self._compiled[key] = Compiled(self.__name__, executable, self.bind, layouts_text)
         return self._compiled[key]
 
 
 def elementwise(function: Callable[..., Any]) -> Elementwise:
-    """Make a kernel of a function of one element: `@lw.elementwise def kick(body: Body, a: lw.vec3, dt: lw.f32): ...`."""
+    """Make a kernel of a function of one element: `@elementwise def kick(body: Body, a: vec3, dt: f32): ...`."""
     return Elementwise(function)

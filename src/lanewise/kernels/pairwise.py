@@ -9,10 +9,15 @@ from lanewise.errors import CompileError
 from lanewise.frontend.function import Lowered, Signature, lower_function, read_signature
 from lanewise.ir.names import count_of
 from lanewise.kernels.arguments import (
-    Arguments, bind_value_array, flatten_uniforms, make_output, name_arguments, sort_arguments,
+    Arguments,
+    bind_value_array,
+    flatten_uniforms,
+    make_output,
+    name_arguments,
+    sort_arguments,
 )  # fmt: skip
 from lanewise.kernels.compiled import Call, Compiled
-from lanewise.kernels.support import bind_record, compile_kernel, describe_layouts, index_type, machine_of
+from lanewise.kernels.support import bind_record, compile_kernel, describe_layouts, index_type, machine_of, value_type
 from lanewise.patterns.elementwise import result_arrays
 from lanewise.patterns.pairwise import PairwiseArguments, build_pairwise
 from lanewise.plan import Plan
@@ -22,7 +27,10 @@ from lanewise.search import AllPairs, Search
 
 
 class Pairwise:
-    """A kernel over pairs. Its function takes a target record, a source record and values for all; its results are summed over the sources."""
+    """A kernel over pairs.
+
+    Its function takes a target record, a source record and values for all; its results are summed over the sources.
+    """
 
     def __init__(self, function: Callable[..., Any], search: Search | None = None) -> None:
         self.python = function
@@ -81,28 +89,43 @@ class Pairwise:
         identical = target.data is source.data
         key = (target.layout, source.layout, identical, given.device, complete)
         if key not in self._compiled:
-            kinds = {n: self.signature.parameters[n] for n in given.uniforms}
+            kinds = {n: value_type(self.signature.parameters[n]) for n in given.uniforms}
             pattern = PairwiseArguments(
-                (target_name, target.record, target.layout), (source_name, source.record, source.layout), kinds, identical  # type: ignore[arg-type]
+                (target_name, target.record, target.layout),
+                (source_name, source.record, source.layout),
+                kinds,
+                identical,  # type: ignore[arg-type]
             )
-            executable = compile_kernel(build_pairwise(self.lowered, pattern, index_type(given.device)), complete, given.device)
-            self._compiled[key] = Compiled(self.__name__, executable, self.bind, lambda: describe_layouts(given.records))
+            executable = compile_kernel(
+                build_pairwise(self.lowered, pattern, index_type(given.device)), complete, given.device
+            )
+            self._compiled[key] = Compiled(self.__name__, executable, self.bind, describe_layouts(given.records))
         return self._compiled[key]
 
 
 def _checked(signature: Signature) -> Signature:
     """A pairwise function takes two records first, then values, and returns something."""
-    source, kinds = signature.source, list(signature.parameters.values())
+    source, given = signature.source, signature.parameters
+    kinds = list(given.values())
     if len(kinds) < 2 or not (isinstance(kinds[0], Record) and isinstance(kinds[1], Record)):
         raise source.error(
-            "a pairwise function starts with two records", source.tree, found=", ".join(f"{n}: {k}" for n, k in signature.parameters.items()),
+            "a pairwise function starts with two records", source.tree,
+            found=", ".join(f"{n}: {k}" for n, k in given.items()),
             wanted="target: Body, source: Body, then values for all",
         )  # fmt: skip
     if any(isinstance(k, Record) for k in kinds[2:]):
-        raise source.error("a pairwise function takes two records", source.tree, found="a third one", wanted="values for all after the two records")
+        raise source.error(
+            "a pairwise function takes two records",
+            source.tree,
+            found="a third one",
+            wanted="values for all after the two records",
+        )
     if not signature.results:
         raise CompileError(
-            "a pairwise function returns the contribution of one source", source.location(source.tree), found="no result", wanted="-> lw.vec3"
+            "a pairwise function returns the contribution of one source",
+            source.location(source.tree),
+            found="no result",
+            wanted="-> lw.vec3",
         )
     return signature
 

@@ -1,4 +1,7 @@
-"""Whole-array reductions over the values that an elementwise kernel returns. Sums run in 64 bits and in a fixed order."""
+"""Whole-array reductions over the values that an elementwise kernel returns.
+
+Sums run in 64 bits and in a fixed order.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +61,8 @@ def max_(first: Any, *others: Any) -> Any:
     return _host(_filled(first).max(first, axis=0))
 
 
-# What the frontend knows them by: with several arguments `min` and `max` are the functions of kernels, with one they are not.
+# What the frontend knows them by: with several arguments `min` and `max` are the functions of kernels, with one they
+# are not.
 min_.__lanewise_intrinsic__ = "min"  # type: ignore[attr-defined]
 max_.__lanewise_intrinsic__ = "max"  # type: ignore[attr-defined]
 sum_.__lanewise_reduction__ = "sum"  # type: ignore[attr-defined]

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from lanewise import types as t
 from lanewise.arrays import RecordArray
 from lanewise.ir import nodes as ir
 from lanewise.layouts import draw
 from lanewise.pipeline import build_program
 from lanewise.plan import Plan
 from lanewise.plans import Machine
+from lanewise.record import Record
 from lanewise.runtime import cuda
 from lanewise.runtime.devices import cpu_threads
 from lanewise.runtime.executable import Bound, Executable, build_executable, device_kind
@@ -17,24 +19,36 @@ from lanewise.types import I32, I64, Scalar
 
 
 def machine_of(device: str) -> Machine:
+    """What default plans ask of a device."""
     if device_kind(device) == "cuda":
         return Machine("cuda", cuda.multiprocessors(device))
     return Machine("cpu", cpu_threads())
 
 
 def index_type(device: str) -> Scalar:
-    """32 bits on a GPU, where 64-bit arithmetic costs several instructions; 64 on a CPU, which counts in them anyway."""
+    """32 bits on a GPU, where 64-bit arithmetic costs several instructions; 64 on a CPU, which counts in them."""
     return I32 if device_kind(device) == "cuda" else I64
 
 
 def compile_kernel(naive: ir.Kernel, plan: Plan, device: str) -> Executable:
+    """Shape a naive kernel by a plan and compile it."""
     kind = "cuda" if device_kind(device) == "cuda" else "cpu"
     return build_executable(build_program(naive, plan, kind), device)
 
 
+def value_type(kind: Record | t.ValueType) -> t.ValueType:
+    """A parameter's type where it is known to be no record."""
+    assert not isinstance(kind, Record)
+    return kind
+
+
 def bind_record(array: RecordArray) -> Bound:
+    """A record array as bytes."""
     return Bound(array.data, array.arrangement, len(array))
 
 
 def describe_layouts(records: Mapping[str, RecordArray]) -> str:
-    return "\n".join(f"  {n}: {r.layout}\n    " + draw(r.arrangement).replace("\n", "\n    ") for n, r in records.items())
+    """Every array with its layout drawn."""
+    return "\n".join(
+        f"  {n}: {r.layout}\n    " + draw(r.arrangement).replace("\n", "\n    ") for n, r in records.items()
+    )

@@ -11,7 +11,7 @@ from lanewise.runtime.executable import Executable, device_kind
 
 
 def kernel_resources(executable: Executable, arch: str | None = None) -> dict[str, Any]:
-    """Registers, shared memory, stack, spills and occupancy of the main kernel on CUDA; the number of threads on a CPU."""
+    """Registers, shared memory, stack, spills and occupancy of the main kernel on CUDA; threads on a CPU."""
     match device_kind(executable.device):
         case "cuda":
             arch = arch or cuda.architecture(executable.device)

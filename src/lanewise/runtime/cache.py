@@ -1,4 +1,7 @@
-"""The disk cache: one folder a version, one file a content hash. Files are written whole or not at all, so processes may share it."""
+"""The disk cache: one folder a version, one file a content hash.
+
+Files are written whole or not at all, so processes may share it.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,10 @@ def content_key(*parts: str) -> str:
 
 
 def write_once(path: Path, content: bytes) -> None:
-    """Put a file in place unless it is there: a reader sees all of it or none, and an existing file keeps its time stamp."""
+    """Put a file in place unless it is there.
+
+    A reader sees all of it or none, and an existing file keeps its time stamp.
+    """
     if path.exists():
         return
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -26,7 +26,8 @@ def load_kernel(text: str, name: str) -> RangeKernel:
     write_once(path, text.encode())
     module_name = f"lanewise_generated_{key}"
     spec = importlib.util.spec_from_file_location(module_name, path)
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module: ModuleType = importlib.util.module_from_spec(spec)
     sys.modules[module_name] = module  # Numba looks the module up when it reads its cache
     spec.loader.exec_module(module)
@@ -40,7 +41,10 @@ def _pool(threads: int) -> ThreadPoolExecutor:
 
 
 def guided_pieces(extent: int, threads: int, grain: int) -> list[tuple[int, int]]:
-    """Ranges that cover 0..extent, large ones first: little dispatch, and an even end even when one core is slower than another."""
+    """Ranges that cover 0..extent, large ones first.
+
+    That is little dispatch, and all threads end together even when one core is slower than another.
+    """
     pieces: list[tuple[int, int]] = []
     begin = 0
     while begin < extent:
@@ -51,7 +55,10 @@ def guided_pieces(extent: int, threads: int, grain: int) -> list[tuple[int, int]
 
 
 def run_range(kernel: RangeKernel, arguments: tuple[Any, ...], extent: int, grain: int) -> None:
-    """Run elements 0..extent on all threads, in pieces of at least `grain` elements. Elements are independent: the split changes no bits."""
+    """Run elements 0..extent on all threads, in pieces of at least `grain` elements.
+
+    Elements are independent: the split changes no bits.
+    """
     threads = cpu_threads()
     if threads == 1 or extent <= grain:
         kernel(*arguments, 0, extent)

@@ -8,7 +8,7 @@ from typing import Any
 
 from lanewise.errors import DeviceError
 from lanewise.runtime.devices import cuda_number
-from lanewise.runtime.nvrtc import Cubin, _cuda_core
+from lanewise.runtime.nvrtc import Cubin, cuda_core
 
 
 def cupy() -> Any:
@@ -30,12 +30,14 @@ def architecture(device: str) -> str:
 
 
 def device_name(device: str) -> str:
+    """The name that the vendor gave the GPU."""
     name: bytes = cupy().cuda.runtime.getDeviceProperties(cuda_number(device))["name"]
     return name.decode()
 
 
 @cache
 def multiprocessors(device: str) -> int:
+    """How many multiprocessors the GPU has."""
     return int(cupy().cuda.runtime.getDeviceProperties(cuda_number(device))["multiProcessorCount"])
 
 
@@ -54,14 +56,16 @@ def allocate(device: str, nbytes: int) -> Any:
         try:
             return module.empty(nbytes, module.uint8)
         except module.cuda.memory.OutOfMemoryError as error:
-            raise DeviceError(f"{nbytes:,} bytes do not fit the memory of {device!r}: {free_memory(device):,} bytes are free") from error
+            raise DeviceError(
+                f"{nbytes:,} bytes do not fit the memory of {device!r}: {free_memory(device):,} bytes are free"
+            ) from error
 
 
 class CudaKernel:
     """One compiled kernel on one device."""
 
     def __init__(self, device: str, cubin: Cubin, name: str, threads: int) -> None:
-        core = _cuda_core()
+        core = cuda_core()
         self.device, self.threads, self._core = device, threads, core
         core.Device(cuda_number(device)).set_current()
         self._code = core.ObjectCode.from_cubin(cubin.code)
@@ -81,7 +85,7 @@ class CudaKernel:
 
 @cache
 def _stream(handle: int) -> Any:
-    core = _cuda_core()
+    core = cuda_core()
     return core.Device().default_stream if handle == 0 else core.Stream.from_handle(handle)
 
 
@@ -111,10 +115,12 @@ class Graph:
 
 
 def wait_for_graphs(device: str) -> None:
+    """Wait until all launched graphs of a device are done."""
     _graph_stream(device).synchronize()
 
 
 def synchronize(device: str) -> None:
+    """Wait for the work on CuPy's current stream."""
     with use(device):
         cupy().cuda.get_current_stream().synchronize()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
@@ -17,11 +17,12 @@ CUDA_MODULES = {"cupy": "cupy-cuda13x", "cuda.core": "cuda-core", "cuda.bindings
 
 
 def default_device() -> str:
+    """The device of arrays that name none."""
     return _DEFAULT.get()
 
 
 @contextmanager
-def device(name: str) -> Iterator[None]:
+def device(name: str) -> Generator[None]:
     """Make `name` the default device within the `with` block (of this thread or task)."""
     token = _DEFAULT.set(resolve(name))
     try:
@@ -31,22 +32,31 @@ def device(name: str) -> Iterator[None]:
 
 
 def resolve(name: str | None) -> str:
-    """The canonical name of a usable device; raises `DeviceError` when it is unknown or missing. Nothing ever falls back to another one."""
+    """The canonical name of a usable device; raises `DeviceError` when it is unknown or missing.
+
+    Nothing ever falls back to another one.
+    """
     name = name or default_device()
     if name in ("cpu", "python"):
         return name
     match = re.fullmatch(r"cuda(?::(\d+))?", name)
     if match is None:
-        raise DeviceError(f"unknown device {name!r}; wanted 'cpu', 'cuda', 'cuda:1' (a number for each GPU) or 'python' (the interpreter)")
+        raise DeviceError(
+            f"unknown device {name!r}; wanted 'cpu', 'cuda', 'cuda:1' (a number for each GPU) or "
+            "'python' (the interpreter)"
+        )
     if problems := missing_for_cuda():
         raise DeviceError(f"device {name!r} cannot be used:\n" + "\n".join(f"  - {p}" for p in problems))
     number = int(match.group(1) or 0)
     if number >= (count := cuda_device_count()):
-        raise DeviceError(f"device {name!r} does not exist: this machine has {count} GPU{'s' if count > 1 else ''}, numbered from 0")
+        raise DeviceError(
+            f"device {name!r} does not exist: this machine has {count} GPU{'s' if count > 1 else ''}, numbered from 0"
+        )
     return f"cuda:{number}" if number else "cuda"
 
 
 def cuda_number(name: str) -> int:
+    """The number of a CUDA device."""
     return int(name.partition(":")[2] or 0)
 
 
@@ -70,7 +80,7 @@ def _importable(module: str) -> bool:
 
 
 def _driver_problem() -> str:
-    from cuda.bindings import driver
+    from cuda.bindings import driver  # pyright: ignore[reportAttributeAccessIssue]
 
     try:
         (status,) = driver.cuInit(0)
@@ -82,7 +92,7 @@ def _driver_problem() -> str:
 @cache
 def cuda_device_count() -> int:
     """How many GPUs the driver shows; 0 without driver."""
-    from cuda.bindings import driver
+    from cuda.bindings import driver  # pyright: ignore[reportAttributeAccessIssue]
 
     try:
         (status,) = driver.cuInit(0)

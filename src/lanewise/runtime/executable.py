@@ -44,6 +44,7 @@ Launch = Callable[[], None]
 
 
 def device_kind(device: str) -> str:
+    """The kind of a device: cuda for every GPU, cpu, or python."""
     return "cuda" if device.startswith("cuda") else device
 
 
@@ -63,16 +64,29 @@ class Executable:
                 memories = {n: Memory(b.data, b.arrangement, b.count) for n, b in arrays.items()}
                 return Machine(self.program.naive, dict(environment), memories).run
             case "cpu":
-                return _sequence([_cpu_launch(k, f, arrays, environment) for k, f in zip(self.program.kernels, self.kernels, strict=True)])
+                return _sequence(
+                    [
+                        _cpu_launch(k, f, arrays, environment)
+                        for k, f in zip(self.program.kernels, self.kernels, strict=True)
+                    ]
+                )
             case "cuda":
                 complete = {**arrays, **_scratch(self.program, self.device, environment)}
-                return _sequence([_cuda_launch(k, f, complete, environment) for k, f in zip(self.program.kernels, self.kernels, strict=True)])
+                return _sequence(
+                    [
+                        _cuda_launch(k, f, complete, environment)
+                        for k, f in zip(self.program.kernels, self.kernels, strict=True)
+                    ]
+                )
             case other:
                 raise AssertionError(f"no device of kind {other}")
 
 
 def build_executable(program: Program, device: str, arch: str | None = None) -> Executable:
-    """Emit and compile a program. With `arch` it is compiled for that GPU architecture and not loaded: no GPU is needed."""
+    """Emit and compile a program.
+
+    With `arch` it is compiled for that GPU architecture and not loaded: no GPU is needed.
+    """
     kind = device_kind(device)
     if kind == "python":
         return Executable(program, device, print_kernel(program.naive), (), ())
@@ -80,13 +94,23 @@ def build_executable(program: Program, device: str, arch: str | None = None) -> 
     fast = bool(program.plan.fast_math)
     if kind == "cpu":
         texts = [emit_numba(k, header, fast_math=fast) for k in program.kernels]
-        return Executable(program, device, "\n\n".join(texts), (), tuple(cpu.load_kernel(x, k.name) for x, k in zip(texts, program.kernels, strict=True)))
+        return Executable(
+            program,
+            device,
+            "\n\n".join(texts),
+            (),
+            tuple(cpu.load_kernel(x, k.name) for x, k in zip(texts, program.kernels, strict=True)),
+        )
     texts = [emit_cuda(k, header) for k in program.kernels]
     target = arch or cuda.architecture(device)
-    cubins = tuple(compile_cubin(x, k.name, target, fast_math=fast) for x, k in zip(texts, program.kernels, strict=True))
+    cubins = tuple(
+        compile_cubin(x, k.name, target, fast_math=fast) for x, k in zip(texts, program.kernels, strict=True)
+    )
     loaded: tuple[Any, ...] = ()
     if arch is None:
-        loaded = tuple(cuda.CudaKernel(device, c, k.name, _grid(k).threads) for c, k in zip(cubins, program.kernels, strict=True))
+        loaded = tuple(
+            cuda.CudaKernel(device, c, k.name, _grid(k).threads) for c, k in zip(cubins, program.kernels, strict=True)
+        )
     return Executable(program, device, "\n\n".join(texts), cubins, loaded)
 
 
@@ -118,7 +142,9 @@ def _cpu_launch(kernel: ir.Kernel, function: cpu.RangeKernel, arrays: Arrays, en
     env = {n: np.int64(v) if isinstance(v, int) else v for n, v in environment.items()}
     extent = int(evaluate(loop.extent, env))
     work = int(environment[kernel.counts[-1].name])
-    grain = {"pairwise": max(1, GRAIN_WORK // work), "reduction": GRAIN_ELEMENTS // ELEMENTS_PER_LANE}.get(kernel.pattern, GRAIN_ELEMENTS)
+    grain = {"pairwise": max(1, GRAIN_WORK // work), "reduction": GRAIN_ELEMENTS // ELEMENTS_PER_LANE}.get(
+        kernel.pattern, GRAIN_ELEMENTS
+    )
     function(*arguments, 0, 0)  # Numba compiles at the first call; better now than within a timed run
     return lambda: cpu.run_range(function, arguments, extent, grain)
 
@@ -135,7 +161,9 @@ def _cuda_launch(kernel: ir.Kernel, compiled: cuda.CudaKernel, arrays: Arrays, e
     grid = _grid(kernel)
     blocks = -(-int(environment[kernel.counts[0].name]) // grid.lanes)
     if max(int(environment[c.name]) for c in kernel.counts) * grid.parts > MAX_GRID_ELEMENTS:
-        raise PlanError(f"{kernel.name} has more than {MAX_GRID_ELEMENTS:,} elements; a launch on a GPU counts them with 32 bits")
+        raise PlanError(
+            f"{kernel.name} has more than {MAX_GRID_ELEMENTS:,} elements; a launch on a GPU counts them with 32 bits"
+        )
     return lambda: compiled.launch((blocks, grid.parts), arguments)
 
 
@@ -149,7 +177,7 @@ def _scratch(program: Program, device: str, environment: Environment) -> dict[st
     bound: dict[str, Bound] = {}
     for a in scratch_arrays(first):
         count = int(environment[first.counts[0].name]) * _grid(first).parts
-        bound[a.name] = Bound(allocate(device, a.arrangement.nbytes(count), f"partial sums of {first.name}"), a.arrangement, count)
+        bound[a.name] = Bound(
+            allocate(device, a.arrangement.nbytes(count), f"partial sums of {first.name}"), a.arrangement, count
+        )
     return bound
-
-

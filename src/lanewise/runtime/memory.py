@@ -52,7 +52,11 @@ def bring(value: Any, device: str) -> Any:
     if device.startswith("cuda"):
         with cuda.use(device):
             module = cuda.cupy()
-            return module.asarray(value) if hasattr(value, "__cuda_array_interface__") or not on_gpu else module.from_dlpack(value)
+            return (
+                module.asarray(value)
+                if hasattr(value, "__cuda_array_interface__") or not on_gpu
+                else module.from_dlpack(value)
+            )
     if on_gpu:
         module = cuda.cupy()
         gpu = module.asarray(value) if hasattr(value, "__cuda_array_interface__") else module.from_dlpack(value)

@@ -41,7 +41,10 @@ class _Log:
 
 
 def compile_cubin(text: str, name: str, arch: str, *, fast_math: bool = False) -> Cubin:
-    """Compile, or read the result of an earlier compilation. `arch` is for example "sm_90"; raises `DeviceError` with the compiler's words."""
+    """Compile, or read the result of an earlier compilation.
+
+    `arch` is for example "sm_90"; raises `DeviceError` with the compiler's words.
+    """
     key = content_key(text, arch, str(fast_math), nvrtc_version())
     folder = cache_directory() / "cuda"
     code_path, info_path = folder / f"{name}-{key}.cubin", folder / f"{name}-{key}.json"
@@ -71,9 +74,11 @@ def _read(code_path: Path, info_path: Path) -> Cubin | None:
 
 
 def _compile(text: str, name: str, arch: str, fast_math: bool) -> Cubin:
-    core = _cuda_core()
+    core = cuda_core()
     log = _Log()
-    options = core.ProgramOptions(name=f"{name}.cu", arch=arch, std="c++17", use_fast_math=fast_math, lineinfo=True, ptxas_options=["-v"])
+    options = core.ProgramOptions(
+        name=f"{name}.cu", arch=arch, std="c++17", use_fast_math=fast_math, lineinfo=True, ptxas_options=["-v"]
+    )
     try:
         code = core.Program(text, "c++", options).compile("cubin", logs=log).code
     except Exception as error:
@@ -82,7 +87,8 @@ def _compile(text: str, name: str, arch: str, fast_math: bool) -> Cubin:
     return Cubin(bytes(code), resources, log.text)
 
 
-def _cuda_core() -> Any:
+def cuda_core() -> Any:
+    """The module cuda.core; raises `DeviceError` when it is not installed."""
     try:
         import cuda.core as core
 
@@ -94,12 +100,15 @@ def _cuda_core() -> Any:
 
 
 def nvrtc_version() -> str:
-    from cuda.bindings import nvrtc
+    """The version of the compiler, as "major.minor"."""
+    from cuda.bindings import nvrtc  # pyright: ignore[reportAttributeAccessIssue]
 
     try:
         _, major, minor = nvrtc.nvrtcVersion()
     except RuntimeError as error:
-        raise DeviceError("compiling for CUDA needs the package nvidia-cuda-nvrtc: pip install 'lanewise[cuda]'") from error
+        raise DeviceError(
+            "compiling for CUDA needs the package nvidia-cuda-nvrtc: pip install 'lanewise[cuda]'"
+        ) from error
     return f"{major}.{minor}"
 
 

@@ -28,7 +28,7 @@ class _HostStepper:
 
 
 class _GraphStepper:
-    """One graph of many steps for the bulk, one of a single step for the rest: the same launches in the same order either way."""
+    """One graph of many steps for the bulk, one of a single step for the rest: the same launches in the same order."""
 
     def __init__(self, device: str, calls: Sequence[Work]) -> None:
         self._device, self._calls = device, tuple(calls)
@@ -50,4 +50,5 @@ class _GraphStepper:
 
 
 def make_stepper(device: str, calls: Sequence[Work]) -> Stepper:
+    """The stepper of a device for these launches."""
     return _GraphStepper(device, calls) if device.startswith("cuda") else _HostStepper(calls)

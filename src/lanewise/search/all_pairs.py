@@ -10,3 +10,6 @@ from lanewise.search.base import Search
 @dataclass(frozen=True, slots=True)
 class AllPairs(Search):
     """No structure: the loop over all sources, in order."""
+
+    def describe(self) -> str:
+        return "all pairs"
