@@ -1,7 +1,7 @@
-"""The corpus of test kernels: ordinary kernels as a user writes them, each with random input and a float64 NumPy reference.
+"""The corpus of test kernels: ordinary kernels, each with random input and a float64 NumPy reference.
 
-Every test of code generation runs over all of them. A `Case` knows how to fill arrays of any length, what the result should be, and how close
-float32 comes to it. `same` tells whether target and source are one array.
+Every test of code generation runs over all of them. A `Case` knows how to fill arrays of any length, what the result
+should be, and how close float32 comes to it. `same` tells whether target and source are one array.
 """
 
 from __future__ import annotations
@@ -15,9 +15,27 @@ import numpy as np
 import lanewise as lw
 from lanewise.kernels.pairwise import Pairwise
 from tests.corpus_kernels import (
-    Body, Charge, DBody, MBody, Mixed, count_ranks, gravity, gravity_f64, gravity_mixed, gravity_potential, grow, histogram, kick_drift, lennard_jones,
-    march, ranked_distance, order, saxpy_norm, speed, yukawa,
-)  # fmt: skip
+    Body,
+    Charge,
+    DBody,
+    MBody,
+    Mixed,
+    count_ranks,
+    gravity,
+    gravity_f64,
+    gravity_mixed,
+    gravity_potential,
+    grow,
+    histogram,
+    kick_drift,
+    lennard_jones,
+    march,
+    order,
+    ranked_distance,
+    saxpy_norm,
+    speed,
+    yukawa,
+)
 
 Fields = dict[str, np.ndarray[Any, Any]]
 Results = tuple[np.ndarray[Any, Any], ...]
@@ -25,7 +43,7 @@ Results = tuple[np.ndarray[Any, Any], ...]
 
 @dataclass(frozen=True)
 class Case:
-    """A kernel with its data. Pairwise kernels have two records, elementwise ones a list of arguments made by `arguments`."""
+    """A kernel with its data. Pairwise kernels have two records, elementwise ones at most one, and plain `arrays`."""
 
     name: str
     kernel: Any
@@ -46,22 +64,32 @@ class Case:
 def _bodies(dtype: type, places: type | None = None) -> Callable[[np.random.Generator, int], Fields]:
     def fill(rng: np.random.Generator, n: int) -> Fields:
         return {
-            "position": rng.normal(size=(n, 3)).astype(places or dtype), "mass": rng.uniform(0.5, 1.5, n).astype(dtype),
+            "position": rng.normal(size=(n, 3)).astype(places or dtype),
+            "mass": rng.uniform(0.5, 1.5, n).astype(dtype),
             "velocity": rng.normal(size=(n, 3)).astype(dtype),
-        }  # fmt: skip
+        }
 
     return fill
 
 
 def _charges(rng: np.random.Generator, n: int) -> Fields:
-    return {"charge": rng.choice([-1.0, 1.0], n).astype("f4"), "position": rng.normal(size=(n, 2)).astype("f4"), "rank": rng.integers(0, 5, n, "i4")}
+    return {
+        "charge": rng.choice([-1.0, 1.0], n).astype("f4"),
+        "position": rng.normal(size=(n, 2)).astype("f4"),
+        "rank": rng.integers(0, 5, n, "i4"),
+    }
 
 
 def _mixed(rng: np.random.Generator, n: int) -> Fields:
     return {
-        "alive": rng.random(n) < 0.7, "key": rng.integers(0, 2**32, n, "u4"), "stamp": rng.integers(-(2**40), 2**40, n, "i8"),
-        "weight": rng.random(n), "cell": rng.integers(-50, 50, (n, 3), "i4"), "flags": rng.integers(0, 2**32, n, "u4"), "half": rng.random(n).astype("f4"),
-    }  # fmt: skip
+        "alive": rng.random(n) < 0.7,
+        "key": rng.integers(0, 2**32, n, "u4"),
+        "stamp": rng.integers(-(2**40), 2**40, n, "i8"),
+        "weight": rng.random(n),
+        "cell": rng.integers(-50, 50, (n, 3), "i4"),
+        "flags": rng.integers(0, 2**32, n, "u4"),
+        "half": rng.random(n).astype("f4"),
+    }
 
 
 def _differences(t: Fields, s: Fields) -> tuple[np.ndarray, np.ndarray]:
@@ -132,9 +160,13 @@ def _grow(f: Fields, limit: int) -> Fields:
     key = (f["key"].astype("u8") * 1664525 + 1013904223) % 2**32
     alive = f["alive"] & (f["stamp"] % 3 != 0)
     return {
-        "alive": alive, "key": key.astype("u4"), "stamp": np.where(alive, f["stamp"] // 7 - limit, f["stamp"]), "weight": f["weight"] * 2.0 + f["half"],
-        "cell": np.stack([f["cell"][:, 0] // 3, f["cell"][:, 1] % 7, -f["cell"][:, 2]], 1), "flags": f["flags"] ^ (key.astype("u4") >> 3),
-    }  # fmt: skip
+        "alive": alive,
+        "key": key.astype("u4"),
+        "stamp": np.where(alive, f["stamp"] // 7 - limit, f["stamp"]),
+        "weight": f["weight"] * 2.0 + f["half"],
+        "cell": np.stack([f["cell"][:, 0] // 3, f["cell"][:, 1] % 7, -f["cell"][:, 2]], 1),
+        "flags": f["flags"] ^ (key.astype("u4") >> 3),
+    }
 
 
 def _march(x: np.ndarray, steps: int) -> Results:
@@ -156,27 +188,100 @@ def _histogram(x: np.ndarray) -> Results:
 
 CASES = (
     Case("gravity", gravity, (Body, Body), _bodies(np.float32), _gravity, {"softening2": 0.05}),
-    Case("gravity_f64", gravity_f64, (DBody, DBody), _bodies(np.float64), _gravity, {"softening2": 0.05}, rtol=1e-12, atol=1e-12),
-    Case("gravity_mixed", gravity_mixed, (MBody, MBody), _bodies(np.float32, np.float64), _gravity, {"softening2": 0.05}),
-    Case("gravity_potential", gravity_potential, (Body, Body), _bodies(np.float32), _gravity_potential, {"softening2": 0.05}, atol=1e-5),
-    Case("lennard_jones", lennard_jones, (Body, Body), _bodies(np.float32), _lennard_jones, {"sigma2": 0.3, "cutoff2": 1.5}, rtol=1e-4, atol=1e-4),
+    Case(
+        "gravity_f64",
+        gravity_f64,
+        (DBody, DBody),
+        _bodies(np.float64),
+        _gravity,
+        {"softening2": 0.05},
+        rtol=1e-12,
+        atol=1e-12,
+    ),
+    Case(
+        "gravity_mixed", gravity_mixed, (MBody, MBody), _bodies(np.float32, np.float64), _gravity, {"softening2": 0.05}
+    ),
+    Case(
+        "gravity_potential",
+        gravity_potential,
+        (Body, Body),
+        _bodies(np.float32),
+        _gravity_potential,
+        {"softening2": 0.05},
+        atol=1e-5,
+    ),
+    Case(
+        "lennard_jones",
+        lennard_jones,
+        (Body, Body),
+        _bodies(np.float32),
+        _lennard_jones,
+        {"sigma2": 0.3, "cutoff2": 1.5},
+        rtol=1e-4,
+        atol=1e-4,
+    ),
     Case("yukawa", yukawa, (Charge, Charge), _charges, _yukawa, {"length": 0.7}, rtol=1e-4, atol=1e-4),
     Case("count_ranks", count_ranks, (Charge, Charge), _charges, _count_ranks, rtol=0, atol=0),
     Case("order", order, (Charge, Charge), _charges, _order, rtol=0, atol=0),
-    Case("ranked_distance", ranked_distance, (Charge, Charge), _charges, _ranked_distance, {"scale": 1.7}, local_arrays=True),
-    Case("kick_drift", kick_drift, (Body,), _bodies(np.float32), _kick_drift, {"dt": 0.01},
-         arrays=lambda rng, n: {"acceleration": rng.normal(size=(n, 3)).astype("f4")}),
-    Case("speed", speed, (Body,), _bodies(np.float32),
-         lambda f: (np.sqrt((f["velocity"].astype("f8") ** 2).sum(1)), 0.5 * f["mass"] * (f["velocity"].astype("f8") ** 2).sum(1))),
+    Case(
+        "ranked_distance",
+        ranked_distance,
+        (Charge, Charge),
+        _charges,
+        _ranked_distance,
+        {"scale": 1.7},
+        local_arrays=True,
+    ),
+    Case(
+        "kick_drift",
+        kick_drift,
+        (Body,),
+        _bodies(np.float32),
+        _kick_drift,
+        {"dt": 0.01},
+        arrays=lambda rng, n: {"acceleration": rng.normal(size=(n, 3)).astype("f4")},
+    ),
+    Case(
+        "speed",
+        speed,
+        (Body,),
+        _bodies(np.float32),
+        lambda f: (
+            np.sqrt((f["velocity"].astype("f8") ** 2).sum(1)),
+            0.5 * f["mass"] * (f["velocity"].astype("f8") ** 2).sum(1),
+        ),
+    ),
     Case("grow", grow, (Mixed,), _mixed, _grow, {"limit": 5}, rtol=1e-12),
-    Case("saxpy_norm", saxpy_norm, (), lambda rng, n: {},
-         lambda a, x, y: (np.linalg.norm(a * x.astype("f8") + y, axis=1), (x[:, 0] > y[:, 0])), {"a": 2.5},
-         arrays=lambda rng, n: {"x": rng.normal(size=(n, 3)).astype("f4"), "y": rng.normal(size=(n, 3)).astype("f4")}),
-    Case("march", march, (), lambda rng, n: {}, lambda x, steps: _march(x, steps), {"steps": 60},
-         arrays=lambda rng, n: {"x": rng.integers(1, 500, n, "i8")}, rtol=0, atol=0),
-    Case("histogram", histogram, (), lambda rng, n: {}, lambda x: _histogram(x), arrays=lambda rng, n: {"x": rng.random(n).astype("f4")},
-         local_arrays=True),
-)  # fmt: skip
+    Case(
+        "saxpy_norm",
+        saxpy_norm,
+        (),
+        lambda rng, n: {},
+        lambda a, x, y: (np.linalg.norm(a * x.astype("f8") + y, axis=1), (x[:, 0] > y[:, 0])),
+        {"a": 2.5},
+        arrays=lambda rng, n: {"x": rng.normal(size=(n, 3)).astype("f4"), "y": rng.normal(size=(n, 3)).astype("f4")},
+    ),
+    Case(
+        "march",
+        march,
+        (),
+        lambda rng, n: {},
+        _march,
+        {"steps": 60},
+        arrays=lambda rng, n: {"x": rng.integers(1, 500, n, "i8")},
+        rtol=0,
+        atol=0,
+    ),
+    Case(
+        "histogram",
+        histogram,
+        (),
+        lambda rng, n: {},
+        _histogram,
+        arrays=lambda rng, n: {"x": rng.random(n).astype("f4")},
+        local_arrays=True,
+    ),
+)
 PAIRWISE = tuple(c for c in CASES if c.pairwise)
 ELEMENTWISE = tuple(c for c in CASES if not c.pairwise)
 LAYOUTS = {"AoS": lw.AoS(), "SoA": lw.SoA(), "AoAS": lw.AoAS(), "SoAoAS": lw.SoAoAS(), "AoSoA": lw.AoSoA(8)}

@@ -1,4 +1,4 @@
-"""Run the corpus: on the compiler's kernels of any stage with the interpreter, and through the public interface on any device."""
+"""Run the corpus: kernels of any stage with the interpreter, and the public interface on any device."""
 
 from __future__ import annotations
 
@@ -26,8 +26,12 @@ from tests.corpus import Case
 
 Array = np.ndarray[Any, Any]
 
-CPU_PLAN = Plan(targets=4, tile=0, slices=1, parts=1, unroll=1, block=0, min_blocks=0, accumulate="native", fast_math=False)
-CUDA_PLAN = Plan(targets=1, tile=32, slices=1, parts=1, unroll=4, block=32, min_blocks=0, accumulate="native", fast_math=False)
+CPU_PLAN = Plan(
+    targets=4, tile=0, slices=1, parts=1, unroll=1, block=0, min_blocks=0, accumulate="native", fast_math=False
+)
+CUDA_PLAN = Plan(
+    targets=1, tile=32, slices=1, parts=1, unroll=4, block=32, min_blocks=0, accumulate="native", fast_math=False
+)
 
 
 @dataclass
@@ -53,7 +57,9 @@ class Input:
         return self.sources is None
 
     def records(self, layout: Layout, device: str = "cpu") -> list[RecordArray]:
-        arrays = [r.array(**f, layout=layout, device=device) for r, f in zip(self.case.records, self.fields, strict=False)]
+        arrays = [
+            r.array(**f, layout=layout, device=device) for r, f in zip(self.case.records, self.fields, strict=False)
+        ]
         return [arrays[0], arrays[0]] if self.case.pairwise and self.same else arrays
 
     def reference(self) -> Any:
@@ -77,14 +83,18 @@ def naive_kernel(case: Case, layout: Layout, device_kind: str, *, same: bool = T
     return build_elementwise(case.kernel.lowered, ElementwiseArguments(records, arrays, uniforms), index)
 
 
-def program(case: Case, layout: Layout, plan: Plan, device_kind: str, *, same: bool = True, observe: Any = None) -> Program:
+def program(
+    case: Case, layout: Layout, plan: Plan, device_kind: str, *, same: bool = True, observe: Any = None
+) -> Program:
     naive = naive_kernel(case, layout, device_kind, same=same)
     complete = plan.filled(CUDA_PLAN if device_kind == "cuda" else CPU_PLAN)
     return build_program(naive, complete, device_kind, observe or (lambda stage, kernel: None))
 
 
-def stages(case: Case, layout: Layout, plan: Plan, device_kind: str, *, same: bool = True) -> list[tuple[str, tuple[ir.Kernel, ...]]]:
-    """Every stage of the pipeline by name, each as the kernels that do the whole work (with the one that adds the parts, if there is one)."""
+def stages(
+    case: Case, layout: Layout, plan: Plan, device_kind: str, *, same: bool = True
+) -> list[tuple[str, tuple[ir.Kernel, ...]]]:
+    """Every stage of the pipeline by name, as the kernels that do the whole work (the second one adds the parts)."""
     main: list[tuple[str, ir.Kernel]] = []
     combine: list[ir.Kernel] = []
 
@@ -96,11 +106,14 @@ def stages(case: Case, layout: Layout, plan: Plan, device_kind: str, *, same: bo
 
     program(case, layout, plan, device_kind, same=same, observe=observe)
     last = {bool(k.buffers): k for k in combine}
-    return [(name, (k, last[bool(k.buffers)]) if any(a.name.startswith("$partial") for a in k.arrays) else (k,)) for name, k in main]
+    return [
+        (name, (k, last[bool(k.buffers)]) if any(a.name.startswith("$partial") for a in k.arrays) else (k,))
+        for name, k in main
+    ]
 
 
 def run_kernels(kernels: Sequence[ir.Kernel], given: Input, layout: Layout) -> tuple[Array, ...]:
-    """Interpret kernels, one after the other, on fresh memory: the results, then the fields of the record that is updated in place."""
+    """Interpret kernels in order on fresh memory: the results, then the fields of the record that is updated."""
     case = given.case
     signature = case.kernel.signature
     records = given.records(layout)
@@ -112,7 +125,7 @@ def run_kernels(kernels: Sequence[ir.Kernel], given: Input, layout: Layout) -> t
         shape = (given.targets, kind.length) if isinstance(kind, t.Vector) else (given.targets,)
         results.append(np.full(shape, 77, t.scalar_of(kind).dtype))
         bound[name] = bind_value_array(results[-1], kind)
-    env: dict[str, Any] = {n: v for n, v in flatten_uniforms(signature, _typed(case)).items()}
+    env: dict[str, Any] = dict(flatten_uniforms(signature, _typed(case)))
     env[COUNT] = given.targets
     env |= {count_of(n): len(r) for n, r in zip(names, records, strict=False)}
     for kernel in kernels:
@@ -128,7 +141,7 @@ def _typed(case: Case) -> dict[str, Any]:
 
 
 def run_kernel(kernel: ir.Kernel, bound: dict[str, Bound], env: dict[str, Any]) -> None:
-    """Interpret one kernel of any stage on bound memory; scratch arrays are added to `bound`, and left there for the next kernel."""
+    """Interpret one kernel of any stage on bound memory; its scratch arrays stay in `bound` for the next one."""
     parts = kernel.grid.parts if kernel.grid is not None else _parts(kernel)
     scratch = scratch_arrays(kernel) or [a for a in kernel.arrays if a.name.startswith("$partial") and a.written]
     for a in scratch:
@@ -153,7 +166,7 @@ def _buffer(b: ir.BufferArgument, bound: Bound) -> Array:
 
 
 def run_public(given: Input, layout: Layout, device: str, plan: Plan | None = None) -> tuple[Array, ...]:
-    """Through the public interface: the results, then the fields of the record that is updated in place, on the host."""
+    """Through the public interface: the results, then the fields of the record that is updated, on the host."""
     case = given.case
     records = given.records(layout, device)
     out = case.kernel.bind(*records, **{n: _to(a, device) for n, a in given.arrays.items()}, **case.values, plan=plan)()
@@ -196,4 +209,15 @@ def assert_close(found: Sequence[Array], wanted: Sequence[Array], case: Case, sc
 
 
 Observer = Callable[[str, ir.Kernel], None]
-__all__ = ["Input", "assert_close", "expected", "lw", "naive_kernel", "program", "run_kernel", "run_kernels", "run_public", "stages"]
+__all__ = [
+    "Input",
+    "assert_close",
+    "expected",
+    "lw",
+    "naive_kernel",
+    "program",
+    "run_kernel",
+    "run_kernels",
+    "run_public",
+    "stages",
+]

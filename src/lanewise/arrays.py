@@ -25,6 +25,14 @@ class RecordArray:
 
     __slots__ = ("_arrangement", "_count", "_data", "_device", "_layout", "_python_class", "_record")
 
+    _record: Record
+    _count: int
+    _layout: Layout
+    _device: str
+    _data: Any
+    _python_class: type[RecordValue]
+    _arrangement: Arrangement
+
     def __init__(
         self, record: Record, count: int, layout: Layout, device: str, data: Any, python_class: type[RecordValue]
     ) -> None:

@@ -46,7 +46,9 @@ class Program:
     kernels: tuple[ir.Kernel, ...]
 
 
-def build_program(naive: ir.Kernel, plan: Plan, device_kind: str, observe: Observer = lambda stage, kernel: None) -> Program:
+def build_program(
+    naive: ir.Kernel, plan: Plan, device_kind: str, observe: Observer = lambda stage, kernel: None
+) -> Program:
     """Apply the passes that `plan` (every field decided) asks for on a "cpu" or "cuda" device.
 
     `observe` sees every stage by name: print the kernel, or run it. Raises `PlanError` for a plan that does not fit the kernel.
@@ -87,17 +89,27 @@ def _shape_pairwise(
 def _shape_for_cpu(kernel: ir.Kernel, plan: Plan, checked: Callable[[str, ir.Kernel], ir.Kernel]) -> ir.Kernel:
     for name in ("slices", "parts"):
         if _decided(getattr(plan, name), name) != 1:
-            raise PlanError(f"Plan({name}={getattr(plan, name)}): only a GPU divides the sources of one target; on a CPU {name} is 1")
+            raise PlanError(
+                f"Plan({name}={getattr(plan, name)}): only a GPU divides the sources of one target; on a CPU {name} is 1"
+            )
     return checked("thread merging", thread_merging.apply(kernel, _decided(plan.targets, "targets"), 1))
 
 
-def _shape_for_gpu(kernel: ir.Kernel, plan: Plan, checked: Callable[[str, ir.Kernel], ir.Kernel]) -> tuple[ir.Kernel, ...]:
-    targets, slices, parts = _decided(plan.targets, "targets"), _decided(plan.slices, "slices"), _decided(plan.parts, "parts")
+def _shape_for_gpu(
+    kernel: ir.Kernel, plan: Plan, checked: Callable[[str, ir.Kernel], ir.Kernel]
+) -> tuple[ir.Kernel, ...]:
+    targets, slices, parts = (
+        _decided(plan.targets, "targets"),
+        _decided(plan.slices, "slices"),
+        _decided(plan.parts, "parts"),
+    )
     tile, threads = _decided(plan.tile, "tile"), _decided(plan.block, "block")
     if reason := thread_mapping.legal(kernel, threads):
         raise refuse("mapping to threads", kernel, reason)
     if slices < 1 or threads % slices or threads == slices:
-        raise PlanError(f"Plan(block={threads}, slices={slices}): the threads of a block must divide evenly into slices of at least 2 threads")
+        raise PlanError(
+            f"Plan(block={threads}, slices={slices}): the threads of a block must divide evenly into slices of at least 2 threads"
+        )
     lanes = threads // slices
     kernel = checked("thread merging", thread_merging.apply(kernel, targets, lanes))
     if slices > 1:  # after merging: the slices meet once for each target of a thread
@@ -107,10 +119,14 @@ def _shape_for_gpu(kernel: ir.Kernel, plan: Plan, checked: Callable[[str, ir.Ker
         kernel, second = splitting.apply(kernel, parts)
         kernel = checked("splitting of sources", kernel)
         combine = (checked("mapping to threads", thread_mapping.apply(second, threads)),)
-    if tile and shared_memory.source_fetch(kernel) is not None:  # after slicing, which narrows the loops over a tile but not its staging
+    if (
+        tile and shared_memory.source_fetch(kernel) is not None
+    ):  # after slicing, which narrows the loops over a tile but not its staging
         kernel = checked("shared-memory tiles", shared_memory.apply(kernel, tile, threads))
     kernel = checked("unrolling", unrolling.apply(kernel, _decided(plan.unroll, "unroll")))
-    kernel = thread_mapping.apply(kernel, threads, targets=targets, lanes=lanes, min_blocks=_decided(plan.min_blocks, "min_blocks"))
+    kernel = thread_mapping.apply(
+        kernel, threads, targets=targets, lanes=lanes, min_blocks=_decided(plan.min_blocks, "min_blocks")
+    )
     return (checked("mapping to threads", kernel), *combine)
 
 

@@ -2,39 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from lanewise.cli.main import main
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What a command left."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def last_json(self) -> dict[str, Any]:
-        """The last line of output: JSON that any parser reads (Python's own NaN and Infinity are refused)."""
-
-        def refuse(name: str) -> None:
-            pytest.fail(f"{name} is not JSON")
-
-        return json.loads(self.out.splitlines()[-1], parse_constant=refuse)
-
-
-Command = Callable[..., Outcome]
+from tests.cli.command import Command, Outcome
 
 
 @pytest.fixture
@@ -49,20 +23,8 @@ def lanewise(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
         with pytest.raises(SystemExit) as end:
             main()
         captured = capsys.readouterr()
-        code = end.value.code
-        return Outcome(code if isinstance(code, int) else 0, captured.out, captured.err)
+        code = end.value.code or 0
+        assert isinstance(code, int)
+        return Outcome(code, captured.out, captured.err)
 
     return call
-
-
-def start_process(folder: Path, *arguments: object) -> subprocess.Popen[str]:
-    """The same in a process of its own, to be killed or interrupted."""
-    source = Path(__file__).parents[2] / "src"
-    return subprocess.Popen(
-        [sys.executable, "-m", "lanewise.cli.main", *(str(a) for a in arguments)],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(source)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )

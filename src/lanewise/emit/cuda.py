@@ -37,7 +37,9 @@ class _Writer:
         self.results: list[str] = []
         self.file = ""  # the user's file, where lines point to it
         self.next_line = 0  # what the compiler takes the next line of the text for
-        self.joinable: tuple[int, str] | None = None  # the user's line and the indentation of a text line that may still grow
+        self.joinable: tuple[int, str] | None = (
+            None  # the user's line and the indentation of a text line that may still grow
+        )
         self.buffers: dict[str, ir.BufferArgument] = {}
         self.loads = 0
         self.declarations = Declarations((), {}, ())

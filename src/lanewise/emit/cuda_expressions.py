@@ -14,7 +14,9 @@ _BINDING = {"or": 1, "and": 2, "|": 3, "^": 4, "&": 5, "==": 6, "!=": 6, "<": 7,
 _UNARY, _ATOM = 11, 12
 _SYMBOLS = {"and": "&&", "or": "||"}
 _BUILTINS = {"thread": "threadIdx.x", "block": "blockIdx.x", "part": "blockIdx.y"}
-_MATH = frozenset("sqrt cbrt exp exp2 log log2 log10 sin cos tan asin acos atan atan2 sinh cosh tanh floor ceil trunc hypot pow fma".split())
+_MATH = frozenset(
+    ["sqrt", "cbrt", "exp", "exp2", "log", "log2", "log10", "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "floor", "ceil", "trunc", "hypot", "pow", "fma"]
+)
 
 
 def cuda_expression(x: ir.Expression, names: Callable[[str], str], level: int = 0) -> str:
@@ -38,7 +40,9 @@ def cuda_expression(x: ir.Expression, names: Callable[[str], str], level: int = 
             return _binary(x, names, level)
         case ir.Compare() | ir.Logical():
             own = _BINDING[x.operator]
-            return _wrap(f"{text(x.left, own)} {_SYMBOLS.get(x.operator, x.operator)} {text(x.right, own + 1)}", own, level)
+            return _wrap(
+                f"{text(x.left, own)} {_SYMBOLS.get(x.operator, x.operator)} {text(x.right, own + 1)}", own, level
+            )
         case ir.Select():
             return _wrap(f"{text(x.condition, 1)} ? {text(x.if_true, 1)} : {text(x.if_false, 1)}", 0, level)
         case ir.Cast():
@@ -57,7 +61,9 @@ def _binary(x: ir.Binary, names: Callable[[str], str], level: int) -> str:
     if x.operator in ("//", "%"):
         return _whole_division(x, names, level)
     own = _BINDING[x.operator]
-    return _wrap(f"{cuda_expression(x.left, names, own)} {x.operator} {cuda_expression(x.right, names, own + 1)}", own, level)
+    return _wrap(
+        f"{cuda_expression(x.left, names, own)} {x.operator} {cuda_expression(x.right, names, own + 1)}", own, level
+    )
 
 
 def _whole_division(x: ir.Binary, names: Callable[[str], str], level: int) -> str:

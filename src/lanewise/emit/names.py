@@ -11,7 +11,7 @@ from lanewise.ir.names import identifier, is_own
 from lanewise.ir.traverse import expressions, reads, statements, writes
 
 PYTHON_WORDS = frozenset(keyword.kwlist) | frozenset(
-    "math np njit bool_ f32 f64 i32 i64 u32 range min max abs True False None".split()
+    ["math", "np", "njit", "bool_", "f32", "f64", "i32", "i64", "u32", "range", "min", "max", "abs", "True", "False", "None"]
 )
 
 _CPP = """alignas alignof and and_eq asm auto bitand bitor bool break case catch char char8_t char16_t char32_t class compl concept const
@@ -27,9 +27,20 @@ log1p log2 logb lrint lround max min modf nan nearbyint nextafter norm norm3d no
 rhypot rint rnorm rnorm3d rnorm4d round rsqrt saturate scalbln scalbn signbit sin sincos sincospi sinh sinpi sqrt tan tanh tgamma trunc y0 y1
 yn abs labs llabs umin umax ullmin ullmax llmin llmax mul24 umul24 mulhi umulhi mul64hi float_as_int int_as_float isnan isinf isfinite
 isnormal signbit popc clz ffs brev"""
-_VECTOR_TYPES = [f"{kind}{n}" for kind in "char uchar short ushort int uint long ulong longlong ulonglong float double".split() for n in (1, 2, 3, 4)]
+_VECTOR_TYPES = [
+    f"{kind}{n}"
+    for kind in ["char", "uchar", "short", "ushort", "int", "uint", "long", "ulong", "longlong", "ulonglong", "float", "double"]
+    for n in (1, 2, 3, 4)
+]
 CUDA_WORDS = frozenset(
-    [*_CPP.split(), *_CUDA.split(), *_MATH.split(), *(f"{m}f" for m in _MATH.split()), *_VECTOR_TYPES, *(f"make_{v}" for v in _VECTOR_TYPES)]
+    [
+        *_CPP.split(),
+        *_CUDA.split(),
+        *_MATH.split(),
+        *(f"{m}f" for m in _MATH.split()),
+        *_VECTOR_TYPES,
+        *(f"make_{v}" for v in _VECTOR_TYPES),
+    ]
 )
 
 

@@ -122,7 +122,11 @@ class _Writer:
         self.nested(f"for {self.names(s.variable)} in range({bounds}):", s.body, depth)
 
     def apply(self, s: ir.Apply, pad: str) -> None:
-        changed = [a.name for p, a in zip(s.function.parameters, s.arguments, strict=True) if p.mutable and isinstance(a, ir.Local)]
+        changed = [
+            a.name
+            for p, a in zip(s.function.parameters, s.arguments, strict=True)
+            if p.mutable and isinstance(a, ir.Local)
+        ]
         outputs = [self.names(n) for n in (*changed, *s.results)]
         arguments = [*(self.expression(a) for a in s.arguments), *(self.names(n) for n in borrowed(s.function))]
         target = f"{', '.join(outputs)}{',' if len(outputs) == 1 else ''} = " if outputs else ""

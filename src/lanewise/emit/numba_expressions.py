@@ -12,7 +12,9 @@ from lanewise.types import BOOL, I32, U32
 _BINDING = {"or": 1, "and": 2, "==": 4, "!=": 4, "<": 4, "<=": 4, ">": 4, ">=": 4, "|": 5, "^": 6, "&": 7, "<<": 8, ">>": 8, "+": 9, "-": 9,
             "*": 10, "/": 10, "//": 10, "%": 10}  # fmt: skip
 _NOT, _UNARY, _POWER = 3, 11, 12
-_MATH = frozenset("sqrt exp log log2 log10 sin cos tan asin acos atan atan2 sinh cosh tanh hypot isnan isinf isfinite".split())
+_MATH = frozenset(
+    ["sqrt", "exp", "log", "log2", "log10", "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "hypot", "isnan", "isinf", "isfinite"]
+)
 _NUMPY = frozenset(("cbrt", "floor", "ceil", "trunc"))
 
 
@@ -28,7 +30,9 @@ def numba_expression(x: ir.Expression, names: Callable[[str], str], level: int =
         case ir.Local():
             return names(x.name)
         case ir.Unary():
-            spelled = f"not {text(x.operand, _NOT)}" if x.operator == "not" else f"{x.operator}{text(x.operand, _UNARY)}"
+            spelled = (
+                f"not {text(x.operand, _NOT)}" if x.operator == "not" else f"{x.operator}{text(x.operand, _UNARY)}"
+            )
             return _narrow(x, spelled, _NOT if x.operator == "not" else _UNARY, level)
         case ir.Binary():
             own = _BINDING[x.operator]

@@ -41,7 +41,11 @@ _PRELUDE = {
 
 def prelude(body: str, fast_math: bool) -> str:
     """The definitions that a text uses."""
-    return "".join(f"\n{decorator(flags or '', fast_math)}\n{text}\n" for name, (flags, text) in _PRELUDE.items() if f"{name}(" in body)
+    return "".join(
+        f"\n{decorator(flags or '', fast_math)}\n{text}\n"
+        for name, (flags, text) in _PRELUDE.items()
+        if f"{name}(" in body
+    )
 
 
 def decorator(flags: str, fast_math: bool, extra: str = "") -> str:

@@ -66,7 +66,7 @@ def _unpack(scope: Scope, targets: list[ast.expr], value: ast.expr, node: ast.st
             "the number of names and values differ",
             node,
             found=f"{len(target.elts)} names, {len(values)} values",
-            wanted="one name a value",
+            wanted="one name for each value",
         )
     for name, x in zip(target.elts, [_kept(scope, x) for x in values], strict=True):
         assign(scope, name, x, node)
@@ -113,7 +113,7 @@ def _local_array(scope: Scope, call: ast.Call) -> t.LocalArray | None:
         )
     if isinstance(length.constant, bool) or not isinstance(length.constant, int) or not 1 <= length.constant <= 4096:
         raise scope.error(
-            "the length of a local array is a literal", call.args[1], found=length.describe(), wanted="1 to 4096"
+            "the length of a local array is a literal", call.args[1], found=length.describe(), wanted="a literal from 1 to 4096"
         )
     return t.LocalArray(kind, length.constant)
 
@@ -281,9 +281,22 @@ def coerce(
         where = f" since line {since.location.line}" if since else ""
         raise scope.error(
             f"{what} is of type {wanted}{where}", node, found=value.describe(), wanted=f"a value of type {wanted}",
-            hint=f"convert it where you mean it: lw.{wanted}(...)",
+            hint=_conversion(value, wanted, node),
         )  # fmt: skip
     return settle(value, element)
+
+
+def _conversion(value: Number, wanted: t.ValueType, node: ast.AST) -> str:
+    """How a value becomes one of the wanted type."""
+    if value.is_vector and not isinstance(wanted, t.Vector):
+        return "take a component, .x, or lw.length(...)"
+    if value.is_vector and isinstance(wanted, t.Vector) and len(value.parts) != wanted.length:
+        if wanted.length < len(value.parts):
+            return f"take the components that you mean: .{t.COMPONENTS[: wanted.length]}"
+        return f"add what is missing: lw.{wanted}(..., {', '.join(['0'] * (wanted.length - len(value.parts)))})"
+    if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Div) and t.scalar_of(wanted).is_integer:
+        return "// divides whole numbers"
+    return f"convert it where you mean it: lw.{wanted}(...)"
 
 
 def _store(scope: Scope, name: str, value: Number, node: ast.AST) -> None:

@@ -19,6 +19,7 @@ from lanewise.frontend.scope import Scope
 from lanewise.frontend.values import Number, PythonObject, RecordReference, Value
 from lanewise.ir import nodes as ir
 from lanewise.ir.intrinsics import INTRINSICS
+from lanewise.ir.names import own
 
 Lowering = Callable[[Scope, list[Value], ast.AST], Value]
 _OnNumbers = Callable[[Scope, list[Number], ast.AST], Number]
@@ -142,14 +143,14 @@ def _python_power(scope: Scope, arguments: list[Number], node: ast.AST) -> Numbe
 
 def _same(scope: Scope, arguments: list[Value], node: ast.AST) -> Number:
     records = [a.name for a in arguments if isinstance(a, RecordReference)]
-    own = [n for n, p in scope.parameters.items() if isinstance(p, RecordReference)]
-    if not scope.same_allowed or sorted(records) != sorted(own) or len(own) != 2:
+    of_kernel = [n for n, p in scope.parameters.items() if isinstance(p, RecordReference)]
+    if not scope.same_allowed or sorted(records) != sorted(of_kernel) or len(of_kernel) != 2:
         raise scope.error(
             "lw.same asks whether the two records of a pairwise function are one element", node,
             found=", ".join(a.describe() for a in arguments) or "no arguments", wanted="lw.same(target, source), in the pairwise function itself",
         )  # fmt: skip
     scope.uses_same = True
-    return Number(t.BOOL, (ir.Local("same", t.BOOL, scope.location(node)),))
+    return Number(t.BOOL, (ir.Local(own("same"), t.BOOL, scope.location(node)),))
 
 
 def _convert(scope: Scope, scalar: t.Scalar, arguments: list[Number], node: ast.AST) -> Number:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 from dataclasses import replace
+from types import ModuleType
 from typing import Literal
+
+import numpy as np
 
 from lanewise import types as t
 from lanewise.frontend import operators
@@ -72,14 +75,26 @@ def number(scope: Scope, node: ast.expr) -> Number:
     value = lower(scope, node)
     if isinstance(value, Number):
         return value
-    hint = (
-        f"use one of its fields, for example {value.name}.{value.record.fields[0].name}"
-        if isinstance(value, RecordReference)
-        else ""
-    )
     raise scope.error(
-        "a number or vector is needed here", node, found=value.describe(), wanted="a scalar or a vector", hint=hint
+        "a number or vector is needed here",
+        node,
+        found=value.describe(),
+        wanted="a scalar or a vector",
+        hint=_number_inside(value),
     )
+
+
+def _number_inside(value: Value) -> str:
+    """How to get at a number in something that is none."""
+    match value:
+        case RecordReference():
+            return f"use one of its fields, for example {value.name}.{value.record.fields[0].name}"
+        case ArrayReference():
+            return f"use one of its elements, for example {value.name}[0]"
+        case PythonObject(value=list() | np.ndarray()):
+            return "a tuple of numbers may be named from outside; an array is a parameter"
+        case _:
+            return ""
 
 
 def scalar(scope: Scope, node: ast.expr) -> Number:
@@ -242,8 +257,12 @@ def _attribute(scope: Scope, node: ast.Attribute) -> Value:
         case PythonObject(value=value) if hasattr(value, node.attr):
             return from_python(getattr(value, node.attr), where)
         case _:
+            module = isinstance(owner, PythonObject) and isinstance(owner.value, ModuleType)
             raise scope.error(
-                f"there is no {node.attr!r} here", node, found=owner.describe(), wanted="a record, a vector or a module"
+                f"{owner.describe()} has no {node.attr!r}",
+                node,
+                found=ast.unparse(node),
+                wanted="a name that the module has" if module else "a record, a vector or a module before the dot",
             )
 
 
@@ -298,6 +317,7 @@ def _subscript(scope: Scope, node: ast.Subscript) -> Value:
                 node,
                 found=owner.describe(),
                 wanted="a vector, a local array or a tuple of numbers",
+                hint=_number_inside(owner) if isinstance(owner, PythonObject) else "",
             )
 
 

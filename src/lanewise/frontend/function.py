@@ -15,6 +15,7 @@ from lanewise.frontend.source import Source
 from lanewise.frontend.statements import lower_block
 from lanewise.frontend.values import RecordReference, Value, formal_parameter, leaves_of
 from lanewise.ir import nodes as ir
+from lanewise.ir.names import own
 from lanewise.ir.traverse import expressions, reads, statements, writes
 
 __all__ = ["Lowered", "Signature", "lower_function", "read_signature"]
@@ -45,16 +46,18 @@ def lower_function(signature: Signature, *, mutable: str | None = None) -> Lower
                 wanted="-> lw.vec3 (or another type) behind the parameters",
             )
         results = []
-    return lower_body(
-        source, values, results, Helpers(lower_body, source.name).call, source.name, same_allowed=mutable is None
-    )
+    return lower_body(source, values, results, Helpers(lower_body).call, same_allowed=mutable is None)
 
 
 def lower_body(
-    source: Source, parameters: dict[str, Value], results: list[t.ValueType] | None, call_helper: Callable[..., Value], name: str,
-    *, same_allowed: bool = False,
-) -> Lowered:  # fmt: skip
-    """Lower the statements of a function, again and again until the types of its variables are found. `name` is its name in the IR."""
+    source: Source,
+    parameters: dict[str, Value],
+    results: list[t.ValueType] | None,
+    call_helper: Callable[..., Value],
+    *,
+    same_allowed: bool = False,
+) -> Lowered:
+    """Lower the statements of a function, again and again until the types of its variables are found."""
     decisions, names = Decisions(), _names(source)
     for _ in range(MAX_ATTEMPTS):
         scope = Scope(
@@ -76,7 +79,7 @@ def lower_body(
             continue
         still_open = {n: x for n, x in scope.variables.items() if x.open}
         if not still_open:
-            return _finish(scope, ends, name)
+            return _finish(scope, ends)
         # They meet nothing but literals: f32, i32 or bool, as they are now.
         decisions.variables |= {n: Variable(x.type, False, x.location) for n, x in still_open.items()}
     raise source.error(
@@ -97,7 +100,7 @@ def _names(source: Source) -> Names:
     return Names(counts, loops, source.names())
 
 
-def _finish(scope: Scope, end_reached: bool, name: str) -> Lowered:
+def _finish(scope: Scope, end_reached: bool) -> Lowered:
     """Close the function: check that it returns, and keep the parameters that it uses."""
     source = scope.source
     results = scope.result_types or []
@@ -115,10 +118,10 @@ def _finish(scope: Scope, end_reached: bool, name: str) -> Lowered:
             if leaf in used or leaf in written:
                 parameters.append(ir.Parameter(leaf, e.type, leaf in written and isinstance(value, RecordReference)))
     if scope.uses_same:
-        parameters.append(ir.Parameter("same", t.BOOL))
+        parameters.append(ir.Parameter(own("same"), t.BOOL))
     names = ["result"] if len(results) == 1 else [f"result{i}" for i in range(len(results))]
     outputs = tuple(
         ir.Parameter(leaf, t.scalar_of(k)) for n, k in zip(names, results, strict=True) for leaf in t.leaves(n, k)
     )
-    function = ir.Function(name, tuple(parameters), outputs, body, source.location(source.tree))
+    function = ir.Function(source.name, tuple(parameters), outputs, body, source.location(source.tree))
     return Lowered(function, tuple(results), scope.uses_same)

@@ -29,10 +29,9 @@ class LoweredHelper(Protocol):
 class Helpers:
     """The helpers of one kernel function. `lower_body` lowers a function for given parameters."""
 
-    def __init__(self, lower_body: Callable[..., LoweredHelper], kernel: str) -> None:
+    def __init__(self, lower_body: Callable[..., LoweredHelper]) -> None:
         self._lower_body = lower_body
         self._done: dict[Any, LoweredHelper] = {}
-        self._names = {kernel: 1}  # how many functions of the IR have this name
         self._running: list[Any] = []
 
     def call(self, caller: Scope, helper: Any, arguments: list[Value], node: ast.AST) -> Value:
@@ -88,13 +87,10 @@ class Helpers:
 
     def _lower(self, caller: Scope, signature: Signature, given: dict[str, Value], node: ast.AST) -> LoweredHelper:
         source = signature.source
-        number = self._names[source.name] = self._names.get(source.name, 0) + 1
         self._running.append(source.function)
         formal = {n: _formal(n, a) for n, a in given.items()}
         try:
-            return self._lower_body(
-                source, formal, signature.results, self.call, source.name if number == 1 else f"{source.name}_{number}"
-            )
+            return self._lower_body(source, formal, signature.results, self.call)
         except CompileError as error:
             types = ", ".join(
                 f"{n}: {a.record.name if isinstance(a, RecordReference) else _number(a)}" for n, a in given.items()

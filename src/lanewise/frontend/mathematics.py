@@ -91,8 +91,8 @@ def _vectors(
         not a.is_vector or len(a.parts) not in lengths or len(a.parts) != len(arguments[0].parts) for a in arguments
     ):
         raise scope.error(
-            f"{name} takes {'two vectors of one length' if count == 2 else 'a vector'}", node,
-            found=", ".join(x.describe() for x in arguments), wanted=f"vectors of {' or '.join(map(str, lengths))} components",
+            f"{name} takes {'a vector' if count == 1 else 'two vectors of 3 components' if lengths == (3,) else 'two vectors of one length'}", node,
+            found=", ".join(x.describe() for x in arguments), wanted=f"{'vectors' if count == 2 else 'a vector'} of {'3' if lengths == (3,) else '2 to 4'} components",
         )  # fmt: skip
     kind = common_scalar(arguments)
     return [scope.bind_number(settle(a, kind if count == 2 else t.float_of(kind))) for a in arguments]

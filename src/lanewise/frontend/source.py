@@ -84,7 +84,8 @@ def _characters(text: str, offset: int) -> int:
 def read_source(function: Callable[..., Any]) -> Source:
     """Parse the source of a function; raises `CompileError` when there is none (typed at a prompt) or it is no plain `def`."""
     code = getattr(function, "__code__", None)
-    where = Location(code.co_filename, code.co_firstlineno) if code else Location(_described(function), 0)
+    shown = code or getattr(inspect.unwrap(function), "__code__", None)  # below other decorators
+    where = Location(shown.co_filename, shown.co_firstlineno) if shown else Location(_described(function), 0)
     if (
         code is None
         or hasattr(function, "__wrapped__")

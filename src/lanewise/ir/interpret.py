@@ -168,7 +168,9 @@ class Machine:
         shared: Shared = {}
         for a in self.kernel.arrays:
             if a.space == "shared":
-                shared[a.name] = Memory(np.full(a.arrangement.nbytes(a.length), 0xFF, np.uint8), a.arrangement, a.length)
+                shared[a.name] = Memory(
+                    np.full(a.arrangement.nbytes(a.length), 0xFF, np.uint8), a.arrangement, a.length
+                )
         for b in self.kernel.buffers:
             if b.space == "shared":
                 shared[b.name] = np.full(b.length * b.type.size * b.lanes, 0xFF, np.uint8).view(b.type.dtype)

@@ -26,7 +26,8 @@ def print_expression(e: ir.Expression, level: int = 0) -> str:
             return _wrap(f"{e.operator}{space}{print_expression(e.operand, 11)}", 3 if space else 11, level)
         case ir.Binary() | ir.Compare() | ir.Logical():
             own = _LEVELS[e.operator]
-            text = f"{print_expression(e.left, own)} {e.operator} {print_expression(e.right, own + 1)}"
+            first = own + 1 if isinstance(e, ir.Compare) else own  # as in Python, where comparisons chain
+            text = f"{print_expression(e.left, first)} {e.operator} {print_expression(e.right, own + 1)}"
             return _wrap(text, own, level)
         case ir.Select():
             parts = (print_expression(x, 1) for x in (e.if_true, e.condition, e.if_false))
@@ -81,7 +82,9 @@ def _lines(s: ir.Statement, pad: str, indent: int) -> list[str]:
             results = f"{', '.join(s.results)} = " if s.results else ""
             return [f"{pad}{results}{s.function.name}({', '.join(p(a) for a in s.arguments)})"]
         case ir.Fetch():
-            reads = ", ".join(variable if original(variable).endswith(leaf) else f"{variable} = .{leaf}" for leaf, variable in s.reads)
+            reads = ", ".join(
+                variable if original(variable).endswith(leaf) else f"{variable} = .{leaf}" for leaf, variable in s.reads
+            )
             return [f"{pad}fetch {s.array}[{p(s.index)}]: {reads}"]
         case ir.Commit():
             return [f"{pad}commit {s.array}[{p(s.index)}]: {', '.join(f'.{leaf} = {p(v)}' for leaf, v in s.writes)}"]
@@ -107,10 +110,14 @@ def print_kernel(kernel: ir.Kernel, *, with_functions: bool = True) -> str:
     lines = [f"kernel {kernel.name}  # {kernel.pattern}"]
     for a in kernel.arrays:
         space = f" shared[{a.length}]" if a.space == "shared" else ""
-        lines.append(f"  array {a.name}{space}{' written' if a.written else ''}: {', '.join(f'{x.name}: {x.type}' for x in a.leaves)}")
+        lines.append(
+            f"  array {a.name}{space}{' written' if a.written else ''}: {', '.join(f'{x.name}: {x.type}' for x in a.leaves)}"
+        )
     for b in kernel.buffers:
         space = f" shared[{b.length}]" if b.space == "shared" else ""
-        lines.append(f"  buffer {b.name}{space}{' written' if b.written else ''}: {b.type}{f' x{b.lanes}' if b.lanes > 1 else ''}")
+        lines.append(
+            f"  buffer {b.name}{space}{' written' if b.written else ''}: {b.type}{f' x{b.lanes}' if b.lanes > 1 else ''}"
+        )
     if kernel.uniforms or kernel.counts:
         lines.append(f"  uniform {_parameters(kernel.uniforms + kernel.counts)}")
     if g := kernel.grid:

@@ -116,7 +116,11 @@ def writes(s: ir.Statement) -> tuple[str, ...]:
         case ir.For() | ir.Parallel():
             return (s.variable,)
         case ir.Apply():
-            changed = (a.name for p, a in zip(s.function.parameters, s.arguments, strict=True) if p.mutable and isinstance(a, ir.Local))
+            changed = (
+                a.name
+                for p, a in zip(s.function.parameters, s.arguments, strict=True)
+                if p.mutable and isinstance(a, ir.Local)
+            )
             return (*changed, *s.results)
         case ir.Fetch():
             return tuple(variable for _, variable in s.reads)
@@ -182,9 +186,7 @@ def rewrite_statement(
 
 def rewrite_block(block: ir.Block, change: Callable[[ir.Expression], ir.Expression]) -> ir.Block:
     """Rebuild every expression of a block and of the blocks in it."""
-    return tuple(
-        rewrite_statement(s, lambda e: rewrite(e, change), lambda b: rewrite_block(b, change)) for s in block
-    )
+    return tuple(rewrite_statement(s, lambda e: rewrite(e, change), lambda b: rewrite_block(b, change)) for s in block)
 
 
 def flat_map(block: ir.Block, change: Callable[[ir.Statement], ir.Block]) -> ir.Block:
@@ -206,5 +208,6 @@ def rename(block: ir.Block, names: dict[str, str]) -> ir.Block:
                 return e
 
     return tuple(
-        rewrite_statement(s, lambda e: rewrite(e, expression), lambda b: rename(b, names), lambda n: names.get(n, n)) for s in block
+        rewrite_statement(s, lambda e: rewrite(e, expression), lambda b: rename(b, names), lambda n: names.get(n, n))
+        for s in block
     )

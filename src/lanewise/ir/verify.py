@@ -26,10 +26,14 @@ def verify_kernel(kernel: ir.Kernel) -> None:
     if len(set(arrays)) != len(arrays):
         raise VerificationError(f"{where}: two arrays of one name in {arrays}")
     if len(known) != len(kernel.uniforms + kernel.counts):
-        raise VerificationError(f"{where}: two uniforms of one name in {[p.name for p in kernel.uniforms + kernel.counts]}")
+        raise VerificationError(
+            f"{where}: two uniforms of one name in {[p.name for p in kernel.uniforms + kernel.counts]}"
+        )
     for c in kernel.counts:
         if not is_own(c.name) or not c.type.is_integer:
-            raise VerificationError(f"{where}: the count {c.name}: {c.type} should be a whole number with a name of lanewise's own")
+            raise VerificationError(
+                f"{where}: the count {c.name}: {c.type} should be a whole number with a name of lanewise's own"
+            )
     for b in kernel.buffers:
         if b.array not in arrays:
             raise VerificationError(f"{where}: the buffer {b.name} belongs to no array")
@@ -64,8 +68,12 @@ class _Verifier:
         for s in block:
             for e in expressions(s):
                 for x in subexpressions(e):
-                    if problem := expression_problem(x, self.known, in_grid=self.kernel is not None and self.kernel.grid is not None):
+                    if problem := expression_problem(
+                        x, self.known, in_grid=self.kernel is not None and self.kernel.grid is not None
+                    ):
                         raise self.fail(s, problem)
+            if isinstance(s, ir.Apply):
+                self.check_call(s)
             for name in writes(s):
                 self.check_name(s, name)
             self.statement(s)
@@ -74,7 +82,7 @@ class _Verifier:
         if name in self.loops:
             raise self.fail(s, f"the variable {name} of a loop around is changed")
         k = self.kernel
-        if k is None or is_own(name) or owner(name) in {n for n in (*(a.name for a in k.arrays), *(owner(u.name) for u in k.uniforms))}:
+        if k is None or is_own(name) or owner(name) in {*(a.name for a in k.arrays), *(owner(u.name) for u in k.uniforms)}:
             return
         raise self.fail(s, f"{name} is neither a user's name nor one of lanewise's own")
 
@@ -126,7 +134,7 @@ class _Verifier:
         self.declare(s, s.variable, s.start.type)
         replace(self, loops=(*self.loops, s.variable)).block(s.body)
 
-    def apply(self, s: ir.Apply) -> None:
+    def check_call(self, s: ir.Apply) -> None:
         f = s.function
         if self.seen.setdefault(f.name, f) != f:
             raise self.fail(s, f"there is another function {f.name}")
@@ -137,6 +145,9 @@ class _Verifier:
                 raise self.fail(s, f"the mutable parameter {p.name} needs a variable")
         if len(s.results) != len(f.results):
             raise self.fail(s, f"{len(f.results)} results go to {len(s.results)} variables")
+
+    def apply(self, s: ir.Apply) -> None:
+        f = s.function
         _Verifier(f"function {f.name}", {}, results=tuple(r.type for r in f.results), seen=self.seen).function(f)
         for name, r in zip(s.results, f.results, strict=True):
             self.declare(s, name, r.type)

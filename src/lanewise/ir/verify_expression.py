@@ -61,7 +61,9 @@ def _binary(e: ir.Binary, text: str) -> str:
         return f"{text} mixes {e.left.type}, {e.right.type} and {e.type}"
     bitwise = e.operator in ("&", "|", "^")
     whole = bitwise or e.operator in ("<<", ">>")
-    wrong = (e.operator == "/" and not e.type.is_float) or (whole and e.type.is_float) or (e.type == BOOL and not bitwise)
+    wrong = (
+        (e.operator == "/" and not e.type.is_float) or (whole and e.type.is_float) or (e.type == BOOL and not bitwise)
+    )
     return f"{text} is not defined for {e.type}" if wrong else ""
 
 

@@ -35,7 +35,8 @@ def apply(kernel: ir.Kernel) -> ir.Kernel:
             case ir.For(role="tiles"):
                 clear = tuple(ir.Assign(n, ir.Literal(0.0, kind)) for n, kind in sums.items())
                 adds = tuple(
-                    ir.Assign(w.name, ir.Binary("+", w, ir.Cast(ir.Local(n, sums[n]), F64), F64)) for n, w in wide.items()
+                    ir.Assign(w.name, ir.Binary("+", w, ir.Cast(ir.Local(n, sums[n]), F64), F64))
+                    for n, w in wide.items()
                 )
                 return (replace(s, body=(*clear, *s.body, *adds)),)
             case ir.Assign(name=name, value=ir.Literal()) if name in sums:

@@ -32,6 +32,8 @@ def refuse(pass_name: str, kernel: ir.Kernel, reason: str) -> PlanError:
     return PlanError(f"{pass_name} cannot be applied to {kernel.name}: {reason}")
 
 
-def chosen(test: Callable[[ir.Statement], bool], change: Callable[[ir.Statement], ir.Block]) -> Callable[[ir.Statement], ir.Block]:
+def chosen(
+    test: Callable[[ir.Statement], bool], change: Callable[[ir.Statement], ir.Block]
+) -> Callable[[ir.Statement], ir.Block]:
     """A rule for `flat_map` that changes the statements that pass a test and keeps the others."""
     return lambda s: change(s) if test(s) else (s,)

@@ -43,13 +43,15 @@ def fold(e: ir.Expression) -> ir.Expression:
             return e.if_true if value else e.if_false
         case ir.Logical(left=ir.Literal(value=value)):
             return e.right if bool(value) == (e.operator == "and") else e.left
-        case ir.Binary(operator="*", left=ir.Literal(value=1), right=x) | ir.Binary(operator="*" | "/" | "//", left=x, right=ir.Literal(value=1)) if (
-            e.operator != "//" or e.type.is_integer
-        ):
+        case (
+            ir.Binary(operator="*", left=ir.Literal(value=1), right=x)
+            | ir.Binary(operator="*" | "/" | "//", left=x, right=ir.Literal(value=1))
+        ) if e.operator != "//" or e.type.is_integer:
             return x
-        case ir.Binary(operator="+" | "-", left=x, right=ir.Literal(value=0)) | ir.Binary(operator="+", left=ir.Literal(value=0), right=x) if (
-            e.type.is_integer
-        ):
+        case (
+            ir.Binary(operator="+" | "-", left=x, right=ir.Literal(value=0))
+            | ir.Binary(operator="+", left=ir.Literal(value=0), right=x)
+        ) if e.type.is_integer:
             return x
         case _ if all(isinstance(c, ir.Literal) for c in children(e)) and not _undefined(e):
             with np.errstate(all="ignore"):

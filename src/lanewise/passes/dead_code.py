@@ -1,7 +1,7 @@
 """Drop what nobody reads: assignments, parameters of functions, and the leaves that were fetched for them; and what no path reaches.
 
-    unused = source.mass * 2.0; return d.x; d.x = 0.0   ->   return d.x
-    fetch source[j]: position.x, mass                   ->   fetch source[j]: position.x
+unused = source.mass * 2.0; return d.x; d.x = 0.0   ->   return d.x
+fetch source[j]: position.x, mass                   ->   fetch source[j]: position.x
 """
 
 from __future__ import annotations
@@ -79,9 +79,13 @@ def _drop(s: ir.Statement, used: set[str]) -> ir.Block:
             return ()
         case ir.SetElement() if s.array not in used:
             return ()
+        case ir.Apply() if used.isdisjoint(writes(s)):  # functions do nothing but give values
+            return ()
         case ir.If(then=(), otherwise=()):
             return ()
         case ir.If(then=()):
-            return (replace(s, condition=ir.Unary("not", s.condition, s.condition.type), then=s.otherwise, otherwise=()),)
+            return (
+                replace(s, condition=ir.Unary("not", s.condition, s.condition.type), then=s.otherwise, otherwise=()),
+            )
         case _:
             return (s,)

@@ -38,7 +38,9 @@ class _Lowering:
         self.kernel, self.vector_loads = kernel, vector_loads
         self.buffers: dict[tuple[str, int, str, int], ir.BufferArgument] = {}
         self.fetched = {(s.array, s.index) for s in statements(kernel.body) if isinstance(s, ir.Fetch)}
-        self.committed = {s.array: {leaf for leaf, _ in s.writes} for s in statements(kernel.body) if isinstance(s, ir.Commit)}
+        self.committed = {
+            s.array: {leaf for leaf, _ in s.writes} for s in statements(kernel.body) if isinstance(s, ir.Commit)
+        }
 
     def statement(self, s: ir.Statement) -> ir.Block:
         match s:
@@ -67,7 +69,9 @@ class _Lowering:
         whole = self.committed.get(s.array, set()) if array.written and array.space == "global" else set[str]()
         loads: list[ir.Statement] = []
         for g in groups:
-            written_back = any(x and x.leaf in whole for x in g.slots)  # the rest of this vector is needed for the store
+            written_back = any(
+                x and x.leaf in whole for x in g.slots
+            )  # the rest of this vector is needed for the store
             lanes = tuple(
                 "" if x is None else names.get(x.leaf, f"{s.array}.{x.leaf}" if written_back else "") for x in g.slots
             )
@@ -88,11 +92,18 @@ class _Lowering:
                 ir.Literal(0.0 if slot.type.is_float else 0, slot.type) if x is None
                 else values.get(x.leaf, ir.Local(f"{s.array}.{x.leaf}", x.type)) for x in group.slots
             )  # fmt: skip
-        return tuple(ir.Store(self._buffer(array, g).name, self._index(array, g, s.index), v) for g, v in stores.items())
+        return tuple(
+            ir.Store(self._buffer(array, g).name, self._index(array, g, s.index), v) for g, v in stores.items()
+        )
 
     def _touched(self, array: ir.ArrayArgument, group: _Group) -> bool:
         """Whether a fetch of this array loads this group at all."""
-        read = {leaf for s in statements(self.kernel.body) if isinstance(s, ir.Fetch) and s.array == array.name for leaf, _ in s.reads}
+        read = {
+            leaf
+            for s in statements(self.kernel.body)
+            if isinstance(s, ir.Fetch) and s.array == array.name
+            for leaf, _ in s.reads
+        }
         return any(x is not None and x.leaf in read for x in group.slots)
 
     def _index(self, array: ir.ArrayArgument, group: _Group, index: ir.Expression) -> ir.Expression:

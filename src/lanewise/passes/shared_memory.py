@@ -70,7 +70,13 @@ def _is_whole(loop: ir.For) -> bool:
 
 
 def _stage(
-    fetch: ir.Fetch, name: str, leaves: tuple[Leaf, ...], s: ir.For, tile: int, place: ir.Expression, limit: ir.Expression | None
+    fetch: ir.Fetch,
+    name: str,
+    leaves: tuple[Leaf, ...],
+    s: ir.For,
+    tile: int,
+    place: ir.Expression,
+    limit: ir.Expression | None,
 ) -> ir.Block:
     """Fetch one source into its place in the tile; in the last, partial tile only if there is one."""
     index = build.add(build.multiply(ir.Local(s.variable, s.start.type), tile), place)
@@ -84,4 +90,6 @@ def _stage(
 
 def _read_tile(loop: ir.For, name: str) -> ir.For:
     k = ir.Local(loop.variable, loop.start.type)
-    return replace(loop, body=tuple(replace(x, array=name, index=k) if isinstance(x, ir.Fetch) else x for x in loop.body))
+    return replace(
+        loop, body=tuple(replace(x, array=name, index=k) if isinstance(x, ir.Fetch) else x for x in loop.body)
+    )

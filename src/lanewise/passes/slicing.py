@@ -49,7 +49,9 @@ def apply(kernel: ir.Kernel, slices: int, tile: int) -> ir.Kernel:
     meet = tuple(s for sums in targets for s in _meet(sums, leaves, thread, piece, lanes, slices))
     tail = ir.If(build.equal(piece, 0), body[end:])
     threads = ir.Parallel(THREAD, ir.Literal(lanes * slices, index), (*head, *body[:end], *meet, tail))
-    new_body = flat_map(kernel.body, chosen(lambda s: isinstance(s, ir.Parallel) and s.variable == LANE, lambda s: (threads,)))
+    new_body = flat_map(
+        kernel.body, chosen(lambda s: isinstance(s, ir.Parallel) and s.variable == LANE, lambda s: (threads,))
+    )
     return replace(kernel, body=new_body, arrays=(*kernel.arrays, shared))
 
 
@@ -69,7 +71,9 @@ def _end_of_tiles(block: ir.Block) -> int:
 def _sums_by_target(block: ir.Block) -> list[dict[str, Scalar]]:
     """The variables that the tile loops change and the statements after them read, apart for each target of the thread."""
     end = _end_of_tiles(block)
-    changed = {n for s in statements(block[:end]) if isinstance(s, ir.For) for x in statements(s.body) for n in writes(x)}
+    changed = {
+        n for s in statements(block[:end]) if isinstance(s, ir.For) for x in statements(s.body) for n in writes(x)
+    }
     after = {n for s in statements(block[end:]) for e in expressions(s) for n in reads(e)}
     kinds = {s.name: s.value.type for s in statements(block) if isinstance(s, ir.Assign)}
     groups: dict[str, dict[str, Scalar]] = {}
@@ -85,9 +89,19 @@ def _meet(
     """Slice 0 adds the sums of the other slices for one target of the thread. All targets go through the same shared array."""
     others = [ir.Local(own(f"other.{leaf.name}"), leaf.type) for leaf in leaves]
     pairs = tuple(zip(sums.items(), others, strict=True))
-    give = ir.Commit(SUMS, thread, tuple((leaf.name, ir.Local(n, kind)) for leaf, (n, kind) in zip(leaves, sums.items(), strict=True)))
-    take = ir.Fetch(SUMS, ir.Local(FROM, thread.type), tuple((leaf.name, o.name) for leaf, o in zip(leaves, others, strict=True)))
+    give = ir.Commit(
+        SUMS,
+        thread,
+        tuple((leaf.name, ir.Local(n, kind)) for leaf, (n, kind) in zip(leaves, sums.items(), strict=True)),
+    )
+    take = ir.Fetch(
+        SUMS, ir.Local(FROM, thread.type), tuple((leaf.name, o.name) for leaf, o in zip(leaves, others, strict=True))
+    )
     adds = tuple(ir.Assign(n, ir.Binary("+", ir.Local(n, kind), other, kind)) for (n, kind), other in pairs)
-    first, last, step = build.add(thread, lanes), ir.Literal(lanes * slices, thread.type), ir.Literal(lanes, thread.type)
+    first, last, step = (
+        build.add(thread, lanes),
+        ir.Literal(lanes * slices, thread.type),
+        ir.Literal(lanes, thread.type),
+    )
     loop = ir.For(FROM, first, last, step, (take, *adds), role="slices")
     return (give, ir.Barrier(), ir.If(build.equal(piece, 0), (loop,)), ir.Barrier())

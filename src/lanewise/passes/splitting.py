@@ -58,10 +58,16 @@ def apply(kernel: ir.Kernel, parts: int) -> tuple[ir.Kernel, ir.Kernel]:
     return split, _combine(kernel, written, partial, parts)
 
 
-def _combine(kernel: ir.Kernel, written: list[ir.ArrayArgument], partial: dict[str, ir.ArrayArgument], parts: int) -> ir.Kernel:
+def _combine(
+    kernel: ir.Kernel, written: list[ir.ArrayArgument], partial: dict[str, ir.ArrayArgument], parts: int
+) -> ir.Kernel:
     count = kernel.counts[0]
     n, i, part = (ir.Local(name, count.type) for name in (count.name, own("i"), PART))
-    body = tuple(s for a in written for s in _add_parts(a, partial[a.name].name, build.add(build.multiply(part, n), i), part, i, parts))
+    body = tuple(
+        s
+        for a in written
+        for s in _add_parts(a, partial[a.name].name, build.add(build.multiply(part, n), i), part, i, parts)
+    )
     arrays = (*(replace(p, written=False) for p in partial.values()), *written)
     loop = ir.Parallel(i.name, n, body)
     return ir.Kernel(f"{kernel.name}_combine", "combine", arrays, (), (count,), (loop,), location=kernel.location)

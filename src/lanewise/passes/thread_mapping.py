@@ -1,7 +1,7 @@
 """Map the parallel loops to the blocks and threads of a grid.
 
-    parallel for i in range(n): ...              ->  i = @block * B + @thread; if i < n: ...
-    parallel for block: parallel for lane: ...   ->  block = @block; lane = @thread; ...
+parallel for i in range(n): ...              ->  i = @block * B + @thread; if i < n: ...
+parallel for block: parallel for lane: ...   ->  block = @block; lane = @thread; ...
 """
 
 from __future__ import annotations
@@ -25,14 +25,18 @@ def legal(kernel: ir.Kernel, threads: int) -> str | None:
     return None if kernel.grid is None else "its elements are already mapped to threads"
 
 
-def apply(kernel: ir.Kernel, threads: int, *, targets: int = 1, lanes: int | None = None, min_blocks: int = 0) -> ir.Kernel:
+def apply(
+    kernel: ir.Kernel, threads: int, *, targets: int = 1, lanes: int | None = None, min_blocks: int = 0
+) -> ir.Kernel:
     """`lanes` x `targets` elements belong to a block; without `lanes` each thread has one element."""
     if reason := legal(kernel, threads):
         raise refuse("mapping to threads", kernel, reason)
     count = kernel.counts[0]
     n = ir.Local(count.name, count.type)
     if lanes is None:
-        return replace(kernel, body=_one_each(kernel, threads, n), grid=ir.Grid(n, threads, threads, min_blocks=min_blocks))
+        return replace(
+            kernel, body=_one_each(kernel, threads, n), grid=ir.Grid(n, threads, threads, min_blocks=min_blocks)
+        )
     split = find_parallel(kernel, own("part"))
     parts = int(split.extent.value) if split is not None and isinstance(split.extent, ir.Literal) else 1
     coordinates = {own(name): ir.Builtin(name, count.type) for name in ("part", "block", "thread")}
@@ -41,7 +45,9 @@ def apply(kernel: ir.Kernel, threads: int, *, targets: int = 1, lanes: int | Non
     def visit(s: ir.Statement) -> ir.Block:
         return (ir.Assign(s.variable, coordinates[s.variable]), *s.body) if isinstance(s, ir.Parallel) else (s,)
 
-    return replace(kernel, body=flat_map(kernel.body, visit), grid=ir.Grid(n, lanes * targets, threads, parts, min_blocks))
+    return replace(
+        kernel, body=flat_map(kernel.body, visit), grid=ir.Grid(n, lanes * targets, threads, parts, min_blocks)
+    )
 
 
 def _one_each(kernel: ir.Kernel, threads: int, n: ir.Local) -> ir.Block:

@@ -35,16 +35,22 @@ def build_elementwise(lowered: Lowered, arguments: ElementwiseArguments, index: 
     for name, (record, layout) in arguments.records.items():
         written = tuple(x for x in record.leaves if f"{name}.{x.name}" in changed)
         arrays.append(record_array(name, record.leaves, layout, written=bool(written)))
-        body.append(ir.Fetch(name, i, tuple((x.name, f"{name}.{x.name}") for x in record.leaves if f"{name}.{x.name}" in used)))
+        body.append(
+            ir.Fetch(name, i, tuple((x.name, f"{name}.{x.name}") for x in record.leaves if f"{name}.{x.name}" in used))
+        )
         if written:
             commits.append(ir.Commit(name, i, tuple((x.name, ir.Local(f"{name}.{x.name}", x.type)) for x in written)))
     for name, kind in arguments.arrays.items():
         arrays.append(value_array(name, kind, written=False))
         body.append(ir.Fetch(name, i, tuple((leaf, v) for leaf, v in pairs(name, kind) if v in used)))
-    body.append(ir.Apply(f, tuple(ir.Local(p.name, p.type) for p in f.parameters), tuple(own(r.name) for r in f.results)))
+    body.append(
+        ir.Apply(f, tuple(ir.Local(p.name, p.type) for p in f.parameters), tuple(own(r.name) for r in f.results))
+    )
     for name, kind in result_arrays(lowered):
         arrays.append(value_array(name, kind, written=True))
-        commits.append(ir.Commit(name, i, tuple((leaf, ir.Local(v, t.scalar_of(kind))) for leaf, v in pairs(name, kind))))
+        commits.append(
+            ir.Commit(name, i, tuple((leaf, ir.Local(v, t.scalar_of(kind))) for leaf, v in pairs(name, kind)))
+        )
     uniforms = uniform_leaves(f, arguments.uniforms)
     fetches = tuple(s for s in body if not (isinstance(s, ir.Fetch) and not s.reads))
     loop = ir.Parallel(i.name, ir.Local(count.name, index), (*fetches, *commits))

@@ -47,12 +47,19 @@ def build_pairwise(lowered: Lowered, arguments: PairwiseArguments, index: Scalar
     starts = tuple(ir.Assign(s.name, ir.Literal(0.0 if s.type.is_float else 0, s.type)) for s in sums.values())
     outputs = [value_array(name, kind, written=True) for name, kind in result_arrays(lowered)]
     commits = tuple(
-        ir.Commit(name, i, tuple((leaf, sums[v]) for leaf, v in pairs(name, kind))) for name, kind in result_arrays(lowered)
+        ir.Commit(name, i, tuple((leaf, sums[v]) for leaf, v in pairs(name, kind)))
+        for name, kind in result_arrays(lowered)
     )
     parallel = ir.Parallel(i.name, ir.Local(target_count.name, index), (*fetch_target, *starts, loop, *commits))
     uniforms = uniform_leaves(f, arguments.uniforms)
     return ir.Kernel(
-        identifier(f.name), "pairwise", (target, source, *outputs), uniforms, (target_count, source_count), (parallel,), location=f.location
+        identifier(f.name),
+        "pairwise",
+        (target, source, *outputs),
+        uniforms,
+        (target_count, source_count),
+        (parallel,),
+        location=f.location,
     )
 
 

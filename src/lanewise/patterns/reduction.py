@@ -36,7 +36,9 @@ def reduced_type(kind: t.ValueType, operation: Operation) -> t.ValueType:
     return t.Vector(wide, kind.length) if isinstance(kind, t.Vector) else wide
 
 
-def build_reduction(lowered: Lowered, arguments: ElementwiseArguments, index: Scalar, operation: Operation, *, strided: bool) -> ir.Kernel:
+def build_reduction(
+    lowered: Lowered, arguments: ElementwiseArguments, index: Scalar, operation: Operation, *, strided: bool
+) -> ir.Kernel:
     """The elementwise kernel with its parallel loop cut into lanes, and its results reduced instead of committed."""
     plain = build_elementwise(lowered, arguments, index)
     (loop,) = plain.body
@@ -71,7 +73,9 @@ def build_reduction(lowered: Lowered, arguments: ElementwiseArguments, index: Sc
         block = (ir.Assign(share.name, size), *starts, inner, *commits)
     counts = (ir.Parameter(LANES, index), *plain.counts)
     body = (ir.Parallel(lane.name, lanes, block),)
-    return replace(plain, name=f"{plain.name}_{operation}", pattern="reduction", arrays=arrays, counts=counts, body=body)
+    return replace(
+        plain, name=f"{plain.name}_{operation}", pattern="reduction", arrays=arrays, counts=counts, body=body
+    )
 
 
 def _neutral(operation: Operation, scalar: Scalar) -> float | int | bool:

@@ -35,4 +35,9 @@ def pairs(name: str, value_type: t.ValueType) -> tuple[tuple[str, str], ...]:
 def uniform_leaves(f: ir.Function, uniforms: dict[str, t.ValueType]) -> tuple[ir.Parameter, ...]:
     """The scalars that are the same for all elements, those that the function uses."""
     used = {p.name for p in f.parameters}
-    return tuple(ir.Parameter(leaf, t.scalar_of(kind)) for name, kind in uniforms.items() for leaf in t.leaves(name, kind) if leaf in used)
+    return tuple(
+        ir.Parameter(leaf, t.scalar_of(kind))
+        for name, kind in uniforms.items()
+        for leaf in t.leaves(name, kind)
+        if leaf in used
+    )

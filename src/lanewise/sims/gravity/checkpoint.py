@@ -40,6 +40,7 @@ class Settings:
     device: str
     gravitational_constant: float
     seed: int
+    start_time: float  # of step 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,11 +88,14 @@ def read_checkpoint(path: Path) -> Checkpoint:
     with open_hdf5(path) as file:
         group = file.get(GROUP)
         if group is None or "history" not in group:
-            raise InputError(f"{path} is a Gadget snapshot but no checkpoint of lanewise; start a new run from it with --ic {path}")
+            raise InputError(f"a Gadget snapshot but no checkpoint of lanewise; start a new run from it with --ic {path}")
         converters: dict[str, Callable[[Any], Any]] = {"str": str, "int": int, "float": float}
         settings = Settings(**{f.name: converters[str(f.type)](group.attrs[f.name]) for f in fields(Settings)})
-        history = [from_row(row) for row in np.asarray(group["history"])]
+        rows = np.asarray(group["history"], np.float64)
+        if rows.ndim != 2 or rows.shape[1] != len(COLUMNS) or not len(rows):
+            raise InputError(f"damaged checkpoint: its history has shape {rows.shape}; wanted (n, {len(COLUMNS)})")
+        history = [from_row(row) for row in rows]
         step = int(group.attrs["step"])
-    if not history:
-        raise InputError(f"{path} holds no history of energies; it is damaged")
+        if not 0 <= step <= settings.steps:
+            raise InputError(f"damaged checkpoint: it is at step {step} of {settings.steps}")
     return Checkpoint(particles, settings, step, history)

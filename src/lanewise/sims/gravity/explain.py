@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from lanewise.analysis.counts import count_operations
+from lanewise.analysis.reciprocity import reciprocity
 from lanewise.errors import InputError
+from lanewise.ir import nodes as ir
+from lanewise.ir.functions import functions
 from lanewise.kernels.support import index_type
 from lanewise.layouts import default_layout, draw, layout_by_name
 from lanewise.models.resources import kernel_resources
@@ -44,15 +48,35 @@ def explain_gravity(
     machine = Machine("cuda", multiprocessors) if device == "cuda" else Machine("cpu", cpu_threads())
     wanted = Plan(accumulate="f64") if precision == "mixed" else None
     plan = complete_plan(wanted, machine, Work("pairwise", bodies, physics.pair == F64))
-    arguments = PairwiseArguments(("target", record, layout), ("source", record, layout), {"softening2": physics.pair}, True)
+    arguments = PairwiseArguments(
+        ("target", record, layout), ("source", record, layout), {"softening2": physics.pair}, True
+    )
     naive = build_pairwise(physics.acceleration.lowered, arguments, index_type(device))
     executable = build_executable(build_program(naive, plan, device), device, arch=arch if device == "cuda" else None)
     decisions = "\n".join(f"  {name:11} {value!s:7} {REASONS[name]}" for name, value in plan.as_dict().items())
     resources = "\n".join(f"  {name:13} {value}" for name, value in kernel_resources(executable, arch).items())
-    where = f"{device} ({arch}, {multiprocessors} multiprocessors)" if device == "cuda" else f"cpu ({cpu_threads()} threads)"
+    where = (
+        f"{device} ({arch}, {multiprocessors} multiprocessors)"
+        if device == "cuda"
+        else f"cpu ({cpu_threads()} threads)"
+    )
+    names = list(physics.acceleration.signature.parameters)[:2]
     report = (
         f"gravity of {bodies:,} bodies in {precision} on {where}\n\nplan\n{decisions}\n\nlayout {layout}\n  "
         + draw(layout.arrange(record.leaves)).replace("\n", "\n  ")
+        + f"\n\nforce function\n{_force_function(executable.program.naive, *names)}"
         + f"\n\nresources\n{resources}\n\nThe generated source: lanewise explain gravity --source {device}"
     )
     return report, executable.source
+
+
+def _force_function(naive: ir.Kernel, target: str, source: str) -> str:
+    """What one pair costs, and what the opposite direction of the pair would add."""
+    function = list(functions(naive.body).values())[-1]  # helpers come before their users
+    counts = ", ".join(f"{number} {name}" for name, number in sorted(count_operations(function).items()))
+    found = reciprocity(function, target, source)
+    if isinstance(found, str):
+        return f"  operations   {counts}\n  third law    not known: {found}"
+    shared = 2 * found.alone - found.together
+    law = f"the two directions of a pair share {shared} of {found.alone} operations"
+    return f"  operations   {counts}\n  third law    {law}"

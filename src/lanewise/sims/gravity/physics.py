@@ -58,7 +58,7 @@ class Physics:
 
 
 def precision_of(record: Record) -> str:
-    """"f32", "f64" or "mixed" from the types of the fields; raises `InputError` for a record that is no body."""
+    """The name of the precision, from the types of the fields; raises `InputError` for a record that is no body."""
     kinds = {f.name: f.type for f in record.fields}
     found = tuple(kinds.get(n) for n in ("position", "mass", "velocity"))
     for name, cls in RECORDS.items():
@@ -70,9 +70,19 @@ def precision_of(record: Record) -> str:
     )
 
 
+def state_type(precision: str) -> t.Scalar:
+    """The scalar type of positions and velocities."""
+    return t.F32 if precision == "f32" else t.F64
+
+
+def pair_type(precision: str) -> t.Scalar:
+    """The scalar type of forces."""
+    return t.F64 if precision == "f64" else t.F32
+
+
 @cache
 def make_physics(body_class: Any, softened: bool) -> Physics:
-    """Compile-ready kernels for a record class. Without softening a body has to be kept from meeting itself."""
+    """Compile-ready kernels for a record class. Unless `softened`, a body is kept from meeting itself."""
     precision = precision_of(body_class.__record__)
     state, state_vector = (lw.f32, lw.vec3) if precision == "f32" else (lw.f64, lw.dvec3)
     pair, pair_vector = (lw.f64, lw.dvec3) if precision == "f64" else (lw.f32, lw.vec3)
@@ -120,4 +130,4 @@ def make_physics(body_class: Any, softened: bool) -> Physics:
         return 0.5 * m * v2, m * v, m * lw.cross(x, v), m * lw.sqrt(v2)
 
     force = gravity if softened else gravity_unsoftened
-    return Physics(force, potential, kick_drift, kick, moments, t.F64 if precision == "f64" else t.F32)
+    return Physics(force, potential, kick_drift, kick, moments, pair_type(precision))

@@ -16,10 +16,12 @@ from lanewise.io.particles import Particles
 from lanewise.layouts import Layout, layout_by_name
 from lanewise.runtime.devices import resolve
 from lanewise.runtime.memory import require_memory
+from lanewise.sims.gravity.checks import check_softening, check_steps, check_time_step
 from lanewise.sims.gravity.checkpoint import Checkpoint, Settings, current_particles, read_checkpoint, write_checkpoint
 from lanewise.sims.gravity.diagnostics import Diagnostics
 from lanewise.sims.gravity.initial import INITIAL_CONDITIONS, make_initial_conditions
-from lanewise.sims.gravity.simulation import Simulation, check_softening, check_time_step, make_bodies
+from lanewise.sims.gravity.interruption import deferred_interruption
+from lanewise.sims.gravity.simulation import Simulation, make_bodies
 
 PIECE_SECONDS = 0.2  # how long the machine works between two looks at the clock
 DEFAULT_SOFTENING = 0.0
@@ -54,10 +56,13 @@ class Run:
         return self.history[-1]
 
     def execute(self, progress: Callable[[Run], None] = lambda run: None) -> None:
-        """Advance to `settings.steps`, measuring, writing and reporting on the way. An interruption leaves a checkpoint of the last whole piece."""
+        """Advance to `settings.steps`, measuring, writing and reporting on the way.
+
+        Ctrl-C ends it after whole steps with a checkpoint and KeyboardInterrupt; pressed again, at once and without.
+        """
         saved = time.monotonic()
         piece = 1
-        try:
+        with deferred_interruption() as interruption:
             while (step := self.simulation.step) < self.settings.steps:
                 begin = time.perf_counter()
                 count = min(piece, self._next_event(step) - step)
@@ -67,13 +72,12 @@ class Run:
                 piece = max(1, min(int(count * PIECE_SECONDS / max(elapsed, 1e-9)), 4 * piece))
                 self._after_piece()
                 progress(self)
-                if self.output.out and time.monotonic() - saved >= self.output.checkpoint_seconds:
+                done = self.simulation.step == self.settings.steps
+                if done or interruption.asked or time.monotonic() - saved >= self.output.checkpoint_seconds:
                     self.save()
                     saved = time.monotonic()
-        except KeyboardInterrupt:
-            self.save()
-            raise
-        self.save()
+                if interruption.asked and not done:
+                    raise KeyboardInterrupt
 
     def _next_event(self, step: int) -> int:
         """The next step after which something has to be measured or written."""
@@ -157,7 +161,8 @@ def start(
         arrays, softening=softening, integrator=integrator, gravitational_constant=gravitational_constant, time=particles.time
     )
     settings = Settings(
-        ic, steps, dt, softening, integrator, precision, layout_name(arrays.layout), where, gravitational_constant, seed
+        ic, steps, dt, softening, integrator, precision, layout_name(arrays.layout), where, gravitational_constant, seed,
+        particles.time,
     )
     return _ready(simulation, particles, settings, output, [simulation.diagnostics()])
 
@@ -176,8 +181,9 @@ def resume(path: Path, *, steps: int | None, device: str | None, output: Output)
     arrays = make_bodies(saved.particles, precision=s.precision, layout=layout_by_name(s.layout), device=where)
     simulation = Simulation(
         arrays, softening=s.softening, integrator=s.integrator, gravitational_constant=s.gravitational_constant,
-        time=saved.particles.time, step=saved.step,
+        time=s.start_time,
     )  # fmt: skip
+    simulation.continue_from(saved.step, s.dt)
     return _ready(simulation, saved.particles, settings, replace(output, out=output.out or path), saved.history)
 
 
@@ -186,11 +192,6 @@ def _ready(simulation: Simulation, particles: Particles, settings: Settings, out
     run = Run(simulation, particles, settings, replace(output, diagnostics_every=every), history, simulation.step)
     run.save()  # from here on there is always something to resume from
     return run
-
-
-def check_steps(steps: int) -> None:
-    if steps < 1:
-        raise InputError(f"the number of steps is {steps}; wanted a whole number from 1 on")
 
 
 def layout_name(layout: Layout) -> str:

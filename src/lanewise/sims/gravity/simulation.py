@@ -7,7 +7,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -21,9 +20,19 @@ from lanewise.plan import Plan
 from lanewise.runtime.devices import resolve
 from lanewise.runtime.memory import array_module, require_memory
 from lanewise.runtime.stepping import Stepper, make_stepper
+from lanewise.sims.gravity.checks import (
+    check_bodies,
+    check_gravitational_constant,
+    check_interval,
+    check_range,
+    check_softening,
+    check_steps,
+    check_time_step,
+    self_force_vanishes,
+)
 from lanewise.sims.gravity.diagnostics import Diagnostics
 from lanewise.sims.gravity.integrators import integrator as find_integrator
-from lanewise.sims.gravity.physics import RECORDS, make_physics, precision_of
+from lanewise.sims.gravity.physics import RECORDS, make_physics, pair_type, precision_of, state_type
 
 Callback = Callable[["Simulation"], None]
 
@@ -47,14 +56,15 @@ class Simulation:
         self, bodies: RecordArray, *, softening: float = 0.0, integrator: str = "leapfrog", gravitational_constant: float = 1.0,
         time: float = 0.0, step: int = 0, plan: Plan | None = None,
     ) -> None:  # fmt: skip
-        check_softening(softening)
-        if not (math.isfinite(gravitational_constant) and gravitational_constant > 0):
-            raise InputError(f"the gravitational constant is {gravitational_constant}; wanted a finite number above zero")
         self.precision = precision_of(bodies.record)
-        check_bodies(bodies)
+        self._pair = pair_type(self.precision)
+        check_softening(softening, self._pair)
+        check_gravitational_constant(gravitational_constant)
+        check_bodies(bodies, self._pair)
         self.bodies, self.softening, self.integrator = bodies, float(softening), find_integrator(integrator)
-        self.gravitational_constant, self.start_time, self.start_step, self.step = gravitational_constant, time, step, step
-        self._physics = make_physics(bodies._python_class, softening > 0)  # pyright: ignore[reportPrivateUsage]
+        self.gravitational_constant = gravitational_constant
+        self.start_time, self.start_step, self.step = time, step, step
+        self._physics = make_physics(bodies._python_class, self_force_vanishes(softening, self._pair))  # pyright: ignore[reportPrivateUsage]
         wide = Plan(accumulate="f64") if self.precision == "mixed" else Plan()
         self.plan = (plan or Plan()).filled(wide)
         count = len(bodies)
@@ -80,20 +90,25 @@ class Simulation:
 
     def advance(self, steps: int, dt: float) -> None:
         """Take `steps` steps of `dt` and wait for them. On CUDA they run as graphs. Raises `InputError` when a body leaves the finite numbers."""
-        check_time_step(dt)
-        if self._stepper is None or dt != self._dt:
+        check_time_step(dt, state_type(self.precision), self.gravitational_constant)
+        if dt != self._dt:
             self._elapsed += (self.step - self.start_step) * self._dt
-            self.start_step, self._dt = self.step, dt
+            self.start_step, self._dt, self._stepper = self.step, dt, None
+        if self._stepper is None:
             self._stepper = make_stepper(self.bodies.device, self._calls(dt))
         before = self.step
         self._stepper.run(steps)
         self.step += steps
         self._check_survival(before)
 
+    def continue_from(self, step: int, dt: float) -> None:
+        """Say that the bodies are `step` steps of `dt` on: a resumed run computes its times as an uninterrupted one."""
+        self.step, self._dt = self.start_step + step, dt
+
     def run(self, steps: int, dt: float, callback: Callback | None = None, every: int = 1) -> Simulation:
         """`steps` steps of `dt`; `callback(simulation)` after every `every` of them and after the last."""
-        if steps < 1 or every < 1:
-            raise InputError(f"steps={steps}, every={every}: wanted whole numbers from 1 on")
+        check_steps(steps)
+        check_interval(every)
         if callback is None:
             self.advance(steps, dt)
             return self
@@ -107,6 +122,7 @@ class Simulation:
 
     def steps(self, dt: float, every: int = 1) -> Iterator[Simulation]:
         """Iterate without end: `for state in simulation.steps(dt, every=10): ...`, each turn `every` steps on."""
+        check_interval(every)
         while True:
             self.advance(every, dt)
             yield self
@@ -172,33 +188,3 @@ def make_bodies(particles: Any, *, precision: str = "f32", layout: Layout | None
         position=particles.position, mass=particles.mass, velocity=particles.velocity, layout=layout, device=where
     )
     return bodies
-
-
-def check_bodies(bodies: RecordArray) -> None:
-    """Refuse NaN and infinity, naming the field and the first body that has one."""
-    module = array_module(bodies.device)
-    for name in ("position", "mass", "velocity"):
-        values = getattr(bodies, name)
-        bad = ~module.isfinite(values)
-        bad = bad.any(axis=1) if bad.ndim == 2 else bad
-        if bool(bad.any()):
-            index = int(module.argmax(bad))
-            raise InputError(f"{name} of body {index} is {values[index]}; wanted finite numbers")
-
-
-def check_range(particles: Any) -> None:
-    """Refuse values that float32 cannot hold."""
-    for name in ("position", "mass", "velocity"):
-        largest = float(np.abs(getattr(particles, name)).max())
-        if largest > float(np.finfo(np.float32).max):
-            raise InputError(f"{name} reaches {largest:g}, more than float32 holds; use precision f64")
-
-
-def check_softening(softening: float) -> None:
-    if not (math.isfinite(softening) and softening >= 0):
-        raise InputError(f"the softening is {softening}; wanted a finite length of zero or more")
-
-
-def check_time_step(dt: float) -> None:
-    if not (math.isfinite(dt) and dt > 0):
-        raise InputError(f"the time step dt is {dt}; wanted a finite time above zero")

@@ -9,6 +9,8 @@ from lanewise.sims.gravity.initial.registry import DEFAULT_BODIES, InitialCondit
 
 __all__ = ["DEFAULT_BODIES", "INITIAL_CONDITIONS", "InitialCondition", "make_initial_conditions"]
 
+LARGEST_SEED = 2**63 - 1  # what a checkpoint can keep
+
 
 def make_initial_conditions(name: str, bodies: int | None = None, seed: int = 0) -> Particles:
     """The bodies of the initial condition `name`; the same arguments give the same bits.
@@ -21,4 +23,6 @@ def make_initial_conditions(name: str, bodies: int | None = None, seed: int = 0)
         raise InputError(f"unknown initial condition {name!r}; wanted one of {', '.join(INITIAL_CONDITIONS)}")
     if seed < 0:
         raise InputError(f"the seed is {seed}; wanted zero or more")
+    if seed > LARGEST_SEED:
+        raise InputError(f"the seed is {seed}; wanted at most {LARGEST_SEED}")
     return condition.function(condition.checked_count(bodies), seed)

@@ -1,0 +1,228 @@
+"""Value numbering with signs: which values of a function are equal, or equal up to a minus sign, for all inputs.
+
+Every expression becomes a node of one table; equal nodes are one node. A value is a node and a sign, because negation
+is exact in floating
+point: `a - b` and `b - a` are one node with two signs, and so are all products and odd functions of them. Nothing
+here relies on an
+algebraic law that rounding breaks (no reassociation, no distribution), so values that share a node are equal to the
+last bit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import assert_never
+
+from lanewise.ir import nodes as ir
+from lanewise.ir.traverse import statements
+from lanewise.types import BOOL, Scalar
+
+ODD = frozenset({"sin", "tan", "asin", "atan", "sinh", "tanh", "cbrt", "trunc"})
+EVEN = frozenset({"cos", "cosh", "abs"})
+_MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
+
+
+class NotNumbered(Exception):
+    """The function has something that value numbering does not follow; the message says what."""
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """An operation on numbered values.
+
+    `operands` are numbers in the table; `payload` tells leaves and literals apart.
+    """
+
+    operation: str
+    operands: tuple[int, ...]
+    type: Scalar
+    payload: object = None
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A node of the table, perhaps negated."""
+
+    number: int
+    negative: bool = False
+
+
+class Table:
+    """All values seen so far. Numbers grow from operands to results, so their order is an order of computation."""
+
+    def __init__(self) -> None:
+        self.nodes: list[Node] = []
+        self._numbers: dict[Node, int] = {}
+
+    def add(self, operation: str, operands: tuple[int, ...], kind: Scalar, payload: object = None) -> int:
+        """The number of a node, an old one if it is known."""
+        node = Node(operation, operands, kind, payload)
+        if node not in self._numbers:
+            self._numbers[node] = len(self.nodes)
+            self.nodes.append(node)
+        return self._numbers[node]
+
+    def plain(self, value: Value) -> int:
+        """The number of a value with its sign applied."""
+        return self.add("negate", (value.number,), self.nodes[value.number].type) if value.negative else value.number
+
+    def leaf(self, name: str, kind: Scalar) -> Value:
+        return Value(self.add("leaf", (), kind, name))
+
+    def below(self, numbers: set[int]) -> set[int]:
+        """These nodes and everything that they are computed from."""
+        found: set[int] = set()
+        waiting = list(numbers)
+        while waiting:
+            number = waiting.pop()
+            if number not in found:
+                found.add(number)
+                waiting += self.nodes[number].operands
+        return found
+
+
+def number_function(table: Table, function: ir.Function, arguments: dict[str, Value]) -> list[Value]:
+    """The results of a function for these arguments, as values of the table.
+
+    Branches become selections, so both sides must be free of loops. Raises `NotNumbered` for loops, local arrays and
+    mutable parameters.
+    """
+    for s in statements(function.body):
+        if isinstance(s, (ir.For, ir.While, ir.DeclareArray)):
+            raise NotNumbered(f"{function.name} has a {'local array' if isinstance(s, ir.DeclareArray) else 'loop'}")
+    if any(p.mutable for p in function.parameters):
+        raise NotNumbered(f"{function.name} changes its arguments")
+    return _Numbering(table).run(function.body, dict(arguments))
+
+
+class _Numbering:
+    def __init__(self, table: Table) -> None:
+        self.table = table
+
+    def run(self, block: ir.Block, env: dict[str, Value]) -> list[Value]:
+        results = self._block(block, env)
+        return results if results is not None else []
+
+    def _block(self, block: ir.Block, env: dict[str, Value]) -> list[Value] | None:
+        """Run statements; the results when all paths return. What follows a branch runs for each side that goes on."""
+        for place, s in enumerate(block):
+            match s:
+                case ir.Assign():
+                    env[s.name] = self.value(s.value, env)
+                case ir.Apply():
+                    actual = {
+                        p.name: self.value(a, env) for p, a in zip(s.function.parameters, s.arguments, strict=True)
+                    }
+                    env.update(zip(s.results, number_function(self.table, s.function, actual), strict=True))
+                case ir.Return():
+                    return [self.value(v, env) for v in s.values]
+                case ir.If():
+                    return self._branch(s, block[place + 1 :], env)
+                case _:
+                    raise NotNumbered(f"a {type(s).__name__} statement")
+        return None
+
+    def _branch(self, s: ir.If, rest: ir.Block, env: dict[str, Value]) -> list[Value] | None:
+        condition = self.value(s.condition, env)
+        then, otherwise = dict(env), dict(env)
+        first, second = self._block((*s.then, *rest), then), self._block((*s.otherwise, *rest), otherwise)
+        if first is not None and second is not None:
+            return [self._select(condition, a, b) for a, b in zip(first, second, strict=True)]
+        env.update({n: self._select(condition, then[n], otherwise[n]) for n in then.keys() & otherwise.keys()})
+        return None
+
+    def value(self, e: ir.Expression, env: dict[str, Value]) -> Value:
+        t = self.table
+
+        def go(x: ir.Expression) -> Value:
+            return self.value(x, env)
+
+        match e:
+            case ir.Literal():
+                return self._literal(e)
+            case ir.Local():
+                return env[e.name]
+            case ir.Unary(operator="-") if e.type.is_float:
+                operand = go(e.operand)
+                return Value(operand.number, not operand.negative)
+            case ir.Unary():
+                return Value(t.add(e.operator, (t.plain(go(e.operand)),), e.type))
+            case ir.Binary():
+                return self._binary(e, go(e.left), go(e.right))
+            case ir.Compare():
+                return self._compare(e.operator, go(e.left), go(e.right))
+            case ir.Logical():
+                return Value(t.add(e.operator, tuple(sorted((t.plain(go(e.left)), t.plain(go(e.right))))), BOOL))
+            case ir.Select():
+                return self._select(go(e.condition), go(e.if_true), go(e.if_false))
+            case ir.Cast():
+                operand = go(e.operand)
+                keep = e.type.is_float and e.operand.type.is_float
+                number = operand.number if keep else t.plain(operand)
+                return Value(t.add("cast", (number,), e.type), operand.negative and keep)
+            case ir.Call():
+                return self._call(e, [go(a) for a in e.arguments])
+            case ir.Element() | ir.Builtin():
+                raise NotNumbered(f"an access to {e}")
+            case _:
+                assert_never(e)
+
+    def _literal(self, e: ir.Literal) -> Value:
+        if e.type.is_float and e.value < 0:
+            return Value(self.table.add("literal", (), e.type, -e.value), True)
+        return Value(self.table.add("literal", (), e.type, e.value))
+
+    def _binary(self, e: ir.Binary, left: Value, right: Value) -> Value:
+        t = self.table
+        if not e.type.is_float or e.operator in ("//", "%"):
+            operands = (t.plain(left), t.plain(right))
+            commutes = e.operator in ("+", "*", "&", "|", "^")
+            return Value(t.add(e.operator, tuple(sorted(operands)) if commutes else operands, e.type))
+        if e.operator in ("*", "/"):
+            operands = (left.number, right.number)
+            number = t.add(e.operator, tuple(sorted(operands)) if e.operator == "*" else operands, e.type)
+            return Value(number, left.negative != right.negative)
+        if e.operator == "-":
+            right = Value(right.number, not right.negative)
+        if left.negative == right.negative:  # a + b, or -(a + b)
+            return Value(t.add("+", tuple(sorted((left.number, right.number))), e.type), left.negative)
+        low, high = sorted((left, right), key=lambda v: v.number)  # low - high, or -(low - high)
+        return Value(t.add("-", (low.number, high.number), e.type), low.negative)
+
+    def _compare(self, operator: str, left: Value, right: Value) -> Value:
+        t = self.table
+        if left.negative and right.negative:
+            left, right = Value(right.number), Value(left.number)
+        a, b = t.plain(left), t.plain(right)
+        return Value(t.add(operator, (a, b), BOOL) if a <= b else t.add(_MIRRORED[operator], (b, a), BOOL))
+
+    def _select(self, condition: Value, first: Value, second: Value) -> Value:
+        t = self.table
+        if first == second:
+            return first
+        if t.nodes[condition.number].operation == "literal":
+            return first if t.nodes[condition.number].payload else second
+        negative = self._sign(first, second)
+        operands = tuple(
+            t.plain(Value(v.number, v.negative != negative and not self._is_zero(v))) for v in (first, second)
+        )
+        return Value(t.add("select", (condition.number, *operands), t.nodes[first.number].type), negative)
+
+    def _sign(self, first: Value, second: Value) -> bool:
+        """Whether a selection is best seen as the negative of another; zero has no say, only its sign would differ."""
+        signs = [v.negative for v in (first, second) if not self._is_zero(v)]
+        return bool(signs) and all(signs)
+
+    def _is_zero(self, value: Value) -> bool:
+        node = self.table.nodes[value.number]
+        return node.operation == "literal" and node.payload == 0
+
+    def _call(self, e: ir.Call, arguments: list[Value]) -> Value:
+        t = self.table
+        if len(arguments) == 1 and e.intrinsic in ODD | EVEN:
+            number = t.add(e.intrinsic, (arguments[0].number,), e.type)
+            return Value(number, arguments[0].negative and e.intrinsic in ODD)
+        operands = tuple(t.plain(a) for a in arguments)
+        return Value(
+            t.add(e.intrinsic, tuple(sorted(operands)) if e.intrinsic in ("min", "max", "hypot") else operands, e.type)
+        )

@@ -1,0 +1,109 @@
+"""What a simulation refuses to start with: numbers that are none, or that its types cannot hold."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from lanewise.arrays import RecordArray
+from lanewise.errors import InputError
+from lanewise.runtime.memory import array_module
+from lanewise.types import F32, Scalar
+
+MOST_STEPS = 10**12
+
+
+def largest_number(scalar: Scalar) -> float:
+    """The largest finite number of a floating type."""
+    return float(np.finfo(scalar.dtype).max)
+
+
+def longest(scalar: Scalar) -> float:
+    """The longest distance that forces in this type hold: its third power is the largest number."""
+    return largest_number(scalar) ** (1 / 3)
+
+
+def self_force_vanishes(softening: float, scalar: Scalar) -> bool:
+    """Whether a body that meets itself feels nothing: m 0 / eps^3, where eps^-3 stays far below infinity."""
+    return softening > largest_number(scalar) ** (-1 / 6)
+
+
+def check_bodies(bodies: RecordArray, scalar: Scalar) -> None:
+    """Refuse NaN and infinity, and places too far away for forces in `scalar`; name the field and the first body."""
+    module = array_module(bodies.device)
+    reach = longest(scalar) / 4  # twice the square root of three times this is the longest separation
+    for name in ("position", "mass", "velocity"):
+        values = getattr(bodies, name)
+        if (index := _first(module, ~module.isfinite(values))) is not None:
+            raise InputError(f"{name} of body {index} is {_shown(values[index])}; wanted finite numbers")
+    if (index := _first(module, abs(bodies.position) > reach)) is not None:
+        raise InputError(
+            f"position of body {index} is {_shown(bodies.position[index])}; forces in {scalar} reach {reach:.2g}: "
+            f"use {_wider(scalar)}another unit of length"
+        )
+
+
+def _first(module: Any, bad: Any) -> int | None:
+    bad = bad.any(axis=1) if bad.ndim == 2 else bad
+    return int(module.argmax(bad)) if bool(bad.any()) else None
+
+
+def _shown(value: Any) -> str:
+    numbers = [f"{float(x):g}" for x in np.ravel(value.tolist())]
+    return numbers[0] if len(numbers) == 1 else f"({', '.join(numbers)})"
+
+
+def _wider(scalar: Scalar) -> str:
+    return "precision f64 or " if scalar == F32 else ""
+
+
+def check_range(particles: Any) -> None:
+    """Refuse values that float32 cannot hold."""
+    for name in ("position", "mass", "velocity"):
+        largest = float(np.abs(getattr(particles, name)).max())
+        if largest > largest_number(F32):
+            raise InputError(f"{name} reaches {largest:g}, more than float32 holds; use precision f64")
+
+
+def check_softening(softening: float, scalar: Scalar | None = None) -> None:
+    """Refuse a softening length below zero, not finite, or too long for forces in `scalar`."""
+    if not (math.isfinite(softening) and softening >= 0):
+        raise InputError(f"the softening is {softening}; wanted a finite length of zero or more")
+    if scalar is not None and softening > (most := longest(scalar)):
+        raise InputError(
+            f"the softening is {softening:g}; forces in {scalar} hold lengths up to {most:.2g}: "
+            f"use {_wider(scalar)}another unit of length"
+        )
+
+
+def check_time_step(dt: float, scalar: Scalar | None = None, gravitational_constant: float = 1.0) -> None:
+    """Refuse a time step of zero or less, not finite, or too long for velocities in `scalar`."""
+    if not (math.isfinite(dt) and dt > 0):
+        raise InputError(f"the time step dt is {dt}; wanted a finite time above zero")
+    if scalar is None:
+        return
+    most = largest_number(scalar) / (2 * max(1.0, gravitational_constant))  # an integrator's kicks are up to 1.36 dt
+    if dt > most:
+        raise InputError(f"the time step dt is {dt:g}; bodies in {scalar} move by at most {most:.2g} at a time")
+
+
+def check_gravitational_constant(value: float) -> None:
+    """Refuse what is not a positive, finite number."""
+    if not (math.isfinite(value) and value > 0):
+        raise InputError(f"the gravitational constant is {value}; wanted a finite number above zero")
+
+
+def check_interval(every: int) -> None:
+    """Refuse an interval of no steps."""
+    if every < 1:
+        raise InputError(f"every={every}: wanted a whole number of steps from 1 on")
+
+
+def check_steps(steps: int) -> None:
+    """Refuse no steps, and more than a run can count."""
+    if steps < 1:
+        raise InputError(f"the number of steps is {steps}; wanted a whole number from 1 on")
+    if steps > MOST_STEPS:
+        raise InputError(f"the number of steps is {steps}; wanted at most {MOST_STEPS:,}")
