@@ -1,6 +1,6 @@
 """Find a bug: call the kernel function as ordinary Python, or run the whole kernel on the interpreter.
 
-    python examples/debugging.py
+python examples/debugging.py
 """
 
 import traceback
@@ -12,6 +12,8 @@ import lanewise as lw
 
 @lw.record
 class Body:
+    """A place and a mass."""
+
     position: lw.vec3
     mass: lw.f32
 
@@ -28,7 +30,7 @@ def main() -> None:
     bodies = Body.array(position=position, mass=1.0)
     print("compiled:", gravity(bodies, bodies, softening2=0.0)[0])
 
-    # The same function, one pair at a time. print(), pdb and breakpoint() work inside it, and so do NumPy's error states.
+    # The same function, one pair at a time. print(), pdb, breakpoint() and NumPy's error states work inside it.
     for i, source in enumerate(bodies):
         try:
             with np.errstate(divide="raise"):

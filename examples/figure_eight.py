@@ -1,6 +1,6 @@
 """Three bodies that chase each other along a figure eight, for one period, and a picture of their path.
 
-    python examples/figure_eight.py [picture.png]
+python examples/figure_eight.py [picture.png]
 """
 
 import sys

@@ -1,6 +1,6 @@
 """In and out without copies: fields are NumPy arrays, or CuPy arrays on a GPU, and anything with DLPack comes in.
 
-    python examples/interop.py [device]
+python examples/interop.py [device]
 """
 
 import sys
@@ -14,6 +14,8 @@ DEVICE = sys.argv[1] if len(sys.argv) > 1 else "cpu"
 
 @lw.record
 class Point:
+    """A weighted point."""
+
     position: lw.vec3
     weight: lw.f64
 

@@ -1,6 +1,6 @@
 """One function, five layouts, the same result: where the numbers lie is no concern of the physics.
 
-    python examples/layouts.py [bodies]
+python examples/layouts.py [bodies]
 """
 
 import sys
@@ -11,11 +11,20 @@ import lanewise as lw
 from lanewise.layouts import draw
 
 BODIES = int(sys.argv[1]) if len(sys.argv) > 1 else 2048
-LAYOUTS = (lw.AoS(), lw.SoA(), lw.AoAS(16), lw.SoAoAS(), lw.SoAoAS([("position",), ("velocity", "charge")]), lw.AoSoA(8))
+LAYOUTS = (
+    lw.AoS(),
+    lw.SoA(),
+    lw.AoAS(16),
+    lw.SoAoAS(),
+    lw.SoAoAS([("position",), ("velocity", "charge")]),
+    lw.AoSoA(8),
+)
 
 
 @lw.record
 class Charge:
+    """A moving charge."""
+
     position: lw.vec3
     velocity: lw.vec3
     charge: lw.f32

@@ -17,6 +17,8 @@ STEPS = int(sys.argv[2]) if len(sys.argv) > 2 else 200
 
 @lw.record
 class Atom:
+    """An atom of mass 1."""
+
     position: lw.vec3
     velocity: lw.vec3
 

@@ -1,6 +1,6 @@
 """Sums and extremes over all elements, without an array of the values in between.
 
-    python examples/reductions.py [particles]
+python examples/reductions.py [particles]
 """
 
 import sys
@@ -14,6 +14,8 @@ PARTICLES = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000
 
 @lw.record
 class Particle:
+    """A particle of a gas."""
+
     position: lw.vec3
     velocity: lw.vec3
     mass: lw.f32

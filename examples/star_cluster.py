@@ -1,6 +1,6 @@
 """Gravity in ten lines: a star cluster, its forces and a few hundred steps of leapfrog, from two small functions.
 
-    python examples/star_cluster.py [bodies] [steps] [device]
+python examples/star_cluster.py [bodies] [steps] [device]
 """
 
 import sys
@@ -16,6 +16,8 @@ DEVICE = sys.argv[3] if len(sys.argv) > 3 else "cpu"
 
 @lw.record
 class Body:
+    """A star."""
+
     position: lw.vec3
     mass: lw.f32
     velocity: lw.vec3

@@ -1,8 +1,8 @@
 """Run the Python of a Markdown document, and compare what it prints with the text shown below each block.
 
-The blocks run in order, in one namespace. They are written to a file in which every line has the number that it has in the
-document, because kernels are compiled from the source in a file; errors then name the document's own lines. A block of
-`text` that directly follows a block of `python` is the expected output: `...` stands for anything.
+The blocks run in order, in one namespace. They are written to a file in which every line has the number that it has in
+the document, because kernels are compiled from the source in a file; errors then name the document's own lines. A block
+of `text` that directly follows a block of `python` is the expected output: `...` stands for anything.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 @dataclass(frozen=True)
 class Block:
-    """A fenced block: its language, its text, the line of the document on which the text starts, and what follows it."""
+    """A fenced block: its language, its text, the line on which the text starts, and the output shown below it."""
 
     language: str
     text: str
@@ -56,7 +56,7 @@ def run_blocks(document: str, module: Path) -> Iterator[tuple[Block, str]]:
         tree = ast.increment_lineno(ast.parse(block.text), block.line - 1)
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed):
-            exec(compile(tree, str(module), "exec"), namespace)
+            exec(compile(tree, str(module), "exec", dont_inherit=True), namespace)  # not our own `annotations`
         yield block, printed.getvalue().replace(f"{module.parent}/", "")
 
 

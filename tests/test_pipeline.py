@@ -178,9 +178,9 @@ def test_functions_of_one_name_stay_apart():
     def twice(x: lw.f32) -> lw.f32:
         return one(x) + other(x)
 
-    from tests.corpus import Case
-
     import numpy as np
+
+    from tests.corpus import Case
 
     c = Case(
         "twice",

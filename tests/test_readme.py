@@ -1,4 +1,4 @@
-"""The README is true: its first commands are there, its Python runs and prints what it shows, its figures are the committed ones."""
+"""The README is true: two commands come first, its Python prints what it shows, its figures were measured."""
 
 from __future__ import annotations
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -19,8 +20,9 @@ from lanewise.runtime.memory import allocate, array_module, to_host
 class RecordArray:
     """An array of records. Its fields are attributes.
 
-    Reading a field gives an array of shape (n,) or (n, components) on the array's device: a view, writes go through, in every layout but
-    AoSoA, whose blocks no single stride reaches: there it is a read-only copy. Assigning a field works in all layouts.
+    Reading a field gives an array of shape (n,) or (n, components) on the array's device: a view, writes go through,
+    in every layout but AoSoA, whose blocks no single stride reaches: there it is a read-only copy. Assigning a field
+    works in all layouts.
     """
 
     __slots__ = ("_arrangement", "_count", "_data", "_device", "_layout", "_python_class", "_record")
@@ -48,7 +50,10 @@ class RecordArray:
     def zeros(
         cls, record: Record, count: int, *, layout: Layout | None, device: str | None, python_class: type[RecordValue]
     ) -> RecordArray:
-        """`count` records of zeros. Raises `ArgumentError` for a count below 1, `DeviceError` when they do not fit the memory."""
+        """`count` records of zeros.
+
+        Raises `ArgumentError` for a count below 1, `DeviceError` when they do not fit the memory.
+        """
         given: Any = count
         if isinstance(given, bool) or not isinstance(given, (int, np.integer)) or given < 1:
             raise ArgumentError(
@@ -149,7 +154,7 @@ class RecordArray:
         if buffer.width != 1:
             return None
         places = [self._arrangement.address(leaf, 0, self._count) for leaf in leaves]
-        gaps = {b - a for a, b in zip(places, places[1:], strict=False)}
+        gaps = {b - a for a, b in itertools.pairwise(places)}
         if len(gaps) > 1:
             return None
         shape: tuple[int, ...] = (self._count,)
@@ -220,6 +225,11 @@ class RecordArray:
         if not -self._count <= index < self._count:
             raise IndexError(f"record {index} of {self._count}")
         return self._python_class(**{f.name: to_host(getattr(self, f.name)[index]) for f in self._record})
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        # Without it NumPy would make an array of Python objects, record by record.
+        first = self._record.fields[0].name
+        raise TypeError(f"an array of {self._record.name} is no array of numbers; take a field, for example .{first}")
 
     def __iter__(self) -> Iterator[RecordValue]:
         return (self[i] for i in range(self._count))

@@ -1,6 +1,7 @@
 """Every error that lanewise shows to its user.
 
-An error names what was found, what is wanted and what to do. Errors about a kernel carry a `Location` and show the source line with a caret.
+An error names what was found, what is wanted and what to do. Errors about a kernel carry a `Location` and show the
+source line with a caret.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
-"""Arrays that come in from outside: brought to the device, and checked against the type and shape that they are to fill.
+"""Arrays that come in from outside.
 
-A conversion may round floats and may not lose anything else: no float becomes a whole number, no whole number wraps, no finite float
-becomes infinite.
+Brought to the device, and checked against the type and shape that they are to fill.
+
+A conversion may round floats and may not lose anything else: no float becomes a whole number, no whole number wraps,
+no finite float becomes infinite.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Records: the named, typed fields of one element. Nothing here knows about memory.
 
-`@record` turns an annotated class into a record class. Its instances are single records for the Python side of a kernel; arrays
-of records come from `Body.array(...)` and `Body.zeros(n)`.
+`@record` turns an annotated class into a record class. Its instances are single records for the Python side of a
+kernel; arrays of records come from `Body.array(...)` and `Body.zeros(n)`.
 """
 
 from __future__ import annotations
@@ -100,25 +100,45 @@ class RecordValue:
 
 
 def unknown_field(record: Record, name: str) -> str:
+    """The text of the error about a field that is not there."""
     return f"{record.name} has no field {name!r}; its fields are {', '.join(f.name for f in record)}"
 
 
-RESERVED = frozenset("array zeros record layout device nbytes arrangement data numpy with_layout to copy".split())
+RESERVED = frozenset(
+    [
+        "array",
+        "zeros",
+        "record",
+        "layout",
+        "device",
+        "nbytes",
+        "arrangement",
+        "data",
+        "numpy",
+        "with_layout",
+        "to",
+        "copy",
+    ]
+)
 
 
 @dataclass_transform(kw_only_default=True)
 def record(cls: type[Any]) -> Any:
     """Make a record class of a class whose annotations are lanewise types.
 
-    Raises `RecordError` for an annotation that is no lanewise type, for anything in the class but fields, or for a reserved field name.
+    Raises `RecordError` for an annotation that is no lanewise type, for anything in the class but fields, or for a
+    reserved field name.
     """
     _check_plain(cls)
     fields = tuple(_field(cls, name, annotation) for name, annotation in _annotations(cls).items())
     if not fields:
         raise RecordError(f"{cls.__name__} has no fields; write them as annotations, for example `mass: lw.f32`")
     namespace = {
-        "__record__": Record(cls.__name__, fields), "__module__": cls.__module__, "__qualname__": cls.__qualname__, "__doc__": cls.__doc__,
-    }  # fmt: skip
+        "__record__": Record(cls.__name__, fields),
+        "__module__": cls.__module__,
+        "__qualname__": cls.__qualname__,
+        "__doc__": cls.__doc__,
+    }
     return type(cls.__name__, (RecordValue,), namespace)
 
 

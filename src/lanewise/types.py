@@ -76,6 +76,7 @@ COMPONENTS = "xyzw"
 
 
 def scalar_of(value_type: ValueType) -> Scalar:
+    """The type of the components."""
     return value_type if isinstance(value_type, Scalar) else value_type.element
 
 
@@ -105,8 +106,10 @@ def float_of(scalar: Scalar) -> Scalar:
 
 
 def common(strong: Iterable[Scalar], weak: Iterable[Scalar] = ()) -> Scalar:
-    """The type in which values of several types are computed. The types in `weak` are those of Python numbers, which change the result only
-    where they must: a float among whole numbers makes floats of them, a whole number among truth values makes whole numbers.
+    """The type in which values of several types are computed.
+
+    The types in `weak` are those of Python numbers, which change the result only where they must: a float among whole
+    numbers makes floats of them, a whole number among truth values makes whole numbers.
     """
     types, literals = list(strong), list(weak)
     result = reduce(promote, types or literals)

@@ -1,6 +1,7 @@
 """The names of the kernel language as ordinary Python: types, and the mathematics on scalars and vectors.
 
-The functions compute in the type that the compiler computes in. Of Python numbers alone they give a Python number, which stays weak.
+The functions compute in the type that the compiler computes in. Of Python numbers alone they give a Python number,
+which stays weak.
 """
 
 from __future__ import annotations
@@ -13,8 +14,15 @@ import numpy as np
 
 from lanewise import types as t
 from lanewise.vectors import (
-    SCALAR_NAMES, VECTOR_NAMES, VectorValue, common_type, literal_type, make_vector, to_python_value, type_of_annotation,
-)  # fmt: skip
+    SCALAR_NAMES,
+    VECTOR_NAMES,
+    VectorValue,
+    common_type,
+    literal_type,
+    make_vector,
+    to_python_value,
+    type_of_annotation,
+)
 
 __all__ = [
     "SCALAR_FUNCTIONS",
@@ -70,12 +78,44 @@ def _fma(a: Any, b: Any, c: Any) -> Any:
 
 # On NumPy scalars of one type: the definition of the intrinsics.
 SCALAR_FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "rsqrt": _rsqrt, "min": _min, "max": _max, "clamp": _clamp, "mix": _mix, "fma": _fma,
-    **{name: getattr(np, name) for name in (
-        "sqrt", "cbrt", "exp", "exp2", "log", "log2", "log10", "sin", "cos", "tan", "sinh", "cosh", "tanh", "floor", "ceil",
-        "trunc", "hypot", "isnan", "isinf", "isfinite")},
-    "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan, "atan2": np.arctan2, "pow": np.power, "abs": np.abs,
-}  # fmt: skip
+    "rsqrt": _rsqrt,
+    "min": _min,
+    "max": _max,
+    "clamp": _clamp,
+    "mix": _mix,
+    "fma": _fma,
+    **{
+        name: getattr(np, name)
+        for name in (
+            "sqrt",
+            "cbrt",
+            "exp",
+            "exp2",
+            "log",
+            "log2",
+            "log10",
+            "sin",
+            "cos",
+            "tan",
+            "sinh",
+            "cosh",
+            "tanh",
+            "floor",
+            "ceil",
+            "trunc",
+            "hypot",
+            "isnan",
+            "isinf",
+            "isfinite",
+        )
+    },
+    "asin": np.arcsin,
+    "acos": np.arccos,
+    "atan": np.arctan,
+    "atan2": np.arctan2,
+    "pow": np.power,
+    "abs": np.abs,
+}
 _KEEP_INTEGERS = frozenset({"min", "max", "clamp", "abs"})
 
 

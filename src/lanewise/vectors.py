@@ -1,7 +1,9 @@
-"""Values of the kernel language in ordinary Python: type names that make scalars and vectors, and the arithmetic of vectors.
+"""Values of the kernel language in ordinary Python.
 
-A kernel called with `.python(...)` runs on these, so `print`, a debugger and breakpoints work. Scalars are NumPy scalars, whose promotion
-treats Python numbers as weak just as the compiler does. Vectors are immutable values.
+Type names that make scalars and vectors, and the arithmetic of vectors.
+
+A kernel called with `.python(...)` runs on these, so `print`, a debugger and breakpoints work. Scalars are NumPy
+scalars, whose promotion treats Python numbers as weak just as the compiler does. Vectors are immutable values.
 """
 
 from __future__ import annotations

@@ -95,15 +95,6 @@ def test_two_different_arrays(name: str, sources: int) -> None:
     check(case(name), lw.SoAoAS(), PLANS["all"], (1, 5, 33), sources)
 
 
-def test_no_elements() -> None:
-    """No launch has a grid without blocks; sums over no sources are zero."""
-    empty = Input(case("gravity"), 0, 7)
-    assert run_public(empty, lw.SoA(), DEVICE, complete(PLANS["plain"]))[0].shape == (0, 3)
-    lonely = Input(case("gravity"), 7, 0)
-    (found,) = run_public(lonely, lw.SoA(), DEVICE, complete(PLANS["plain"]))
-    np.testing.assert_array_equal(found, np.zeros((7, 3), "f4"))
-
-
 @pytest.mark.parametrize("c", CASES, ids=lambda c: c.name)
 def test_agrees_with_the_interpreter(c: Case) -> None:
     """The default plan of a small problem against the IR's own meaning."""
@@ -258,7 +249,7 @@ def test_a_broken_run_names_step_and_body() -> None:
     particles = make_initial_conditions("plummer", 64, seed=1)
     bodies = make_bodies(particles, device=DEVICE)
     velocity = particles.velocity.astype("f4")
-    velocity[11] = 3e38
+    velocity[11] = 2e19  # its square is infinite, its force on the others is not
     bodies.velocity = velocity
     with pytest.raises(InputError, match=r"^step 1: body 11 has no finite position or velocity any more"):
         Simulation(bodies, softening=0.1).run(steps=3, dt=1e-3)
@@ -277,7 +268,9 @@ def test_records_on_different_devices() -> None:
 
 
 def test_a_gpu_that_does_not_exist() -> None:
-    with pytest.raises(DeviceError, match=r"^device 'cuda:99' does not exist: this machine has \d+ GPUs?, numbered from 0$"):
+    with pytest.raises(
+        DeviceError, match=r"^device 'cuda:99' does not exist: this machine has \d+ GPUs?, numbered from 0$"
+    ):
         Input(case("gravity"), 5).records(lw.SoA(), "cuda:99")
 
 

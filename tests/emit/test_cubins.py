@@ -56,7 +56,11 @@ def layouts_of(c: Case) -> list[str]:
 
 
 EVERYTHING = [
-    (c.name, label, plan, arch) for c in CASES for label in layouts_of(c) for plan in plans_of(c) for arch in ARCHITECTURES
+    (c.name, label, plan, arch)
+    for c in CASES
+    for label in layouts_of(c)
+    for plan in plans_of(c)
+    for arch in ARCHITECTURES
 ]
 # Each kernel in each layout, each with one plan and one architecture, so that all meet all.
 SHARE = [

@@ -16,11 +16,11 @@ def kind_of(expression: str, **names: Any) -> str:
     """The type of an expression of f: f32, d: f64, i: i32, j: i64, u: u32, p: bool."""
     kernel = module(f"""
         @lw.elementwise
-        def kernel(f: lw.f32, d: lw.f64, i: lw.i32, j: lw.i64, u: lw.u32, p: lw.bool) -> lw.f64:
+        def kernel(f: lw.f32, d: lw.f64, i: lw.i32, j: lw.i64, u: lw.u32, p: lw.bool) -> lw.f32:
             first = {expression}
             second = first
             second = first
-            return lw.f64(second)
+            return lw.f32(second)
     """, **names).kernel  # fmt: skip
     found = [s for s in kernel.lowered.function.body if getattr(s, "name", "") == "second"]
     return str(found[0].value.type)
@@ -117,6 +117,33 @@ def test_a_helper_that_returns_a_literal_first() -> None:
     """).kernel
     got = agree(kernel, d=np.array([3.0, 1.0, -3.0]), f=np.array([3.0, 1.0, -3.0], np.float32), rtol=1e-7)
     np.testing.assert_array_equal(got[0], [0.0, 0.1, 0.5])
+
+
+def test_a_variable_that_only_literals_set_stays_weak() -> None:
+    """It meets f64 without losing digits, f32 without making it wider, and may be negative among u32."""
+    kernel = module("""
+        @lw.elementwise
+        def kernel(d: lw.f64, f: lw.f32, u: lw.u32, p: lw.bool) -> tuple[lw.f64, lw.f32, lw.u32, lw.bool, lw.i64, lw.i32]:
+            weight = 0.1
+            if p:
+                weight = 0.3
+            step = -1
+            while step < u:
+                step += 1
+            below = -2
+            below = below - 1
+            return d * weight, f * weight, u + below, below < u, lw.min(u, below), step
+    """).kernel
+    u = np.array([5, 0], np.uint32)
+    got = agree(
+        kernel, python=False, d=np.array([1.0, 1.0]), f=np.array([1, 1], np.float32), u=u, p=np.array([True, False])
+    )
+    assert got[0].tolist() == [0.3, 0.1]
+    assert got[1].tolist() == [np.float32(0.3), np.float32(0.1)]
+    assert got[2].tolist() == [2, 2**32 - 3]
+    assert got[3].tolist() == [True, True]
+    assert got[4].tolist() == [-3, -3]
+    assert got[5].tolist() == [5, 0]
 
 
 def test_big_literals() -> None:

@@ -24,7 +24,11 @@ f32     f32   f32   f32   f32   f32   f64
 f64     f64   f64   f64   f64   f64   f64
 """
 NAMES = {s.name: s for s in t.SCALARS}
-TABLE = {(row.split()[0], c): cell for row in PROMOTION.split("\n")[2:-1] for c, cell in zip(PROMOTION.split("\n")[1].split(), row.split()[1:], strict=True)}
+TABLE = {
+    (row.split()[0], c): cell
+    for row in PROMOTION.split("\n")[2:-1]
+    for c, cell in zip(PROMOTION.split("\n")[1].split(), row.split()[1:], strict=True)
+}
 
 
 @pytest.mark.parametrize(("a", "b"), list(itertools.product(NAMES, NAMES)))
@@ -71,14 +75,18 @@ def test_conversions() -> None:
     """Every type to every type: floats lose their fraction towards zero, whole numbers wrap, anything but zero is true."""
     pairs = [(to, value) for to in NAMES for value in "fdilup"]
     kernel = module(
-        CONVERSIONS.format(results=", ".join(f"lw.{to}" for to, _ in pairs), values=", ".join(f"lw.{to}({v})" for to, v in pairs))
+        CONVERSIONS.format(
+            results=", ".join(f"lw.{to}" for to, _ in pairs), values=", ".join(f"lw.{to}({v})" for to, v in pairs)
+        )
     ).kernel
     inputs: dict[str, Any] = {
         "f": np.array([2.75, -2.75, 0, 1e6, 0.4], np.float32), "d": np.array([-1.5, 1.5, 0, 123456789.25, 1e-300]),
         "i": np.array([-1, 5, 0, 2**31 - 1, 7], np.int32), "l": np.array([-1, 2**40 + 3, 0, -(2**33), 9], np.int64),
         "u": np.array([1, 5, 0, 2**32 - 1, 2**31], np.uint32), "p": np.array([True, False, True, False, True]),
     }  # fmt: skip
-    signed = {n: np.abs(a) if n in "fd" else a for n, a in inputs.items()}  # a negative float as unsigned has no defined value
+    signed = {
+        n: np.abs(a) if n in "fd" else a for n, a in inputs.items()
+    }  # a negative float as unsigned has no defined value
     got = agree(kernel, **signed)
     for (to, value), result in zip(pairs, got, strict=True):
         if NAMES[to].kind != "u" or value not in "fd":
@@ -109,7 +117,9 @@ def test_integers_wrap_and_floor(name: str) -> None:
     got = agree(module(source).kernel, a=a, b=b)
     wide = [int(x) for x in a], [int(x) for x in b]
     span = high - low + 1
-    for number, function in enumerate((lambda x, y: x + y, lambda x, y: x - y, lambda x, y: x * y, lambda x, y: x // y, lambda x, y: x % y)):
+    for number, function in enumerate(
+        (lambda x, y: x + y, lambda x, y: x - y, lambda x, y: x * y, lambda x, y: x // y, lambda x, y: x % y)
+    ):
         wanted = [(function(x, y) - low) % span + low for x, y in zip(*wide, strict=True)]
         assert [int(x) for x in got[number]] == wanted
 
@@ -120,7 +130,11 @@ def test_smallest_integer_by_minus_one_wraps_and_does_not_trap() -> None:
         def kernel(a: lw.i32, b: lw.i64, d: lw.i32) -> tuple[lw.i32, lw.i64, lw.i32]:
             return a // d, b // lw.i64(d), a % d
     """).kernel
-    arguments = {"a": np.array([-(2**31)], np.int32), "b": np.array([-(2**63)], np.int64), "d": np.array([-1], np.int32)}
+    arguments = {
+        "a": np.array([-(2**31)], np.int32),
+        "b": np.array([-(2**63)], np.int64),
+        "d": np.array([-1], np.int32),
+    }
     for device in ("python", "cpu"):
         quotient, _, rest = run(kernel, device, arguments)
         assert (int(quotient[0]), int(rest[0])) in {(-(2**31), 0), (2**31 - 1, 0)}

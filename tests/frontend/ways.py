@@ -50,7 +50,9 @@ def _element(kind: Any, argument: Any, index: int) -> Any:
     return to_python_value(argument[index] if whole else argument, kind)
 
 
-def agree(kernel: Any, *, rtol: float = 0.0, atol: float = 0.0, cpu: bool = True, python: bool = True, **arguments: Any) -> list[Array]:
+def agree(
+    kernel: Any, *, rtol: float = 0.0, atol: float = 0.0, cpu: bool = True, python: bool = True, **arguments: Any
+) -> list[Array]:
     """Assert that the three ways agree (exactly, unless a tolerance is given for floats); the interpreter's results."""
     expected = run(kernel, "python", arguments)
     others = {"Python": run_python(kernel, arguments)} if python else {}
@@ -62,6 +64,10 @@ def agree(kernel: Any, *, rtol: float = 0.0, atol: float = 0.0, cpu: bool = True
             assert got.dtype == wanted.dtype, f"{way}, result {number}"
             exact = wanted.dtype.kind != "f"
             np.testing.assert_allclose(
-                got, wanted, 0 if exact else rtol, 0 if exact else atol, err_msg=f"{way} differs in result {number} of {kernel.__name__}"
+                got,
+                wanted,
+                0 if exact else rtol,
+                0 if exact else atol,
+                err_msg=f"{way} differs in result {number} of {kernel.__name__}",
             )
     return expected

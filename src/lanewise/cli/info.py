@@ -11,10 +11,20 @@ import typer
 
 from lanewise._version import __version__
 
-PACKAGES = ("numpy", "numba", "llvmlite", "h5py", "matplotlib", "cupy-cuda13x", "cuda-core", "cuda-bindings", "nvidia-cuda-nvrtc")
+PACKAGES = (
+    "numpy",
+    "numba",
+    "llvmlite",
+    "h5py",
+    "matplotlib",
+    "cupy-cuda13x",
+    "cuda-core",
+    "cuda-bindings",
+    "nvidia-cuda-nvrtc",
+)
 
 
-def info(json_: Annotated[bool, typer.Option("--json", help="as one line of JSON")] = False) -> None:
+def info(json_: Annotated[bool, typer.Option("--json", metavar="", help="as one line of JSON")] = False) -> None:
     """Devices, versions, cache, and what CUDA still needs here."""
     facts = gather()
     if json_:
@@ -31,7 +41,9 @@ def info(json_: Annotated[bool, typer.Option("--json", help="as one line of JSON
     print("\npackages")
     for name, number in facts["versions"].items():
         print(f"  {name:18} {number or 'not installed'}")
-    print(f"\ncache\n  {facts['cache']['directory']}: {facts['cache']['files']} files, {facts['cache']['bytes']:,} bytes")
+    print(
+        f"\ncache\n  {facts['cache']['directory']}: {facts['cache']['files']} files, {facts['cache']['bytes']:,} bytes"
+    )
 
 
 def gather() -> dict[str, Any]:
@@ -55,7 +67,11 @@ def _cpu() -> dict[str, Any]:
     from lanewise.runtime.devices import cpu_threads
 
     free = psutil.virtual_memory().available
-    return {"name": "cpu", "description": f"{cpu_model()}, {cpu_threads()} threads, {free / 2**30:.1f} GiB free", "threads": cpu_threads()}
+    return {
+        "name": "cpu",
+        "description": f"{cpu_model()}, {cpu_threads()} threads, {free / 2**30:.1f} GiB free",
+        "threads": cpu_threads(),
+    }
 
 
 def cpu_model() -> str:

@@ -7,7 +7,7 @@ import sys
 import typer
 
 from lanewise.cli.explain import explain
-from lanewise.cli.gravity import gravity_app
+from lanewise.cli.gravity import INTERRUPTED, gravity_app
 from lanewise.cli.info import info
 from lanewise.errors import LanewiseError
 
@@ -19,15 +19,20 @@ app.add_typer(gravity_app, name="gravity")
 app.command()(info)
 app.command()(explain)
 
-INTERRUPTED = 130  # the shell's code for Ctrl-C
-
 
 def main() -> None:
     """Run a command; the exit code is 0, 2 for an error of the user, 130 for Ctrl-C."""
     try:
-        app()
+        app(prog_name="lanewise")
     except LanewiseError as error:
         print(f"error: {error}", file=sys.stderr)
+        sys.exit(2)
+    except MemoryError:
+        print("error: the memory does not suffice; fewer bodies need less", file=sys.stderr)
+        sys.exit(2)
+    except OSError as error:
+        place = f"{error.filename}: " if error.filename else ""
+        print(f"error: {place}{error.strerror or error}", file=sys.stderr)
         sys.exit(2)
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)

@@ -15,7 +15,31 @@ _UNARY, _ATOM = 11, 12
 _SYMBOLS = {"and": "&&", "or": "||"}
 _BUILTINS = {"thread": "threadIdx.x", "block": "blockIdx.x", "part": "blockIdx.y"}
 _MATH = frozenset(
-    ["sqrt", "cbrt", "exp", "exp2", "log", "log2", "log10", "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "floor", "ceil", "trunc", "hypot", "pow", "fma"]
+    [
+        "sqrt",
+        "cbrt",
+        "exp",
+        "exp2",
+        "log",
+        "log2",
+        "log10",
+        "sin",
+        "cos",
+        "tan",
+        "asin",
+        "acos",
+        "atan",
+        "atan2",
+        "sinh",
+        "cosh",
+        "tanh",
+        "floor",
+        "ceil",
+        "trunc",
+        "hypot",
+        "pow",
+        "fma",
+    ]
 )
 
 

@@ -9,7 +9,7 @@ from lanewise.types import BOOL, F32, F64, I32, I64, U32, Scalar
 TYPES = {BOOL: "bool", I32: "int", U32: "unsigned int", I64: "long long", F32: "float", F64: "double"}
 _VECTORS = {F32: "float", F64: "double", I32: "int", U32: "uint", I64: "longlong"}
 
-_PRELUDE = {
+DEFINITIONS = {
     "lw_rsqrt": """__device__ __forceinline__ float lw_rsqrt(float x)  // approximate by definition; subnormal x counts as zero
 {
     float y;
@@ -64,7 +64,7 @@ __device__ __forceinline__ double lw_rsqrt(double x) { return rsqrt(x); }
 
 def prelude(body: str) -> str:
     """The definitions that a text uses."""
-    return "".join(f"{text}\n" for name, text in _PRELUDE.items() if f"{name}(" in body)
+    return "".join(f"{text}\n" for name, text in DEFINITIONS.items() if f"{name}(" in body)
 
 
 def vector_type(scalar: Scalar, lanes: int) -> str:

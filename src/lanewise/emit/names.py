@@ -5,43 +5,40 @@ from __future__ import annotations
 import keyword
 from collections.abc import Iterable
 
+from lanewise.emit import cuda_prelude, numba_prelude
 from lanewise.ir import nodes as ir
 from lanewise.ir.functions import functions
 from lanewise.ir.names import identifier, is_own
 from lanewise.ir.traverse import expressions, reads, statements, writes
 
-PYTHON_WORDS = frozenset(keyword.kwlist) | frozenset(
-    ["math", "np", "njit", "bool_", "f32", "f64", "i32", "i64", "u32", "range", "min", "max", "abs", "True", "False", "None"]
+PYTHON_WORDS = frozenset(keyword.kwlist).union(
+    ["math", "np", "njit", "bool_", "f32", "f64", "i32", "i64", "u32", "range", "min", "max", "abs"], numba_prelude.DEFINITIONS
 )
 
-_CPP = """alignas alignof and and_eq asm auto bitand bitor bool break case catch char char8_t char16_t char32_t class compl concept const
-consteval constexpr constinit const_cast continue co_await co_return co_yield decltype default delete do double dynamic_cast else enum
-explicit export extern false float for friend goto if inline int long mutable namespace new noexcept not not_eq nullptr operator or or_eq
-private protected public register reinterpret_cast requires return short signed sizeof static static_assert static_cast struct switch
-template this thread_local throw true try typedef typeid typename union unsigned using virtual void volatile wchar_t while xor xor_eq
-final override import module main std asm linux unix NULL NAN INFINITY assert"""
-_CUDA = "threadIdx blockIdx blockDim gridDim warpSize dim3 cudaError_t cudaStream_t printf malloc free memcpy memset clock clock64 size_t ptrdiff_t"
-_MATH = """acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh cospi cyl_bessel_i0 cyl_bessel_i1 erf erfc erfcinv erfcx
-erfinv exp exp10 exp2 expm1 fabs fdim fdivide floor fma fmax fmin fmod frexp hypot ilogb j0 j1 jn ldexp lgamma llrint llround log log10
-log1p log2 logb lrint lround max min modf nan nearbyint nextafter norm norm3d norm4d normcdf normcdfinv pow powi rcbrt remainder remquo
-rhypot rint rnorm rnorm3d rnorm4d round rsqrt saturate scalbln scalbn signbit sin sincos sincospi sinh sinpi sqrt tan tanh tgamma trunc y0 y1
-yn abs labs llabs umin umax ullmin ullmax llmin llmax mul24 umul24 mulhi umulhi mul64hi float_as_int int_as_float isnan isinf isfinite
-isnormal signbit popc clz ffs brev"""
-_VECTOR_TYPES = [
+_CPP = """alignas alignof and and_eq asm auto bitand bitor bool break case catch char char8_t char16_t char32_t class compl
+concept const consteval constexpr constinit const_cast continue co_await co_return co_yield decltype default delete do
+double dynamic_cast else enum explicit export extern false float for friend goto if inline int long mutable namespace
+new noexcept not not_eq nullptr operator or or_eq private protected public register reinterpret_cast requires return
+short signed sizeof static static_assert static_cast struct switch template this thread_local throw true try typedef
+typeid typename union unsigned using virtual void volatile wchar_t while xor xor_eq final override import module main
+std linux unix NULL NAN INFINITY assert"""
+_CUDA = """threadIdx blockIdx blockDim gridDim warpSize dim3 cudaError_t cudaStream_t printf malloc free memcpy memset
+clock clock64 size_t ptrdiff_t"""
+_MATH = """acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh cospi cyl_bessel_i0 cyl_bessel_i1 erf erfc
+erfcinv erfcx erfinv exp exp10 exp2 expm1 fabs fdim fdivide floor fma fmax fmin fmod frexp hypot ilogb j0 j1 jn ldexp
+lgamma llrint llround log log10 log1p log2 logb lrint lround max min modf nan nearbyint nextafter norm norm3d norm4d
+normcdf normcdfinv pow powi rcbrt remainder remquo rhypot rint rnorm rnorm3d rnorm4d round rsqrt saturate scalbln scalbn
+signbit sin sincos sincospi sinh sinpi sqrt tan tanh tgamma trunc y0 y1 yn abs labs llabs umin umax ullmin ullmax llmin
+llmax mul24 umul24 mulhi umulhi mul64hi float_as_int int_as_float isnan isinf isfinite isnormal popc clz ffs brev"""
+_VECTORS = [
     f"{kind}{n}"
     for kind in ["char", "uchar", "short", "ushort", "int", "uint", "long", "ulong", "longlong", "ulonglong", "float", "double"]
     for n in (1, 2, 3, 4)
 ]
-CUDA_WORDS = frozenset(
-    [
-        *_CPP.split(),
-        *_CUDA.split(),
-        *_MATH.split(),
-        *(f"{m}f" for m in _MATH.split()),
-        *_VECTOR_TYPES,
-        *(f"make_{v}" for v in _VECTOR_TYPES),
-    ]
-)
+CUDA_WORDS = frozenset(_CPP.split()).union(
+    _CUDA.split(), _MATH.split(), (f"{m}f" for m in _MATH.split()), _VECTORS, (f"make_{v}" for v in _VECTORS),
+    cuda_prelude.DEFINITIONS,
+)  # fmt: skip
 
 
 class Names:

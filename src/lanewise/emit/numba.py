@@ -15,10 +15,11 @@ from lanewise.emit.numba_prelude import IMPORTS, decorator, prelude
 from lanewise.ir import nodes as ir
 from lanewise.ir.functions import functions
 from lanewise.ir.names import own
-from lanewise.ir.traverse import statements
+from lanewise.ir.traverse import statements, subexpressions
 from lanewise.types import LocalArray
 
 Arrays = dict[str, LocalArray]
+LONG = 24  # values at once; Python's own limit is 30, of which mutable parameters and local arrays take some
 
 
 def emit_numba(kernel: ir.Kernel, header: str, *, fast_math: bool = False) -> str:
@@ -56,10 +57,24 @@ class _Writer:
         self.lines: list[str] = []
         self.mutable: list[str] = []
         self.file = ""
+        self.temporaries = 0
 
-    def returned(self, values: tuple[ir.Expression, ...]) -> str:
-        outputs = [*(self.names(n) for n in self.mutable), *(self.expression(v) for v in values)]
-        return f"return {', '.join(outputs)}{',' if len(outputs) == 1 else ''}" if outputs else "return"
+    def returned(self, values: tuple[ir.Expression, ...], pad: str) -> None:
+        outputs = [*(self.names(n) for n in self.mutable), *self.listed(values, pad)]
+        self.lines.append(f"{pad}return {', '.join(outputs)}{',' if len(outputs) == 1 else ''}".rstrip())
+
+    def listed(self, values: tuple[ir.Expression, ...], pad: str) -> list[str]:
+        """Expressions for a long tuple or call. Python builds those of more than 30 parts in a way that Numba reads only without jumps."""
+        texts: list[str] = []
+        for v in values:
+            text = self.expression(v)
+            if len(values) > LONG and any(isinstance(x, ir.Select | ir.Logical) for x in subexpressions(v)):
+                self.temporaries += 1
+                name = self.names(own(f"value.{self.temporaries}"))
+                self.lines.append(f"{pad}{name} = {text}")
+                text = name
+            texts.append(text)
+        return texts
 
     def buffer(self, name: str) -> str:
         """The identifier of a buffer, apart from the variable that one of its elements is loaded into."""
@@ -102,7 +117,7 @@ class _Writer:
             case ir.Break() | ir.Continue():
                 self.lines.append(f"{pad}{type(s).__name__.lower()}")
             case ir.Return():
-                self.lines.append(f"{pad}{self.returned(s.values)}")
+                self.returned(s.values, pad)
             case ir.Apply():
                 self.apply(s, pad)
             case ir.Load():
@@ -128,7 +143,7 @@ class _Writer:
             if p.mutable and isinstance(a, ir.Local)
         ]
         outputs = [self.names(n) for n in (*changed, *s.results)]
-        arguments = [*(self.expression(a) for a in s.arguments), *(self.names(n) for n in borrowed(s.function))]
+        arguments = [*self.listed(s.arguments, pad), *(self.names(n) for n in borrowed(s.function))]
         target = f"{', '.join(outputs)}{',' if len(outputs) == 1 else ''} = " if outputs else ""
         self.lines.append(f"{pad}{target}{self.called[s.function.name]}({', '.join(arguments)})")
 
@@ -150,7 +165,7 @@ class _FunctionWriter(_Writer):
         self.lines.append(f"def {self.called[f.name]}({', '.join(parameters)}):")
         self.block(f.body, 1)
         if not f.results and not (f.body and isinstance(f.body[-1], ir.Return)):
-            self.lines.append(f"    {self.returned(())}")
+            self.returned((), "    ")
         return "\n".join([*self.lines, ""])
 
 

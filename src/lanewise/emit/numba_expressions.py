@@ -13,7 +13,27 @@ _BINDING = {"or": 1, "and": 2, "==": 4, "!=": 4, "<": 4, "<=": 4, ">": 4, ">=": 
             "*": 10, "/": 10, "//": 10, "%": 10}  # fmt: skip
 _NOT, _UNARY, _POWER = 3, 11, 12
 _MATH = frozenset(
-    ["sqrt", "exp", "log", "log2", "log10", "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "hypot", "isnan", "isinf", "isfinite"]
+    [
+        "sqrt",
+        "exp",
+        "log",
+        "log2",
+        "log10",
+        "sin",
+        "cos",
+        "tan",
+        "asin",
+        "acos",
+        "atan",
+        "atan2",
+        "sinh",
+        "cosh",
+        "tanh",
+        "hypot",
+        "isnan",
+        "isinf",
+        "isfinite",
+    ]
 )
 _NUMPY = frozenset(("cbrt", "floor", "ceil", "trunc"))
 

@@ -24,7 +24,7 @@ _APPROXIMATE = '{"arcp", "afn", "reassoc", "contract", "nsz"}'
 _RSQRT = """def lw_rsqrt_{0}(x):  # approximate by definition: an estimate, refined
     return {0}(1.0) / math.sqrt(x)
 """
-_PRELUDE = {
+DEFINITIONS = {
     "lw_rsqrt_f32": (_APPROXIMATE, _RSQRT.format("f32")),
     "lw_rsqrt_f64": (_APPROXIMATE, _RSQRT.format("f64")),
     "lw_min": ("", """def lw_min(a, b):  # not a number when a or b is not
@@ -43,7 +43,7 @@ def prelude(body: str, fast_math: bool) -> str:
     """The definitions that a text uses."""
     return "".join(
         f"\n{decorator(flags or '', fast_math)}\n{text}\n"
-        for name, (flags, text) in _PRELUDE.items()
+        for name, (flags, text) in DEFINITIONS.items()
         if f"{name}(" in body
     )
 

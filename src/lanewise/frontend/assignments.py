@@ -1,7 +1,9 @@
-"""Lower assignments: variables, fields of the record that is updated, elements of local arrays; and find the types of variables.
+"""Lower assignments.
 
-A variable has one type. Its first assignment gives it, unless only Python numbers are assigned first: then it is open, and the
-first value that has a type decides (`total = 0.0`, later `total += x`). A decision starts the lowering anew.
+Variables, fields of the record that is updated, elements of local arrays; and find the types of variables.
+
+A variable has one type. Its first assignment gives it, unless only Python numbers are assigned first: then it is open,
+and the first value that has a type decides (`total = 0.0`, later `total += x`). A decision starts the lowering anew.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ import ast
 from lanewise import types as t
 from lanewise import values as v
 from lanewise.frontend.expressions import element_index, lower, number
-from lanewise.frontend.promotion import fits, settle
+from lanewise.frontend.promotion import fits
 from lanewise.frontend.scope import Scope, Variable
 from lanewise.frontend.values import ArrayReference, Number, PythonObject, RecordReference, Several
 from lanewise.ir import nodes as ir
@@ -113,7 +115,10 @@ def _local_array(scope: Scope, call: ast.Call) -> t.LocalArray | None:
         )
     if isinstance(length.constant, bool) or not isinstance(length.constant, int) or not 1 <= length.constant <= 4096:
         raise scope.error(
-            "the length of a local array is a literal", call.args[1], found=length.describe(), wanted="a literal from 1 to 4096"
+            "the length of a local array is a literal",
+            call.args[1],
+            found=length.describe(),
+            wanted="a literal from 1 to 4096",
         )
     return t.LocalArray(kind, length.constant)
 
@@ -202,9 +207,12 @@ def _assign_field(scope: Scope, record: RecordReference, attribute: str, value: 
         )
     if not record.mutable:
         raise scope.error(
-            f"{record.name!r} can only be read here", node, found=f"an assignment to {place}", wanted="a function that returns its result",
+            f"{record.name!r} can only be read here",
+            node,
+            found=f"an assignment to {place}",
+            wanted="a function that returns its result",
             hint="only the first record of an @lw.elementwise function is updated in place",
-        )  # fmt: skip
+        )
     _store(scope, place, coerce(scope, value, field.type, node, place), node)
 
 
@@ -255,7 +263,10 @@ def _assign_name(scope: Scope, name: str, value: Number, node: ast.AST, declared
 
 
 def _decide(scope: Scope, name: str, known: Variable, current: t.ValueType, value: Number, node: ast.AST) -> None:
-    """Give an open variable the type of the first value that has one; a float stays a float when whole numbers follow."""
+    """Give an open variable the type of the first value that has one.
+
+    A float stays a float when whole numbers follow.
+    """
     narrower = not value.is_vector and t.holds(t.scalar_of(current), value.scalar)
     if value.weak:
         if not narrower:
@@ -283,7 +294,7 @@ def coerce(
             f"{what} is of type {wanted}{where}", node, found=value.describe(), wanted=f"a value of type {wanted}",
             hint=_conversion(value, wanted, node),
         )  # fmt: skip
-    return settle(value, element)
+    return scope.settle(value, element)
 
 
 def _conversion(value: Number, wanted: t.ValueType, node: ast.AST) -> str:

@@ -14,7 +14,6 @@ from lanewise import types as t
 from lanewise import values as v
 from lanewise.frontend import mathematics, operators
 from lanewise.frontend.mathematics import check_count, intrinsic
-from lanewise.frontend.promotion import settle
 from lanewise.frontend.scope import Scope
 from lanewise.frontend.values import Number, PythonObject, RecordReference, Value
 from lanewise.ir import nodes as ir
@@ -26,15 +25,32 @@ _OnNumbers = Callable[[Scope, list[Number], ast.AST], Number]
 
 # The names of `math`, NumPy and Python for the intrinsics.
 _SPELLINGS = {
-    "min": ("minimum",), "max": ("maximum",), "abs": ("fabs", "absolute"), "pow": ("power",), "asin": ("arcsin",), "acos": ("arccos",),
-    "atan": ("arctan",), "atan2": ("arctan2",),
-}  # fmt: skip
+    "min": ("minimum",),
+    "max": ("maximum",),
+    "abs": ("fabs", "absolute"),
+    "pow": ("power",),
+    "asin": ("arcsin",),
+    "acos": ("arccos",),
+    "atan": ("arctan",),
+    "atan2": ("arctan2",),
+}
 _HINTS: dict[Any, str] = {
-    int: "lw.i32(x) or lw.i64(x)", float: "lw.f32(x) or lw.f64(x)", builtins.sum: "a loop", print: "kernel.python(...), where print works",
-    builtins.round: "lw.floor(x + 0.5)", builtins.len: "the length as a literal or a parameter", range: "range() stands only behind `for i in`",
-    math.copysign: "lw.select(x < 0, -a, a)", np.dot: "lw.dot(a, b)", np.cross: "lw.cross(a, b)", np.linalg.norm: "lw.length(a)",
-    np.where: "lw.select(condition, a, b)", np.clip: "lw.clamp(x, low, high)", np.array: "lw.vec3(x, y, z)", np.zeros: "lw.zeros(lw.f32, n)",
-}  # fmt: skip
+    int: "lw.i32(x) or lw.i64(x)",
+    float: "lw.f32(x) or lw.f64(x)",
+    builtins.sum: "a loop",
+    print: "kernel.python(...), where print works",
+    builtins.round: "lw.floor(x + 0.5)",
+    builtins.len: "the length as a literal or a parameter",
+    range: "range() stands only behind `for i in`",
+    math.copysign: "lw.select(x < 0, -a, a)",
+    np.dot: "lw.dot(a, b)",
+    np.cross: "lw.cross(a, b)",
+    np.linalg.norm: "lw.length(a)",
+    np.where: "lw.select(condition, a, b)",
+    np.clip: "lw.clamp(x, low, high)",
+    np.array: "lw.vec3(x, y, z)",
+    np.zeros: "lw.zeros(lw.f32, n)",
+}
 
 
 def _foreign_functions() -> dict[Any, str]:
@@ -48,9 +64,12 @@ def _foreign_functions() -> dict[Any, str]:
 
 _FOREIGN = _foreign_functions()
 _OWN: dict[Any, _OnNumbers] = {
-    v.dot: mathematics.dot, v.cross: mathematics.cross, v.length: mathematics.length, v.normalize: mathematics.normalize,
+    v.dot: mathematics.dot,
+    v.cross: mathematics.cross,
+    v.length: mathematics.length,
+    v.normalize: mathematics.normalize,
     v.select: mathematics.select,
-}  # fmt: skip
+}
 
 
 def lowering_of(scope: Scope, callee: PythonObject, node: ast.AST) -> Lowering:
@@ -146,9 +165,11 @@ def _same(scope: Scope, arguments: list[Value], node: ast.AST) -> Number:
     of_kernel = [n for n, p in scope.parameters.items() if isinstance(p, RecordReference)]
     if not scope.same_allowed or sorted(records) != sorted(of_kernel) or len(of_kernel) != 2:
         raise scope.error(
-            "lw.same asks whether the two records of a pairwise function are one element", node,
-            found=", ".join(a.describe() for a in arguments) or "no arguments", wanted="lw.same(target, source), in the pairwise function itself",
-        )  # fmt: skip
+            "lw.same asks whether the two records of a pairwise function are one element",
+            node,
+            found=", ".join(a.describe() for a in arguments) or "no arguments",
+            wanted="lw.same(target, source), in the pairwise function itself",
+        )
     scope.uses_same = True
     return Number(t.BOOL, (ir.Local(own("same"), t.BOOL, scope.location(node)),))
 
@@ -164,12 +185,12 @@ def _convert(scope: Scope, scalar: t.Scalar, arguments: list[Number], node: ast.
         raise scope.error(
             f"lw.{scalar} takes a scalar", node, found=arguments[0].describe(), wanted="a scalar", hint=hint
         )
-    return settle(arguments[0], scalar, explicit=True)
+    return scope.settle(arguments[0], scalar, explicit=True)
 
 
 def _vector(scope: Scope, vector: t.Vector, arguments: list[Number], node: ast.AST) -> Number:
     """Components from scalars and shorter vectors, or one scalar for all."""
-    parts = tuple(p for a in arguments for p in settle(a, vector.element, explicit=True).parts)
+    parts = tuple(p for a in arguments for p in scope.settle(a, vector.element, explicit=True).parts)
     if len(parts) == 1:
         parts = (scope.bind(parts[0]),) * vector.length
     if len(parts) != vector.length:

@@ -14,7 +14,7 @@ from lanewise import types as t
 from lanewise.frontend import operators
 from lanewise.frontend.calls import lowering_of
 from lanewise.frontend.mathematics import choose
-from lanewise.frontend.promotion import Misfit, common_scalar, settle
+from lanewise.frontend.promotion import Misfit, common_scalar
 from lanewise.frontend.scope import Scope
 from lanewise.frontend.shapes import same_shape
 from lanewise.frontend.syntax import describe_syntax
@@ -31,11 +31,16 @@ def lower(scope: Scope, node: ast.expr) -> Value:
 
 
 def misfit_error(scope: Scope, misfit: Misfit, node: ast.AST) -> Exception:
+    """The error for a Python number that its partner's type cannot hold."""
     return scope.error(
-        f"{misfit.constant!r} does not fit {misfit.scalar}", node, found=f"{misfit.constant!r}, which meets a value of type {misfit.scalar}",
-        wanted=f"a number that {misfit.scalar} can hold", hint="convert the other side to a wider type, or the number with lw.u32(...), which wraps"
-        if misfit.scalar.is_integer else "convert the other side with lw.f64(...)",
-    )  # fmt: skip
+        f"{misfit.constant!r} does not fit {misfit.scalar}",
+        node,
+        found=f"{misfit.constant!r}, which meets a value of type {misfit.scalar}",
+        wanted=f"a number that {misfit.scalar} can hold",
+        hint=f"convert the other side to a wider type, or the number with lw.{misfit.scalar}(...), which wraps"
+        if misfit.scalar.is_integer
+        else "convert the other side with lw.f64(...)",
+    )
 
 
 def _lower(scope: Scope, node: ast.expr) -> Value:
@@ -65,9 +70,12 @@ def _lower(scope: Scope, node: ast.expr) -> Value:
         case _:
             found, hint = describe_syntax(node)
             raise scope.error(
-                "this expression is not part of the kernel language", node, found=found,
-                wanted="arithmetic, comparisons, and/or/not, `a if c else b`, fields, components, indices and calls", hint=hint,
-            )  # fmt: skip
+                "this expression is not part of the kernel language",
+                node,
+                found=found,
+                wanted="arithmetic, comparisons, and/or/not, `a if c else b`, fields, components, indices and calls",
+                hint=hint,
+            )
 
 
 def number(scope: Scope, node: ast.expr) -> Number:
@@ -140,9 +148,11 @@ def _name(scope: Scope, name: str, node: ast.Name) -> Value:
     if name in scope.names.assignments:
         if name not in scope.defined:
             raise scope.error(
-                f"{name!r} may have no value here", node, found="an assignment that does not happen on every path to this line",
+                f"{name!r} may have no value here",
+                node,
+                found="an assignment that does not happen on every path to this line",
                 wanted=f"a value for {name!r} before this line",
-            )  # fmt: skip
+            )
         return _variable(scope, name, node)
     if name in scope.names.visible:
         return from_python(scope.names.visible[name], where)
@@ -168,6 +178,8 @@ def _variable(scope: Scope, name: str, node: ast.Name) -> Value:
 def _compare(scope: Scope, node: ast.Compare) -> Number:
     """`a < b < c` is `a < b and b < c` with b computed once, and c only when it is needed."""
     operands = [node.left, *node.comparators]
+    for op in node.ops:
+        operators.check_comparison(scope, op, node)
 
     def link(left: Number, index: int) -> ir.Expression:
         right = scalar(scope, operands[index + 1])
@@ -219,7 +231,7 @@ def _conditional(scope: Scope, node: ast.IfExp) -> Number:
     same_shape(scope, [x for x in (first, second) if x.is_vector], node)
     shape = first if first.is_vector else second
     names = [scope.fresh("t") for _ in shape.parts]
-    for block, value in ((then, settle(first, kind)), (otherwise, settle(second, kind))):
+    for block, value in ((then, scope.settle(first, kind)), (otherwise, scope.settle(second, kind))):
         # A scalar for a vector: later components copy the first, so that it is computed once, and only on its own path.
         parts = (
             value.parts
@@ -299,17 +311,23 @@ def _subscript(scope: Scope, node: ast.Subscript) -> Value:
             index = element_index(scope, node.slice, length, f"a {owner.type}")
             if not isinstance(index, ir.Literal):
                 raise scope.error(
-                    "a component of a vector is chosen by a literal", node, found="an index known only at run time", wanted="a literal",
+                    "a component of a vector is chosen by a literal",
+                    node,
+                    found="an index known only at run time",
+                    wanted="a literal",
                     hint="use a local array: lw.zeros(lw.f32, n)",
-                )  # fmt: skip
+                )
             return Number(element, (owner.parts[int(index.value)],))
         case PythonObject(value=tuple() as items):
             index = element_index(scope, node.slice, len(items), "the tuple")
             if not isinstance(index, ir.Literal):
                 raise scope.error(
-                    "an element of a tuple is chosen by a literal", node, found="an index known only at run time", wanted="a literal",
+                    "an element of a tuple is chosen by a literal",
+                    node,
+                    found="an index known only at run time",
+                    wanted="a literal",
                     hint="put the elements into a local array: a = lw.zeros(lw.f32, n)",
-                )  # fmt: skip
+                )
             return from_python(items[int(index.value)], scope.location(node))
         case _:
             raise scope.error(

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from lanewise import types as t
 from lanewise.errors import CompileError
 from lanewise.frontend.helpers import Helpers
-from lanewise.frontend.scope import Decisions, Names, Retype, Scope, Variable
+from lanewise.frontend.scope import Decisions, Names, Retype, Scope
 from lanewise.frontend.signature import Signature, read_signature
 from lanewise.frontend.source import Source
 from lanewise.frontend.statements import lower_block
@@ -33,7 +33,10 @@ class Lowered:
 
 
 def lower_function(signature: Signature, *, mutable: str | None = None) -> Lowered:
-    """Lower a kernel function. `mutable` names the record parameter that may be assigned to; a function without one may use `lw.same`."""
+    """Lower a kernel function.
+
+    `mutable` names the record parameter that may be assigned to; a function without one may use `lw.same`.
+    """
     source, results = signature.source, signature.results
     values = {n: formal_parameter(n, kind, n == mutable) for n, kind in signature.parameters.items()}
     if results is None:
@@ -74,14 +77,9 @@ def lower_body(
         scope.variables = dict(decisions.variables)
         scope.defined = set(parameters)
         try:
-            ends = lower_block(scope, source.tree.body)
+            return _finish(scope, lower_block(scope, source.tree.body))
         except Retype:
             continue
-        still_open = {n: x for n, x in scope.variables.items() if x.open}
-        if not still_open:
-            return _finish(scope, ends)
-        # They meet nothing but literals: f32, i32 or bool, as they are now.
-        decisions.variables |= {n: Variable(x.type, False, x.location) for n, x in still_open.items()}
     raise source.error(
         "the types of the variables of this function do not settle", source.tree, hint="declare them: x: lw.f32 = 0"
     )
@@ -107,9 +105,11 @@ def _finish(scope: Scope, end_reached: bool) -> Lowered:
     body = tuple(scope.block)
     if results and end_reached:
         raise CompileError(
-            f"{source.name} can end without a return", source.location(source.tree.body[-1]), found="a path that reaches the end",
+            f"{source.name} can end without a return",
+            source.location(source.tree.body[-1]),
+            found="a path that reaches the end",
             wanted=f"return a value of type {', '.join(map(str, results))} on every path",
-        )  # fmt: skip
+        )
     written = {n for s in statements(body) for n in writes(s)}
     used = {n for s in statements(body) for e in expressions(s) for n in reads(e)}
     parameters: list[ir.Parameter] = []

@@ -101,7 +101,10 @@ class Helpers:
 
 
 def _argument(caller: Scope, signature: Signature, name: str, value: Value, node: ast.AST) -> Value:
-    """Coerce an argument to the helper's annotation. Without one a Python number stays weak, unless the helper assigns to it."""
+    """Coerce an argument to the helper's annotation.
+
+    Without one a Python number stays weak, unless the helper assigns to it.
+    """
     wanted = signature.parameters.get(name)
     if isinstance(value, RecordReference):
         if wanted is not None and wanted != value.record:

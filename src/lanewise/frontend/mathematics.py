@@ -6,7 +6,7 @@ import ast
 
 from lanewise import types as t
 from lanewise.frontend.literals import fold
-from lanewise.frontend.promotion import common_scalar, settle
+from lanewise.frontend.promotion import common_scalar, signed_scalar
 from lanewise.frontend.scope import Scope
 from lanewise.frontend.shapes import same_shape
 from lanewise.frontend.values import Number
@@ -16,6 +16,7 @@ from lanewise.values import on_python_numbers
 
 
 def check_count(scope: Scope, name: str, arguments: list[Number], wanted: int, node: ast.AST, hint: str = "") -> None:
+    """Refuse a wrong number of arguments."""
     if len(arguments) != wanted:
         plural = "" if wanted == 1 else "s"
         raise scope.error(
@@ -33,13 +34,21 @@ def intrinsic(scope: Scope, name: str, arguments: list[Number], node: ast.AST) -
     if name in {"min", "max"}:
         if len(arguments) > 2:
             arguments = [intrinsic(scope, name, arguments[:-1], node), arguments[-1]]
-        check_count(scope, name, arguments, 2, node, hint="a loop over a local array; over all elements: lw.min(values) outside of kernels"
-                    if len(arguments) == 1 else "")  # fmt: skip
+        check_count(
+            scope,
+            name,
+            arguments,
+            2,
+            node,
+            hint="a loop over a local array; over all elements: lw.min(values) outside of kernels"
+            if len(arguments) == 1
+            else "",
+        )
     check_count(scope, name, arguments, entry.arity, node)
     if all(a.constant is not None for a in arguments):
         constants = tuple(a.constant for a in arguments)
         return fold(scope, lambda *x: on_python_numbers(name, *x), constants, node)
-    kind = common_scalar(arguments)
+    kind = signed_scalar(arguments)
     if kind == t.BOOL and entry.domain == "number":
         raise scope.error(
             f"{name} takes numbers",
@@ -50,7 +59,7 @@ def intrinsic(scope: Scope, name: str, arguments: list[Number], node: ast.AST) -
         )
     if entry.domain == "float":
         kind = t.float_of(kind)
-    settled = same_shape(scope, [settle(a, kind) for a in arguments], node)
+    settled = same_shape(scope, [scope.settle(a, kind) for a in arguments], node)
     result = t.BOOL if entry.predicate else kind
     where = scope.location(node)
     parts = tuple(ir.Call(name, column, result, where) for column in zip(*(a.parts for a in settled), strict=True))
@@ -76,7 +85,7 @@ def select(scope: Scope, arguments: list[Number], node: ast.AST) -> Number:
 def choose(scope: Scope, test: ir.Expression, first: Number, second: Number, node: ast.AST) -> Number:
     """One of two values in their common type and shape; of two Python numbers it is a Python number still."""
     kind, still_open = common_scalar([first, second]), first.weak and second.weak
-    first, second = same_shape(scope, [settle(first, kind), settle(second, kind)], node)
+    first, second = same_shape(scope, [scope.settle(first, kind), scope.settle(second, kind)], node)
     where = scope.location(node)
     parts = tuple(ir.Select(test, a, b, kind, where) for a, b in zip(first.parts, second.parts, strict=True))
     return Number(first.type, parts, open=still_open)
@@ -90,12 +99,15 @@ def _vectors(
     if any(
         not a.is_vector or len(a.parts) not in lengths or len(a.parts) != len(arguments[0].parts) for a in arguments
     ):
+        pair = "two vectors of 3 components" if lengths == (3,) else "two vectors of one length"
         raise scope.error(
-            f"{name} takes {'a vector' if count == 1 else 'two vectors of 3 components' if lengths == (3,) else 'two vectors of one length'}", node,
-            found=", ".join(x.describe() for x in arguments), wanted=f"{'vectors' if count == 2 else 'a vector'} of {'3' if lengths == (3,) else '2 to 4'} components",
-        )  # fmt: skip
+            f"{name} takes {'a vector' if count == 1 else pair}",
+            node,
+            found=", ".join(x.describe() for x in arguments),
+            wanted=f"{'vectors' if count == 2 else 'a vector'} of {'3' if lengths == (3,) else '2 to 4'} components",
+        )
     kind = common_scalar(arguments)
-    return [scope.bind_number(settle(a, kind if count == 2 else t.float_of(kind))) for a in arguments]
+    return [scope.bind_number(scope.settle(a, kind if count == 2 else t.float_of(kind))) for a in arguments]
 
 
 def dot(scope: Scope, arguments: list[Number], node: ast.AST) -> Number:

@@ -10,21 +10,33 @@ from typing import Any
 from lanewise import types as t
 from lanewise.frontend.literals import MAX_BITS, fold
 from lanewise.frontend.mathematics import intrinsic
-from lanewise.frontend.promotion import common_scalar, settle
+from lanewise.frontend.promotion import common_scalar, signed_scalar
 from lanewise.frontend.scope import Scope
 from lanewise.frontend.shapes import same_shape
 from lanewise.frontend.values import Number, weak
 from lanewise.ir import nodes as ir
 
 _BINARY: dict[type[ast.operator], tuple[ir.BinaryOperator, Any]] = {
-    ast.Add: ("+", operator.add), ast.Sub: ("-", operator.sub), ast.Mult: ("*", operator.mul), ast.Div: ("/", operator.truediv),
-    ast.FloorDiv: ("//", operator.floordiv), ast.Mod: ("%", operator.mod), ast.BitAnd: ("&", operator.and_),
-    ast.BitOr: ("|", operator.or_), ast.BitXor: ("^", operator.xor), ast.LShift: ("<<", operator.lshift), ast.RShift: (">>", operator.rshift),
-}  # fmt: skip
+    ast.Add: ("+", operator.add),
+    ast.Sub: ("-", operator.sub),
+    ast.Mult: ("*", operator.mul),
+    ast.Div: ("/", operator.truediv),
+    ast.FloorDiv: ("//", operator.floordiv),
+    ast.Mod: ("%", operator.mod),
+    ast.BitAnd: ("&", operator.and_),
+    ast.BitOr: ("|", operator.or_),
+    ast.BitXor: ("^", operator.xor),
+    ast.LShift: ("<<", operator.lshift),
+    ast.RShift: (">>", operator.rshift),
+}
 _COMPARE: dict[type[ast.cmpop], tuple[ir.CompareOperator, Any]] = {
-    ast.Eq: ("==", operator.eq), ast.NotEq: ("!=", operator.ne), ast.Lt: ("<", operator.lt),
-    ast.LtE: ("<=", operator.le), ast.Gt: (">", operator.gt), ast.GtE: (">=", operator.ge),
-}  # fmt: skip
+    ast.Eq: ("==", operator.eq),
+    ast.NotEq: ("!=", operator.ne),
+    ast.Lt: ("<", operator.lt),
+    ast.LtE: ("<=", operator.le),
+    ast.Gt: (">", operator.gt),
+    ast.GtE: (">=", operator.ge),
+}
 _COMPARE_WORDS: dict[type[ast.cmpop], str] = {ast.In: "in", ast.NotIn: "not in", ast.Is: "is", ast.IsNot: "is not"}
 
 
@@ -45,7 +57,7 @@ def binary(scope: Scope, op: ast.operator, left: Number, right: Number, node: as
         return fold(scope, function, (left.constant, right.constant), node)
     kind = _computed_in(scope, symbol, left, right, node)
     still_open = left.weak and right.weak
-    left, right = same_shape(scope, [settle(left, kind), settle(right, kind)], node)
+    left, right = same_shape(scope, [scope.settle(left, kind), scope.settle(right, kind)], node)
     where = scope.location(node)
     parts = tuple(ir.Binary(symbol, a, b, kind, where) for a, b in zip(left.parts, right.parts, strict=True))
     return Number(t.Vector(kind, len(parts)) if left.is_vector else kind, parts, open=still_open)
@@ -62,7 +74,7 @@ def _check_literal(scope: Scope, symbol: str, left: Number, right: Number, node:
             node,
             found=f"{symbol} {value!r}",
             wanted="another divisor",
-            hint="infinity is math.inf",
+            hint="infinity is math.inf" if symbol == "/" else "",
         )
     bits = MAX_BITS if left.constant is not None else 8 * left.scalar.size
     if symbol in {"<<", ">>"} and isinstance(value, int) and not 0 <= value < bits:
@@ -72,7 +84,7 @@ def _check_literal(scope: Scope, symbol: str, left: Number, right: Number, node:
 
 
 def _computed_in(scope: Scope, symbol: str, left: Number, right: Number, node: ast.AST) -> t.Scalar:
-    kind = common_scalar([left, right])
+    kind = (signed_scalar if symbol in {"//", "%", ">>"} else common_scalar)([left, right])
     both = f"{left.describe()} and {right.describe()}"
     if symbol in {"&", "|", "^", "<<", ">>"}:
         if kind.is_float or (kind == t.BOOL and symbol in {"<<", ">>"}):
@@ -105,14 +117,17 @@ def power(scope: Scope, base: Number, exponent: Number, node: ast.AST) -> Number
     kind, literal = _computed_in(scope, "**", base, exponent, node), exponent.constant
     whole = int(literal) if literal is not None and literal == literal // 1 and abs(literal) < 2**31 else None
     if whole is not None and (abs(whole) <= 64 or not kind.is_float):
-        return _whole_power(scope, replace(settle(base, kind), open=base.weak), whole, node)
+        return _whole_power(scope, replace(scope.settle(base, kind), open=base.weak), whole, node)
     if literal == 0.5:
         return intrinsic(scope, "sqrt", [base], node)
     if not kind.is_float:
         raise scope.error(
-            "a whole number to a power that is not a literal", node, found=f"{base.describe()} ** {exponent.describe()}",
-            wanted="a float base, or a literal exponent", hint="lw.f32(x) ** n, or 1 << n for powers of two",
-        )  # fmt: skip
+            "a whole number to a power that is not a literal",
+            node,
+            found=f"{base.describe()} ** {exponent.describe()}",
+            wanted="a float base, or a literal exponent",
+            hint="lw.f32(x) ** n, or 1 << n for powers of two",
+        )
     return intrinsic(scope, "pow", [base, exponent], node)
 
 
@@ -169,8 +184,8 @@ def unary(scope: Scope, op: ast.unaryop, value: Number, node: ast.AST) -> Number
     )
 
 
-def compare(scope: Scope, op: ast.cmpop, left: Number, right: Number, node: ast.AST) -> ir.Expression:
-    """One comparison of two scalars."""
+def check_comparison(scope: Scope, op: ast.cmpop, node: ast.AST) -> None:
+    """Refuse `in` and `is`."""
     if type(op) not in _COMPARE:
         raise scope.error(
             "this comparison is not part of the kernel language",
@@ -178,8 +193,14 @@ def compare(scope: Scope, op: ast.cmpop, left: Number, right: Number, node: ast.
             found=f"'{_COMPARE_WORDS[type(op)]}'",
             wanted="== != < <= > >=",
         )
+
+
+def compare(scope: Scope, op: ast.cmpop, left: Number, right: Number, node: ast.AST) -> ir.Expression:
+    """One comparison of two scalars."""
     symbol, function = _COMPARE[type(op)]
     if left.constant is not None and right.constant is not None:
         return ir.Literal(bool(function(left.constant, right.constant)), t.BOOL, scope.location(node))
-    kind = common_scalar([left, right])
-    return ir.Compare(symbol, settle(left, kind).parts[0], settle(right, kind).parts[0], scope.location(node))
+    kind = signed_scalar([left, right])
+    return ir.Compare(
+        symbol, scope.settle(left, kind).parts[0], scope.settle(right, kind).parts[0], scope.location(node)
+    )

@@ -1,7 +1,7 @@
 """Which type an operation is computed in, and how its operands get there.
 
-Python numbers are weak: `0.1 * x` is computed in the type of x, from the full precision of 0.1. Only a float literal that meets
-integers changes the type, to f32 or f64 as wide as the integers are.
+Python numbers are weak: `0.1 * x` is computed in the type of x, from the full precision of 0.1. Only a float literal
+that meets integers changes the type, to f32 or f64 as wide as the integers are.
 """
 
 from __future__ import annotations
@@ -80,3 +80,12 @@ def settle(value: Number, scalar: t.Scalar, *, explicit: bool = False) -> Number
 def common_scalar(values: Sequence[Number]) -> t.Scalar:
     """The type in which an operation on these values is computed: weak numbers follow the others."""
     return t.common((v.scalar for v in values if not v.weak), (v.scalar for v in values if v.weak))
+
+
+def signed_scalar(values: Sequence[Number]) -> t.Scalar:
+    """The same where a sign decides (comparisons, minima, `//`, `%`, `>>`).
+
+    A variable that only Python numbers have set may be negative.
+    """
+    kind = common_scalar(values)
+    return t.I64 if kind == t.U32 and any(v.open for v in values) else kind

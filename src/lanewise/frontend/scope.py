@@ -10,9 +10,11 @@ from typing import Any
 
 from lanewise import types as t
 from lanewise.errors import CompileError, Location
+from lanewise.frontend.promotion import settle
 from lanewise.frontend.source import Source
 from lanewise.frontend.values import Number, Value
 from lanewise.ir import nodes as ir
+from lanewise.ir.traverse import reads
 
 
 class Retype(Exception):
@@ -83,6 +85,18 @@ class Scope:
         """Remember the type of a variable for the next attempt: `raise scope.decide(...)`."""
         self.decisions.variables[name] = variable
         return Retype()
+
+    def settle(self, value: Number, scalar: t.Scalar, *, explicit: bool = False) -> Number:
+        """The same number or vector with components of type `scalar`; raises `Misfit` (see `promotion.cast`).
+
+        A variable that only Python numbers have set is kept as f64 once it meets one: 0.1 stays 0.1.
+        """
+        if value.open and scalar == t.F64 and value.type == t.F32:
+            for name in sorted(n for p in value.parts for n in reads(p)):
+                variable = self.variables.get(name)
+                if variable is not None and variable.open and variable.type == t.F32:
+                    raise self.decide(name, Variable(t.F64, True, variable.location))
+        return settle(value, scalar, explicit=explicit)
 
     @contextmanager
     def nested(self) -> Generator[list[ir.Statement]]:

@@ -19,9 +19,11 @@ def same_shape(scope: Scope, numbers: list[Number], node: ast.AST) -> list[Numbe
     lengths = {len(x.parts) for x in numbers if x.is_vector}
     if len(lengths) > 1:
         raise scope.error(
-            "vectors of different lengths do not fit", node, found=" and ".join(str(x.type) for x in numbers if x.is_vector),
+            "vectors of different lengths do not fit",
+            node,
+            found=" and ".join(str(x.type) for x in numbers if x.is_vector),
             wanted="vectors of one length",
-        )  # fmt: skip
+        )
     if not lengths:
         return numbers
     (length,) = lengths

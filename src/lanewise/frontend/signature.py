@@ -87,8 +87,12 @@ def _results(source: Source, annotations: dict[str, Any]) -> list[t.ValueType] |
     if any(k is None for k in kinds):
         record = next((r for m in members if (r := record_of(m))), None)
         raise source.error(
-            "the result is not of a lanewise type", source.tree.returns or source.tree, found=PythonObject(annotation).describe(),
+            "the result is not of a lanewise type",
+            source.tree.returns or source.tree,
+            found=PythonObject(annotation).describe(),
             wanted="lw.f32, lw.vec3, tuple[lw.f32, lw.vec3], ...",
-            hint="return the fields one by one, or update the first record of an @lw.elementwise function" if record else _precise(annotation),
-        )  # fmt: skip
+            hint="return the fields one by one, or update the first record of an @lw.elementwise function"
+            if record
+            else _precise(annotation),
+        )
     return [k for k in kinds if k is not None]

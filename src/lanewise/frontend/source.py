@@ -16,8 +16,9 @@ from lanewise.errors import CompileError, Location
 class Source:
     """A parsed function. `lines` are its lines as they stand in the file, the first of them line `first_line`.
 
-    A line of the tree is `lines[node.lineno - 1 - wrapped]`: an indented function is parsed below a line `if 1:` (`wrapped` is 1 then),
-    because taking the indentation away would change columns, and comments or strings may stand further left than the code.
+    A line of the tree is `lines[node.lineno - 1 - wrapped]`: an indented function is parsed below a line `if 1:`
+    (`wrapped` is 1 then), because taking the indentation away would change columns, and comments or strings may stand
+    further left than the code.
     """
 
     function: Callable[..., Any]
@@ -93,9 +94,12 @@ def read_source(function: Callable[..., Any]) -> Source:
         or inspect.iscoroutinefunction(function)
     ):
         raise CompileError(
-            "only a plain `def` can be compiled", where, found=_described(function), wanted="def name(parameter: type, ...)",
+            "only a plain `def` can be compiled",
+            where,
+            found=_described(function),
+            wanted="def name(parameter: type, ...)",
             hint="one decorator of lanewise, directly above the def" if hasattr(function, "__wrapped__") else "",
-        )  # fmt: skip
+        )
     try:
         lines, first = inspect.getsourcelines(function)
         wrapped = int(lines[0][:1].isspace())

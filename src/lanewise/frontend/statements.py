@@ -8,7 +8,7 @@ from lanewise import types as t
 from lanewise.frontend import operators
 from lanewise.frontend.assignments import assign, assignment, coerce, declaration
 from lanewise.frontend.expressions import condition, lower, misfit_error, number, scalar
-from lanewise.frontend.promotion import Misfit, settle
+from lanewise.frontend.promotion import Misfit
 from lanewise.frontend.scope import Retype, Scope
 from lanewise.frontend.syntax import describe_syntax
 from lanewise.frontend.values import Number, PythonObject, Several
@@ -131,9 +131,12 @@ def _range(scope: Scope, node: ast.For) -> tuple[t.Scalar, ir.Expression, ir.Exp
         and isinstance(node.target, ast.Name)
     ):
         raise scope.error(
-            "a loop runs over range()", node, found=f"for {ast.unparse(node.target)} in {ast.unparse(call)}", wanted="for i in range(n)",
+            "a loop runs over range()",
+            node,
+            found=f"for {ast.unparse(node.target)} in {ast.unparse(call)}",
+            wanted="for i in range(n)",
             hint="index what you loop over, or use while, which takes any condition",
-        )  # fmt: skip
+        )
     if not 1 <= len(call.args) <= 3 or call.keywords or any(isinstance(a, ast.Starred) for a in call.args):
         raise scope.error(
             "range() takes one to three whole numbers",
@@ -157,7 +160,7 @@ def _range(scope: Scope, node: ast.For) -> tuple[t.Scalar, ir.Expression, ir.Exp
             hint="a while loop",
         )
     kind = t.I64 if any(b.scalar in (t.I64, t.U32) for b in bounds) else t.I32
-    ends = [settle(b, kind).parts[0] for b in bounds]
+    ends = [scope.settle(b, kind).parts[0] for b in bounds]
     start, stop = (ir.Literal(0, kind), ends[0]) if len(ends) == 1 else (ends[0], ends[1])
     step = ends[2] if len(ends) == 3 else ir.Literal(1, kind)
     return kind, start, stop if isinstance(stop, ir.Literal) else scope.copy(stop), step
@@ -195,9 +198,11 @@ def _return(scope: Scope, node: ast.Return) -> None:
         scope.result_types, scope.results_open = [x.type for x in values], [x.weak for x in values]
     if len(values) != len(scope.result_types):
         raise scope.error(
-            "the function returns another number of values than it says", node, found=f"{len(values)} value{'' if len(values) == 1 else 's'}",
+            "the function returns another number of values than it says",
+            node,
+            found=f"{len(values)} value{'' if len(values) == 1 else 's'}",
             wanted=", ".join(map(str, scope.result_types)) or "no value",
-        )  # fmt: skip
+        )
     _decide_results(scope, values)
     kept = [coerce(scope, x, w, node, "the result") for x, w in zip(values, scope.result_types, strict=True)]
     scope.emit(ir.Return(tuple(p for x in kept for p in x.parts), scope.location(node)))

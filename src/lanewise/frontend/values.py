@@ -19,8 +19,8 @@ from lanewise.values import VectorValue, type_of_annotation
 class Number:
     """A scalar or a vector, as one expression per component.
 
-    A weak number takes the type of what it meets: a Python number (`constant` set), a choice between Python numbers, or a variable that
-    only Python numbers have set so far (`open`).
+    A weak number takes the type of what it meets: a Python number (`constant` set), a choice between Python numbers,
+    or a variable that only Python numbers have set so far (`open`).
     """
 
     type: t.ValueType
@@ -139,7 +139,10 @@ def formal_parameter(name: str, kind: Record | t.ValueType, mutable: bool) -> Va
 
 
 def leaves_of(name: str, value: Value) -> list[tuple[str, ir.Expression]]:
-    """(formal leaf, actual expression) of a parameter and its argument. A Python number is part of the function: it has no leaf."""
+    """(formal leaf, actual expression) of a parameter and its argument.
+
+    A Python number is part of the function: it has no leaf.
+    """
     match value:
         case RecordReference():
             return [

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from lanewise.errors import InputError
@@ -43,16 +43,19 @@ def atomic_path(path: FilePath, overwrite: bool) -> Generator[Path]:
     """
     target = writable_target(path, overwrite)
     temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
-    # O_EXCL: never anybody else's file. Mode 666 less the umask: the same rights as a file made by open().
-    os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
     try:
+        # O_EXCL: never anybody else's file. Mode 666 less the umask: the same rights as a file made by open().
+        os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
         yield temporary
         _flush(temporary)
         temporary.replace(target)
         if os.name == "posix":  # elsewhere a folder cannot be opened
             _flush(target.parent)
+    except OSError as error:  # a full disk, a quota, a name that is too long
+        raise InputError(f"{path}: cannot be written: {error.strerror or error}") from error
     finally:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
 
 
 def _flush(path: Path) -> None:

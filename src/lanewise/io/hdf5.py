@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
+from lanewise.errors import InputError
 from lanewise.io.atomic import atomic_path
 from lanewise.io.source import FilePath, existing_file, reading
 
@@ -21,6 +22,9 @@ DAMAGE = (OSError, RuntimeError, KeyError, ValueError, TypeError, AttributeError
 def open_hdf5(path: FilePath) -> Generator[Any]:
     """The file as an open, read-only h5py.File. What h5py raises inside the block is an InputError naming the file."""
     source = existing_file(path)
+    with source.open("rb") as stream:
+        if stream.read(len(MAGIC)) != MAGIC:
+            raise InputError(f"{path}: this is no HDF5 file")
     with reading(path, "HDF5", DAMAGE), import_module("h5py").File(source, "r") as file:
         yield file
 

@@ -13,7 +13,7 @@ COPY = "#"
 
 def own(name: str) -> str:
     """A name of lanewise's own."""
-    return f"{MARK}{name.removeprefix(MARK)}"
+    return f"{MARK}{name}"
 
 
 def is_own(name: str) -> bool:

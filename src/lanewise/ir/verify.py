@@ -82,7 +82,11 @@ class _Verifier:
         if name in self.loops:
             raise self.fail(s, f"the variable {name} of a loop around is changed")
         k = self.kernel
-        if k is None or is_own(name) or owner(name) in {*(a.name for a in k.arrays), *(owner(u.name) for u in k.uniforms)}:
+        if (
+            k is None
+            or is_own(name)
+            or owner(name) in {*(a.name for a in k.arrays), *(owner(u.name) for u in k.uniforms)}
+        ):
             return
         raise self.fail(s, f"{name} is neither a user's name nor one of lanewise's own")
 

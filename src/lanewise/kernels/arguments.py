@@ -99,13 +99,13 @@ def _sort_value(kernel: str, name: str, kind: t.ValueType, value: Any, result: A
 
 
 def _dimensions(value: Any) -> int:
-    """How many indices a value has; -1 for a list of lists of different lengths."""
+    """How many indices a value has; -1 for what is no array, such as lists of different lengths or records."""
     dimensions: int | None = getattr(value, "ndim", None)
     if dimensions is not None:
         return dimensions
     try:
         return np.ndim(value)
-    except ValueError:
+    except (TypeError, ValueError):
         return -1
 
 

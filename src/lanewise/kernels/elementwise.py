@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from lanewise.errors import ArgumentError
@@ -145,9 +146,9 @@ class Elementwise:
                 naive = build_elementwise(self.lowered, pattern, index)
             else:
                 naive = build_reduction(self.lowered, pattern, index, operation, strided=machine.kind == "cuda")
-            executable = compile_kernel(naive, complete, arguments.device)
+            executable = compile_kernel(naive, complete, arguments.device, wanted=plan)
             layouts_text = describe_layouts(arguments.records)
-            self._compiled[key] = Compiled(self.__name__, executable, self.bind, layouts_text)
+            self._compiled[key] = Compiled(self.__name__, executable, partial(self.bind, plan=complete), layouts_text)
         return self._compiled[key]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, overload
 
 from lanewise.errors import CompileError
@@ -96,10 +97,11 @@ class Pairwise:
                 kinds,
                 identical,  # type: ignore[arg-type]
             )
-            executable = compile_kernel(
-                build_pairwise(self.lowered, pattern, index_type(given.device)), complete, given.device
+            naive = build_pairwise(self.lowered, pattern, index_type(given.device))
+            executable = compile_kernel(naive, complete, given.device, wanted=plan)
+            self._compiled[key] = Compiled(
+                self.__name__, executable, partial(self.bind, plan=complete), describe_layouts(given.records)
             )
-            self._compiled[key] = Compiled(self.__name__, executable, self.bind, describe_layouts(given.records))
         return self._compiled[key]
 
 

@@ -30,10 +30,26 @@ def index_type(device: str) -> Scalar:
     return I32 if device_kind(device) == "cuda" else I64
 
 
-def compile_kernel(naive: ir.Kernel, plan: Plan, device: str) -> Executable:
-    """Shape a naive kernel by a plan and compile it."""
+def compile_kernel(
+    naive: ir.Kernel, plan: Plan, device: str, *, wanted: Plan | None = None, arch: str | None = None
+) -> Executable:
+    """Shape a naive kernel by a complete plan and compile it; with `arch` for that architecture, without a GPU.
+
+    A compiler that caps the registers of a thread to fit one more block may spill them to memory. Unless the user
+    (`wanted`) decided about that cap, such a kernel is compiled again without one (`min_blocks=1`).
+    """
     kind = "cuda" if device_kind(device) == "cuda" else "cpu"
-    return build_executable(build_program(naive, plan, kind), device)
+    executable = build_executable(build_program(naive, plan, kind), device, arch)
+    capped = wanted is None or wanted.min_blocks is None
+    if capped and any(c.resources.spill_stores for c in executable.cubins):
+        relaxed = build_executable(build_program(naive, Plan(min_blocks=1).filled(plan), kind), device, arch)
+        if _spills(relaxed) < _spills(executable):
+            return relaxed
+    return executable
+
+
+def _spills(executable: Executable) -> int:
+    return sum(c.resources.spill_stores + c.resources.spill_loads for c in executable.cubins)
 
 
 def value_type(kind: Record | t.ValueType) -> t.ValueType:

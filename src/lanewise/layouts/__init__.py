@@ -12,6 +12,18 @@ from lanewise.layouts.soa import SoA
 from lanewise.layouts.soaoas import SoAoAS
 
 __all__ = [
-    "ALIGNMENT", "AoAS", "AoS", "AoSoA", "Arrangement", "Buffer", "Layout", "SoA", "SoAoAS", "Slot", "default_layout", "draw",
-    "layout_by_name", "prove",
+    "ALIGNMENT",
+    "AoAS",
+    "AoS",
+    "AoSoA",
+    "Arrangement",
+    "Buffer",
+    "Layout",
+    "Slot",
+    "SoA",
+    "SoAoAS",
+    "default_layout",
+    "draw",
+    "layout_by_name",
+    "prove",
 ]  # fmt: skip

@@ -11,7 +11,10 @@ from lanewise.record import Leaf
 
 @dataclass(frozen=True, slots=True)
 class AoS(Layout):
-    """One structure behind the other: every field of an element is near, but a warp that wants one field reads all of them."""
+    """One structure behind the other.
+
+    Every field of an element is near, but a warp that wants one field reads all of them.
+    """
 
     def arrange(self, leaves: Sequence[Leaf]) -> Arrangement:
         slots, buffer = place_structure("records", leaves, 0)

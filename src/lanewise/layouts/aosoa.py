@@ -9,7 +9,6 @@ from lanewise.errors import RecordError
 from lanewise.layouts.base import Arrangement, Buffer, Layout, Slot
 from lanewise.record import Leaf
 
-
 _WIDTHS = frozenset(1 << n for n in range(11))
 
 

@@ -1,7 +1,7 @@
 """What every layout answers: where each leaf of a record lies, as one affine form.
 
-A leaf of element i lies in a buffer at byte `start + (i // width) * block + offset + (i % width) * stride`. All buffers of a record array lie
-in one allocation, each starting at a multiple of `ALIGNMENT`.
+A leaf of element i lies in a buffer at byte `start + (i // width) * block + offset + (i % width) * stride`. All
+buffers of a record array lie in one allocation, each starting at a multiple of `ALIGNMENT`.
 """
 
 from __future__ import annotations

@@ -13,13 +13,17 @@ def draw(arrangement: Arrangement) -> str:
         boxes, position = [], 0
         for slot in slots:
             if slot.offset > position:
-                boxes.append(f"({slot.offset - position} bytes padding)")
+                boxes.append(f"({_bytes(slot.offset - position)} padding)")
             boxes.append(f"{slot.leaf}" + (f" x{buffer.width}" if buffer.width > 1 else ""))
             position = slot.offset + slot.type.size * buffer.width
         if buffer.block > position:
-            boxes.append(f"({buffer.block - position} bytes padding)")
+            boxes.append(f"({_bytes(buffer.block - position)} padding)")
         load = max(arrangement.lanes(s) * s.type.size for s in slots)
         elements = "an element" if buffer.width == 1 else f"{buffer.width} elements"
-        lines.append(f"{buffer.name}: {buffer.block} bytes for {elements}, loads of {load} bytes")
+        lines.append(f"{buffer.name}: {_bytes(buffer.block)} for {elements}, loads of {_bytes(load)}")
         lines.append("  | " + " | ".join(boxes) + " | ...")
     return "\n".join(lines)
+
+
+def _bytes(count: int) -> str:
+    return "1 byte" if count == 1 else f"{count} bytes"

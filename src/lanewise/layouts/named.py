@@ -14,7 +14,7 @@ from lanewise.layouts.soaoas import SoAoAS
 
 
 def layout_by_name(name: str) -> Layout:
-    """ "soa", "aos", "aoas", "aoas(8)", "soaoas" or "aosoa(16)", in any case; raises `InputError` for another name."""
+    """The layout "soa", "aos", "aoas", "aoas(8)", "soaoas" or "aosoa(16)", in any case; raises `InputError` for another."""
     match = re.fullmatch(r"(aos|soa|aoas|soaoas|aosoa)(?:\((\d+)\))?", name.strip().lower())
     if match is None:
         raise InputError(

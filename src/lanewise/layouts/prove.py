@@ -1,4 +1,7 @@
-"""Proofs that an arrangement is sound: no two leaves share a byte, none leaves the allocation, each is aligned; and so is each vector load."""
+"""Proofs that an arrangement is sound.
+
+No two leaves share a byte, none leaves the allocation, each is aligned; and so is each vector load.
+"""
 
 from __future__ import annotations
 

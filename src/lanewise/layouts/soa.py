@@ -11,7 +11,10 @@ from lanewise.record import Leaf
 
 @dataclass(frozen=True, slots=True)
 class SoA(Layout):
-    """One array for each leaf: neighbouring threads or SIMD lanes read neighbouring words, and unused fields are never touched."""
+    """One array for each leaf.
+
+    Neighbouring threads or SIMD lanes read neighbouring words, and unused fields are never touched.
+    """
 
     def arrange(self, leaves: Sequence[Leaf]) -> Arrangement:
         slots = tuple(Slot(leaf.name, leaf.type, i, 0, 0) for i, leaf in enumerate(leaves))

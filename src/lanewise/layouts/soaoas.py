@@ -16,8 +16,9 @@ Groups = tuple[tuple[str, ...], ...]
 class SoAoAS(Layout):
     """Groups of fields, each padded to 4, 8 or 16 bytes and loaded as one vector, each in an array of its own.
 
-    `groups` names the fields of every group, for example `(("position", "mass"), ("velocity",))`; fields not named follow in groups of
-    their own. Without it fields are packed in order of declaration, a vector field never divided, into groups of at most 16 bytes.
+    `groups` names the fields of every group, for example `(("position", "mass"), ("velocity",))`; fields not named
+    follow in groups of their own. Without it fields are packed in order of declaration, a vector field never divided,
+    into groups of at most 16 bytes.
     """
 
     groups: Groups
@@ -35,9 +36,7 @@ class SoAoAS(Layout):
             name = "_".join(dict.fromkeys(leaf.field for leaf in group))
             size = sum(leaf.type.size for leaf in group)
             align = next((a for a in (1, 2, 4, 8) if size <= a), VECTOR_BYTES)
-            placed, buffer = place_structure(
-                name, group, len(buffers), align=max(align, max(x.type.size for x in group))
-            )
+            placed, buffer = place_structure(name, group, len(buffers), align=max(align, *(x.type.size for x in group)))
             slots += placed
             buffers.append(buffer)
         return Arrangement(tuple(slots), tuple(buffers))

@@ -6,6 +6,7 @@ at all, so the last one stays valid whatever happens to the run.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -44,6 +45,14 @@ class Settings:
 
 
 @dataclass(frozen=True, slots=True)
+class Labels:
+    """What names the bodies and stays as it is: ids (n,) int64 and components (n,) uint8."""
+
+    ids: Any
+    component: Any
+
+
+@dataclass(frozen=True, slots=True)
 class Checkpoint:
     """What a checkpoint file holds."""
 
@@ -54,9 +63,15 @@ class Checkpoint:
 
 
 def write_checkpoint(
-    path: Path, simulation: Simulation, template: Particles, settings: Settings, history: list[Diagnostics], *, overwrite: bool
+    path: Path,
+    simulation: Simulation,
+    labels: Labels,
+    settings: Settings,
+    history: list[Diagnostics],
+    *,
+    overwrite: bool,
 ) -> None:
-    """Write the current state. `template` gives the ids and components of the bodies."""
+    """Write the current state whole, or leave the file as it was and raise `InputError` (a full disk, for one)."""
 
     def add_group(file: Any) -> None:
         group = file.create_group(GROUP)
@@ -64,22 +79,37 @@ def write_checkpoint(
         group.attrs["step"] = simulation.step
         for name, value in asdict(settings).items():
             group.attrs[name] = value
-        rows = group.create_dataset("history", data=np.array([to_row(d) for d in history], np.float64).reshape(-1, len(COLUMNS)))
+        rows = group.create_dataset(
+            "history", data=np.array([to_row(d) for d in history], np.float64).reshape(-1, len(COLUMNS))
+        )
         rows.attrs["columns"] = ",".join(COLUMNS)
 
-    write_gadget(
-        path, current_particles(simulation, template), overwrite=overwrite, precision="f32" if simulation.precision == "f32" else "f64",
-        extra=add_group,
-    )  # fmt: skip
+    precision = "f32" if simulation.precision == "f32" else "f64"
+    try:
+        write_gadget(
+            path, current_particles(simulation, labels), overwrite=overwrite, precision=precision, extra=add_group
+        )
+    except (OSError, RuntimeError) as error:  # h5py raises the second one when it closes a file that the first one hit
+        raise InputError(f"{path}: cannot be written: {_system_reason(error)}") from error
 
 
-def current_particles(simulation: Simulation, template: Particles) -> Particles:
+def _system_reason(error: BaseException | None) -> str:
+    """What the system said, however deep h5py has wrapped it."""
+    first = error
+    while error is not None:
+        if isinstance(error, OSError) and error.errno:
+            return os.strerror(error.errno)
+        error = error.__context__
+    return str(first).partition("\n")[0]
+
+
+def current_particles(simulation: Simulation, labels: Labels) -> Particles:
     """The bodies as they are now, on the host, with their ids and components."""
     bodies = simulation.bodies
-    position, velocity, mass = (np.asarray(to_host(getattr(bodies, n)), np.float64) for n in ("position", "velocity", "mass"))
-    return Particles(
-        position, velocity, mass, template.ids, template.component, simulation.time, simulation.softening
+    position, velocity, mass = (
+        np.asarray(to_host(getattr(bodies, n)), np.float64) for n in ("position", "velocity", "mass")
     )
+    return Particles(position, velocity, mass, labels.ids, labels.component, simulation.time, simulation.softening)
 
 
 def read_checkpoint(path: Path) -> Checkpoint:
@@ -88,7 +118,9 @@ def read_checkpoint(path: Path) -> Checkpoint:
     with open_hdf5(path) as file:
         group = file.get(GROUP)
         if group is None or "history" not in group:
-            raise InputError(f"a Gadget snapshot but no checkpoint of lanewise; start a new run from it with --ic {path}")
+            raise InputError(
+                f"a Gadget snapshot but no checkpoint of lanewise; start a new run from it with --ic {path}"
+            )
         converters: dict[str, Callable[[Any], Any]] = {"str": str, "int": int, "float": float}
         settings = Settings(**{f.name: converters[str(f.type)](group.attrs[f.name]) for f in fields(Settings)})
         rows = np.asarray(group["history"], np.float64)

@@ -53,5 +53,11 @@ def to_row(d: Diagnostics) -> list[float]:
 
 def from_row(row: Any) -> Diagnostics:
     return Diagnostics(
-        int(row[0]), float(row[1]), float(row[2]), float(row[3]), np.array(row[4:7]), np.array(row[7:10]), float(row[10])
+        int(row[0]),
+        float(row[1]),
+        float(row[2]),
+        float(row[3]),
+        np.array(row[4:7]),
+        np.array(row[7:10]),
+        float(row[10]),
     )

@@ -9,16 +9,14 @@ from lanewise.analysis.reciprocity import reciprocity
 from lanewise.errors import InputError
 from lanewise.ir import nodes as ir
 from lanewise.ir.functions import functions
-from lanewise.kernels.support import index_type
+from lanewise.kernels.support import compile_kernel, index_type
 from lanewise.layouts import default_layout, draw, layout_by_name
 from lanewise.models.resources import kernel_resources
 from lanewise.patterns.pairwise import PairwiseArguments, build_pairwise
-from lanewise.pipeline import build_program
 from lanewise.plan import Plan
 from lanewise.plans import Machine, Work, complete_plan
 from lanewise.record import Record
 from lanewise.runtime.devices import cpu_threads
-from lanewise.runtime.executable import build_executable
 from lanewise.sims.gravity.physics import RECORDS, make_physics
 from lanewise.types import F64
 
@@ -52,8 +50,10 @@ def explain_gravity(
         ("target", record, layout), ("source", record, layout), {"softening2": physics.pair}, True
     )
     naive = build_pairwise(physics.acceleration.lowered, arguments, index_type(device))
-    executable = build_executable(build_program(naive, plan, device), device, arch=arch if device == "cuda" else None)
-    decisions = "\n".join(f"  {name:11} {value!s:7} {REASONS[name]}" for name, value in plan.as_dict().items())
+    executable = compile_kernel(naive, plan, device, wanted=wanted, arch=arch if device == "cuda" else None)
+    decisions = "\n".join(
+        f"  {name:11} {value!s:7} {REASONS[name]}" for name, value in executable.program.plan.as_dict().items()
+    )
     resources = "\n".join(f"  {name:13} {value}" for name, value in kernel_resources(executable, arch).items())
     where = (
         f"{device} ({arch}, {multiprocessors} multiprocessors)"

@@ -51,6 +51,7 @@ class Physics:
 
     acceleration: Pairwise
     potential: Pairwise
+    potential_energy: Elementwise
     kick_drift: Elementwise
     kick: Elementwise
     moments: Elementwise
@@ -102,13 +103,18 @@ def make_physics(body_class: Any, softened: bool) -> Physics:
         inv = 1 / lw.sqrt(lw.dot(d, d) + softening2)
         return pair(source.mass) * inv**3 * d
 
-    # The potential energy of a target, with the softening of the force; every pair is met twice, so the total is half the sum.
+    # The potential at a target, with the softening of the force. Masses come in later: m_i m_j in SI is more than float32 holds.
     @lw.pairwise
     def potential(target: body_class, source: body_class, softening2: pair) -> pair:  # type: ignore[valid-type]
         if lw.same(target, source):
             return 0
         d = pair_vector(source.position - target.position)
-        return -pair(target.mass * source.mass) / lw.sqrt(lw.dot(d, d) + softening2)
+        return -pair(source.mass) / lw.sqrt(lw.dot(d, d) + softening2)
+
+    # Every pair is met twice, so a body's share is half of its mass in the potential of the others.
+    @lw.elementwise
+    def potential_energy(body: body_class, potential_there: pair) -> lw.f64:  # type: ignore[valid-type]
+        return 0.5 * lw.f64(body.mass) * lw.f64(potential_there)
 
     @lw.elementwise
     def kick_drift(body: body_class, acceleration: pair_vector, kick_time: state, drift_time: state):  # type: ignore[valid-type]
@@ -130,4 +136,4 @@ def make_physics(body_class: Any, softened: bool) -> Physics:
         return 0.5 * m * v2, m * v, m * lw.cross(x, v), m * lw.sqrt(v2)
 
     force = gravity if softened else gravity_unsoftened
-    return Physics(force, potential, kick_drift, kick, moments, pair_type(precision))
+    return Physics(force, potential, potential_energy, kick_drift, kick, moments, pair_type(precision))

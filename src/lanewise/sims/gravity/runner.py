@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -16,8 +17,15 @@ from lanewise.io.particles import Particles
 from lanewise.layouts import Layout, layout_by_name
 from lanewise.runtime.devices import resolve
 from lanewise.runtime.memory import require_memory
+from lanewise.sims.gravity.checkpoint import (
+    Checkpoint,
+    Labels,
+    Settings,
+    current_particles,
+    read_checkpoint,
+    write_checkpoint,
+)
 from lanewise.sims.gravity.checks import check_softening, check_steps, check_time_step
-from lanewise.sims.gravity.checkpoint import Checkpoint, Settings, current_particles, read_checkpoint, write_checkpoint
 from lanewise.sims.gravity.diagnostics import Diagnostics
 from lanewise.sims.gravity.initial import INITIAL_CONDITIONS, make_initial_conditions
 from lanewise.sims.gravity.interruption import deferred_interruption
@@ -43,7 +51,7 @@ class Run:
     """A simulation with its settings and history. Built by `start` or `resume`."""
 
     simulation: Simulation
-    template: Particles
+    labels: Labels
     settings: Settings
     output: Output
     history: list[Diagnostics]
@@ -60,6 +68,8 @@ class Run:
 
         Ctrl-C ends it after whole steps with a checkpoint and KeyboardInterrupt; pressed again, at once and without.
         """
+        self.simulation.prepare(self.settings.dt)
+        self.save()  # from here on there is always something to resume from
         saved = time.monotonic()
         piece = 1
         with deferred_interruption() as interruption:
@@ -94,13 +104,24 @@ class Run:
             self._write(path)
             self.written.append(path)
 
+    def snapshots(self) -> list[Path]:
+        """The snapshot files that are still to be written and exist already."""
+        out, every = self.output.out, self.output.snapshot_every
+        if out is None or not every:
+            return []
+        found = (p for p in out.parent.glob(f"{glob.escape(out.stem)}_*{glob.escape(out.suffix)}") if p.is_file())
+        steps = range((self.simulation.step // every + 1) * every, self.settings.steps + 1, every)
+        return sorted(
+            p for p in found if p.stem[len(out.stem) + 1 :].isdigit() and int(p.stem[len(out.stem) + 1 :]) in steps
+        )
+
     def save(self) -> None:
         """Write the checkpoint, if there is a place for it. Replaces only this run's own file."""
         if self.output.out:
             self._write(self.output.out)
 
     def _write(self, path: Path) -> None:
-        write_checkpoint(path, self.simulation, self.template, self.settings, self.history, overwrite=True)
+        write_checkpoint(path, self.simulation, self.labels, self.settings, self.history, overwrite=True)
 
     @property
     def pairs_per_second(self) -> float:
@@ -109,7 +130,7 @@ class Run:
         return pairs / self.seconds if self.seconds else 0.0
 
     def particles(self) -> Particles:
-        return current_particles(self.simulation, self.template)
+        return current_particles(self.simulation, self.labels)
 
     def summary(self) -> dict[str, Any]:
         """The machine-readable result. Drifts are relative to the start of the run, before any resumption."""
@@ -135,7 +156,9 @@ def load_particles(ic: str, bodies: int | None, seed: int) -> Particles:
             require_memory("cpu", max(bodies, 0) * BYTES_TO_SAMPLE, f"making {bodies:,} bodies")
         return make_initial_conditions(ic, bodies, seed)
     if not Path(ic).exists() and "." not in ic and "/" not in ic:
-        raise InputError(f"unknown initial condition {ic!r}; wanted one of {', '.join(INITIAL_CONDITIONS)}, or a file (Gadget HDF5, Tipsy, NPZ, CSV)")
+        raise InputError(
+            f"unknown initial condition {ic!r}; wanted one of {', '.join(INITIAL_CONDITIONS)}, or a file (Gadget HDF5, Tipsy, NPZ, CSV)"
+        )
     particles = read_particles(ic)
     if bodies is not None and bodies != len(particles):
         raise InputError(f"{ic} holds {len(particles)} bodies, not {bodies}; leave --bodies out")
@@ -145,9 +168,9 @@ def load_particles(ic: str, bodies: int | None, seed: int) -> Particles:
 def start(
     *, ic: str = "plummer", bodies: int | None = None, seed: int = 0, steps: int = 100, dt: float = 1e-3, softening: float | None = None,
     integrator: str = "leapfrog", precision: str = "f32", device: str | None = None, layout: str | None = None,
-    gravitational_constant: float = 1.0, output: Output = Output(),  # noqa: B008 - frozen
+    gravitational_constant: float = 1.0, output: Output = Output(),
 ) -> Run:  # fmt: skip
-    """Check everything, make the bodies, measure the initial state, and write the first checkpoint."""
+    """Check everything, make the bodies, and measure the initial state."""
     check_steps(steps)
     check_time_step(dt)
     where = resolve(device)
@@ -158,10 +181,23 @@ def start(
     check_softening(softening)
     arrays = make_bodies(particles, precision=precision, layout=chosen, device=where)
     simulation = Simulation(
-        arrays, softening=softening, integrator=integrator, gravitational_constant=gravitational_constant, time=particles.time
+        arrays,
+        softening=softening,
+        integrator=integrator,
+        gravitational_constant=gravitational_constant,
+        time=particles.time,
     )
     settings = Settings(
-        ic, steps, dt, softening, integrator, precision, layout_name(arrays.layout), where, gravitational_constant, seed,
+        ic,
+        steps,
+        dt,
+        softening,
+        integrator,
+        precision,
+        layout_name(arrays.layout),
+        where,
+        gravitational_constant,
+        seed,
         particles.time,
     )
     return _ready(simulation, particles, settings, output, [simulation.diagnostics()])
@@ -187,10 +223,18 @@ def resume(path: Path, *, steps: int | None, device: str | None, output: Output)
     return _ready(simulation, saved.particles, settings, replace(output, out=output.out or path), saved.history)
 
 
-def _ready(simulation: Simulation, particles: Particles, settings: Settings, output: Output, history: list[Diagnostics]) -> Run:
+def _ready(
+    simulation: Simulation, particles: Particles, settings: Settings, output: Output, history: list[Diagnostics]
+) -> Run:
     every = output.diagnostics_every or max(1, (settings.steps - simulation.step) // 10)
-    run = Run(simulation, particles, settings, replace(output, diagnostics_every=every), history, simulation.step)
-    run.save()  # from here on there is always something to resume from
+    run = Run(
+        simulation,
+        Labels(particles.ids, particles.component),
+        settings,
+        replace(output, diagnostics_every=every),
+        history,
+        simulation.step,
+    )
     return run
 
 

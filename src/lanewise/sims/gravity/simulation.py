@@ -1,8 +1,8 @@
 """A gravity simulation: bodies, an integrator, and time.
 
-    simulation = Simulation(bodies, softening=0.02)
-    simulation.run(steps=100, dt=1e-3)
-    simulation.diagnostics().total
+simulation = Simulation(bodies, softening=0.02)
+simulation.run(steps=100, dt=1e-3)
+simulation.diagnostics().total
 """
 
 from __future__ import annotations
@@ -68,7 +68,9 @@ class Simulation:
         wide = Plan(accumulate="f64") if self.precision == "mixed" else Plan()
         self.plan = (plan or Plan()).filled(wide)
         count = len(bodies)
-        require_memory(bodies.device, count * (12 + 4 + 4), f"a simulation of {count:,} bodies, besides the bodies themselves,")
+        require_memory(
+            bodies.device, count * (12 + 4 + 4), f"a simulation of {count:,} bodies, besides the bodies themselves,"
+        )
         module = array_module(bodies.device)
         self._survived = module.zeros(count, np.int32)
         self._force: Call = self._physics.acceleration.bind(bodies, bodies, softening2=softening**2, plan=self.plan)
@@ -90,16 +92,21 @@ class Simulation:
 
     def advance(self, steps: int, dt: float) -> None:
         """Take `steps` steps of `dt` and wait for them. On CUDA they run as graphs. Raises `InputError` when a body leaves the finite numbers."""
+        self.prepare(dt)
+        assert self._stepper is not None
+        before = self.step
+        self._stepper.run(steps)
+        self.step += steps
+        self._check_survival(before)
+
+    def prepare(self, dt: float) -> None:
+        """Compile what steps of `dt` need, so that the first one costs no more than the others."""
         check_time_step(dt, state_type(self.precision), self.gravitational_constant)
         if dt != self._dt:
             self._elapsed += (self.step - self.start_step) * self._dt
             self.start_step, self._dt, self._stepper = self.step, dt, None
         if self._stepper is None:
             self._stepper = make_stepper(self.bodies.device, self._calls(dt))
-        before = self.step
-        self._stepper.run(steps)
-        self.step += steps
-        self._check_survival(before)
 
     def continue_from(self, step: int, dt: float) -> None:
         """Say that the bodies are `step` steps of `dt` on: a resumed run computes its times as an uninterrupted one."""
@@ -135,7 +142,9 @@ class Simulation:
         for kick, drift in zip(kicks, drifts, strict=False):
             calls.append(physics.kick_drift.bind(self.bodies, acceleration, kick * dt * g, drift * dt))
             calls.append(self._force)
-        calls.append(physics.kick.bind(self.bodies, acceleration, self._survived, kicks[-1] * dt * g, out=self._survived))
+        calls.append(
+            physics.kick.bind(self.bodies, acceleration, self._survived, kicks[-1] * dt * g, out=self._survived)
+        )
         return calls
 
     def _check_survival(self, before: int) -> None:
@@ -167,12 +176,15 @@ class Simulation:
         return self.diagnostics().total
 
     def _potential(self) -> float:
-        module = array_module(self.bodies.device)
-        each = self._physics.potential.bind(self.bodies, self.bodies, softening2=self.softening**2, plan=Plan(accumulate="f64"))()
-        return 0.5 * self.gravitational_constant * float(module.sum(each, dtype=np.float64))
+        potential = self._physics.potential.bind(
+            self.bodies, self.bodies, softening2=self.softening**2, plan=Plan(accumulate="f64")
+        )
+        return self.gravitational_constant * float(self._physics.potential_energy.sum(self.bodies, potential()))
 
 
-def make_bodies(particles: Any, *, precision: str = "f32", layout: Layout | None = None, device: str | None = None) -> RecordArray:
+def make_bodies(
+    particles: Any, *, precision: str = "f32", layout: Layout | None = None, device: str | None = None
+) -> RecordArray:
     """Record arrays from `Particles` (float64 arrays on the host) in a precision, layout and place."""
     if precision not in RECORDS:
         raise InputError(f"unknown precision {precision!r}; wanted one of {', '.join(RECORDS)}")

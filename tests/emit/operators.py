@@ -1,0 +1,100 @@
+"""Kernels that apply every operator and intrinsic of a type to awkward values: extremes, signed zeros, infinities, NaN."""
+
+from __future__ import annotations
+
+import linecache
+from typing import Any
+
+import numpy as np
+
+import lanewise as lw
+from lanewise import types as t
+from lanewise.ir.interpret import call
+from lanewise.types import F32, F64, I32, I64, U32, Scalar
+
+ARITHMETIC = "a + b; a - b; a * b; a // b; a % b"
+COMMON = "a if a < b else b; lw.min(a, b); lw.max(a, b); lw.clamp(a, b, lw.max(a, b)); lw.select(a == b, a, b)"
+TESTS = "a < b; a <= b; a == b; a != b; a > b; a >= b; not (a < b and b > a); a < b or a == b; (a < b) == (b < a)"
+CONVERSIONS = "lw.i32(a < b); lw.f32(a == b); lw.f64(lw.f32(a)); lw.bool(a)"
+BITS = "a & b; a | b; a ^ b; ~a; a << (b & {mask}); a >> (b & {mask}); (a & 255) << 3; a // 8; a % 8; a // 7; a % 7"
+ROUNDING = "lw.floor(a); lw.ceil(a); lw.trunc(a); lw.isnan(a); lw.isinf(b); lw.isfinite(a)"
+MATHEMATICS = (
+    "lw.sqrt(a); lw.cbrt(a); lw.exp(a); lw.exp2(a); lw.log(a); lw.log2(a); lw.log10(a); lw.sin(a); lw.cos(a); lw.tan(a); lw.asin(a); "
+    "lw.acos(a); lw.atan(a); lw.atan2(a, b); lw.sinh(a); lw.cosh(a); lw.tanh(a); lw.hypot(a, b); lw.pow(a, b); lw.rsqrt(lw.abs(a) + 0.5); "
+    "lw.mix(a, b, 0.25); lw.fma(a, b, 1.0); a**3; a**-2; a**0.5"
+)
+
+EXACT: dict[Scalar, str] = {
+    F32: f"{ARITHMETIC}; a / b; -a; lw.abs(a); {COMMON}; {TESTS}; {ROUNDING}; lw.f64(a) + lw.f64(b)",
+    F64: f"{ARITHMETIC}; a / b; -a; lw.abs(a); {COMMON}; {TESTS}; {ROUNDING}; lw.f32(a)",
+    I32: f"{ARITHMETIC}; -a; lw.abs(a); {COMMON}; {TESTS}; {CONVERSIONS}; {BITS.format(mask=31)}; lw.i64(a) * lw.i64(b); lw.u32(a)",
+    U32: f"{ARITHMETIC}; -a; {COMMON}; {TESTS}; {CONVERSIONS}; {BITS.format(mask=31)}; lw.i64(a) * lw.i64(b); lw.i32(a)",
+    I64: f"{ARITHMETIC}; -a; lw.abs(a); {COMMON}; {TESTS}; {CONVERSIONS}; {BITS.format(mask=63)}; lw.i32(a); lw.u32(a)",
+}
+CLOSE: dict[Scalar, str] = {F32: MATHEMATICS, F64: MATHEMATICS}
+
+_FLOATS = [0.0, -0.0, 1.0, -1.0, 0.1, -2.5, 3.0, 7.0, 1e-3, 1e10, -1e30, np.inf, -np.inf, np.nan]
+VALUES: dict[Scalar, list[Any]] = {
+    F32: [*_FLOATS, 1e-40, 3.4e38],
+    F64: [*_FLOATS, 1e-310, 1.7e308],
+    I32: [0, 1, -1, 2, 3, -7, 8, 1000, 2**31 - 1, -(2**31), -(2**31) + 1, 12345678],
+    U32: [0, 1, 2, 3, 7, 8, 1000, 2**31, 2**32 - 1, 2**31 - 1, 123456789],
+    I64: [0, 1, -1, 2, 3, -7, 8, 1000, 2**63 - 1, -(2**63), 2**31, -(2**31), 2**32, 1234567890123],
+}
+TAME = [-2.5, -1.0, -0.3, 0.0, 0.2, 0.7, 1.0, 1.5, 3.0, 10.0]
+
+
+def define(text: str, name: str, **known: Any) -> Any:
+    """A function from text that `inspect` can read, as if from a file."""
+    file = f"<{name} {len(linecache.cache)}>"
+    linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
+    scope: dict[str, Any] = {"lw": lw, **known}
+    exec(compile(text, file, "exec"), scope)
+    return scope[name]
+
+
+def operator_kernel(kind: Scalar, expressions: str) -> Any:
+    """An elementwise kernel of `a` and `b` with one result for each expression."""
+    one = ", ".join(f"{_type(e, kind)}({e})" for e in expressions.split("; "))
+    results = ", ".join(_type(e, kind) for e in expressions.split("; "))
+    text = f"def operators(a: lw.{kind}, b: lw.{kind}) -> tuple[{results}]:\n    return {one}\n"
+    return lw.elementwise(define(text, "operators"))
+
+
+def _type(expression: str, kind: Scalar) -> str:
+    """The type of a result: a conversion's own, a test's bool, else that of the operands."""
+    if expression in TESTS.split("; ") or expression.startswith("lw.is"):
+        return "lw.bool"
+    for scalar in t.SCALARS:
+        if expression.startswith(f"lw.{scalar}("):
+            return f"lw.{scalar}"
+    return f"lw.{kind}"
+
+
+def operands(kind: Scalar, values: list[Any] | None = None) -> dict[str, Any]:
+    """Every pair of awkward values, but the one division that has no answer in the type."""
+    values = values or VALUES[kind]
+    a, b = np.meshgrid(np.array(values, kind.dtype), np.array(values, kind.dtype))
+    a, b = a.ravel(), b.ravel()
+    kept = np.ones(len(a), bool) if kind.kind != "i" else (a != np.iinfo(kind.dtype.str).min) | (b != -1)
+    return {"a": a[kept], "b": b[kept]}
+
+
+def interpreted(kernel: Any, given: dict[str, Any]) -> list[Any]:
+    """What the interpreter says, one array for each result."""
+    f = kernel.lowered.function
+    rows = [call(f, dict(zip(given, pair, strict=True)))[0] for pair in zip(*given.values(), strict=True)]
+    return [np.array(column, p.type.dtype) for column, p in zip(zip(*rows, strict=True), f.results, strict=True)]
+
+
+def mismatches(expressions: str, given: dict[str, Any], found: Any, wanted: Any) -> list[str]:
+    """Every difference in value, sign of zero or NaN, as text."""
+    texts = []
+    for e, f, w in zip(expressions.split("; "), found, wanted, strict=True):
+        equal = (f == w) & (np.signbit(f) == np.signbit(w)) | (f != f) & (w != w) if f.dtype.kind == "f" else f == w
+        for n in np.flatnonzero(~equal)[:2]:
+            texts.append(f"{e}: a = {given['a'][n]}, b = {given['b'][n]}: found {f[n]}, wanted {w[n]}")
+    return texts
+
+
+__all__ = ["CLOSE", "EXACT", "TAME", "VALUES", "define", "interpreted", "mismatches", "operands", "operator_kernel"]

@@ -1,0 +1,75 @@
+"""The documents are true: their Python prints what they show, command lines parse, figures were measured."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+import typer
+
+from lanewise.cli.main import app
+from tests.markdown import commands, differences, run_blocks
+
+ROOT = Path(__file__).parent.parent
+DOCUMENTS = ("docs/language.md", "docs/layouts.md", "docs/gravity.md")
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_python_blocks_print_what_is_shown(document: str, tmp_path: Path) -> None:
+    text = (ROOT / document).read_text(encoding="utf-8")
+    wrong = [differences(block, printed) for block, printed in run_blocks(text, tmp_path / "physics.py")]
+    assert not any(wrong), "\n".join(filter(None, wrong))
+
+
+def _command_lines() -> list[str]:
+    texts = ((ROOT / document).read_text(encoding="utf-8") for document in ("README.md", *DOCUMENTS))
+    return sorted({line for text in texts for line in commands(text, "lanewise")} - {"lanewise gravity run --help"})
+
+
+@pytest.mark.parametrize("line", _command_lines())
+def test_command_lines_parse(line: str) -> None:
+    command, (_, *arguments) = typer.main.get_command(app), shlex.split(line)
+    while arguments and arguments[0] in (subcommands := getattr(command, "commands", {})):
+        command = subcommands[arguments.pop(0)]
+    command.make_context("lanewise", arguments)  # raises for an option that does not exist or a value that does not fit
+
+
+def test_promotion_table_is_the_compilers() -> None:
+    from lanewise import types as t
+
+    text = (ROOT / "docs/language.md").read_text(encoding="utf-8")
+    named = {scalar.name: scalar for scalar in t.SCALARS}
+    rows = re.findall(r"^\| \*\*(\w+)\*\* \| (.+) \|$", text, re.MULTILINE)
+    columns = [name for name, _ in rows]
+    assert set(columns) == set(named)
+    for name, row in rows:
+        for other, result in zip(columns, row.split(" | "), strict=True):
+            assert t.promote(named[name], named[other]) == named[result]
+
+
+def test_json_keys_are_those_of_the_summary() -> None:
+    from lanewise.sims.gravity import runner
+
+    summary = runner.start(ic="two-body", steps=1).summary()
+    text = (ROOT / "docs/gravity.md").read_text(encoding="utf-8")
+    table = text.partition("| JSON key |")[2].partition("\n\n")[0]
+    keys = [key for row in table.splitlines()[2:] for key in re.findall(r"`(\w+)`", row.split("|")[1])]
+    assert sorted(keys) == sorted(summary)
+
+
+def test_initial_conditions_and_integrators_are_all_named() -> None:
+    from lanewise.sims.gravity import INITIAL_CONDITIONS, INTEGRATORS
+
+    text = (ROOT / "docs/gravity.md").read_text(encoding="utf-8")
+    for name in (*INITIAL_CONDITIONS, *INTEGRATORS):
+        assert f"| `{name}` |" in text
+
+
+def test_cpu_figures_of_the_layouts_are_those_of_the_benchmark() -> None:
+    text = (ROOT / "docs/layouts.md").read_text(encoding="utf-8")
+    results = (ROOT / "bench/results/cpu_gravity.md").read_text(encoding="utf-8")
+    shown = re.search(r"^\| (7\.[\d. |]+) \|$", text, re.MULTILINE)
+    assert shown is not None
+    assert all(f"{rate}e+09" in results for rate in shown[1].split(" | "))

@@ -1,0 +1,44 @@
+"""Every example runs, at a small size, and prints the thing that it is there to show."""
+
+from __future__ import annotations
+
+import runpy
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
+
+# Arguments that make it small, and what its output holds.
+CASES: dict[str, tuple[list[str], list[str]]] = {
+    "star_cluster": (["256", "20"], ["256 Body", "t = 0.20   mean radius"]),
+    "layouts": (["100"], ["AoS: ", "SoA: ", "AoAS(16): ", "SoAoAS(position | velocity charge): ", "AoSoA(8): "]),
+    "own_force": (["3", "20"], ["step   20: temperature"]),
+    "debugging": (
+        [],
+        ["compiled: [nan nan nan]", "divide by zero", "vec3(1.0, 0.0, 0.0)", "wanted: a value of type vec3"],
+    ),
+    "reductions": (["10000"], ["kinetic energy 1.5", "again the same bits: True"]),
+    "figure_eight": (["{tmp}/eight.png"], ["t = 6.325914", "picture: "]),
+    "interop": ([], ["view: shape (4, 3)", "[50. 50. 50.]", "Point(position=vec3(-1.0, 2.0, 2.5)"]),
+}
+
+
+def test_every_example_is_run() -> None:
+    assert {p.stem for p in EXAMPLES.glob("*.py")} == set(CASES)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_example(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments, telling = CASES[name]
+    path = EXAMPLES / f"{name}.py"
+    monkeypatch.setattr(sys, "argv", [str(path), *(a.replace("{tmp}", str(tmp_path)) for a in arguments)])
+    runpy.run_path(str(path), run_name="__main__")
+    printed = capsys.readouterr().out
+    for text in telling:
+        assert text in printed
+    if name == "figure_eight":
+        assert (tmp_path / "eight.png").read_bytes().startswith(b"\x89PNG")

@@ -1,0 +1,109 @@
+"""Record classes: their fields, their values, and what they refuse."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+import lanewise as lw
+from tests.corpus_kernels import Body, Mixed
+
+
+def test_fields_and_leaves() -> None:
+    assert str(Body.__record__) == "Body(position: vec3, mass: f32, velocity: vec3)"
+    leaves = [(leaf.name, str(leaf.type), leaf.field) for leaf in Mixed.__record__.leaves]
+    assert leaves[0] == ("alive", "bool", "alive")
+    assert leaves[4:7] == [("cell.x", "i32", "cell"), ("cell.y", "i32", "cell"), ("cell.z", "i32", "cell")]
+
+
+def test_values() -> None:
+    body = Body(mass=2, position=(1, 2, 3))
+    assert isinstance(body.mass, np.float32)
+    assert tuple(body.position) == (1, 2, 3)
+    assert tuple(body.velocity) == (0, 0, 0)
+    body.velocity += lw.vec3(1, 0, 0)
+    assert body.velocity.x == 1
+    with pytest.raises(AttributeError, match="Body has no field 'speed'; its fields are position, mass, velocity"):
+        Body(speed=1)
+    with pytest.raises(lw.ArgumentError, match=r"Body.position is a vec3, found"):
+        body.position = (1, 2)
+
+
+def no_fields() -> object:
+    class Empty:
+        pass
+
+    return lw.record(Empty)
+
+
+def python_float() -> object:
+    class Bad:
+        mass: float
+
+    return lw.record(Bad)
+
+
+def unknown_annotation() -> object:
+    class Bad:
+        mass: lw.vec9  # type: ignore[name-defined]
+
+    return lw.record(Bad)
+
+
+def default() -> object:
+    class Bad:
+        mass: lw.f32 = 1.0
+
+    return lw.record(Bad)
+
+
+def method() -> object:
+    class Bad:
+        mass: lw.f32
+
+        def weight(self) -> float:
+            return 1.0
+
+    return lw.record(Bad)
+
+
+def inherits() -> object:
+    class Base:
+        pass
+
+    class Bad(Base):
+        mass: lw.f32
+
+    return lw.record(Bad)
+
+
+def reserved() -> object:
+    class Bad:
+        layout: lw.f32
+
+    return lw.record(Bad)
+
+
+def underscore() -> object:
+    class Bad:
+        _mass: lw.f32
+
+    return lw.record(Bad)
+
+
+@pytest.mark.parametrize(("make", "text"), [
+    (no_fields, "Empty has no fields; write them as annotations, for example `mass: lw.f32`"),
+    (python_float, "Bad.mass is annotated with <class 'float'>; a record holds lanewise types"),
+    (unknown_annotation, "an annotation of Bad cannot be evaluated"),
+    (default, "Bad.mass = 1.0: fields have no default values"),
+    (method, "Bad.weight: a record holds fields only"),
+    (inherits, "Bad inherits from Base; a record names all of its fields itself"),
+    (reserved, "Bad.layout: arrays of records use the name 'layout' themselves"),
+    (underscore, "Bad._mass: the name of a field cannot start with an underscore"),
+    (lambda: lw.record(3), "@lw.record stands above a class, found 3"),  # type: ignore[arg-type]
+])  # fmt: skip
+def test_refused(make: Callable[[], object], text: str) -> None:
+    with pytest.raises(lw.RecordError, match=text):
+        make()
