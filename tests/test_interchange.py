@@ -36,7 +36,7 @@ class OnlyInterface:
 
 X = np.arange(12.0).reshape(4, 3)
 FORMS: dict[str, Callable[[], Any]] = {
-    "list": lambda: X.tolist(), "tuple of rows": lambda: tuple(map(tuple, X)), "float64": lambda: X, "float32": lambda: X.astype("f4"),
+    "list": X.tolist, "tuple of rows": lambda: tuple(map(tuple, X)), "float64": lambda: X, "float32": lambda: X.astype("f4"),
     "int64": lambda: X.astype("i8"), "uint8": lambda: X.astype("u1"), "big endian": lambda: X.astype(">f8"),
     "columns": lambda: np.asfortranarray(X), "every second": lambda: np.repeat(X, 2, axis=0)[::2], "backwards": lambda: X[::-1][::-1],
     "read-only": lambda: np.frombuffer(X.tobytes()).reshape(4, 3), "DLPack": lambda: OnlyDLPack(X), "interface": lambda: OnlyInterface(X),
@@ -71,9 +71,11 @@ def test_whole_numbers_of_any_type_are_taken_when_they_fit() -> None:
         assert records.key.tolist() == [0, 100]
         assert records.stamp.dtype == np.int64
     assert Mixed.array(key=np.array([2**32 - 1])).key.tolist() == [2**32 - 1]
-    with pytest.raises(lw.ArgumentError, match=f"Mixed.stamp holds i64: values from {2**63} to {2**63} do not fit"):
+    with pytest.raises(lw.ArgumentError, match=rf"Mixed\.stamp holds i64: values from {2**63} to {2**63} do not fit"):
         Mixed.array(stamp=np.array([2**63], "u8"))
-    with pytest.raises(lw.ArgumentError, match="Mixed.alive holds bool: int64 would lose information; convert it first"):
+    with pytest.raises(
+        lw.ArgumentError, match=r"Mixed.alive holds bool: int64 would lose information; convert it first"
+    ):
         Mixed.array(alive=[0, 1])
 
 
@@ -94,7 +96,8 @@ ARGUMENTS: dict[str, Any] = {"x": [1.0, 2.0], "n": 3, "u": 5, "wide": 2**40, "p"
     "changed",
     [
         {}, {"x": np.float64(1)} | {"n": np.array([3, 3])}, {"u": np.int64(5)}, {"u": np.array([5, 5])}, {"p": np.array([True, True])},
-        {"v": lw.vec2(0.5, 0.25)}, {"v": np.array([0.5, 0.25])}, {"v": [[0.5, 0.25], [0.5, 0.25]]}, {"n": np.int8(3)}, {"wide": np.array(2**40)},
+        {"v": lw.vec2(0.5, 0.25)}, {"v": np.array([0.5, 0.25])}, {"v": [[0.5, 0.25], [0.5, 0.25]]}, {"n": np.int8(3)},
+        {"wide": np.array(2**40)},
     ],
 )  # fmt: skip
 def test_arguments_in_any_form(changed: dict[str, Any]) -> None:
@@ -118,7 +121,10 @@ def test_arguments_in_any_form(changed: dict[str, Any]) -> None:
         ({"x": "1"}, "mixture: 'x' must be one f32 for all, or an array of them, found str '1'"),
         ({"v": (1, 2, 3)}, r"mixture: 'v' must be a vec2, found tuple \(1, 2, 3\)"),
         ({"v": 1.0}, "mixture: 'v' must be one vec2 for all, or an array of them, found float 1.0"),
-        ({"v": [[1, 2], [3]]}, r"mixture: 'v' must be one vec2 for all, or an array of them, found list \[\[1, 2\], \[3\]\]"),
+        (
+            {"v": [[1, 2], [3]]},
+            r"mixture: 'v' must be one vec2 for all, or an array of them, found list \[\[1, 2\], \[3\]\]",
+        ),
         ({"x": np.zeros((2, 2))}, r"found an array of float64 with shape \(2, 2\)"),
         ({"x": Body.zeros(2)}, "mixture: 'x' must be one f32 for all, or an array of them, found an array of Body"),
         ({"x": [Body.zeros(2)]}, "mixture: 'x'"),
@@ -134,7 +140,9 @@ def test_arguments_that_do_not_fit(changed: dict[str, Any], text: str) -> None:
 def test_results_are_not_written_to_an_array_that_is_read_only() -> None:
     out = np.zeros(2, np.float32)
     out.flags.writeable = False
-    with pytest.raises(lw.ArgumentError, match=r"out must be .* found an array of float32 with shape \(2,\), which is read-only"):
+    with pytest.raises(
+        lw.ArgumentError, match=r"out must be .* found an array of float32 with shape \(2,\), which is read-only"
+    ):
         mixture(**ARGUMENTS, out=(out, np.zeros(2, np.int64)))
 
 
@@ -145,6 +153,9 @@ def test_reductions_of_arrays() -> None:
     assert lw.max(x[:, 0]) == 3.0
     assert lw.sum(np.full(10, 2**31 - 1, np.int32)) == 10 * (2**31 - 1)
     assert lw.sum(np.full(1000, 0.1, np.float32)) == pytest.approx(1000 * float(np.float32(0.1)), rel=1e-12)
-    for values, text in ((np.zeros(0), "an array without elements has no smallest"), ([1, 2], "a reduction takes an array of values, found list")):
+    for values, text in (
+        (np.zeros(0), "an array without elements has no smallest"),
+        ([1, 2], "a reduction takes an array of values, found list"),
+    ):
         with pytest.raises(lw.ArgumentError, match=text):
             lw.min(values)

@@ -102,6 +102,11 @@ REFUSED = [
         Plan(block=128, tile=64),
         "shared-memory tiles cannot be applied to gravity: a tile of 64 sources is no multiple of the 128 threads that stage it",
     ),
+    (
+        Plan(block=1024, tile=4096),
+        "mapping to threads cannot be applied to gravity: "
+        "its tiles and sums take 65,536 bytes of shared memory a block, and there are 49,152",
+    ),
     (Plan(tile=-3), "tiling cannot be applied to gravity: a tile of -3 sources is empty"),
     (Plan(tile=0, slices=2), "slicing cannot be applied to gravity: its sources are not cut into tiles"),
     (Plan(tile=0, parts=2), "splitting of sources cannot be applied to gravity: its sources are not cut into tiles"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -11,6 +10,7 @@ import numpy as np
 from lanewise import types as t
 from lanewise.errors import ArgumentError
 from lanewise.field_values import assign, brought, check_type
+from lanewise.field_views import FieldViews
 from lanewise.layouts import Arrangement, Layout, default_layout
 from lanewise.record import Field, Record, RecordValue, unknown_field
 from lanewise.runtime.devices import resolve
@@ -102,20 +102,14 @@ class RecordArray:
     # ------------------------------------------------------------ fields
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith(
-            "_"
-        ):  # copy, pickle and array libraries ask for such names, also of an array that is not filled yet
+        # Copy, pickle and array libraries ask for names like this, also of an array that is not filled yet.
+        if name.startswith("_"):
             raise AttributeError(name)
         field = self._record.field(name)
         if field is None:
             raise AttributeError(unknown_field(self._record, name))
-        view = self._strided(field)
-        if view is not None:
-            return view
-        copy = self._gather(field)
-        if isinstance(copy, np.ndarray):
-            copy.flags.writeable = False
-        return copy
+        view = self._views.strided(field)
+        return self._views.gathered(field) if view is None else view
 
     def __setattr__(self, name: str, value: Any) -> None:
         field = self._record.field(name)
@@ -123,13 +117,13 @@ class RecordArray:
             raise AttributeError(unknown_field(self._record, name))
         values = self._checked(field, value)
         place = f"{self._record.name}.{name}"
-        view = self._strided(field)
+        view = self._views.strided(field)
         if view is not None:
             assign(place, view, values)
             return
         module = array_module(self._device)
         for component, leaf in enumerate(t.leaves(field.name, field.type)):
-            blocks = self._blocks(leaf)
+            blocks = self._views.blocks(leaf)
             padded = module.zeros(blocks.size, blocks.dtype)
             assign(place, padded[: self._count], values[..., component] if isinstance(field.type, t.Vector) else values)
             blocks[...] = padded.reshape(blocks.shape)
@@ -146,42 +140,9 @@ class RecordArray:
         check_type(name, values, field.type)
         return values
 
-    def _strided(self, field: Field) -> Any:
-        """The field as a strided view of the allocation, or None when its elements have no common stride."""
-        leaves = t.leaves(field.name, field.type)
-        slots = [self._arrangement.slot(leaf) for leaf in leaves]
-        buffer = self._arrangement.buffers[slots[0].buffer]
-        if buffer.width != 1:
-            return None
-        places = [self._arrangement.address(leaf, 0, self._count) for leaf in leaves]
-        gaps = {b - a for a, b in itertools.pairwise(places)}
-        if len(gaps) > 1:
-            return None
-        shape: tuple[int, ...] = (self._count,)
-        strides: tuple[int, ...] = (buffer.block,)
-        if isinstance(field.type, t.Vector):
-            shape, strides = (self._count, field.type.length), (buffer.block, gaps.pop())
-        return self._view(slots[0].type, shape, strides, places[0])
-
-    def _blocks(self, leaf: str) -> Any:
-        """A leaf as a view of shape (blocks, width)."""
-        slot = self._arrangement.slot(leaf)
-        buffer = self._arrangement.buffers[slot.buffer]
-        shape = (-(-self._count // buffer.width), buffer.width)
-        return self._view(
-            slot.type, shape, (buffer.block, slot.stride), self._arrangement.address(leaf, 0, self._count)
-        )
-
-    def _view(self, scalar: t.Scalar, shape: tuple[int, ...], strides: tuple[int, ...], start: int) -> Any:
-        if isinstance(self._data, np.ndarray):
-            return np.ndarray(shape, scalar.dtype, self._data, start, strides)
-        return array_module(self._device).ndarray(shape, scalar.dtype, self._data.data + start, strides)
-
-    def _gather(self, field: Field) -> Any:
-        columns = [self._blocks(leaf).reshape(-1)[: self._count] for leaf in t.leaves(field.name, field.type)]
-        return (
-            array_module(self._device).stack(columns, axis=1) if isinstance(field.type, t.Vector) else columns[0].copy()
-        )
+    @property
+    def _views(self) -> FieldViews:
+        return FieldViews(self._data, self._device, self._arrangement, self._count)
 
     # ------------------------------------------------------------ the whole array
 

@@ -34,6 +34,7 @@ from lanewise.passes import (
 from lanewise.passes.base import refuse
 from lanewise.plan import Plan
 
+MAX_SHARED_BYTES = 49_152  # what every GPU gives a block without being asked for more
 Observer = Callable[[str, ir.Kernel], None]
 
 
@@ -72,7 +73,18 @@ def build_program(
     # Last: no pass after it could tell which array a load belongs to.
     vector = device_kind == "cuda"
     kernels = tuple(checked("layout lowering", layout_lowering.apply(k, vector_loads=vector)) for k in kernels)
+    for k in kernels:
+        _check_shared_memory(k, plan)
     return Program(plan, simple, kernels)
+
+
+def _check_shared_memory(kernel: ir.Kernel, plan: Plan) -> None:
+    taken = sum(b.length * b.type.size * b.lanes for b in kernel.buffers if b.space == "shared")
+    if taken > MAX_SHARED_BYTES:
+        raise PlanError(
+            f"Plan(tile={plan.tile}, block={plan.block}, slices={plan.slices}): {kernel.name} needs {taken:,} bytes of shared memory "
+            f"for a block, and {MAX_SHARED_BYTES:,} are available; choose a smaller tile or block"
+        )
 
 
 def _shape_pairwise(

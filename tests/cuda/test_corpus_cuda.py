@@ -33,7 +33,7 @@ PLANS = {
     "all": Plan(block=128, tile=128, targets=2, slices=4, parts=5, unroll=0, min_blocks=2),
     "f64 sums": Plan(block=64, tile=64, accumulate="f64"),
     "f64 sums, all": Plan(block=128, tile=256, targets=2, slices=2, parts=2, accumulate="f64"),
-    "largest": Plan(block=1024, tile=1024, slices=32),
+    "largest": Plan(block=512, tile=512, slices=16),  # in float64 more would not fit shared memory
 }
 ELEMENT_PLANS = {"one warp": Plan(block=32), "default": Plan(block=256), "largest": Plan(block=1024)}
 
@@ -158,7 +158,7 @@ def _on_device(array: np.ndarray[Any, Any]) -> Any:
 
 OCCUPANCY_PLANS = [
     *(Plan(block=block, tile=block, targets=targets) for block in (32, 96, 256, 512, 1024) for targets in (1, 4)),
-    Plan(block=128, tile=1536),  # 48 KiB of shared memory in float64
+    Plan(block=128, tile=1152),  # nearly 48 KiB of shared memory in float64
     Plan(block=64, tile=768, slices=2),
     Plan(block=256, tile=256, targets=4, min_blocks=4),  # registers are capped
 ]

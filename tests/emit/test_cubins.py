@@ -9,17 +9,19 @@ import pytest
 import lanewise as lw
 from lanewise import types as t
 from lanewise.emit.cuda import emit_cuda
+from lanewise.ir import nodes as ir
 from lanewise.kernels.elementwise import Elementwise
 from lanewise.kernels.pairwise import Pairwise
+from lanewise.kernels.support import compile_kernel
 from lanewise.layouts import default_layout
 from lanewise.patterns.elementwise import ElementwiseArguments, build_elementwise
 from lanewise.patterns.pairwise import PairwiseArguments, build_pairwise
 from lanewise.patterns.reduction import build_reduction
-from lanewise.pipeline import Program, build_program
+from lanewise.pipeline import Program
 from lanewise.plan import Plan
 from lanewise.plans import Machine, Work, complete_plan
 from lanewise.record import Record
-from lanewise.runtime.nvrtc import compile_cubin
+from lanewise.runtime.nvrtc import Cubin, compile_cubin
 from lanewise.sims.gravity.physics import RECORDS, make_physics
 from tests.corpus import CASES, LAYOUTS, Case, case
 from tests.harness import program
@@ -28,9 +30,9 @@ pytest.importorskip("cuda.bindings.nvrtc", reason="NVRTC is not installed")
 
 ARCHITECTURES = ("sm_80", "sm_90", "sm_100", "sm_120")
 PLANS = {
-    "plain": Plan(block=128, tile=128, unroll=4),
-    "sliced": Plan(block=256, tile=256, slices=4, targets=2, unroll=8),
-    "split": Plan(block=128, tile=128, slices=2, parts=3, targets=4, accumulate="f64"),
+    "plain": Plan(block=128, tile=128, unroll=4, min_blocks=1),
+    "sliced": Plan(block=256, tile=256, slices=4, targets=2, unroll=8, min_blocks=1),
+    "split": Plan(block=128, tile=128, slices=2, parts=3, targets=4, accumulate="f64", min_blocks=1),
     "untiled": Plan(block=64, tile=0, targets=2, min_blocks=2),
 }
 GPU = Machine("cuda", 132)
@@ -40,11 +42,16 @@ def check(p: Program, arch: str, *, local_arrays: bool = False) -> None:
     """Compile what a program launches."""
     for kernel in p.kernels:
         cubin = compile_cubin(emit_cuda(kernel, "test"), kernel.name, arch, fast_math=bool(p.plan.fast_math))
-        found = cubin.resources
-        assert "warning" not in cubin.log.lower(), cubin.log
-        assert (found.spill_stores, found.spill_loads) == (0, 0), cubin.log
-        assert local_arrays or found.stack_bytes == 0, cubin.log
-        assert found.registers > 0
+        check_cubin(cubin, local_arrays=local_arrays)
+
+
+def check_cubin(cubin: Cubin, *, local_arrays: bool = False) -> None:
+    """No warnings, no spills, and a stack only for local arrays."""
+    found = cubin.resources
+    assert "warning" not in cubin.log.lower(), cubin.log
+    assert (found.spill_stores, found.spill_loads) == (0, 0), cubin.log
+    assert local_arrays or found.stack_bytes == 0, cubin.log
+    assert found.registers > 0
 
 
 def plans_of(c: Case) -> list[str]:
@@ -93,18 +100,20 @@ def test_whole_corpus(name: str, arch: str) -> None:
 # ---------------------------------------------------------------- the kernels of gravity
 
 
-def _pair(kernel: Pairwise, record: Record, bodies: int, plan: Plan | None) -> Program:
+Launchable = tuple[ir.Kernel, Plan, Plan | None]  # the naive kernel, its complete plan, what the product asks for
+
+
+def _pair(kernel: Pairwise, record: Record, bodies: int, plan: Plan | None) -> Launchable:
     layout = default_layout(record, "cuda")
-    kinds = kernel.signature.parameters
-    uniforms: dict[str, Any] = {"softening2": kinds["softening2"]}
+    uniforms: dict[str, Any] = {"softening2": kernel.signature.parameters["softening2"]}
     naive = build_pairwise(
         kernel.lowered, PairwiseArguments(("target", record, layout), ("source", record, layout), uniforms, True), t.I32
     )
     wide = any(r.type.size == 8 for r in kernel.lowered.function.results)
-    return build_program(naive, complete_plan(plan, GPU, Work("pairwise", bodies, wide)), "cuda")
+    return naive, complete_plan(plan, GPU, Work("pairwise", bodies, wide)), plan
 
 
-def _elements(kernel: Elementwise, record: Record, arrays: tuple[str, ...], bodies: int) -> Program:
+def _elements(kernel: Elementwise, record: Record, arrays: tuple[str, ...], bodies: int) -> Launchable:
     kinds: dict[str, Any] = dict(kernel.signature.parameters)
     uniforms = {n: k for n, k in kinds.items() if n not in (*arrays, "body")}
     given = ElementwiseArguments(
@@ -112,28 +121,30 @@ def _elements(kernel: Elementwise, record: Record, arrays: tuple[str, ...], bodi
     )
     plan = complete_plan(None, GPU, Work("elementwise", bodies))
     if kernel.__name__ == "moments":
-        return build_program(build_reduction(kernel.lowered, given, t.I32, "sum", strided=True), plan, "cuda")
-    return build_program(build_elementwise(kernel.lowered, given, t.I32), plan, "cuda")
+        return build_reduction(kernel.lowered, given, t.I32, "sum", strided=True), plan, None
+    return build_elementwise(kernel.lowered, given, t.I32), plan, None
 
 
-def _gravity(precision: str, bodies: int, softened: bool) -> list[Program]:
+def _gravity(precision: str, bodies: int, softened: bool, arch: str) -> None:
+    """Compile every kernel of the product as it is compiled for a launch."""
     cls: Any = RECORDS[precision]
     physics, record = make_physics(cls, softened), cls.__record__
     wide = Plan(accumulate="f64")
-    return [
+    for naive, plan, wanted in (
         _pair(physics.acceleration, record, bodies, wide if precision == "mixed" else None),
         _pair(physics.potential, record, bodies, wide),
         _elements(physics.kick_drift, record, ("acceleration",), bodies),
         _elements(physics.kick, record, ("acceleration", "survived"), bodies),
         _elements(physics.moments, record, (), bodies),
-    ]
+    ):
+        for cubin in compile_kernel(naive, plan, "cuda", wanted=wanted, arch=arch).cubins:
+            check_cubin(cubin)
 
 
 @pytest.mark.parametrize("bodies", [1024, 16_384, 524_288])
 @pytest.mark.parametrize("precision", RECORDS)
 def test_gravity(precision: str, bodies: int) -> None:
-    for p in _gravity(precision, bodies, True):
-        check(p, "sm_90")
+    _gravity(precision, bodies, True, "sm_90")
 
 
 @pytest.mark.slow
@@ -142,8 +153,7 @@ def test_gravity(precision: str, bodies: int) -> None:
 @pytest.mark.parametrize("precision", RECORDS)
 def test_gravity_everywhere(precision: str, bodies: int, arch: str) -> None:
     for softened in (True, False):
-        for p in _gravity(precision, bodies, softened):
-            check(p, arch)
+        _gravity(precision, bodies, softened, arch)
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)

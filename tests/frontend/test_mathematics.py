@@ -50,8 +50,8 @@ def test_names_of_math_numpy_and_python() -> None:
     kernel = module("""
         @lw.elementwise
         def kernel(x: lw.f64, n: lw.i32) -> tuple[lw.f64, lw.f64, lw.f64, lw.f64, lw.i32, lw.i32, lw.f64, lw.f64, lw.i32]:
-            return (math.sqrt(x) + np.sqrt(x), np.arctan2(x, 2.0) + math.atan2(x, 2.0), np.maximum(x, 1.5), math.pow(x, 1.5) + np.power(x, 2.5),
-                    abs(n), min(n, 2), max(x, 1, 2.5), math.fabs(-x) + np.absolute(-x), pow(n, 3))
+            return (math.sqrt(x) + np.sqrt(x), np.arctan2(x, 2.0) + math.atan2(x, 2.0), np.maximum(x, 1.5),
+                    math.pow(x, 1.5) + np.power(x, 2.5), abs(n), min(n, 2), max(x, 1, 2.5), math.fabs(-x) + np.absolute(-x), pow(n, 3))
     """).kernel
     x, n = np.array([0.5, 2.0, 3.0]), np.array([-2, 1, 5], np.int32)
     got = agree(kernel, x=x, n=n, rtol=1e-14)

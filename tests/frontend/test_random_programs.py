@@ -53,7 +53,11 @@ def condition(depth: int) -> st.SearchStrategy[str]:
     if depth == 0:
         return compared
     inner = condition(depth - 1)
-    return st.one_of(compared, st.builds("({}) {} ({})".format, inner, st.sampled_from(["and", "or"]), inner), st.builds("not ({})".format, inner))
+    return st.one_of(
+        compared,
+        st.builds("({}) {} ({})".format, inner, st.sampled_from(["and", "or"]), inner),
+        st.builds("not ({})".format, inner),
+    )
 
 
 ASSIGNMENT = st.one_of(
@@ -69,7 +73,11 @@ ASSIGNMENT = st.one_of(
 
 
 def statement(depth: int, loop: bool) -> st.SearchStrategy[list[str]]:
-    leave = [st.builds(lambda c, s: [f"if {c}:", f"    {s}"], condition(0), st.sampled_from(["break", "continue"]))] if loop else []
+    leave = (
+        [st.builds(lambda c, s: [f"if {c}:", f"    {s}"], condition(0), st.sampled_from(["break", "continue"]))]
+        if loop
+        else []
+    )
     early = st.builds(lambda c, e: [f"if {c}:", f"    return wrapped({e}), y, n, -1"], condition(1), FLOAT)
     simple = [ASSIGNMENT.map(lambda line: [line])] * 4
     if depth == 0:
@@ -87,7 +95,9 @@ def statement(depth: int, loop: bool) -> st.SearchStrategy[list[str]]:
 
 
 def block(depth: int, loop: bool) -> st.SearchStrategy[list[str]]:
-    return st.lists(statement(depth, loop), min_size=1, max_size=3).map(lambda parts: [line for part in parts for line in part])
+    return st.lists(statement(depth, loop), min_size=1, max_size=3).map(
+        lambda parts: [line for part in parts for line in part]
+    )
 
 
 def _in(lines: list[str]) -> list[str]:
@@ -110,13 +120,17 @@ def kernel(x: lw.f32, d: lw.f64, v: lw.vec3, n: lw.i32) -> tuple[lw.f64, lw.f64,
     y = d
     m = lw.i64(n) * 3
     k = 1
-    j = 0
+    j = lw.i64(0)
     a = lw.zeros(lw.i32, 4)
 """
 
 
 def check(lines: list[str], *, cpu: bool) -> None:
-    source = HEAD + "\n".join(_in([*lines, "return x + v.z, y, n + m, a[0] + 10 * a[1] + 100 * a[2] + 1000 * a[3] + k"])) + "\n"
+    source = (
+        HEAD
+        + "\n".join(_in([*lines, "return x + v.z, y, n + m, a[0] + 10 * a[1] + 100 * a[2] + 1000 * a[3] + k"]))
+        + "\n"
+    )
     rng = np.random.default_rng(7)
     agree(
         module(source).kernel, cpu=cpu, x=rng.integers(-16, 16, 6) / np.float32(8), d=rng.integers(-16, 16, 6) / 8,

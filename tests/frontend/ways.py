@@ -28,7 +28,7 @@ def run(kernel: Any, device: str, arguments: dict[str, Any]) -> list[Array]:
 def run_python(kernel: Any, arguments: dict[str, Any]) -> list[Array]:
     """The same through `kernel.python`, one element after the other."""
     signature = kernel.signature
-    count = max((len(a) for a in arguments.values() if np.ndim(a) or isinstance(a, RecordArray)), default=1)
+    count = max((len(a) for a in arguments.values() if isinstance(a, RecordArray) or np.ndim(a)), default=1)
     rows: list[list[Any]] = []
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # NumPy warns of wrapped integers

@@ -63,3 +63,12 @@ def test_refusals():
         refusal(lambda: shared_memory.apply(no_block, 32, 32))
         == f"{where} pull: its targets are not mapped to the threads of a block"
     )
+
+
+def test_a_tile_leaves_no_gaps():
+    """dvec3 and f64 fill two 16-byte groups; whole fields would take 40 bytes."""
+    for name, size in (("gravity", 16), ("gravity_f64", 32), ("gravity_mixed", 28)):
+        kernel = shared_memory.apply(merged(simple(case(name)), 1024, 64), 1024, 64)
+        (tile,) = [a for a in kernel.arrays if a.space == "shared"]
+        assert tile.arrangement.nbytes(1024) == 1024 * size
+        assert [s.leaf for s in tile.arrangement.slots] == [leaf.name for leaf in tile.leaves]

@@ -88,3 +88,19 @@ def test_one_body_moves_straight_on() -> None:
         simulation = simulate(particles, softening=softening)
         simulation.run(8, 0.125)
         np.testing.assert_array_equal(state(simulation)[0], [[1.0, -2.0, 0.5]])
+
+
+@pytest.mark.parametrize("precision", TOLERANCE)
+def test_sun_and_earth_in_si_units(precision: str) -> None:
+    """The product of the masses, 1.2e55 kg^2, is more than float32 holds; the energy must not need it."""
+    particles = replace(
+        make_initial_conditions("two-body"),
+        position=np.array([[0.0, 0.0, 0.0], [1.496e11, 0.0, 0.0]]),
+        velocity=np.array([[0.0, 0.0, 0.0], [0.0, 2.978e4, 0.0]]),
+        mass=np.array([1.989e30, 5.972e24]),
+    )
+    simulation = simulate(particles, precision=precision, gravitational_constant=6.674e-11)
+    energy = 0.5 * 5.972e24 * 2.978e4**2 - 6.674e-11 * 1.989e30 * 5.972e24 / 1.496e11
+    assert simulation.energy() == pytest.approx(energy, rel=1e-6)
+    simulation.run(365, 86_400.0)
+    assert simulation.energy() == pytest.approx(energy, rel=1e-4)

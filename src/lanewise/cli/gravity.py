@@ -56,21 +56,20 @@ def run(
         writable_target(out, overwrite)
     if plot is not None:
         _check_picture(plot, overwrite, out, resume)
-    output = runner.Output(out, diagnostics_every, snapshot_every, checkpoint_seconds)
-    chosen = {
+    output = runner.Output(out, diagnostics_every, snapshot_every, checkpoint_seconds, overwrite)
+    chosen: dict[str, Any] = {
         "ic": ic, "bodies": bodies, "dt": dt, "softening": softening, "integrator": integrator, "precision": precision, "layout": layout,
         "seed": seed, "gravitational_constant": gravitational_constant,
     }  # fmt: skip
     given = {name: value for name, value in chosen.items() if value is not None}
     if resume is None:
-        prepared = runner.start(**given, **({} if steps is None else {"steps": steps}), device=device, output=output)
+        planned: dict[str, Any] = {} if steps is None else {"steps": steps}
+        prepared = runner.start(**given, **planned, device=device, output=output)
     elif given:
         name = next(iter(given)).replace("_", "-")
         raise InputError(f"--{name} cannot be changed with --resume: the checkpoint keeps its own")
     else:
         prepared = runner.resume(resume, steps=steps, device=device, output=output)
-    for path in prepared.snapshots():
-        writable_target(path, overwrite)
     try:
         follow(prepared, quiet=quiet)
     except KeyboardInterrupt:
@@ -91,9 +90,9 @@ def _check_picture(plot: Path, overwrite: bool, *others: Path | None) -> None:
     for other in others:
         if other is not None and other.resolve() == plot.resolve():
             raise InputError(f"--plot {plot} would replace the checkpoint; wanted another file")
+    writable_target(plot, overwrite)
     if plot.suffix.lower() != ".png":
         raise InputError(f"--plot {plot}: pictures are PNG; wanted a name that ends in .png")
-    writable_target(plot, overwrite)
 
 
 def _interruption(prepared: Any) -> str:

@@ -23,6 +23,8 @@ PACKAGES = (
     "nvidia-cuda-nvrtc",
 )
 
+INTERPRETER = {"name": "python", "description": "the interpreter: slow, the definition of meaning"}
+
 
 def info(json_: Annotated[bool, typer.Option("--json", metavar="", help="as one line of JSON")] = False) -> None:
     """Devices, versions, cache, and what CUDA still needs here."""
@@ -55,7 +57,7 @@ def gather() -> dict[str, Any]:
     missing = missing_for_cuda()
     return {
         "lanewise": __version__, "python": platform.python_version(), "system": f"{platform.system()} {platform.machine()}",
-        "devices": [_cpu(), *([] if missing else _gpus()), {"name": "python", "description": "the interpreter: slow, the definition of meaning"}],
+        "devices": [_cpu(), *([] if missing else _gpus()), INTERPRETER],
         "cuda_missing": list(missing), "versions": {p: _version(p) for p in PACKAGES},
         "cache": {"directory": str(cache_directory()), "files": files, "bytes": nbytes},
     }  # fmt: skip

@@ -1,4 +1,4 @@
-"""What generated CUDA C++ is built of: the spelling of types and literals, and small functions that a kernel gets only when it uses them."""
+"""What generated CUDA C++ is built of: the spelling of types and literals, and functions that a kernel gets when it uses them."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ __device__ __forceinline__ double lw_rsqrt(double x) { return rsqrt(x); }
     return r == 0 ? copysign(r, b) : (r < 0) != (b < 0) ? r + b : r;
 }
 """,
-    "lw_float_floor_divide": """template <class T> __device__ __forceinline__ T lw_float_floor_divide(T a, T b)  // (a - a mod b) / b, as in Python
+    "lw_float_floor_divide": """template <class T> __device__ __forceinline__ T lw_float_floor_divide(T a, T b)  // as in Python
 {
     if (b == 0) return a / b;
     const T r = fmod(a, b);
@@ -68,6 +68,7 @@ def prelude(body: str) -> str:
 
 
 def vector_type(scalar: Scalar, lanes: int) -> str:
+    """The CUDA type of a load of so many scalars."""
     return TYPES[scalar] if lanes == 1 else f"{_VECTORS[scalar]}{lanes}"
 
 

@@ -83,7 +83,7 @@ def _can_declare(s: ir.Statement) -> bool:
 
 
 def _first_access(nested: tuple[ir.Block, ...], name: str) -> str:
-    """ "read" when a run of these blocks can read `name` before writing it, else "write" or "none"."""
+    """How these blocks meet `name` first: "read" when a run of them can read it before writing it, else "write" or "none"."""
     found = "none"
     for block in nested:
         for s in block:

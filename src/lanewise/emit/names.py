@@ -12,7 +12,8 @@ from lanewise.ir.names import identifier, is_own
 from lanewise.ir.traverse import expressions, reads, statements, writes
 
 PYTHON_WORDS = frozenset(keyword.kwlist).union(
-    ["math", "np", "njit", "bool_", "f32", "f64", "i32", "i64", "u32", "range", "min", "max", "abs"], numba_prelude.DEFINITIONS
+    ["math", "np", "njit", "bool_", "f32", "f64", "i32", "i64", "u32", "range", "min", "max", "abs"],
+    numba_prelude.DEFINITIONS,
 )
 
 _CPP = """alignas alignof and and_eq asm auto bitand bitor bool break case catch char char8_t char16_t char32_t class compl
@@ -32,7 +33,20 @@ signbit sin sincos sincospi sinh sinpi sqrt tan tanh tgamma trunc y0 y1 yn abs l
 llmax mul24 umul24 mulhi umulhi mul64hi float_as_int int_as_float isnan isinf isfinite isnormal popc clz ffs brev"""
 _VECTORS = [
     f"{kind}{n}"
-    for kind in ["char", "uchar", "short", "ushort", "int", "uint", "long", "ulong", "longlong", "ulonglong", "float", "double"]
+    for kind in [
+        "char",
+        "uchar",
+        "short",
+        "ushort",
+        "int",
+        "uint",
+        "long",
+        "ulong",
+        "longlong",
+        "ulonglong",
+        "float",
+        "double",
+    ]
     for n in (1, 2, 3, 4)
 ]
 CUDA_WORDS = frozenset(_CPP.split()).union(

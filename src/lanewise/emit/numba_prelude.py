@@ -1,4 +1,4 @@
-"""What generated Python text is built of: imports, the spelling of types and literals, and functions that it gets only when it uses them."""
+"""What generated Python text is built of: imports, the spelling of types and literals, functions that it gets when it uses them."""
 
 from __future__ import annotations
 

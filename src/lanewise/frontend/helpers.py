@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from lanewise import types as t
 from lanewise.errors import CompileError
-from lanewise.frontend.assignments import coerce
+from lanewise.frontend.places import coerce
 from lanewise.frontend.promotion import settle
 from lanewise.frontend.scope import Scope
 from lanewise.frontend.signature import Signature, read_signature

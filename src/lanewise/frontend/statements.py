@@ -6,8 +6,9 @@ import ast
 
 from lanewise import types as t
 from lanewise.frontend import operators
-from lanewise.frontend.assignments import assign, assignment, coerce, declaration
+from lanewise.frontend.assignments import assign, assignment, declaration
 from lanewise.frontend.expressions import condition, lower, misfit_error, number, scalar
+from lanewise.frontend.places import coerce
 from lanewise.frontend.promotion import Misfit
 from lanewise.frontend.scope import Retype, Scope
 from lanewise.frontend.syntax import describe_syntax

@@ -1,7 +1,7 @@
 """The IR on one page: scalar expressions, statements, functions and kernels.
 
-A `Function` is pure (scalars in, scalars out). A `Kernel` moves records between memory and functions. Both use the same expressions and control
-flow, so that one printer, verifier, interpreter and traversal serve every stage. Nodes are immutable; passes build new ones.
+A `Function` is pure (scalars in, scalars out). A `Kernel` moves records between memory and functions. Both use the same expressions and
+control flow, so that one printer, verifier, interpreter and traversal serve every stage. Nodes are immutable; passes build new ones.
 Names keep the user's dots (`source.position.x`) until emission.
 """
 

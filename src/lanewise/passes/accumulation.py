@@ -22,6 +22,7 @@ def legal(kernel: ir.Kernel) -> str | None:
 
 
 def apply(kernel: ir.Kernel) -> ir.Kernel:
+    """Add a float64 total around every tile; raises `PlanError` when that is not possible."""
     if reason := legal(kernel):
         raise refuse("float64 accumulation", kernel, reason)
     sums = {name: kind for loop in source_loops(kernel) for s in loop.body for name, kind in _summed(s)}

@@ -16,10 +16,12 @@ def source_loops(kernel: ir.Kernel) -> list[ir.For]:
 
 
 def is_source_loop(s: ir.Statement) -> TypeGuard[ir.For]:
+    """Whether a statement is an innermost loop over sources."""
     return isinstance(s, ir.For) and s.role == "sources"
 
 
 def has_tiles(kernel: ir.Kernel) -> bool:
+    """Whether the sources are cut into tiles."""
     return any(isinstance(s, ir.For) and s.role == "tiles" for s in statements(kernel.body))
 
 
@@ -29,6 +31,7 @@ def find_parallel(kernel: ir.Kernel, variable: str) -> ir.Parallel | None:
 
 
 def refuse(pass_name: str, kernel: ir.Kernel, reason: str) -> PlanError:
+    """The error of a pass that does not apply."""
     return PlanError(f"{pass_name} cannot be applied to {kernel.name}: {reason}")
 
 

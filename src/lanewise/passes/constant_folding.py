@@ -20,6 +20,7 @@ def apply(kernel: ir.Kernel) -> ir.Kernel:
 
 
 def fold_function(f: ir.Function) -> ir.Function:
+    """Fold the body of one function."""
     return ir.Function(f.name, f.parameters, f.results, flat_map(f.body, _statement), f.location)
 
 

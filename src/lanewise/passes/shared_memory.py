@@ -13,7 +13,7 @@ from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import count_of, own
 from lanewise.ir.traverse import flat_map
-from lanewise.layouts import SoAoAS
+from lanewise.layouts import Arrangement, Slot, SoAoAS
 from lanewise.passes.base import find_parallel, has_tiles, refuse, source_loops
 from lanewise.record import Leaf
 
@@ -37,13 +37,14 @@ def source_fetch(kernel: ir.Kernel) -> ir.Fetch | None:
 
 
 def apply(kernel: ir.Kernel, tile: int, threads: int) -> ir.Kernel:
+    """Stage tiles of `tile` sources by `threads` threads; raises `PlanError` when that is not possible."""
     reason, fetch = legal(kernel, tile, threads), source_fetch(kernel)
     if reason or fetch is None:
         raise refuse("shared-memory tiles", kernel, reason or "")
     types = {leaf.name: leaf.type for leaf in kernel.array(fetch.array).leaves}
     leaves = tuple(Leaf(leaf, types[leaf]) for leaf, _ in fetch.reads)
     name = own(f"tile.{fetch.array}")
-    shared = ir.ArrayArgument(name, leaves, SoAoAS().arrange(leaves), written=True, space="shared", length=tile)
+    shared = ir.ArrayArgument(name, leaves, _arrange(leaves), written=True, space="shared", length=tile)
     worker = own("thread") if find_parallel(kernel, own("thread")) is not None else own("lane")
 
     def visit(s: ir.Statement) -> ir.Block:
@@ -58,6 +59,21 @@ def apply(kernel: ir.Kernel, tile: int, threads: int) -> ir.Kernel:
         return (replace(s, body=(*staging, ir.Barrier(), *body, ir.Barrier())),)
 
     return replace(kernel, body=flat_map(kernel.body, visit), arrays=(*kernel.arrays, shared))
+
+
+def _arrange(leaves: tuple[Leaf, ...]) -> Arrangement:
+    """Groups of at most 16 bytes: whole fields, unless a vector of float64 would leave gaps that its components fill."""
+    by_field = SoAoAS().arrange(leaves)
+    apart = SoAoAS().arrange([replace(x, name=x.name.replace(".", "_")) for x in leaves])
+    if apart.nbytes(1024) >= by_field.nbytes(1024):
+        return by_field
+    return replace(
+        apart, slots=tuple(replace(s, leaf=x.name) for s, x in zip(_in_order(apart, leaves), leaves, strict=True))
+    )
+
+
+def _in_order(arrangement: Arrangement, leaves: tuple[Leaf, ...]) -> list[Slot]:
+    return [arrangement.slot(x.name.replace(".", "_")) for x in leaves]
 
 
 def _is_whole(loop: ir.For) -> bool:

@@ -34,10 +34,12 @@ def legal(kernel: ir.Kernel, slices: int, tile: int) -> str | None:
 
 
 def apply(kernel: ir.Kernel, slices: int, tile: int) -> ir.Kernel:
+    """Divide every tile among `slices` groups of threads; raises `PlanError` when that is not possible."""
     if reason := legal(kernel, slices, tile):
         raise refuse("slicing", kernel, reason)
     loop = find_parallel(kernel, LANE)
-    assert loop is not None and isinstance(loop.extent, ir.Literal)
+    assert loop is not None
+    assert isinstance(loop.extent, ir.Literal)
     lanes, index = int(loop.extent.value), loop.extent.type
     thread, piece = ir.Local(THREAD, index), ir.Local(SLICE, index)
     head = (ir.Assign(LANE, build.remainder(thread, lanes)), ir.Assign(SLICE, build.divide(thread, lanes)))

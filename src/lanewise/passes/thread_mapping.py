@@ -16,13 +16,19 @@ from lanewise.passes.base import find_parallel, refuse
 
 WARP = 32
 MAX_THREADS = 1024
+MAX_SHARED_BYTES = 49_152  # of a block, without asking the driver for more
 
 
 def legal(kernel: ir.Kernel, threads: int) -> str | None:
     """Why the pass does not apply, or None."""
     if threads < WARP or threads > MAX_THREADS or threads % WARP:
         return f"a block has {WARP} to {MAX_THREADS} threads, in whole warps of {WARP}; {threads} were asked for"
-    return None if kernel.grid is None else "its elements are already mapped to threads"
+    if kernel.grid is not None:
+        return "its elements are already mapped to threads"
+    shared = sum(a.arrangement.nbytes(a.length) for a in kernel.arrays if a.space == "shared")
+    if shared > MAX_SHARED_BYTES:
+        return f"its tiles and sums take {shared:,} bytes of shared memory a block, and there are {MAX_SHARED_BYTES:,}"
+    return None
 
 
 def apply(

@@ -3,8 +3,8 @@
     parallel for i: t = fetch target[i]; for j: s = fetch source[j]; sum += f(t, s)
 ->  parallel for block: parallel for lane:
         t#0 = ...; t#1 = ...; for j: s = fetch source[j]; sum#0 += f(t#0, s); sum#1 += f(t#1, s)
-Statements that depend on the target are repeated, all others stay single. Targets past the end are clamped when read and skipped when written,
-so that all threads reach every barrier. On a GPU the targets of a thread are `lanes` apart, which keeps loads coalesced.
+Statements that depend on the target are repeated, all others stay single. Targets past the end are clamped when read and skipped when
+written, so that all threads reach every barrier. On a GPU the targets of a thread are `lanes` apart, which keeps loads coalesced.
 """
 
 from __future__ import annotations

@@ -21,6 +21,7 @@ def legal(kernel: ir.Kernel, factor: int) -> str | None:
 
 
 def apply(kernel: ir.Kernel, factor: int) -> ir.Kernel:
+    """Mark the loops over sources; raises `PlanError` when there are none."""
     if reason := legal(kernel, factor):
         raise refuse("unrolling", kernel, reason)
     return replace(kernel, body=flat_map(kernel.body, chosen(is_source_loop, lambda s: (_marked(s, factor),))))

@@ -1,7 +1,7 @@
 """The sum, minimum or maximum of what an elementwise function returns, without storing a value for every element.
 
 Each of `lanes` workers reduces its share of the elements to one partial result; the few partial results meet on the host. On a GPU the
-elements of a worker are `lanes` apart (coalesced), on a CPU they are neighbours. `lanes` depends on the count alone, so the bits do not change.
+elements of a worker are `lanes` apart (coalesced), on a CPU they are neighbours. `lanes` depends on the count alone, so bits never change.
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ from lanewise.record import Leaf
 
 
 def value_leaves(value_type: t.ValueType) -> tuple[Leaf, ...]:
+    """The leaves of one element of an array of values."""
     match value_type:
         case t.Scalar():
             return (Leaf("value", value_type),)
@@ -23,6 +24,7 @@ def value_array(name: str, value_type: t.ValueType, *, written: bool) -> ir.Arra
 
 
 def record_array(name: str, leaves: tuple[Leaf, ...], layout: Layout, *, written: bool) -> ir.ArrayArgument:
+    """The argument for an array of records in a layout."""
     return ir.ArrayArgument(name, leaves, layout.arrange(leaves), written)
 
 

@@ -1,7 +1,7 @@
 """Checkpoints: a Gadget snapshot that others read, with a group `/lanewise` that holds what resuming needs.
 
-`/lanewise` has the settings as attributes and `history`, one row a measurement (columns in its attribute). A checkpoint is written whole or not
-at all, so the last one stays valid whatever happens to the run.
+`/lanewise` has the settings as attributes and `history`, one row a measurement (columns in its attribute). A checkpoint
+is written whole or not at all, so the last one stays valid whatever happens to the run.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ MOST_STEPS = 10**12
 
 def largest_number(scalar: Scalar) -> float:
     """The largest finite number of a floating type."""
-    return float(np.finfo(scalar.dtype).max)
+    return float(np.finfo(str(scalar.dtype)).max)
 
 
 def longest(scalar: Scalar) -> float:

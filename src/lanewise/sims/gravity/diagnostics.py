@@ -48,10 +48,12 @@ COLUMNS = ("step", "time", "kinetic", "potential", "px", "py", "pz", "lx", "ly",
 
 
 def to_row(d: Diagnostics) -> list[float]:
+    """The numbers of one measurement in the order of `COLUMNS`."""
     return [d.step, d.time, d.kinetic, d.potential, *d.momentum, *d.angular_momentum, d.momentum_scale]
 
 
 def from_row(row: Any) -> Diagnostics:
+    """The measurement that `to_row` wrote."""
     return Diagnostics(
         int(row[0]),
         float(row[1]),

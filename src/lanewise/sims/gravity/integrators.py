@@ -1,7 +1,7 @@
 """Integrators as alternating kicks (velocities) and drifts (positions), each a fraction of the time step.
 
-A step is: kick k0, drift d0, forces, kick k1, drift d1, forces, ..., kick kn. The forces after the last drift serve the first kick of the next
-step too, so a step costs as many force evaluations as it has drifts. All of them are symplectic.
+A step is: kick k0, drift d0, forces, kick k1, drift d1, forces, ..., kick kn. The forces after the last drift serve the
+first kick of the next step too, so a step costs as many force evaluations as it has drifts. All of them are symplectic.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ class BodyMixed:
     velocity: lw.dvec3
 
 
-RECORDS = {"f32": Body, "f64": Body64, "mixed": BodyMixed}
+RECORDS: dict[str, Any] = {"f32": Body, "f64": Body64, "mixed": BodyMixed}
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from lanewise.errors import InputError
+from lanewise.io.atomic import writable_target
 from lanewise.io.formats import read_particles
 from lanewise.io.particles import Particles
 from lanewise.layouts import Layout, layout_by_name
@@ -44,6 +45,7 @@ class Output:
     diagnostics_every: int = 0
     snapshot_every: int = 0
     checkpoint_seconds: float = 10.0
+    overwrite: bool = False  # snapshots that exist
 
 
 @dataclass
@@ -146,6 +148,7 @@ class Run:
 
 
 def snapshot_path(out: Path, step: int) -> Path:
+    """run.h5 at step 100: run_00000100.h5."""
     return out.with_name(f"{out.stem}_{step:08d}{out.suffix}")
 
 
@@ -235,10 +238,13 @@ def _ready(
         history,
         simulation.step,
     )
+    for path in run.snapshots():
+        writable_target(path, output.overwrite)
     return run
 
 
 def layout_name(layout: Layout) -> str:
+    """The name that `layout_by_name` reads."""
     return str(layout).lower()
 
 

@@ -91,7 +91,10 @@ class Simulation:
         return len(self.integrator.drifts)
 
     def advance(self, steps: int, dt: float) -> None:
-        """Take `steps` steps of `dt` and wait for them. On CUDA they run as graphs. Raises `InputError` when a body leaves the finite numbers."""
+        """Take `steps` steps of `dt` and wait for them. On CUDA they run as graphs.
+
+        Raises `InputError` when a body leaves the finite numbers.
+        """
         self.prepare(dt)
         assert self._stepper is not None
         before = self.step
