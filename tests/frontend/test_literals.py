@@ -147,6 +147,14 @@ def test_a_variable_that_only_literals_set_stays_weak() -> None:
     assert got[5].tolist() == [5, 0]
 
 
+def test_many_open_variables() -> None:
+    lines = [f"a{k} = 0" for k in range(120)] + [f"a{k} += d" for k in range(120)]
+    kernel = module(
+        "@lw.elementwise\ndef kernel(d: lw.f64) -> lw.f64:\n    " + "\n    ".join([*lines, "return a0 + a119"])
+    ).kernel
+    assert kernel.lowered.function.body[-1].values[0].type.name == "f64"
+
+
 def test_big_literals() -> None:
     kernel = module("""
         BIG = 2**62

@@ -20,7 +20,7 @@ from lanewise.ir.traverse import expressions, reads, statements, writes
 
 __all__ = ["Lowered", "Signature", "lower_function", "read_signature"]
 
-MAX_ATTEMPTS = 100  # every attempt but the last decides the type of a variable
+DECISIONS = 5  # how often the type of one variable can change: wider twice, f64, closed, declared
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ def lower_body(
 ) -> Lowered:
     """Lower the statements of a function, again and again until the types of its variables are found."""
     decisions, names = Decisions(), _names(source)
-    for _ in range(MAX_ATTEMPTS):
+    for _ in range(DECISIONS * (len(names.assignments) + 1)):
         scope = Scope(
             source,
             parameters,
