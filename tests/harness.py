@@ -12,7 +12,7 @@ import lanewise as lw
 from lanewise import types as t
 from lanewise.arrays import RecordArray
 from lanewise.ir import nodes as ir
-from lanewise.ir.interpret import Machine, Memory
+from lanewise.ir.machine import Machine, Memory
 from lanewise.ir.names import COUNT, count_of
 from lanewise.kernels.arguments import bind_value_array, flatten_uniforms
 from lanewise.layouts import Layout

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 from tests.frontend.ways import agree
 from tests.written import module
@@ -108,7 +107,6 @@ def test_while_and_collatz() -> None:
     assert got[0].tolist() == [0, 8, 16, 111, 118]
 
 
-@pytest.mark.xfail(strict=False, reason="the verifier does not see yet that no path leaves `while True` without break")
 def test_endless_loop_that_returns() -> None:
     kernel = module("""
         @lw.elementwise

@@ -9,7 +9,8 @@ from lanewise.errors import VerificationError
 from lanewise.ir import interpret
 from lanewise.ir import nodes as ir
 from lanewise.ir.evaluate import evaluate
-from lanewise.ir.interpret import Machine, Memory, call
+from lanewise.ir.interpret import call
+from lanewise.ir.machine import Machine, Memory
 from lanewise.layouts import AoSoA
 from lanewise.record import Leaf
 from lanewise.types import BOOL, F32, F64, I32, I64, U32, LocalArray, Scalar
@@ -183,8 +184,14 @@ def test_threads_meet_at_barriers():
         ir.Commit("a", THREAD, (("m", ir.Local("$v", I32)),)),
     )  # fmt: skip
     assert machine(*body, shared=(shared,)) == [*range(1, 32), 0]
-    unsynchronised = machine(*(s for s in body if not isinstance(s, ir.Barrier)), shared=(shared,))
-    assert unsynchronised != [*range(1, 32), 0]  # shared memory holds garbage until somebody wrote it
+    with pytest.raises(
+        VerificationError, match=r"^a race: two threads touch \$s\[1\]\.v between two barriers, and one writes$"
+    ):
+        machine(*(s for s in body if not isinstance(s, ir.Barrier)), shared=(shared,))
+    again = (*body, ir.Commit("$s", THREAD, (("v", ONE),)))  # a neighbour may not have read yet
+    with pytest.raises(VerificationError, match=r"^a race: two threads touch"):
+        machine(*again, shared=(shared,))
+    assert machine(*body, ir.Barrier(), *again[-1:], shared=(shared,)) == [*range(1, 32), 0]
 
 
 def test_a_barrier_that_some_threads_miss_is_found():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 import lanewise as lw
 from tests.runtime.racing_kernel import Point, attraction
@@ -48,3 +49,34 @@ def test_explain_names_plan_layouts_and_resources() -> None:
     assert text.startswith("attraction on cpu\n\nplan\n  targets = 1\n")
     assert "\nlayouts\n  target: SoA\n" in text
     assert "\nresources\n  threads: " in text
+
+
+@lw.elementwise
+def two_results(point: Point) -> tuple[lw.f32, lw.vec3]:
+    return point.weight, point.position
+
+
+@lw.elementwise
+def no_result(point: Point) -> None:
+    point.weight *= 2
+
+
+def test_outputs_that_do_not_fit_the_results_are_refused() -> None:
+    cloud = points(4)
+    array = np.empty(4, np.float32)
+    with pytest.raises(lw.ArgumentError, match=r"^two_results has 2 results: wanted a tuple of 2 arrays, found 1$"):
+        two_results(cloud, out=array)
+    with pytest.raises(lw.ArgumentError, match=r"^no_result has 0 results: wanted no out, found 1$"):
+        no_result(cloud, out=array)
+    with pytest.raises(lw.ArgumentError, match=r"^attraction has 1 results: wanted one array, found 2$"):
+        attraction(cloud, cloud, softening2=1.0, out=(array, array))
+    weights, positions = two_results(cloud, out=(array, np.empty((4, 3), np.float32)))
+    assert weights is array
+    assert np.array_equal(positions, cloud.position)
+
+
+def test_devices_and_searches_are_checked() -> None:
+    with pytest.raises(lw.DeviceError, match=r"^a device is named by a string such as 'cpu' or 'cuda:1', found 0$"):
+        Point.zeros(3, device=0)  # type: ignore[attr-defined]
+    with pytest.raises(lw.ArgumentError, match=r"^search takes a search structure such as lw.AllPairs"):
+        attraction.using(search=3)  # type: ignore[arg-type]

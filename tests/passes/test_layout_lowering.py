@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given as examples
 from hypothesis import settings
@@ -11,6 +13,7 @@ import lanewise as lw
 from lanewise.ir import nodes as ir
 from lanewise.ir.verify import verify_kernel
 from lanewise.passes import layout_lowering, thread_mapping
+from lanewise.types import F32
 from tests.corpus import CASES, ELEMENTWISE, LAYOUTS, case
 from tests.harness import Input, naive_kernel, run_kernels
 from tests.passes.probe import assert_equal, before_and_after, check, inputs, layouts, simple
@@ -88,3 +91,15 @@ def test_corpus_buffers_are_named_apart():
         for layout in LAYOUTS.values():
             kernel = layout_lowering.apply(naive_kernel(c, layout, "cuda"), vector_loads=True)
             assert len({b.name for b in kernel.buffers}) == len(kernel.buffers)
+
+
+def test_a_vector_that_nobody_fetched_is_written_scalar_by_scalar():
+    """Only then do the scalars beside it keep their values."""
+    given = Input(case("kick_drift"), 3)
+    plain = simple(given.case, layout=lw.SoAoAS())
+    i = ir.Local("$i", plain.counts[0].type)
+    write = ir.Commit("body", i, (("position.y", ir.Local("dt", F32)),))
+    kernel = replace(plain, body=(replace(plain.body[0], body=(write,)),))
+    lowered = layout_lowering.apply(kernel, vector_loads=True)
+    assert [b.lanes for b in lowered.buffers] == [1]
+    assert_equal(run_kernels((lowered,), given, lw.SoAoAS()), run_kernels((kernel,), given, lw.SoAoAS()))

@@ -202,6 +202,13 @@ class _Verifier:
             raise self.fail(s, f"the values do not fit {buffer.name}")
 
 
+def _breaks(block: ir.Block) -> bool:
+    """Whether a `break` in these statements leaves the loop that they are the body of."""
+    return any(
+        isinstance(s, ir.Break) or (isinstance(s, ir.If) and (_breaks(s.then) or _breaks(s.otherwise))) for s in block
+    )
+
+
 def _ends(s: ir.Statement) -> bool:
     """Whether no path goes on after this statement."""
     match s:
@@ -209,5 +216,7 @@ def _ends(s: ir.Statement) -> bool:
             return True
         case ir.If():
             return any(map(_ends, s.then)) and any(map(_ends, s.otherwise))
+        case ir.While(condition=ir.Literal(value=True)):
+            return not _breaks(s.body)
         case _:
             return False

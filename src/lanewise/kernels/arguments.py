@@ -137,6 +137,15 @@ def flatten_uniforms(signature: Signature, uniforms: Mapping[str, Any]) -> dict[
     return flat
 
 
+def make_outputs(kernel: str, kinds: list[t.ValueType], count: int, device: str, out: Any) -> list[Any]:
+    """One result array for each kind, or the caller's own: one array for a single result, a tuple of them for several."""
+    given = (None,) * len(kinds) if out is None else out if isinstance(out, tuple) else (out,)
+    if len(given) != len(kinds):
+        wanted = {0: "no out", 1: "one array"}.get(len(kinds), f"a tuple of {len(kinds)} arrays")
+        raise ArgumentError(f"{kernel} has {len(kinds)} results: wanted {wanted}, found {len(given)}")
+    return [make_output(kernel, kind, count, device, array) for kind, array in zip(kinds, given, strict=True)]
+
+
 def make_output(kernel: str, kind: t.ValueType, count: int, device: str, out: Any) -> Any:
     """A result array of shape (n,) or (n, components), or the caller's own after a check."""
     shape = (count, kind.length) if isinstance(kind, t.Vector) else (count,)

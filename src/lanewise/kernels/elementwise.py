@@ -14,6 +14,7 @@ from lanewise.kernels.arguments import (
     bind_value_array,
     flatten_uniforms,
     make_output,
+    make_outputs,
     name_arguments,
     sort_arguments,
 )  # fmt: skip
@@ -68,12 +69,10 @@ class Elementwise:
         compiled = self._specialise(sorted_arguments, plan)
         count = self._count(sorted_arguments)
         bound = self._bound(sorted_arguments)
-        outs = out if isinstance(out, tuple) else (out,)
-        results: list[Any] = []
-        for number, (name, kind) in enumerate(result_arrays(self.lowered)):
-            given = outs[number] if number < len(outs) else None
-            results.append(make_output(self.__name__, kind, count, sorted_arguments.device, given))
-            bound[name] = bind_value_array(results[-1], kind)
+        named_results = result_arrays(self.lowered)
+        kinds = [kind for _, kind in named_results]
+        results = make_outputs(self.__name__, kinds, count, sorted_arguments.device, out)
+        bound |= {n: bind_value_array(a, kind) for (n, kind), a in zip(named_results, results, strict=True)}
         launch = compiled.executable.prepare(bound, self._environment(sorted_arguments, count))
         return Call(launch, tuple(results), compiled)
 

@@ -6,14 +6,14 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, overload
 
-from lanewise.errors import CompileError
+from lanewise.errors import ArgumentError, CompileError
 from lanewise.frontend.function import Lowered, Signature, lower_function, read_signature
 from lanewise.ir.names import count_of
 from lanewise.kernels.arguments import (
     Arguments,
     bind_value_array,
     flatten_uniforms,
-    make_output,
+    make_outputs,
     name_arguments,
     sort_arguments,
 )  # fmt: skip
@@ -34,6 +34,8 @@ class Pairwise:
     """
 
     def __init__(self, function: Callable[..., Any], search: Search | None = None) -> None:
+        if search is not None and not isinstance(search, Search):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ArgumentError(f"search takes a search structure such as lw.AllPairs(), found {search!r}")
         self.python = function
         self.search = search or AllPairs()
         self.__name__, self.__doc__ = function.__name__, function.__doc__
@@ -69,13 +71,10 @@ class Pairwise:
         given = self._sorted(arguments, named)
         compiled = self._specialise(given, plan)
         bound = {n: bind_record(r) for n, r in given.records.items()}
-        outs = out if isinstance(out, tuple) else (out,)
         target = next(iter(given.records.values()))
-        results: list[Any] = []
-        for number, (name, kind) in enumerate(result_arrays(self.lowered)):
-            chosen = outs[number] if number < len(outs) else None
-            results.append(make_output(self.__name__, kind, len(target), given.device, chosen))
-            bound[name] = bind_value_array(results[-1], kind)
+        named_results = result_arrays(self.lowered)
+        results = make_outputs(self.__name__, [kind for _, kind in named_results], len(target), given.device, out)
+        bound |= {n: bind_value_array(a, kind) for (n, kind), a in zip(named_results, results, strict=True)}
         counts = {count_of(n): len(r) for n, r in given.records.items()}
         environment = {**flatten_uniforms(self.signature, given.uniforms), **counts}
         return Call(compiled.executable.prepare(bound, environment), tuple(results), compiled)

@@ -36,7 +36,9 @@ def resolve(name: str | None) -> str:
 
     Nothing ever falls back to another one.
     """
-    name = name or default_device()
+    name = default_device() if name is None else name
+    if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise DeviceError(f"a device is named by a string such as 'cpu' or 'cuda:1', found {name!r}")
     if name in ("cpu", "python"):
         return name
     match = re.fullmatch(r"cuda(?::(\d+))?", name)

@@ -14,7 +14,7 @@ from lanewise.emit.numba import emit_numba
 from lanewise.errors import PlanError
 from lanewise.ir import nodes as ir
 from lanewise.ir.evaluate import evaluate
-from lanewise.ir.interpret import Machine, Memory
+from lanewise.ir.machine import Machine, Memory
 from lanewise.ir.printer import print_kernel
 from lanewise.layouts import Arrangement
 from lanewise.passes.splitting import scratch_arrays

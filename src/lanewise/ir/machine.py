@@ -1,0 +1,176 @@
+"""The meaning of kernels, the oracle of every test: runs one at any stage and finds what a GPU would not report.
+
+Naive (`parallel for`), with blocks and lanes that meet at barriers, after the map to threads (all threads of a block in turn, from barrier
+to barrier), and after layout lowering (loads and stores of buffers). Accesses outside an array, threads that part at a barrier, and
+two threads that touch one place of shared memory between two barriers are errors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from lanewise.errors import VerificationError
+from lanewise.ir import nodes as ir
+from lanewise.ir.evaluate import Environment, evaluate
+from lanewise.ir.interpret import loop_range, run_statement
+from lanewise.ir.traverse import statements
+from lanewise.layouts.base import Arrangement
+
+
+@dataclass
+class Memory:
+    """The bytes of one array of records, addressed through its arrangement."""
+
+    data: np.ndarray[Any, Any]
+    arrangement: Arrangement
+    count: int
+
+    def read(self, leaf: str, index: int) -> Any:
+        return self._view(leaf, index)[0]
+
+    def write(self, leaf: str, index: int, value: Any) -> None:
+        self._view(leaf, index)[0] = value
+
+    def _view(self, leaf: str, index: int) -> Any:
+        if not 0 <= index < self.count:
+            raise VerificationError(f"access to {leaf} of element {index}, outside 0..{self.count - 1}")
+        slot = self.arrangement.slot(leaf)
+        address = self.arrangement.address(leaf, index, self.count)
+        return self.data[address : address + slot.type.size].view(slot.type.dtype)
+
+
+Running = Generator[bool, None, None]  # a thread: yields True at each barrier
+
+
+@dataclass
+class Shared:
+    """The shared memory of one block of threads: its arrays or buffers, and who touched what since the last barrier."""
+
+    contents: dict[str, Any] = field(default_factory=dict[str, Any])
+    touched: dict[tuple[str, str, int], tuple[set[int], set[int]]] = field(
+        default_factory=dict[tuple[str, str, int], tuple[set[int], set[int]]]
+    )
+
+    def touch(self, array: str, leaf: str, index: int, thread: int, *, write: bool) -> None:
+        """Note an access; raises `VerificationError` when another thread's access to the same place may come before or after it."""
+        readers, writers = self.touched.setdefault((array, leaf, index), (set(), set()))
+        if (writers - {thread}) or (write and readers - {thread}):
+            raise VerificationError(
+                f"a race: two threads touch {array}[{index}]{leaf} between two barriers, and one writes"
+            )
+        (writers if write else readers).add(thread)
+
+
+@dataclass
+class Machine:
+    """Runs a kernel. `arrays` hold the global arrays by name, `buffers` the lowered ones, `env` the uniforms and counts."""
+
+    kernel: ir.Kernel
+    env: Environment
+    arrays: Mapping[str, Memory] = field(default_factory=dict[str, Memory])
+    buffers: Mapping[str, np.ndarray[Any, Any]] = field(default_factory=dict[str, "np.ndarray[Any, Any]"])
+
+    def run(self) -> None:
+        """Run every element, or every thread of every block."""
+        with np.errstate(all="ignore"):
+            grid = self.kernel.grid
+            if grid is None:
+                _together([self._block(self.kernel.body, dict(self.env), Shared())], Shared())
+                return
+            blocks = -(-int(evaluate(grid.extent, self.env)) // grid.lanes)
+            for part in range(grid.parts):
+                for block in range(blocks):
+                    place = {**self.env, "@block": block, "@part": part}
+                    self._threads([{**place, "@thread": thread} for thread in range(grid.threads)], self.kernel.body)
+
+    def _threads(self, places: list[Environment], body: ir.Block) -> None:
+        """Run one block of threads on fresh shared memory, which holds garbage at first."""
+        shared = Shared()
+        for a in self.kernel.arrays:
+            if a.space == "shared":
+                garbage = np.full(a.arrangement.nbytes(a.length), 0xFF, np.uint8)
+                shared.contents[a.name] = Memory(garbage, a.arrangement, a.length)
+        for b in self.kernel.buffers:
+            if b.space == "shared":
+                garbage = np.full(b.length * b.type.size * b.lanes, 0xFF, np.uint8)
+                shared.contents[b.name] = garbage.view(b.type.dtype)
+        _together([self._block(body, {**place, "@id": n}, shared) for n, place in enumerate(places)], shared)
+
+    def _block(self, block: ir.Block, env: Environment, shared: Shared) -> Running:
+        for s in block:
+            match s:
+                case ir.Barrier():
+                    yield True
+                case ir.If():
+                    yield from self._block(s.then if evaluate(s.condition, env) else s.otherwise, env, shared)
+                case ir.For():
+                    for i in loop_range(s, env):
+                        env[s.variable] = i
+                        yield from self._block(s.body, env, shared)
+                case ir.Parallel():
+                    yield from self._parallel(s, env, shared)
+                case ir.Fetch() | ir.Commit() | ir.Load() | ir.Store():
+                    self._move(s, env, shared)
+                case _:
+                    run_statement(s, env)
+
+    def _parallel(self, s: ir.Parallel, env: Environment, shared: Shared) -> Running:
+        """Elements one after the other; those with barriers of their own are the threads of one block, and run together."""
+        kind = s.extent.type.dtype.type
+        places = [{**env, s.variable: kind(i)} for i in range(int(evaluate(s.extent, env)))]
+        own = [x for x in statements(s.body) if isinstance(x, ir.Parallel)]
+        if not own and any(isinstance(x, ir.Barrier) for x in statements(s.body)):
+            self._threads(places, s.body)
+            return
+        for place in places:
+            yield from self._block(s.body, place, shared)
+
+    def _move(self, s: ir.Fetch | ir.Commit | ir.Load | ir.Store, env: Environment, shared: Shared) -> None:
+        index = int(evaluate(s.index, env))
+        match s:
+            case ir.Fetch():
+                memory = self._memory(s.array, index, [leaf for leaf, _ in s.reads], env, shared, write=False)
+                env.update({variable: memory.read(leaf, index) for leaf, variable in s.reads})
+            case ir.Commit():
+                memory = self._memory(s.array, index, [leaf for leaf, _ in s.writes], env, shared, write=True)
+                for leaf, value in s.writes:
+                    memory.write(leaf, index, evaluate(value, env))
+            case ir.Load():
+                lanes = self._lanes(s.buffer, index, len(s.names), env, shared, write=False)
+                env.update({name: lanes[i] for i, name in enumerate(s.names) if name})
+            case ir.Store():
+                lanes = self._lanes(s.buffer, index, len(s.values), env, shared, write=True)
+                lanes[:] = [evaluate(v, env) for v in s.values]
+
+    def _memory(
+        self, name: str, index: int, leaves: list[str], env: Environment, shared: Shared, *, write: bool
+    ) -> Memory:
+        memory: Memory = self.arrays[name] if name not in shared.contents else shared.contents[name]
+        if name in shared.contents:
+            for leaf in leaves:
+                shared.touch(name, f".{leaf}", index, env["@id"], write=write)
+        return memory
+
+    def _lanes(self, name: str, index: int, count: int, env: Environment, shared: Shared, *, write: bool) -> Any:
+        """The scalars of one load or store: `count` neighbours."""
+        buffer = shared.contents[name] if name in shared.contents else self.buffers[name]
+        start = index * count
+        if not 0 <= start <= len(buffer) - count:
+            raise VerificationError(f"access to {name}[{start}:{start + count}], outside 0..{len(buffer) - 1}")
+        if name in shared.contents:
+            shared.touch(name, "", index, env["@id"], write=write)
+        return buffer[start : start + count]
+
+
+def _together(threads: list[Running], shared: Shared) -> None:
+    """Run threads from barrier to barrier until all end."""
+    waiting = [next(t, None) for t in threads]
+    while any(waiting):
+        if not all(waiting):
+            raise VerificationError("some threads of a block end before a barrier that others wait at")
+        shared.touched.clear()
+        waiting = [next(t, None) for t in threads]
