@@ -74,9 +74,12 @@ def main() -> None:
         for name in list(versions)[:: -1 if turn % 2 else 1]:
             work = versions[name][0]
             times[name].append(wall(work) if "graph" in name else timed(work))
-    rows = [Measurement(name, seconds, versions[name][1], versions[name][2]) for name, seconds in times.items()]
-    machine = describe_machine()
     lanes = cuda.multiprocessors("cuda") * 128 * 1.98e9
+    rows = [
+        Measurement(name, seconds, versions[name][1], versions[name][2], lanes / SLOTS if " f32:" in name else 0.0)
+        for name, seconds in times.items()
+    ]
+    machine = describe_machine()
     machine["bound"] = f"{lanes / SLOTS:.3e} pairs/s in float32 ({SLOTS} issue slots, 1.98 GHz)"
     text = write_results(Path("bench/results/gpu_gravity.md"), "Direct gravity on a GPU", rows, machine | notes)
     print(text)

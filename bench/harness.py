@@ -27,12 +27,14 @@ class Measurement:
         seconds: one time a round.
         work: what one call does, counted in `unit` (pairs, bytes, sites); 0 when there is nothing to count.
         unit: the name of what is counted.
+        bound: the rate that the hardware cannot exceed; 0 when none is stated.
     """
 
     name: str
     seconds: Sequence[float]
     work: float = 0.0
     unit: str = ""
+    bound: float = 0.0
 
     @property
     def median(self) -> float:
@@ -113,10 +115,13 @@ def write_results(path: Path, title: str, rows: Sequence[Measurement], machine: 
     """Writes `path` (a markdown table) and the same numbers as JSON beside it; returns the markdown text."""
     best = min(row.median for row in rows)
     unit = next((row.unit for row in rows if row.unit), "work")
-    lines = [f"# {title}", "", f"| version | median s | {unit}/s | best / this | rounds |", "|---|---:|---:|---:|---:|"]
+    share = any(row.bound for row in rows)  # of a bound where one is stated, else of the best version
+    compared = "% of the bound" if share else "best / this"
+    lines = [f"# {title}", "", f"| version | median s | {unit}/s | {compared} | rounds |", "|---|---:|---:|---:|---:|"]
     for row in rows:
         rate = f"{row.rate:.3e}" if row.work else ""
-        lines.append(f"| {row.name} | {row.median:.5f} | {rate} | {best / row.median:.2f} | {len(row.seconds)} |")
+        part = f"{best / row.median:.2f}" if not share else f"{100 * row.rate / row.bound:.1f}" if row.bound else ""
+        lines.append(f"| {row.name} | {row.median:.6f} | {rate} | {part} | {len(row.seconds)} |")
     lines += ["", "Machine:", "", *(f"- {name}: {value}" for name, value in machine.items())]
     text = "\n".join(lines) + "\n"
     path.parent.mkdir(parents=True, exist_ok=True)

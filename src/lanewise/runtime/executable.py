@@ -156,7 +156,8 @@ def _host_buffer(b: ir.BufferArgument, bound: Bound) -> Any:
 
 
 def _cuda_launch(kernel: ir.Kernel, compiled: cuda.CudaKernel, arrays: Arrays, environment: Environment) -> Launch:
-    pointers = tuple(_pointer(b, arrays[b.array]) for b in kernel.buffers if b.space == "global")
+    taken = tuple((b, arrays[b.array]) for b in kernel.buffers if b.space == "global")
+    pointers = tuple(_pointer(b, bound) for b, bound in taken)
     arguments = pointers + _scalars(kernel, environment)
     grid = _grid(kernel)
     blocks = -(-int(environment[kernel.counts[0].name]) // grid.lanes)
@@ -164,7 +165,12 @@ def _cuda_launch(kernel: ir.Kernel, compiled: cuda.CudaKernel, arrays: Arrays, e
         raise PlanError(
             f"{kernel.name} has more than {MAX_GRID_ELEMENTS:,} elements; a launch on a GPU counts them with 32 bits"
         )
-    return lambda: compiled.launch((blocks, grid.parts), arguments)
+
+    def launch(keep_alive: object = taken) -> None:  # a pointer does not keep the memory that it points to
+        del keep_alive
+        compiled.launch((blocks, grid.parts), arguments)
+
+    return launch
 
 
 def _pointer(b: ir.BufferArgument, bound: Bound) -> int:
