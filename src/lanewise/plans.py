@@ -26,6 +26,7 @@ class Work:
     pattern: str
     targets: int
     wide: bool = False
+    strided: bool = False  # neighbouring sources do not lie side by side in memory
 
 
 def complete_plan(wanted: Plan | None, machine: Machine, work: Work) -> Plan:
@@ -42,11 +43,12 @@ def complete_plan(wanted: Plan | None, machine: Machine, work: Work) -> Plan:
 def default_plan(machine: Machine, work: Work) -> Plan:
     """Every field decided."""
     if machine.kind != "cuda":
-        # One target a loop: its SIMD lanes run over sources. More targets saved no load that mattered
-        # (bench/results/cpu_gravity.md).
+        # SIMD lanes run over sources. One target a loop is fastest when a load brings a whole register of them; sources that
+        # have to be gathered first should serve four (bench/results/cpu_gravity.md).
+        targets = 4 if work.strided else 1
         return Plan(
-            targets=1, tile=0, slices=1, parts=1, unroll=1, block=0, min_blocks=0, accumulate="native", fast_math=False
-        )
+            targets=targets, tile=0, slices=1, parts=1, unroll=1, block=0, min_blocks=0, accumulate="native", fast_math=False
+        )  # fmt: skip
     if work.pattern != "pairwise":
         return Plan(
             targets=1,

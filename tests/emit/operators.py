@@ -9,8 +9,15 @@ import numpy as np
 
 import lanewise as lw
 from lanewise import types as t
+from lanewise.ir import nodes as ir
 from lanewise.ir.interpret import call
-from lanewise.types import F32, F64, I32, I64, U32, Scalar
+from lanewise.ir.names import COUNT
+from lanewise.kernels.arguments import bind_value_array
+from lanewise.kernels.support import compile_kernel
+from lanewise.patterns.values import value_array
+from lanewise.runtime.memory import bring, to_host
+from lanewise.types import BOOL, F32, F64, I32, I64, U32, Scalar
+from tests.harness import CPU_PLAN, CUDA_PLAN
 
 ARITHMETIC = "a + b; a - b; a * b; a // b; a % b"
 COMMON = "a if a < b else b; lw.min(a, b); lw.max(a, b); lw.clamp(a, b, lw.max(a, b)); lw.select(a == b, a, b)"
@@ -97,4 +104,58 @@ def mismatches(expressions: str, given: dict[str, Any], found: Any, wanted: Any)
     return texts
 
 
-__all__ = ["CLOSE", "EXACT", "TAME", "VALUES", "define", "interpreted", "mismatches", "operands", "operator_kernel"]
+def check_mathematics(kind: Scalar, device: str) -> None:
+    """Every function close to the interpreter's on tame values."""
+    kernel, given = operator_kernel(kind, CLOSE[kind]), operands(kind, TAME)
+    with lw.device(device):
+        found = [to_host(r) for r in kernel(**given)]
+    rtol, atol = (3e-6, 1e-6) if kind == F32 else (1e-14, 1e-15)
+    for e, f, w in zip(CLOSE[kind].split("; "), found, interpreted(kernel, given), strict=True):
+        np.testing.assert_allclose(f, w, rtol=rtol, atol=atol, err_msg=e)
+
+
+LITERALS = [
+    (F32, (0.0, -0.0, 1.0, -1.5, 1e30, -1e30, 1e-45, 1.1754942e-38, 3.4028234663852886e38, float("inf"), float("-inf"), float("nan"), 0.1, 1e22, 16777217.0)),
+    (F64, (0.0, -0.0, 1.0, -1.5, 1e300, 5e-324, 2.2250738585072014e-308, 1.7976931348623157e308, float("inf"), float("-inf"), float("nan"), 0.1, 1e22)),
+    (I32, (0, 1, -1, 2**31 - 1, -(2**31), -(2**31) + 1)),
+    (U32, (0, 1, 2**31, 2**32 - 1)),
+    (I64, (0, 1, -1, 2**31, -(2**31), 2**63 - 1, -(2**63), -(2**63) + 1)),
+    (BOOL, (True, False)),
+]  # fmt: skip
+
+
+def literal_kernel(kind: Scalar, values: tuple[Any, ...], index: Scalar = I64) -> ir.Kernel:
+    """`result[i] = literal`, twice: as it stands, and as the right operand of an operator that binds tightly."""
+    results = tuple(ir.Parameter(f"result.{n}", kind) for n in range(2 * len(values)))
+    plain = tuple(ir.Literal(v, kind) for v in values)
+    x = ir.Local("x", kind)
+    second = tuple(
+        ir.Select(x, e, ir.Unary("not", e, BOOL), BOOL) if kind == BOOL else ir.Binary("-", x, e, kind) for e in plain
+    )
+    f = ir.Function("literals", (ir.Parameter("x", kind),), results, (ir.Return((*plain, *second)),))
+    source = value_array("x", kind, written=False)
+    arrays = [value_array(f"$out{n}", kind, written=True) for n in range(len(results))]
+    i = ir.Local("$i", index)
+    names = tuple(f"$r{n}" for n in range(len(results)))
+    body = (
+        ir.Fetch("x", i, (("value", "x"),)), ir.Apply(f, (x,), names),
+        *(ir.Commit(a.name, i, (("value", ir.Local(n, kind)),)) for a, n in zip(arrays, names, strict=True)),
+    )  # fmt: skip
+    loop = ir.Parallel("$i", ir.Local(COUNT, index), body)
+    return ir.Kernel("literals", "elementwise", (source, *arrays), (), (ir.Parameter(COUNT, index),), (loop,))
+
+
+def check_literals(kind: Scalar, values: tuple[Any, ...], device: str) -> None:
+    """Compiled code returns every literal with every bit."""
+    cuda = device.startswith("cuda")
+    plan = CUDA_PLAN if cuda else CPU_PLAN
+    executable = compile_kernel(literal_kernel(kind, values, I32 if cuda else I64), plan, device)
+    arrays = {a.name: bring(np.ones(1, kind.dtype), device) for a in executable.program.naive.arrays}
+    executable.prepare({n: bind_value_array(a, kind) for n, a in arrays.items()}, {COUNT: 1})()
+    _, *found = (to_host(a)[0] for a in arrays.values())
+    with np.errstate(all="ignore"):
+        wanted = np.array(values, kind.dtype)
+        second = wanted if kind == BOOL else np.ones(1, kind.dtype) - wanted
+    np.testing.assert_array_equal(found, np.concatenate((wanted, second)))
+    if kind.is_float:
+        np.testing.assert_array_equal(np.signbit(found[: len(values)]), np.signbit(wanted))

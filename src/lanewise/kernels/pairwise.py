@@ -19,6 +19,7 @@ from lanewise.kernels.arguments import (
 )  # fmt: skip
 from lanewise.kernels.compiled import Call, Compiled
 from lanewise.kernels.support import bind_record, compile_kernel, describe_layouts, index_type, machine_of, value_type
+from lanewise.layouts import SoA
 from lanewise.patterns.elementwise import result_arrays
 from lanewise.patterns.pairwise import PairwiseArguments, build_pairwise
 from lanewise.plan import Plan
@@ -85,7 +86,9 @@ class Pairwise:
     def _specialise(self, given: Arguments, plan: Plan | None) -> Compiled:
         (target_name, target), (source_name, source) = given.records.items()
         wide = any(r.type.size == 8 for r in self.lowered.function.results)
-        complete = complete_plan(plan, machine_of(given.device), Work("pairwise", len(target), wide))
+        complete = complete_plan(
+            plan, machine_of(given.device), Work("pairwise", len(target), wide, source.layout != SoA())
+        )
         identical = target.data is source.data
         key = (target.layout, source.layout, identical, given.device, complete)
         if key not in self._compiled:

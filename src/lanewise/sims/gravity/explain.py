@@ -10,7 +10,7 @@ from lanewise.errors import InputError
 from lanewise.ir import nodes as ir
 from lanewise.ir.functions import functions
 from lanewise.kernels.support import compile_kernel, index_type
-from lanewise.layouts import default_layout, draw, layout_by_name
+from lanewise.layouts import SoA, default_layout, draw, layout_by_name
 from lanewise.models.resources import kernel_resources
 from lanewise.patterns.pairwise import PairwiseArguments, build_pairwise
 from lanewise.plan import Plan
@@ -45,7 +45,7 @@ def explain_gravity(
     layout = layout_by_name(layout_name) if layout_name else default_layout(record, device)
     machine = Machine("cuda", multiprocessors) if device == "cuda" else Machine("cpu", cpu_threads())
     wanted = Plan(accumulate="f64") if precision == "mixed" else None
-    plan = complete_plan(wanted, machine, Work("pairwise", bodies, physics.pair == F64))
+    plan = complete_plan(wanted, machine, Work("pairwise", bodies, physics.pair == F64, layout != SoA()))
     arguments = PairwiseArguments(
         ("target", record, layout), ("source", record, layout), {"softening2": physics.pair}, True
     )
