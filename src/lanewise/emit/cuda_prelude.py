@@ -88,8 +88,8 @@ def _float(value: float, scalar: Scalar) -> str:
     if math.isnan(value) or math.isinf(value):
         bits = "0x7fc00000" if math.isnan(value) else "0xff800000" if value < 0 else "0x7f800000"
         return f"__int_as_float({bits})" if scalar == F32 else f"(double)__int_as_float({bits})"
-    value = float(scalar.dtype.type(value))  # rounded here: a compiler may keep the digits of a literal beyond its type
-    text = f"{abs(value):.9g}" if scalar == F32 else repr(abs(value))
+    # Rounded here, since a compiler may keep the digits of a literal beyond its type; then the shortest text that reads back the same.
+    text = str(scalar.dtype.type(abs(value)))
     text = text if any(c in text for c in ".e") else f"{text}.0"
     text = f"{text}f" if scalar == F32 else text
     return f"(-{text})" if math.copysign(1.0, value) < 0 else text
