@@ -58,12 +58,13 @@ def scalar(name: str, value: float, minimum: float = -math.inf) -> float:
     return number
 
 
-def as_float32(name: str, values: NDArray[np.float64]) -> NDArray[np.float32]:
-    """`values` rounded to float32; refuses what would become infinite."""
+def as_float32(name: str, values: NDArray[Any], bodies: NDArray[np.int64] | None = None) -> NDArray[np.float32]:
+    """`values` rounded to float32; refuses what would become infinite. `bodies` are the numbers of the rows, if not 0 to n."""
     with np.errstate(over="ignore"):
         rounded = values.astype(np.float32)
     if not np.isfinite(rounded).all():
-        body = int(np.argwhere(~np.isfinite(rounded))[0][0])
+        row = int(np.argwhere(~np.isfinite(rounded))[0][0])
+        body = row if bodies is None else int(bodies[row])
         raise InputError(f"{name} of body {body} does not fit into float32; wanted magnitudes below 3.4e38")
     return rounded
 

@@ -20,6 +20,9 @@ from lanewise.io.source import FilePath
 ORDER = "LanewiseOrder"
 """Dataset of ours beside ParticleIDs, (n,) int64: where a body stood before the bodies were sorted by type."""
 
+ROWS = 65_536
+"""Bodies that are converted and written at once."""
+
 SOFTENING = "LanewiseSoftening"
 """Header attribute of ours: the softening length of all bodies."""
 
@@ -74,15 +77,19 @@ def _write_part(group: Any, particles: Particles, kind: int, precision: str) -> 
         ("Velocities", "velocity", particles.velocity),
         ("Masses", "mass", particles.mass),
     ):
-        group.create_dataset(name, data=_rounded(field, values, precision)[chosen])
+        shape = (len(chosen), *values.shape[1:])
+        data = group.create_dataset(name, shape, np.float32 if precision == "f32" else np.float64)
+        for first in range(0, len(chosen), ROWS):  # in pieces: a run has no memory to spare for a copy of itself
+            rows = chosen[first : first + ROWS]
+            data[first : first + ROWS] = _rounded(field, values[rows], precision, rows)
     group.create_dataset("ParticleIDs", data=particles.ids[chosen])
     if _is_unsorted(particles):
         group.create_dataset(ORDER, data=chosen.astype(np.int64))
 
 
-def _rounded(field: str, values: NDArray[np.float64], precision: str) -> NDArray[np.floating[Any]]:
-    return as_float32(field, values) if precision == "f32" else values
+def _rounded(field: str, values: NDArray[Any], precision: str, rows: NDArray[np.int64]) -> NDArray[np.floating[Any]]:
+    return as_float32(field, values, rows) if precision == "f32" else values
 
 
 def _is_unsorted(particles: Particles) -> bool:
-    return bool((np.diff(particles.component.astype(np.int64)) < 0).any())
+    return bool((particles.component[1:] < particles.component[:-1]).any())

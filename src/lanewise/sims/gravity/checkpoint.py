@@ -104,11 +104,9 @@ def _system_reason(error: BaseException | None) -> str:
 
 
 def current_particles(simulation: Simulation, labels: Labels) -> Particles:
-    """The bodies as they are now, on the host, with their ids and components."""
+    """The bodies as they are now, on the host, with their ids and components; on a CPU without copying, in their own precision."""
     bodies = simulation.bodies
-    position, velocity, mass = (
-        np.asarray(to_host(getattr(bodies, n)), np.float64) for n in ("position", "velocity", "mass")
-    )
+    position, velocity, mass = (to_host(getattr(bodies, n)) for n in ("position", "velocity", "mass"))
     return Particles(position, velocity, mass, labels.ids, labels.component, simulation.time, simulation.softening)
 
 
