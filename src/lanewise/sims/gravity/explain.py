@@ -44,7 +44,7 @@ def explain_gravity(
     physics = make_physics(cls, True)
     layout = layout_by_name(layout_name) if layout_name else default_layout(record, device)
     machine = Machine("cuda", multiprocessors) if device == "cuda" else Machine("cpu", cpu_threads())
-    wanted = Plan(accumulate="f64") if precision == "mixed" else None
+    wanted = Plan(parts=1, accumulate="f64" if precision == "mixed" else None)
     plan = complete_plan(wanted, machine, Work("pairwise", bodies, physics.pair == F64, layout != SoA()))
     arguments = PairwiseArguments(
         ("target", record, layout), ("source", record, layout), {"softening2": physics.pair}, True

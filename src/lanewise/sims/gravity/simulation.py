@@ -65,7 +65,8 @@ class Simulation:
         self.gravitational_constant = gravitational_constant
         self.start_time, self.start_step, self.step = time, step, step
         self._physics = make_physics(bodies._python_class, self_force_vanishes(softening, self._pair))  # pyright: ignore[reportPrivateUsage]
-        wide = Plan(accumulate="f64") if self.precision == "mixed" else Plan()
+        # One part: partial sums of few bodies would take more memory than the bodies themselves.
+        wide = Plan(parts=1, accumulate="f64" if self.precision == "mixed" else None)
         self.plan = (plan or Plan()).filled(wide)
         count = len(bodies)
         require_memory(
@@ -180,7 +181,7 @@ class Simulation:
 
     def _potential(self) -> float:
         potential = self._physics.potential.bind(
-            self.bodies, self.bodies, softening2=self.softening**2, plan=Plan(accumulate="f64")
+            self.bodies, self.bodies, softening2=self.softening**2, plan=Plan(parts=1, accumulate="f64")
         )
         return self.gravitational_constant * float(self._physics.potential_energy.sum(self.bodies, potential()))
 
