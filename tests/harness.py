@@ -20,18 +20,14 @@ from lanewise.passes.splitting import scratch_arrays
 from lanewise.patterns.elementwise import ElementwiseArguments, build_elementwise, result_arrays
 from lanewise.patterns.pairwise import PairwiseArguments, build_pairwise
 from lanewise.pipeline import Program, build_program
-from lanewise.plan import Plan
+from lanewise.plan import NEUTRAL, Plan
 from lanewise.runtime.executable import Bound
 from tests.corpus import Case
 
 Array = np.ndarray[Any, Any]
 
-CPU_PLAN = Plan(
-    targets=4, tile=0, slices=1, parts=1, unroll=1, block=0, min_blocks=0, accumulate="native", fast_math=False
-)
-CUDA_PLAN = Plan(
-    targets=1, tile=32, slices=1, parts=1, unroll=4, block=32, min_blocks=0, accumulate="native", fast_math=False
-)
+CPU_PLAN = Plan(targets=4).filled(NEUTRAL)
+CUDA_PLAN = Plan(tile=32, unroll=4, block=32).filled(NEUTRAL)
 
 
 @dataclass

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import product
 
-from lanewise.plan import Plan
+from lanewise.plan import NEUTRAL, Plan
 
 WARP = 32
 CPU_TILE = 512  # sources that are summed in the result's precision before a float64 addition
@@ -46,28 +46,16 @@ def default_plan(machine: Machine, work: Work) -> Plan:
         # SIMD lanes run over sources. One target a loop is fastest when a load brings a whole register of them; sources that
         # have to be gathered first should serve four (bench/results/cpu_gravity.md).
         targets = 4 if work.strided else 1
-        return Plan(
-            targets=targets, tile=0, slices=1, parts=1, unroll=1, block=0, min_blocks=0, accumulate="native", fast_math=False
-        )  # fmt: skip
+        return Plan(targets=targets).filled(NEUTRAL)
     if work.pattern != "pairwise":
-        return Plan(
-            targets=1,
-            tile=0,
-            slices=1,
-            parts=1,
-            unroll=1,
-            block=256,
-            min_blocks=0,
-            accumulate="native",
-            fast_math=False,
-        )
+        return Plan(block=256).filled(NEUTRAL)
     shapes = [s for s in _SHAPES if s[0] == 256 and s[2] <= 2] if work.wide else _SHAPES
     block, slices, merged = max(shapes, key=lambda shape: _throughput(machine, work.targets, *shape))
     blocks = -(-work.targets // (block // slices * merged))
     return Plan(
         targets=merged, tile=block, slices=slices, parts=min(64, max(1, machine.multiprocessors // blocks)),
-        unroll=4 if work.wide else 16, block=block, min_blocks=0, accumulate="native", fast_math=False,
-    )  # fmt: skip
+        unroll=4 if work.wide else 16, block=block,
+    ).filled(NEUTRAL)  # fmt: skip
 
 
 # (threads of a block, slices, targets a thread) that were best at some size on an NVIDIA H200:

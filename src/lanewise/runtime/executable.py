@@ -90,7 +90,7 @@ def build_executable(program: Program, device: str, arch: str | None = None) -> 
     kind = device_kind(device)
     if kind == "python":
         return Executable(program, device, print_kernel(program.naive), (), ())
-    header = f"lanewise {__version__}: {program.naive.name}, {program.naive.pattern}\nplan: {program.plan}"
+    header = f"lanewise {__version__}: {program.naive.name}, {program.naive.pattern}\nplan: {program.plan.short()}"
     fast = bool(program.plan.fast_math)
     if kind == "cpu":
         texts = [emit_numba(k, header, fast_math=fast) for k in program.kernels]

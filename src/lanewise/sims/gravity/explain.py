@@ -30,6 +30,17 @@ REASONS = {
     "min_blocks": "blocks asked for on a multiprocessor (0: no cap on registers)",
     "accumulate": "how sums are added",
     "fast_math": "algebraic shortcuts that ignore NaN and rounding",
+    "registers": "most registers of a thread (0: no cap)",
+    "hoist": "what no source changes is computed before the loop",
+    "self_term": "the pair of a body with itself",
+    "rsqrt": "how reciprocal square roots are computed",
+    "fma": "sums of products reordered for fused multiply-adds",
+    "uniforms": "where values for all lie",
+    "prefetch": "the next tile is fetched while this one is computed",
+    "fission": "one kernel for each independent result",
+    "branches": "branches in one kernel or apart",
+    "reciprocity": "each pair computed once for both sides",
+    "vector_bits": "width of SIMD registers (0: the compiler's choice)",
 }
 
 
