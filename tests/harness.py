@@ -12,11 +12,11 @@ import lanewise as lw
 from lanewise import types as t
 from lanewise.arrays import RecordArray
 from lanewise.ir import nodes as ir
+from lanewise.ir.evaluate import evaluate
 from lanewise.ir.machine import Machine, Memory
 from lanewise.ir.names import COUNT, count_of
 from lanewise.kernels.arguments import bind_value_array, flatten_uniforms
 from lanewise.layouts import Layout
-from lanewise.passes.splitting import scratch_arrays
 from lanewise.patterns.elementwise import ElementwiseArguments, build_elementwise, result_arrays
 from lanewise.patterns.pairwise import PairwiseArguments, build_pairwise
 from lanewise.pipeline import Program, build_program
@@ -138,21 +138,15 @@ def _typed(case: Case) -> dict[str, Any]:
 
 def run_kernel(kernel: ir.Kernel, bound: dict[str, Bound], env: dict[str, Any]) -> None:
     """Interpret one kernel of any stage on bound memory; its scratch arrays stay in `bound` for the next one."""
-    parts = kernel.grid.parts if kernel.grid is not None else _parts(kernel)
-    scratch = scratch_arrays(kernel) or [a for a in kernel.arrays if a.name.startswith("$partial") and a.written]
-    for a in scratch:
-        count = int(env[kernel.counts[0].name]) * parts
-        bound[a.name] = Bound(np.full(a.arrangement.nbytes(count), 0xFF, np.uint8), a.arrangement, count)
+    for s in kernel.scratch:
+        a, count = kernel.array(s.array), int(evaluate(s.length, env))
+        bound[a.name] = Bound(
+            np.full(a.arrangement.nbytes(count), 0 if s.zeroed else 0xFF, np.uint8), a.arrangement, count
+        )
     typed = {p.name: p.type.dtype.type(env[p.name]) for p in kernel.uniforms + kernel.counts}
     memories = {n: Memory(b.data, b.arrangement, b.count) for n, b in bound.items()}
     buffers = {b.name: _buffer(b, bound[b.array]) for b in kernel.buffers if b.space == "global"}
     Machine(kernel, typed, memories, buffers).run()
-
-
-def _parts(kernel: ir.Kernel) -> int:
-    first = kernel.body[0]
-    assert isinstance(first, ir.Parallel)
-    return int(first.extent.value) if isinstance(first.extent, ir.Literal) else 1
 
 
 def _buffer(b: ir.BufferArgument, bound: Bound) -> Array:

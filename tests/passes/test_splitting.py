@@ -41,8 +41,8 @@ def test_meaning_is_kept(given, layout, targets, lanes, parts, slices, wide):
 def test_scratch_arrays_are_those_of_a_split_kernel():
     whole = thread_merging.apply(tiling.apply(simple(PROBE), 64), 1, 64)
     split, _ = splitting.apply(whole, 4)
-    assert splitting.scratch_arrays(thread_mapping.apply(whole, 64, lanes=64)) == ()
-    names = [a.name for a in splitting.scratch_arrays(thread_mapping.apply(split, 64, lanes=64))]
+    assert whole.scratch == ()
+    names = [s.array for s in thread_mapping.apply(split, 64, lanes=64).scratch]
     assert names == ["$partial.result0", "$partial.result1", "$partial.result2"]
 
 

@@ -15,6 +15,7 @@ from lanewise.ir.names import own
 from lanewise.types import LocalArray
 
 LINE_LENGTH = 110
+WARP = 32
 _RESUME = "@resume"
 
 
@@ -37,6 +38,7 @@ class _Writer:
         self.results: list[str] = []
         self.file = ""  # the user's file, where lines point to it
         self.next_line = 0  # what the compiler takes the next line of the text for
+        self.barrier = "__syncthreads();"
         self.joinable: tuple[int, str] | None = (
             None  # the user's line and the indentation of a text line that may still grow
         )
@@ -120,7 +122,15 @@ class _Writer:
             case ir.Apply():
                 self.apply(s, pad)
             case ir.Barrier():
-                self.put(f"{pad}__syncthreads();")
+                self.put(f"{pad}{self.barrier}")
+            case ir.Rotate():
+                self.put_rotation(s, pad)
+            case ir.Draw():
+                self.put(f"{pad}{self.target(s, s.name)} = lw_draw({self.buffer(s.counter)}, {e(s.total)});")
+            case ir.AwaitTurn():
+                self.put(f"{pad}lw_await_turn(&{self.buffer(s.turns)}[{e(s.index)}], {e(s.turn)});")
+            case ir.EndTurn():
+                self.put(f"{pad}lw_end_turn(&{self.buffer(s.turns)}[{e(s.index)}], {e(s.following)});")
             case ir.Load():
                 self.load(s, pad)
             case ir.Store():
@@ -129,6 +139,10 @@ class _Writer:
                 raise AssertionError(f"{type(s).__name__} was not lowered")
             case _:
                 assert_never(s)
+
+    def put_rotation(self, s: ir.Rotate, pad: str) -> None:
+        for v in s.values:
+            self.put(f"{pad}{self.names(v.name)} = lw_rotate({self.names(v.name)});")
 
     def array(self, s: ir.DeclareArray) -> str:
         """A declaration of zeros, or a loop that makes an array zero again."""
@@ -211,6 +225,8 @@ class _EntryWriter(_Writer):
         first = [*(p.name for p in kernel.uniforms), *user_names(kernel.body)]
         super().__init__(kernel.body, Names(CUDA_WORDS, [*called.values(), entry_name(kernel)], first), called)
         self.kernel = kernel
+        if kernel.grid is not None and kernel.grid.threads == WARP:  # threads of one warp meet for less
+            self.barrier = "__syncwarp();"
         self.buffers = {b.name: b for b in kernel.buffers}
         kinds = kinds_of(self.body, {b.name: b.type for b in kernel.buffers})
         self.declarations = Declarations(self.body, kinds, [p.name for p in kernel.counts + kernel.uniforms])

@@ -18,6 +18,36 @@ DEFINITIONS = {
 }
 __device__ __forceinline__ double lw_rsqrt(double x) { return rsqrt(x); }
 """,
+    "lw_rotate": """template <class T> __device__ __forceinline__ T lw_rotate(T x)  // the value of the next thread of the warp
+{
+    return __shfl_sync(0xffffffffu, x, threadIdx.x + 1);
+}
+""",
+    "lw_draw": """__device__ __forceinline__ int lw_draw(int *counter, int total)  // the next number, for a block of one warp
+{
+    int number = 0;
+    if (threadIdx.x == 0) {
+        number = atomicAdd(counter, 1);
+        if (number == total - 1) *counter = 0;
+    }
+    return __shfl_sync(0xffffffffu, number, 0);
+}
+""",
+    "lw_await_turn": """__device__ __forceinline__ void lw_await_turn(const int *turn, int wanted)
+{
+    int now = wanted;
+    do {
+        if (threadIdx.x == 0) asm volatile("ld.acquire.gpu.global.s32 %0, [%1];" : "=r"(now) : "l"(turn) : "memory");
+    } while (__shfl_sync(0xffffffffu, now, 0) != wanted);
+    __syncwarp();
+}
+""",
+    "lw_end_turn": """__device__ __forceinline__ void lw_end_turn(int *turn, int following)
+{
+    __syncwarp();
+    if (threadIdx.x == 0) asm volatile("st.release.gpu.global.s32 [%0], %1;" : : "l"(turn), "r"(following) : "memory");
+}
+""",
     "lw_min": """template <class T> __device__ __forceinline__ T lw_min(T a, T b)  // not a number when a or b is not
 {
     return a < b || a != a ? a : b;

@@ -22,6 +22,8 @@ def kinds_of(block: ir.Block, buffers: dict[str, Scalar] | None = None) -> Kinds
                 kinds[s.name] = s.type
             case ir.Apply():
                 kinds |= {n: r.type for n, r in zip(s.results, s.function.results, strict=True)}
+            case ir.Draw():
+                kinds[s.name] = s.total.type
             case ir.Load():
                 kinds |= {n: (buffers or {})[s.buffer] for n in s.names if n}
             case _:

@@ -54,6 +54,9 @@ class Shared:
     touched: dict[tuple[str, str, int], tuple[set[int], set[int]]] = field(
         default_factory=dict[tuple[str, str, int], tuple[set[int], set[int]]]
     )
+    exchanged: dict[tuple[str, int], Any] = field(
+        default_factory=dict[tuple[str, int], Any]
+    )  # between threads of a warp
 
     def touch(self, array: str, leaf: str, index: int, thread: int, *, write: bool) -> None:
         """Note an access; raises `VerificationError` when another thread's access to the same place may come before or after it."""
@@ -105,6 +108,8 @@ class Machine:
             match s:
                 case ir.Barrier():
                     yield True
+                case ir.Rotate() | ir.Draw() | ir.AwaitTurn() | ir.EndTurn():
+                    yield from self._cooperate(s, env, shared)
                 case ir.If():
                     yield from self._block(s.then if evaluate(s.condition, env) else s.otherwise, env, shared)
                 case ir.For():
@@ -117,6 +122,52 @@ class Machine:
                     self._move(s, env, shared)
                 case _:
                     run_statement(s, env)
+
+    def _cooperate(
+        self, s: ir.Rotate | ir.Draw | ir.AwaitTurn | ir.EndTurn, env: Environment, shared: Shared
+    ) -> Running:
+        """Blocks run one after the other, so a turn that has not come when a block waits for it never comes."""
+        me = env["@id"]
+        match s:
+            case ir.Rotate():
+                for v in s.values:
+                    shared.exchanged[v.name, me] = env[v.name]
+                yield True
+                env.update({v.name: shared.exchanged[v.name, (me + 1) % self._threads_of_a_block()] for v in s.values})
+                yield True
+            case ir.Draw():
+                if me == 0:
+                    number, total = self._counter(s.counter, 0), int(evaluate(s.total, env))
+                    shared.exchanged[s.name, 0] = s.total.type.dtype.type(number)
+                    self._counter(s.counter, 0, set_to=(number + 1) % total)
+                yield True
+                env[s.name] = shared.exchanged[s.name, 0]
+            case ir.AwaitTurn():
+                found, wanted = self._counter(s.turns, int(evaluate(s.index, env))), int(evaluate(s.turn, env))
+                if found != wanted:
+                    raise VerificationError(f"{s.turns} waits for turn {wanted} for ever: it is at {found}")
+                yield True
+            case ir.EndTurn():
+                yield True
+                if me == 0:
+                    self._counter(s.turns, int(evaluate(s.index, env)), set_to=int(evaluate(s.following, env)))
+
+    def _threads_of_a_block(self) -> int:
+        assert self.kernel.grid is not None
+        return self.kernel.grid.threads
+
+    def _counter(self, name: str, index: int, *, set_to: int | None = None) -> int:
+        """One whole number in global memory, in an array or in the buffer that it became."""
+        if name in self.buffers:
+            place: Any = self.buffers[name][index : index + 1]
+        else:
+            memory = self.arrays[name]
+            place = memory.data[memory.arrangement.address(memory.arrangement.slots[0].leaf, index, memory.count) :][
+                :4
+            ].view(np.int32)
+        if set_to is not None:
+            place[0] = set_to
+        return int(place[0])
 
     def _parallel(self, s: ir.Parallel, env: Environment, shared: Shared) -> Running:
         """Elements one after the other; those with barriers of their own are the threads of one block, and run together."""

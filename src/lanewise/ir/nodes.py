@@ -257,6 +257,43 @@ class Barrier:
 
 
 @dataclass(frozen=True, slots=True)
+class Rotate:
+    """Every thread of a warp takes the values that these variables have in the next thread, the last one those of the first."""
+
+    values: tuple[Local, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """A block of one warp takes the next number from a counter in global memory; who draws the last of `total` winds it back to zero.
+
+    What a block waits for may then be anything that a smaller number does: that block is already running.
+    """
+
+    name: str
+    counter: str
+    total: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class AwaitTurn:
+    """Wait until `turns[index]` is `turn`, and see everything that was written before it became so."""
+
+    turns: str
+    index: Expression
+    turn: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class EndTurn:
+    """Set `turns[index]` to `following`, after everything that the threads of the block wrote."""
+
+    turns: str
+    index: Expression
+    following: Expression
+
+
+@dataclass(frozen=True, slots=True)
 class Load:
     """One lowered load of `len(names)` neighbouring scalars; an empty name is a lane that nobody wants."""
 
@@ -276,7 +313,7 @@ class Store:
 
 Statement = (
     Assign | DeclareArray | SetElement | If | For | While | Break | Continue | Return | Apply
-    | Parallel | Fetch | Commit | Barrier | Load | Store
+    | Parallel | Fetch | Commit | Barrier | Rotate | Draw | AwaitTurn | EndTurn | Load | Store
 )  # fmt: skip
 Block = tuple[Statement, ...]
 
@@ -341,6 +378,15 @@ class Grid:
 
 
 @dataclass(frozen=True, slots=True)
+class Scratch:
+    """Memory that a kernel needs beside its arguments: `length` elements of an array, all zero at first if `zeroed`."""
+
+    array: str
+    length: Expression
+    zeroed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Kernel:
     """A launchable piece of work. `uniforms` are the same for all elements; `counts` are array lengths, also uniforms."""
 
@@ -352,6 +398,7 @@ class Kernel:
     body: Block
     grid: Grid | None = None
     buffers: tuple[BufferArgument, ...] = ()
+    scratch: tuple[Scratch, ...] = ()
     location: Location = field(default=NOWHERE, compare=False, repr=False)
 
     def array(self, name: str) -> ArrayArgument:

@@ -76,6 +76,14 @@ def _lines(s: ir.Statement, pad: str, indent: int) -> list[str]:
             return nested(f"parallel for {s.variable} in range({p(s.extent)}):", s.body)
         case ir.Break() | ir.Continue() | ir.Barrier():
             return [pad + type(s).__name__.lower()]
+        case ir.Rotate():
+            return [f"{pad}rotate {', '.join(v.name for v in s.values)}"]
+        case ir.Draw():
+            return [f"{pad}{s.name} = draw {s.counter} of {p(s.total)}"]
+        case ir.AwaitTurn():
+            return [f"{pad}await {s.turns}[{p(s.index)}] == {p(s.turn)}"]
+        case ir.EndTurn():
+            return [f"{pad}end turn {s.turns}[{p(s.index)}] = {p(s.following)}"]
         case ir.Return():
             return [f"{pad}return {', '.join(p(v) for v in s.values)}".rstrip()]
         case ir.Apply():

@@ -81,6 +81,14 @@ def expressions(s: ir.Statement) -> tuple[ir.Expression, ...]:
             return (s.index, *(value for _, value in s.writes))
         case ir.Store():
             return (s.index, *s.values)
+        case ir.Rotate():
+            return s.values
+        case ir.Draw():
+            return (s.total,)
+        case ir.AwaitTurn():
+            return (s.index, s.turn)
+        case ir.EndTurn():
+            return (s.index, s.following)
         case ir.DeclareArray() | ir.Break() | ir.Continue() | ir.Barrier():
             return ()
         case _:
@@ -126,6 +134,10 @@ def writes(s: ir.Statement) -> tuple[str, ...]:
             return tuple(variable for _, variable in s.reads)
         case ir.Load():
             return tuple(n for n in s.names if n)
+        case ir.Rotate():
+            return tuple(v.name for v in s.values)
+        case ir.Draw():
+            return (s.name,)
         case _:
             return ()
 
@@ -178,6 +190,14 @@ def rewrite_statement(
             return replace(s, index=expression(s.index), names=tuple(name(n) if n else n for n in s.names))
         case ir.Store():
             return replace(s, index=expression(s.index), values=tuple(expression(v) for v in s.values))
+        case ir.Rotate():
+            return replace(s, values=tuple(replace(v, name=name(v.name)) for v in s.values))
+        case ir.Draw():
+            return replace(s, name=name(s.name), total=expression(s.total))
+        case ir.AwaitTurn():
+            return replace(s, index=expression(s.index), turn=expression(s.turn))
+        case ir.EndTurn():
+            return replace(s, index=expression(s.index), following=expression(s.following))
         case ir.Break() | ir.Continue() | ir.Barrier():
             return s
         case _:

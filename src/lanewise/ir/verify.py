@@ -12,6 +12,8 @@ from lanewise.ir.traverse import expressions, subexpressions, writes
 from lanewise.ir.verify_expression import Known, expression_problem
 from lanewise.types import BOOL, LocalArray, Scalar
 
+WARP = 32
+
 
 def verify_function(f: ir.Function) -> None:
     """Types agree, names are known before use, every call fits, every path returns. Raises `VerificationError`."""
@@ -173,8 +175,23 @@ class _Verifier:
             case ir.Barrier():
                 if self.kernel.grid is None and not self.parallel:
                     raise self.fail(s, "a barrier without threads")
+            case ir.Rotate() | ir.Draw() | ir.AwaitTurn() | ir.EndTurn():
+                self.cooperate(s, self.kernel)
             case _:
                 raise self.fail(s, f"{type(s).__name__} is not expected")
+
+    def cooperate(self, s: ir.Rotate | ir.Draw | ir.AwaitTurn | ir.EndTurn, kernel: ir.Kernel) -> None:
+        """What the threads of a warp do together."""
+        if kernel.grid is None or kernel.grid.threads != WARP:
+            raise self.fail(s, f"{type(s).__name__} without blocks of one warp")
+        if isinstance(s, ir.Rotate):
+            return
+        name = s.counter if isinstance(s, ir.Draw) else s.turns
+        arrays = {a.name for a in kernel.arrays if a.written} | {b.name for b in kernel.buffers if b.written}
+        if name not in arrays:
+            raise self.fail(s, f"no written array {name}")
+        if isinstance(s, ir.Draw):
+            self.declare(s, s.name, s.total.type)
 
     def access(self, s: ir.Fetch | ir.Commit, kernel: ir.Kernel) -> None:
         array = next((a for a in kernel.arrays if a.name == s.array), None)

@@ -48,8 +48,17 @@ class _Lowering:
                 return self._fetch(s)
             case ir.Commit():
                 return self._commit(s)
+            case ir.Draw():
+                return (replace(s, counter=self._counter(s.counter)),)
+            case ir.AwaitTurn() | ir.EndTurn():
+                return (replace(s, turns=self._counter(s.turns)),)
             case _:
                 return (s,)
+
+    def _counter(self, name: str) -> str:
+        """The buffer of an array with one whole number an element."""
+        array = self.kernel.array(name)
+        return self._buffer(array, self._group(array, array.arrangement.slots[0], 1)).name
 
     def _group(self, array: ir.ArrayArgument, slot: Slot, lanes: int) -> _Group:
         size = lanes * slot.type.size

@@ -54,7 +54,9 @@ def apply(kernel: ir.Kernel, parts: int) -> tuple[ir.Kernel, ir.Kernel]:
                 return (s,)
 
     arrays = tuple(partial.get(a.name, a) for a in kernel.arrays)
-    split = replace(kernel, arrays=arrays, body=flat_map(kernel.body, visit))
+    length = build.multiply(ir.Local(count.name, count.type), parts)
+    scratch = tuple(ir.Scratch(p.name, length) for p in partial.values())
+    split = replace(kernel, arrays=arrays, body=flat_map(kernel.body, visit), scratch=scratch)
     return split, _combine(kernel, written, partial, parts)
 
 
@@ -86,10 +88,3 @@ def _add_parts(
     zero, one = ir.Literal(0, part.type), ir.Literal(1, part.type)
     loop = ir.For(PART, zero, ir.Literal(parts, part.type), one, (fetch, *adds))
     return (*clear, loop, ir.Commit(a.name, i, tuple(totals.items())))
-
-
-def scratch_arrays(kernel: ir.Kernel) -> tuple[ir.ArrayArgument, ...]:
-    """The arrays of partial sums of a kernel that was split; `parts` results for every target."""
-    if kernel.grid is None or kernel.grid.parts == 1:
-        return ()
-    return tuple(a for a in kernel.arrays if a.written and a.space == "global")

@@ -17,7 +17,6 @@ from lanewise.ir.evaluate import evaluate
 from lanewise.ir.machine import Machine, Memory
 from lanewise.ir.printer import print_kernel
 from lanewise.layouts import Arrangement
-from lanewise.passes.splitting import scratch_arrays
 from lanewise.patterns.reduction import ELEMENTS_PER_LANE
 from lanewise.pipeline import Program
 from lanewise.runtime import cpu, cuda
@@ -139,8 +138,7 @@ def _cpu_launch(kernel: ir.Kernel, function: cpu.RangeKernel, arrays: Arrays, en
     arguments = buffers + tuple(int(x) if isinstance(x, np.integer) else x for x in _scalars(kernel, environment))
     (loop,) = kernel.body
     assert isinstance(loop, ir.Parallel)
-    env = {n: np.int64(v) if isinstance(v, int) else v for n, v in environment.items()}
-    extent = int(evaluate(loop.extent, env))
+    extent = _whole(loop.extent, environment)
     work = int(environment[kernel.counts[-1].name])
     grain = {"pairwise": max(1, GRAIN_WORK // work), "reduction": GRAIN_ELEMENTS // ELEMENTS_PER_LANE}.get(
         kernel.pattern, GRAIN_ELEMENTS
@@ -160,8 +158,9 @@ def _cuda_launch(kernel: ir.Kernel, compiled: cuda.CudaKernel, arrays: Arrays, e
     pointers = tuple(_pointer(b, bound) for b, bound in taken)
     arguments = pointers + _scalars(kernel, environment)
     grid = _grid(kernel)
-    blocks = -(-int(environment[kernel.counts[0].name]) // grid.lanes)
-    if max(int(environment[c.name]) for c in kernel.counts) * grid.parts > MAX_GRID_ELEMENTS:
+    elements = _whole(grid.extent, environment)
+    blocks = -(-elements // grid.lanes)
+    if max(elements, *(int(environment[c.name]) for c in kernel.counts)) * grid.parts > MAX_GRID_ELEMENTS:
         raise PlanError(
             f"{kernel.name} has more than {MAX_GRID_ELEMENTS:,} elements; a launch on a GPU counts them with 32 bits"
         )
@@ -178,12 +177,18 @@ def _pointer(b: ir.BufferArgument, bound: Bound) -> int:
 
 
 def _scratch(program: Program, device: str, environment: Environment) -> dict[str, Bound]:
-    """The arrays of partial sums that a split program needs."""
-    first = program.kernels[0]
+    """The memory that a program needs beside its arguments: partial sums, counters."""
     bound: dict[str, Bound] = {}
-    for a in scratch_arrays(first):
-        count = int(environment[first.counts[0].name]) * _grid(first).parts
-        bound[a.name] = Bound(
-            allocate(device, a.arrangement.nbytes(count), f"partial sums of {first.name}"), a.arrangement, count
-        )
+    for kernel in program.kernels:
+        for s in kernel.scratch:
+            a, count = kernel.array(s.array), _whole(s.length, environment)
+            data = allocate(device, a.arrangement.nbytes(count), f"partial sums of {kernel.name}")
+            if s.zeroed:
+                data[:] = 0
+            bound[a.name] = Bound(data, a.arrangement, count)
     return bound
+
+
+def _whole(e: ir.Expression, environment: Environment) -> int:
+    """A number of elements or blocks, computed without overflow."""
+    return int(evaluate(e, {n: np.int64(v) if isinstance(v, int) else v for n, v in environment.items()}))
