@@ -1,0 +1,92 @@
+"""What a command is about: the kernel `name` of the file `path/to/file.py`, written as `path/to/file.py:name`."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import importlib.util
+import sys
+import traceback
+from collections.abc import Generator
+from pathlib import Path
+from types import ModuleType
+
+from lanewise.errors import InputError, LanewiseError
+from lanewise.kernels.arguments import describe
+from lanewise.kernels.elementwise import Elementwise
+from lanewise.kernels.pairwise import Pairwise
+
+
+def load_kernel(text: str) -> Pairwise | Elementwise:
+    """The kernel that `path/to/file.py:name` names; the file is run to get it.
+
+    What the file prints goes to standard error: standard output belongs to the command. Raises `InputError` when there is
+    no such file, when it cannot be run, and when it has no kernel of this name.
+    """
+    path_text, separator, name = text.rpartition(":")
+    if not separator or not path_text.endswith(".py"):
+        if text.endswith(".py"):
+            found = _kernels_of(run_file(Path(text)))
+            raise InputError(f"{text}: which kernel? {_choices(text, found)}")
+        raise InputError(
+            f"nothing is known of {text!r}; wanted gravity, or a kernel of a file as in path/to/file.py:name"
+        )
+    module = run_file(Path(path_text))
+    kernels = _kernels_of(module)
+    if name in kernels:
+        return kernels[name]
+    if hasattr(module, name):
+        raise InputError(
+            f"{path_text}: {name} is no kernel, found {describe(getattr(module, name))}; {_choices(path_text, kernels)}"
+        )
+    raise InputError(f"{path_text} has no kernel {name!r}; {_choices(path_text, kernels)}")
+
+
+def run_file(path: Path) -> ModuleType:
+    """Run a Python file as a module of its own name, with its folder first on the path, as `python file.py` has it."""
+    if not path.exists():
+        raise InputError(f"{path}: there is no such file")
+    if not path.is_file():
+        raise InputError(f"{path}: wanted a Python file, found a folder")
+    unique = f"{path.stem}_{hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:8]}"
+    spec = importlib.util.spec_from_file_location(unique, path.resolve())
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[unique] = module  # annotations that are evaluated late look their names up here
+    try:
+        with contextlib.redirect_stdout(sys.stderr), _first_on_path(path.resolve().parent):
+            spec.loader.exec_module(module)
+    except LanewiseError as error:
+        raise InputError(f"{path} cannot be run: {error}") from error
+    except (Exception, SystemExit) as error:
+        raise InputError(f"{path} cannot be run: {_last_line(error, path)}") from error
+    return module
+
+
+@contextlib.contextmanager
+def _first_on_path(folder: Path) -> Generator[None]:
+    sys.path.insert(0, str(folder))
+    try:
+        yield
+    finally:
+        sys.path.remove(str(folder))
+
+
+def _last_line(error: BaseException, path: Path) -> str:
+    """The last line of the traceback, with the line of the file where it happened."""
+    last = traceback.format_exception_only(error)[-1].strip()
+    if isinstance(error, SyntaxError) and error.filename == str(path.resolve()):
+        return f"line {error.lineno}: {last}"
+    lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename == str(path.resolve())]
+    return f"line {lines[-1]}: {last}" if lines else last
+
+
+def _kernels_of(module: ModuleType) -> dict[str, Pairwise | Elementwise]:
+    return {n: v for n, v in vars(module).items() if isinstance(v, (Pairwise, Elementwise))}
+
+
+def _choices(path: str, kernels: dict[str, Pairwise | Elementwise]) -> str:
+    if not kernels:
+        return "it has no kernels: functions under @lw.pairwise or @lw.elementwise"
+    return "wanted " + " or ".join(f"{path}:{n}" for n in sorted(kernels))
