@@ -55,6 +55,8 @@ def cuda_expression(x: ir.Expression, names: Callable[[str], str], level: int = 
             return spelled[1:-1] if spelled.startswith("(-") and level == 0 else spelled
         case ir.Local():
             return names(x.name)
+        case ir.Builtin(name="clock"):
+            return "lw_clock()"
         case ir.Builtin():
             return _wrap(f"({TYPES[x.type]}){_BUILTINS[x.name]}", _UNARY, level)
         case ir.Unary():

@@ -18,6 +18,13 @@ DEFINITIONS = {
 }
 __device__ __forceinline__ double lw_rsqrt(double x) { return rsqrt(x); }
 """,
+    "lw_clock": """__device__ __forceinline__ long long lw_clock()  // nothing that touches memory moves across it
+{
+    long long cycles;
+    asm volatile("mov.u64 %0, %%clock64;" : "=l"(cycles) : : "memory");
+    return cycles;
+}
+""",
     "lw_rotate": """template <class T> __device__ __forceinline__ T lw_rotate(T x)  // the value of the next thread of the warp
 {
     return __shfl_sync(0xffffffffu, x, threadIdx.x + 1);
@@ -46,6 +53,17 @@ __device__ __forceinline__ double lw_rsqrt(double x) { return rsqrt(x); }
 {
     __syncwarp();
     if (threadIdx.x == 0) asm volatile("st.release.gpu.global.s32 [%0], %1;" : : "l"(turn), "r"(following) : "memory");
+}
+""",
+    "lw_copy_async": """template <int bytes> __device__ __forceinline__ void lw_copy_async(void *to, const void *from)  // past the registers
+{
+    const unsigned int place = (unsigned int)__cvta_generic_to_shared(to);
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" : : "r"(place), "l"(from), "n"(bytes) : "memory");
+}
+""",
+    "lw_wait_async": """__device__ __forceinline__ void lw_wait_async()  // for the copies of this thread
+{
+    asm volatile("cp.async.wait_all;" : : : "memory");
 }
 """,
     "lw_min": """template <class T> __device__ __forceinline__ T lw_min(T a, T b)  // not a number when a or b is not
@@ -94,7 +112,7 @@ __device__ __forceinline__ double lw_rsqrt(double x) { return rsqrt(x); }
 
 def prelude(body: str) -> str:
     """The definitions that a text uses."""
-    return "".join(f"{text}\n" for name, text in DEFINITIONS.items() if f"{name}(" in body)
+    return "".join(f"{text}\n" for name, text in DEFINITIONS.items() if f"{name}(" in body or f"{name}<" in body)
 
 
 def vector_type(scalar: Scalar, lanes: int) -> str:

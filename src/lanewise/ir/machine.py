@@ -1,13 +1,14 @@
 """The meaning of kernels, the oracle of every test: runs one at any stage and finds what a GPU would not report.
 
 Naive (`parallel for`), with blocks and lanes that meet at barriers, after the map to threads (all threads of a block in turn, from barrier
-to barrier), and after layout lowering (loads and stores of buffers). Accesses outside an array, threads that part at a barrier, and
-two threads that touch one place of shared memory between two barriers are errors.
+to barrier), and after layout lowering (loads and stores of buffers). Accesses outside an array, threads that part at a barrier,
+two threads that touch one place of shared memory between two barriers, and any touch of a place that an asynchronous copy is still on
+its way to are errors.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -36,14 +37,26 @@ class Memory:
         self._view(leaf, index)[0] = value
 
     def _view(self, leaf: str, index: int) -> Any:
+        return self.bytes(leaf, index).view(self.arrangement.slot(leaf).type.dtype)
+
+    def bytes(self, leaf: str, index: int) -> Any:
+        """The bytes of a leaf of an element, to read or to change."""
         if not 0 <= index < self.count:
             raise VerificationError(f"access to {leaf} of element {index}, outside 0..{self.count - 1}")
         slot = self.arrangement.slot(leaf)
         address = self.arrangement.address(leaf, index, self.count)
-        return self.data[address : address + slot.type.size].view(slot.type.dtype)
+        return self.data[address : address + slot.type.size]
 
 
 Running = Generator[bool, None, None]  # a thread: yields True at each barrier
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """An asynchronous copy under way: the places that it changes, and what finishes it."""
+
+    places: frozenset[tuple[str, str, int]]
+    finish: Callable[[], None]
 
 
 @dataclass
@@ -54,18 +67,35 @@ class Shared:
     touched: dict[tuple[str, str, int], tuple[set[int], set[int]]] = field(
         default_factory=dict[tuple[str, str, int], tuple[set[int], set[int]]]
     )
+    copies: dict[int, list[Copy]] = field(default_factory=dict[int, "list[Copy]"])  # under way, by thread
     exchanged: dict[tuple[str, int], Any] = field(
         default_factory=dict[tuple[str, int], Any]
     )  # between threads of a warp
 
     def touch(self, array: str, leaf: str, index: int, thread: int, *, write: bool) -> None:
         """Note an access; raises `VerificationError` when another thread's access to the same place may come before or after it."""
+        if any((array, leaf, index) in c.places for copies in self.copies.values() for c in copies):
+            raise VerificationError(f"{array}[{index}]{leaf} is touched while an asynchronous copy to it is under way")
         readers, writers = self.touched.setdefault((array, leaf, index), (set(), set()))
         if (writers - {thread}) or (write and readers - {thread}):
             raise VerificationError(
                 f"a race: two threads touch {array}[{index}]{leaf} between two barriers, and one writes"
             )
         (writers if write else readers).add(thread)
+
+    def begin(self, thread: int, places: Iterable[tuple[str, str, int]], finish: Callable[[], None]) -> None:
+        """Begin an asynchronous copy, which writes at any time until its thread waits for it."""
+        copy = Copy(frozenset(places), finish)
+        for place in copy.places:
+            self.touch(*place, thread, write=True)
+        self.copies.setdefault(thread, []).append(copy)
+
+    def wait(self, thread: int) -> None:
+        """Finish the copies of a thread. For the others the places change now: they have to meet a barrier first."""
+        for copy in self.copies.pop(thread, []):
+            copy.finish()
+            for place in copy.places:
+                self.touch(*place, thread, write=True)
 
 
 @dataclass
@@ -87,7 +117,7 @@ class Machine:
             blocks = -(-int(evaluate(grid.extent, self.env)) // grid.lanes)
             for part in range(grid.parts):
                 for block in range(blocks):
-                    place = {**self.env, "@block": block, "@part": part}
+                    place = {**self.env, "@block": block, "@part": part, "@clock": 0}
                     self._threads([{**place, "@thread": thread} for thread in range(grid.threads)], self.kernel.body)
 
     def _threads(self, places: list[Environment], body: ir.Block) -> None:
@@ -102,6 +132,8 @@ class Machine:
                 garbage = np.full(b.length * b.type.size * b.lanes, 0xFF, np.uint8)
                 shared.contents[b.name] = garbage.view(b.type.dtype)
         _together([self._block(body, {**place, "@id": n}, shared) for n, place in enumerate(places)], shared)
+        if shared.copies:
+            raise VerificationError("threads end before an asynchronous copy that they began")
 
     def _block(self, block: ir.Block, env: Environment, shared: Shared) -> Running:
         for s in block:
@@ -120,6 +152,10 @@ class Machine:
                     yield from self._parallel(s, env, shared)
                 case ir.Fetch() | ir.Commit() | ir.Load() | ir.Store():
                     self._move(s, env, shared)
+                case ir.CopyAsync() | ir.CopyLanes():
+                    self._copy(s, env, shared)
+                case ir.WaitAsync():
+                    shared.wait(env["@id"])
                 case _:
                     run_statement(s, env)
 
@@ -182,6 +218,7 @@ class Machine:
 
     def _move(self, s: ir.Fetch | ir.Commit | ir.Load | ir.Store, env: Environment, shared: Shared) -> None:
         index = int(evaluate(s.index, env))
+        env["@clock"] = env.get("@clock", 0) + 1  # here time is the number of accesses that a thread made
         match s:
             case ir.Fetch():
                 memory = self._memory(s.array, index, [leaf for leaf, _ in s.reads], env, shared, write=False)
@@ -196,6 +233,33 @@ class Machine:
             case ir.Store():
                 lanes = self._lanes(s.buffer, index, len(s.values), env, shared, write=True)
                 lanes[:] = [evaluate(v, env) for v in s.values]
+
+    def _copy(self, s: ir.CopyAsync | ir.CopyLanes, env: Environment, shared: Shared) -> None:
+        """Until its thread waits for the copy the destination holds garbage."""
+        index, from_index = int(evaluate(s.index, env)), int(evaluate(s.source_index, env))
+        match s:
+            case ir.CopyAsync():
+                to, source = shared.contents[s.array], self.arrays[s.source]
+                targets = [to.bytes(leaf, index) for leaf in s.leaves]
+                values = [source.bytes(leaf, from_index).copy() for leaf in s.leaves]
+                places = [(s.array, f".{leaf}", index) for leaf in s.leaves]
+            case ir.CopyLanes():
+                widths = {b.name: b.lanes for b in self.kernel.buffers}
+                to, source = shared.contents[s.buffer], self.buffers[s.source]
+                first, from_first = index * widths[s.buffer] + s.lane, from_index * widths[s.source] + s.source_lane
+                if not (0 <= first <= len(to) - s.lanes and 0 <= from_first <= len(source) - s.lanes):
+                    raise VerificationError(f"copy of {s.source}[{from_first}] to {s.buffer}[{first}], outside of one of them")
+                targets = [to[first : first + s.lanes].view(np.uint8)]
+                values = [source[from_first : from_first + s.lanes].copy().view(np.uint8)]
+                places = [(s.buffer, "", scalar) for scalar in range(first, first + s.lanes)]
+
+        def finish() -> None:
+            for target, value in zip(targets, values, strict=True):
+                target[:] = value
+
+        shared.begin(env["@id"], places, finish)
+        for target in targets:
+            target[:] = 0xFF
 
     def _memory(
         self, name: str, index: int, leaves: list[str], env: Environment, shared: Shared, *, write: bool
@@ -213,7 +277,8 @@ class Machine:
         if not 0 <= start <= len(buffer) - count:
             raise VerificationError(f"access to {name}[{start}:{start + count}], outside 0..{len(buffer) - 1}")
         if name in shared.contents:
-            shared.touch(name, "", index, env["@id"], write=write)
+            for scalar in range(start, start + count):
+                shared.touch(name, "", scalar, env["@id"], write=write)
         return buffer[start : start + count]
 
 

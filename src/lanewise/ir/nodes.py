@@ -126,9 +126,9 @@ class Element:
 
 @dataclass(frozen=True, slots=True)
 class Builtin:
-    """A coordinate of the running thread: only after the map to threads."""
+    """A coordinate of the running thread, or its multiprocessor's count of cycles: only after the map to threads."""
 
-    name: Choice["thread", "block", "part"]
+    name: Choice["thread", "block", "part", "clock"]
     type: Scalar
 
     @property
@@ -294,6 +294,24 @@ class EndTurn:
 
 
 @dataclass(frozen=True, slots=True)
+class CopyAsync:
+    """Begin to copy leaves of one record from global into shared memory, past the registers. The place must not be touched
+    until this thread has met a `WaitAsync`; other threads have to meet a `Barrier` after that.
+    """
+
+    array: str
+    index: Expression
+    source: str
+    source_index: Expression
+    leaves: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class WaitAsync:
+    """Wait until all copies that this thread has begun are done."""
+
+
+@dataclass(frozen=True, slots=True)
 class Load:
     """One lowered load of `len(names)` neighbouring scalars; an empty name is a lane that nobody wants."""
 
@@ -311,9 +329,25 @@ class Store:
     values: tuple[Expression, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class CopyLanes:
+    """One lowered asynchronous copy: `lanes` neighbouring scalars of one element of a global buffer, from `source_lane` on, to
+    those of one element of a shared buffer, from `lane` on; 4, 8 or 16 bytes on a multiple of their size.
+    """
+
+    buffer: str
+    index: Expression
+    lane: int
+    source: str
+    source_index: Expression
+    source_lane: int
+    lanes: int
+
+
 Statement = (
     Assign | DeclareArray | SetElement | If | For | While | Break | Continue | Return | Apply
-    | Parallel | Fetch | Commit | Barrier | Rotate | Draw | AwaitTurn | EndTurn | Load | Store
+    | Parallel | Fetch | Commit | Barrier | Rotate | Draw | AwaitTurn | EndTurn | CopyAsync | WaitAsync
+    | Load | Store | CopyLanes
 )  # fmt: skip
 Block = tuple[Statement, ...]
 

@@ -9,7 +9,7 @@ import numpy as np
 from lanewise.ir import nodes as ir
 from lanewise.ir.intrinsics import INTRINSICS
 from lanewise.ir.printer import print_expression
-from lanewise.types import BOOL, LocalArray, Scalar
+from lanewise.types import BOOL, I64, LocalArray, Scalar
 
 Known = dict[str, Scalar | LocalArray]
 
@@ -40,6 +40,8 @@ def expression_problem(e: ir.Expression, known: Known, *, in_grid: bool) -> str:
         case ir.Call():
             return _call(e, text)
         case ir.Builtin():
+            if e.name == "clock" and e.type != I64:
+                return f"{text} is no {e.type}"
             return "" if in_grid else f"{text} outside a grid"
         case ir.Cast():
             return ""
