@@ -131,11 +131,15 @@ class _Writer:
                 self.put(f"{pad}lw_await_turn(&{self.buffer(s.turns)}[{e(s.index)}], {e(s.turn)});")
             case ir.EndTurn():
                 self.put(f"{pad}lw_end_turn(&{self.buffer(s.turns)}[{e(s.index)}], {e(s.following)});")
+            case ir.CopyLanes():
+                self.copy(s, pad)
+            case ir.WaitAsync():
+                self.put(f"{pad}lw_wait_async();")
             case ir.Load():
                 self.load(s, pad)
             case ir.Store():
                 self.store(s, pad)
-            case ir.Parallel() | ir.Fetch() | ir.Commit():
+            case ir.Parallel() | ir.Fetch() | ir.Commit() | ir.CopyAsync():
                 raise AssertionError(f"{type(s).__name__} was not lowered")
             case _:
                 assert_never(s)
@@ -187,6 +191,14 @@ class _Writer:
         for lane, variable in zip("xyzw", s.names, strict=False):
             if variable:
                 self.put(f"{pad}{self.target(s, variable)} = {name}.{lane};")
+
+    def copy(self, s: ir.CopyLanes, pad: str) -> None:
+        ends: list[str] = []
+        for name, index, lane in ((s.buffer, s.index, s.lane), (s.source, s.source_index, s.source_lane)):
+            element = f"{self.buffer(name)}[{self.expression(index)}]"
+            ends.append(f"&{element}.{'xyzw'[lane]}" if self.buffers[name].lanes > 1 else f"&{element}")
+        size = s.lanes * self.buffers[s.buffer].type.size
+        self.put(call(f"{pad}lw_copy_async<{size}>", ends, ";"))
 
     def store(self, s: ir.Store, pad: str) -> None:
         b = self.buffers[s.buffer]

@@ -55,7 +55,7 @@ __device__ __forceinline__ double lw_rsqrt(double x) { return rsqrt(x); }
     if (threadIdx.x == 0) asm volatile("st.release.gpu.global.s32 [%0], %1;" : : "l"(turn), "r"(following) : "memory");
 }
 """,
-    "lw_copy_async": """template <int bytes> __device__ __forceinline__ void lw_copy_async(void *to, const void *from)  // past the registers
+    "lw_copy_async": """template <int bytes> __device__ __forceinline__ void lw_copy_async(void *to, const void *from)
 {
     const unsigned int place = (unsigned int)__cvta_generic_to_shared(to);
     asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" : : "r"(place), "l"(from), "n"(bytes) : "memory");

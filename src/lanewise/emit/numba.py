@@ -124,7 +124,15 @@ class _Writer:
                 self.lines.append(f"{pad}{self.names(s.names[0])} = {self.buffer(s.buffer)}[{e(s.index)}]")
             case ir.Store():
                 self.lines.append(f"{pad}{self.buffer(s.buffer)}[{e(s.index)}] = {e(s.values[0])}")
-            case ir.Rotate() | ir.Draw() | ir.AwaitTurn() | ir.EndTurn():
+            case (
+                ir.Rotate()
+                | ir.Draw()
+                | ir.AwaitTurn()
+                | ir.EndTurn()
+                | ir.CopyAsync()
+                | ir.CopyLanes()
+                | ir.WaitAsync()
+            ):
                 raise AssertionError(f"{type(s).__name__} belongs to the threads of a GPU")
             case ir.Parallel() | ir.Fetch() | ir.Commit() | ir.Barrier():
                 raise AssertionError(f"{type(s).__name__} does not exist on the CPU")

@@ -37,9 +37,9 @@ class Memory:
         self._view(leaf, index)[0] = value
 
     def _view(self, leaf: str, index: int) -> Any:
-        return self.bytes(leaf, index).view(self.arrangement.slot(leaf).type.dtype)
+        return self.raw(leaf, index).view(self.arrangement.slot(leaf).type.dtype)
 
-    def bytes(self, leaf: str, index: int) -> Any:
+    def raw(self, leaf: str, index: int) -> Any:
         """The bytes of a leaf of an element, to read or to change."""
         if not 0 <= index < self.count:
             raise VerificationError(f"access to {leaf} of element {index}, outside 0..{self.count - 1}")
@@ -67,14 +67,17 @@ class Shared:
     touched: dict[tuple[str, str, int], tuple[set[int], set[int]]] = field(
         default_factory=dict[tuple[str, str, int], tuple[set[int], set[int]]]
     )
-    copies: dict[int, list[Copy]] = field(default_factory=dict[int, "list[Copy]"])  # under way, by thread
+    copies: dict[int, list[Copy]] = field(default_factory=dict[int, "list[Copy]"])  # asynchronous ones, by thread
+    under_way: set[tuple[str, str, int]] = field(
+        default_factory=set[tuple[str, str, int]]
+    )  # the places that they change
     exchanged: dict[tuple[str, int], Any] = field(
         default_factory=dict[tuple[str, int], Any]
     )  # between threads of a warp
 
     def touch(self, array: str, leaf: str, index: int, thread: int, *, write: bool) -> None:
         """Note an access; raises `VerificationError` when another thread's access to the same place may come before or after it."""
-        if any((array, leaf, index) in c.places for copies in self.copies.values() for c in copies):
+        if (array, leaf, index) in self.under_way:
             raise VerificationError(f"{array}[{index}]{leaf} is touched while an asynchronous copy to it is under way")
         readers, writers = self.touched.setdefault((array, leaf, index), (set(), set()))
         if (writers - {thread}) or (write and readers - {thread}):
@@ -88,12 +91,14 @@ class Shared:
         copy = Copy(frozenset(places), finish)
         for place in copy.places:
             self.touch(*place, thread, write=True)
+        self.under_way |= copy.places
         self.copies.setdefault(thread, []).append(copy)
 
     def wait(self, thread: int) -> None:
         """Finish the copies of a thread. For the others the places change now: they have to meet a barrier first."""
         for copy in self.copies.pop(thread, []):
             copy.finish()
+            self.under_way -= copy.places
             for place in copy.places:
                 self.touch(*place, thread, write=True)
 
@@ -240,15 +245,16 @@ class Machine:
         match s:
             case ir.CopyAsync():
                 to, source = shared.contents[s.array], self.arrays[s.source]
-                targets = [to.bytes(leaf, index) for leaf in s.leaves]
-                values = [source.bytes(leaf, from_index).copy() for leaf in s.leaves]
+                targets = [to.raw(leaf, index) for leaf in s.leaves]
+                values = [source.raw(leaf, from_index).copy() for leaf in s.leaves]
                 places = [(s.array, f".{leaf}", index) for leaf in s.leaves]
             case ir.CopyLanes():
                 widths = {b.name: b.lanes for b in self.kernel.buffers}
                 to, source = shared.contents[s.buffer], self.buffers[s.source]
                 first, from_first = index * widths[s.buffer] + s.lane, from_index * widths[s.source] + s.source_lane
-                if not (0 <= first <= len(to) - s.lanes and 0 <= from_first <= len(source) - s.lanes):
-                    raise VerificationError(f"copy of {s.source}[{from_first}] to {s.buffer}[{first}], outside of one of them")
+                for name, place, buffer in ((s.buffer, first, to), (s.source, from_first, source)):
+                    if not 0 <= place <= len(buffer) - s.lanes:
+                        raise VerificationError(f"copy at {name}[{place}], outside 0..{len(buffer) - 1}")
                 targets = [to[first : first + s.lanes].view(np.uint8)]
                 values = [source[from_first : from_first + s.lanes].copy().view(np.uint8)]
                 places = [(s.buffer, "", scalar) for scalar in range(first, first + s.lanes)]

@@ -295,8 +295,9 @@ class EndTurn:
 
 @dataclass(frozen=True, slots=True)
 class CopyAsync:
-    """Begin to copy leaves of one record from global into shared memory, past the registers. The place must not be touched
-    until this thread has met a `WaitAsync`; other threads have to meet a `Barrier` after that.
+    """Begin to copy leaves of one record from global into shared memory, past the registers.
+
+    The place must not be touched until this thread has met a `WaitAsync`; other threads have to meet a `Barrier` after that.
     """
 
     array: str
@@ -331,8 +332,9 @@ class Store:
 
 @dataclass(frozen=True, slots=True)
 class CopyLanes:
-    """One lowered asynchronous copy: `lanes` neighbouring scalars of one element of a global buffer, from `source_lane` on, to
-    those of one element of a shared buffer, from `lane` on; 4, 8 or 16 bytes on a multiple of their size.
+    """One lowered asynchronous copy of `lanes` neighbouring scalars: 4, 8 or 16 bytes on a multiple of their size.
+
+    They are those of one element of a global buffer from `source_lane` on, and of one element of a shared buffer from `lane` on.
     """
 
     buffer: str
@@ -433,6 +435,7 @@ class Kernel:
     grid: Grid | None = None
     buffers: tuple[BufferArgument, ...] = ()
     scratch: tuple[Scratch, ...] = ()
+    identical: bool = False  # the targets and the sources of pairs are one array
     location: Location = field(default=NOWHERE, compare=False, repr=False)
 
     def array(self, name: str) -> ArrayArgument:

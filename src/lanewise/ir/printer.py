@@ -100,6 +100,15 @@ def _lines(s: ir.Statement, pad: str, indent: int) -> list[str]:
             return [f"{pad}load {s.buffer}[{p(s.index)}]: {', '.join(n or '_' for n in s.names)}"]
         case ir.Store():
             return [f"{pad}store {s.buffer}[{p(s.index)}]: {', '.join(p(v) for v in s.values)}"]
+        case ir.CopyAsync():
+            leaves = ", ".join(f".{leaf}" for leaf in s.leaves)
+            return [f"{pad}copy async {s.array}[{p(s.index)}] <- {s.source}[{p(s.source_index)}]: {leaves}"]
+        case ir.WaitAsync():
+            return [f"{pad}wait async"]
+        case ir.CopyLanes():
+            lanes = [f"{first}:{first + s.lanes}" for first in (s.lane, s.source_lane)]
+            ends = (f"{s.buffer}[{p(s.index)}].{lanes[0]}", f"{s.source}[{p(s.source_index)}].{lanes[1]}")
+            return [f"{pad}copy async {' <- '.join(ends)}"]
         case _:
             assert_never(s)
 

@@ -89,7 +89,9 @@ def expressions(s: ir.Statement) -> tuple[ir.Expression, ...]:
             return (s.index, s.turn)
         case ir.EndTurn():
             return (s.index, s.following)
-        case ir.DeclareArray() | ir.Break() | ir.Continue() | ir.Barrier():
+        case ir.CopyAsync() | ir.CopyLanes():
+            return (s.index, s.source_index)
+        case ir.DeclareArray() | ir.Break() | ir.Continue() | ir.Barrier() | ir.WaitAsync():
             return ()
         case _:
             assert_never(s)
@@ -198,7 +200,9 @@ def rewrite_statement(
             return replace(s, index=expression(s.index), turn=expression(s.turn))
         case ir.EndTurn():
             return replace(s, index=expression(s.index), following=expression(s.following))
-        case ir.Break() | ir.Continue() | ir.Barrier():
+        case ir.CopyAsync() | ir.CopyLanes():
+            return replace(s, index=expression(s.index), source_index=expression(s.source_index))
+        case ir.Break() | ir.Continue() | ir.Barrier() | ir.WaitAsync():
             return s
         case _:
             assert_never(s)

@@ -172,7 +172,11 @@ class _Verifier:
                 self.access(s, self.kernel)
             case ir.Load() | ir.Store():
                 self.move(s, self.kernel)
-            case ir.Barrier():
+            case ir.CopyAsync():
+                self.copy(s, self.kernel)
+            case ir.CopyLanes():
+                self.copy_lanes(s, self.kernel)
+            case ir.Barrier() | ir.WaitAsync():
                 if self.kernel.grid is None and not self.parallel:
                     raise self.fail(s, "a barrier without threads")
             case ir.Rotate() | ir.Draw() | ir.AwaitTurn() | ir.EndTurn():
@@ -205,6 +209,29 @@ class _Verifier:
                 self.declare(s, variable, types[leaf])
         elif not array.written or any(types[leaf] != value.type for leaf, value in s.writes):
             raise self.fail(s, f"the writes do not fit {array.name}")
+
+    def copy(self, s: ir.CopyAsync, kernel: ir.Kernel) -> None:
+        to, source = (next((a for a in kernel.arrays if a.name == n), None) for n in (s.array, s.source))
+        if to is None or source is None or not (s.index.type.is_integer and s.source_index.type.is_integer):
+            raise self.fail(s, "no such arrays, or no whole number as an index")
+        if (to.space, source.space) != ("shared", "global"):
+            raise self.fail(s, f"a copy from {source.space} to {to.space} memory")
+        kinds, others = ({x.name: x.type for x in a.leaves} for a in (to, source))
+        for leaf in s.leaves:
+            if leaf not in kinds or kinds[leaf] != others.get(leaf) or kinds[leaf].size < 4:
+                raise self.fail(s, f"{leaf} of {source.name} does not fit {to.name}")
+
+    def copy_lanes(self, s: ir.CopyLanes, kernel: ir.Kernel) -> None:
+        to, source = (next((b for b in kernel.buffers if b.name == n), None) for n in (s.buffer, s.source))
+        if to is None or source is None or not (s.index.type.is_integer and s.source_index.type.is_integer):
+            raise self.fail(s, "no such buffers, or no whole number as an index")
+        if (to.space, source.space) != ("shared", "global") or to.type != source.type:
+            raise self.fail(s, f"a copy of {source.type} from {source.space} to {to.type} in {to.space} memory")
+        for buffer, lane in ((to, s.lane), (source, s.source_lane)):
+            if lane % s.lanes or lane + s.lanes > buffer.lanes:
+                raise self.fail(s, f"{s.lanes} lanes from {lane} on do not fit {buffer.name}")
+        if s.lanes * to.type.size not in (4, 8, 16):
+            raise self.fail(s, f"a copy of {s.lanes * to.type.size} bytes")
 
     def move(self, s: ir.Load | ir.Store, kernel: ir.Kernel) -> None:
         buffer = next((b for b in kernel.buffers if b.name == s.buffer), None)

@@ -48,6 +48,8 @@ class _Lowering:
                 return self._fetch(s)
             case ir.Commit():
                 return self._commit(s)
+            case ir.CopyAsync():
+                return self._copies(s)
             case ir.Draw():
                 return (replace(s, counter=self._counter(s.counter)),)
             case ir.AwaitTurn() | ir.EndTurn():
@@ -105,6 +107,23 @@ class _Lowering:
             ir.Store(self._buffer(array, g).name, self._index(array, g, s.index), v) for g, v in stores.items()
         )
 
+    def _copies(self, s: ir.CopyAsync) -> ir.Block:
+        """As few copies as both layouts allow: neighbours in one that are neighbours in the other go together, up to 16 bytes."""
+        to, source = self.kernel.array(s.array), self.kernel.array(s.source)
+        copies: dict[ir.CopyLanes, None] = {}
+        for leaf in s.leaves:
+            slot, origin = to.arrangement.slot(leaf), source.arrangement.slot(leaf)
+            group, origins = (self._group(a, x, self._lanes(a, x)) for a, x in ((to, slot), (source, origin)))
+            lane, source_lane = group.slots.index(slot), origins.slots.index(origin)
+            lanes = max(n for n in (1, 2, 4) if _alike(group, lane // n * n, origins, source_lane // n * n, n))
+            copy = ir.CopyLanes(
+                self._buffer(to, group).name, self._index(to, group, s.index), lane // lanes * lanes,
+                self._buffer(source, origins).name, self._index(source, origins, s.source_index),
+                source_lane // lanes * lanes, lanes,
+            )  # fmt: skip
+            copies[copy] = None
+        return tuple(copies)
+
     def _touched(self, array: ir.ArrayArgument, group: _Group) -> bool:
         """Whether a fetch of this array loads this group at all."""
         read = {
@@ -141,3 +160,11 @@ class _Lowering:
                 name, array.name, group.buffer, slot.type, group.lanes, array.written, array.space, length
             )  # fmt: skip
         return self.buffers[key]
+
+
+def _alike(to: _Group, lane: int, source: _Group, source_lane: int, lanes: int) -> bool:
+    """Whether so many lanes of one group may be copied from those of the other: the same leaves, or lanes that nobody reads."""
+    pieces = to.slots[lane : lane + lanes], source.slots[source_lane : source_lane + lanes]
+    if any(len(piece) < lanes for piece in pieces):
+        return False
+    return all(x is None or (y is not None and x.leaf == y.leaf) for x, y in zip(*pieces, strict=True))
