@@ -1,0 +1,74 @@
+"""How a ladder is shown: as JSON for programs, as a table for people."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from itertools import groupby
+from typing import Any
+
+from rich.table import Table
+
+from lanewise.ladders.rung import Column, Ladder, Rung
+
+NOTHING = "–"
+
+
+def as_json(machine: Mapping[str, Any], ladder: Ladder, rungs: Iterable[Rung]) -> dict[str, Any]:
+    """{"machine": {...}, "ladder": name, "rungs": [...]}: one list, each rung carries its number of bodies."""
+    return {"machine": dict(machine), "ladder": ladder.name, "rungs": [r.as_dict() for r in rungs]}
+
+
+def tables(ladder: Ladder, rungs: list[Rung]) -> list[Table]:
+    """One table for each number of bodies, rungs in their order."""
+    return [_table(ladder, bodies, list(group)) for bodies, group in groupby(rungs, key=lambda r: r.bodies)]
+
+
+def _table(ladder: Ladder, bodies: int, rungs: list[Rung]) -> Table:
+    table = Table(title=f"{ladder.title}: {bodies:,} bodies", title_justify="left", title_style="bold")
+    table.add_column("rung", no_wrap=True)
+    columns = (*COLUMNS, *ladder.columns)
+    shown = [c for c in columns if any(c.text(r) not in ("", NOTHING) for r in rungs)]
+    for column in shown:
+        table.add_column(column.heading, justify="right", no_wrap=True)
+    table.add_column("skipped because", overflow="fold", ratio=1)
+    for r in rungs:
+        style = "dim" if r.skipped else None
+        table.add_row(r.name, *(c.text(r) for c in shown), r.skipped or "", style=style)
+    return table
+
+
+def seconds_text(seconds: float | None) -> str:
+    """A time with three digits in a unit that suits it."""
+    if seconds is None:
+        return NOTHING
+    for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
+        if seconds >= size:
+            return f"{digits(seconds / size)} {unit}"
+    return f"{digits(seconds / 1e-9)} ns"
+
+
+def factor_text(factor: float | None) -> str:
+    """A factor with three digits, or a dash."""
+    return NOTHING if factor is None or not math.isfinite(factor) else digits(factor)
+
+
+def digits(value: float) -> str:
+    """Three significant digits; whole numbers with their thousands marked, very small ones as powers of ten."""
+    if value == 0 or 1e-3 <= abs(value) < 1000:
+        return f"{value:#.3g}".rstrip(".")
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.1e}"
+
+
+def paper_text(paper: Mapping[str, float] | None) -> str:
+    """The paper's figures, its machines in order."""
+    return NOTHING if not paper else " / ".join(f"{v:,g}" for v in paper.values())
+
+
+COLUMNS = (
+    Column("time", lambda r: seconds_text(r.seconds)),
+    Column("factor", lambda r: factor_text(r.speedup)),
+    Column("model", lambda r: factor_text(r.predicted)),
+    Column("paper", lambda r: paper_text(r.paper)),
+    Column("rel. error", lambda r: NOTHING if r.relative_error is None else f"{r.relative_error:.1e}"),
+)
