@@ -20,7 +20,7 @@ class Plan:
     parts: blocks along the second axis of the grid that divide the sources; a second kernel adds their sums in order
     (CUDA).
     unroll: how many times the innermost source loop is written out; 0 means fully (CUDA; on a CPU LLVM decides).
-    block: threads of a block (CUDA).
+    block: threads of a block (CUDA). 1: one thread of the whole GPU computes everything, for comparison.
     min_blocks: blocks that must fit one multiprocessor; caps the registers of a thread (CUDA launch bounds). 0: no cap.
     accumulate: "native" adds in the precision of the result; "f64" adds the sums of tiles in float64.
     fast_math: allow the compiler every algebraic shortcut, also those that ignore NaN, infinity and rounding.

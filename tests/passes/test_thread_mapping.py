@@ -42,6 +42,30 @@ def test_meaning_of_elementwise_kernels_is_kept(given):
     )
 
 
+def test_golden_one_thread_for_everything(golden):
+    before = simple(PULL)
+    golden("serial", before_and_after(before, thread_mapping.apply_serial(before)))
+
+
+@settings(max_examples=6)
+@examples(small_inputs, layouts)
+def test_one_thread_keeps_the_meaning(given, layout):
+    before = simple(given.case, same=given.same, layout=layout)
+    check(given, before, (thread_mapping.apply_serial(before),), layout)
+
+
+def test_refusals_of_one_thread():
+    kernel = simple(PULL)
+    assert refusal(lambda: thread_mapping.apply_serial(kernel, targets=2, slices=1, tile=64)) == (
+        "mapping to one thread cannot be applied to pull: "
+        "block=1 runs the whole kernel on one thread, which has nobody to share targets=2 and tile=64 with"
+    )
+    mapped = thread_mapping.apply_serial(kernel)
+    assert refusal(lambda: thread_mapping.apply_serial(mapped)) == (
+        "mapping to one thread cannot be applied to pull: its elements are already mapped to threads"
+    )
+
+
 def test_refusals():
     kernel = simple(CASES[0])
     for threads in (0, 31, 48, 2048):

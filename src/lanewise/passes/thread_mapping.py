@@ -2,6 +2,8 @@
 
 parallel for i in range(n): ...              ->  i = @block * B + @thread; if i < n: ...
 parallel for block: parallel for lane: ...   ->  block = @block; lane = @thread; ...
+A block of one thread is a case of its own: that thread computes all elements, one after the other.
+parallel for i in range(n): ...              ->  for i in range(n): ...
 """
 
 from __future__ import annotations
@@ -54,6 +56,28 @@ def apply(
     return replace(
         kernel, body=flat_map(kernel.body, visit), grid=ir.Grid(n, lanes * targets, threads, parts, min_blocks)
     )
+
+
+def apply_serial(kernel: ir.Kernel, **others: int) -> ir.Kernel:
+    """One thread of the whole GPU computes every element in a loop: what a port to a GPU starts from, never a fast plan.
+
+    `others` are decisions that divide work among threads; each must be at its neutral value.
+    """
+    (outer,) = kernel.body
+    reason = None
+    if not isinstance(outer, ir.Parallel) or kernel.grid is not None:
+        reason = "its elements are already mapped to threads"
+    elif shared := [f"{name}={value}" for name, value in others.items() if value != _ALONE[name]]:
+        reason = f"block=1 runs the whole kernel on one thread, which has nobody to share {' and '.join(shared)} with"
+    if reason:
+        raise refuse("mapping to one thread", kernel, reason)
+    assert isinstance(outer, ir.Parallel)
+    zero, one = ir.Literal(0, outer.extent.type), ir.Literal(1, outer.extent.type)
+    loop = ir.For(outer.variable, zero, outer.extent, one, outer.body)
+    return replace(kernel, body=(loop,), grid=ir.Grid(one, 1, 1))
+
+
+_ALONE = {"targets": 1, "slices": 1, "parts": 1, "tile": 0, "min_blocks": 0}
 
 
 def _one_each(kernel: ir.Kernel, threads: int, n: ir.Local) -> ir.Block:
