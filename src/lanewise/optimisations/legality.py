@@ -1,0 +1,100 @@
+"""Whether a kernel allows an optimisation, found by building the program with it: the passes themselves give the reasons."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from lanewise.errors import PlanError
+from lanewise.ir import nodes as ir
+from lanewise.optimisations.catalogue import LAYOUT, OPTIMISATIONS
+from lanewise.pipeline import Program, build_program
+from lanewise.plan import NEUTRAL, Plan
+
+WARP = 32  # the least that a GPU gives to a block: the neutral value of a block on CUDA
+BESIDE_THE_KERNELS = frozenset({"fast_math", "vector_bits"})  # decisions that the compiler carries out, not the IR
+UNCHANGED = "it changes nothing in this kernel"
+_HEAD = re.compile(r"\A(?:[a-z0-9 -]+ cannot be applied to [^:]+|Plan\([^)]*\)): ", re.IGNORECASE)
+
+
+def neutral(name: str, kind: str) -> Any:
+    """The value of a plan's field with which its optimisation is off, on a "cuda" or "cpu" device."""
+    if name == "block" and kind == "cuda":
+        return WARP
+    if name == "uniforms" and kind == "cuda":  # arguments of a launch lie in constant memory unless they are moved
+        return "global"
+    return getattr(NEUTRAL, name)
+
+
+@dataclass(frozen=True, slots=True)
+class Programs:
+    """The programs of one naive kernel on one kind of device ("cuda" or "cpu"), each plan built once."""
+
+    naive: ir.Kernel
+    kind: str
+    _built: dict[Plan, Program | str] = field(default_factory=dict[Plan, "Program | str"], repr=False, compare=False)
+
+    def get(self, plan: Plan) -> Program | str:
+        """The program of a complete plan, or the text of the `PlanError` that refuses it."""
+        if plan not in self._built:
+            try:
+                self._built[plan] = build_program(self.naive, plan, self.kind)
+            except PlanError as error:
+                self._built[plan] = str(error)
+        return self._built[plan]
+
+    def refusal(self, plan: Plan) -> str | None:
+        """The text of the `PlanError` that refuses a plan, or None."""
+        found = self.get(plan)
+        return found if isinstance(found, str) else None
+
+    def possible(self, plan: Plan, name: str, value: Any) -> str | None:
+        """See `possible`."""
+        off = neutral(name, self.kind)
+        program = self.get(replace(plan, **{name: value}))
+        if isinstance(program, str):
+            return program
+        if value == off or name in BESIDE_THE_KERNELS:
+            return None
+        before = self.get(replace(plan, **{name: off}))
+        return UNCHANGED if not isinstance(before, str) and before.kernels == program.kernels else None
+
+    def without(self, plan: Plan, name: str) -> tuple[Plan, tuple[str, ...]] | str:
+        """See `without`."""
+        off = replace(plan, **{name: neutral(name, self.kind)})
+        if self.refusal(off) is None:
+            return off, ()
+        others = [o.field for o in OPTIMISATIONS if o.field not in (name, LAYOUT)]
+        others = [f for f in others if getattr(plan, f) != neutral(f, self.kind)]
+        kept = replace(off, **{f: neutral(f, self.kind) for f in others})
+        if refused := self.refusal(kept):
+            return refused
+        for f in others:
+            more = replace(kept, **{f: getattr(plan, f)})
+            if self.refusal(more) is None:
+                kept = more
+        return kept, tuple(f for f in others if getattr(kept, f) != getattr(plan, f))
+
+
+def possible(naive: ir.Kernel, plan: Plan, kind: str, name: str, value: Any) -> str | None:
+    """Why `plan` cannot have its field `name` at `value` for this kernel, in the words of the pass; None when it can.
+
+    A value that leaves every kernel of the program as it is without the optimisation counts as refused, too.
+    `reason_of` takes the name of the pass and of the kernel off the text.
+    """
+    return Programs(naive, kind).possible(plan, name, value)
+
+
+def without(naive: ir.Kernel, plan: Plan, kind: str, name: str) -> tuple[Plan, tuple[str, ...]] | str:
+    """The plan with one optimisation off, and the fields that had to go off with it because they rest on it.
+
+    If that plan is refused, everything is switched off with it and then back on, one after the other, as far as the
+    passes allow. A text tells why there is no such plan.
+    """
+    return Programs(naive, kind).without(plan, name)
+
+
+def reason_of(message: str) -> str:
+    """A refusal without its head: `unrolling cannot be applied to f: it has no loop` -> `it has no loop`."""
+    return _HEAD.sub("", message, count=1)
