@@ -53,6 +53,7 @@ class Table:
     def __init__(self) -> None:
         self.nodes: list[Node] = []
         self._numbers: dict[Node, int] = {}
+        self.labels: dict[int, str] = {}  # the user's first name for a value, with its sign
 
     def add(self, operation: str, operands: tuple[int, ...], kind: Scalar, payload: object = None) -> int:
         """The number of a node, an old one if it is known."""
@@ -108,7 +109,9 @@ class _Numbering:
         for place, s in enumerate(block):
             match s:
                 case ir.Assign():
-                    env[s.name] = self.value(s.value, env)
+                    env[s.name] = value = self.value(s.value, env)
+                    if not value.negative:
+                        self.table.labels.setdefault(value.number, s.name)
                 case ir.Apply():
                     actual = {
                         p.name: self.value(a, env) for p, a in zip(s.function.parameters, s.arguments, strict=True)
@@ -222,7 +225,15 @@ class _Numbering:
         if len(arguments) == 1 and e.intrinsic in ODD | EVEN:
             number = t.add(e.intrinsic, (arguments[0].number,), e.type)
             return Value(number, arguments[0].negative and e.intrinsic in ODD)
+        if e.intrinsic == "fma" and e.type.is_float:
+            return self._fma(e, *arguments)
         operands = tuple(t.plain(a) for a in arguments)
         return Value(
             t.add(e.intrinsic, tuple(sorted(operands)) if e.intrinsic in ("min", "max", "hypot") else operands, e.type)
         )
+
+    def _fma(self, e: ir.Call, left: Value, right: Value, addend: Value) -> Value:
+        """The signs of the product and of the addend decide whether a * b + c is a sum or a difference, and its sign."""
+        difference = (left.negative != right.negative) != addend.negative
+        operands = (*sorted((left.number, right.number)), addend.number)
+        return Value(self.table.add("fma", operands, e.type, "difference" if difference else None), addend.negative)

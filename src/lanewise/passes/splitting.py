@@ -68,15 +68,23 @@ def _combine(
     body = tuple(
         s
         for a in written
-        for s in _add_parts(a, partial[a.name].name, build.add(build.multiply(part, n), i), part, i, parts)
+        for s in add_parts(
+            a, partial[a.name].name, build.add(build.multiply(part, n), i), part, i, ir.Literal(parts, part.type)
+        )
     )
     arrays = (*(replace(p, written=False) for p in partial.values()), *written)
     loop = ir.Parallel(i.name, n, body)
     return ir.Kernel(f"{kernel.name}_combine", "combine", arrays, (), (count,), (loop,), location=kernel.location)
 
 
-def _add_parts(
-    a: ir.ArrayArgument, partial: str, place: ir.Expression, part: ir.Local, i: ir.Local, parts: int
+def add_parts(
+    a: ir.ArrayArgument,
+    partial: str,
+    place: ir.Expression,
+    part: ir.Local,
+    i: ir.Local,
+    parts: ir.Expression,
+    unroll: int = 1,
 ) -> ir.Block:
     """Sum the parts of one element of one result array, in order."""
     bare = a.name.removeprefix(MARK)
@@ -86,5 +94,5 @@ def _add_parts(
     fetch = ir.Fetch(partial, place, tuple((leaf, x.name) for leaf, x in pieces.items()))
     adds = tuple(ir.Assign(x.name, ir.Binary("+", x, pieces[leaf], x.type)) for leaf, x in totals.items())
     zero, one = ir.Literal(0, part.type), ir.Literal(1, part.type)
-    loop = ir.For(PART, zero, ir.Literal(parts, part.type), one, (fetch, *adds))
+    loop = ir.For(part.name, zero, parts, one, (fetch, *adds), role="slices", unroll=unroll)
     return (*clear, loop, ir.Commit(a.name, i, tuple(totals.items())))

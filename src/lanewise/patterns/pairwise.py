@@ -59,6 +59,7 @@ def build_pairwise(lowered: Lowered, arguments: PairwiseArguments, index: Scalar
         uniforms,
         (target_count, source_count),
         (parallel,),
+        identical=arguments.identical,
         location=f.location,
     )
 

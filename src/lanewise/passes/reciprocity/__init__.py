@@ -1,0 +1,61 @@
+"""Compute each pair once for both of its sides: action and reaction.
+
+    parallel for i: for j: sum += f(i, j)
+->  tasks (a, b) of two tiles of R x 32 elements, one warp each; every lane holds R targets of tile a, and for each slice of 32 sources of
+    tile b, 32 times: action, reaction = f_both_ways(target, source); sum += action; back += reaction; rotate back
+A lane meets each source of a slice once; the sums for the sources travel around the warp and are home after 32 steps. Tasks with a == b
+are computed from one side. Every tile takes one contribution for each tile there is, in a fixed order, so the bits do not depend on timing:
+"scratch" writes each to memory of its own, and a second kernel adds them; "ordered" adds them to the result in turn.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from lanewise.analysis.both_ways import LEAST_SAVING
+from lanewise.ir import build
+from lanewise.ir import nodes as ir
+from lanewise.passes.base import refuse
+from lanewise.passes.reciprocity.computing import both_sided, fetch_target, one_sided
+from lanewise.passes.reciprocity.giving import give_sums
+from lanewise.passes.reciprocity.memory import combine_kernel, memory, results
+from lanewise.passes.reciprocity.naive import take_apart
+from lanewise.passes.reciprocity.shape import WARP, Mode, Shape, make_shape
+from lanewise.passes.reciprocity.tasks import number_of_tasks, task_head
+
+__all__ = ["Mode", "apply", "legal"]
+
+
+def legal(kernel: ir.Kernel, targets: int) -> str | None:
+    """Why the pass does not apply, or None."""
+    found = take_apart(kernel)
+    if isinstance(found, str):
+        return found
+    if targets < 1:
+        return f"{targets} targets a thread were asked for"
+    if found.both.saved < LEAST_SAVING:
+        return (
+            f"the two directions of a pair share too little: {100 * found.both.saved:.0f} % of the work would be saved, "
+            f"and the exchange between threads pays from {100 * LEAST_SAVING:.0f} %"
+        )
+    return None
+
+
+def apply(kernel: ir.Kernel, targets: int, mode: Mode, unroll: int, min_blocks: int = 0) -> tuple[ir.Kernel, ...]:
+    """The kernel of the tasks, mapped to warps, and in mode "scratch" the kernel that adds their sums."""
+    reason, found = legal(kernel, targets), take_apart(kernel)
+    if reason or isinstance(found, str):
+        raise refuse("reciprocity", kernel, reason or str(found))
+    shape = make_shape(kernel, found, targets, mode, unroll)
+    grid = ir.Grid(number_of_tasks(shape.tile_count), 1, WARP, min_blocks=min_blocks)
+    pieces, scratch = memory(shape)
+    written = {a.name for a in results(shape)}
+    kept = tuple(a for a in kernel.arrays if mode == "ordered" or a.name not in written)
+    main = replace(kernel, arrays=(*kept, *pieces), body=_body(shape), grid=grid, scratch=scratch)
+    return (main,) if mode == "ordered" else (main, combine_kernel(shape))
+
+
+def _body(shape: Shape) -> ir.Block:
+    fetches = tuple(s for r in range(shape.targets) for s in fetch_target(shape, r))
+    work = ir.If(build.equal(shape.offset, 0), one_sided(shape), both_sided(shape))
+    return (*task_head(shape), *fetches, work, *give_sums(shape))

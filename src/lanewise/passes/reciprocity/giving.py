@@ -1,0 +1,76 @@
+"""What a task gives to the elements of its tiles: into partial sums of its turn, or to the result when its turn comes."""
+
+from __future__ import annotations
+
+from lanewise.ir import build
+from lanewise.ir import nodes as ir
+from lanewise.ir.names import own, partial_of
+from lanewise.passes.reciprocity.memory import REACTIONS, TURNS
+from lanewise.passes.reciprocity.shape import WARP, Shape, add
+from lanewise.passes.reciprocity.tasks import TURN_A, TURN_B, following
+
+
+def give_sums(shape: Shape) -> ir.Block:
+    """The sums of the targets. The first contribution to a tile is the one that it computes with itself."""
+    turn = shape.local(TURN_A)
+    gives: list[ir.Statement] = []
+    for r in range(shape.targets):
+        there, sums = shape.at(r), shape.sums(r)
+        give = _partial(shape, sums, turn, there)
+        if shape.mode == "ordered":
+            give = (ir.If(build.equal(turn, 0), _commits(shape, sums, there), _add_to_result(shape, sums, there)),)
+        gives.append(ir.If(build.less(there, shape.n), give))
+    return tuple(gives) if shape.mode == "scratch" else _in_turn(shape, shape.a, turn, tuple(gives))
+
+
+def give_reactions(shape: Shape, piece: ir.Local, mine: ir.Local) -> ir.Block:
+    """The sums of a slice of sources: aside until the turn comes, for waiting now would keep others waiting through the whole task."""
+    if shape.mode == "scratch":
+        return (ir.If(build.less(mine, shape.n), _partial(shape, shape.back, shape.local(TURN_B), mine)),)
+    return (ir.Commit(REACTIONS, _kept(shape, piece), tuple((f"s{n}", x) for n, x in enumerate(shape.back))),)
+
+
+def give_kept_reactions(shape: Shape) -> ir.Block:
+    """The sums of all sources of the tile."""
+    if shape.mode == "scratch":
+        return ()
+    piece, mine = shape.local("piece"), shape.local("mine")
+    take = ir.Fetch(REACTIONS, _kept(shape, piece), tuple((f"s{n}", x.name) for n, x in enumerate(shape.back)))
+    give = ir.If(build.less(mine, shape.n), (take, *_add_to_result(shape, shape.back, mine)))
+    index = ir.Assign(mine.name, build.add(build.multiply(shape.b, shape.size), _kept(shape, piece)))
+    loop = shape.count(shape.targets, (index, give), piece, role="slices")
+    return _in_turn(shape, shape.b, shape.local(TURN_B), (loop,))
+
+
+def _kept(shape: Shape, piece: ir.Local) -> ir.Expression:
+    return build.add(build.multiply(piece, WARP), shape.lane)
+
+
+def _in_turn(shape: Shape, tile: ir.Local, turn: ir.Local, gives: ir.Block) -> ir.Block:
+    return (ir.AwaitTurn(TURNS, tile, turn), *gives, ir.EndTurn(TURNS, tile, following(shape, turn)))
+
+
+def _partial(shape: Shape, values: tuple[ir.Local, ...], turn: ir.Local, index: ir.Local) -> ir.Block:
+    """Write the sums of one element into the memory of a turn."""
+    place = build.add(ir.Binary("*", turn, shape.n, shape.type), index)
+    return tuple(ir.Commit(partial_of(c.array), place, c.writes) for c in _commits(shape, values, index))
+
+
+def _commits(shape: Shape, values: tuple[ir.Local, ...], index: ir.Expression) -> tuple[ir.Commit, ...]:
+    """Write the sums of one element into the results."""
+    by_sum = {s.name: v for s, v in zip(shape.naive.sums, values, strict=True)}
+    return tuple(
+        ir.Commit(c.array, index, tuple((leaf, by_sum[v.name]) for leaf, v in c.writes if isinstance(v, ir.Local)))
+        for c in shape.naive.commits
+    )
+
+
+def _add_to_result(shape: Shape, values: tuple[ir.Local, ...], index: ir.Expression) -> ir.Block:
+    """Read the results of one element, add, and write them back."""
+    before = tuple(ir.Local(own(f"before{n}"), v.type) for n, v in enumerate(values))
+    commits = _commits(shape, before, index)
+    fetches = tuple(
+        ir.Fetch(c.array, index, tuple((leaf, v.name) for leaf, v in c.writes if isinstance(v, ir.Local)))
+        for c in commits
+    )
+    return (*fetches, *add(before, tuple(v.name for v in values)), *commits)

@@ -1,0 +1,108 @@
+"""What all parts of the kernel of tasks share: sizes, variables, the fields of a record that either side reads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from lanewise.ir import build
+from lanewise.ir import nodes as ir
+from lanewise.ir.names import numbered, own
+from lanewise.passes.reciprocity.naive import Naive
+from lanewise.record import Leaf
+from lanewise.types import Scalar
+
+WARP = 32
+Mode = Literal["scratch", "ordered"]
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """The kernel that is built: `targets` of every lane, `size` = 32 x targets elements in a tile."""
+
+    kernel: ir.Kernel
+    naive: Naive
+    targets: int
+    mode: Mode
+    unroll: int
+    fields: tuple[Leaf, ...]  # that the function reads of a target, of a source, or of both
+    back: tuple[ir.Local, ...]  # the sums for the source that a lane has at hand
+
+    @property
+    def size(self) -> int:
+        return self.targets * WARP
+
+    @property
+    def type(self) -> Scalar:
+        """The type of indices."""
+        return self.naive.index.type
+
+    @property
+    def n(self) -> ir.Local:
+        """The number of elements."""
+        return ir.Local(self.kernel.counts[0].name, self.type)
+
+    @property
+    def tile_count(self) -> ir.Expression:
+        return build.ceil_divide(self.n, self.size)
+
+    def local(self, name: str) -> ir.Local:
+        """An index variable of lanewise's own."""
+        return ir.Local(own(name), self.type)
+
+    @property
+    def tiles(self) -> ir.Local:
+        return self.local("tiles")
+
+    @property
+    def offset(self) -> ir.Local:
+        """How many tiles lie between the two of a task."""
+        return self.local("offset")
+
+    @property
+    def a(self) -> ir.Local:
+        """The tile of the targets."""
+        return self.local("a")
+
+    @property
+    def b(self) -> ir.Local:
+        """The tile of the sources."""
+        return self.local("b")
+
+    @property
+    def lane(self) -> ir.Local:
+        return self.local("lane")
+
+    def at(self, r: int) -> ir.Local:
+        """The index of target r of a lane."""
+        return ir.Local(numbered(self.naive.index.name, r), self.type)
+
+    def sums(self, r: int) -> tuple[ir.Local, ...]:
+        """The sums of target r of a lane."""
+        return tuple(ir.Local(numbered(s.name, r), s.type) for s in self.naive.sums)
+
+    def count(self, stop: int, body: ir.Block, variable: ir.Local, role: Literal["tiles", "slices"]) -> ir.For:
+        """A loop `for variable in range(stop)`."""
+        zero, one = ir.Literal(0, self.type), ir.Literal(1, self.type)
+        return ir.For(variable.name, zero, ir.Literal(stop, self.type), one, body, role=role)
+
+
+def make_shape(kernel: ir.Kernel, naive: Naive, targets: int, mode: Mode, unroll: int) -> Shape:
+    """Everything decided for one kernel."""
+    functions = (naive.both.function, naive.apply.function)
+    names = [p.name.partition(".") for f in functions for p in f.parameters]
+    read = {leaf for who, _, leaf in names if who in (naive.target, naive.source)}
+    fields = tuple(x for x in kernel.array(naive.target).leaves if x.name in read)
+    back = tuple(ir.Local(own(f"back{r.name.removeprefix('result')}"), r.type) for r in naive.apply.function.results)
+    return Shape(kernel, naive, targets, mode, unroll, fields, back)
+
+
+def zeros(sums: tuple[ir.Local, ...]) -> ir.Block:
+    """Set sums to zero."""
+    return tuple(ir.Assign(s.name, ir.Literal(0.0 if s.type.is_float else 0, s.type)) for s in sums)
+
+
+def add(sums: tuple[ir.Local, ...], values: tuple[str, ...]) -> ir.Block:
+    """Add to each sum the variable of that name."""
+    pairs = zip(sums, values, strict=True)
+    return tuple(ir.Assign(s.name, ir.Binary("+", s, ir.Local(v, s.type), s.type)) for s, v in pairs)

@@ -1,0 +1,58 @@
+"""Which two tiles a task has, and whose turn it is.
+
+Task (d, a) has the tiles a and b = a + d, modulo their number: every two tiles meet once. It gives one contribution to a and, for d > 0,
+one to b, so each tile takes two for each d, of which the smaller task's comes first. When the number of tiles is even, the last
+d has half of the tasks, and each tile takes one. In this order a task waits for smaller tasks only.
+"""
+
+from __future__ import annotations
+
+from lanewise.ir import build
+from lanewise.ir import nodes as ir
+from lanewise.ir.names import own
+from lanewise.passes.reciprocity.memory import TASKS
+from lanewise.passes.reciprocity.shape import Shape
+
+TURN_A, TURN_B = "turn.a", "turn.b"
+
+
+def number_of_tasks(tiles: ir.Expression) -> ir.Expression:
+    """Pairs of tiles, each with itself included."""
+    return build.divide(build.multiply(tiles, build.add(tiles, 1)), 2)
+
+
+def task_head(shape: Shape) -> ir.Block:
+    """Find the task, its tiles and its turns. Tasks that take turns are drawn in order; others are what the block's number says."""
+    task, tiles = shape.local("task"), shape.tiles
+    find: ir.Statement = ir.Assign(task.name, ir.Builtin("block", shape.type))
+    if shape.mode == "ordered":
+        find = ir.Draw(task.name, TASKS, number_of_tasks(tiles))
+    ahead = build.add(shape.a, shape.offset)
+    b = ir.Select(ir.Compare(">=", ahead, tiles), build.subtract(ahead, tiles), ahead, shape.type)
+    return (
+        ir.Assign(tiles.name, shape.tile_count),
+        find,
+        ir.Assign(shape.offset.name, ir.Binary("//", task, tiles, shape.type)),
+        ir.Assign(shape.a.name, build.subtract(task, ir.Binary("*", shape.offset, tiles, shape.type))),
+        ir.Assign(shape.b.name, b),
+        ir.Assign(shape.lane.name, ir.Builtin("thread", shape.type)),
+        *_turns(shape),
+    )
+
+
+def _turns(shape: Shape) -> ir.Block:
+    d, zero, one = shape.offset, ir.Literal(0, shape.type), ir.Literal(1, shape.type)
+    whole = ir.Compare("!=", build.multiply(d, 2), shape.tiles)
+    first = build.subtract(build.multiply(d, 2), 1)
+
+    def turn(second: ir.Expression) -> ir.Expression:
+        return build.add(first, ir.Select(ir.Logical("and", second, whole), one, zero, shape.type))
+
+    a = ir.Select(build.equal(d, 0), zero, turn(ir.Compare(">=", shape.a, d)), shape.type)
+    return (ir.Assign(own(TURN_A), a), ir.Assign(own(TURN_B), turn(build.less(shape.b, d))))
+
+
+def following(shape: Shape, turn: ir.Expression) -> ir.Expression:
+    """The next turn of a tile; after the last one it is zero again, for the next launch."""
+    after = build.add(turn, 1)
+    return ir.Select(build.less(after, shape.tiles), after, ir.Literal(0, shape.type), shape.type)

@@ -1,0 +1,164 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import lanewise as lw
+from lanewise.errors import PlanError
+from lanewise.kernels.arguments import bind_value_array
+from lanewise.passes import reciprocity, thread_mapping, tiling
+from lanewise.patterns.elementwise import result_arrays
+from lanewise.plan import Plan
+from lanewise.runtime.executable import Bound, build_executable
+from tests.corpus import Case, Fields, case
+from tests.harness import Input, assert_close, expected, program, run_kernel, run_kernels
+from tests.passes.probe import PULL, Bead, before_and_after, check, layouts, refusal, simple
+
+
+@lw.pairwise
+def spring(target: Bead, source: Bead, scale: lw.f32) -> tuple[lw.vec2, lw.i32, lw.f64]:
+    """Exact in any order: an odd force, an even count, and something that each side has of its own."""
+    if lw.same(target, source):
+        return lw.vec2(0.0), 100, 0.0
+    d = (source.place - target.place) * scale
+    r2 = lw.dot(d, d)
+    return d * r2 * lw.f32(source.level), lw.i32(r2 > 9.0), source.weight
+
+
+def _fill(rng: np.random.Generator, n: int) -> Fields:
+    return {
+        "place": rng.integers(-3, 4, (n, 2)).astype("f4"),
+        "level": rng.integers(-5, 6, n).astype("i4"),
+        "weight": rng.integers(-9, 10, n).astype("f8"),
+    }
+
+
+@lw.pairwise
+def leaning(target: Bead, source: Bead) -> lw.f32:
+    """Nothing of one direction is of use for the other."""
+    return lw.sqrt(source.place.x * 2.0 + lw.exp(target.place.y))
+
+
+LEANING = Case("leaning", leaning, (Bead, Bead), _fill, lambda *_: ())
+SPRING = Case("spring", spring, (Bead, Bead), _fill, lambda *_: (), {"scale": 2.0})
+
+
+def shaped(kernel, targets, mode, unroll=4):
+    main, *rest = reciprocity.apply(kernel, targets, mode, unroll)
+    return (main, *(thread_mapping.apply(k, 32) for k in rest))
+
+
+@pytest.mark.parametrize("mode", ["scratch", "ordered"])
+def test_golden(golden, mode):
+    before = simple(SPRING)
+    golden(mode, before_and_after(before, *shaped(before, 2, mode), functions=True))
+
+
+@settings(max_examples=10)
+@given(st.integers(1, 100), st.integers(1, 2), st.sampled_from(["scratch", "ordered"]), layouts, st.integers(0, 99))
+def test_meaning_is_kept(n, targets, mode, layout, seed):
+    before = simple(SPRING, layout=layout)
+    check(Input(SPRING, n, None, seed), before, shaped(before, targets, mode), layout)
+
+
+@pytest.mark.parametrize("mode", ["scratch", "ordered"])
+@pytest.mark.parametrize("name", ["gravity", "lennard_jones", "yukawa", "gravity_f64", "gravity_mixed"])
+def test_corpus(name, mode):
+    c = case(name)
+    plan = Plan(reciprocity=mode, targets=2, block=32, tile=0, unroll=4)
+    for n in (33, 70):
+        given_input = Input(c, n, None, n)
+        p = program(c, lw.SoAoAS(), plan, "cuda")
+        assert_close(run_kernels(p.kernels, given_input, lw.SoAoAS()), expected(given_input), c)
+
+
+def test_turns_leave_zero_for_the_next_launch():
+    """A second run of the same kernels on counters that the first one left gives the same."""
+    c = case("gravity")
+    p = program(c, lw.SoAoAS(), Plan(reciprocity="ordered", targets=1, block=32, tile=0), "cuda")
+    (kernel,) = p.kernels
+    assert [s.zeroed for s in kernel.scratch] == [True, True]
+    bound, env = _bind(c, 70)
+    run_kernel(kernel, bound, env)
+    for s in kernel.scratch:
+        assert not bound[s.array].data.any()
+
+
+def _bind(c, n):
+    g = Input(c, n, None, 1)
+    (record, _) = g.records(lw.SoAoAS())
+    bound = {x: Bound(record.data, record.arrangement, n) for x in ("target", "source")}
+    for name, kind in result_arrays(c.kernel.lowered):
+        bound[name] = bind_value_array(np.zeros((n, 3), "f4"), kind)
+    return bound, {"softening2": 1e-2, "$target.count": n, "$source.count": n, **c.values}
+
+
+@pytest.mark.parametrize("mode", ["scratch", "ordered"])
+@pytest.mark.parametrize(
+    ("name", "targets"), [("gravity", 8), ("gravity", 16), ("yukawa", 8), ("lennard_jones", 8), ("gravity_f64", 4)]
+)
+def test_cubins_do_not_spill(name, targets, mode):
+    p = program(case(name), lw.SoAoAS(), Plan(reciprocity=mode, targets=targets, block=32, tile=0, unroll=4), "cuda")
+    for cubin in build_executable(p, "cuda", arch="sm_90").cubins:
+        assert cubin.resources.spill_stores == cubin.resources.stack_bytes == 0
+
+
+HEAD = "reciprocity cannot be applied to "
+
+
+def test_refusals():
+    assert (
+        refusal(lambda: reciprocity.apply(simple(SPRING), 0, "scratch", 1))
+        == f"{HEAD}spring: 0 targets a thread were asked for"
+    )
+    two = simple(SPRING, same=False)
+    assert (
+        refusal(lambda: reciprocity.apply(two, 1, "scratch", 1))
+        == f"{HEAD}spring: its targets and its sources are two arrays"
+    )
+    elements = simple(case("speed"))
+    assert refusal(lambda: reciprocity.apply(elements, 1, "scratch", 1)) == f"{HEAD}speed: its elements are no pairs"
+    assert refusal(lambda: reciprocity.apply(simple(LEANING), 1, "scratch", 1)) == (
+        f"{HEAD}leaning: the two directions of a pair share too little: 0 % of the work would be saved, "
+        "and the exchange between threads pays from 15 %"
+    )
+    assert refusal(lambda: reciprocity.apply(simple(case("ranked_distance")), 1, "scratch", 1)) == (
+        f"{HEAD}ranked_distance: it is not known what the two directions of a pair share: ranked_distance has a local array"
+    )
+    loops = tiling.apply(simple(PULL), 32)
+    assert refusal(lambda: reciprocity.apply(loops, 1, "scratch", 1)) == f"{HEAD}pull: its loops are shaped already"
+
+
+def test_plans_that_do_not_go_with_it():
+    plan = Plan(reciprocity="ordered", targets=2, block=64, tile=0)
+    with pytest.raises(PlanError, match=r"its tasks belong to single warps and need Plan\(block=32\), found 64"):
+        program(case("gravity"), lw.SoAoAS(), plan, "cuda")
+    with pytest.raises(PlanError, match="it is the threads of a GPU that exchange sums"):
+        program(case("gravity"), lw.SoA(), Plan(reciprocity="ordered"), "cpu")
+
+
+@pytest.mark.cuda
+@pytest.mark.parametrize("mode", ["scratch", "ordered"])
+@pytest.mark.parametrize("name", ["gravity", "lennard_jones", "yukawa", "gravity_f64", "gravity_mixed"])
+def test_on_a_gpu_it_is_right_and_repeats_to_the_bit(name, mode):
+    c = case(name)
+    for n, targets in ((1, 1), (33, 1), (1000, 2), (5000, 8), (20_011, 4)):
+        plan = Plan(reciprocity=mode, targets=targets, block=32, tile=0, slices=1, parts=1, unroll=4)
+        g = Input(c, n, None, n)
+        (bodies, _) = g.records(lw.SoAoAS(), "cuda")
+        run = c.kernel.bind(bodies, bodies, **c.values, plan=plan)
+        first = [x.get().copy() for x in _tuple(run())]
+        for _ in range(3):
+            for a, b in zip(first, _tuple(run()), strict=True):
+                np.testing.assert_array_equal(a, b.get())
+        whole = c.kernel(bodies, bodies, **c.values)
+        if n <= 5000:
+            assert_close(first, expected(g), c, scale=4.0)
+        else:
+            assert_close(first, [x.get() for x in _tuple(whole)], c, scale=8.0)
+
+
+def _tuple(x):
+    return x if isinstance(x, tuple) else (x,)
