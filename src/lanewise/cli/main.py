@@ -9,6 +9,7 @@ import typer
 from lanewise.cli.explain import explain
 from lanewise.cli.gravity import INTERRUPTED, gravity_app
 from lanewise.cli.info import info
+from lanewise.cli.ladder import ladder
 from lanewise.errors import LanewiseError
 
 app = typer.Typer(
@@ -18,6 +19,7 @@ app = typer.Typer(
 app.add_typer(gravity_app, name="gravity")
 app.command()(info)
 app.command()(explain)
+app.command()(ladder)
 
 
 def main() -> None:

@@ -3,3 +3,23 @@
 rung.py is what a ladder consists of, run.py how a rung is checked and timed, report.py how the result is shown; every
 other file is one ladder. The text for users is docs/ladders.md.
 """
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from lanewise.errors import InputError
+
+if TYPE_CHECKING:
+    from lanewise.ladders.rung import Ladder
+
+LADDERS = ("tutorial", "layouts", "memory")
+
+
+def find_ladder(name: str) -> Ladder:
+    """The ladder of this name; raises `InputError` for another. Each is the `LADDER` of a module of its name."""
+    if name not in LADDERS:
+        raise InputError(f"unknown ladder {name!r}; wanted one of {', '.join(LADDERS)}")
+    ladder: Ladder = import_module(f"lanewise.ladders.{name}").LADDER
+    return ladder

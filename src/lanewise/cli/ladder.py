@@ -1,0 +1,147 @@
+"""`lanewise ladder`: a series of versions of one kernel, checked, timed, and shown beside a paper's figures."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from lanewise.errors import InputError
+
+if TYPE_CHECKING:
+    from lanewise.ladders.rung import Ladder, Options, Rung
+
+MOST_BODIES = 2**31 - 2**16  # what a launch on a GPU can count
+
+Names = Annotated[str, typer.Argument(metavar="NAME", help="tutorial, layouts or memory")]
+Bodies = Annotated[
+    str | None,
+    typer.Option(metavar="N[,N...]", help="numbers of bodies (default: those of the paper)", show_default=False),
+]
+Device = Annotated[str, typer.Option(metavar="NAME", help="cpu, cuda, cuda:1, ...")]
+Quick = Annotated[bool, typer.Option("--quick", help="few bodies, few versions: under a minute on two cores")]
+Json = Annotated[bool, typer.Option("--json", metavar="", help="as one line of JSON")]
+Plot = Annotated[Path | None, typer.Option(metavar="FILE.png", help="bars: the factors here and in the paper")]
+Seed = Annotated[int, typer.Option(metavar="N", help="of the random initial conditions")]
+
+
+def ladder(
+    name: Names,
+    bodies: Bodies = None,
+    device: Device = "cpu",
+    quick: Quick = False,
+    json_: Json = False,
+    plot: Plot = None,
+    seed: Seed = 0,
+) -> None:
+    """Climb a ladder: each rung is one more optimisation of the same function, checked against float64 and timed."""
+    from lanewise.ladders import find_ladder
+    from lanewise.ladders.report import as_json
+    from lanewise.ladders.rung import Options
+    from lanewise.runtime.devices import resolve
+
+    chosen = find_ladder(name)
+    where = resolve(device)
+    if where == "python":
+        raise InputError("the interpreter is no device to measure: wanted cpu or cuda")
+    if not 0 <= seed < 2**63:
+        raise InputError(f"the seed is {seed}; wanted zero to {2**63 - 1}")
+    if plot is not None:
+        _check_picture(plot)
+    counts = chosen.sizes(where, quick) if bodies is None else _numbers(bodies)
+    options = Options(where, counts, quick, seed)
+    rungs = _follow(chosen, options, quiet=json_)
+    machine = _machine(where)
+    if plot is not None:
+        from lanewise.plot.ladder import plot_ladder
+
+        plot_ladder(plot, chosen, rungs, str(machine["name"]))
+    if json_:
+        print(json.dumps(as_json(machine, chosen, rungs)))
+    else:
+        _show(chosen, rungs, machine, plot)
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    """The numbers of bodies as written: whole, positive, each once."""
+    numbers: list[int] = []
+    for part in text.split(","):
+        digits = part.strip().replace("_", "")
+        if not (digits.isascii() and digits.removeprefix("-").isdigit()):
+            raise InputError(
+                f"--bodies {text}: {part.strip()!r} is no whole number; wanted one, or several with commas"
+            )
+        number = int(digits)
+        if number < 1:
+            raise InputError(f"--bodies {text}: {number} bodies asked for; wanted at least 1")
+        if number > MOST_BODIES:
+            raise InputError(f"--bodies {text}: {number} bodies asked for; wanted at most {MOST_BODIES:,}")
+        numbers.append(number)
+    return tuple(dict.fromkeys(numbers))
+
+
+def _check_picture(plot: Path) -> None:
+    """Before the long run: the picture's name and folder must be usable."""
+    from lanewise.io.atomic import writable_target
+
+    if plot.suffix.lower() != ".png":
+        raise InputError(f"--plot {plot}: pictures are PNG; wanted a name that ends in .png")
+    writable_target(plot, overwrite=True)
+
+
+def _follow(chosen: Ladder, options: Options, *, quiet: bool) -> list[Rung]:
+    """Climb, and show on a terminal what was measured last."""
+    from rich.console import Console
+
+    from lanewise.ladders.report import seconds_text
+
+    console = Console(stderr=True)
+    rungs: list[Rung] = []
+    if quiet or not console.is_terminal:
+        return list(chosen.climb(options))
+    with console.status(f"{chosen.name}: {options.bodies[0]:,} bodies") as status:
+        for rung in chosen.climb(options):
+            rungs.append(rung)
+            status.update(f"{chosen.name}, {rung.bodies:,} bodies: {rung.name}, {seconds_text(rung.seconds)}")
+    return rungs
+
+
+def _machine(device: str) -> dict[str, Any]:
+    """What a reader needs to judge the numbers."""
+    import datetime
+
+    import numpy
+
+    from lanewise._version import __version__
+    from lanewise.cli.info import cpu_model
+    from lanewise.runtime.devices import cpu_threads
+
+    facts: dict[str, Any] = {
+        "name": cpu_model(), "device": device, "cpu": cpu_model(), "threads": cpu_threads(), "lanewise": __version__,
+        "numpy": numpy.__version__, "date": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d"),
+    }  # fmt: skip
+    if device.startswith("cuda"):
+        from lanewise.runtime import cuda
+
+        facts |= {"name": cuda.device_name(device), "arch": cuda.architecture(device),
+                  "multiprocessors": cuda.multiprocessors(device)}  # fmt: skip
+    return facts
+
+
+def _show(chosen: Ladder, rungs: list[Rung], machine: dict[str, Any], plot: Path | None) -> None:
+    from rich.console import Console
+
+    from lanewise.ladders.report import tables
+
+    console = Console(highlight=False)
+    for table in tables(chosen, rungs):
+        console.print(table)
+    console.print(f"figures of: {chosen.source}")
+    for line in chosen.summary(rungs):
+        console.print(line)
+    threads = "" if str(machine["device"]).startswith("cuda") else f", {machine['threads']} threads"
+    console.print(f"measured on {machine['name']}{threads}, {machine['date']}")
+    if plot is not None:
+        console.print(f"written to {plot}")

@@ -1,0 +1,112 @@
+"""What the gravity ladders compute: one user function, star clusters, and the float64 answer that it is checked against.
+
+Without `from __future__ import annotations`: a kernel's types are read where it is defined.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import lanewise as lw
+from lanewise.layouts import Layout
+from lanewise.runtime.memory import to_host
+from lanewise.sims.gravity.initial import make_initial_conditions
+from lanewise.sims.gravity.physics import Body
+
+SOFTENING = (
+    0.05  # Plummer softening length, in Henon units: the tutorial's softened force with a cluster's usual length
+)
+FLOPS = 20  # of one interaction, as the tutorial counts
+SAMPLE = 256  # targets that are checked against all sources
+CHUNK = 4096  # sources of one float64 block: 256 x 4096 x 3 numbers are 25 MB
+
+
+@lw.pairwise
+def attraction(target: Body, source: Body, softening2: lw.f32) -> lw.vec3:
+    """Newton's law with Plummer softening, as one writes it first: with a test for the body itself, and a division."""
+    if lw.same(target, source):
+        return lw.vec3(0)
+    d = source.position - target.position
+    inverse = 1 / lw.sqrt(lw.dot(d, d) + softening2)
+    return source.mass * inverse**3 * d
+
+
+@dataclass
+class Problem:
+    """A Plummer cluster of so many bodies in float32; its arrays and its float64 answer are made once each."""
+
+    bodies: int
+    seed: int = 0
+    _arrays: dict[tuple[Layout, str], Any] = field(default_factory=dict[tuple[Layout, str], Any])
+    _answer: "tuple[NDArray[np.int64], NDArray[np.float64]] | None" = None
+
+    def __post_init__(self) -> None:
+        particles = make_initial_conditions("plummer", self.bodies, self.seed)
+        self.position = particles.position.astype(np.float32)
+        self.mass = particles.mass.astype(np.float32)
+        self.velocity = particles.velocity.astype(np.float32)
+
+    def records(self, layout: Layout, device: str) -> Any:
+        """The bodies in this layout on this device."""
+        key = (layout, device)
+        if key not in self._arrays:
+            self._arrays[key] = Body.array(  # pyright: ignore[reportAttributeAccessIssue]
+                position=self.position, mass=self.mass, velocity=self.velocity, layout=layout, device=device
+            )
+        return self._arrays[key]
+
+    def answer(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """The checked targets (k,), and their accelerations (k, 3) by a float64 sum over all sources."""
+        if self._answer is None:
+            chosen = sample(self.bodies, self.seed)
+            self._answer = chosen, direct_sum(self.position[chosen], self.position, self.mass)
+        return self._answer
+
+    def error(self, found: Any) -> float:
+        """The relative error, max |a - a64| / max |a64| over the sample, of accelerations of shape (n, 3).
+
+        Infinite when a body anywhere has none: the memory of the result holds NaN before the kernel runs.
+        """
+        host = to_host(found)
+        if host.shape != (self.bodies, 3) or not np.isfinite(host).all():
+            return float("inf")
+        chosen, wanted = self.answer()
+        difference = np.linalg.norm(host[chosen].astype(np.float64) - wanted, axis=1)
+        return float(difference.max() / (np.linalg.norm(wanted, axis=1).max() or 1.0))
+
+    @property
+    def tolerance(self) -> float:
+        """The largest relative error that float32 sums of this length explain.
+
+        Rounding errors of n additions grow like sqrt(n) u with u = 2^-24 (Higham and Mary, SIAM Journal on Scientific
+        Computing 41, A2815, 2019); 32 times that leaves room for approximate square roots and cancelling sums. A body
+        left out or met twice changes the result by about 1/n, a wrong term by its own size.
+        """
+        return 32 * self.bodies**0.5 * 2.0**-24
+
+
+def sample(bodies: int, seed: int) -> NDArray[np.int64]:
+    """At least 256 targets, or all: both ends, where blocks and tiles are partial, and others at random."""
+    if bodies <= 2 * SAMPLE:
+        return np.arange(bodies)
+    ends = np.concatenate([np.arange(32), np.arange(bodies - 32, bodies)])
+    others = np.random.default_rng(seed).choice(np.arange(32, bodies - 32), SAMPLE - len(ends), replace=False)
+    return np.sort(np.concatenate([ends, others]))
+
+
+def direct_sum(
+    targets: NDArray[np.float32], sources: NDArray[np.float32], mass: NDArray[np.float32]
+) -> NDArray[np.float64]:
+    """Accelerations (k, 3) of targets (k, 3) by sources (n, 3) of mass (n,), G = 1; a body adds nothing to itself."""
+    place, total = targets.astype(np.float64), np.zeros((len(targets), 3))
+    for first in range(0, len(sources), CHUNK):
+        d = sources[first : first + CHUNK].astype(np.float64) - place[:, None, :]
+        weight = mass[first : first + CHUNK] / (np.einsum("tsx,tsx->ts", d, d) + float(np.float32(SOFTENING**2))) ** 1.5
+        total += np.einsum("ts,tsx->tx", weight, d)
+    return total
+
+
+MakeProblem = Callable[[int, int], Problem]

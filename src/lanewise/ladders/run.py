@@ -1,0 +1,192 @@
+"""How a rung of gravity is made, checked and timed."""
+
+from __future__ import annotations
+
+import os
+import statistics
+import time
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from lanewise.errors import PlanError
+from lanewise.kernels.compiled import Call
+from lanewise.kernels.pairwise import Pairwise
+from lanewise.ladders.prediction import Prediction, predict_call
+from lanewise.ladders.problem import FLOPS, SOFTENING, Problem, attraction
+from lanewise.ladders.rung import Options, Rung
+from lanewise.layouts import Layout
+from lanewise.plan import Plan
+from lanewise.runtime.memory import array_module
+from lanewise.runtime.stepping import make_stepper
+
+RUNS = 3  # the median of three, as the tutorial
+LIMIT, QUICK_LIMIT = 180.0, 4.0  # seconds that the runs of one rung may take together
+LEAST, QUICK_LEAST = 0.05, 0.01  # seconds of one timed run: short kernels are repeated within it
+PILOT = {"serial": 512, "cpu": 2048, "cuda": 8192}  # bodies of the run that tells how long a larger one takes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Version:
+    """One version of the function: a plan (None: lanewise's own), a layout, a device, and whether one CPU thread runs it."""
+
+    name: str
+    plan: Plan | None
+    layout: Layout
+    device: str
+    serial: bool = False
+    paper: Mapping[str, float] | None = None
+    extra: Mapping[str, float | int | str | None] = field(default_factory=dict[str, float | int | str | None])
+    kernel: Pairwise = attraction
+
+
+@dataclass
+class Runner:
+    """Measures versions at one size, and knows the code of those before, so that nothing is measured twice as news."""
+
+    options: Options
+    problem: Problem
+    seen: dict[Any, str] = field(default_factory=dict[Any, str])
+    pilots: dict[int, Problem] = field(default_factory=dict[int, Problem])
+
+    def measure(self, version: Version, base: Rung | None, *, again: bool = False) -> Rung:
+        """The rung of a version, compared with `base`.
+
+        It is skipped with a reason when a pass refuses, when its code is that of an earlier version (unless `again`),
+        when its runs would take too long, or when its result is wrong.
+        """
+        blank = Rung(
+            name=version.name, bodies=self.problem.bodies, skipped="not run", paper=version.paper,
+            layout=str(version.layout), device=version.device, extra=version.extra,
+            plan=None if version.plan is None else version.plan.short(),
+        )  # fmt: skip
+        try:
+            call, result = bind(version, self.problem)
+        except PlanError as refusal:
+            return skipped(blank, "illegal", str(refusal))
+        blank = replace(blank, plan=call.compiled.plan.short())
+        code = _code(version, call)
+        if code in self.seen and not again:
+            return skipped(
+                blank, "same code", f"its code is that of {self.seen[code]!r}: nothing changes on this device"
+            )
+        self.seen.setdefault(code, version.name)
+        with one_thread() if version.serial else nullcontext():
+            if reason := self._too_long(version):
+                return skipped(blank, "too long", reason)
+            return self._timed(version, blank, base, call, result)
+
+    def _timed(self, version: Version, blank: Rung, base: Rung | None, call: Call, result: Any) -> Rung:
+        stepper = make_stepper(version.device, [call])
+        first = _seconds(lambda: stepper.run(1))
+        error, tolerance = self.problem.error(result), self.problem.tolerance
+        if not error <= tolerance:
+            wrong = f"wrong: the relative error against float64 is {error:.1e}, and {tolerance:.1e} is allowed"
+            return skipped(replace(blank, relative_error=error), "wrong", wrong)
+        limit, least = (QUICK_LIMIT, QUICK_LEAST) if self.options.quick else (LIMIT, LEAST)
+        if first < least:
+            first = _seconds(lambda: stepper.run(1))  # without what a first run costs
+        repeats = max(1, min(10_000, round(least / first)))
+        if repeats > 1:
+            stepper.run(repeats)
+        runs: list[float] = []
+        for _ in range(RUNS):
+            runs.append(_seconds(lambda: stepper.run(repeats)) / repeats)
+            if sum(runs) * repeats > limit:
+                break
+        return self._rung(version, blank, base, call, runs, error)
+
+    def _rung(
+        self, version: Version, blank: Rung, base: Rung | None, call: Call, runs: list[float], error: float
+    ) -> Rung:
+        seconds = statistics.median(runs)
+        pairs = self.problem.bodies**2 / seconds
+        prediction = Prediction() if version.serial else predict_call(call, version.device, self.problem.bodies)
+        compared = base is not None and base.seconds is not None
+        predicted = None
+        if base is not None and compared and base.predicted_seconds and prediction.seconds:
+            predicted = base.predicted_seconds / prediction.seconds
+        extra = {
+            **blank.extra, "runs": len(runs), "pairs_per_second": pairs, "gflops": FLOPS * pairs * 1e-9,
+            "share_of_bound": prediction.bound / seconds if prediction.bound else None, "limiter": prediction.limiter,
+        }  # fmt: skip
+        return replace(
+            blank, skipped=None, seconds=seconds, relative_error=error, predicted_seconds=prediction.seconds, extra=extra,
+            over=base.name if base is not None and compared else None, predicted=predicted,
+            speedup=base.seconds / seconds if base is not None and base.seconds is not None else None,
+        )  # fmt: skip
+
+    def _too_long(self, version: Version) -> str | None:
+        """Why the runs of this version would take more time than a rung gets, judged by a run of fewer bodies."""
+        size = PILOT["serial" if _is_serial(version) else "cuda" if version.device.startswith("cuda") else "cpu"]
+        if self.problem.bodies <= size:
+            return None
+        if size not in self.pilots:
+            self.pilots[size] = Problem(size, self.options.seed)
+        call, _ = bind(version, self.pilots[size])
+        stepper = make_stepper(version.device, [call])
+        stepper.run(1)
+        small = _seconds(lambda: stepper.run(1))
+        runs, limit = RUNS + 1, QUICK_LIMIT if self.options.quick else LIMIT
+        total = runs * small * (self.problem.bodies / size) ** 2
+        if total <= limit:
+            return None
+        return (
+            f"{runs} runs would take about {duration(total)}, and a rung gets {duration(limit)} "
+            f"({size:,} bodies take {small * 1e3:.3g} ms)"
+        )
+
+
+def skipped(rung: Rung, kind: Literal["illegal", "same code", "too long", "wrong", "device"], reason: str) -> Rung:
+    """The rung without a time. `kind` says in a word why, for programs: the JSON's key "skip"."""
+    return replace(rung, seconds=None, skipped=reason, extra={**rung.extra, "skip": kind})
+
+
+def bind(version: Version, problem: Problem) -> tuple[Call, Any]:
+    """The version's launch on this problem, and its result (n, 3), full of NaN until it runs."""
+    bodies = problem.records(version.layout, version.device)
+    result = array_module(version.device).full((problem.bodies, 3), np.nan, np.float32)
+    return version.kernel.bind(bodies, bodies, softening2=SOFTENING**2, out=result, plan=version.plan), result
+
+
+def _is_serial(version: Version) -> bool:
+    return version.serial or (version.plan is not None and version.plan.block == 1)
+
+
+def _code(version: Version, call: Call) -> Any:
+    """What decides the machine code and who runs it; equal for versions that differ in name only."""
+    program = call.compiled.executable.program
+    plan = program.plan
+    return (version.device, version.serial, program.kernels, plan.fast_math, plan.vector_bits, plan.registers)
+
+
+def _seconds(work: Callable[[], None]) -> float:
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+@contextmanager
+def one_thread() -> Generator[None]:
+    """CPU kernels run on one thread within the block, as `LANEWISE_THREADS=1` makes them."""
+    before = os.environ.get("LANEWISE_THREADS")
+    os.environ["LANEWISE_THREADS"] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["LANEWISE_THREADS"]
+        else:
+            os.environ["LANEWISE_THREADS"] = before
+
+
+def duration(seconds: float) -> str:
+    """A time in words, rounded to a whole number of a unit that suits it."""
+    for unit, size in (("day", 86_400), ("hour", 3_600), ("minute", 60)):
+        if seconds >= 1.5 * size:
+            return f"{round(seconds / size)} {unit}s"
+    whole = max(1, round(seconds))
+    return f"{whole} second{'s' if whole > 1 else ''}"

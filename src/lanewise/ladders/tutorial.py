@@ -1,0 +1,167 @@
+"""The ladder `tutorial`: n-body step by step, from one thread to every optimisation of Martin Burtscher's CUDA tutorial.
+
+Each rung is a plan of the same user function (`problem.attraction`) and stands on the rungs before it. The figures are
+the tutorial's speed-ups over the rung before on a Quadro FX 5800, a Tesla C2050 and a GeForce GTX 680. The rungs after
+the tutorial's last one are lanewise's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+from lanewise.errors import PlanError
+from lanewise.ladders.gravity_table import RATES, rate_text
+from lanewise.ladders.problem import Problem
+from lanewise.ladders.report import digits, seconds_text
+from lanewise.ladders.run import Runner, Version, bind, skipped
+from lanewise.ladders.rung import Ladder, Options, Rung
+from lanewise.layouts import AoS, Layout, SoA, default_layout
+from lanewise.plan import NEUTRAL, Plan
+from lanewise.record import Record
+from lanewise.sims.gravity.physics import RECORDS
+
+GPUS = ("Quadro FX 5800", "Tesla C2050", "GeForce GTX 680")
+THREADS = 256
+RECORD: Record = RECORDS["f32"].__record__
+SERIAL = "one CPU thread"
+ONE_THREAD = "one GPU thread"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One rung: what it changes of the plan and the layout, and the paper's factors.
+
+    `first` is what its fields are on all rungs before it, where that is not the neutral value.
+    """
+
+    name: str
+    change: Plan
+    layout: Layout | None
+    paper: tuple[float, ...]
+    first: Plan | None
+
+
+def _step(name: str, *paper: float, layout: Layout | None = None, first: Plan | None = None, **change: object) -> Step:
+    return Step(name, Plan(**change), layout, paper, first)  # pyright: ignore[reportArgumentType]
+
+
+STEPS = (
+    _step(ONE_THREAD, 0.014, 0.027, 0.015, block=1),
+    _step("N threads", 7781, 6495, 12150, block=THREADS),
+    _step("scalar arrays", 0.83, 0.96, 0.82, layout=SoA()),
+    _step("constant-memory parameters", 1.015, 1.016, 0.971, uniforms="constant", first=Plan(uniforms="global")),
+    _step("rsqrt", 0.99, 1.83, 1.64, rsqrt="hardware"),
+    _step("two loops instead of the if", 0.55, 1.0, 1.0, self_term="loops"),
+    # The tutorial goes back to the test here.
+    _step("shared-memory blocking", 3.7, 1.1, 1.6, tile=THREADS, self_term="test"),
+    _step("unroll 8", 1.07, 1.16, 1.07, unroll=8),
+    _step("if-elimination through softening", 1.38, 1.54, 1.64, self_term="drop"),
+    _step("FMA rearrangement", 1.03, 1.05, 1.06, fma=True),
+    _step("unroll 128", 1.01, 1.04, 0.93, unroll=128),
+    _step("fast-math flags", 1.0, 1.18, 1.15, fast_math=True),
+    _step("4 targets a thread", targets=4, unroll=16),
+    _step("prefetch", prefetch="registers"),
+    *(
+        _step(f"reciprocity, {mode}", reciprocity=mode, targets=8, block=32, tile=0, unroll=1, self_term="test", prefetch="none")
+        for mode in ("scratch", "ordered")
+    ),
+)  # fmt: skip
+AUTOMATIC = "automatic plan"
+NAMES = (SERIAL, *(s.name for s in STEPS), AUTOMATIC)
+
+
+def sizes(device: str, quick: bool) -> tuple[int, ...]:
+    """The tutorial's sizes; a million on a GPU."""
+    if quick:
+        return (4096,)
+    small = (1_000, 10_000, 100_000)
+    return (*small, 300_000, 1_000_000) if device.startswith("cuda") else small
+
+
+def climb(options: Options, make: Callable[[int, int], Problem] = Problem) -> Iterator[Rung]:
+    """The rungs at every size, each as soon as it is measured. `make(bodies, seed)` gives the problem."""
+    for bodies in options.bodies:
+        yield from _climb(options, Runner(options, make(bodies, options.seed)))
+
+
+def _climb(options: Options, runner: Runner) -> Iterator[Rung]:
+    device, layout = options.device, AoS()
+    on_gpu = device.startswith("cuda")
+    base: Rung | None = runner.measure(
+        Version(name=SERIAL, plan=NEUTRAL, layout=layout, device="cpu", serial=True), None
+    )
+    yield base
+    plan, refused = _start(device, runner.problem)
+    for step in STEPS:
+        if step.name in refused:
+            yield _skipped(step, runner, device, refused[step.name])
+            continue
+        if step.name == ONE_THREAD and not on_gpu:
+            yield _skipped(step, runner, device, "a rung of a GPU, and this is a CPU")
+            continue
+        wanted, lying = step.change.filled(plan), step.layout or layout
+        rung = runner.measure(
+            Version(name=step.name, plan=wanted, layout=lying, device=device, paper=_paper(step)), base
+        )
+        yield rung
+        if rung.extra.get("skip") == "illegal":
+            continue  # the next rung stands on the last legal one
+        plan, layout = wanted, lying
+        if rung.extra.get("skip") != "same code":
+            base = rung  # without a time when its runs would take too long: then the next one has no factor
+    automatic = Version(name=AUTOMATIC, plan=None, layout=default_layout(RECORD, device), device=device)
+    yield runner.measure(automatic, base, again=True)
+
+
+def _start(device: str, problem: Problem) -> tuple[Plan, dict[str, str]]:
+    """The plan of the first rungs, and the steps whose earlier value does not exist on this device, with the reason."""
+    plan, refused = Plan(block=THREADS).filled(NEUTRAL) if device.startswith("cuda") else NEUTRAL, dict[str, str]()
+    for step in STEPS:
+        if step.first is None:
+            continue
+        before = step.first.filled(plan)
+        try:
+            bind(Version(name=step.name, plan=before, layout=AoS(), device=device), problem)
+            plan = before
+        except PlanError as refusal:
+            refused[step.name] = str(refusal)
+    return plan, refused
+
+
+def _skipped(step: Step, runner: Runner, device: str, reason: str) -> Rung:
+    blank = Rung(
+        name=step.name, bodies=runner.problem.bodies, device=device, paper=_paper(step), plan=step.change.short(), skipped=reason
+    )  # fmt: skip
+    return skipped(blank, "device", reason)
+
+
+def _paper(step: Step) -> Mapping[str, float] | None:
+    return dict(zip(GPUS, step.paper, strict=True)) if step.paper else None
+
+
+def summary(rungs: list[Rung]) -> list[str]:
+    """For every size: the fastest rung, its rate, and its factor over one CPU thread and one GPU thread."""
+    lines: list[str] = []
+    for bodies in dict.fromkeys(r.bodies for r in rungs):
+        timed = {r.name: r for r in rungs if r.bodies == bodies and r.seconds is not None}
+        if not timed:
+            continue
+        best = min(timed.values(), key=lambda r: r.seconds or 0.0)
+        line = f"{bodies:,} bodies: fastest is {best.name!r} with {seconds_text(best.seconds)}, {rate_text(best)}"
+        for name in (SERIAL, ONE_THREAD):
+            if name in timed and timed[name] is not best:
+                line += f"; {digits((timed[name].seconds or 0.0) / (best.seconds or 1.0))} times {name}"
+        lines.append(line)
+    return [*lines, "paper: 675.6 GFLOP/s on a GTX 480 (66 % of its peak), 1677.6 on a GTX 680 (54 %)"]
+
+
+LADDER = Ladder(
+    name="tutorial",
+    title="n-body step by step",
+    source="M. Burtscher, A CUDA tutorial: n-body simulation (Quadro FX 5800 / Tesla C2050 / GeForce GTX 680)",
+    sizes=sizes,
+    climb=climb,
+    columns=RATES,
+    summary=summary,
+)

@@ -1,0 +1,213 @@
+"""A ladder as bars: the factor of every rung here, at each size, beside the paper's machines; and the rates reached.
+
+The axis of factors is logarithmic and starts at 1, so that a loss is as long as the gain that undoes it. Factors far
+outside the others end at the edge of the panel and carry their number, as all bars do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from textwrap import fill
+from typing import TYPE_CHECKING, Literal
+
+from lanewise.ladders.report import digits
+from lanewise.ladders.rung import Ladder, Rung
+from lanewise.plot.canvas import FAINT, GRID, TEXT, dark_axes, dark_figure, save_png
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+HERE = ("#ffab4a", "#ff6a3d", "#fbe3a1", "#e8c547", "#d96c8f", "#c9a0ff")
+PAPER = ("#3b4fd8", "#4f9df0", "#9fdcf2")
+MODEL, EDGE = "#f4f6fb", "#0f131d"
+EDGE_LOW, EDGE_HIGH = 0.3, 8.0  # factors beyond these end at the panel's edge
+MANY = 24  # rungs that one panel holds; more are divided by the first part of their names
+BAR, GAP = 0.17, 0.16  # inches
+HEAD, FOOT = 1.5, 0.95
+PRECISE = 7.5  # points
+
+
+@dataclass(frozen=True, slots=True)
+class _Series:
+    """Bars of one colour: factors of some of the rungs, and what the model says of them."""
+
+    label: str
+    colour: str
+    factors: Mapping[str, float]
+    model: Mapping[str, float] = field(default_factory=dict[str, float])
+
+
+@dataclass(frozen=True, slots=True)
+class _Panel:
+    """Rungs side by side with those of other panels: the name of each row's rung, None where the panel has none."""
+
+    title: str
+    rows: tuple[str | None, ...]
+
+
+def plot_ladder(path: Path, ladder: Ladder, rungs: list[Rung], machine: str) -> None:
+    """Write the picture of measured rungs to `path`.
+
+    Raises:
+        InputError: the folder does not exist or is closed, or `path` is not a regular file.
+    """
+    sizes = list(dict.fromkeys(r.bodies for r in rungs))
+    here = [
+        _Series(
+            f"here, {n:,} bodies", HERE[i % len(HERE)], _numbers(rungs, n, "speedup"), _numbers(rungs, n, "predicted")
+        )
+        for i, n in enumerate(sizes)
+    ]
+    machines = list(dict.fromkeys(m for r in rungs for m in r.paper or {}))
+    paper = [
+        _Series(m, PAPER[i % len(PAPER)], {r.name: r.paper[m] for r in rungs if r.paper and m in r.paper})
+        for i, m in enumerate(machines)
+    ]
+    shown = [*here, *paper]
+    names = [n for n in dict.fromkeys(r.name for r in rungs) if any(n in s.factors for s in shown)]
+    labels, panels = _panels(names)
+    rates = {n: _rates(rungs, n) for n in sizes}
+    with_rates = len(panels) == 1 and any(rates.values())
+    bars = max((sum(n in s.factors for s in shown) for n in names), default=1)
+    figure, axes = _figure(labels, len(panels), bars, with_rates=with_rates)
+    limits = _limits([f for s in shown for f in (*s.factors.values(), *s.model.values())])
+    for i, (place, panel) in enumerate(zip(axes, panels, strict=False)):
+        dark_axes(place, panel.title, "factor (1: no change)", "")
+        _rows(place, labels, named=i == 0)
+        _draw_factors(place, panel, shown, bars, limits)
+    if with_rates:
+        dark_axes(axes[-1], "Rate here", "pairs a second", "")
+        _rows(axes[-1], labels, named=False)
+        _draw_rates(axes[-1], panels[0], here, list(rates.values()))
+    _head(figure, ladder, machine, shown)
+    save_png(figure, path)
+
+
+def _numbers(rungs: list[Rung], bodies: int, key: Literal["speedup", "predicted"]) -> dict[str, float]:
+    found = {r.name: r.speedup if key == "speedup" else r.predicted for r in rungs if r.bodies == bodies}
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _rates(rungs: list[Rung], bodies: int) -> dict[str, float]:
+    rates = {r.name: r.extra.get("pairs_per_second") for r in rungs if r.bodies == bodies}
+    return {name: float(rate) for name, rate in rates.items() if isinstance(rate, (int, float))}
+
+
+def _panels(names: list[str]) -> tuple[list[str], list[_Panel]]:
+    """The labels of the rows, and all rungs in one panel, or one panel for each first part ("SoA, unroll 4": "SoA")."""
+    parts = {n: n.partition(", ") for n in names}
+    if len(names) <= MANY or not all(rest for _, _, rest in parts.values()):
+        return names, [_Panel("Factor", tuple(names))]
+    labels = list(dict.fromkeys(rest for _, _, rest in parts.values()))
+    titles = dict.fromkeys(first for first, _, _ in parts.values())
+    known = {(first, rest): n for n, (first, _, rest) in parts.items()}
+    return labels, [_Panel(t, tuple(known.get((t, label)) for label in labels)) for t in titles]
+
+
+def _figure(labels: list[str], panels: int, bars: int, *, with_rates: bool) -> tuple[Figure, list[Axes]]:
+    """The figure with its axes: a row of bars takes the same height in every ladder."""
+    inches = max(1, len(labels)) * (bars * BAR + GAP)
+    height = inches + HEAD + FOOT
+    widths = [6.2, 3.6] if with_rates else [6.2] if panels == 1 else [2.9] * panels
+    left, gap = 0.35 + 0.082 * max((len(n) for n in labels), default=1), 0.25
+    width = left + sum(widths) + gap * len(widths) + 0.15
+    figure = dark_figure(width, height)
+    axes: list[Axes] = []
+    for i, inner in enumerate(widths):
+        start = left + sum(widths[:i]) + gap * i
+        axes.append(figure.add_axes((start / width, FOOT / height, inner / width, inches / height)))
+    return figure, axes
+
+
+def _limits(factors: list[float]) -> tuple[float, float]:
+    """The panel's range: what the factors need, between the edges, and always with 1 inside."""
+    inside = [f for f in factors if EDGE_LOW < f < EDGE_HIGH]
+    low = EDGE_LOW if any(f <= EDGE_LOW for f in factors) else min([0.9, *inside]) / 1.1
+    high = EDGE_HIGH if any(f >= EDGE_HIGH for f in factors) else max([1.2, *inside])
+    return low, high * (high / low) ** 0.2  # room for the number behind the longest bar
+
+
+def _draw_factors(axes: Axes, panel: _Panel, shown: list[_Series], most: int, limits: tuple[float, float]) -> None:
+    axes.set_xscale("log")
+    axes.set_xlim(*limits)
+    ticks = [t for t in (0.3, 0.5, 0.7, 1, 1.5, 2, 3, 5, 8) if limits[0] <= t <= limits[1]]
+    axes.set_xticks(ticks, [f"{t:g}" for t in ticks])
+    axes.set_xticks([], minor=True)
+    thick = 0.8 / most
+    for at, name in enumerate(panel.rows):
+        bars = [s for s in shown if name in s.factors]
+        for i, s in enumerate(bars):
+            assert name is not None
+            _bar(axes, at + (i - (len(bars) - 1) / 2) * thick, thick, s, name, limits[0])
+    axes.axvline(1.0, color=FAINT, linewidth=1.0, zorder=2)
+
+
+def _bar(axes: Axes, y: float, thick: float, series: _Series, name: str, low: float) -> None:
+    """One bar from 1 on, the model as a diamond on it, and its number behind both; an arrow where it goes on beyond the edge."""
+    factor, model = series.factors[name], series.model.get(name)
+    end = min(max(factor, low), EDGE_HIGH)
+    axes.barh(y, end - 1.0, left=1.0, height=thick * 0.86, color=series.colour, zorder=3)
+    behind = max(1.0, end)
+    if model is not None:
+        place = min(max(model, low), EDGE_HIGH)
+        axes.plot(
+            [place],
+            [y],
+            marker="D",
+            markersize=4.2,
+            markerfacecolor=MODEL,
+            markeredgecolor=EDGE,
+            zorder=4,
+            clip_on=False,
+        )
+        behind = max(behind, place)
+    arrow = "▸ " if factor > EDGE_HIGH else "◂ " if factor < low else ""
+    axes.annotate(
+        f"{arrow}{digits(factor)}", (behind, y), (5, 0), textcoords="offset points", color=TEXT, fontsize=PRECISE, va="center",
+        zorder=5,
+    )  # fmt: skip
+
+
+def _draw_rates(axes: Axes, panel: _Panel, here: list[_Series], rates: list[dict[str, float]]) -> None:
+    """The rate of every rung at every size as a dot; lines join the dots of one size."""
+    axes.set_xscale("log")
+    axes.grid(which="major", axis="x", color=GRID, linewidth=0.8)
+    axes.set_axisbelow(True)
+    for series, found in zip(here, rates, strict=True):
+        rows = [at for at, n in enumerate(panel.rows) if n in found]
+        values = [found[n] for n in panel.rows if n in found]
+        axes.plot(values, rows, color=series.colour, linewidth=1.0, marker="o", markersize=5, alpha=0.9, zorder=3)
+    every = [v for found in rates for v in found.values()]
+    axes.set_xlim(min(every) / 1.8, max(every) * 1.8)
+
+
+def _rows(axes: Axes, labels: list[str], *, named: bool) -> None:
+    axes.set_yticks(range(len(labels)), labels if named else [""] * len(labels))
+    axes.set_ylim(len(labels) - 0.5, -0.5)
+    axes.tick_params(axis="y", length=0)
+    for at in range(1, len(labels)):
+        axes.axhline(at - 0.5, color=GRID, linewidth=0.6, zorder=1)
+
+
+def _head(figure: Figure, ladder: Ladder, machine: str, shown: list[_Series]) -> None:
+    """Title, legend and source."""
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
+    width, height = figure.get_size_inches()
+    title = f"{ladder.title}, measured on {machine}"
+    figure.text(0.25 / width, 1 - 0.3 / height, title, color=TEXT, fontsize=13, va="center")
+    handles: list[Patch | Line2D] = [Patch(color=s.colour, label=s.label) for s in shown]
+    if any(s.model for s in shown):
+        handles.append(
+            Line2D([], [], color=MODEL, marker="D", markersize=4.2, markeredgecolor=EDGE, linestyle="", label="model")
+        )
+    figure.legend(
+        handles=handles, loc="upper left", bbox_to_anchor=(0.14 / width, 1 - 0.42 / height), ncols=min(len(handles), 6),
+        fontsize=9, frameon=False, labelcolor=TEXT, handlelength=1.2, columnspacing=1.4,
+    )  # fmt: skip
+    source = fill(f"figures of {ladder.source}", int(width * 15))
+    figure.text(0.25 / width, 0.1 / height, source, color=FAINT, fontsize=8, va="bottom")
