@@ -1,0 +1,94 @@
+"""Values of index arithmetic for a sample of threads at once: how often loops run, which branches are taken, what is accessed.
+
+A sample has the shape (warps, lanes). A value that depends on memory or on an unknown argument is None.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, assert_never
+
+import numpy as np
+
+from lanewise.ir import nodes as ir
+from lanewise.ir.intrinsics import INTRINSICS
+
+Sample = np.ndarray[Any, Any]
+Known = dict[str, Sample | None]
+WARP = 32
+BLOCKS, WARPS, PARTS = 4, 4, 2  # how many of each are looked at, spread evenly
+
+_BINARY: Mapping[str, Callable[[Any, Any], Any]] = {
+    "+": np.add, "-": np.subtract, "*": np.multiply, "/": np.divide, "//": np.floor_divide, "%": np.mod, "&": np.bitwise_and,
+    "|": np.bitwise_or, "^": np.bitwise_xor, "<<": np.left_shift, ">>": np.right_shift,
+    "==": np.equal, "!=": np.not_equal, "<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal,
+    "and": np.logical_and, "or": np.logical_or,
+}  # fmt: skip
+
+
+def sample_threads(threads: int, blocks: int, parts: int) -> Known:
+    """The coordinates of some warps of a launch, by the names of the IR: `@thread`, `@block`, `@part`."""
+    warps = -(-threads // WARP)
+    block, part, warp = np.meshgrid(
+        _spread(blocks, BLOCKS), _spread(parts, PARTS), _spread(warps, WARPS), indexing="ij"
+    )
+    lanes = np.arange(min(threads, WARP), dtype=np.int64)
+    column = (-1, 1)
+    return {
+        "@thread": warp.reshape(column) * WARP + lanes, "@block": block.reshape(column), "@part": part.reshape(column),
+    }  # fmt: skip
+
+
+def sample_range(extent: int) -> Sample:
+    """Some places of a range, each a warp of one lane."""
+    return _spread(extent, BLOCKS * WARPS).reshape(-1, 1)
+
+
+def _spread(count: int, wanted: int) -> Sample:
+    """At most `wanted` whole numbers below `count`, each from the middle of an equal share."""
+    taken = max(1, min(count, wanted))
+    return np.array([(2 * k + 1) * max(count, 1) // (2 * taken) for k in range(taken)], np.int64)
+
+
+def value_of(e: ir.Expression, known: Known) -> Sample | None:
+    """The value of an expression for every thread of the sample; whole numbers do not overflow."""
+    with np.errstate(all="ignore"):
+        return _value(e, known)
+
+
+def _value(e: ir.Expression, known: Known) -> Sample | None:
+    match e:
+        case ir.Literal():
+            return np.asarray(e.value)
+        case ir.Local():
+            return known.get(e.name)
+        case ir.Builtin():
+            return known.get(f"@{e.name}")
+        case ir.Unary():
+            x = _value(e.operand, known)
+            return None if x is None else np.logical_not(x) if e.operator == "not" else -x if e.operator == "-" else ~x
+        case ir.Binary() | ir.Compare() | ir.Logical():
+            left, right = _value(e.left, known), _value(e.right, known)
+            return None if left is None or right is None else _BINARY[e.operator](left, right)
+        case ir.Select():
+            parts = [_value(x, known) for x in (e.condition, e.if_true, e.if_false)]
+            return None if any(p is None for p in parts) else np.where(*parts)  # type: ignore[arg-type]
+        case ir.Cast():
+            x = _value(e.operand, known)
+            return x if x is None or not e.type.is_integer else np.asarray(x).astype(np.int64)
+        case ir.Call():
+            arguments = [_value(a, known) for a in e.arguments]
+            return (
+                None if any(a is None for a in arguments) else np.asarray(INTRINSICS[e.intrinsic].evaluate(*arguments))
+            )
+        case ir.Element():
+            return None
+        case _:
+            assert_never(e)
+
+
+def middle(start: Sample, stop: Sample, step: Sample) -> tuple[Sample, Sample]:
+    """How often `range(start, stop, step)` runs, and the loop variable half way: exact on average for linear bounds."""
+    step = np.where(step == 0, 1, step)
+    trips = np.maximum(0, -(-(stop - start) // step))
+    return trips, start + np.maximum(trips - 1, 0) // 2 * step

@@ -1,0 +1,142 @@
+"""How long a GPU needs for the work of a kernel: its busiest unit, slowed by what latency is left uncovered."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lanewise.analysis.regions import SECTOR, KernelWork, Region
+from lanewise.ir.names import COUNT, count_of
+from lanewise.models.devices import DeviceModel
+from lanewise.models.occupancy import Occupancy, resident
+from lanewise.models.roofline import Bound, bound_of
+
+WARP = 32
+PEAK = 0.90  # of the issue slots that a saturated multiprocessor fills (bench/results/gpu_gravity.md, four targets a thread)
+SHARED_LOAD_SLOTS = (
+    2.0  # what a 16-byte load from shared memory takes of them (sweep_gpu_gravity.md, one against four targets)
+)
+LATENCY = 60.0  # cycles from a source to its sum: some ten dependent operations and a reciprocal root
+LOAD_LATENCY = {"shared": 30.0, "global": 40.0}  # cycles more when the loop starts with a load, here or in the L1 cache
+INDEPENDENT_TURNS = 4  # of an unrolled loop that a compiler interleaves
+TILE_CYCLES = 900.0  # from one tile to the next when nothing else runs: a load from L2, two barriers
+NORM = 4.0  # two units that are equally busy get in each other's way
+BASE_REGISTERS = 24  # addresses, temporaries
+GATHER_BYTES = 64  # what memory moves for one place that data tell
+
+
+@dataclass(frozen=True, slots=True)
+class KernelTime:
+    """Seconds of one kernel without its launch; its bound; its occupancy; and the share of the bound that it reaches."""
+
+    seconds: float
+    bound: Bound
+    occupancy: Occupancy | None
+    efficiency: float
+    details: dict[str, float]
+
+
+def estimated_registers(work: KernelWork) -> int:
+    """Registers of a thread, guessed from the values that the innermost loop holds; for kernels that are not compiled."""
+    words = max((r.words for r in work.regions), default=0)
+    return min(255, -(-(BASE_REGISTERS + words) // 8) * 8)
+
+
+def unit_cycles(work: KernelWork, device: DeviceModel) -> dict[str, float]:
+    """Cycles that each unit of a multiprocessor needs for one warp."""
+    i = work.instructions
+    wavefronts = {"shared": 0.0, "global": 0.0}
+    for r in work.regions:
+        for a in r.accesses:
+            wavefronts[a.space] += r.executions * a.wavefronts
+    return {
+        "issue": i.slots / device.schedulers,
+        "fp32": i.unit("fp32") * WARP / device.fp32_lanes,
+        "fp64": i.unit("fp64") * WARP / device.fp64_lanes,
+        "special": i["special"] * WARP / device.special_lanes + i["wide conversion"] * WARP / device.wide_conversion_lanes,
+        "integer": (i["integer"] + i["compare"] + i["select"]) * WARP / device.int_lanes,
+        "conversion": i["conversion"] * WARP / device.conversion_lanes,
+        "shared memory": wavefronts["shared"] * 128 / device.shared_bytes_per_cycle,
+        "l1": wavefronts["global"],
+    }  # fmt: skip
+
+
+def memory_seconds(
+    work: KernelWork, counts: dict[str, float], device: DeviceModel, warps_per_block: int
+) -> dict[str, float]:
+    """Seconds that the L2 cache and memory need for the whole kernel."""
+    warps = work.blocks * warps_per_block
+    l2, memory = 0.0, 0.0
+    traffic: dict[str, float] = {}
+    for r in work.regions:
+        shared_by = {a.buffer: a.pattern for a in r.accesses if a.space == "global"}
+        for key, sectors in r.sectors.items():
+            array = key.partition("/")[0]
+            same = [p for b, p in shared_by.items() if _array_of(work, b) == array]
+            # One place for all threads: the warps of a block find it in their L1 cache.
+            filtered = warps_per_block if same and all(p == "broadcast" for p in same) else 1
+            moved = r.executions * sectors * warps * SECTOR
+            l2 += moved / filtered
+            gathered = any(p == "gathered" for p in same)
+            traffic[key] = traffic.get(key, 0.0) + moved * (GATHER_BYTES / SECTOR if gathered else 1)
+    for key, moved in traffic.items():
+        memory += min(moved, _footprint(work, key, counts) or moved)
+    return {"l2": l2 / device.l2_bandwidth, "memory": memory / device.memory_bandwidth}
+
+
+def _array_of(work: KernelWork, buffer: str) -> str:
+    return next(b.array for b in work.kernel.buffers if b.name == buffer)
+
+
+def _footprint(work: KernelWork, key: str, counts: dict[str, float]) -> float | None:
+    """Bytes of one buffer of an array, when its length is known."""
+    name, _, number = key.partition("/")
+    array = next((a for a in work.kernel.arrays if a.name == name), None)
+    length = counts.get(
+        count_of(name), counts.get(COUNT) if name not in {s.array for s in work.kernel.scratch} else None
+    )
+    if array is None or length is None:
+        return None
+    return float(array.arrangement.buffers[int(number)].bytes_for(int(length)))
+
+
+def kernel_time(
+    work: KernelWork, counts: dict[str, float], device: DeviceModel, registers: int, shared_bytes: int
+) -> KernelTime:
+    """The time of one kernel: what its busiest multiprocessor does, wave by wave, beside what memory does."""
+    warps_per_block = -(-work.threads // WARP)
+    cycles = unit_cycles(work, device)
+    on_one = -(-work.blocks // device.multiprocessors)  # blocks of the busiest multiprocessor
+    fits = resident(device.limits or device.arch, work.threads, registers, shared_bytes)
+    at_once = max(1, min(fits.blocks, on_one))
+    inner = work.inner_loop
+    effective = dict(cycles)
+    effective["issue"] += (SHARED_LOAD_SLOTS - 1) * work.instructions["shared load"] / device.schedulers
+    busy = sum(c**NORM for c in effective.values()) ** (1 / NORM)  # a warp's share of its multiprocessor
+    tiles = sum(r.executions for r in work.regions if r.role == "loop over tiles")
+    total = 0.0
+    for blocks, times in ((at_once, on_one // at_once), (on_one % at_once, 1)):
+        if blocks and times:
+            rate = PEAK * _covered(inner, blocks * warps_per_block / device.schedulers)
+            total += times * (blocks * warps_per_block * busy / rate + tiles * TILE_CYCLES / blocks)
+    compute = total / device.clock_hz
+    outside = memory_seconds(work, counts, device, warps_per_block)
+    seconds = (compute**NORM + max(outside.values()) ** NORM) ** (1 / NORM)
+    everything = work.blocks * warps_per_block / device.cycles
+    bound = bound_of({**{u: c * everything for u, c in cycles.items()}, **outside})
+    details = {
+        "compute": compute, **outside, "blocks": float(work.blocks), "blocks at once": float(at_once),
+        "blocks of the busiest": float(on_one), "registers": float(registers),
+        "balance": work.blocks / (on_one * device.multiprocessors),
+    }  # fmt: skip
+    return KernelTime(seconds, bound, fits, bound.seconds / seconds if seconds else 1.0, details)
+
+
+def _covered(inner: Region | None, warps: float) -> float:
+    """The share of issue slots that so many warps of a scheduler fill, from 0 to 1."""
+    if inner is None:
+        return 1.0
+    spaces = {a.space for a in inner.accesses if not a.write}
+    latency = LATENCY + max((LOAD_LATENCY[s] for s in spaces), default=0.0)
+    turns = min(inner.unroll, INDEPENDENT_TURNS)
+    x = warps * inner.instructions.slots * turns / (latency + inner.instructions.slots)
+    return x / (1 + x**NORM) ** (1 / NORM)

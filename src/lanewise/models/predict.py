@@ -1,0 +1,83 @@
+"""How long a program takes on a device, from what its kernels do: nothing is compiled or run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from lanewise.analysis.regions import KernelWork, analyse
+from lanewise.ir import nodes as ir
+from lanewise.models.cpu_time import cpu_kernel_time
+from lanewise.models.devices import DeviceModel
+from lanewise.models.gpu_time import KernelTime, estimated_registers, kernel_time
+from lanewise.models.occupancy import Occupancy
+from lanewise.models.roofline import Bound, bound_in_sequence
+from lanewise.pipeline import Program
+
+
+class Taken(Protocol):
+    """What a compiler reports of a kernel: `runtime.nvrtc.Resources` is one."""
+
+    @property
+    def registers(self) -> int: ...
+    @property
+    def shared_bytes(self) -> int: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """The expected time of a program in seconds, launches included.
+
+    `bound` is the least time of all its kernels; `occupancy` (None on a CPU) and `efficiency`, the bound over the time,
+    are those of the kernel that takes longest; `details` holds figures by name, those of later kernels with their name
+    in front.
+    """
+
+    seconds: float
+    bound: Bound
+    occupancy: Occupancy | None
+    efficiency: float
+    details: dict[str, float]
+
+
+def predict(
+    program: Program,
+    environment: Mapping[str, object],
+    device: DeviceModel,
+    resources: Taken | Sequence[Taken] | None = None,
+    *,
+    in_graph: bool = False,
+) -> Prediction:
+    """The time of a program for given counts and values for all, by their names in the IR (`$target.count`, `softening2`).
+
+    `resources` are the compiler's figures of its kernels, in order, or of the first one; without them registers are
+    estimated. `in_graph`: its launches are part of a graph.
+    """
+    given = list(resources) if isinstance(resources, Sequence) else [resources] if resources is not None else []
+    times: list[KernelTime] = []
+    for n, kernel in enumerate(program.kernels):
+        work = analyse(kernel, environment, fast_math=bool(program.plan.fast_math))
+        times.append(_time(work, environment, device, given[n] if n < len(given) else None))
+    longest = max(times, key=lambda t: t.seconds)
+    launch = device.graph_launch_seconds if in_graph else device.launch_seconds
+    seconds = sum(t.seconds + launch for t in times)
+    details = dict(times[0].details)
+    for kernel, t in zip(program.kernels[1:], times[1:], strict=True):
+        details |= {f"{kernel.name} {name}": value for name, value in t.details.items()}
+    bound = bound_in_sequence([t.bound for t in times])
+    return Prediction(seconds, bound, longest.occupancy, longest.efficiency, details)
+
+
+def _time(work: KernelWork, environment: Mapping[str, object], device: DeviceModel, taken: Taken | None) -> KernelTime:
+    counts = {n: float(v) for n, v in environment.items() if isinstance(v, (int, float))}
+    if device.kind == "cpu":
+        return cpu_kernel_time(work, counts, device)
+    registers = taken.registers if taken else estimated_registers(work)
+    shared = taken.shared_bytes if taken else shared_bytes(work.kernel)
+    return kernel_time(work, counts, device, registers, shared)
+
+
+def shared_bytes(kernel: ir.Kernel) -> int:
+    """Shared memory of a block, as a lowered kernel declares it."""
+    return sum(b.length * b.type.size * b.lanes for b in kernel.buffers if b.space == "shared")
