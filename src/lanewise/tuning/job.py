@@ -1,0 +1,79 @@
+"""A tuning job: one kernel, on arrays of one size and layout, on one device."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from lanewise.errors import ArgumentError, DeviceError
+from lanewise.ir import nodes as ir
+from lanewise.plan import Plan
+from lanewise.plans import Machine, Work, complete_plan
+from lanewise.runtime.executable import Bound, device_kind
+from lanewise.tuning.key import Key
+
+HostArray = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """One set of arrays that plans run on, again and again; the arrays of the caller stay as they are.
+
+    bound: arrays by IR name; environment: numbers by IR name; read: copies of everything that the kernel writes, on the
+    host; reset: puts what the kernel changes back to where it was, and fills results with bytes that are no result.
+    """
+
+    bound: Mapping[str, Bound]
+    environment: Mapping[str, Any]
+    read: Callable[[], list[HostArray]]
+    reset: Callable[[], None]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays."""
+        return sum(int(b.data.nbytes) for b in self.bound.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What is tuned.
+
+    counts: elements by the names of the parameters; environment: counts and values for all, by IR name; wanted: the
+    fields that the caller fixes; workload: makes one more set of arrays; adopt: told the plan that was
+    chosen, so that later calls in this process use it.
+    """
+
+    name: str
+    naive: ir.Kernel
+    device: str
+    machine: Machine
+    work: Work
+    counts: Mapping[str, int]
+    environment: Mapping[str, Any]
+    wanted: Plan
+    key: Key
+    workload: Callable[[], Workload]
+    adopt: Callable[[Plan], None]
+
+    @property
+    def kind(self) -> str:
+        return device_kind(self.device)
+
+    @property
+    def default(self) -> Plan:
+        """The plan without tuning."""
+        return complete_plan(self.wanted, self.machine, self.work)
+
+
+def check_tunable(name: str, device: str, counts: Mapping[str, int]) -> None:
+    """Refuse what has nothing to measure."""
+    if device_kind(device) == "python":
+        raise DeviceError(
+            f"{name}: the device 'python' interprets kernels and has no plans to compare; move the arrays to 'cpu' or 'cuda'"
+        )
+    for array, count in counts.items():
+        if not count:
+            raise ArgumentError(f"{name}: {array!r} has no elements; tuning measures calls with at least one")

@@ -1,0 +1,229 @@
+"""Compile plans, hold their results against the default plan's, and time them."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Protocol
+
+from lanewise.errors import LanewiseError, PlanError
+from lanewise.kernels.support import compile_kernel
+from lanewise.models.devices import device_model
+from lanewise.plan import Plan
+from lanewise.runtime import cuda
+from lanewise.runtime.executable import Executable
+from lanewise.runtime.memory import available_memory
+from lanewise.runtime.timing import Stopwatch, stopwatch
+from lanewise.tuning.compare import difference, tolerance
+from lanewise.tuning.job import HostArray, Job, Workload
+from lanewise.tuning.trial import Failure
+
+COLD = 3  # times the cache: so much is touched between two uses of the same element of an elementwise kernel
+MOST_COPIES = 64
+MEMORY_SHARE = 0.25  # of the free memory, for copies
+MOST_COMPILERS = 16  # threads that compile for a GPU at the same time
+
+
+class Measurer(Protocol):
+    """What a search asks of a machine. The first plan of all that are prepared is the default: others are held against it."""
+
+    def prepare(self, plans: Sequence[Plan]) -> dict[Plan, Failure | None]:
+        """Compile each plan, run it once and check its result; None for those that can be timed."""
+        ...
+
+    def measure(self, plans: Sequence[Plan], rounds: int) -> dict[Plan, list[float]]:
+        """Seconds of one call, once a round; a round times every plan once."""
+        ...
+
+    def confirm(self, plan: Plan) -> Failure | None:
+        """Run a prepared plan again from the same state: it must give the same bits."""
+        ...
+
+    def release(self, plan: Plan) -> None:
+        """A plan that will not be measured again: its memory can go."""
+        ...
+
+    def elapsed(self) -> float:
+        """Seconds since the search began."""
+        ...
+
+    @property
+    def compilers(self) -> int:
+        """How many plans compile at the same time."""
+        ...
+
+
+@dataclass(slots=True)
+class _Ready:
+    """A plan that can be launched: on each set of arrays, with what it gave at first on the first set."""
+
+    launches: list[Callable[[], None]]
+    bits: list[bytes]
+    once: float
+    watch: Stopwatch | None = None
+
+
+class _KernelMeasurer:
+    """What measuring has in common on a CPU and on a GPU."""
+
+    def __init__(self, job: Job, compilers: int, finish: Callable[[], None]) -> None:
+        self._job, self.compilers, self._finish = job, compilers, finish
+        self._began = time.perf_counter()
+        self._workloads: list[Workload] = [job.workload()]
+        self._ready: dict[Plan, _Ready] = {}
+        self._expected: list[HostArray] | None = None
+        self._tolerance = tolerance(job.naive)
+
+    def elapsed(self) -> float:
+        return time.perf_counter() - self._began
+
+    def prepare(self, plans: Sequence[Plan]) -> dict[Plan, Failure | None]:
+        if self._expected is None:
+            first, *plans = plans
+            self._start(first)
+            return {first: None, **self.prepare(plans)} if plans else {first: None}
+        with ThreadPoolExecutor(self.compilers, thread_name_prefix="lanewise-tuning") as pool:
+            compiled = list(pool.map(self._compile, plans))
+        return {
+            plan: found if isinstance(found, Failure) else self._check(plan, found)
+            for plan, found in zip(plans, compiled, strict=True)
+        }
+
+    def _start(self, default: Plan) -> None:
+        """The default plan: its errors are the caller's, its result is what others are held against."""
+        executable = compile_kernel(self._job.naive, default, self._job.device, wanted=self._job.wanted)
+        result, ready = self._first_run(executable)
+        self._expected, self._ready[default] = result, ready
+        self._workloads += [self._job.workload() for _ in range(self._copies() - 1)]
+        ready.launches += [self._bind(executable, w) for w in self._workloads[1:]]
+
+    def _copies(self) -> int:
+        """Sets of arrays to rotate, so that an elementwise kernel finds its data in memory and not in a cache, as in real use."""
+        if self._job.work.pattern == "pairwise":
+            return 1  # each element is used again and again within one call
+        size, cache = self._workloads[0].nbytes, device_model(self._job.device).l2_bytes
+        affordable = int(MEMORY_SHARE * available_memory(self._job.device)) // max(size, 1)
+        return max(1, min(-(-COLD * cache // max(size, 1)), affordable, MOST_COPIES))
+
+    def _compile(self, plan: Plan) -> Executable | Failure:
+        try:
+            executable = compile_kernel(self._job.naive, plan, self._job.device, wanted=plan)
+        except PlanError as error:
+            return Failure("illegal", str(error))
+        except LanewiseError as error:
+            return Failure("failed", _first_lines(error))
+        return _misfit(executable) or executable
+
+    def _check(self, plan: Plan, executable: Executable) -> Failure | None:
+        """Run once from the common state, and compare."""
+        assert self._expected is not None
+        try:
+            result, ready = self._first_run(executable)
+            ready.launches += [self._bind(executable, w) for w in self._workloads[1:]]
+        except PlanError as error:
+            return Failure("illegal", str(error))
+        except Exception as error:  # whatever a driver says of a launch: the plan is out, the search goes on
+            return Failure("failed", _first_lines(error))
+        if wrong := difference(result, self._expected, self._tolerance):
+            return Failure("wrong", wrong)
+        self._ready[plan] = ready
+        return None
+
+    def _first_run(self, executable: Executable) -> tuple[list[HostArray], _Ready]:
+        work = self._workloads[0]
+        launch = self._bind(executable, work)
+        work.reset()
+        self._finish()
+        start = time.perf_counter()
+        launch()
+        self._finish()
+        once = time.perf_counter() - start
+        result = work.read()
+        return result, _Ready([launch], [a.tobytes() for a in result], once)
+
+    def _bind(self, executable: Executable, work: Workload) -> Callable[[], None]:
+        return executable.prepare(work.bound, work.environment)
+
+    def measure(self, plans: Sequence[Plan], rounds: int) -> dict[Plan, list[float]]:
+        times: dict[Plan, list[float]] = {p: [] for p in plans}
+        for plan in plans:
+            self._warm(self._ready[plan])
+        for turn in range(rounds):
+            for work in self._workloads:
+                work.reset()  # values that grow from call to call must not run out of range
+            self._finish()
+            for plan in plans[:: -1 if turn % 2 else 1]:  # no plan always follows the same other one
+                watch = self._ready[plan].watch
+                assert watch is not None
+                times[plan].append(watch())
+        return times
+
+    def _warm(self, ready: _Ready) -> None:
+        """One run on every set of arrays: the first time in front of a stopwatch also tells how often it should repeat."""
+        if ready.watch is None:
+            start = time.perf_counter()
+            for launch in ready.launches:
+                launch()
+            self._finish()
+            once = (time.perf_counter() - start) / len(ready.launches)
+            ready.once = min(ready.once, once)
+            ready.watch = stopwatch(self._job.device, ready.launches, ready.once)
+
+    def confirm(self, plan: Plan) -> Failure | None:
+        ready, work = self._ready[plan], self._workloads[0]
+        work.reset()
+        ready.launches[0]()
+        self._finish()
+        if [a.tobytes() for a in work.read()] == ready.bits:
+            return None
+        return Failure("wrong", "two runs from the same state gave different bits")
+
+    def release(self, plan: Plan) -> None:
+        self._ready.pop(plan, None)
+
+
+class CpuMeasurer(_KernelMeasurer):
+    """Plans on the CPU: Numba compiles one after the other."""
+
+    def __init__(self, job: Job) -> None:
+        super().__init__(job, 1, lambda: None)
+
+
+class CudaMeasurer(_KernelMeasurer):
+    """Plans on a GPU: NVRTC compiles several at the same time."""
+
+    def __init__(self, job: Job) -> None:
+        threads = min(MOST_COMPILERS, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 4)
+        super().__init__(job, threads, lambda: cuda.synchronize(job.device))
+
+
+def make_measurer(job: Job) -> Measurer:
+    """The measurer of the job's device."""
+    return CudaMeasurer(job) if job.kind == "cuda" else CpuMeasurer(job)
+
+
+REGISTERS = 65_536  # of a multiprocessor, all architectures
+
+
+def _misfit(executable: Executable) -> Failure | None:
+    """Spills, or more registers than there are."""
+    for cubin, kernel in zip(executable.cubins, executable.program.kernels, strict=False):
+        taken = cubin.resources
+        if taken.spill_stores or taken.spill_loads:
+            return Failure(
+                "failed", f"{kernel.name} spills {taken.spill_stores + taken.spill_loads} bytes of registers to memory"
+            )
+        threads = kernel.grid.threads if kernel.grid is not None else 0
+        if taken.registers * threads > REGISTERS:
+            return Failure(
+                "failed",
+                f"{kernel.name} takes {taken.registers} registers in each of {threads} threads, and a multiprocessor has {REGISTERS:,}",
+            )
+    return None
+
+
+def _first_lines(error: Exception) -> str:
+    return "\n".join(str(error).splitlines()[:3]) or type(error).__name__

@@ -1,0 +1,124 @@
+"""Search again in what was measured before: no device is needed, and the result is the same."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from lanewise.errors import InputError
+from lanewise.plan import Plan
+from lanewise.tuning.report import Tuning, tuning_of
+from lanewise.tuning.search import ROUNDS, search
+from lanewise.tuning.space import Examined, Family
+from lanewise.tuning.store import Entry, entry_from
+from lanewise.tuning.trial import Failure, Trial, changes, plan_from
+
+Recording = Mapping[Plan, Trial]
+
+
+class RecordedMeasurer:
+    """Answers from a recording: on the way a plan takes its score, at the end (long measurements) its final time.
+
+    A plan that was not measured fails. Nothing takes any time.
+    """
+
+    compilers = 1
+
+    def __init__(self, recording: Recording) -> None:
+        self._recording = recording
+
+    def prepare(self, plans: Sequence[Plan]) -> dict[Plan, Failure | None]:
+        return {p: self._failure(p) for p in plans}
+
+    def _failure(self, plan: Plan) -> Failure | None:
+        trial = self._recording.get(plan)
+        if trial is None:
+            return Failure("failed", "the recording has no measurement of it")
+        # A plan that was timed and then gave other bits fails again in `confirm`.
+        return None if trial.samples else Failure(trial.status, trial.reason)
+
+    def measure(self, plans: Sequence[Plan], rounds: int) -> dict[Plan, list[float]]:
+        return {p: [self._time(self._recording[p], rounds)] * rounds for p in plans}
+
+    def _time(self, trial: Trial, rounds: int) -> float:
+        found = trial.score if rounds < ROUNDS else trial.seconds
+        assert found is not None
+        return found
+
+    def confirm(self, plan: Plan) -> Failure | None:
+        trial = self._recording[plan]
+        return None if trial.status == "measured" else Failure(trial.status, trial.reason)
+
+    def release(self, plan: Plan) -> None:
+        pass
+
+    def elapsed(self) -> float:
+        return 0.0
+
+
+class RecordedSpace:
+    """The space that was searched: a plan that was not looked at then does not exist."""
+
+    def __init__(self, default: Plan, families: Iterable[Family], recording: Recording) -> None:
+        self.default, self.families, self._recording = default, tuple(families), recording
+
+    def examine(self, plan: Plan) -> Examined:
+        trial = self._recording.get(plan)
+        if trial is None:
+            return Examined(same_as=self.default)
+        return Examined(trial.reason if trial.status == "illegal" else "", trial.predicted)
+
+
+def replay(recorded: str | Path | Entry) -> Tuning:
+    """The search of an entry of the store, done again from its own measurements: `replay(path)`.
+
+    Raises `InputError` for a file that is no entry.
+    """
+    entry = recorded if isinstance(recorded, Entry) else read_recording(Path(recorded))
+    recording = recording_of(entry)
+    space = RecordedSpace(entry.default, families_from(entry.log["families"]), recording)
+    return tuning_of(search(space, RecordedMeasurer(recording), seconds=float("inf")), entry.log)
+
+
+def read_recording(path: Path) -> Entry:
+    """An entry from any file."""
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+        entry = entry_from(data)
+        recording_of(entry)
+        families_from(entry.log["families"])
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror or error}") from error
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise InputError(f"{path}: no entry of the store of tuned plans: {error}") from error
+    return entry
+
+
+def recording_of(entry: Entry) -> dict[Plan, Trial]:
+    """The trials of an entry by plan."""
+    trials = (
+        Trial(plan_from(t["plan"]), t["status"], t["reason"], t["predicted"], t["score"], t["samples"])
+        for t in entry.log["trials"]
+    )
+    return {t.plan: t for t in trials}
+
+
+def families_to(families: Iterable[Family]) -> list[dict[str, Any]]:
+    """Families as plain data."""
+    return [
+        {
+            "name": f.name, "base": changes(f.base), "axes": {n: list(v) for n, v in f.axes.items()},
+            "relative_tile": f.relative_tile,
+        }
+        for f in families
+    ]  # fmt: skip
+
+
+def families_from(data: Iterable[Mapping[str, Any]]) -> tuple[Family, ...]:
+    """Families from plain data."""
+    return tuple(
+        Family(d["name"], plan_from(d["base"]), {n: tuple(v) for n, v in d["axes"].items()}, d["relative_tile"])
+        for d in data
+    )

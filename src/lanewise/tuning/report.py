@@ -1,0 +1,137 @@
+"""What tuning found, for people and for programs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lanewise.plan import Plan
+from lanewise.tuning.search import Found
+from lanewise.tuning.trial import Trial, changes
+
+SHOWN = 8  # measured plans in the table
+
+
+@dataclass(frozen=True, slots=True)
+class Tuning:
+    """The result of tuning one kernel for one size on one device.
+
+    plan: the fastest found; seconds: of one call with it; default, default_seconds: the same without tuning; trials:
+    every plan that was looked at, the fastest first; refused: optimisations that the kernel does not allow, as (field,
+    value, reason); exhaustive: all legal plans that the models do not rule out were measured; complete: none was left
+    out for want of time; about: kernel, device, sizes, date and versions; path: of the entry in the store, if it could
+    be written; note: what else might be worth doing.
+    """
+
+    plan: Plan
+    seconds: float
+    default: Plan
+    default_seconds: float
+    trials: tuple[Trial, ...]
+    refused: tuple[tuple[str, Any, str], ...]
+    exhaustive: bool
+    complete: bool
+    about: Mapping[str, Any]
+    path: Path | None = None
+    note: str = ""
+
+    @property
+    def factor(self) -> float:
+        """How many times as fast as the default plan."""
+        return self.default_seconds / self.seconds
+
+    @property
+    def measured(self) -> tuple[Trial, ...]:
+        """The plans that were timed, the fastest first."""
+        return tuple(t for t in self.trials if t.status == "measured")
+
+    @property
+    def failed(self) -> tuple[Trial, ...]:
+        """The plans that were refused, with their reasons."""
+        return tuple(t for t in self.trials if t.status != "measured")
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return {
+            **self.about,
+            "plan": self.plan.as_dict(), "seconds": self.seconds,
+            "default": self.default.as_dict(), "default_seconds": self.default_seconds, "factor": self.factor,
+            "exhaustive": self.exhaustive, "complete": self.complete, "note": self.note,
+            "path": None if self.path is None else str(self.path),
+            "tried": len(self.measured),
+            "refused": [{"field": f, "value": v, "reason": r} for f, v, r in self.refused],
+            "candidates": [
+                {
+                    "plan": changes(t.plan), "status": t.status, "reason": t.reason, "predicted": t.predicted,
+                    "seconds": t.seconds,
+                }
+                for t in self.trials
+            ],
+        }  # fmt: skip
+
+    def __str__(self) -> str:
+        lines = [self._title(), *self._verdict(), "", "the fastest plans"]
+        lines += [f"  {_time(t.seconds):>10}  {self._share(t):>6}  {t.plan.short()}" for t in self.measured[:SHOWN]]
+        if self.failed or self.refused:
+            lines += ["", "refused", *(f"  {text}" for text in self._refusals())]
+        return "\n".join(lines)
+
+    def __rich__(self) -> Any:
+        from rich.console import Group
+        from rich.table import Table
+
+        table = Table("time", "default / this", "predicted", "plan", title=self._title(), title_justify="left")
+        for t in self.measured[:SHOWN]:
+            table.add_row(_time(t.seconds), self._share(t), _time(t.predicted), t.plan.short())
+        return Group(table, *self._verdict(), *self._refusals())
+
+    def _title(self) -> str:
+        a = self.about
+        return f"{a['kernel']} on {a['device']} ({a['machine']}), {a['elements']}"
+
+    def _verdict(self) -> list[str]:
+        how = "all legal plans" if self.exhaustive else "a search along the axes of the space"
+        stopped = "" if self.complete else "; time ran out before the search had ended (seconds=...)"
+        best = (
+            "the default plan is the best"
+            if self.plan == self.default
+            else f"{self.factor:.2f} times as fast as the default plan: {self.plan.short()}"
+        )
+        kept = [f"kept in {self.path}"] if self.path is not None else []
+        counts = f"{len(self.measured)} plans measured in {self.about['elapsed']:.1f} s ({how}{stopped})"
+        return [best, counts, *kept, *([self.note] if self.note else [])]
+
+    def _share(self, trial: Trial) -> str:
+        return "" if not trial.seconds else f"{self.default_seconds / trial.seconds:.2f}"
+
+    def _refusals(self) -> list[str]:
+        """Optimisations that do not apply, then how many plans were refused for each reason."""
+        lines = [f"{f}={v!r}: {r}" for f, v, r in self.refused]
+        reasons = Counter((t.status, t.reason.partition("\n")[0]) for t in self.failed if t.status != "unpromising")
+        lines += [f"{n} {'plan' if n == 1 else 'plans'} {status}: {reason}" for (status, reason), n in reasons.items()]
+        hopeless = sum(t.status == "unpromising" for t in self.failed)
+        return lines + ([f"{hopeless} unpromising by the model"] if hopeless else [])
+
+
+def tuning_of(found: Found, log: Mapping[str, Any], path: Path | None = None) -> Tuning:
+    """The report of a search; `log` is what the entry of the store says beside the plans."""
+    order = sorted(found.trials.values(), key=lambda t: (t.status != "measured", t.seconds or 0.0))
+    first = [t for t in order if t.plan == found.best]
+    trials = (*first, *(t for t in order if t.plan != found.best))
+    refused = tuple((r["field"], r["value"], r["reason"]) for r in log["refused"])
+    return Tuning(
+        found.best, found.seconds(found.best), found.default, found.seconds(found.default), trials, refused,
+        found.exhaustive, found.complete, log["about"], path, log["note"],
+    )  # fmt: skip
+
+
+def _time(seconds: float | None) -> str:
+    if seconds is None:
+        return ""
+    for unit, size in (("s", 1.0), ("ms", 1e-3)):
+        if seconds >= size:
+            return f"{seconds / size:.4g} {unit}"
+    return f"{seconds * 1e6:.4g} µs"

@@ -1,0 +1,76 @@
+"""Tune a kernel: search, report, remember."""
+
+from __future__ import annotations
+
+import datetime
+import math
+from collections.abc import Callable
+from typing import Any
+
+from lanewise.errors import ArgumentError
+from lanewise.tuning.estimate import make_estimator
+from lanewise.tuning.job import Job
+from lanewise.tuning.measure import Measurer, make_measurer
+from lanewise.tuning.replay import families_to
+from lanewise.tuning.report import Tuning, tuning_of
+from lanewise.tuning.search import Found, Progress, search
+from lanewise.tuning.space import KernelSpace
+from lanewise.tuning.store import Entry, write_entry
+
+SECONDS = {"cuda": 60.0, "cpu": 120.0}  # unless the caller says
+
+
+def tune_job(
+    job: Job,
+    seconds: float | None = None,
+    *,
+    measurer: Measurer | None = None,
+    progress: Callable[[Progress], None] = lambda state: None,
+) -> Tuning:
+    """Find the fastest plan of a job within about `seconds` (compilation counts), remember it, and tell.
+
+    Raises `ArgumentError` for a time that is no positive number, `PlanError` when the fields that the caller fixes are
+    illegal for the kernel.
+    """
+    limit = _checked(SECONDS[job.kind] if seconds is None else seconds)
+    measurer = measurer or make_measurer(job)  # its clock starts here
+    space = KernelSpace(job, make_estimator(job))
+    found = search(space, measurer, seconds=limit, progress=progress)
+    log = {
+        "about": _about(job, measurer.elapsed()),
+        "note": "",
+        "families": families_to(space.families),
+        "refused": [{"field": f, "value": v, "reason": r} for f, v, r in space.refused],
+        "trials": [t.as_dict() for t in found.trials.values()],
+    }
+    path = write_entry(job.key, _entry(found, log))
+    job.adopt(found.best)
+    return tuning_of(found, log, path)
+
+
+def _entry(found: Found, log: dict[str, Any]) -> Entry:
+    return Entry(found.best, found.seconds(found.best), found.default, found.seconds(found.default), log)
+
+
+def _about(job: Job, elapsed: float) -> dict[str, Any]:
+    key = job.key
+    return {
+        "kernel": job.name,
+        "device": job.device,
+        "machine": key.device,
+        "arch": key.arch,
+        "driver": key.driver,
+        "compiler": key.compiler,
+        "version": key.version,
+        "layouts": key.layouts,
+        "wanted": key.wanted,
+        "elements": ", ".join(f"{n:,} {name}" for name, n in job.counts.items()),
+        "elapsed": elapsed,
+        "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+    }
+
+
+def _checked(seconds: Any) -> float:
+    if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not math.isfinite(seconds) or seconds <= 0:
+        raise ArgumentError(f"seconds={seconds!r}: wanted a positive number, the time that tuning may take")
+    return float(seconds)
