@@ -160,20 +160,6 @@ def test_info_says_what_cuda_needs(lanewise: Command, monkeypatch: pytest.Monkey
     assert lanewise("info", "--json").last_json["cuda_missing"] == [missing]
 
 
-def test_explain_shows_plan_layout_and_resources(lanewise: Command) -> None:
-    text = lanewise("explain", "gravity").out
-    for word in ("plan\n", "layout SoA", "position.x", "resources", "lanewise explain gravity --source cpu"):
-        assert word in text
-    assert "sm_90" in lanewise("explain", "gravity", "--device", "cuda").out
-
-
-@pytest.mark.parametrize(("device", "word"), [("cpu", "def gravity"), ("cuda", "__global__")])
-def test_explain_prints_the_source(lanewise: Command, device: str, word: str) -> None:
-    outcome = lanewise("explain", "gravity", "--source", device)
-    assert (outcome.code, outcome.err) == (0, "")
-    assert word in outcome.out
-
-
 @pytest.mark.parametrize("command", [(), ("gravity",), ("gravity", "run"), ("info",), ("explain",)])
 def test_help_names_every_option_within_100_columns(
     lanewise: Command, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]

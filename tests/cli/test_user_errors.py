@@ -104,7 +104,7 @@ def test_usage_errors(lanewise: Command, options: str, word: str) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ("foo", "nothing is known of 'foo'; wanted gravity"),
+        ("foo", "nothing is known of 'foo'; wanted gravity, or a kernel of a file as in path/to/file.py:name"),
         ("gravity --source x", "unknown device 'x'; wanted cpu or cuda"),
         ("gravity --device x", "unknown device 'x'; wanted cpu or cuda"),
         ("gravity --precision x", "unknown precision 'x'; wanted one of f32, f64, mixed"),

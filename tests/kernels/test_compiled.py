@@ -45,10 +45,11 @@ def test_a_bound_call_sees_the_arrays_as_they_are_when_it_runs() -> None:
 
 def test_explain_names_plan_layouts_and_resources() -> None:
     cloud = points(5)
-    text = attraction.compile(cloud, cloud, softening2=1e-2).explain()
-    assert text.startswith("attraction on cpu\n\nplan\n  targets = 1\n")
-    assert "\nlayouts\n  target: SoA\n" in text
-    assert "\nresources\n  threads: " in text
+    text = str(attraction.compile(cloud, cloud, softening2=1e-2).explain())
+    assert text.startswith("attraction (pairwise, 5 target, 5 source) on cpu (")
+    assert "\nplan\n  lw.Plan(targets=1, " in text
+    assert "\nlayouts\n  target, source: SoA\n" in text
+    assert "\nresources\n  threads  " in text
 
 
 @lw.elementwise

@@ -1,33 +1,82 @@
-"""`lanewise explain gravity`: the plan, the layout and the generated source of a kernel."""
+"""`lanewise explain gravity` and `lanewise explain path/to/file.py:kernel`: what a kernel gets, why, and what to expect of it."""
 
 from __future__ import annotations
 
+import json as json_module
 from typing import Annotated
 
 import typer
 
 from lanewise.errors import InputError
 
-DEFAULT_ARCH = "sm_90"
-DEFAULT_MULTIPROCESSORS = 132
+BODIES = 16_384
 
 
 def explain(
-    name: Annotated[str, typer.Argument(help="a product: gravity")],
+    name: Annotated[str, typer.Argument(help="gravity, or a kernel of a file: path/to/file.py:kernel")],
     source: Annotated[str | None, typer.Option(help="print the generated source for cpu or cuda")] = None,
-    device: Annotated[str, typer.Option(help="explain for cpu or cuda (no GPU is needed)")] = "cpu",
-    bodies: Annotated[int, typer.Option(min=1, help="number of bodies")] = 16384,
-    precision: Annotated[str, typer.Option(help="f32, f64 or mixed")] = "f32",
+    device: Annotated[
+        str | None, typer.Option(help="explain for cpu or cuda, which needs no GPU (default cpu; cuda with --arch)")
+    ] = None,
+    bodies: Annotated[int, typer.Option(min=1, help="number of elements")] = BODIES,
+    precision: Annotated[str | None, typer.Option(help="of gravity: f32, f64 or mixed (default f32)")] = None,
     layout: Annotated[str | None, typer.Option(help="soa, aos, aoas, soaoas or aosoa")] = None,
-    arch: Annotated[str, typer.Option(help="GPU architecture to compile for")] = DEFAULT_ARCH,
+    arch: Annotated[
+        str | None, typer.Option(help="GPU architecture, as sm_90 (default: the GPU here, or sm_90)")
+    ] = None,
+    values: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="a value for all of the kernel; repeat for more"),
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="print one line of JSON")] = False,
 ) -> None:
-    """Say which plan and layout a kernel gets and why; with --source print the code that runs."""
-    from lanewise.sims.gravity.explain import explain_gravity
-
-    if name != "gravity":
-        raise InputError(f"nothing is known of {name!r}; wanted gravity")
+    """Explain each optimisation of a kernel: applied or not, why, what it costs in registers, what it should gain."""
     for option in (source, device):
         if option not in (None, "cpu", "cuda"):
             raise InputError(f"unknown device {option!r}; wanted cpu or cuda")
-    report, text = explain_gravity(source or device, bodies, precision, layout, arch, DEFAULT_MULTIPROCESSORS)
-    print(text if source else report)
+    if source and device and source != device:
+        raise InputError(f"--source {source} and --device {device} are two devices; give one of them")
+    chosen = source or device or ("cuda" if arch else "cpu")
+    if arch and chosen != "cuda":
+        raise InputError(
+            f"--arch {arch} is an architecture of GPUs, and --{'source' if source else 'device'} {chosen} is none"
+        )
+    numbers = read_values(values or [])
+    if name == "gravity":
+        from lanewise.sims.gravity.explain import compile_gravity
+
+        offline = compile_gravity(chosen, bodies, precision or "f32", layout, arch, numbers)
+    else:
+        from lanewise.cli.target import load_kernel
+        from lanewise.explanation.offline import compile_offline
+        from lanewise.layouts import layout_by_name
+
+        if precision is not None:
+            raise InputError(f"--precision belongs to gravity; the types of {name} are those of its file")
+        kind = layout_by_name(layout) if layout else None
+        offline = compile_offline(load_kernel(name), bodies, chosen, arch=arch, layout=kind, values=numbers)
+    if source and not json:
+        print(offline.executable.source)
+        return
+    explanation = offline.explain()
+    if json:
+        facts = explanation.as_dict() | ({"source": offline.executable.source} if source else {})
+        print(json_module.dumps(facts, allow_nan=False))
+        return
+    print(explanation)
+    print(f"\nThe generated source: lanewise explain {name} --source {chosen}")
+
+
+def read_values(texts: list[str]) -> dict[str, float]:
+    """`["softening2=1e-4"]` as numbers by name; raises `InputError` for what is no number or comes twice."""
+    numbers: dict[str, float] = {}
+    for text in texts:
+        name, _, value = text.partition("=")
+        try:
+            number = float(value)
+        except ValueError as error:
+            raise InputError(f"--set {text}: wanted NAME=NUMBER, as in --set softening2=1e-4") from error
+        if name in numbers:
+            raise InputError(f"--set {text}: {name} is set twice")
+        numbers[name] = number
+    return numbers

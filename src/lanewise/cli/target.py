@@ -55,7 +55,7 @@ def run_file(path: Path) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     sys.modules[unique] = module  # annotations that are evaluated late look their names up here
     try:
-        with contextlib.redirect_stdout(sys.stderr), _first_on_path(path.resolve().parent):
+        with contextlib.redirect_stdout(sys.stderr), _as_a_script(path.resolve()):
             spec.loader.exec_module(module)
     except LanewiseError as error:
         raise InputError(f"{path} cannot be run: {error}") from error
@@ -65,12 +65,16 @@ def run_file(path: Path) -> ModuleType:
 
 
 @contextlib.contextmanager
-def _first_on_path(folder: Path) -> Generator[None]:
-    sys.path.insert(0, str(folder))
+def _as_a_script(path: Path) -> Generator[None]:
+    """The file's folder comes first on the path, and the command's own arguments are none of the file's."""
+    folder, arguments = str(path.parent), sys.argv
+    sys.path.insert(0, folder)
+    sys.argv = [str(path)]
     try:
         yield
     finally:
-        sys.path.remove(str(folder))
+        sys.path.remove(folder)
+        sys.argv = arguments
 
 
 def _last_line(error: BaseException, path: Path) -> str:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from lanewise.layouts import Layout
 from lanewise.plan import Plan
 from lanewise.runtime.executable import Executable, Launch
+
+if TYPE_CHECKING:
+    from lanewise.explanation import Explanation
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,12 +32,17 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """A kernel made for one combination of records, layouts, device and plan. Calling it launches it."""
+    """A kernel made for one combination of records, layouts, device and plan. Calling it launches it.
+
+    `layouts` are those of the record parameters; `environment` holds the counts and the values for all, by IR name, of
+    the call that it was compiled for: what predictions are about.
+    """
 
     name: str
     executable: Executable
     bind: Callable[..., Call]
-    layouts: str
+    layouts: Mapping[str, Layout]
+    environment: Mapping[str, Any]
 
     def __call__(self, *arguments: Any, out: Any = None, **named: Any) -> Any:
         return self.bind(*arguments, out=out, **named)()
@@ -58,9 +67,13 @@ class Compiled:
 
         return kernel_resources(self.executable)
 
-    def explain(self) -> str:
-        """The plan, the layouts and the resources as text."""
-        resources = "\n".join(f"  {k}: {v}" for k, v in self.resources.items())
-        decisions = "\n".join(f"  {k} = {v}" for k, v in self.plan.as_dict().items())
-        sections = (("plan", decisions), ("layouts", self.layouts), ("resources", resources))
-        return f"{self.name} on {self.executable.device}\n" + "".join(f"\n{name}\n{text}\n" for name, text in sections)
+    def explain(self, *, measure: bool = False, measure_resources: bool = True) -> Explanation:
+        """A row for each optimisation (applied or not, why, predicted, measured), what bounds the kernel, and more.
+
+        Print it, show it in a notebook, or take `.json()`. With `measure` the plan and the plans without each of its
+        optimisations are timed on this machine, on made-up arrays of the same size. `measure_resources` compiles the
+        plans that are compared, for their registers (CUDA).
+        """
+        from lanewise.explanation.compiled import explain_compiled
+
+        return explain_compiled(self, measure=measure, measure_resources=measure_resources)

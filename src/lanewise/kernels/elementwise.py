@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from lanewise.errors import ArgumentError
 from lanewise.frontend.function import Lowered, Signature, lower_function, read_signature
+from lanewise.ir import nodes as ir
 from lanewise.ir.names import COUNT, LANES, partial_of
 from lanewise.kernels.arguments import (
     Arguments,
@@ -20,13 +22,19 @@ from lanewise.kernels.arguments import (
 )  # fmt: skip
 from lanewise.kernels.compiled import Call, Compiled
 from lanewise.kernels.reductions import max_, min_, sum_
-from lanewise.kernels.support import bind_record, compile_kernel, describe_layouts, index_type, machine_of, value_type
+from lanewise.kernels.support import bind_record, compile_kernel, index_type, layouts_of, machine_of, value_type
 from lanewise.patterns.elementwise import ElementwiseArguments, build_elementwise, result_arrays
 from lanewise.patterns.reduction import Operation, build_reduction, reduced_type, reduction_lanes
 from lanewise.plan import Plan
 from lanewise.plans import Work, complete_plan
 from lanewise.record import Record
 from lanewise.runtime.executable import Bound
+from lanewise.tuning.job import Job, Workload, check_tunable
+from lanewise.tuning.key import Key, make_key, size_class
+from lanewise.tuning.lookup import TunedPlans
+from lanewise.tuning.report import Tuning
+from lanewise.tuning.tune import tune_job
+from lanewise.tuning.workload import make_workload
 
 
 class Elementwise:
@@ -42,6 +50,7 @@ class Elementwise:
         self._signature: Signature | None = None
         self._lowered: Lowered | None = None
         self._compiled: dict[Any, Compiled] = {}
+        self._tuned = TunedPlans()
 
     @property
     def signature(self) -> Signature:
@@ -61,7 +70,9 @@ class Elementwise:
 
     def compile(self, *arguments: Any, plan: Plan | None = None, **named: Any) -> Compiled:
         """The kernel for these arguments, without running it."""
-        return self._specialise(self._sorted(arguments, named), plan)
+        given = self._sorted(arguments, named)
+        environment = self._environment(given, self._count(given))
+        return replace(self._specialise(given, plan), environment=environment)
 
     def bind(self, *arguments: Any, out: Any = None, plan: Plan | None = None, **named: Any) -> Call:
         """A call with its memory bound, to run many times."""
@@ -73,8 +84,9 @@ class Elementwise:
         kinds = [kind for _, kind in named_results]
         results = make_outputs(self.__name__, kinds, count, sorted_arguments.device, out)
         bound |= {n: bind_value_array(a, kind) for (n, kind), a in zip(named_results, results, strict=True)}
-        launch = compiled.executable.prepare(bound, self._environment(sorted_arguments, count))
-        return Call(launch, tuple(results), compiled)
+        environment = self._environment(sorted_arguments, count)
+        launch = compiled.executable.prepare(bound, environment)
+        return Call(launch, tuple(results), replace(compiled, environment=environment))
 
     def sum(self, *arguments: Any, **named: Any) -> Any:
         """The sum of the results over all elements, in 64 bits and a fixed order, without storing them.
@@ -108,6 +120,37 @@ class Elementwise:
         results = tuple({"sum": sum_, "min": min_, "max": max_}[operation](p) for p in partials)
         return results[0] if len(results) == 1 else results
 
+    def tune(
+        self, *arguments: Any, seconds: float | None = None, plan: Plan | None = None, **named: Any
+    ) -> Tuning:
+        """Measure plans for calls like this one, and use the fastest in later calls, also of other programs.
+
+        `seconds` is about what it may take, compilation included (60 on a GPU, 120 on a CPU); the fields that `plan`
+        fixes stay as they are, and the result is for calls with the same fixed fields. The arguments keep their values:
+        copies are measured. Raises `ArgumentError` for arguments that do not fit, `PlanError` for an illegal `plan`.
+        """
+        return tune_job(self.tuning_job(*arguments, plan=plan, **named), seconds)
+
+    def tuning_job(self, *arguments: Any, plan: Plan | None = None, **named: Any) -> Job:
+        """What `tune` measures: for programs that watch the search, or replay it."""
+        given, wanted = self._sorted(arguments, named), plan or Plan()
+        count = self._count(given)
+        check_tunable(self.__name__, given.device, {n: len(a) for n, a in (given.records | given.arrays).items()})
+        naive, environment = self._naive(given), self._environment(given, count)
+        kinds = self.signature.parameters
+        arrays = {n: (a, value_type(kinds[n])) for n, a in given.arrays.items()}
+
+        def workload() -> Workload:
+            results = result_arrays(self.lowered)
+            return make_workload(naive, given.records, arrays, results, environment, given.device, fresh=True)
+
+        situation = self._situation(given)
+        return Job(
+            self.__name__, naive, given.device, machine_of(given.device), Work("elementwise", count),
+            {"elements": count}, environment, wanted, self._key(given, naive, wanted), workload,
+            lambda best: self._tuned.adopt(wanted, situation, best),
+        )  # fmt: skip
+
     def _sorted(self, arguments: tuple[Any, ...], named: dict[str, Any]) -> Arguments:
         return sort_arguments(self.signature, name_arguments(self.signature, arguments, named), arrays_allowed=True)
 
@@ -129,26 +172,46 @@ class Elementwise:
         return next(iter(counts.values()))
 
     def _specialise(self, arguments: Arguments, plan: Plan | None, operation: Operation | None = None) -> Compiled:
-        machine = machine_of(arguments.device)
-        complete = complete_plan(plan, machine, Work("elementwise", self._count(arguments)))
-        layouts = {n: (r.record, r.layout) for n, r in arguments.records.items()}
-        key = (tuple(layouts.items()), tuple(arguments.arrays), arguments.device, complete, operation)
+        wanted = plan
+        if operation is None:  # reductions keep the default plan
+            wanted = self._tuned.find(
+                plan, arguments.device, self._situation(arguments),
+                lambda: self._key(arguments, self._naive(arguments), plan or Plan()),
+            ) or plan  # fmt: skip
+        complete = complete_plan(wanted, machine_of(arguments.device), Work("elementwise", self._count(arguments)))
+        layouts = tuple((n, r.record, r.layout) for n, r in arguments.records.items())
+        key = (layouts, tuple(arguments.arrays), arguments.device, complete, operation)
         if key not in self._compiled:
-            kinds = self.signature.parameters
-            pattern = ElementwiseArguments(
-                layouts,
-                {n: value_type(kinds[n]) for n in arguments.arrays},
-                {n: value_type(kinds[n]) for n in arguments.uniforms},
-            )
-            index = index_type(arguments.device)
-            if operation is None:
-                naive = build_elementwise(self.lowered, pattern, index)
-            else:
-                naive = build_reduction(self.lowered, pattern, index, operation, strided=machine.kind == "cuda")
-            executable = compile_kernel(naive, complete, arguments.device, wanted=plan)
-            layouts_text = describe_layouts(arguments.records)
-            self._compiled[key] = Compiled(self.__name__, executable, partial(self.bind, plan=complete), layouts_text)
+            executable = compile_kernel(self._naive(arguments, operation), complete, arguments.device, wanted=wanted)
+            self._compiled[key] = Compiled(
+                self.__name__, executable, partial(self.bind, plan=complete), layouts_of(arguments.records),
+                self._environment(arguments, self._count(arguments)),
+            )  # fmt: skip
         return self._compiled[key]
+
+    def _naive(self, arguments: Arguments, operation: Operation | None = None) -> ir.Kernel:
+        """The kernel before any decision about it."""
+        kinds = self.signature.parameters
+        pattern = ElementwiseArguments(
+            {n: (r.record, r.layout) for n, r in arguments.records.items()},
+            {n: value_type(kinds[n]) for n in arguments.arrays},
+            {n: value_type(kinds[n]) for n in arguments.uniforms},
+        )
+        index = index_type(arguments.device)
+        if operation is None:
+            return build_elementwise(self.lowered, pattern, index)
+        strided = machine_of(arguments.device).kind == "cuda"
+        return build_reduction(self.lowered, pattern, index, operation, strided=strided)
+
+    def _situation(self, arguments: Arguments) -> tuple[Any, ...]:
+        """What of a call decides which tuned plan it gets, in a form that is quickly made."""
+        layouts = tuple((n, r.layout) for n, r in arguments.records.items())
+        return (layouts, tuple(arguments.arrays), arguments.device, size_class(self._count(arguments)))
+
+    def _key(self, arguments: Arguments, naive: ir.Kernel, wanted: Plan) -> Key:
+        count = self._count(arguments)
+        work = Work("elementwise", count)
+        return make_key(naive, layouts_of(arguments.records), arguments.device, work, count, wanted, False)
 
 
 def elementwise(function: Callable[..., Any]) -> Elementwise:

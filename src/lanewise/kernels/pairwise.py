@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any, overload
 
 from lanewise.errors import ArgumentError, CompileError
 from lanewise.frontend.function import Lowered, Signature, lower_function, read_signature
+from lanewise.ir import nodes as ir
 from lanewise.ir.names import count_of
 from lanewise.kernels.arguments import (
     Arguments,
@@ -18,7 +20,7 @@ from lanewise.kernels.arguments import (
     sort_arguments,
 )  # fmt: skip
 from lanewise.kernels.compiled import Call, Compiled
-from lanewise.kernels.support import bind_record, compile_kernel, describe_layouts, index_type, machine_of, value_type
+from lanewise.kernels.support import bind_record, compile_kernel, index_type, layouts_of, machine_of, value_type
 from lanewise.layouts import SoA
 from lanewise.patterns.elementwise import result_arrays
 from lanewise.patterns.pairwise import PairwiseArguments, build_pairwise
@@ -26,6 +28,12 @@ from lanewise.plan import Plan
 from lanewise.plans import Work, complete_plan
 from lanewise.record import Record
 from lanewise.search import AllPairs, Search
+from lanewise.tuning.job import Job, Workload, check_tunable
+from lanewise.tuning.key import Key, make_key, size_class
+from lanewise.tuning.lookup import TunedPlans
+from lanewise.tuning.report import Tuning
+from lanewise.tuning.tune import tune_job
+from lanewise.tuning.workload import make_workload
 
 
 class Pairwise:
@@ -43,6 +51,7 @@ class Pairwise:
         self._signature: Signature | None = None
         self._lowered: Lowered | None = None
         self._compiled: dict[Any, Compiled] = {}
+        self._tuned = TunedPlans()
 
     def using(self, search: Search) -> Pairwise:
         """The same interaction over another search structure."""
@@ -65,7 +74,8 @@ class Pairwise:
 
     def compile(self, *arguments: Any, plan: Plan | None = None, **named: Any) -> Compiled:
         """The kernel for these arguments, without running it."""
-        return self._specialise(self._sorted(arguments, named), plan)
+        given = self._sorted(arguments, named)
+        return replace(self._specialise(given, plan), environment=self._environment(given))
 
     def bind(self, *arguments: Any, out: Any = None, plan: Plan | None = None, **named: Any) -> Call:
         """A call with its memory bound, to run many times."""
@@ -76,35 +86,88 @@ class Pairwise:
         named_results = result_arrays(self.lowered)
         results = make_outputs(self.__name__, [kind for _, kind in named_results], len(target), given.device, out)
         bound |= {n: bind_value_array(a, kind) for (n, kind), a in zip(named_results, results, strict=True)}
+        environment = self._environment(given)
+        launch = compiled.executable.prepare(bound, environment)
+        return Call(launch, tuple(results), replace(compiled, environment=environment))
+
+    def tune(
+        self, *arguments: Any, seconds: float | None = None, plan: Plan | None = None, **named: Any
+    ) -> Tuning:
+        """Measure plans for calls like this one, and use the fastest in later calls, also of other programs.
+
+        `seconds` is about what it may take, compilation included (60 on a GPU, 120 on a CPU); the fields that `plan`
+        fixes stay as they are, and the result is for calls with the same fixed fields. The arguments keep their values.
+        Raises `ArgumentError` for arguments that do not fit, `PlanError` for an illegal `plan`.
+        """
+        return tune_job(self.tuning_job(*arguments, plan=plan, **named), seconds)
+
+    def tuning_job(self, *arguments: Any, plan: Plan | None = None, **named: Any) -> Job:
+        """What `tune` measures: for programs that watch the search, or replay it."""
+        given, wanted = self._sorted(arguments, named), plan or Plan()
+        counts = {n: len(r) for n, r in given.records.items()}
+        check_tunable(self.__name__, given.device, counts)
+        naive, environment = self._naive(given), self._environment(given)
+
+        def workload() -> Workload:
+            results = result_arrays(self.lowered)
+            return make_workload(naive, given.records, {}, results, environment, given.device, fresh=False)
+
+        situation = self._situation(given)
+        return Job(
+            self.__name__, naive, given.device, machine_of(given.device), self._work(given), counts, environment, wanted,
+            self._key(given, naive, wanted), workload, lambda best: self._tuned.adopt(wanted, situation, best),
+        )  # fmt: skip
+
+    def _environment(self, given: Arguments) -> dict[str, Any]:
         counts = {count_of(n): len(r) for n, r in given.records.items()}
-        environment = {**flatten_uniforms(self.signature, given.uniforms), **counts}
-        return Call(compiled.executable.prepare(bound, environment), tuple(results), compiled)
+        return {**flatten_uniforms(self.signature, given.uniforms), **counts}
 
     def _sorted(self, arguments: tuple[Any, ...], named: dict[str, Any]) -> Arguments:
         return sort_arguments(self.signature, name_arguments(self.signature, arguments, named), arrays_allowed=False)
 
     def _specialise(self, given: Arguments, plan: Plan | None) -> Compiled:
-        (target_name, target), (source_name, source) = given.records.items()
-        wide = any(r.type.size == 8 for r in self.lowered.function.results)
-        complete = complete_plan(
-            plan, machine_of(given.device), Work("pairwise", len(target), wide, source.layout != SoA())
+        target, source = given.records.values()
+        tuned = self._tuned.find(
+            plan, given.device, self._situation(given), lambda: self._key(given, self._naive(given), plan or Plan())
         )
-        identical = target.data is source.data
-        key = (target.layout, source.layout, identical, given.device, complete)
+        wanted = tuned or plan
+        complete = complete_plan(wanted, machine_of(given.device), self._work(given))
+        key = (target.layout, source.layout, target.data is source.data, given.device, complete)
         if key not in self._compiled:
-            kinds = {n: value_type(self.signature.parameters[n]) for n in given.uniforms}
-            pattern = PairwiseArguments(
-                (target_name, target.record, target.layout),
-                (source_name, source.record, source.layout),
-                kinds,
-                identical,  # type: ignore[arg-type]
-            )
-            naive = build_pairwise(self.lowered, pattern, index_type(given.device))
-            executable = compile_kernel(naive, complete, given.device, wanted=plan)
+            executable = compile_kernel(self._naive(given), complete, given.device, wanted=wanted)
             self._compiled[key] = Compiled(
-                self.__name__, executable, partial(self.bind, plan=complete), describe_layouts(given.records)
-            )
+                self.__name__, executable, partial(self.bind, plan=complete), layouts_of(given.records),
+                self._environment(given),
+            )  # fmt: skip
         return self._compiled[key]
+
+    def _naive(self, given: Arguments) -> ir.Kernel:
+        """The kernel before any decision about it."""
+        (target_name, target), (source_name, source) = given.records.items()
+        kinds = {n: value_type(self.signature.parameters[n]) for n in given.uniforms}
+        pattern = PairwiseArguments(
+            (target_name, target.record, target.layout),
+            (source_name, source.record, source.layout),
+            kinds,
+            target.data is source.data,  # type: ignore[arg-type]
+        )
+        return build_pairwise(self.lowered, pattern, index_type(given.device))
+
+    def _work(self, given: Arguments) -> Work:
+        target, source = given.records.values()
+        wide = any(r.type.size == 8 for r in self.lowered.function.results)
+        return Work("pairwise", len(target), wide, source.layout != SoA())
+
+    def _situation(self, given: Arguments) -> tuple[Any, ...]:
+        """What of a call decides which tuned plan it gets, in a form that is quickly made."""
+        target, source = given.records.values()
+        sizes = (size_class(len(target)), size_class(len(source)))
+        return (target.layout, source.layout, target.data is source.data, given.device, sizes)
+
+    def _key(self, given: Arguments, naive: ir.Kernel, wanted: Plan) -> Key:
+        target, source = given.records.values()
+        layouts, identical = layouts_of(given.records), target.data is source.data
+        return make_key(naive, layouts, given.device, self._work(given), len(source), wanted, identical)
 
 
 def _checked(signature: Signature) -> Signature:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from lanewise import types as t
 from lanewise.arrays import RecordArray
 from lanewise.ir import nodes as ir
-from lanewise.layouts import draw
+from lanewise.layouts import Layout
 from lanewise.pipeline import build_program
 from lanewise.plan import Plan
 from lanewise.plans import Machine
@@ -40,7 +40,7 @@ def compile_kernel(
     """
     kind = "cuda" if device_kind(device) == "cuda" else "cpu"
     executable = build_executable(build_program(naive, plan, kind), device, arch)
-    capped = wanted is None or wanted.min_blocks is None
+    capped = (wanted is None or wanted.min_blocks is None) and not plan.registers
     if capped and any(c.resources.spill_stores for c in executable.cubins):
         relaxed = build_executable(build_program(naive, Plan(min_blocks=1).filled(plan), kind), device, arch)
         if _spills(relaxed) < _spills(executable):
@@ -63,8 +63,6 @@ def bind_record(array: RecordArray) -> Bound:
     return Bound(array.data, array.arrangement, len(array))
 
 
-def describe_layouts(records: Mapping[str, RecordArray]) -> str:
-    """Every array with its layout drawn."""
-    return "\n".join(
-        f"  {n}: {r.layout}\n    " + draw(r.arrangement).replace("\n", "\n    ") for n, r in records.items()
-    )
+def layouts_of(records: Mapping[str, RecordArray]) -> dict[str, Layout]:
+    """The layout of every record parameter."""
+    return {n: r.layout for n, r in records.items()}

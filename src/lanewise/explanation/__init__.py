@@ -1,0 +1,5 @@
+"""What was decided about a kernel, why, what a model predicts of it, and what was measured."""
+
+from lanewise.explanation.report import Analysis, Bound, Change, Explanation, Row
+
+__all__ = ["Analysis", "Bound", "Change", "Explanation", "Row"]

@@ -1,0 +1,109 @@
+"""The cells that text, rich tables and HTML share."""
+
+from __future__ import annotations
+
+from lanewise.explanation.report import Change, Explanation, Row
+
+OPTIONAL = ("predicted", "measured", "registers", "occupancy")  # columns that go when no row fills them
+
+
+def columns(e: Explanation) -> tuple[list[str], list[list[str]]]:
+    """The titles, and the cells of every row; the last column is the reason."""
+    every = [_cells(r) for r in e.rows]
+    empty = {n for n in OPTIONAL if not any(row[n] for row in every)}
+    titles = [n for n in every[0] if n not in empty] if every else []
+    return titles, [[row[n] for n in titles] for row in every]
+
+
+def _cells(r: Row) -> dict[str, str]:
+    return {
+        "optimisation": r.name,
+        "value": show(r.value),
+        "applied": "yes" if r.applied else "no",
+        "predicted": factor(r.predicted),
+        "measured": factor(r.measured),
+        "registers": _change(r.registers, ".0f"),
+        "occupancy": _change(r.occupancy, ".0%"),
+        "why": r.reason,
+    }
+
+
+def show(value: object) -> str:
+    """A plan's value as people write it."""
+    match value:
+        case True:
+            return "on"
+        case False:
+            return "off"
+        case _:
+            return str(value)
+
+
+def factor(number: float | None) -> str:
+    """How many times faster."""
+    return "" if number is None else f"{number:.2f} x" if number < 100 else f"{number:.0f} x"
+
+
+def _change(change: Change | None, form: str) -> str:
+    if change is None:
+        return ""
+    before, after = ("?" if x is None else format(x, form) for x in (change.before, change.after))
+    return after if before == after else f"{before} > {after}"
+
+
+def headline(e: Explanation) -> str:
+    """The kernel, its size and where it runs, in one line."""
+    sizes = ", ".join(f"{count:,} {name}" for name, count in e.counts.items())
+    return f"{e.kernel} ({e.pattern}{', ' if sizes else ''}{sizes}) on {e.machine}"
+
+
+def sections(e: Explanation) -> list[tuple[str, list[str]]]:
+    """What stands below the table: titles and lines."""
+    found = [("plan", [f"lw.Plan({e.plan})"]), ("layouts", _layouts(e))]
+    width = max((len(title) for title, _ in e.analysis.lines), default=0)
+    found.append(("function", [f"{title:{width}}  {text}" for title, text in e.analysis.lines]))
+    found.append(("bound", _bound(e)))
+    width = max((len(n) for n in e.resources), default=0)
+    found.append(("resources", [f"{n:{width}}  {_resource(n, v)}" for n, v in e.resources.items()]))
+    if e.invented:
+        made_up = ", ".join(f"{n} = {v}" for n, v in e.invented.items())
+        found.append(("made up", [f"{made_up}: values that nobody gave; choose them with --set NAME=VALUE"]))
+    found.append(("warnings", list(e.warnings)))
+    return [(title, lines) for title, lines in found if lines]
+
+
+def _layouts(e: Explanation) -> list[str]:
+    """Every array once; arrays that lie alike share a drawing."""
+    alike: dict[tuple[str, str], list[str]] = {}
+    for name, layout in e.layouts.items():
+        alike.setdefault((layout, e.drawings[name]), []).append(name)
+    lines: list[str] = []
+    for (layout, drawing), names in alike.items():
+        lines.append(f"{', '.join(names)}: {layout}")
+        lines += [f"  {line}" for line in drawing.splitlines()]
+    return lines
+
+
+def _bound(e: Explanation) -> list[str]:
+    if e.bound is None:
+        return []
+    b = e.bound
+    busy = ", ".join(
+        f"{n} {seconds(s)}" for n, s in sorted(b.units.items(), key=lambda x: -x[1]) if s > 0.005 * b.seconds
+    )
+    return [
+        f"{b.unit}: {seconds(b.seconds)} at least, {seconds(b.predicted_seconds)} predicted, {b.share:.0%} of the bound",
+        f"busy: {busy}",
+    ]
+
+
+def seconds(t: float) -> str:
+    """A time with three digits and a unit."""
+    for unit, size in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
+        if t >= size:
+            return f"{t / size:.3g} {unit}"
+    return f"{t / 1e-9:.3g} ns"
+
+
+def _resource(name: str, value: object) -> str:
+    return f"{value:.0%}" if name == "occupancy" and isinstance(value, float) else str(value)

@@ -1,0 +1,104 @@
+"""The explanation of a kernel of which nothing but the kernel is at hand: no arrays, and for CUDA no GPU."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from lanewise.errors import InputError
+from lanewise.explanation.build import explain
+from lanewise.explanation.report import Explanation
+from lanewise.explanation.subject import Subject, work_of
+from lanewise.ir import nodes as ir
+from lanewise.ir.names import COUNT, count_of
+from lanewise.kernels.arguments import flatten_uniforms
+from lanewise.kernels.pairwise import Pairwise
+from lanewise.kernels.samples import Kernel, Roles, sample_roles, sample_values
+from lanewise.kernels.support import compile_kernel, index_type
+from lanewise.layouts import Layout, default_layout
+from lanewise.models.devices import DeviceModel, device_model, table_model
+from lanewise.models.resources import kernel_resources
+from lanewise.patterns.elementwise import ElementwiseArguments, build_elementwise
+from lanewise.patterns.pairwise import PairwiseArguments, build_pairwise
+from lanewise.plan import Plan
+from lanewise.plans import Machine, complete_plan
+from lanewise.runtime.devices import missing_for_cuda
+from lanewise.runtime.executable import Executable
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+DEFAULT_ARCH = "sm_90"  # of the device to plan for where there is no GPU
+
+
+@dataclass(frozen=True, slots=True)
+class Offline:
+    """A kernel compiled for a device and loaded nowhere."""
+
+    subject: Subject
+    executable: Executable
+
+    def explain(self, *, measure_resources: bool = True) -> Explanation:
+        """The explanation, with predictions for the subject's device model."""
+        model = self.subject.model
+        assert model is not None
+        resources = kernel_resources(self.executable, model.arch)
+        return explain(self.subject, resources=resources, measure_resources=measure_resources)
+
+
+def compile_offline(
+    kernel: Kernel,
+    count: int,
+    device: str,
+    *,
+    arch: str | None = None,
+    layout: Layout | None = None,
+    values: Mapping[str, float] | None = None,
+    wanted: Plan | None = None,
+) -> Offline:
+    """`kernel` for `count` elements on "cpu" or "cuda", for all records in one layout (default: the device's).
+
+    On "cuda" `arch` names a typical device of that architecture; without it the GPU of this machine is meant, or an
+    NVIDIA H200 where there is none. Raises `DeviceError` for an unknown architecture, `InputError` for wrong values.
+    """
+    if count < 1:
+        raise InputError(f"{count} elements asked for; wanted at least 1")
+    model = _model(device, arch)
+    roles = sample_roles(kernel, values)
+    uniforms, invented = sample_values(kernel, values)
+    layouts = {n: layout or default_layout(r, device) for n, r in roles.records.items()}
+    naive = _naive(kernel, roles, layouts, device)
+    work = work_of(naive, count, layouts)
+    plan = complete_plan(wanted, Machine(model.kind, model.multiprocessors), work)
+    executable = compile_kernel(naive, plan, device, wanted=wanted, arch=model.arch if device == "cuda" else None)
+    pairwise = isinstance(kernel, Pairwise)
+    counts = dict.fromkeys(roles.records if pairwise else ("elements",), count)
+    sizes = {count_of(n): count for n in counts} if pairwise else {COUNT: count}
+    subject = Subject(
+        kernel.__name__, naive, executable.program.plan, device, model, {**flatten_uniforms(kernel.signature, uniforms), **sizes},
+        counts, layouts, work, {n: _plain(uniforms[n]) for n in invented},
+    )  # fmt: skip
+    return Offline(subject, executable)
+
+
+def _plain(value: Any) -> Any:
+    """A number, or a list of the numbers of a vector."""
+    return value.item() if hasattr(value, "item") else [x.item() for x in value]
+
+
+def _model(device: str, arch: str | None) -> DeviceModel:
+    if device == "cpu":
+        return device_model("cpu")
+    return table_model(arch or DEFAULT_ARCH) if arch or missing_for_cuda() else device_model("cuda")
+
+
+def _naive(kernel: Kernel, roles: Roles, layouts: dict[str, Layout], device: str) -> ir.Kernel:
+    if not isinstance(kernel, Pairwise):
+        records = {n: (r, layouts[n]) for n, r in roles.records.items()}
+        given = ElementwiseArguments(records, roles.arrays, roles.uniforms)
+        return build_elementwise(kernel.lowered, given, index_type(device))
+    (target, source), uniforms = list(roles.records.items()), dict[str, Any](roles.uniforms)
+    pair = PairwiseArguments(
+        (*target, layouts[target[0]]), (*source, layouts[source[0]]), uniforms, target[1] == source[1]
+    )
+    return build_pairwise(kernel.lowered, pair, index_type(device))

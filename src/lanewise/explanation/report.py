@@ -1,0 +1,165 @@
+"""An explanation as data: a row for each optimisation, what the kernel does, what bounds it. Text, tables, JSON are views of it."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+from lanewise.plan import Plan
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A number without an optimisation and with it; None where it is not known."""
+
+    before: float | None
+    after: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One optimisation.
+
+    value: of the plan, or the layout's name. applied: whether the kernel has it. reason: what it does here, or why it is
+    not there. predicted, measured: times faster than without it, for what is not applied times faster than now; None
+    when not known. best: for what is not applied, the value that was predicted. registers, occupancy (0 to 1): without
+    and with what is applied.
+    """
+
+    name: str
+    field: str
+    value: Any
+    applied: bool
+    reason: str
+    predicted: float | None = None
+    measured: float | None = None
+    best: Any = None
+    registers: Change | None = None
+    occupancy: Change | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """The least time that the device allows (`seconds`), the unit that takes it, and the time that the model predicts.
+
+    `units` are the seconds that every unit of the device is busy; `share` is the bound over the prediction.
+    """
+
+    unit: str
+    seconds: float
+    predicted_seconds: float
+    units: dict[str, float]
+
+    @property
+    def share(self) -> float:
+        return self.seconds / self.predicted_seconds if self.predicted_seconds else 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Analysis:
+    """What the function does, each as lines of a title and a text: operations, accesses, reuse, symmetry."""
+
+    lines: tuple[tuple[str, str], ...]
+    facts: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Everything that is known of a kernel before, or after, it ran.
+
+    `str()` is a table of at most 120 columns, a notebook and a rich console show one, `json()` is for programs.
+    """
+
+    kernel: str
+    pattern: str
+    device: str
+    machine: str
+    counts: dict[str, int]
+    layouts: dict[str, str]
+    drawings: dict[str, str]
+    plan: Plan
+    rows: tuple[Row, ...]
+    analysis: Analysis
+    bound: Bound | None
+    resources: dict[str, Any]
+    invented: dict[str, Any] = field(default_factory=dict[str, Any])
+    warnings: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        from lanewise.explanation.text import as_text
+
+        return as_text(self)
+
+    def __rich__(self) -> Any:
+        from lanewise.explanation.tables import as_rich
+
+        return as_rich(self)
+
+    def _repr_html_(self) -> str:
+        from lanewise.explanation.tables import as_html
+
+        return as_html(self)
+
+    def row(self, name: str) -> Row:
+        """The row of a field of the plan (or "layout"), or of the name of an optimisation."""
+        for r in self.rows:
+            if name in (r.field, r.name):
+                return r
+        raise KeyError(f"no optimisation {name!r}; there are {', '.join(r.field for r in self.rows)}")
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain dictionaries, lists, strings and finite numbers."""
+        bound = self.bound
+        return {
+            "kernel": self.kernel,
+            "pattern": self.pattern,
+            "device": self.device,
+            "machine": self.machine,
+            "counts": dict(self.counts),
+            "layout": dict(self.layouts),
+            "drawing": dict(self.drawings),
+            "plan": self.plan.as_dict(),
+            "optimisations": [_row(r) for r in self.rows],
+            "bound": {
+                "unit": bound.unit,
+                "seconds": _finite(bound.seconds),
+                "predicted_seconds": _finite(bound.predicted_seconds),
+                "share": _finite(bound.share),
+                "units": {n: _finite(s) for n, s in bound.units.items()},
+            }
+            if bound
+            else {},
+            "analysis": dict(self.analysis.facts),
+            "resources": dict(self.resources),
+            "invented": dict(self.invented),
+            "warnings": list(self.warnings),
+        }
+
+    def json(self) -> str:
+        """`as_dict` as one line of JSON."""
+        return json.dumps(self.as_dict(), allow_nan=False)
+
+
+def _row(r: Row) -> dict[str, Any]:
+    return {
+        "name": r.name,
+        "field": r.field,
+        "value": r.value,
+        "applied": r.applied,
+        "reason": r.reason,
+        "predicted": _finite(r.predicted),
+        "measured": _finite(r.measured),
+        "best": r.best,
+        "registers": _change(r.registers),
+        "occupancy": _change(r.occupancy),
+    }
+
+
+def _change(change: Change | None) -> dict[str, float | None] | None:
+    return None if change is None else {"before": _finite(change.before), "after": _finite(change.after)}
+
+
+def _finite(number: float | None) -> float | None:
+    return number if number is not None and math.isfinite(number) else None

@@ -1,0 +1,68 @@
+"""What is explained: a kernel with a plan, in one launch, on a device that may not be there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from lanewise.ir import nodes as ir
+from lanewise.layouts import AoS, Layout, SoA
+from lanewise.models.devices import DeviceModel
+from lanewise.plan import Plan
+from lanewise.plans import Machine, Work, complete_plan
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A kernel, its plan, and a launch of it.
+
+    naive: the kernel before any pass; plan: every field decided; device: "cpu", "cuda" or "cuda:1"; model: of that
+    device, None for the interpreter; environment: counts and values for all by their IR names; counts: the same counts
+    by the names of the parameters; layouts: of the record parameters. invented: values that nobody gave.
+    """
+
+    name: str
+    naive: ir.Kernel
+    plan: Plan
+    device: str
+    model: DeviceModel | None
+    environment: Mapping[str, Any]
+    counts: Mapping[str, int]
+    layouts: Mapping[str, Layout]
+    work: Work
+    invented: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    @property
+    def kind(self) -> str:
+        """The kind of device that the pipeline knows: "cuda" for every GPU, "cpu" for all else."""
+        return "cuda" if self.device.startswith("cuda") else "cpu"
+
+    def default(self, wanted: Plan) -> Plan:
+        """The plan of these decisions, all others by default."""
+        assert self.model is not None
+        return complete_plan(wanted, Machine(self.kind, self.model.multiprocessors), self.work)
+
+    def with_layout(self, layout: Layout) -> Subject:
+        """The same with all records in another layout."""
+        return replace(
+            self, naive=_arranged(self.naive, self.layouts, layout), layouts=dict.fromkeys(self.layouts, layout)
+        )
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether all records lie as arrays of structures: the layout that every other one is compared with."""
+        return all(layout == AoS() for layout in self.layouts.values())
+
+
+def work_of(naive: ir.Kernel, targets: int, layouts: Mapping[str, Layout]) -> Work:
+    """What default plans ask of a launch."""
+    if naive.pattern != "pairwise":
+        return Work(naive.pattern, targets)
+    wide = any(leaf.type.size == 8 for a in naive.arrays if a.written for leaf in a.leaves)
+    return Work("pairwise", targets, wide, list(layouts.values())[1] != SoA())
+
+
+def _arranged(naive: ir.Kernel, records: Mapping[str, Any], layout: Layout) -> ir.Kernel:
+    arrays = tuple(replace(a, arrangement=layout.arrange(a.leaves)) if a.name in records else a for a in naive.arrays)
+    return replace(naive, arrays=arrays)

@@ -1,0 +1,148 @@
+"""`lanewise explain`: for people, as JSON, as source; for the product's kernel and for kernels of files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lanewise.optimisations import OPTIMISATIONS
+from lanewise.plan import Plan
+from tests.cli.command import Command
+from tests.cli.test_user_errors import assert_refused
+
+FILE = """\
+import sys
+import lanewise as lw
+
+print("loaded with", len(sys.argv), "argument")
+
+@lw.record
+class Ball:
+    place: lw.vec2
+    weight: lw.f32
+
+@lw.pairwise
+def pull(target: Ball, source: Ball, softening2: lw.f32, axis: lw.vec2) -> lw.vec2:
+    d = source.place - target.place
+    return source.weight / (lw.dot(d, d) + softening2) * d + axis
+
+@lw.elementwise
+def grow(ball: Ball, push: lw.vec2, rate: lw.f32):
+    ball.weight *= rate
+    ball.place += push
+"""
+KEYS = {
+    "kernel", "pattern", "device", "machine", "counts", "layout", "drawing", "plan", "optimisations", "bound", "analysis",
+    "resources", "invented", "warnings",
+}  # fmt: skip
+ROW = {"name", "field", "value", "applied", "reason", "predicted", "measured", "best", "registers", "occupancy"}
+
+
+@pytest.fixture
+def balls(lanewise: Command) -> Command:
+    Path("balls.py").write_text(FILE)
+    return lanewise
+
+
+def check(found: dict[str, Any]) -> None:
+    """The contract that programs rely on."""
+    assert found.keys() == KEYS
+    assert found["plan"].keys() == Plan().as_dict().keys()
+    assert None not in found["plan"].values()
+    assert [o["field"] for o in found["optimisations"]] == [o.field for o in OPTIMISATIONS]
+    for row in found["optimisations"]:
+        assert row.keys() == ROW
+        assert row["name"]
+        assert row["reason"].strip()
+        assert isinstance(row["applied"], bool)
+        for number in (row["predicted"], row["measured"]):
+            assert number is None or number > 0
+    assert found["layout"].keys() == found["drawing"].keys()
+
+
+@pytest.mark.parametrize(
+    "options",
+    ["gravity", "gravity --device cuda --arch sm_90", "gravity --precision mixed --layout aos", "gravity --arch sm_120 --bodies 1000"],
+)  # fmt: skip
+def test_json_of_gravity(lanewise: Command, options: str) -> None:
+    outcome = lanewise("explain", *options.split(), "--json")
+    assert (outcome.code, outcome.err, outcome.out.count("\n")) == (0, "", 1)
+    check(outcome.last_json)
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+@pytest.mark.parametrize("kernel", ["pull", "grow"])
+def test_json_of_a_file(balls: Command, kernel: str, device: str) -> None:
+    outcome = balls("explain", f"balls.py:{kernel}", "--device", device, "--json", "--bodies", 5000)
+    assert (outcome.code, outcome.err, outcome.out.count("\n")) == (0, "loaded with 1 argument\n", 1)
+    found = outcome.last_json
+    check(found)
+    assert found["kernel"] == kernel
+    assert set(found["counts"].values()) == {5000}
+    invented = {"pull": {"softening2": pytest.approx(0.01), "axis": [1.0, 1.0]}, "grow": {"rate": 1.0}}
+    assert found["invented"] == invented[kernel]
+
+
+def test_values_are_set(balls: Command) -> None:
+    found = balls("explain", "balls.py:pull", "--set", "softening2=1e-4", "--set", "axis=0", "--json").last_json
+    assert found["invented"] == {}
+    text = balls("explain", "balls.py:pull", "--set", "softening2=1e-4").out
+    assert "\nmade up\n  axis = [1.0, 1.0]: values that nobody gave; choose them with --set NAME=VALUE\n" in text
+
+
+@pytest.mark.parametrize("options", ["gravity", "gravity --device cuda --arch sm_90"])
+def test_text_fits_120_columns_and_has_every_row(lanewise: Command, options: str) -> None:
+    outcome = lanewise("explain", *options.split())
+    assert (outcome.code, outcome.err) == (0, "")
+    assert max(map(len, outcome.out.splitlines())) <= 120
+    for o in OPTIMISATIONS:
+        assert f"\n{o.name} " in outcome.out
+    for title in ("plan", "layouts", "function", "resources"):
+        assert f"\n{title}\n" in outcome.out
+    device = "cuda" if "cuda" in options else "cpu"
+    assert outcome.out.endswith(f"\nThe generated source: lanewise explain gravity --source {device}\n")
+
+
+@pytest.mark.parametrize(("device", "word"), [("cpu", "def gravity"), ("cuda", "__global__")])
+def test_source(lanewise: Command, device: str, word: str) -> None:
+    outcome = lanewise("explain", "gravity", "--source", device)
+    assert (outcome.code, outcome.err) == (0, "")
+    assert word in outcome.out
+    found = lanewise("explain", "gravity", "--source", device, "--json").last_json
+    assert found["device"] == device
+    assert found["source"] == outcome.out.removesuffix("\n")
+
+
+ARCHITECTURES = "sm_75, sm_80, sm_86, sm_87, sm_89, sm_90, sm_100, sm_103, sm_120, sm_121"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("gravity --arch foo", f"no device model of the architecture 'foo'; known are {ARCHITECTURES}"),
+        ("gravity --device cuda --arch sm_9", f"no device model of the architecture 'sm_9'; known are {ARCHITECTURES}"),
+        ("gravity --device cpu --arch sm_90", "--arch sm_90 is an architecture of GPUs, and --device cpu is none"),
+        ("gravity --source cpu --arch sm_90", "--arch sm_90 is an architecture of GPUs, and --source cpu is none"),
+        ("gravity --source cpu --device cuda", "--source cpu and --device cuda are two devices; give one of them"),
+        ("gravity --set softening2", "--set softening2: wanted NAME=NUMBER, as in --set softening2=1e-4"),
+        ("gravity --set softening2=small", "--set softening2=small: wanted NAME=NUMBER, as in --set softening2=1e-4"),
+        ("gravity --set x=1 --set x=2", "--set x=2: x is set twice"),
+        ("gravity --set mass=2", "gravity has no value 'mass' to set; it has softening2"),
+        ("gravity --set softening2=nan", "gravity: 'softening2' is a f32, found nan"),
+        ("balls.py:pull --precision f64", "--precision belongs to gravity; the types of balls.py:pull are those of its file"),
+        ("balls.py:pull --layout foo", "unknown layout 'foo'; wanted aos, soa, aoas, soaoas, aosoa, or a width with it as in aosoa(16)"),
+        ("nothing.py:pull", "nothing.py: there is no such file"),
+    ],
+)  # fmt: skip
+def test_refused(balls: Command, options: str, message: str) -> None:
+    assert_refused(balls("explain", *options.split()), message)
+
+
+def test_what_cannot_be_compiled_is_shown(lanewise: Command) -> None:
+    Path("bad.py").write_text("import lanewise as lw\n@lw.elementwise\ndef f(x: lw.f32) -> lw.f32:\n    return x + y\n")
+    outcome = lanewise("explain", "bad.py:f", "--json")
+    assert (outcome.code, outcome.out) == (2, "")
+    assert "bad.py:4:16: " in outcome.err
+    assert "    return x + y\n" in outcome.err
