@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from lanewise.errors import PlanError
 from lanewise.ir import nodes as ir
@@ -23,6 +24,9 @@ from lanewise.passes import (
     constant_folding,
     dead_code,
     layout_lowering,
+    prefetching,
+    reciprocity,
+    register_cap,
     shared_memory,
     slicing,
     splitting,
@@ -34,6 +38,8 @@ from lanewise.passes import (
 from lanewise.passes.base import refuse
 from lanewise.plan import Plan
 
+COMBINE_BLOCK = 128  # threads that add partial sums
+VECTOR_BITS = (0, 256, 512)
 MAX_SHARED_BYTES = 49_152  # what every GPU gives a block without being asked for more
 Observer = Callable[[str, ir.Kernel], None]
 
@@ -63,12 +69,15 @@ def build_program(
     kernel = checked("pattern", with_distinct_functions(naive))
     kernel = checked("constant folding", constant_folding.apply(kernel))
     simple = checked("dead code", dead_code.apply(kernel))  # after folding, which leaves values unread
+    _check_device(simple, plan, device_kind)
     if naive.pattern == "pairwise":
         kernels = _shape_pairwise(simple, plan, device_kind, checked)
     elif device_kind == "cuda":
         kernels = (checked("mapping to threads", thread_mapping.apply(simple, _decided(plan.block, "block"))),)
     else:
         kernels = (simple,)
+    if registers := _decided(plan.registers, "registers"):
+        kernels = tuple(checked("register cap", register_cap.apply(k, registers)) for k in kernels)
     kernels = tuple(checked("unused indices", dead_code.clean_loops(k)) for k in kernels)
     # Last: no pass after it could tell which array a load belongs to.
     vector = device_kind == "cuda"
@@ -76,6 +85,23 @@ def build_program(
     for k in kernels:
         _check_shared_memory(k, plan)
     return Program(plan, simple, kernels)
+
+
+def _check_device(kernel: ir.Kernel, plan: Plan, device_kind: str) -> None:
+    """Refuse what this kind of device does not have; passes refuse what a kernel does not allow."""
+    if plan.vector_bits:
+        if device_kind == "cuda":
+            raise refuse("SIMD width", kernel, "SIMD registers belong to a CPU; on a GPU vector_bits is 0")
+        if plan.vector_bits not in VECTOR_BITS:
+            raise refuse("SIMD width", kernel, f"wanted 0, 256 or 512 bits, found {plan.vector_bits}")
+    if plan.registers and device_kind != "cuda":
+        raise refuse("register cap", kernel, register_cap.legal(kernel, plan.registers) or "")
+    if plan.prefetch in (None, "none"):
+        return
+    if device_kind != "cuda":
+        raise refuse("prefetching", kernel, "a CPU prefetches by itself")
+    if kernel.pattern != "pairwise" or plan.block == 1:
+        raise refuse("prefetching", kernel, prefetching.legal(kernel, plan.prefetch) or "")
 
 
 def _check_shared_memory(kernel: ir.Kernel, plan: Plan) -> None:
@@ -90,12 +116,37 @@ def _check_shared_memory(kernel: ir.Kernel, plan: Plan) -> None:
 def _shape_pairwise(
     kernel: ir.Kernel, plan: Plan, device_kind: str, checked: Callable[[str, ir.Kernel], ir.Kernel]
 ) -> tuple[ir.Kernel, ...]:
+    if plan.reciprocity != "off":
+        return _shape_reciprocal(kernel, plan, device_kind, checked)
     tile = _decided(plan.tile, "tile")
     if tile:
         kernel = checked("tiling", tiling.apply(kernel, tile))
     if plan.accumulate == "f64":  # before merging, while each sum has one name
         kernel = checked("float64 accumulation", accumulation.apply(kernel))
     return _shape_for_gpu(kernel, plan, checked) if device_kind == "cuda" else (_shape_for_cpu(kernel, plan, checked),)
+
+
+def _shape_reciprocal(
+    kernel: ir.Kernel, plan: Plan, device_kind: str, checked: Callable[[str, ir.Kernel], ir.Kernel]
+) -> tuple[ir.Kernel, ...]:
+    """Pairs computed once: the tasks of one warp each take the place of blocks, tiles and slices."""
+    if device_kind != "cuda":
+        raise refuse(
+            "reciprocity", kernel,
+            "it is the threads of a GPU that exchange sums; the SIMD lanes of a CPU would have to scatter them",
+        )  # fmt: skip
+    fixed: dict[str, Any] = {
+        "block": 32, "tile": 0, "slices": 1, "parts": 1, "accumulate": "native", "hoist": False, "prefetch": "none",
+    }  # fmt: skip
+    for name, wanted in fixed.items():
+        if getattr(plan, name) != wanted:
+            reason = f"its tasks belong to single warps and need Plan({name}={wanted!r}), found {getattr(plan, name)!r}"
+            raise refuse("reciprocity", kernel, reason)
+    targets, unroll = _decided(plan.targets, "targets"), _decided(plan.unroll, "unroll")
+    mode: reciprocity.Mode = "scratch" if plan.reciprocity == "scratch" else "ordered"
+    main, *rest = reciprocity.apply(kernel, targets, mode, unroll, _decided(plan.min_blocks, "min_blocks"))
+    combine = (checked("mapping to threads", thread_mapping.apply(k, COMBINE_BLOCK)) for k in rest)
+    return (checked("reciprocity", main), *combine)
 
 
 def _shape_for_cpu(kernel: ir.Kernel, plan: Plan, checked: Callable[[str, ir.Kernel], ir.Kernel]) -> ir.Kernel:
@@ -116,6 +167,17 @@ def _shape_for_gpu(
         _decided(plan.parts, "parts"),
     )
     tile, threads = _decided(plan.tile, "tile"), _decided(plan.block, "block")
+    if threads == 1:
+        kernel = checked("unrolling", unrolling.apply(kernel, _decided(plan.unroll, "unroll")))
+        alone = thread_mapping.apply_serial(
+            kernel,
+            targets=targets,
+            slices=slices,
+            parts=parts,
+            tile=tile,
+            min_blocks=_decided(plan.min_blocks, "min_blocks"),
+        )
+        return (checked("mapping to one thread", alone),)
     if reason := thread_mapping.legal(kernel, threads):
         raise refuse("mapping to threads", kernel, reason)
     if slices < 1 or threads % slices or threads == slices:
@@ -135,6 +197,8 @@ def _shape_for_gpu(
         tile and shared_memory.source_fetch(kernel) is not None
     ):  # after slicing, which narrows the loops over a tile but not its staging
         kernel = checked("shared-memory tiles", shared_memory.apply(kernel, tile, threads))
+    if plan.prefetch is not None and plan.prefetch != "none":  # after everything that decides what is staged, and when
+        kernel = checked("prefetching", prefetching.apply(kernel, plan.prefetch))
     kernel = checked("unrolling", unrolling.apply(kernel, _decided(plan.unroll, "unroll")))
     kernel = thread_mapping.apply(
         kernel, threads, targets=targets, lanes=lanes, min_blocks=_decided(plan.min_blocks, "min_blocks")

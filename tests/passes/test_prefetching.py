@@ -28,6 +28,7 @@ from lanewise.passes import (
 )
 from lanewise.plan import Plan
 from lanewise.record import Leaf
+from lanewise.runtime.executable import build_executable
 from lanewise.types import F32, I32
 from tests.corpus import CASES, LAYOUTS, Case, case
 from tests.emit.test_cubins import check
@@ -248,10 +249,21 @@ def test_elements_have_no_tiles():
 # ---------------------------------------------------------------- compilation
 
 
-@pytest.mark.parametrize("how", WAYS)
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_compiles_without_spills(how, layout):
-    for c in CASES:
-        if c.pairwise and c.name != "order":  # which reads nothing of a source
-            check(program(c, LAYOUTS[layout], Plan(prefetch=how, tile=128, block=128, targets=2, slices=2, min_blocks=1), "cuda"), "sm_90",
-                  local_arrays=c.local_arrays)  # fmt: skip
+SHARE = [(name, layout, how) for name, (layout, how) in zip(
+    [c.name for c in CASES if c.pairwise and c.name != "order"] * 2,  # which reads nothing of a source
+    [(layout, how) for how in WAYS for layout in LAYOUTS] * 2, strict=False)]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "layout", "how"), SHARE)
+def test_compiles_without_spills(name, layout, how):
+    plan = Plan(prefetch=how, tile=128, block=128, targets=2, slices=2, min_blocks=1)
+    c = case(name)
+    check(program(c, LAYOUTS[layout], plan, "cuda"), "sm_90", local_arrays=c.local_arrays)
+
+
+def test_old_architectures_have_no_asynchronous_copies():
+    p = program(case("gravity"), lw.SoAoAS(), Plan(prefetch="async", tile=64, block=64), "cuda")
+    assert refusal(lambda: build_executable(p, "cuda", "sm_75")) == (
+        "prefetching cannot be applied to gravity: asynchronous copies need architecture sm_80 or newer, and this is sm_75; "
+        "choose prefetch='registers'"
+    )

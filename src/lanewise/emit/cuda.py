@@ -248,8 +248,10 @@ class _EntryWriter(_Writer):
         assert grid is not None
         parameters = [self.parameter(b) for b in k.buffers if b.space == "global"]
         parameters += [f"{TYPES[p.type]} {self.names(p.name)}" for p in k.counts + k.uniforms]
-        bounds = f"{grid.threads}, {grid.min_blocks}" if grid.min_blocks else f"{grid.threads}"
-        self.put(f'extern "C" __global__ void __launch_bounds__({bounds}) {entry_name(k)}(')
+        bounds = f"__launch_bounds__({grid.threads}{f', {grid.min_blocks}' if grid.min_blocks else ''})"
+        if grid.registers:  # the two exclude each other
+            bounds = f"__maxnreg__({grid.registers})"
+        self.put(f'extern "C" __global__ void {bounds} {entry_name(k)}(')
         self.put("    " + ",\n    ".join(parameters) + ")")
         self.put("{")
         for b in k.buffers:

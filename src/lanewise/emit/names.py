@@ -14,6 +14,7 @@ from lanewise.ir.traverse import expressions, reads, statements, writes
 PYTHON_WORDS = frozenset(keyword.kwlist).union(
     ["math", "np", "njit", "bool_", "f32", "f64", "i32", "i64", "u32", "range", "min", "max", "abs"],
     numba_prelude.DEFINITIONS,
+    map(numba_prelude.prefer_width, numba_prelude.WIDTHS),
 )
 
 _CPP = """alignas alignof and and_eq asm auto bitand bitor bool break case catch char char8_t char16_t char32_t class compl

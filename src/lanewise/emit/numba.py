@@ -11,7 +11,7 @@ from typing import assert_never
 
 from lanewise.emit.names import PYTHON_WORDS, Names, entry_name, function_names, user_names
 from lanewise.emit.numba_expressions import numba_expression
-from lanewise.emit.numba_prelude import IMPORTS, decorator, prelude
+from lanewise.emit.numba_prelude import IMPORTS, decorator, prefer_width, prelude, width_import
 from lanewise.ir import nodes as ir
 from lanewise.ir.functions import functions
 from lanewise.ir.names import own
@@ -22,12 +22,15 @@ Arrays = dict[str, LocalArray]
 LONG = 24  # values at once; Python's own limit is 30, of which mutable parameters and local arrays take some
 
 
-def emit_numba(kernel: ir.Kernel, header: str, *, fast_math: bool = False) -> str:
-    """A module with the kernel's functions and `<name>_kernel(buffers..., counts..., uniforms..., begin, end)`."""
+def emit_numba(kernel: ir.Kernel, header: str, *, fast_math: bool = False, vector_bits: int = 0) -> str:
+    """A module with the kernel's functions and `<name>_kernel(buffers..., counts..., uniforms..., begin, end)`.
+
+    `vector_bits` is the width of the SIMD registers that the kernel shall use: 256, 512, or 0 for what the compiler prefers.
+    """
     called = function_names(kernel, PYTHON_WORDS)
     parts = [_FunctionWriter(f, called, entry_name(kernel), fast_math).text() for f in functions(kernel.body).values()]
-    body = "\n\n".join([*parts, _EntryWriter(kernel, called, fast_math).text()])
-    return f'"""{header}"""\n\n{IMPORTS}{prelude(body, fast_math)}\n{body}'
+    body = "\n\n".join([*parts, _EntryWriter(kernel, called, fast_math, vector_bits).text()])
+    return f'"""{header}"""\n\n{IMPORTS}{width_import(vector_bits)}{prelude(body, fast_math)}\n{body}'
 
 
 def local_arrays(block: ir.Block) -> Arrays:
@@ -182,10 +185,10 @@ class _FunctionWriter(_Writer):
 class _EntryWriter(_Writer):
     """The kernel itself: the loop over a range of elements."""
 
-    def __init__(self, kernel: ir.Kernel, called: dict[str, str], fast_math: bool) -> None:
+    def __init__(self, kernel: ir.Kernel, called: dict[str, str], fast_math: bool, vector_bits: int) -> None:
         first = [*(p.name for p in kernel.uniforms), *user_names(kernel.body)]
         super().__init__(Names(PYTHON_WORDS, [*called.values(), entry_name(kernel)], first), called)
-        self.kernel, self.fast_math = kernel, fast_math
+        self.kernel, self.fast_math, self.vector_bits = kernel, fast_math, vector_bits
 
     def text(self) -> str:
         k = self.kernel
@@ -194,6 +197,8 @@ class _EntryWriter(_Writer):
         parameters = [self.buffer(b.name) for b in k.buffers] + [self.names(p.name) for p in k.counts + k.uniforms]
         self.lines.append(decorator(flags, self.fast_math, ", nogil=True, cache=True"))
         self.lines.append(f"def {entry_name(k)}({', '.join([*parameters, begin, end])}):")
+        if self.vector_bits:
+            self.lines.append(f"    {prefer_width(self.vector_bits)}()")
         (loop,) = k.body
         assert isinstance(loop, ir.Parallel)
         for name, kind in local_arrays(k.body).items():

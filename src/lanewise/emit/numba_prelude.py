@@ -38,6 +38,18 @@ DEFINITIONS = {
 """),
 }  # fmt: skip
 
+WIDTHS = (256, 512)
+
+
+def prefer_width(bits: int) -> str:
+    """The call that makes LLVM use SIMD registers of so many bits in the function that it stands in."""
+    return f"lw_prefer_{bits}"
+
+
+def width_import(bits: int) -> str:
+    """The line that brings this call, for kernels that prefer a width."""
+    return f"from lanewise.runtime.vector_width import {prefer_width(bits)}\n\n" if bits else ""
+
 
 def prelude(body: str, fast_math: bool) -> str:
     """The definitions that a text uses."""

@@ -55,7 +55,7 @@ Running = Generator[bool, None, None]  # a thread: yields True at each barrier
 class Copy:
     """An asynchronous copy under way: the places that it changes, and what finishes it."""
 
-    places: frozenset[tuple[str, str, int]]
+    places: tuple[tuple[str, str, int], ...]
     finish: Callable[[], None]
 
 
@@ -88,17 +88,17 @@ class Shared:
 
     def begin(self, thread: int, places: Iterable[tuple[str, str, int]], finish: Callable[[], None]) -> None:
         """Begin an asynchronous copy, which writes at any time until its thread waits for it."""
-        copy = Copy(frozenset(places), finish)
+        copy = Copy(tuple(places), finish)
         for place in copy.places:
             self.touch(*place, thread, write=True)
-        self.under_way |= copy.places
+        self.under_way.update(copy.places)
         self.copies.setdefault(thread, []).append(copy)
 
     def wait(self, thread: int) -> None:
         """Finish the copies of a thread. For the others the places change now: they have to meet a barrier first."""
         for copy in self.copies.pop(thread, []):
             copy.finish()
-            self.under_way -= copy.places
+            self.under_way.difference_update(copy.places)
             for place in copy.places:
                 self.touch(*place, thread, write=True)
 

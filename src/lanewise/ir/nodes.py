@@ -404,13 +404,17 @@ class BufferArgument:
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """How elements become threads: `lanes` elements a block of `threads` threads, the sources cut into `parts` along the second axis."""
+    """How elements become threads: `lanes` elements a block of `threads` threads, the sources cut into `parts` along the second axis.
+
+    `registers` and `min_blocks` cap the registers of a thread, where they are not 0.
+    """
 
     extent: Expression
     lanes: int
     threads: int
     parts: int = 1
     min_blocks: int = 0
+    registers: int = 0
 
 
 @dataclass(frozen=True, slots=True)

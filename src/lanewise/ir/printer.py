@@ -139,7 +139,8 @@ def print_kernel(kernel: ir.Kernel, *, with_functions: bool = True) -> str:
         lines.append(f"  uniform {_parameters(kernel.uniforms + kernel.counts)}")
     if g := kernel.grid:
         parts = f", {g.parts} parts" if g.parts > 1 else ""
-        lines.append(f"  grid {g.threads} threads for {g.lanes} of {print_expression(g.extent)}{parts}")
+        cap = f" of {g.registers} registers" if g.registers else ""
+        lines.append(f"  grid {g.threads} threads{cap} for {g.lanes} of {print_expression(g.extent)}{parts}")
     text = "\n".join(lines) + "\n" + print_block(kernel.body)
     if with_functions:
         text = "\n\n".join([*(print_function(f) for f in functions(kernel.body).values()), text])

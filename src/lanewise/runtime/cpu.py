@@ -35,6 +35,15 @@ def load_kernel(text: str, name: str) -> RangeKernel:
     return kernel
 
 
+def width_problem(bits: int) -> str | None:
+    """Why kernels cannot use SIMD registers of so many bits here, or None; 0 leaves the choice to the compiler."""
+    if not bits:
+        return None
+    from lanewise.runtime import vector_width
+
+    return vector_width.problem(bits)
+
+
 @cache
 def _pool(threads: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(threads, thread_name_prefix="lanewise")

@@ -17,6 +17,7 @@ from lanewise.ir.evaluate import evaluate
 from lanewise.ir.machine import Machine, Memory
 from lanewise.ir.printer import print_kernel
 from lanewise.layouts import Arrangement
+from lanewise.passes.base import refuse
 from lanewise.patterns.reduction import ELEMENTS_PER_LANE
 from lanewise.pipeline import Program
 from lanewise.runtime import cpu, cuda
@@ -25,6 +26,7 @@ from lanewise.runtime.nvrtc import Cubin, compile_cubin
 
 GRAIN_WORK = 262_144  # element-source pairs worth handing to another thread: about 70 microseconds
 GRAIN_ELEMENTS = 16_384
+ASYNCHRONOUS_COPIES = 80  # the first architecture that has them
 MAX_GRID_ELEMENTS = 2**31 - 2**16  # indices on the GPU have 32 bits
 
 
@@ -92,7 +94,10 @@ def build_executable(program: Program, device: str, arch: str | None = None) -> 
     header = f"lanewise {__version__}: {program.naive.name}, {program.naive.pattern}\nplan: {program.plan.short()}"
     fast = bool(program.plan.fast_math)
     if kind == "cpu":
-        texts = [emit_numba(k, header, fast_math=fast) for k in program.kernels]
+        bits = program.plan.vector_bits or 0
+        if problem := cpu.width_problem(bits):
+            raise refuse("SIMD width", program.naive, f"{problem}; choose a smaller vector_bits, or 0")
+        texts = [emit_numba(k, header, fast_math=fast, vector_bits=bits) for k in program.kernels]
         return Executable(
             program,
             device,
@@ -102,6 +107,9 @@ def build_executable(program: Program, device: str, arch: str | None = None) -> 
         )
     texts = [emit_cuda(k, header) for k in program.kernels]
     target = arch or cuda.architecture(device)
+    if program.plan.prefetch == "async" and architecture_number(target) < ASYNCHRONOUS_COPIES:
+        reason = f"asynchronous copies need architecture sm_{ASYNCHRONOUS_COPIES} or newer, and this is {target}"
+        raise refuse("prefetching", program.naive, f"{reason}; choose prefetch='registers'")
     cubins = tuple(
         compile_cubin(x, k.name, target, fast_math=fast) for x, k in zip(texts, program.kernels, strict=True)
     )
@@ -111,6 +119,11 @@ def build_executable(program: Program, device: str, arch: str | None = None) -> 
             cuda.CudaKernel(device, c, k.name, _grid(k).threads) for c, k in zip(cubins, program.kernels, strict=True)
         )
     return Executable(program, device, "\n\n".join(texts), cubins, loaded)
+
+
+def architecture_number(arch: str) -> int:
+    """90 for "sm_90" and for "sm_90a"."""
+    return int("".join(c for c in arch if c.isdigit()))
 
 
 def _grid(kernel: ir.Kernel) -> ir.Grid:

@@ -1,0 +1,42 @@
+"""The width of SIMD registers of one compiled kernel, whatever the compiler prefers on this CPU.
+
+A generated kernel calls `lw_prefer_256()` or `lw_prefer_512()`. The call becomes no instruction: it marks the machine function
+that it stands in with LLVM's attribute "prefer-vector-width", which LLVM's vectoriser obeys for this function alone. Numba's own
+setting, CPU_FEATURES, holds for a whole process and is read once.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import binding
+from numba.core import types
+from numba.extending import intrinsic
+
+NEEDED = {256: ("avx2", "AVX2"), 512: ("avx512f", "AVX-512")}  # LLVM's name of the feature, and the vendors'
+
+
+def problem(bits: int) -> str | None:
+    """Why this CPU has no SIMD registers of so many bits, or None."""
+    feature, name = NEEDED[bits]
+    if binding.get_host_cpu_features().get(feature, False):
+        return None
+    return f"this CPU ({binding.get_host_cpu_name()}) has no {name}"
+
+
+def _marked(bits: int) -> Any:
+    def lw_prefer(typing_context: Any) -> Any:
+        def mark(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            del signature, arguments
+            # llvmlite knows attributes without values only; its set of them prints what it holds.
+            set.add(builder.function.attributes, f'"prefer-vector-width"="{bits}"')
+            return context.get_dummy_value()
+
+        del typing_context
+        return types.void(), mark
+
+    return intrinsic(lw_prefer)
+
+
+lw_prefer_256 = _marked(256)
+lw_prefer_512 = _marked(512)

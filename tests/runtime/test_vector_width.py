@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import lanewise as lw
+from lanewise.emit.numba import emit_numba
+from lanewise.plan import Plan
+from lanewise.runtime import cpu, vector_width
+from lanewise.runtime.executable import build_executable
+from tests.corpus import case
+from tests.harness import Input, assert_close, expected, program, run_public
+from tests.passes.probe import PROBE, refusal
+
+HERE = [b for b in (0, 256, 512) if cpu.width_problem(b) is None]
+X86 = re.compile(r"\b([xyz])mm\d")
+
+
+def machine_code(bits: int, name: str) -> str:
+    """The assembly of gravity for the CPU; `name` keeps the texts of tests apart, which share compiled kernels."""
+    (kernel,) = program(case("gravity"), lw.SoA(), Plan(targets=1), "cpu").kernels
+    compiled = cpu.load_kernel(emit_numba(kernel, name, vector_bits=bits), "gravity")
+    floats = [np.zeros(64, np.float32) for _ in range(7)]
+    compiled(*floats, np.zeros(192, np.float32), 64, 64, np.float32(1.0), 0, 0)
+    return "\n".join(compiled.inspect_asm().values())  # type: ignore[attr-defined]
+
+
+@pytest.mark.skipif(512 not in HERE, reason="this CPU has no AVX-512")
+def test_each_kernel_has_a_width_of_its_own(tmp_path, monkeypatch):
+    monkeypatch.setenv("LANEWISE_CACHE_DIR", str(tmp_path))
+    found = {bits: set(X86.findall(machine_code(bits, "widths"))) for bits in (512, 256)}
+    assert "z" in found[512]
+    assert "y" in found[256]
+    assert "z" not in found[256]
+
+
+@pytest.mark.skipif(512 not in HERE, reason="this CPU has no AVX-512")
+def test_the_width_is_obeyed_where_the_compiler_prefers_another(tmp_path):
+    """LLVM prefers 256 bits on many CPUs that have 512; here it is told to."""
+    script = """
+import llvmlite.binding as ll
+from numba import config
+config.CPU_NAME = ll.get_host_cpu_name()
+config.CPU_FEATURES = ll.get_host_cpu_features().flatten() + ",+prefer-256-bit"
+from tests.runtime.test_vector_width import X86, machine_code
+print(*("".join(sorted(set(X86.findall(machine_code(bits, "preference"))) - {"x"})) for bits in (0, 256, 512)))
+"""
+    environment = {
+        **os.environ,
+        "LANEWISE_CACHE_DIR": str(tmp_path),
+        "PYTHONPATH": os.pathsep.join(["src", ".", *sys.path]),
+    }
+    done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.split()[:2] == ["y", "y"]
+    assert "z" in done.stdout.split()[2]
+
+
+@pytest.mark.parametrize("bits", HERE)
+@pytest.mark.parametrize("name", ["gravity", "lennard_jones", "kick_drift"])
+def test_results_through_the_public_interface(name, bits):
+    given = Input(case(name), 37)
+    assert_close(run_public(given, lw.SoA(), "cpu", Plan(vector_bits=bits)), expected(given), case(name))
+
+
+@pytest.mark.parametrize("bits", HERE)
+def test_exact_sums_have_the_same_bits_in_every_width(bits):
+    given = Input(PROBE, 33, 21)
+    wanted = run_public(given, lw.SoA(), "cpu", Plan(vector_bits=0))
+    for f, w in zip(run_public(given, lw.SoA(), "cpu", Plan(vector_bits=bits)), wanted, strict=True):
+        np.testing.assert_array_equal(f, w)
+
+
+def test_the_source_says_the_width(golden):
+    (kernel,) = program(case("speed"), lw.SoA(), Plan(), "cpu").kernels
+    golden("speed_256", emit_numba(kernel, "test", vector_bits=256))
+
+
+# ---------------------------------------------------------------- refusals
+
+
+@pytest.mark.parametrize("name", ["gravity", "kick_drift"])
+def test_other_widths_are_refused(name):
+    where = f"SIMD width cannot be applied to {name}:"
+    wrong = refusal(lambda: program(case(name), lw.SoA(), Plan(vector_bits=128), "cpu"))
+    assert wrong == f"{where} wanted 0, 256 or 512 bits, found 128"
+    gpu = refusal(lambda: program(case(name), lw.SoA(), Plan(vector_bits=512), "cuda"))
+    assert gpu == f"{where} SIMD registers belong to a CPU; on a GPU vector_bits is 0"
+
+
+def test_a_cpu_without_wide_registers_refuses(monkeypatch):
+    monkeypatch.setattr(vector_width.binding, "get_host_cpu_features", lambda: {"avx2": True, "avx512f": False})
+    monkeypatch.setattr(vector_width.binding, "get_host_cpu_name", lambda: "haswell")
+    p = program(case("gravity"), lw.SoA(), Plan(vector_bits=512), "cpu")
+    text = refusal(lambda: build_executable(p, "cpu"))
+    assert text == (
+        "SIMD width cannot be applied to gravity: this CPU (haswell) has no AVX-512; choose a smaller vector_bits, or 0"
+    )
+    assert cpu.width_problem(256) is None
