@@ -63,7 +63,8 @@ class Region:
     accesses: list[Access] = field(default_factory=list[Access])
     children: list[Region] = field(default_factory=list["Region"])
     barriers: int = 0
-    sectors: dict[str, float] = field(default_factory=dict[str, float])  # of each buffer's array, a sector counted once
+    sectors: dict[str, float] = field(default_factory=dict[str, float])  # "array/buffer/read": a sector counts once
+    applications: int = 0  # of functions, directly in it
     words: int = 0  # 32-bit values that it holds from outside, or carries from one turn to the next
 
     def walk(self) -> list[Region]:
@@ -249,6 +250,8 @@ class _Builder:
                 case ir.Barrier():
                     here.barriers += 1
                     here.instructions += mix({"barrier": 1})
+                case ir.CopyLanes():
+                    self._copy(s, env, here)
                 case ir.SetElement():
                     self._root(s.index, env, here)
                     value = self._root(s.value, env, here)
@@ -284,6 +287,16 @@ class _Builder:
             if name:
                 env[name] = self._leaf(name, self.buffers[s.buffer].type, here)
                 self.known[name] = None
+
+    def _copy(self, s: ir.CopyLanes, env: dict[str, Value], here: Region) -> None:
+        """One instruction moves from global into shared memory."""
+        names = tuple("x" for _ in range(s.lanes))
+        self._access(s.source, s.source_index, names, env, here, write=False)
+        b = self.buffers[s.buffer]
+        size = s.lanes * b.type.size
+        pattern, sectors, wavefronts = self._pattern(value_of(s.index, self.known), size)
+        here.accesses.append(Access(s.buffer, b.space, True, size, size, pattern, sectors, wavefronts, names))
+        self._root(s.index, env, here)
 
     def _for(self, s: ir.For, env: dict[str, Value], here: Region) -> None:
         for e in (s.start, s.stop, s.step):
@@ -394,6 +407,7 @@ class _Builder:
 
     def _apply(self, s: ir.Apply, env: dict[str, Value], here: Region) -> None:
         """A call is inlined; its mutable parameters come back changed."""
+        here.applications += 1
         inner: dict[str, Value] = {}
         known: Known = {n: v for n, v in self.known.items() if n.startswith("@")}
         for p, a in zip(s.function.parameters, s.arguments, strict=True):
@@ -435,7 +449,7 @@ class _Builder:
         kind = f"{b.space} {'store' if write else 'load'} {size}"
         here.instructions += mix({kind: 1})
         if b.space == "global":
-            self._touch(here, b, places, size, sectors)
+            self._touch(here, b, places, size, sectors, write=write)
 
     def _pattern(self, places: Sample | None, size: int) -> tuple[Pattern, float, float]:
         """How a warp's accesses lie: their kind, the sectors they touch and the passes that they take."""
@@ -455,9 +469,11 @@ class _Builder:
             return "broadcast", sectors, max(1.0, size / 8)
         return ("streamed" if (spread == 1).all() else "strided"), sectors, max(lines, 1.0)
 
-    def _touch(self, here: Region, b: ir.BufferArgument, places: Sample | None, size: int, sectors: float) -> None:
+    def _touch(
+        self, here: Region, b: ir.BufferArgument, places: Sample | None, size: int, sectors: float, *, write: bool
+    ) -> None:
         """Note the bytes of a warp in the array's own buffer, so that loads of one sector are seen as one."""
-        key = f"{b.array}/{b.buffer}"
+        key = f"{b.array}/{b.buffer}/{'write' if write else 'read'}"
         if places is None:
             here.sectors[key] = here.sectors.get(key, 0.0) + sectors
             return

@@ -89,7 +89,7 @@ def _array_of(work: KernelWork, buffer: str) -> str:
 
 def _footprint(work: KernelWork, key: str, counts: dict[str, float]) -> float | None:
     """Bytes of one buffer of an array, when its length is known."""
-    name, _, number = key.partition("/")
+    name, number, _ = key.split("/")
     array = next((a for a in work.kernel.arrays if a.name == name), None)
     length = counts.get(
         count_of(name), counts.get(COUNT) if name not in {s.array for s in work.kernel.scratch} else None

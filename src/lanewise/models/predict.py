@@ -4,25 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from lanewise.analysis.regions import KernelWork, analyse
-from lanewise.ir import nodes as ir
 from lanewise.models.cpu_time import cpu_kernel_time
 from lanewise.models.devices import DeviceModel
+from lanewise.models.fits import Taken, shared_bytes
 from lanewise.models.gpu_time import KernelTime, estimated_registers, kernel_time
 from lanewise.models.occupancy import Occupancy
 from lanewise.models.roofline import Bound, bound_in_sequence
 from lanewise.pipeline import Program
-
-
-class Taken(Protocol):
-    """What a compiler reports of a kernel: `runtime.nvrtc.Resources` is one."""
-
-    @property
-    def registers(self) -> int: ...
-    @property
-    def shared_bytes(self) -> int: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +66,3 @@ def _time(work: KernelWork, environment: Mapping[str, object], device: DeviceMod
     registers = taken.registers if taken else estimated_registers(work)
     shared = taken.shared_bytes if taken else shared_bytes(work.kernel)
     return kernel_time(work, counts, device, registers, shared)
-
-
-def shared_bytes(kernel: ir.Kernel) -> int:
-    """Shared memory of a block, as a lowered kernel declares it."""
-    return sum(b.length * b.type.size * b.lanes for b in kernel.buffers if b.space == "shared")
