@@ -45,8 +45,8 @@ LEANING = Case("leaning", leaning, (Bead, Bead), _fill, lambda *_: ())
 SPRING = Case("spring", spring, (Bead, Bead), _fill, lambda *_: (), {"scale": 2.0})
 
 
-def shaped(kernel, targets, mode, unroll=4):
-    main, *rest = reciprocity.apply(kernel, targets, mode, unroll)
+def shaped(kernel, targets, mode, unroll=4, *, wide=False):
+    main, *rest = reciprocity.apply(kernel, targets, mode, unroll, wide=wide)
     return (main, *(thread_mapping.apply(k, 32) for k in rest))
 
 
@@ -54,21 +54,29 @@ def shaped(kernel, targets, mode, unroll=4):
 def test_golden(golden, mode):
     before = simple(SPRING)
     golden(mode, before_and_after(before, *shaped(before, 2, mode), functions=True))
+    golden(f"{mode}_wide", before_and_after(before, *shaped(before, 1, mode, wide=True)))
 
 
 @settings(max_examples=10)
-@given(st.integers(1, 100), st.integers(1, 2), st.sampled_from(["scratch", "ordered"]), layouts, st.integers(0, 99))
-def test_meaning_is_kept(n, targets, mode, layout, seed):
+@given(
+    st.integers(1, 100),
+    st.integers(1, 2),
+    st.sampled_from(["scratch", "ordered"]),
+    layouts,
+    st.integers(0, 99),
+    st.booleans(),
+)
+def test_meaning_is_kept(n, targets, mode, layout, seed, wide):
     before = simple(SPRING, layout=layout)
-    check(Input(SPRING, n, None, seed), before, shaped(before, targets, mode), layout)
+    check(Input(SPRING, n, None, seed), before, shaped(before, targets, mode, wide=wide), layout)
 
 
 @pytest.mark.parametrize("mode", ["scratch", "ordered"])
 @pytest.mark.parametrize("name", ["gravity", "lennard_jones", "yukawa", "gravity_f64", "gravity_mixed"])
 def test_corpus(name, mode):
     c = case(name)
-    plan = Plan(reciprocity=mode, targets=2, block=32, tile=0, unroll=4)
-    for n in (33, 70):
+    for n, accumulate in ((33, "native"), (70, "f64")):
+        plan = Plan(reciprocity=mode, targets=2, block=32, tile=0, unroll=4, accumulate=accumulate)
         given_input = Input(c, n, None, n)
         p = program(c, lw.SoAoAS(), plan, "cuda")
         assert_close(run_kernels(p.kernels, given_input, lw.SoAoAS()), expected(given_input), c)
@@ -144,8 +152,11 @@ def test_plans_that_do_not_go_with_it():
 @pytest.mark.parametrize("name", ["gravity", "lennard_jones", "yukawa", "gravity_f64", "gravity_mixed"])
 def test_on_a_gpu_it_is_right_and_repeats_to_the_bit(name, mode):
     c = case(name)
-    for n, targets in ((1, 1), (33, 1), (1000, 2), (5000, 8), (20_011, 4)):
-        plan = Plan(reciprocity=mode, targets=targets, block=32, tile=0, slices=1, parts=1, unroll=4)
+    for n, targets, wide in ((1, 1, 0), (33, 1, 0), (1000, 2, 1), (5000, 8, 0), (20_011, 4, 1)):
+        accumulate = "f64" if wide else "native"
+        plan = Plan(
+            reciprocity=mode, targets=targets, block=32, tile=0, slices=1, parts=1, unroll=4, accumulate=accumulate
+        )
         g = Input(c, n, None, n)
         (bodies, _) = g.records(lw.SoAoAS(), "cuda")
         run = c.kernel.bind(bodies, bodies, **c.values, plan=plan)

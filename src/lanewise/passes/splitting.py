@@ -14,6 +14,7 @@ from lanewise.ir import nodes as ir
 from lanewise.ir.names import MARK, own, partial_of
 from lanewise.ir.traverse import flat_map, statements
 from lanewise.passes.base import find_parallel, has_tiles, refuse
+from lanewise.types import F64, Scalar
 
 PART, FIRST, LAST = own("part"), own("first.tile"), own("last.tile")
 
@@ -84,15 +85,24 @@ def add_parts(
     part: ir.Local,
     i: ir.Local,
     parts: ir.Expression,
+    *,
     unroll: int = 1,
+    wide: bool = False,
 ) -> ir.Block:
-    """Sum the parts of one element of one result array, in order."""
+    """Sum the parts of one element of one result array, in order; `wide` adds floats in float64."""
     bare = a.name.removeprefix(MARK)
-    totals = {x.name: ir.Local(own(f"total.{bare}.{x.name}"), x.type) for x in a.leaves}
+    totals = {
+        x.name: ir.Local(own(f"total.{bare}.{x.name}"), F64 if wide and x.type.is_float else x.type) for x in a.leaves
+    }
     pieces = {x.name: ir.Local(own(f"piece.{bare}.{x.name}"), x.type) for x in a.leaves}
     clear = tuple(ir.Assign(x.name, ir.Literal(0.0 if x.type.is_float else 0, x.type)) for x in totals.values())
     fetch = ir.Fetch(partial, place, tuple((leaf, x.name) for leaf, x in pieces.items()))
-    adds = tuple(ir.Assign(x.name, ir.Binary("+", x, pieces[leaf], x.type)) for leaf, x in totals.items())
+    adds = tuple(ir.Assign(x.name, ir.Binary("+", x, cast(pieces[leaf], x.type), x.type)) for leaf, x in totals.items())
     zero, one = ir.Literal(0, part.type), ir.Literal(1, part.type)
     loop = ir.For(part.name, zero, parts, one, (fetch, *adds), role="slices", unroll=unroll)
-    return (*clear, loop, ir.Commit(a.name, i, tuple(totals.items())))
+    return (*clear, loop, ir.Commit(a.name, i, tuple((x.name, cast(totals[x.name], x.type)) for x in a.leaves)))
+
+
+def cast(e: ir.Expression, kind: Scalar) -> ir.Expression:
+    """The value in another type, or as it is."""
+    return e if e.type == kind else ir.Cast(e, kind)

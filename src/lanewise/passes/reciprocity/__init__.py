@@ -18,7 +18,7 @@ from lanewise.ir import nodes as ir
 from lanewise.passes.base import refuse
 from lanewise.passes.reciprocity.computing import both_sided, fetch_target, one_sided
 from lanewise.passes.reciprocity.giving import give_sums
-from lanewise.passes.reciprocity.memory import combine_kernel, memory, results
+from lanewise.passes.reciprocity.memory import final_kernel, memory, results
 from lanewise.passes.reciprocity.naive import take_apart
 from lanewise.passes.reciprocity.shape import WARP, Mode, Shape, make_shape
 from lanewise.passes.reciprocity.tasks import number_of_tasks, task_head
@@ -41,18 +41,24 @@ def legal(kernel: ir.Kernel, targets: int) -> str | None:
     return None
 
 
-def apply(kernel: ir.Kernel, targets: int, mode: Mode, unroll: int, min_blocks: int = 0) -> tuple[ir.Kernel, ...]:
-    """The kernel of the tasks, mapped to warps, and in mode "scratch" the kernel that adds their sums."""
+def apply(
+    kernel: ir.Kernel, targets: int, mode: Mode, unroll: int, *, min_blocks: int = 0, wide: bool = False
+) -> tuple[ir.Kernel, ...]:
+    """The kernel of the tasks, mapped to warps, and the kernel that adds their sums (scratch) or rounds them (ordered and wide).
+
+    `wide` adds the sums of tasks in float64; raises `PlanError` when the kernel has no reciprocity.
+    """
     reason, found = legal(kernel, targets), take_apart(kernel)
     if reason or isinstance(found, str):
         raise refuse("reciprocity", kernel, reason or str(found))
-    shape = make_shape(kernel, found, targets, mode, unroll)
+    shape = make_shape(kernel, found, targets, mode, unroll, wide=wide)
     grid = ir.Grid(number_of_tasks(shape.tile_count), 1, WARP, min_blocks=min_blocks)
     pieces, scratch = memory(shape)
+    aside = mode == "scratch" or shape.wide  # sums go elsewhere first
     written = {a.name for a in results(shape)}
-    kept = tuple(a for a in kernel.arrays if mode == "ordered" or a.name not in written)
+    kept = tuple(a for a in kernel.arrays if not aside or a.name not in written)
     main = replace(kernel, arrays=(*kept, *pieces), body=_body(shape), grid=grid, scratch=scratch)
-    return (main,) if mode == "ordered" else (main, combine_kernel(shape))
+    return (main, final_kernel(shape)) if aside else (main,)
 
 
 def _body(shape: Shape) -> ir.Block:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import own, partial_of
-from lanewise.passes.reciprocity.memory import REACTIONS, TURNS
-from lanewise.passes.reciprocity.shape import WARP, Shape, add
+from lanewise.passes.reciprocity.memory import REACTIONS, TURNS, total_of
+from lanewise.passes.reciprocity.shape import WARP, Shape, narrow
 from lanewise.passes.reciprocity.tasks import TURN_A, TURN_B, following
+from lanewise.types import F64
 
 
 def give_sums(shape: Shape) -> ir.Block:
@@ -18,7 +19,8 @@ def give_sums(shape: Shape) -> ir.Block:
         there, sums = shape.at(r), shape.sums(r)
         give = _partial(shape, sums, turn, there)
         if shape.mode == "ordered":
-            give = (ir.If(build.equal(turn, 0), _commits(shape, sums, there), _add_to_result(shape, sums, there)),)
+            first = _commits(shape, tuple(_total(shape, s) for s in sums), there)
+            give = (ir.If(build.equal(turn, 0), first, _add_to_result(shape, sums, there)),)
         gives.append(ir.If(build.less(there, shape.n), give))
     return tuple(gives) if shape.mode == "scratch" else _in_turn(shape, shape.a, turn, tuple(gives))
 
@@ -53,24 +55,37 @@ def _in_turn(shape: Shape, tile: ir.Local, turn: ir.Local, gives: ir.Block) -> i
 def _partial(shape: Shape, values: tuple[ir.Local, ...], turn: ir.Local, index: ir.Local) -> ir.Block:
     """Write the sums of one element into the memory of a turn."""
     place = build.add(ir.Binary("*", turn, shape.n, shape.type), index)
-    return tuple(ir.Commit(partial_of(c.array), place, c.writes) for c in _commits(shape, values, index))
+    commits = _commits(shape, values, index)
+    naive = shape.naive.commits
+    return tuple(ir.Commit(partial_of(n.array), place, c.writes) for c, n in zip(commits, naive, strict=True))
 
 
-def _commits(shape: Shape, values: tuple[ir.Local, ...], index: ir.Expression) -> tuple[ir.Commit, ...]:
-    """Write the sums of one element into the results."""
+def _commits(shape: Shape, values: tuple[ir.Expression, ...], index: ir.Expression) -> tuple[ir.Commit, ...]:
+    """Write the sums of one element into the results, or into their float64 totals."""
     by_sum = {s.name: v for s, v in zip(shape.naive.sums, values, strict=True)}
+    name = total_of if shape.wide else str
     return tuple(
-        ir.Commit(c.array, index, tuple((leaf, by_sum[v.name]) for leaf, v in c.writes if isinstance(v, ir.Local)))
+        ir.Commit(
+            name(c.array), index, tuple((leaf, by_sum[v.name]) for leaf, v in c.writes if isinstance(v, ir.Local))
+        )
         for c in shape.naive.commits
     )
 
 
+def _total(shape: Shape, value: ir.Local) -> ir.Expression:
+    """A sum of the task as it is added to others."""
+    return ir.Cast(value, F64) if shape.wide and narrow(value.type) else value
+
+
 def _add_to_result(shape: Shape, values: tuple[ir.Local, ...], index: ir.Expression) -> ir.Block:
     """Read the results of one element, add, and write them back."""
-    before = tuple(ir.Local(own(f"before{n}"), v.type) for n, v in enumerate(values))
+    before = tuple(ir.Local(own(f"before{n}"), _total(shape, v).type) for n, v in enumerate(values))
     commits = _commits(shape, before, index)
     fetches = tuple(
         ir.Fetch(c.array, index, tuple((leaf, v.name) for leaf, v in c.writes if isinstance(v, ir.Local)))
         for c in commits
     )
-    return (*fetches, *add(before, tuple(v.name for v in values)), *commits)
+    adds = tuple(
+        ir.Assign(b.name, ir.Binary("+", b, _total(shape, v), b.type)) for b, v in zip(before, values, strict=True)
+    )
+    return (*fetches, *adds, *commits)

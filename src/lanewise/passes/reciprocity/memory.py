@@ -6,12 +6,12 @@ from dataclasses import replace
 
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
-from lanewise.ir.names import own, partial_of
+from lanewise.ir.names import MARK, own, partial_of
 from lanewise.layouts import SoA, SoAoAS
-from lanewise.passes.reciprocity.shape import WARP, Shape
-from lanewise.passes.splitting import add_parts
+from lanewise.passes.reciprocity.shape import WARP, Shape, narrow
+from lanewise.passes.splitting import add_parts, cast
 from lanewise.record import Leaf
-from lanewise.types import I32
+from lanewise.types import F64, I32
 
 TASKS, TURNS, SLICE, REACTIONS = own("tasks"), own("turns"), own("slice"), own("reactions")
 COMBINE_UNROLL = 16  # partial sums in flight
@@ -41,7 +41,9 @@ def memory(shape: Shape) -> tuple[tuple[ir.ArrayArgument, ...], tuple[ir.Scratch
         ir.Scratch(TASKS, ir.Literal(1, shape.type), zeroed=True),
         ir.Scratch(TURNS, shape.tile_count, zeroed=True),
     )
-    return (slice_, aside, tasks, replace(tasks, name=TURNS)), counters
+    totals = _totals(shape)
+    lengths = tuple(ir.Scratch(t.name, shape.n) for t in totals)
+    return (slice_, aside, tasks, replace(tasks, name=TURNS), *totals), (*counters, *lengths)
 
 
 def _partial(shape: Shape) -> list[ir.ArrayArgument]:
@@ -49,17 +51,57 @@ def _partial(shape: Shape) -> list[ir.ArrayArgument]:
     return [replace(a, name=partial_of(a.name), arrangement=SoA().arrange(a.leaves)) for a in results(shape)]
 
 
-def combine_kernel(shape: Shape) -> ir.Kernel:
+def total_of(array: str) -> str:
+    """The array that holds the float64 totals of a result."""
+    return own(f"total.{array.removeprefix(MARK)}")
+
+
+def _totals(shape: Shape) -> list[ir.ArrayArgument]:
+    """The results in float64, if that is how they are added."""
+    if not shape.wide:
+        return []
+    leaves = {
+        a.name: tuple(replace(x, type=F64 if narrow(x.type) else x.type) for x in a.leaves) for a in results(shape)
+    }
+    return [
+        replace(a, name=total_of(a.name), leaves=leaves[a.name], arrangement=SoA().arrange(leaves[a.name]))
+        for a in results(shape)
+    ]
+
+
+def final_kernel(shape: Shape) -> ir.Kernel:
+    """What is left to do when all tasks are done."""
+    return _combine(shape) if shape.mode == "scratch" else _round(shape)
+
+
+def _round(shape: Shape) -> ir.Kernel:
+    """Bring the float64 totals into the type of the results."""
+    i = shape.local("i")
+    body: list[ir.Statement] = []
+    for a, t in zip(results(shape), _totals(shape), strict=True):
+        values = [ir.Local(own(f"total.{a.name.removeprefix(MARK)}.{x.name}"), x.type) for x in t.leaves]
+        body.append(ir.Fetch(t.name, i, tuple((x.name, v.name) for x, v in zip(t.leaves, values, strict=True))))
+        writes = tuple((x.name, cast(v, x.type)) for x, v in zip(a.leaves, values, strict=True))
+        body.append(ir.Commit(a.name, i, writes))
+    arrays = (*(replace(t, written=False) for t in _totals(shape)), *results(shape))
+    return _last(shape, "round", arrays, ir.Parallel(i.name, shape.n, tuple(body)))
+
+
+def _last(shape: Shape, name: str, arrays: tuple[ir.ArrayArgument, ...], loop: ir.Parallel) -> ir.Kernel:
+    kernel = shape.kernel
+    name = f"{kernel.name}_{name}"
+    return ir.Kernel(name, "combine", arrays, (), kernel.counts[:1], (loop,), location=kernel.location)
+
+
+def _combine(shape: Shape) -> ir.Kernel:
     """Add the contributions to every element in the order of their turns."""
-    kernel, i, turn = shape.kernel, shape.local("i"), shape.local("turn")
+    i, turn = shape.local("i"), shape.local("turn")
     place = build.add(ir.Binary("*", turn, shape.n, shape.type), i)
     partial = _partial(shape)
     body = tuple(
         s
         for a, p in zip(results(shape), partial, strict=True)
-        for s in add_parts(a, p.name, place, turn, i, shape.tile_count, unroll=COMBINE_UNROLL)
+        for s in add_parts(a, p.name, place, turn, i, shape.tile_count, unroll=COMBINE_UNROLL, wide=shape.wide)
     )
     arrays = (*(replace(p, written=False) for p in partial), *results(shape))
-    name = f"{kernel.name}_combine"
-    loop = ir.Parallel(i.name, shape.n, body)
-    return ir.Kernel(name, "combine", arrays, (), kernel.counts[:1], (loop,), location=kernel.location)
+    return _last(shape, "combine", arrays, ir.Parallel(i.name, shape.n, body))

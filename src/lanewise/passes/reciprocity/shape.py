@@ -10,7 +10,7 @@ from lanewise.ir import nodes as ir
 from lanewise.ir.names import numbered, own
 from lanewise.passes.reciprocity.naive import Naive
 from lanewise.record import Leaf
-from lanewise.types import Scalar
+from lanewise.types import F64, Scalar
 
 WARP = 32
 Mode = Literal["scratch", "ordered"]
@@ -25,6 +25,7 @@ class Shape:
     targets: int
     mode: Mode
     unroll: int
+    wide: bool  # add the sums of tasks in float64
     fields: tuple[Leaf, ...]  # that the function reads of a target, of a source, or of both
     back: tuple[ir.Local, ...]  # the sums for the source that a lane has at hand
 
@@ -87,14 +88,14 @@ class Shape:
         return ir.For(variable.name, zero, ir.Literal(stop, self.type), one, body, role=role)
 
 
-def make_shape(kernel: ir.Kernel, naive: Naive, targets: int, mode: Mode, unroll: int) -> Shape:
+def make_shape(kernel: ir.Kernel, naive: Naive, targets: int, mode: Mode, unroll: int, *, wide: bool) -> Shape:
     """Everything decided for one kernel."""
     functions = (naive.both.function, naive.apply.function)
     names = [p.name.partition(".") for f in functions for p in f.parameters]
     read = {leaf for who, _, leaf in names if who in (naive.target, naive.source)}
     fields = tuple(x for x in kernel.array(naive.target).leaves if x.name in read)
     back = tuple(ir.Local(own(f"back{r.name.removeprefix('result')}"), r.type) for r in naive.apply.function.results)
-    return Shape(kernel, naive, targets, mode, unroll, fields, back)
+    return Shape(kernel, naive, targets, mode, unroll, wide and any(narrow(x.type) for x in back), fields, back)
 
 
 def zeros(sums: tuple[ir.Local, ...]) -> ir.Block:
@@ -106,3 +107,8 @@ def add(sums: tuple[ir.Local, ...], values: tuple[str, ...]) -> ir.Block:
     """Add to each sum the variable of that name."""
     pairs = zip(sums, values, strict=True)
     return tuple(ir.Assign(s.name, ir.Binary("+", s, ir.Local(v, s.type), s.type)) for s, v in pairs)
+
+
+def narrow(kind: Scalar) -> bool:
+    """Whether a sum of this type gains from float64."""
+    return kind.is_float and kind != F64
