@@ -12,9 +12,10 @@ The order of the passes stands here, with the reason where it matters. The IR is
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+from lanewise.analysis.self_term import Proof
 from lanewise.errors import PlanError
 from lanewise.ir import nodes as ir
 from lanewise.ir.functions import with_distinct_functions
@@ -23,16 +24,21 @@ from lanewise.passes import (
     accumulation,
     constant_folding,
     dead_code,
+    fma_rearrangement,
+    invariant_code_motion,
     layout_lowering,
     prefetching,
+    reciprocal_square_root,
     reciprocity,
     register_cap,
+    self_term,
     shared_memory,
     slicing,
     splitting,
     thread_mapping,
     thread_merging,
     tiling,
+    uniform_parameters,
     unrolling,
 )
 from lanewise.passes.base import refuse
@@ -46,11 +52,15 @@ Observer = Callable[[str, ir.Kernel], None]
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """The kernels of one call, in order of launch. `naive` is the same work before any pass that reshapes it: the interpreter's input."""
+    """The kernels of one call, in order of launch. `naive` is the same work before any pass that reshapes it: the interpreter's input.
+
+    They do that work for the values of the uniforms that `self_term` allows.
+    """
 
     plan: Plan
     naive: ir.Kernel
     kernels: tuple[ir.Kernel, ...]
+    self_term: Proof = field(default_factory=Proof)
 
 
 def build_program(
@@ -70,21 +80,49 @@ def build_program(
     kernel = checked("constant folding", constant_folding.apply(kernel))
     simple = checked("dead code", dead_code.apply(kernel))  # after folding, which leaves values unread
     _check_device(simple, plan, device_kind)
+    arranged = _arrange(simple, plan, checked)
+    ready = _prepare_loops(arranged, plan, checked)
     if naive.pattern == "pairwise":
-        kernels = _shape_pairwise(simple, plan, device_kind, checked)
+        kernels = _shape_pairwise(ready, plan, device_kind, checked)
     elif device_kind == "cuda":
-        kernels = (checked("mapping to threads", thread_mapping.apply(simple, _decided(plan.block, "block"))),)
+        kernels = (checked("mapping to threads", thread_mapping.apply(ready, _decided(plan.block, "block"))),)
     else:
-        kernels = (simple,)
+        kernels = (ready,)
     if registers := _decided(plan.registers, "registers"):
         kernels = tuple(checked("register cap", register_cap.apply(k, registers)) for k in kernels)
     kernels = tuple(checked("unused indices", dead_code.clean_loops(k)) for k in kernels)
+    if plan.uniforms not in (None, "constant"):  # after the map to threads, each of which fetches them
+        some = any(k.uniforms for k in kernels)  # a kernel that only adds partial sums has none
+        kernels = tuple(
+            k if some and not k.uniforms else checked("uniforms", uniform_parameters.apply(k, plan.uniforms)) for k in kernels
+        )
     # Last: no pass after it could tell which array a load belongs to.
     vector = device_kind == "cuda"
     kernels = tuple(checked("layout lowering", layout_lowering.apply(k, vector_loads=vector)) for k in kernels)
     for k in kernels:
         _check_shared_memory(k, plan)
-    return Program(plan, simple, kernels)
+    return Program(plan, simple, kernels, _proof(arranged, plan))
+
+
+def _arrange(kernel: ir.Kernel, plan: Plan, checked: Callable[[str, ir.Kernel], ir.Kernel]) -> ir.Kernel:
+    """Rewrite the arithmetic of the functions, first of all: whatever divides or moves them takes the new form."""
+    if plan.rsqrt not in (None, "written"):
+        kernel = checked("reciprocal square root", reciprocal_square_root.apply(kernel, plan.rsqrt))
+    return checked("FMA rearrangement", fma_rearrangement.apply(kernel)) if plan.fma else kernel
+
+
+def _prepare_loops(kernel: ir.Kernel, plan: Plan, checked: Callable[[str, ir.Kernel], ir.Kernel]) -> ir.Kernel:
+    """Lighten the loop over sources while there is one: before it is cut into tiles, and before targets are merged."""
+    if plan.self_term not in (None, "test"):
+        targets, tile = _decided(plan.targets, "targets"), _decided(plan.tile, "tile")
+        kernel = checked("self term", self_term.apply(kernel, plan.self_term, targets, tile))
+    return checked("invariant code motion", invariant_code_motion.apply(kernel)) if plan.hoist else kernel
+
+
+def _proof(kernel: ir.Kernel, plan: Plan) -> Proof:
+    """What the values of the uniforms have to be for the plan."""
+    found = self_term.proof(kernel, plan.self_term or "test")
+    return found if isinstance(found, Proof) else Proof()
 
 
 def _check_device(kernel: ir.Kernel, plan: Plan, device_kind: str) -> None:

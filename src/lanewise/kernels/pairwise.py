@@ -22,6 +22,7 @@ from lanewise.kernels.arguments import (
 from lanewise.kernels.compiled import Call, Compiled
 from lanewise.kernels.support import bind_record, compile_kernel, index_type, layouts_of, machine_of, value_type
 from lanewise.layouts import SoA
+from lanewise.passes import self_term
 from lanewise.patterns.elementwise import result_arrays
 from lanewise.patterns.pairwise import PairwiseArguments, build_pairwise
 from lanewise.plan import Plan
@@ -87,6 +88,7 @@ class Pairwise:
         results = make_outputs(self.__name__, [kind for _, kind in named_results], len(target), given.device, out)
         bound |= {n: bind_value_array(a, kind) for (n, kind), a in zip(named_results, results, strict=True)}
         environment = self._environment(given)
+        self_term.check(self.__name__, compiled.plan.self_term, compiled.executable.program.self_term, environment)
         launch = compiled.executable.prepare(bound, environment)
         return Call(launch, tuple(results), replace(compiled, environment=environment))
 

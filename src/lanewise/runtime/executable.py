@@ -18,6 +18,7 @@ from lanewise.ir.machine import Machine, Memory
 from lanewise.ir.printer import print_kernel
 from lanewise.layouts import Arrangement
 from lanewise.passes.base import refuse
+from lanewise.passes.uniform_parameters import packed
 from lanewise.patterns.reduction import ELEMENTS_PER_LANE
 from lanewise.pipeline import Program
 from lanewise.runtime import cpu, cuda
@@ -75,7 +76,7 @@ class Executable:
                 complete = {**arrays, **_scratch(self.program, self.device, environment)}
                 return _sequence(
                     [
-                        _cuda_launch(k, f, complete, environment)
+                        _cuda_launch(k, f, {**complete, **_uniforms(k, self.device, environment)}, environment)
                         for k, f in zip(self.program.kernels, self.kernels, strict=True)
                     ]
                 )
@@ -200,6 +201,17 @@ def _scratch(program: Program, device: str, environment: Environment) -> dict[st
                 data[:] = 0
             bound[a.name] = Bound(data, a.arrangement, count)
     return bound
+
+
+def _uniforms(kernel: ir.Kernel, device: str, environment: Environment) -> dict[str, Bound]:
+    """The record of values for all of a kernel that fetches them from global memory."""
+    found = packed(kernel, environment)
+    if found is None:
+        return {}
+    array, values = found
+    data = allocate(device, values.nbytes, f"the uniforms of {kernel.name}")
+    data.set(values)
+    return {array.name: Bound(data, array.arrangement, 1)}
 
 
 def _whole(e: ir.Expression, environment: Environment) -> int:
