@@ -15,6 +15,7 @@ import numpy as np
 
 from lanewise.analysis.instructions import Instructions, contracted, mix, node_cost
 from lanewise.analysis.sampling import Known, Sample, middle, sample_range, sample_threads, value_of
+from lanewise.analysis.sequences import latency_of
 from lanewise.analysis.value_numbering import Table, Value, number_function
 from lanewise.ir import nodes as ir
 from lanewise.ir.traverse import blocks, expressions, rewrite, statements, writes
@@ -65,6 +66,7 @@ class Region:
     barriers: int = 0
     sectors: dict[str, float] = field(default_factory=dict[str, float])  # "array/buffer/read": a sector counts once
     applications: int = 0  # of functions, directly in it
+    latency: float = 0.0  # cycles of its longest chain of operations, one after the other
     words: int = 0  # 32-bit values that it holds from outside, or carries from one turn to the next
 
     def walk(self) -> list[Region]:
@@ -211,10 +213,17 @@ class _Builder:
         return home
 
     def _share(self, number: int, here: Region) -> None:
-        """A value that was computed in another branch moves to where both see it."""
-        for n in self.table.below({number}):
-            while not here.inside(self.homes[n]) and self.homes[n].parent is not None:
-                self.homes[n] = self.homes[n].parent  # type: ignore[assignment]
+        """A value that was computed in another branch moves to where both see it, with what it is computed from."""
+        waiting = [number]
+        while waiting:
+            n = waiting.pop()
+            if here.inside(self.homes[n]):
+                continue
+            while not here.inside(self.homes[n]):
+                parent = self.homes[n].parent
+                assert parent is not None  # the kernel's own region is around every other
+                self.homes[n] = parent
+            waiting += self.table.nodes[n].operands
 
     def _root(self, e: ir.Expression, env: dict[str, Value], here: Region) -> Value:
         value = self._number(e, env, here)
@@ -506,6 +515,7 @@ class _Builder:
             self._union(regions[key], touched)
         for region in regions.values():
             region.words = self._words(region, live)
+            region.latency = self._latency(region, live, gone)
 
     def _words(self, region: Region, live: set[int]) -> int:
         """Values of enclosing regions that this one reads, and those that it carries: registers while it runs."""
@@ -517,6 +527,23 @@ class _Builder:
         held |= {o for n in inside for o in self.table.nodes[n].operands if o in self.carried}
         nodes = (self.table.nodes[n] for n in held)
         return sum(max(1, n.type.size // 4) for n in nodes if n.operation != "literal")
+
+    def _latency(self, region: Region, live: set[int], gone: set[int]) -> float:
+        """The longest chain of its own values.
+
+        A slow path that a value may take (division, roots) keeps a compiler from interleaving: chains that share none of
+        them follow each other.
+        """
+        ends: dict[int, tuple[float, float]] = {}  # cycles, and branches on the way
+        branches = 0.0
+        for n in sorted(x for x in live if self.homes[x] is region):
+            cost = node_cost(self.table, n, gone, fast_math=self.fast_math)
+            own = latency_of(cost)
+            branches += cost.get("branch", 0.0)
+            before = max((ends.get(o, (0.0, 0.0)) for o in self.table.nodes[n].operands), default=(0.0, 0.0))
+            ends[n] = (before[0] + own, before[1] + cost.get("branch", 0.0))
+        longest = max(ends.values(), default=(0.0, 0.0))
+        return longest[0] * (max(1.0, branches / longest[1]) if longest[1] else 1.0)
 
     def _address_cost(self, n: int, home: Region, cost: dict[str, float]) -> dict[str, float]:
         """A constant distance is part of the access; what moves on with a loop is added once for each unrolled turn."""

@@ -89,6 +89,20 @@ _WIDE_INTEGER: dict[str, Cost] = {
     "min": {"compare": 2, "select": 2}, "max": {"compare": 2, "select": 2}, "clamp": {"compare": 4, "select": 4},
     "abs": {"integer": 3}, "select": {"select": 2}, "<<": {"integer": 3}, ">>": {"integer": 3},
 }  # fmt: skip
+# Cycles until the result of an instruction can be used, about what micro-benchmarks of recent architectures find.
+LATENCY = {
+    "fp32 add": 4.0, "fp32 mul": 4.0, "fp32 fma": 4.0, "fp64 add": 8.0, "fp64 mul": 8.0, "fp64 fma": 8.0, "special": 20.0,
+    "integer": 5.0, "compare": 5.0, "select": 5.0, "conversion": 12.0, "wide conversion": 16.0, "branch": 4.0,
+}  # fmt: skip
+_CHECKS = frozenset({"integer", "compare", "select"})  # of a sequence: they run beside its arithmetic
+
+
+def latency_of(cost: Cost) -> float:
+    """Cycles from the operands to the result of an operation with these instructions."""
+    alone = len(cost) == 1
+    return sum(LATENCY[kind] * n for kind, n in cost.items() if alone or kind not in _CHECKS)
+
+
 COMPARISONS = frozenset({"<", "<=", ">", ">=", "==", "!=", "isnan", "isinf", "isfinite"})
 _FREE = frozenset({"leaf", "literal", "and", "or", "not"})  # predicates combine within the comparisons that make them
 

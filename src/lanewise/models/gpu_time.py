@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from lanewise.analysis.regions import SECTOR, KernelWork, Region
+from lanewise.analysis.instructions import Instructions
+from lanewise.analysis.regions import SECTOR, Access, KernelWork, Region
 from lanewise.ir.names import COUNT, count_of
 from lanewise.models.devices import DeviceModel
 from lanewise.models.occupancy import Occupancy, resident
 from lanewise.models.roofline import Bound, bound_of
 
 WARP = 32
-PEAK = 0.90  # of the issue slots that a saturated multiprocessor fills (bench/results/gpu_gravity.md, four targets a thread)
-SHARED_LOAD_SLOTS = (
-    2.0  # what a 16-byte load from shared memory takes of them (sweep_gpu_gravity.md, one against four targets)
-)
-LATENCY = 60.0  # cycles from a source to its sum: some ten dependent operations and a reciprocal root
-LOAD_LATENCY = {"shared": 30.0, "global": 40.0}  # cycles more when the loop starts with a load, here or in the L1 cache
+# Calibrated on an NVIDIA H200: the rows of bench/results/sweep_gpu_gravity.md and gpu_gravity.md from 16,384 bodies on.
+PEAK = 0.87  # of its busiest unit that a saturated multiprocessor keeps busy (524,288 bodies, four targets a thread)
+SHARED_LOAD_SLOTS = 1.5  # issue slots that a load from shared memory costs (524,288 bodies, one target against four)
+TILE_CYCLES = 900.0  # from tile to tile when nothing else runs: a load, two barriers (16,384 bodies, tiles of 256)
+NORM = 8.0  # units that are nearly as busy get in each other's way a little (16,384 bodies, mixed and float64)
+HIDING = 6.0  # how sharply enough warps turn into too few (16,384 bodies, float64)
+# Not fitted:
+LOAD_LATENCY = {"shared": 30.0, "global": 40.0}  # cycles of a load that a loop starts with, here or in the L1 cache
 INDEPENDENT_TURNS = 4  # of an unrolled loop that a compiler interleaves
-TILE_CYCLES = 900.0  # from one tile to the next when nothing else runs: a load from L2, two barriers
-NORM = 4.0  # two units that are equally busy get in each other's way
-BASE_REGISTERS = 24  # addresses, temporaries
+BASE_REGISTERS = 24  # addresses and temporaries, beside the values that a loop holds
 GATHER_BYTES = 64  # what memory moves for one place that data tell
 
 
@@ -41,13 +43,14 @@ def estimated_registers(work: KernelWork) -> int:
     return min(255, -(-(BASE_REGISTERS + words) // 8) * 8)
 
 
-def unit_cycles(work: KernelWork, device: DeviceModel) -> dict[str, float]:
-    """Cycles that each unit of a multiprocessor needs for one warp."""
-    i = work.instructions
+def unit_cycles(
+    instructions: Instructions, accesses: Iterable[tuple[Access, float]], device: DeviceModel
+) -> dict[str, float]:
+    """Cycles that each unit of a multiprocessor needs for these instructions and accesses (each so often) of one warp."""
+    i = instructions
     wavefronts = {"shared": 0.0, "global": 0.0}
-    for r in work.regions:
-        for a in r.accesses:
-            wavefronts[a.space] += r.executions * a.wavefronts
+    for access, times in accesses:
+        wavefronts[access.space] += times * access.wavefronts
     return {
         "issue": i.slots / device.schedulers,
         "fp32": i.unit("fp32") * WARP / device.fp32_lanes,
@@ -55,9 +58,15 @@ def unit_cycles(work: KernelWork, device: DeviceModel) -> dict[str, float]:
         "special": i["special"] * WARP / device.special_lanes + i["wide conversion"] * WARP / device.wide_conversion_lanes,
         "integer": (i["integer"] + i["compare"] + i["select"]) * WARP / device.int_lanes,
         "conversion": i["conversion"] * WARP / device.conversion_lanes,
-        "shared memory": wavefronts["shared"] * 128 / device.shared_bytes_per_cycle,
+        "shared memory": (wavefronts["shared"] + i["shuffle"]) * 128 / device.shared_bytes_per_cycle,
         "l1": wavefronts["global"],
     }  # fmt: skip
+
+
+def busy_cycles(units: dict[str, float], instructions: Instructions, device: DeviceModel) -> float:
+    """Cycles that a warp occupies its multiprocessor: those of the busiest unit, and more where several are busy."""
+    loads = (SHARED_LOAD_SLOTS - 1) * instructions["shared load"] / device.schedulers
+    return sum((c + loads * (u == "issue")) ** NORM for u, c in units.items()) ** (1 / NORM)
 
 
 def memory_seconds(
@@ -104,19 +113,18 @@ def kernel_time(
 ) -> KernelTime:
     """The time of one kernel: what its busiest multiprocessor does, wave by wave, beside what memory does."""
     warps_per_block = -(-work.threads // WARP)
-    cycles = unit_cycles(work, device)
+    accesses = [(a, r.executions) for r in work.regions for a in r.accesses]
+    cycles = unit_cycles(work.instructions, accesses, device)
     on_one = -(-work.blocks // device.multiprocessors)  # blocks of the busiest multiprocessor
     fits = resident(device.limits or device.arch, work.threads, registers, shared_bytes)
     at_once = max(1, min(fits.blocks, on_one))
     inner = work.inner_loop
-    effective = dict(cycles)
-    effective["issue"] += (SHARED_LOAD_SLOTS - 1) * work.instructions["shared load"] / device.schedulers
-    busy = sum(c**NORM for c in effective.values()) ** (1 / NORM)  # a warp's share of its multiprocessor
+    busy = busy_cycles(cycles, work.instructions, device)
     tiles = sum(r.executions for r in work.regions if r.role == "loop over tiles")
     total = 0.0
     for blocks, times in ((at_once, on_one // at_once), (on_one % at_once, 1)):
         if blocks and times:
-            rate = PEAK * _covered(inner, blocks * warps_per_block / device.schedulers)
+            rate = _reached(inner, blocks * warps_per_block, device)
             total += times * (blocks * warps_per_block * busy / rate + tiles * TILE_CYCLES / blocks)
     compute = total / device.clock_hz
     outside = memory_seconds(work, counts, device, warps_per_block)
@@ -131,12 +139,14 @@ def kernel_time(
     return KernelTime(seconds, bound, fits, bound.seconds / seconds if seconds else 1.0, details)
 
 
-def _covered(inner: Region | None, warps: float) -> float:
-    """The share of issue slots that so many warps of a scheduler fill, from 0 to 1."""
+def _reached(inner: Region | None, warps: float, device: DeviceModel) -> float:
+    """The share of a multiprocessor that so many warps keep busy, from 0 to 1: latency has to be covered by others' work."""
     if inner is None:
-        return 1.0
+        return PEAK
     spaces = {a.space for a in inner.accesses if not a.write}
-    latency = LATENCY + max((LOAD_LATENCY[s] for s in spaces), default=0.0)
-    turns = min(inner.unroll, INDEPENDENT_TURNS)
-    x = warps * inner.instructions.slots * turns / (latency + inner.instructions.slots)
-    return x / (1 + x**NORM) ** (1 / NORM)
+    latency = inner.latency + max((LOAD_LATENCY[s] for s in spaces), default=0.0)
+    turns = 1.0 if inner.instructions["branch"] > 1 else min(inner.unroll, INDEPENDENT_TURNS)
+    units = unit_cycles(inner.instructions, [(a, 1.0) for a in inner.accesses], device)
+    body = busy_cycles(units, inner.instructions, device) * turns
+    covered = warps * body / (latency + body * device.schedulers)
+    return (PEAK**-HIDING + max(covered, 1e-9) ** -HIDING) ** (-1 / HIDING)
