@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import product
+from typing import Any
 
 from lanewise.plan import NEUTRAL, Plan
+from lanewise.work import Work
 
 WARP = 32
 CPU_TILE = 512  # sources that are summed in the result's precision before a float64 addition
@@ -19,29 +21,19 @@ class Machine:
     multiprocessors: int
 
 
-@dataclass(frozen=True, slots=True)
-class Work:
-    """What it asks of a launch: the pattern, the number of elements, and whether they are `wide` (float64)."""
-
-    pattern: str
-    targets: int
-    wide: bool = False
-    strided: bool = False  # neighbouring sources do not lie side by side in memory
-
-
 def complete_plan(wanted: Plan | None, machine: Machine, work: Work) -> Plan:
     """The user's decisions, and defaults for the rest."""
     wanted = wanted or Plan()
-    plan = wanted.filled(default_plan(machine, work))
+    plan = wanted.filled(default_plan(machine, work, wanted))
     if wanted.block is not None and wanted.tile is None and plan.tile:
         plan = Plan(tile=plan.block).filled(plan)  # one source a thread stages a tile
-    return (
-        Plan(tile=CPU_TILE).filled(plan) if plan.accumulate == "f64" and wanted.tile is None and not plan.tile else plan
-    )
+    needs_tiles = plan.accumulate == "f64" and plan.reciprocity == "off" and wanted.tile is None and not plan.tile
+    return Plan(tile=CPU_TILE).filled(plan) if needs_tiles else plan
 
 
-def default_plan(machine: Machine, work: Work) -> Plan:
-    """Every field decided."""
+def default_plan(machine: Machine, work: Work, wanted: Plan | None = None) -> Plan:
+    """Every field decided, in a way that goes with what the user `wanted`."""
+    wanted = wanted or Plan()
     if machine.kind != "cuda":
         # SIMD lanes run over sources. One target a loop is fastest when a load brings a whole register of them; sources that
         # have to be gathered first should serve four (bench/results/cpu_gravity.md).
@@ -49,12 +41,21 @@ def default_plan(machine: Machine, work: Work) -> Plan:
         return Plan(targets=targets).filled(NEUTRAL)
     if work.pattern != "pairwise":
         return Plan(block=256).filled(NEUTRAL)
+    if _reciprocal(machine, work, wanted):
+        return _reciprocal_plan(machine, work)
+    return _one_sided_plan(machine, work)
+
+
+# ---------------------------------------------------------------- one side of a pair
+
+
+def _one_sided_plan(machine: Machine, work: Work) -> Plan:
     shapes = [s for s in _SHAPES if s[0] == 256 and s[2] <= 2] if work.wide else _SHAPES
     block, slices, merged = max(shapes, key=lambda shape: _throughput(machine, work.targets, *shape))
     blocks = -(-work.targets // (block // slices * merged))
     return Plan(
         targets=merged, tile=block, slices=slices, parts=min(64, max(1, machine.multiprocessors // blocks)),
-        unroll=4 if work.wide else 16, block=block,
+        unroll=4 if work.wide else 16, block=block, fma=work.rearranged,
     ).filled(NEUTRAL)  # fmt: skip
 
 
@@ -81,3 +82,45 @@ def _throughput(machine: Machine, targets: int, block: int, slices: int, merged:
     hiding = warps / (warps + 2.5)
     meeting = 1 - 0.0015 * (slices - 1) * merged / max(rounds, 1)  # the slices of a block meet once for each target
     return balance * hiding * _REUSE[merged] * meeting
+
+
+# ---------------------------------------------------------------- both sides of a pair
+
+_NEEDED: dict[str, Any] = {"block": WARP, "tile": 0, "slices": 1, "parts": 1, "hoist": False, "prefetch": "none"}
+LIGHT = 24  # operations for both directions, up to which threads have registers for many targets
+SCRATCH_BYTES = 64 << 20  # of partial sums; with more, tasks take turns
+WARPS_TO_FILL = 12  # on every multiprocessor, or fewer targets make more tasks
+
+
+def _reciprocal(machine: Machine, work: Work, wanted: Plan) -> bool:
+    """Whether pairs are computed once: asked for, or possible, not in the way of other wishes, and of use."""
+    if wanted.reciprocity is not None:
+        return wanted.reciprocity != "off"
+    if not work.both_ways or any(getattr(wanted, n) not in (None, v) for n, v in _NEEDED.items()):
+        return False
+    if wanted.self_term == "loops":
+        return False
+    return _targets(machine, work) >= (4 if _is_light(work) else 2)
+
+
+def _is_light(work: Work) -> bool:
+    return work.both_ways <= LIGHT and not work.wide
+
+
+def _targets(machine: Machine, work: Work) -> int:
+    """As many targets a thread as registers allow, while there are enough tasks for all multiprocessors."""
+    most = 4 if not _is_light(work) else 10 if work.targets >= 1 << 18 else 8
+    for targets in (t for t in (10, 8, 4, 2) if t <= most):
+        tiles = -(-work.targets // (WARP * targets))
+        if tiles * (tiles + 1) // 2 >= WARPS_TO_FILL * machine.multiprocessors:
+            return targets
+    return 1
+
+
+def _reciprocal_plan(machine: Machine, work: Work) -> Plan:
+    targets = _targets(machine, work)
+    scratch = work.targets * -(-work.targets // (WARP * targets)) * work.result_bytes
+    return Plan(
+        targets=targets, block=WARP, unroll=4 if targets == 10 else 8, fma=work.rearranged,
+        reciprocity="scratch" if scratch <= SCRATCH_BYTES else "ordered",
+    ).filled(NEUTRAL)  # fmt: skip

@@ -19,10 +19,11 @@ from lanewise.patterns.pairwise import PairwiseArguments, build_pairwise
 from lanewise.patterns.reduction import build_reduction
 from lanewise.pipeline import Program
 from lanewise.plan import Plan
-from lanewise.plans import Machine, Work, complete_plan
+from lanewise.plans import Machine, complete_plan
 from lanewise.record import Record
 from lanewise.runtime.nvrtc import Cubin, compile_cubin
 from lanewise.sims.gravity.physics import RECORDS, make_physics
+from lanewise.work import Work
 from tests.corpus import CASES, LAYOUTS, Case, case
 from tests.harness import program
 

@@ -7,10 +7,11 @@ from typing import Any
 
 from lanewise.explanation.build import explain
 from lanewise.explanation.report import Explanation
-from lanewise.explanation.subject import Subject, work_of
+from lanewise.explanation.subject import Subject
 from lanewise.ir.names import COUNT, count_of
 from lanewise.kernels.compiled import Compiled
 from lanewise.models.devices import device_model
+from lanewise.work import describe_work
 
 
 def explain_compiled(compiled: Compiled, *, measure: bool, measure_resources: bool) -> Explanation:
@@ -25,7 +26,7 @@ def subject_of(compiled: Compiled) -> Subject:
     device, naive = compiled.executable.device, compiled.executable.program.naive
     counts = counts_of(compiled.environment, tuple(compiled.layouts))
     model = None if device == "python" else device_model(device)
-    work = work_of(naive, next(iter(counts.values())), compiled.layouts)
+    work = describe_work(naive, next(iter(counts.values())))
     return Subject(
         compiled.name, naive, compiled.plan, device, model, compiled.environment, counts, compiled.layouts, work
     )

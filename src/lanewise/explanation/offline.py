@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from lanewise.errors import InputError
 from lanewise.explanation.build import explain
 from lanewise.explanation.report import Explanation
-from lanewise.explanation.subject import Subject, work_of
+from lanewise.explanation.subject import Subject
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import COUNT, count_of
 from lanewise.kernels.arguments import flatten_uniforms
@@ -24,6 +24,7 @@ from lanewise.plan import Plan
 from lanewise.plans import Machine, complete_plan
 from lanewise.runtime.devices import missing_for_cuda
 from lanewise.runtime.executable import Executable
+from lanewise.work import describe_work
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -68,7 +69,7 @@ def compile_offline(
     uniforms, invented = sample_values(kernel, values)
     layouts = {n: layout or default_layout(r, device) for n, r in roles.records.items()}
     naive = _naive(kernel, roles, layouts, device)
-    work = work_of(naive, count, layouts)
+    work = describe_work(naive, count)
     plan = complete_plan(wanted, Machine(model.kind, model.multiprocessors), work)
     executable = compile_kernel(naive, plan, device, wanted=wanted, arch=model.arch if device == "cuda" else None)
     pairwise = isinstance(kernel, Pairwise)

@@ -7,10 +7,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from lanewise.ir import nodes as ir
-from lanewise.layouts import AoS, Layout, SoA
+from lanewise.layouts import AoS, Layout
 from lanewise.models.devices import DeviceModel
 from lanewise.plan import Plan
-from lanewise.plans import Machine, Work, complete_plan
+from lanewise.plans import Machine, complete_plan
+from lanewise.work import Work
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,14 +54,6 @@ class Subject:
     def is_plain(self) -> bool:
         """Whether all records lie as arrays of structures: the layout that every other one is compared with."""
         return all(layout == AoS() for layout in self.layouts.values())
-
-
-def work_of(naive: ir.Kernel, targets: int, layouts: Mapping[str, Layout]) -> Work:
-    """What default plans ask of a launch."""
-    if naive.pattern != "pairwise":
-        return Work(naive.pattern, targets)
-    wide = any(leaf.type.size == 8 for a in naive.arrays if a.written for leaf in a.leaves)
-    return Work("pairwise", targets, wide, list(layouts.values())[1] != SoA())
 
 
 def _arranged(naive: ir.Kernel, records: Mapping[str, Any], layout: Layout) -> ir.Kernel:

@@ -26,7 +26,7 @@ from lanewise.kernels.support import bind_record, compile_kernel, index_type, la
 from lanewise.patterns.elementwise import ElementwiseArguments, build_elementwise, result_arrays
 from lanewise.patterns.reduction import Operation, build_reduction, reduced_type, reduction_lanes
 from lanewise.plan import Plan
-from lanewise.plans import Work, complete_plan
+from lanewise.plans import complete_plan
 from lanewise.record import Record
 from lanewise.runtime.executable import Bound
 from lanewise.tuning.job import Job, Workload, check_tunable
@@ -35,6 +35,7 @@ from lanewise.tuning.lookup import TunedPlans
 from lanewise.tuning.report import Tuning
 from lanewise.tuning.tune import tune_job
 from lanewise.tuning.workload import make_workload
+from lanewise.work import Work
 
 
 class Elementwise:

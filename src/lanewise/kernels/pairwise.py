@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, overload
 
+from lanewise.analysis.self_term import violated
 from lanewise.errors import ArgumentError, CompileError
 from lanewise.frontend.function import Lowered, Signature, lower_function, read_signature
 from lanewise.ir import nodes as ir
@@ -21,13 +22,13 @@ from lanewise.kernels.arguments import (
 )  # fmt: skip
 from lanewise.kernels.compiled import Call, Compiled
 from lanewise.kernels.support import bind_record, compile_kernel, index_type, layouts_of, machine_of, value_type
-from lanewise.layouts import SoA
 from lanewise.passes import self_term
 from lanewise.patterns.elementwise import result_arrays
 from lanewise.patterns.pairwise import PairwiseArguments, build_pairwise
 from lanewise.plan import Plan
-from lanewise.plans import Work, complete_plan
+from lanewise.plans import complete_plan
 from lanewise.record import Record
+from lanewise.runtime.executable import device_kind
 from lanewise.search import AllPairs, Search
 from lanewise.tuning.job import Job, Workload, check_tunable
 from lanewise.tuning.key import Key, make_key, size_class
@@ -35,6 +36,7 @@ from lanewise.tuning.lookup import TunedPlans
 from lanewise.tuning.report import Tuning
 from lanewise.tuning.tune import tune_job
 from lanewise.tuning.workload import make_workload
+from lanewise.work import Work, describe_work
 
 
 class Pairwise:
@@ -52,6 +54,7 @@ class Pairwise:
         self._signature: Signature | None = None
         self._lowered: Lowered | None = None
         self._compiled: dict[Any, Compiled] = {}
+        self._traits: dict[Any, Work] = {}
         self._tuned = TunedPlans()
 
     def using(self, search: Search) -> Pairwise:
@@ -128,11 +131,18 @@ class Pairwise:
         return sort_arguments(self.signature, name_arguments(self.signature, arguments, named), arrays_allowed=False)
 
     def _specialise(self, given: Arguments, plan: Plan | None) -> Compiled:
-        target, source = given.records.values()
         tuned = self._tuned.find(
             plan, given.device, self._situation(given), lambda: self._key(given, self._naive(given), plan or Plan())
         )
-        wanted = tuned or plan
+        if tuned is not None:
+            compiled = self._compile(given, tuned)
+            # What was proved for the values that it was tuned with need not hold for these: then the default plan runs.
+            if not violated(compiled.executable.program.self_term, self._environment(given)):
+                return compiled
+        return self._compile(given, plan)
+
+    def _compile(self, given: Arguments, wanted: Plan | None) -> Compiled:
+        target, source = given.records.values()
         complete = complete_plan(wanted, machine_of(given.device), self._work(given))
         key = (target.layout, source.layout, target.data is source.data, given.device, complete)
         if key not in self._compiled:
@@ -157,8 +167,10 @@ class Pairwise:
 
     def _work(self, given: Arguments) -> Work:
         target, source = given.records.values()
-        wide = any(r.type.size == 8 for r in self.lowered.function.results)
-        return Work("pairwise", len(target), wide, source.layout != SoA())
+        key = (target.layout, source.layout, target.data is source.data, device_kind(given.device))
+        if key not in self._traits:
+            self._traits[key] = describe_work(self._naive(given), len(target))
+        return replace(self._traits[key], targets=len(target))
 
     def _situation(self, given: Arguments) -> tuple[Any, ...]:
         """What of a call decides which tuned plan it gets, in a form that is quickly made."""

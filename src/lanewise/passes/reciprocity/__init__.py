@@ -23,7 +23,7 @@ from lanewise.passes.reciprocity.naive import take_apart
 from lanewise.passes.reciprocity.shape import WARP, Mode, Shape, make_shape
 from lanewise.passes.reciprocity.tasks import number_of_tasks, task_head
 
-__all__ = ["Mode", "apply", "legal"]
+__all__ = ["Mode", "apply", "legal", "take_apart"]
 
 
 def legal(kernel: ir.Kernel, targets: int) -> str | None:

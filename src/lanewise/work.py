@@ -1,0 +1,55 @@
+"""What default plans and estimates ask of a kernel and its launch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lanewise.ir import nodes as ir
+from lanewise.layouts import SoA
+from lanewise.passes import constant_folding, dead_code, fma_rearrangement, reciprocity
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """A pattern over a number of elements, and the traits of its function that decide plans.
+
+    wide: the results are float64; strided: neighbouring sources do not lie side by side in memory; rearranged: a
+    sum of products can be reordered for fused multiply-adds; both_ways: operations for both directions of a pair when
+    reciprocity applies, else 0; result_bytes: of the results of one element.
+    """
+
+    pattern: str
+    targets: int
+    wide: bool = False
+    strided: bool = False
+    rearranged: bool = False
+    both_ways: int = 0
+    result_bytes: int = 0
+
+
+def describe_work(naive: ir.Kernel, targets: int) -> Work:
+    """The work of a naive kernel on so many elements."""
+    simple = dead_code.apply(constant_folding.apply(naive))
+    rearranged = fma_rearrangement.legal(simple) is None
+    if naive.pattern != "pairwise":
+        return Work(naive.pattern, targets, rearranged=rearranged)
+    results = [x for a in naive.arrays if a.written for x in a.leaves]
+    source = naive.arrays[1]
+    return Work(
+        naive.pattern,
+        targets,
+        wide=any(x.type.size == 8 for x in results),
+        strided=source.arrangement != SoA().arrange(source.leaves),
+        rearranged=rearranged,
+        both_ways=_both_ways(simple),
+        result_bytes=sum(x.type.size for x in results),
+    )
+
+
+def _both_ways(kernel: ir.Kernel) -> int:
+    """Operations of a pair from both sides, 0 where there is no reciprocity."""
+    if reciprocity.legal(kernel, 1) is not None:
+        return 0
+    found = reciprocity.take_apart(kernel)
+    assert not isinstance(found, str)
+    return found.both.together
