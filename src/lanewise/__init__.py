@@ -18,7 +18,7 @@ from lanewise.kernels.pairwise import pairwise
 from lanewise.kernels.reductions import max_ as max
 from lanewise.kernels.reductions import min_ as min
 from lanewise.kernels.reductions import sum_ as sum
-from lanewise.layouts import AoAS, AoS, AoSoA, Layout, SoA, SoAoAS
+from lanewise.layouts import AoAS, AoS, AoSoA, Layout, LayoutChoice, SoA, SoAoAS, Use, choose_layout
 from lanewise.plan import Plan
 from lanewise.record import record
 from lanewise.runtime.devices import device
@@ -106,12 +106,14 @@ __all__ = [
     "InputError",
     "LanewiseError",
     "Layout",
+    "LayoutChoice",
     "Plan",
     "PlanError",
     "RecordArray",
     "RecordError",
     "SoA",
     "SoAoAS",
+    "Use",
     "VerificationError",
     "__version__",
     "abs",
@@ -122,6 +124,7 @@ __all__ = [
     "bool",
     "cbrt",
     "ceil",
+    "choose_layout",
     "clamp",
     "cos",
     "cosh",

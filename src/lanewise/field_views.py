@@ -28,7 +28,8 @@ class FieldViews:
         leaves = t.leaves(field.name, field.type)
         slots = [self.arrangement.slot(leaf) for leaf in leaves]
         buffer = self.arrangement.buffers[slots[0].buffer]
-        if buffer.width != 1:
+        blocks = {(b.width, b.block) for b in (self.arrangement.buffers[s.buffer] for s in slots)}
+        if blocks != {(1, buffer.block)}:
             return None
         places = [self.arrangement.address(leaf, 0, self.count) for leaf in leaves]
         gaps = {b - a for a, b in itertools.pairwise(places)}

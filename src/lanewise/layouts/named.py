@@ -14,7 +14,16 @@ from lanewise.layouts.soaoas import SoAoAS
 
 
 def layout_by_name(name: str) -> Layout:
-    """The layout "soa", "aos", "aoas", "aoas(8)", "soaoas" or "aosoa(16)", in any case; raises `InputError` for another."""
+    """The layout "soa", "aos", "aoas", "aoas(8)", "soaoas", "soaoas(position mass | velocity)" or "aosoa(16)".
+
+    Case matters for fields only. Raises `InputError` for another name.
+    """
+    groups = re.fullmatch(r"soaoas\(([^()]*[^\d\s()][^()]*)\)", name.strip(), re.IGNORECASE)
+    if groups is not None:
+        parts = [part.split() for part in groups.group(1).split("|")]
+        if not all(parts):
+            raise InputError(f"the layout {name!r} has an empty group; wanted names of fields between the bars")
+        return SoAoAS(parts)
     match = re.fullmatch(r"(aos|soa|aoas|soaoas|aosoa)(?:\((\d+)\))?", name.strip().lower())
     if match is None:
         raise InputError(

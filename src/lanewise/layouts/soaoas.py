@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from lanewise.errors import RecordError
@@ -17,8 +17,9 @@ class SoAoAS(Layout):
     """Groups of fields, each padded to 4, 8 or 16 bytes and loaded as one vector, each in an array of its own.
 
     `groups` names the fields of every group, for example `(("position", "mass"), ("velocity",))`; fields not named
-    follow in groups of their own. Without it fields are packed in order of declaration, a vector field never divided,
-    into groups of at most 16 bytes.
+    follow in groups of their own. A component such as `"velocity.x"` may stand for a part of a field: groups then need
+    no padding, but the field is no view any more. Without `groups` fields are packed in order of declaration, a vector
+    field never divided, into groups of at most 16 bytes.
     """
 
     groups: Groups
@@ -33,7 +34,7 @@ class SoAoAS(Layout):
         slots: list[Slot] = []
         buffers: list[Buffer] = []
         for group in self.grouped(leaves):
-            name = "_".join(dict.fromkeys(leaf.field for leaf in group))
+            name = _group_name(group, leaves)
             size = sum(leaf.type.size for leaf in group)
             align = next((a for a in (1, 2, 4, 8) if size <= a), VECTOR_BYTES)
             placed, buffer = place_structure(name, group, len(buffers), align=max(align, *(x.type.size for x in group)))
@@ -43,22 +44,38 @@ class SoAoAS(Layout):
 
     def grouped(self, leaves: Sequence[Leaf]) -> list[list[Leaf]]:
         """The leaves of each group, in order."""
-        by_field: dict[str, list[Leaf]] = {}
-        for leaf in leaves:
-            by_field.setdefault(leaf.field, []).append(leaf)
+        left = {leaf.name: leaf for leaf in leaves}
         groups: list[list[Leaf]] = []
         for names in self.groups:
-            if unknown := [n for n in names if n not in by_field]:
-                raise RecordError(
-                    f"SoAoAS names a field {unknown[0]!r} that is missing or named twice; left are {', '.join(by_field) or 'none'}"
-                )
             if len(set(names)) < len(names):
                 raise RecordError(f"SoAoAS names a field twice in the group {' '.join(names)}")
-            groups.append([leaf for name in names for leaf in by_field.pop(name)])
+            groups.append([left.pop(leaf.name) for name in names for leaf in _named(name, left, leaves)])
+        by_field: dict[str, list[Leaf]] = {}
+        for leaf in left.values():
+            by_field.setdefault(leaf.field, []).append(leaf)
         return groups + _pack(list(by_field.values()))
 
     def __str__(self) -> str:
         return f"SoAoAS({' | '.join(' '.join(g) for g in self.groups)})" if self.groups else "SoAoAS"
+
+
+def _named(name: str, left: Mapping[str, Leaf], leaves: Sequence[Leaf]) -> list[Leaf]:
+    """The leaves of a field, or the one component that is meant; raises `RecordError` when one is missing or was taken."""
+    found = [leaf for leaf in leaves if name in (leaf.field, leaf.name)]
+    if not found or any(leaf.name not in left for leaf in found):
+        fields = ", ".join(dict.fromkeys(leaf.field for leaf in left.values())) or "none"
+        raise RecordError(f"SoAoAS names a field {name!r} that is missing or named twice; left are {fields}")
+    return found
+
+
+def _group_name(group: Sequence[Leaf], leaves: Sequence[Leaf]) -> str:
+    """Its fields, joined; a part of a field carries its components: `velocity.xy`."""
+    names: list[str] = []
+    for field in dict.fromkeys(leaf.field for leaf in group):
+        parts = [leaf.name for leaf in group if leaf.field == field]
+        whole = len(parts) == sum(leaf.field == field for leaf in leaves)
+        names.append(field if whole else f"{field}.{''.join(p.partition('.')[2] for p in parts)}")
+    return "_".join(names)
 
 
 def _pack(fields: list[list[Leaf]]) -> list[list[Leaf]]:
