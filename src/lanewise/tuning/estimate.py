@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
 
+from lanewise.models.devices import DeviceModel, device_model
+from lanewise.models.predict import predict
 from lanewise.pipeline import Program
 from lanewise.tuning.job import Job
 
@@ -14,13 +18,17 @@ class Estimator(Protocol):
     def seconds(self, program: Program) -> float | None: ...
 
 
-class _NoModel:
+@dataclass(frozen=True, slots=True)
+class ModelEstimator:
+    """`models.predict` for one size on one device. Launches count as those of a graph, which is how they are timed."""
+
+    environment: Mapping[str, Any]
+    device: DeviceModel
+
     def seconds(self, program: Program) -> float | None:
-        del program
-        return None
+        return predict(program, self.environment, self.device, in_graph=self.device.kind == "cuda").seconds
 
 
 def make_estimator(job: Job) -> Estimator:
     """The estimator of a job's device."""
-    del job
-    return _NoModel()
+    return ModelEstimator(job.environment, device_model(job.device))

@@ -12,6 +12,7 @@ from typing import Protocol
 from lanewise.errors import LanewiseError, PlanError
 from lanewise.kernels.support import compile_kernel
 from lanewise.models.devices import device_model
+from lanewise.passes import self_term
 from lanewise.plan import Plan
 from lanewise.runtime import cuda
 from lanewise.runtime.executable import Executable
@@ -24,6 +25,7 @@ from lanewise.tuning.trial import Failure
 COLD = 3  # times the cache: so much is touched between two uses of the same element of an elementwise kernel
 MOST_COPIES = 64
 MEMORY_SHARE = 0.25  # of the free memory, for copies
+LONG = 0.05  # seconds: work that takes longer is warm after its first run, and needs no repetition
 MOST_COMPILERS = 16  # threads that compile for a GPU at the same time
 
 
@@ -145,6 +147,8 @@ class _KernelMeasurer:
         return result, _Ready([launch], [a.tobytes() for a in result], once)
 
     def _bind(self, executable: Executable, work: Workload) -> Callable[[], None]:
+        program = executable.program
+        self_term.check(self._job.name, program.plan.self_term, program.self_term, work.environment)
         return executable.prepare(work.bound, work.environment)
 
     def measure(self, plans: Sequence[Plan], rounds: int) -> dict[Plan, list[float]]:
@@ -162,15 +166,16 @@ class _KernelMeasurer:
         return times
 
     def _warm(self, ready: _Ready) -> None:
-        """One run on every set of arrays: the first time in front of a stopwatch also tells how often it should repeat."""
-        if ready.watch is None:
+        """Run short work on every set of arrays once more, which tells how often a stopwatch should repeat it."""
+        if ready.watch is not None:
+            return
+        if ready.once < LONG:
             start = time.perf_counter()
             for launch in ready.launches:
                 launch()
             self._finish()
-            once = (time.perf_counter() - start) / len(ready.launches)
-            ready.once = min(ready.once, once)
-            ready.watch = stopwatch(self._job.device, ready.launches, ready.once)
+            ready.once = min(ready.once, (time.perf_counter() - start) / len(ready.launches))
+        ready.watch = stopwatch(self._job.device, ready.launches, ready.once)
 
     def confirm(self, plan: Plan) -> Failure | None:
         ready, work = self._ready[plan], self._workloads[0]

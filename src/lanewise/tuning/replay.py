@@ -37,7 +37,7 @@ class RecordedMeasurer:
         if trial is None:
             return Failure("failed", "the recording has no measurement of it")
         # A plan that was timed and then gave other bits fails again in `confirm`.
-        return None if trial.samples else Failure(trial.status, trial.reason)
+        return None if trial.score is not None else Failure(trial.status, trial.reason)
 
     def measure(self, plans: Sequence[Plan], rounds: int) -> dict[Plan, list[float]]:
         return {p: [self._time(self._recording[p], rounds)] * rounds for p in plans}
@@ -99,7 +99,7 @@ def read_recording(path: Path) -> Entry:
 def recording_of(entry: Entry) -> dict[Plan, Trial]:
     """The trials of an entry by plan."""
     trials = (
-        Trial(plan_from(t["plan"]), t["status"], t["reason"], t["predicted"], t["score"], t["samples"])
+        Trial(plan_from(t["plan"]), t["status"], t["reason"], t["predicted"], t["score"], t["seconds"], t["samples"])
         for t in entry.log["trials"]
     )
     return {t.plan: t for t in trials}

@@ -93,15 +93,15 @@ class Tuning:
         return f"{a['kernel']} on {a['device']} ({a['machine']}), {a['elements']}"
 
     def _verdict(self) -> list[str]:
-        how = "all legal plans" if self.exhaustive else "a search along the axes of the space"
-        stopped = "" if self.complete else "; time ran out before the search had ended (seconds=...)"
+        how = "all that the models do not rule out" if self.exhaustive else "a search along the axes of the space"
+        how = how if self.complete else "the time ran out: a larger seconds= tries more"
         best = (
             "the default plan is the best"
             if self.plan == self.default
             else f"{self.factor:.2f} times as fast as the default plan: {self.plan.short()}"
         )
         kept = [f"kept in {self.path}"] if self.path is not None else []
-        counts = f"{len(self.measured)} plans measured in {self.about['elapsed']:.1f} s ({how}{stopped})"
+        counts = f"{len(self.measured)} plans measured in {self.about['elapsed']:.1f} s ({how})"
         return [best, counts, *kept, *([self.note] if self.note else [])]
 
     def _share(self, trial: Trial) -> str:

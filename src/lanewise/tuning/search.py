@@ -21,6 +21,7 @@ SMALL = 60  # plans that are all measured
 ENUMERABLE = 400  # points that are all examined (built, not compiled) to see whether so few are legal
 SHAPE = ("targets", "block", "slices")  # the axes that the model is asked about to choose where to start
 STARTS = 8
+WARP = 32
 PROMISING = 2.0  # a plan that the model expects to take longer than this many times the best expected one is left out
 SLOW = 1.5  # a plan that took so much longer in its first round gets no second one
 ROUNDS, FINAL_ROUNDS = 3, 9
@@ -117,6 +118,8 @@ class _Search:
         for point in family.points(SHAPE):
             if self.measurer.elapsed() > until:
                 break
+            if point.get("block", WARP) // point.get("slices", 1) < min(WARP, point.get("block", WARP)):
+                continue  # slices of less than a warp: not worth the time that looking at them takes
             found = self.space.examine(family.plan(point))
             if not found.reason and found.same_as is None and found.predicted is not None:
                 expected.append((found.predicted, point))
@@ -223,9 +226,7 @@ class _Search:
         self._release([held, *plans])
 
     def _score(self, plan: Plan, samples: list[float], scale: float = 1.0) -> None:
-        trial = self.trials[plan]
-        trial.samples, trial.score = samples, statistics.median(samples) * scale
-        self.scores[plan] = trial.score
+        self.scores[plan] = self.trials[plan].score = statistics.median(samples) * scale
 
     def _release(self, plans: Iterable[Plan]) -> None:
         """Free the memory of plans that can no longer be among the best: the best one only gets faster."""
@@ -243,9 +244,11 @@ class _Search:
         finalists = [default, *(p for p in close if p != default)][:FINALISTS]
         self._report("the best few once more")
         times = self.measurer.measure(finalists, self._final_rounds(finalists))
-        for plan, samples in times.items():
-            self.trials[plan].samples = samples
         medians = {p: statistics.median(s) for p, s in times.items()}
+        now = medians[self.best] / self.scores[self.best]  # the clock of now against that of the search
+        for plan, score in self.scores.items():
+            trial = self.trials[plan]
+            trial.samples, trial.seconds = times.get(plan, []), medians.get(plan, score * now)
         for plan in sorted(finalists, key=lambda p: medians[p]):
             if plan != default and medians[plan] > (1 - WORTH) * medians[default]:
                 continue

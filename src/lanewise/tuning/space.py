@@ -8,20 +8,23 @@ from itertools import product
 from math import prod
 from typing import Any, Protocol
 
-from lanewise.optimisations import LAYOUT, OPTIMISATIONS, Programs, possible, reason_of
-from lanewise.plan import NEUTRAL, Plan
+from lanewise.optimisations import Programs, optimisation, possible, reason_of
+from lanewise.plan import Plan
+from lanewise.plans import complete_plan
 from lanewise.tuning.estimate import Estimator
 from lanewise.tuning.job import Job
 
 Point = Mapping[str, Any]  # one value for each axis of a family
 TILE = "tile"
 TILES = (0, 1, 2)  # on a GPU, in blocks: a tile is staged by the threads of a block
-RECIPROCAL_TARGETS, RECIPROCAL_BLOCK = (4, 8, 10, 12, 16), 32  # one warp passes the sources round among its threads
+# One warp passes the sources round among its threads: what that leaves no choice about, and targets worth trying.
+RECIPROCAL = Plan(block=32, tile=0, slices=1, parts=1, hoist=False, prefetch="none")
+RECIPROCAL_TARGETS = (2, 4, 8, 10, 12, 16)
 # Whether these apply does not hang on the values of other axes: one look at the default plan decides.
-_CHOICES = ("fma", "fission", "branches", "self_term", "hoist", "prefetch", "uniforms", "reciprocity")
+_CHOICES = ("fma", "fission", "branches", "self_term", "hoist", "prefetch", "uniforms")
 # What matters most comes first: a search that runs out of time has decided the most.
 _ORDER = (
-    "reciprocity", "targets", "block", "slices", "unroll", "tile", "vector_bits", "parts", "self_term", "fma", "hoist",
+    "targets", "block", "slices", "unroll", "tile", "vector_bits", "parts", "self_term", "fma", "hoist",
     "prefetch", "min_blocks", "branches", "fission", "registers", "uniforms",
 )  # fmt: skip
 
@@ -122,64 +125,61 @@ class KernelSpace:
         return Examined(predicted=self._estimator.seconds(program))
 
     def _families(self, job: Job) -> tuple[Family, ...]:
-        axes = self._axes(job)
-        reciprocal = axes.pop("reciprocity", ())
+        """One for each way to meet the pairs; the default plan lies in the first."""
+        own = self.default.reciprocity or "off"
+        ways: tuple[Any, ...] = (own,)
+        if job.work.pattern == "pairwise" and job.wanted.reciprocity is None:
+            every = optimisation("reciprocity").values(job.kind, "pairwise")
+            ways = (own, *(way for way in every if way != own))
+        return tuple(f for way in ways if (f := self._family(job, way)) is not None)
+
+    def _family(self, job: Job, way: Any) -> Family | None:
+        """The plans of one way, or None when no plan of that way is legal."""
+        shape = Plan(reciprocity=way) if way == "off" else replace(RECIPROCAL, reciprocity=way)
+        base = self.default
+        if way != base.reciprocity:
+            base = complete_plan(job.wanted.filled(shape), job.machine, job.work)
+        if refusal := self._programs.refusal(base):
+            self.refused.append(("reciprocity", way, reason_of(refusal)))
+            return None
+        axes = self._axes(job, base)
+        if way != "off":
+            axes = {n: v for n, v in axes.items() if getattr(RECIPROCAL, n) is None}
+            if "targets" in axes:
+                axes["targets"] = _with(RECIPROCAL_TARGETS, base.targets)
+            return Family(f"reciprocity {way}", base, axes)
         relative = job.kind == "cuda" and TILE in axes
         if relative:
-            tile, block = self.default.tile or 0, self.default.block or 1
-            axes[TILE] = _with(TILES, tile // block) if tile % block == 0 else TILES
-        families = [Family("one-sided", self.default, axes, relative)]
-        families += [f for way in reciprocal if way != "off" for f in self._reciprocal(job, way, axes)]
-        return tuple(families)
+            tile, block = base.tile or 0, base.block or 1
+            relative = tile % block == 0
+            axes[TILE] = _with(TILES, tile // block) if relative else axes[TILE]
+        return Family("one-sided", base, axes, relative)
 
-    def _axes(self, job: Job) -> dict[str, tuple[Any, ...]]:
+    def _axes(self, job: Job, base: Plan) -> dict[str, tuple[Any, ...]]:
         """The values worth trying of every field that the caller leaves open, without those that cannot apply."""
         axes: dict[str, tuple[Any, ...]] = {}
-        for o in OPTIMISATIONS:
-            if o.on_request or o.field == LAYOUT or getattr(job.wanted, o.field) is not None:
+        for name in _ORDER:
+            o = optimisation(name)
+            if o.on_request or getattr(job.wanted, name) is not None:
                 continue
-            chosen = getattr(self.default, o.field)
+            chosen = getattr(base, name)
             values = _with(o.values(job.kind, job.work.pattern), chosen)
-            if o.field == "reciprocity":
-                axes[o.field] = values
-            elif o.field in _CHOICES:
-                axes[o.field] = tuple(v for v in values if v == chosen or self._applies(job, o.field, v))
-            else:
-                axes[o.field] = values
-        return {f: axes[f] for f in _ORDER if len(axes.get(f, ())) > 1}
+            if name in _CHOICES:
+                values = tuple(v for v in values if v == chosen or self._applies(job, base, name, v))
+            if len(values) > 1:
+                axes[name] = values
+        return axes
 
-    def _applies(self, job: Job, name: str, value: Any) -> bool:
-        if reason := possible(job.naive, self.default, job.kind, name, value):
+    def _applies(self, job: Job, base: Plan, name: str, value: Any) -> bool:
+        reason = possible(job.naive, base, job.kind, name, value)
+        if reason and base.reciprocity == (self.default.reciprocity or "off"):
             self.refused.append((name, value, reason_of(reason)))
-            return False
-        return True
-
-    def _reciprocal(self, job: Job, way: str, axes: Mapping[str, tuple[Any, ...]]) -> list[Family]:
-        """The family that computes each pair once: its shape is its own, so it starts from plans without slices and tiles."""
-        shape = Plan(reciprocity=way, block=RECIPROCAL_BLOCK, tile=0, slices=1, parts=1, prefetch="none", hoist=False)  # type: ignore[arg-type]
-        reason = ""
-        for targets in _with(RECIPROCAL_TARGETS[1::-1] + RECIPROCAL_TARGETS[2:], job.wanted.targets, front=True):
-            base = job.wanted.filled(replace(shape, targets=targets)).filled(self.default)
-            program = self._programs.get(base)
-            if not isinstance(program, str):
-                free = {a: v for a, v in axes.items() if a in ("fma", "self_term", "min_blocks", "registers", "unroll")}
-                if job.wanted.targets is None:
-                    free = {"targets": RECIPROCAL_TARGETS, **free}
-                return [Family(f"reciprocity {way}", base, free)]
-            reason = reason or reason_of(program)
-        self.refused.append(("reciprocity", way, reason))
-        return []
+        return not reason
 
 
-def _with(values: tuple[Any, ...], value: Any, *, front: bool = False) -> tuple[Any, ...]:
+def _with(values: tuple[Any, ...], value: Any) -> tuple[Any, ...]:
     """The values and one more, in order where they have one."""
-    if value is None or value in values:
-        return (value, *(v for v in values if v != value)) if front and value is not None else values
+    if value in values:
+        return values
     more = (*values, value)
-    whole = all(type(v) is int for v in more)
-    return (value, *values) if front else tuple(sorted(more)) if whole and values else more
-
-
-def neutral_of(plan: Plan) -> Plan:
-    """A complete plan from any: fields left open are neutral."""
-    return plan.filled(NEUTRAL)
+    return tuple(sorted(more)) if all(type(v) is int for v in more) else more

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -26,8 +25,9 @@ class Failure:
 class Trial:
     """A plan and what was found.
 
-    samples: the seconds of each round of its last measurement; score: its seconds on the scale of the whole search, free
-    of changes of the clock; both empty for a plan that was not timed.
+    score: its seconds when it was first timed, on a scale free of changes of the clock; seconds: what it takes on the
+    scale of the last measurement; samples: the seconds of each round of that one, empty if the plan was not in it. All
+    three are empty for a plan that was not timed.
     """
 
     plan: Plan
@@ -35,12 +35,8 @@ class Trial:
     reason: str = ""
     predicted: float | None = None
     score: float | None = None
+    seconds: float | None = None
     samples: list[float] = field(default_factory=list[float])
-
-    @property
-    def seconds(self) -> float | None:
-        """The median of the samples."""
-        return statistics.median(self.samples) if self.samples else None
 
     def as_dict(self) -> dict[str, Any]:
         return {
