@@ -25,7 +25,7 @@ UNKNOWN_COUNT = 65_536  # elements of an array whose length is not known
 UNKNOWN_TRIPS = 8  # of a loop whose bounds are data
 COMPILER_UNROLL = 4  # what a compiler does with a loop by itself; up to 8 when the trips are a known constant
 LOOP_OVERHEAD = {"integer": 1.0, "compare": 1.0, "branch": 1.0}
-SMALL_BRANCH = 8  # instructions up to which both sides run, and select
+SIMD_SAMPLE = 16  # neighbours that are looked at on a CPU
 SECTOR = 32  # bytes that memory moves at least
 Pattern = Literal["streamed", "strided", "broadcast", "gathered"]
 
@@ -35,8 +35,9 @@ class Access:
     """One load or store: `bytes` of one thread, of which `useful` bytes are wanted.
 
     `sectors` are the 32-byte sectors that a warp touches with it, `wavefronts` the passes of 128 bytes through the L1
-    cache or shared memory. `pattern`: neighbouring threads access neighbouring places ("streamed"), places with gaps
-    ("strided"), one place ("broadcast"), or places that data tell ("gathered").
+    cache or shared memory (on a CPU: the distance of neighbours in elements, 0 for no single one). `pattern`:
+    neighbouring threads access neighbouring places ("streamed"), places with gaps ("strided"), one place ("broadcast"),
+    or places that data tell ("gathered").
     """
 
     buffer: str
@@ -65,6 +66,9 @@ class Region:
     children: list[Region] = field(default_factory=list["Region"])
     barriers: int = 0
     sectors: dict[str, float] = field(default_factory=dict[str, float])  # "array/buffer/read": a sector counts once
+    operations: dict[tuple[str, int], float] = field(
+        default_factory=dict[tuple[str, int], float]
+    )  # of floats, by bytes
     applications: int = 0  # of functions, directly in it
     latency: float = 0.0  # cycles of its longest chain of operations, one after the other
     words: int = 0  # 32-bit values that it holds from outside, or carries from one turn to the next
@@ -127,12 +131,13 @@ def analyse(
         extent = value_of(body[0].extent, known)
         count = int(extent) if extent is not None else UNKNOWN_COUNT
         known[body[0].variable] = sample_range(count)
-        body = body[0].body
+        return KernelWork(kernel, _Builder(kernel, known, fast_math, body[0].variable).build(body[0].body), count, 1)
     return KernelWork(kernel, _Builder(kernel, known, fast_math).build(body), count, 1)
 
 
 class _Builder:
-    def __init__(self, kernel: ir.Kernel, known: Known, fast_math: bool) -> None:
+    def __init__(self, kernel: ir.Kernel, known: Known, fast_math: bool, simd: str = "") -> None:
+        self.simd = simd  # the variable whose neighbours share a SIMD register, on a CPU
         self.kernel, self.known, self.fast_math = kernel, known, fast_math
         self.buffers = {b.name: b for b in kernel.buffers}
         self.table = Table()
@@ -347,9 +352,11 @@ class _Builder:
             env[n] = self._leaf(n, self.table.nodes[v.number].type, region)
             self.carried.add(env[n].number)
             self.known[n] = None
+        outer_simd = self.simd
         if isinstance(s, ir.For):
             env[s.variable] = self._leaf(s.variable, s.start.type, region)
             self.known[s.variable] = at
+            self.simd = s.variable if self.simd and s.role == "sources" else self.simd
         else:
             self._root(s.condition, env, region)
         self._block(s.body, env, region)
@@ -357,7 +364,7 @@ class _Builder:
             self.roots.append(env[n].number)
             env[n] = self._leaf(n, self.table.nodes[v.number].type, here)
             self.known[n] = None
-        self.weight, self.active = outer_weight, outer_active
+        self.weight, self.active, self.simd = outer_weight, outer_active, outer_simd
         if region.trips > 0:
             region.instructions += mix(LOOP_OVERHEAD).times(1 / unroll)
 
@@ -452,7 +459,7 @@ class _Builder:
         self.addresses.setdefault(number, []).append((here, buffer))
         size = len(names) * b.type.size
         places = value_of(index, self.known)
-        pattern, sectors, wavefronts = self._pattern(places, size)
+        pattern, sectors, wavefronts = self._along_simd(index, size) if self.simd else self._pattern(places, size)
         useful = sum(b.type.size for n in names if n)
         here.accesses.append(Access(buffer, b.space, write, size, useful, pattern, sectors, wavefronts, names))
         kind = f"{b.space} {'store' if write else 'load'} {size}"
@@ -460,14 +467,30 @@ class _Builder:
         if b.space == "global":
             self._touch(here, b, places, size, sectors, write=write)
 
+    def _along_simd(self, index: ir.Expression, size: int) -> tuple[Pattern, float, float]:
+        """The same on a CPU, for elements or sources that neighbour each other in a SIMD register.
+
+        Here the third figure is the distance of neighbours, 0 where it is not one number.
+        """
+        base = self.known.get(self.simd)
+        if base is None:
+            return "gathered", 1.0, 0.0
+        places = value_of(index, {**self.known, self.simd: np.asarray(base) + np.arange(SIMD_SAMPLE)})
+        if places is None:
+            return "gathered", 1.0, 0.0
+        steps = np.unique(np.diff(np.broadcast_to(places, (*np.shape(places)[:-1], SIMD_SAMPLE)), axis=-1))
+        if len(steps) != 1:
+            return "gathered", 1.0, 0.0
+        distance = float(abs(steps[0]))
+        kind: Pattern = "broadcast" if distance == 0 else "streamed" if distance == 1 else "strided"
+        return kind, max(1.0, size / SECTOR), distance
+
     def _pattern(self, places: Sample | None, size: int) -> tuple[Pattern, float, float]:
         """How a warp's accesses lie: their kind, the sectors they touch and the passes that they take."""
         lanes = int(self.active.shape[1])
         if places is None:
             return "gathered", float(lanes * max(1, -(-size // SECTOR))), float(max(lanes * size // 128, lanes // 2, 1))
         at = np.broadcast_to(places, self.active.shape)
-        if lanes == 1:
-            return "streamed", max(1.0, size / SECTOR), 1.0
         rows = at[self.active.any(axis=1)]
         rows = rows if len(rows) else at
         spread = np.diff(rows, axis=1)
@@ -505,6 +528,7 @@ class _Builder:
             if n not in used_as_value and self.table.nodes[n].type.is_integer:
                 cost = self._address_cost(n, home, cost)
             costs.setdefault(id(home), Counter()).update(cost)
+            self._note_operation(n, home, gone)
         pointers: set[tuple[int, str, int]] = set()
         for number, uses in self.addresses.items():
             for region, buffer in uses:
@@ -516,6 +540,15 @@ class _Builder:
         for region in regions.values():
             region.words = self._words(region, live)
             region.latency = self._latency(region, live, gone)
+
+    def _note_operation(self, n: int, home: Region, gone: set[int]) -> None:
+        """Operations of floats as they are written, for units that do them in one instruction."""
+        node = self.table.nodes[n]
+        if n in gone or not node.type.is_float or node.operation in ("leaf", "literal", "negate", "cast"):
+            return
+        fused = node.operation in ("+", "-") and any(o in gone for o in node.operands)
+        key = ("fused" if fused else node.operation, node.type.size)
+        home.operations[key] = home.operations.get(key, 0.0) + 1
 
     def _words(self, region: Region, live: set[int]) -> int:
         """Values of enclosing regions that this one reads, and those that it carries: registers while it runs."""

@@ -1,22 +1,93 @@
-"""How long a CPU needs for the work of a kernel: its SIMD pipes, its divider, its memory."""
+"""How long a CPU needs for the work of a kernel: its SIMD pipes, its divider, the loads that SIMD lanes need, memory."""
 
 from __future__ import annotations
 
-from lanewise.analysis.regions import KernelWork
+from collections import Counter
+
+from lanewise.analysis.regions import KernelWork, Region
 from lanewise.models.devices import DeviceModel
+from lanewise.models.footprint import footprint
 from lanewise.models.gpu_time import KernelTime
 from lanewise.models.roofline import bound_of
+
+# Calibrated with bench/results/cpu_gravity.md: 16,384 bodies, float32, one and two threads of an AMD EPYC 9004 at 3.7 GHz.
+ADD_SHARE = 0.5  # of an addition that the pipes for multiplications see, which have others beside them (SoA)
+ROOT_OPERATIONS = 4.0  # multiplications that refine an estimated reciprocal root of float32 (SoA)
+GATHERED_CYCLES = 1.05  # for a scalar that a SIMD lane must fetch by itself (AoS, AoAS, AoSoA)
+SHUFFLED_CYCLES = 0.12  # for one that comes with a register of neighbours and is moved into its lane (SoAoAS)
+WIDEST_SHUFFLE = 4  # neighbours that a compiler separates by shuffles when it wants them all
+# Not fitted: cycles of a SIMD register of 8 floats or 4 doubles in the divider, and of a call into the mathematics library.
+DIVIDER = {("/", 4): 5.0, ("sqrt", 4): 5.0, ("/", 8): 5.0, ("sqrt", 8): 9.0, ("rsqrt", 8): 14.0}
+DIVIDER_BITS = 256
+SCALAR_PIPES = 2.0  # operations a cycle of code that is not vectorised
+CONVERSION_OPERATIONS = 2.0  # a conversion between float32 and float64, and the shuffle that joins or parts registers
+CALL_CYCLES = 9.0
 
 
 def cpu_kernel_time(work: KernelWork, counts: dict[str, float], device: DeviceModel) -> KernelTime:
     """The time of one kernel on all cores, its elements spread evenly."""
-    i = work.instructions
-    elements = work.blocks
-    lanes = device.fp32_lanes
-    units = {
-        "fp32": i.unit("fp32") / lanes, "fp64": i.unit("fp64") / device.fp64_lanes,
-        "special": i["special"] / device.special_lanes, "integer": (i["integer"] + i["compare"] + i["select"]) / device.int_lanes,
-    }  # fmt: skip
-    seconds = {u: c * elements / device.cycles for u, c in units.items()}
-    bound = bound_of(seconds)
-    return KernelTime(bound.seconds, bound, None, 1.0, {"elements": float(elements)})
+    units: Counter[str] = Counter()
+    for r in work.regions:
+        units.update({u: c * r.executions for u, c in _region_cycles(r, device).items()})
+    each = work.blocks / device.cycles
+    seconds = {u: c * each for u, c in units.items()}
+    keys = {key for r in work.regions if r.executions for key in r.sectors}
+    seconds["memory"] = sum(footprint(work, key, counts) or 0.0 for key in keys) / device.memory_bandwidth
+    # Loads and arithmetic issue side by side; what lanes gather by themselves takes the issue slots of both.
+    compute = max(seconds.get("fp32", 0.0) + seconds.get("fp64", 0.0), seconds.get("special", 0.0)) + seconds.get(
+        "loads", 0.0
+    )
+    compute = max(compute, seconds.get("integer", 0.0)) + seconds.get("calls", 0.0)
+    bound = bound_of({u: s for u, s in seconds.items() if s})
+    total = max(compute, seconds["memory"])
+    details = {"elements": float(work.blocks), "compute": compute, "memory": seconds["memory"]}
+    return KernelTime(total, bound, None, min(1.0, bound.seconds / total) if total else 1.0, details)
+
+
+def _region_cycles(r: Region, device: DeviceModel) -> dict[str, float]:
+    """Cycles of one core for one element's (or source's) share of a region, by unit."""
+    i = r.instructions
+    calls = sum(n for (operation, _), n in r.operations.items() if operation in _LIBRARY)
+    scalar = calls > 0 or i["local load"] > 0 or i["local store"] > 0  # what a compiler does not vectorise
+    lanes = SCALAR_PIPES if scalar else float(device.fp32_lanes)
+    wide = SCALAR_PIPES if scalar else float(device.fp64_lanes)
+    divider = sum(
+        DIVIDER[key] * n * (1.0 if scalar else key[1] * 8 / DIVIDER_BITS)
+        for key, n in r.operations.items() if key in DIVIDER
+    )  # fmt: skip
+    roots = ROOT_OPERATIONS * r.operations.get(("rsqrt", 4), 0.0)
+    simple = {k: r.operations.get((k, 4), 0.0) for k in _ARITHMETIC}
+    doubles = {k: r.operations.get((k, 8), 0.0) for k in _ARITHMETIC}
+    return {
+        "fp32": (_pipes(simple) + roots) / lanes,
+        "fp64": _pipes(doubles) / wide,
+        "special": divider,
+        "integer": (i["integer"] + i["compare"] + i["select"]) / (SCALAR_PIPES if scalar else device.int_lanes),
+        "conversion": (i["conversion"] + CONVERSION_OPERATIONS * i["wide conversion"]) / wide,
+        "loads": _load_cycles(r),
+        "calls": calls * CALL_CYCLES,
+    }
+
+
+_ARITHMETIC = ("+", "-", "*", "fused", "min", "max", "select", "fma", "mix", "abs")
+_LIBRARY = frozenset(
+    {"exp", "exp2", "log", "log2", "log10", "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh",
+     "cbrt", "pow", "hypot"}
+)  # fmt: skip
+
+
+def _pipes(operations: dict[str, float]) -> float:
+    """Operations as the pipes for multiplications see them."""
+    return sum(n * (ADD_SHARE if k in ("+", "-") else 1.0) for k, n in operations.items())
+
+
+def _load_cycles(r: Region) -> float:
+    """What it costs to bring scalars into SIMD lanes that do not lie side by side."""
+    together: Counter[tuple[str, float]] = Counter()
+    for a in r.accesses:
+        if a.pattern in ("strided", "gathered"):
+            together[a.buffer.partition("/")[0], a.wavefronts] += 1
+    return sum(
+        n * (SHUFFLED_CYCLES if 1 < distance <= WIDEST_SHUFFLE and n >= distance else GATHERED_CYCLES)
+        for (_, distance), n in together.items()
+    )

@@ -7,21 +7,22 @@ from dataclasses import dataclass
 
 from lanewise.analysis.instructions import Instructions
 from lanewise.analysis.regions import SECTOR, Access, KernelWork, Region
-from lanewise.ir.names import COUNT, count_of
 from lanewise.models.devices import DeviceModel
+from lanewise.models.footprint import footprint
 from lanewise.models.occupancy import Occupancy, resident
 from lanewise.models.roofline import Bound, bound_of
 
 WARP = 32
 # Calibrated on an NVIDIA H200: the rows of bench/results/sweep_gpu_gravity.md and gpu_gravity.md from 16,384 bodies on.
-PEAK = 0.87  # of its busiest unit that a saturated multiprocessor keeps busy (524,288 bodies, four targets a thread)
-SHARED_LOAD_SLOTS = 1.5  # issue slots that a load from shared memory costs (524,288 bodies, one target against four)
-TILE_CYCLES = 900.0  # from tile to tile when nothing else runs: a load, two barriers (16,384 bodies, tiles of 256)
+PEAK = 0.88  # of its busiest unit that a saturated multiprocessor keeps busy (524,288 bodies, four targets a thread)
+SHARED_LOAD_SLOTS = 2.0  # issue slots that a load from shared memory costs (524,288 bodies, one target against four)
+TILE_CYCLES = 700.0  # from tile to tile when nothing else runs: a load, two barriers (16,384 bodies, tiles of 256)
 NORM = 8.0  # units that are nearly as busy get in each other's way a little (16,384 bodies, mixed and float64)
-HIDING = 6.0  # how sharply enough warps turn into too few (16,384 bodies, float64)
+HIDING = 8.0  # how sharply enough warps turn into too few (16,384 bodies, float64)
+INDEPENDENT_TURNS = 16  # of an unrolled loop that a compiler interleaves (hand-written, 16,384 bodies, one target)
+START_SECONDS = 1e-6  # until a kernel's first load is there and its last store done (1,024 bodies, step in a graph)
 # Not fitted:
 LOAD_LATENCY = {"shared": 30.0, "global": 40.0}  # cycles of a load that a loop starts with, here or in the L1 cache
-INDEPENDENT_TURNS = 4  # of an unrolled loop that a compiler interleaves
 BASE_REGISTERS = 24  # addresses and temporaries, beside the values that a loop holds
 GATHER_BYTES = 64  # what memory moves for one place that data tell
 
@@ -88,24 +89,12 @@ def memory_seconds(
             gathered = any(p == "gathered" for p in same)
             traffic[key] = traffic.get(key, 0.0) + moved * (GATHER_BYTES / SECTOR if gathered else 1)
     for key, moved in traffic.items():
-        memory += min(moved, _footprint(work, key, counts) or moved)
+        memory += min(moved, footprint(work, key, counts) or moved)
     return {"l2": l2 / device.l2_bandwidth, "memory": memory / device.memory_bandwidth}
 
 
 def _array_of(work: KernelWork, buffer: str) -> str:
     return next(b.array for b in work.kernel.buffers if b.name == buffer)
-
-
-def _footprint(work: KernelWork, key: str, counts: dict[str, float]) -> float | None:
-    """Bytes of one buffer of an array, when its length is known."""
-    name, number, _ = key.split("/")
-    array = next((a for a in work.kernel.arrays if a.name == name), None)
-    length = counts.get(
-        count_of(name), counts.get(COUNT) if name not in {s.array for s in work.kernel.scratch} else None
-    )
-    if array is None or length is None:
-        return None
-    return float(array.arrangement.buffers[int(number)].bytes_for(int(length)))
 
 
 def kernel_time(
@@ -128,7 +117,7 @@ def kernel_time(
             total += times * (blocks * warps_per_block * busy / rate + tiles * TILE_CYCLES / blocks)
     compute = total / device.clock_hz
     outside = memory_seconds(work, counts, device, warps_per_block)
-    seconds = (compute**NORM + max(outside.values()) ** NORM) ** (1 / NORM)
+    seconds = START_SECONDS + (compute**NORM + max(outside.values()) ** NORM) ** (1 / NORM)
     everything = work.blocks * warps_per_block / device.cycles
     bound = bound_of({**{u: c * everything for u, c in cycles.items()}, **outside})
     details = {

@@ -1,0 +1,20 @@
+"""How many bytes a kernel touches of an array, each counted once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from lanewise.analysis.regions import KernelWork
+from lanewise.ir.names import COUNT, count_of
+
+
+def footprint(work: KernelWork, key: str, counts: Mapping[str, float]) -> float | None:
+    """Bytes of one buffer of an array, by its key in `Region.sectors`; None when its length is not known."""
+    name, number, _ = key.split("/")
+    kernel = work.kernel
+    array = next((a for a in kernel.arrays if a.name == name), None)
+    if array is None or name in {s.array for s in kernel.scratch}:
+        return None
+    first = counts.get(kernel.counts[0].name) if kernel.counts else None
+    length = counts.get(count_of(name), counts.get(COUNT, first))
+    return None if length is None else float(array.arrangement.buffers[int(number)].bytes_for(int(length)))
