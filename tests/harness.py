@@ -17,6 +17,7 @@ from lanewise.ir.machine import Machine, Memory
 from lanewise.ir.names import COUNT, count_of
 from lanewise.kernels.arguments import bind_value_array, flatten_uniforms
 from lanewise.layouts import Layout
+from lanewise.passes.uniform_parameters import packed
 from lanewise.patterns.elementwise import ElementwiseArguments, build_elementwise, result_arrays
 from lanewise.patterns.pairwise import PairwiseArguments, build_pairwise
 from lanewise.pipeline import Program, build_program
@@ -143,6 +144,9 @@ def run_kernel(kernel: ir.Kernel, bound: dict[str, Bound], env: dict[str, Any]) 
         bound[a.name] = Bound(
             np.full(a.arrangement.nbytes(count), 0 if s.zeroed else 0xFF, np.uint8), a.arrangement, count
         )
+    if (uniforms := packed(kernel, env)) is not None:
+        array, data = uniforms
+        bound[array.name] = Bound(data, array.arrangement, 1)
     typed = {p.name: p.type.dtype.type(env[p.name]) for p in kernel.uniforms + kernel.counts}
     memories = {n: Memory(b.data, b.arrangement, b.count) for n, b in bound.items()}
     buffers = {b.name: _buffer(b, bound[b.array]) for b in kernel.buffers if b.space == "global"}

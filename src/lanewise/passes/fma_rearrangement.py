@@ -102,15 +102,14 @@ def _chain(terms: list[Term], old: ir.Expression) -> ir.Expression:
     others = sorted((t for t in terms if not _is_product(t[1])), key=lambda t: t[0])
     products = [t for t in terms if _is_product(t[1])][::-1]
     (negative, total), *rest = others + products
+    if negative and rest and not rest[0][0]:
+        total = _sum("-", rest.pop(0)[1], total, old.location)
+    elif negative:  # a sign is part of the instruction that takes the value
+        total = ir.Unary("-", total, old.type, old.location)
     for subtracted, x in rest:
-        if subtracted == negative:
-            first, second = (x, total) if _is_product(x) else (total, x)
-            total = _sum("+", first, second, old.location)
-        elif subtracted:
-            total = _sum("-", total, x, old.location)
-        else:
-            total, negative = _sum("-", x, total, old.location), False
-    return ir.Unary("-", total, old.type, old.location) if negative else total
+        first, second = (x, total) if _is_product(x) and not subtracted else (total, x)
+        total = _sum("-" if subtracted else "+", first, second, old.location)
+    return total
 
 
 def _sum(operator: ir.BinaryOperator, left: ir.Expression, right: ir.Expression, location: Location) -> ir.Binary:

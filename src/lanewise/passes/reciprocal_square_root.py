@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 from functools import reduce
+from itertools import zip_longest
 from typing import Literal
 
 from lanewise.analysis.definitions import definitions
@@ -196,7 +197,7 @@ def _share_squares(function: ir.Function) -> ir.Function:
 
     def visit(block: ir.Block) -> ir.Block:
         done: list[ir.Statement] = []
-        for s, following in zip(block, (*block[1:], None), strict=True):
+        for s, following in zip_longest(block, block[1:]):
             match s, following:
                 case (
                     ir.Assign(name=name, value=ir.Call(intrinsic="sqrt", arguments=(x,))),
