@@ -1,6 +1,6 @@
 """The ladder `layouts`: the four memory layouts of the Gravit study x unrolling x invariant code motion x block size.
 
-Each rung is a plan and a layout of the same user function (`problem.attraction`); every factor is over the study's
+Each rung is a plan and a layout of the same user function (`problem.attracting_force`). Every factor is over the study's
 baseline (AoS, nothing unrolled, nothing moved, 256 threads a block). The figures are the study's, on a GeForce 8800 GTX.
 """
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 from lanewise.ladders.gravity_table import RATES, number, rate_text
-from lanewise.ladders.problem import Problem
+from lanewise.ladders.problem import FORCE, Problem
 from lanewise.ladders.report import digits, factor_text, seconds_text
 from lanewise.ladders.run import Runner, Version
 from lanewise.ladders.rung import Column, Ladder, Options, Rung
@@ -83,11 +83,16 @@ def combinations(quick: bool) -> list[Combination]:
 def sizes(device: str, quick: bool) -> tuple[int, ...]:
     """The study's range; on a CPU the least of it, the others by `--bodies`."""
     if quick:
-        return (4096,)
+        return (40_000,) if device.startswith("cuda") else (4096,)
     return (40_000, 100_000, 400_000, 1_000_000) if device.startswith("cuda") else (40_000,)
 
 
-def climb(options: Options, make: Callable[[int, int], Problem] = Problem) -> Iterator[Rung]:
+def forces(bodies: int, seed: int) -> Problem:
+    """The study's problem: forces, with something to move out of the loop."""
+    return Problem(bodies, seed, FORCE)
+
+
+def climb(options: Options, make: Callable[[int, int], Problem] = forces) -> Iterator[Rung]:
     """The rungs at every size, each as soon as it is measured. `make(bodies, seed)` gives the problem."""
     for bodies in options.bodies:
         yield from _climb(options, Runner(options, make(bodies, options.seed)))

@@ -2,21 +2,42 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 from lanewise.kernels.compiled import Call
+from lanewise.models.devices import DeviceModel, device_model
+from lanewise.models.predict import predict
+from lanewise.runtime.executable import Executable
 
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """Seconds that the model expects, the least seconds that the hardware allows and the unit that takes them; None: unknown."""
+    """Seconds that the model expects, the least seconds that the hardware allows, and the unit that takes them."""
 
-    seconds: float | None = None
-    bound: float | None = None
-    limiter: str | None = None
+    seconds: float
+    bound: float
+    limiter: str
 
 
-def predict_call(call: Call, device: str, bodies: int) -> Prediction:
-    """The prediction for a call on all pairs of so many bodies."""
-    del call, device, bodies
-    return Prediction()
+def predict_call(call: Call, model: DeviceModel, bodies: int, values: Mapping[str, float]) -> Prediction:
+    """The prediction for a call on all pairs of so many bodies; `values` are those for all elements, by name.
+
+    On a GPU it is timed within a graph, so launches cost what they cost there.
+    """
+    return predict_executable(call.compiled.executable, model, bodies, values)
+
+
+def predict_executable(
+    executable: Executable, model: DeviceModel, bodies: int, values: Mapping[str, float]
+) -> Prediction:
+    """The same for what a call launches."""
+    environment = {**values, **{c.name: bodies for c in executable.program.naive.counts}}
+    found = predict(executable.program, environment, model, [c.resources for c in executable.cubins], in_graph=True)
+    return Prediction(found.seconds, found.bound.seconds, found.bound.limiter)
+
+
+def model_of(device: str, *, serial: bool) -> DeviceModel:
+    """The model of a device, or of one core of a CPU."""
+    model = device_model(device)
+    return replace(model, multiprocessors=1) if serial else model

@@ -31,10 +31,11 @@ def _table(ladder: Ladder, bodies: int, rungs: list[Rung]) -> Table:
     shown = [c for c in columns if any(c.text(r) not in ("", NOTHING) for r in rungs)]
     for column in shown:
         table.add_column(column.heading, justify="right", no_wrap=True)
-    table.add_column("skipped because", overflow="fold", ratio=1)
-    for r in rungs:
-        style = "dim" if r.skipped else None
-        table.add_row(r.name, *(c.text(r) for c in shown), r.skipped or "", style=style)
+    reasons = [[r.skipped or ""] for r in rungs] if any(r.skipped for r in rungs) else [list[str]() for _ in rungs]
+    if reasons[0]:
+        table.add_column("skipped because", overflow="fold", ratio=1)
+    for r, reason in zip(rungs, reasons, strict=True):
+        table.add_row(r.name, *(c.text(r) for c in shown), *reason, style="dim" if r.skipped else None)
     return table
 
 
@@ -55,9 +56,9 @@ def factor_text(factor: float | None) -> str:
 
 def digits(value: float) -> str:
     """Three significant digits; whole numbers with their thousands marked, very small ones as powers of ten."""
-    if value == 0 or 1e-3 <= abs(value) < 1000:
+    if value == 0 or 1e-3 <= abs(value) < 999.5:
         return f"{value:#.3g}".rstrip(".")
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.1e}"
+    return f"{value:,.0f}" if abs(value) >= 1 else f"{value:.1e}"
 
 
 def paper_text(paper: Mapping[str, float] | None) -> str:

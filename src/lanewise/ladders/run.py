@@ -14,9 +14,8 @@ import numpy as np
 
 from lanewise.errors import PlanError
 from lanewise.kernels.compiled import Call
-from lanewise.kernels.pairwise import Pairwise
-from lanewise.ladders.prediction import Prediction, predict_call
-from lanewise.ladders.problem import FLOPS, SOFTENING, Problem, attraction
+from lanewise.ladders.prediction import model_of, predict_call
+from lanewise.ladders.problem import FLOPS, Problem
 from lanewise.ladders.rung import Options, Rung
 from lanewise.layouts import Layout
 from lanewise.plan import Plan
@@ -24,7 +23,7 @@ from lanewise.runtime.memory import array_module
 from lanewise.runtime.stepping import make_stepper
 
 RUNS = 3  # the median of three, as the tutorial
-LIMIT, QUICK_LIMIT = 180.0, 4.0  # seconds that the runs of one rung may take together
+LIMIT, QUICK_LIMIT = 180.0, 12.0  # seconds that the runs of one rung may take together
 LEAST, QUICK_LEAST = 0.05, 0.01  # seconds of one timed run: short kernels are repeated within it
 PILOT = {"serial": 512, "cpu": 2048, "cuda": 8192}  # bodies of the run that tells how long a larger one takes
 
@@ -40,7 +39,6 @@ class Version:
     serial: bool = False
     paper: Mapping[str, float] | None = None
     extra: Mapping[str, float | int | str | None] = field(default_factory=dict[str, float | int | str | None])
-    kernel: Pairwise = attraction
 
 
 @dataclass
@@ -104,14 +102,15 @@ class Runner:
     ) -> Rung:
         seconds = statistics.median(runs)
         pairs = self.problem.bodies**2 / seconds
-        prediction = Prediction() if version.serial else predict_call(call, version.device, self.problem.bodies)
+        model = model_of(version.device, serial=version.serial)
+        prediction = predict_call(call, model, self.problem.bodies, self.problem.law.values)
         compared = base is not None and base.seconds is not None
         predicted = None
         if base is not None and compared and base.predicted_seconds and prediction.seconds:
             predicted = base.predicted_seconds / prediction.seconds
         extra = {
             **blank.extra, "runs": len(runs), "pairs_per_second": pairs, "gflops": FLOPS * pairs * 1e-9,
-            "share_of_bound": prediction.bound / seconds if prediction.bound else None, "limiter": prediction.limiter,
+            "share_of_bound": prediction.bound / seconds, "limiter": prediction.limiter,
         }  # fmt: skip
         return replace(
             blank, skipped=None, seconds=seconds, relative_error=error, predicted_seconds=prediction.seconds, extra=extra,
@@ -125,7 +124,7 @@ class Runner:
         if self.problem.bodies <= size:
             return None
         if size not in self.pilots:
-            self.pilots[size] = Problem(size, self.options.seed)
+            self.pilots[size] = Problem(size, self.options.seed, self.problem.law)
         call, _ = bind(version, self.pilots[size])
         stepper = make_stepper(version.device, [call])
         stepper.run(1)
@@ -149,7 +148,7 @@ def bind(version: Version, problem: Problem) -> tuple[Call, Any]:
     """The version's launch on this problem, and its result (n, 3), full of NaN until it runs."""
     bodies = problem.records(version.layout, version.device)
     result = array_module(version.device).full((problem.bodies, 3), np.nan, np.float32)
-    return version.kernel.bind(bodies, bodies, softening2=SOFTENING**2, out=result, plan=version.plan), result
+    return problem.law.kernel.bind(bodies, bodies, **problem.law.values, out=result, plan=version.plan), result
 
 
 def _is_serial(version: Version) -> bool:

@@ -143,6 +143,8 @@ def _draw_factors(axes: Axes, panel: _Panel, shown: list[_Series], most: int, li
             assert name is not None
             _bar(axes, at + (i - (len(bars) - 1) / 2) * thick, thick, s, name, limits[0])
     axes.axvline(1.0, color=FAINT, linewidth=1.0, zorder=2)
+    if not panel.rows:
+        axes.text(1.02, 0, "no two rungs were timed", color=FAINT, fontsize=9, va="center")
 
 
 def _bar(axes: Axes, y: float, thick: float, series: _Series, name: str, low: float) -> None:
@@ -186,7 +188,7 @@ def _draw_rates(axes: Axes, panel: _Panel, here: list[_Series], rates: list[dict
 
 def _rows(axes: Axes, labels: list[str], *, named: bool) -> None:
     axes.set_yticks(range(len(labels)), labels if named else [""] * len(labels))
-    axes.set_ylim(len(labels) - 0.5, -0.5)
+    axes.set_ylim(max(len(labels), 1) - 0.5, -0.5)
     axes.tick_params(axis="y", length=0)
     for at in range(1, len(labels)):
         axes.axhline(at - 0.5, color=GRID, linewidth=0.6, zorder=1)

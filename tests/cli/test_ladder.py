@@ -1,0 +1,109 @@
+"""`lanewise ladder`: JSON and tables of a quick climb, the picture, and every mistake of a user."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+import pytest
+
+from lanewise.ladders.layouts import combinations
+from lanewise.ladders.tutorial import NAMES
+from lanewise.runtime import devices
+from tests.cli.command import Command
+
+KEYS = {"name", "bodies", "seconds", "speedup", "predicted", "paper", "relative_error", "skipped"}
+
+
+def test_json_of_the_tutorial(lanewise: Command) -> None:
+    found = lanewise("ladder", "tutorial", "--quick", "--bodies", "600,300", "--json", "--plot", "bars.png")
+    assert (found.code, found.err) == (0, "")
+    assert len(found.out.splitlines()) == 1
+    facts = found.last_json
+    assert facts["ladder"] == "tutorial"
+    assert facts["machine"].keys() >= {"name", "device", "cpu", "threads", "lanewise", "numpy", "date"}
+    assert [(r["bodies"], r["name"]) for r in facts["rungs"]] == [(n, name) for n in (600, 300) for name in NAMES]
+    for rung in facts["rungs"]:
+        assert rung.keys() >= KEYS
+        assert (rung["seconds"] is None) == (rung["skipped"] is not None)
+    timed = [r for r in facts["rungs"] if r["seconds"] is not None]
+    assert len(timed) >= 12
+    assert all(0 < r["relative_error"] < 1e-5 for r in timed)
+    png = Path("bars.png").read_bytes()
+    width, height = struct.unpack(">II", png[16:24])
+    assert width > 1500
+    assert height > 1000
+
+
+def test_table_of_the_layouts(lanewise: Command) -> None:
+    found = lanewise("ladder", "layouts", "--quick", "--bodies", "300", "--seed", "3")
+    assert (found.code, found.err) == (0, "")
+    lines = found.out.splitlines()
+    assert lines[0].strip() == "memory layouts of gravity: 300 bodies"
+    for heading in (
+        "rung",
+        "time",
+        "factor",
+        "model",
+        "paper",
+        "rel. error",
+        "over AoS",
+        "over serial",
+        "pairs/s",
+        "of bound",
+    ):
+        assert heading in lines[2], heading
+    for c in combinations(True):
+        assert any(c.name in line for line in lines)
+    assert any(line.startswith("300 bodies: fastest is ") for line in lines)
+    assert lines[-1].startswith("measured on ")
+
+
+MISTAKES = {
+    "ladder": ("stairs", "unknown ladder 'stairs'; wanted one of tutorial, layouts, memory"),
+    "none": ("tutorial --bodies 0", "--bodies 0: 0 bodies asked for; wanted at least 1"),
+    "negative": ("layouts --bodies 10,-5", "--bodies 10,-5: -5 bodies asked for; wanted at least 1"),
+    "word": (
+        "tutorial --bodies many",
+        "--bodies many: 'many' is no whole number; wanted one, or several with commas",
+    ),
+    "fraction": ("tutorial --bodies 1.5", "--bodies 1.5: '1.5' is no whole number; wanted one, or several with commas"),
+    "empty": ("tutorial --bodies 5,", "--bodies 5,: '' is no whole number; wanted one, or several with commas"),
+    "many": (
+        "tutorial --bodies 3000000000",
+        "--bodies 3000000000: 3000000000 bodies asked for; wanted at most 2,147,418,112",
+    ),
+    "device": (
+        "tutorial --device tpu",
+        "unknown device 'tpu'; wanted 'cpu', 'cuda', 'cuda:1' (a number for each GPU) or 'python' (the interpreter)",
+    ),
+    "interpreter": (
+        "tutorial --device python",
+        "the interpreter is no device to measure: wanted cpu or cuda",
+    ),
+    "seed": ("tutorial --seed -1", f"the seed is -1; wanted zero to {2**63 - 1}"),
+    "jpeg": ("tutorial --plot bars.jpg", "--plot bars.jpg: pictures are PNG; wanted a name that ends in .png"),
+    "folder": ("tutorial --plot nowhere/bars.png", "nowhere/bars.png: the folder nowhere does not exist; create it first"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_mistakes(lanewise: Command, name: str) -> None:
+    line, message = MISTAKES[name]
+    found = lanewise("ladder", *line.split())
+    assert (found.code, found.out, found.err) == (2, "", f"error: {message}\n")
+
+
+def test_without_a_gpu(lanewise: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(devices, "missing_for_cuda", lambda: ("no GPU was found",))
+    found = lanewise("ladder", "tutorial", "--device", "cuda")
+    assert (found.code, found.out) == (2, "")
+    assert found.err == "error: device 'cuda' cannot be used:\n  - no GPU was found\n"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["tutorial", "layouts", "memory"])
+def test_quick_climbs_as_they_are(lanewise: Command, name: str) -> None:
+    found = lanewise("ladder", name, "--quick", "--json")
+    assert (found.code, found.err) == (0, "")
+    assert any(r["seconds"] is not None for r in found.last_json["rungs"])

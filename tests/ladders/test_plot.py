@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+import pytest
+
+from lanewise.errors import InputError
+from lanewise.ladders import layouts, tutorial
+from lanewise.ladders.rung import Ladder, Rung
+from lanewise.plot.ladder import EDGE_HIGH, EDGE_LOW, plot_ladder
+from lanewise.plot.ladder import _limits as limits
+from lanewise.plot.ladder import _panels as panels
+
+
+def size(path: Path) -> tuple[int, int]:
+    width, height = struct.unpack(">II", path.read_bytes()[16:24])
+    return width, height
+
+
+def rung(name: str, factor: float | None, bodies: int = 1000, **more: object) -> Rung:
+    extra = {"pairs_per_second": 1e9 * (factor or 1.0)}
+    return Rung(name=name, bodies=bodies, seconds=1.0, speedup=factor, extra=extra, **more)  # type: ignore[arg-type]
+
+
+CASES: dict[str, tuple[Ladder, list[Rung]]] = {
+    "one rung": (tutorial.LADDER, [rung("alone", None)]),
+    "all skipped": (tutorial.LADDER, [Rung(name="a", bodies=5, skipped="no"), Rung(name="b", bodies=5, skipped="no")]),
+    "far outside": (
+        tutorial.LADDER,
+        [rung("a", None), rung("b", 1e-9, paper={"X": 0.01}), rung("c", 1e9, predicted=1e7)],
+    ),
+    "several sizes": (tutorial.LADDER, [rung(n, 1.1, bodies) for bodies in range(1, 9) for n in ("a", "b")]),
+    "panels": (layouts.LADDER, [rung(c.name, 1.2, paper=c.paper) for c in layouts.combinations(False)]),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_pictures_of_any_ladder(name, tmp_path):
+    ladder, rungs = CASES[name]
+    plot_ladder(tmp_path / "bars.png", ladder, rungs, "a machine")
+    width, height = size(tmp_path / "bars.png")
+    assert width > 600
+    assert height > 300
+
+
+def test_rungs_in_panels():
+    names = [c.name for c in layouts.combinations(False)]
+    labels, found = panels(names)
+    assert [p.title for p in found] == list(layouts.LAYOUTS)
+    assert len(labels) == 32
+    assert [n for p in found for n in p.rows] == sorted(
+        names, key=lambda n: list(layouts.LAYOUTS).index(n.partition(",")[0])
+    )
+    labels, found = panels(["a", "b, c"])
+    assert (labels, [p.rows for p in found]) == (["a", "b, c"], [("a", "b, c")])
+
+
+def test_limits_hold_what_is_inside_them():
+    for factors in ([], [1.0], [0.7, 1.6], [EDGE_LOW / 10, 5.0], [2.0, EDGE_HIGH * 100]):
+        low, high = limits(factors)
+        assert low < 1 < high
+        assert all(low <= f <= high for f in factors if EDGE_LOW <= f <= EDGE_HIGH)
+
+
+def test_a_folder_that_is_missing(tmp_path):
+    with pytest.raises(InputError, match="does not exist; create it first"):
+        plot_ladder(tmp_path / "nowhere" / "bars.png", *CASES["one rung"], "a machine")

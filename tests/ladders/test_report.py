@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+import io
+
+import pytest
+from rich.console import Console
+
+from lanewise.ladders.report import as_json, digits, factor_text, paper_text, seconds_text, tables
+from lanewise.ladders.rung import Column, Ladder, Rung
+
+RUNGS = [
+    Rung(name="first", bodies=1000, seconds=0.25, relative_error=1.25e-7, extra={"rate": 4e6}),
+    Rung(
+        name="second", bodies=1000, seconds=0.0125, over="first", speedup=20.0, predicted=18.52, paper={"A": 7781, "B": 0.83},
+        relative_error=3e-6, extra={"rate": 8e7},
+    ),
+    Rung(name="third", bodies=1000, skipped="the pass says no", paper={"A": 1.5, "B": 1.0}),
+    Rung(name="first", bodies=20_000, seconds=3.5e-5, relative_error=2e-7, extra={"rate": 1.1e13}),
+]  # fmt: skip
+LADDER = Ladder(
+    name="test", title="a ladder", source="a paper", sizes=lambda device, quick: (1000,), climb=lambda options: iter(RUNGS),
+    columns=(
+        Column("rate", lambda r: "–" if r.skipped else f"{r.extra['rate']:.1e}"),
+        Column("empty", lambda r: "–"),
+    ),
+)  # fmt: skip
+
+
+def test_golden_table(golden):
+    console = Console(file=io.StringIO(), width=110, color_system=None)
+    for table in tables(LADDER, RUNGS):
+        console.print(table)
+    assert isinstance(console.file, io.StringIO)
+    golden("table", "\n".join(line.rstrip() for line in console.file.getvalue().splitlines()) + "\n")
+
+
+def test_json():
+    found = as_json({"name": "x"}, LADDER, RUNGS)
+    assert found["machine"] == {"name": "x"}
+    assert found["ladder"] == "test"
+    assert [(r["name"], r["bodies"]) for r in found["rungs"]] == [(r.name, r.bodies) for r in RUNGS]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(None, "–"), (12.34, "12.3 s"), (0.5, "500 ms"), (0.001, "1.00 ms"), (2.5e-5, "25.0 µs"), (3e-8, "30.0 ns")],
+)
+def test_times(seconds, text):
+    assert seconds_text(seconds) == text
+
+
+def test_numbers():
+    assert [digits(x) for x in (0.0, 1.0, 0.014, 7781.3, 999.6, 123.4, 1e-5)] == [
+        "0.00", "1.00", "0.0140", "7,781", "1,000", "123", "1.0e-05",
+    ]  # fmt: skip
+    assert (factor_text(None), factor_text(float("inf")), factor_text(2.0)) == ("–", "–", "2.00")
+    assert (paper_text(None), paper_text({"A": 7781, "B": 0.83})) == ("–", "7,781 / 0.83")
