@@ -158,6 +158,15 @@ def _row(c: Candidate, choice: LayoutChoice) -> tuple[str, ...]:
 
 def _access(a: Access) -> str:
     """One access in words."""
-    parts = [f"reads {' '.join(a.read)}"] if a.read else []
-    parts += [f"writes {' '.join(a.written)}"] if a.written else []
+    parts = [f"reads {_leaves(a.read)}"] if a.read else []
+    parts += [f"writes {_leaves(a.written)}"] if a.written else []
     return f"{a.kernel}: {a.role}, {', '.join(parts)}" + (f", {a.weight:g} times a step" if a.weight != 1 else "")
+
+
+def _leaves(names: tuple[str, ...]) -> str:
+    """`position.xyz mass` for position.x, position.y, position.z, mass."""
+    fields: dict[str, str] = {}
+    for name in names:
+        field, dot, component = name.partition(".")
+        fields[field] = fields.get(field, dot) + component
+    return " ".join(field + components for field, components in fields.items())

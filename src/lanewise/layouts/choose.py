@@ -76,7 +76,8 @@ def candidates(
 
     grouped = hot_cold(leaves, accesses, score)
     layouts: dict[Any, Layout] = {}
-    for layout in (current, AoS(), SoA(), AoAS(16), SoAoAS(), AoSoA(BLOCKS[model.kind]), grouped):
+    # Of candidates that nothing tells apart, the first is the best one.
+    for layout in (current, SoAoAS(), SoA(), grouped, AoS(), AoAS(16), AoSoA(BLOCKS[model.kind])):
         layouts.setdefault(layout.arrange(leaves), layout)  # two names of one arrangement are one candidate
     return list(layouts.values())
 
