@@ -22,8 +22,10 @@ from lanewise.ir.functions import with_distinct_functions
 from lanewise.ir.verify import verify_kernel
 from lanewise.passes import (
     accumulation,
+    branch_splitting,
     constant_folding,
     dead_code,
+    fission,
     fma_rearrangement,
     invariant_code_motion,
     layout_lowering,
@@ -81,13 +83,7 @@ def build_program(
     simple = checked("dead code", dead_code.apply(kernel))  # after folding, which leaves values unread
     _check_device(simple, plan, device_kind)
     arranged = _arrange(simple, plan, checked)
-    ready = _prepare_loops(arranged, plan, checked)
-    if naive.pattern == "pairwise":
-        kernels = _shape_pairwise(ready, plan, device_kind, checked)
-    elif device_kind == "cuda":
-        kernels = (checked("mapping to threads", thread_mapping.apply(ready, _decided(plan.block, "block"))),)
-    else:
-        kernels = (ready,)
+    kernels = tuple(k for part in _divide(arranged, plan, checked) for k in _shape(part, plan, device_kind, checked))
     if registers := _decided(plan.registers, "registers"):
         kernels = tuple(checked("register cap", register_cap.apply(k, registers)) for k in kernels)
     kernels = tuple(checked("unused indices", dead_code.clean_loops(k)) for k in kernels)
@@ -109,6 +105,37 @@ def _arrange(kernel: ir.Kernel, plan: Plan, checked: Callable[[str, ir.Kernel], 
     if plan.rsqrt not in (None, "written"):
         kernel = checked("reciprocal square root", reciprocal_square_root.apply(kernel, plan.rsqrt))
     return checked("FMA rearrangement", fma_rearrangement.apply(kernel)) if plan.fma else kernel
+
+
+def _divide(
+    kernel: ir.Kernel, plan: Plan, checked: Callable[[str, ir.Kernel], ir.Kernel]
+) -> tuple[ir.Kernel, ...]:
+    """One kernel or several that run one after the other. Before everything that shapes loops, which each of them has for itself."""
+    parts = (kernel,)
+    if plan.fission:
+        parts = tuple(checked("loop splitting", k) for k in fission.apply(kernel))
+    if plan.branches != "apart":
+        return parts
+    fast_math = bool(plan.fast_math)
+    reasons = [branch_splitting.legal(k, fast_math=fast_math) for k in parts]
+    if all(reasons):  # a part without a branch stays whole, when another one has a branch
+        raise refuse("branch splitting", kernel, reasons[0] or "")
+    return tuple(
+        side
+        for k, reason in zip(parts, reasons, strict=True)
+        for side in ((k,) if reason else (checked("branch splitting", s) for s in branch_splitting.apply(k, fast_math=fast_math)))
+    )
+
+
+def _shape(
+    kernel: ir.Kernel, plan: Plan, device_kind: str, checked: Callable[[str, ir.Kernel], ir.Kernel]
+) -> tuple[ir.Kernel, ...]:
+    kernel = _prepare_loops(kernel, plan, checked)
+    if kernel.pattern == "pairwise":
+        return _shape_pairwise(kernel, plan, device_kind, checked)
+    if device_kind == "cuda":
+        return (checked("mapping to threads", thread_mapping.apply(kernel, _decided(plan.block, "block"))),)
+    return (kernel,)
 
 
 def _prepare_loops(kernel: ir.Kernel, plan: Plan, checked: Callable[[str, ir.Kernel], ir.Kernel]) -> ir.Kernel:
@@ -174,7 +201,7 @@ def _shape_reciprocal(
             "it is the threads of a GPU that exchange sums; the SIMD lanes of a CPU would have to scatter them",
         )  # fmt: skip
     fixed: dict[str, Any] = {
-        "block": 32, "tile": 0, "slices": 1, "parts": 1, "accumulate": "native", "hoist": False, "prefetch": "none",
+        "block": 32, "tile": 0, "slices": 1, "parts": 1, "hoist": False, "prefetch": "none",
     }  # fmt: skip
     for name, wanted in fixed.items():
         if getattr(plan, name) != wanted:
@@ -182,7 +209,8 @@ def _shape_reciprocal(
             raise refuse("reciprocity", kernel, reason)
     targets, unroll = _decided(plan.targets, "targets"), _decided(plan.unroll, "unroll")
     mode: reciprocity.Mode = "scratch" if plan.reciprocity == "scratch" else "ordered"
-    main, *rest = reciprocity.apply(kernel, targets, mode, unroll, _decided(plan.min_blocks, "min_blocks"))
+    min_blocks, wide = _decided(plan.min_blocks, "min_blocks"), plan.accumulate == "f64"
+    main, *rest = reciprocity.apply(kernel, targets, mode, unroll, min_blocks=min_blocks, wide=wide)
     combine = (checked("mapping to threads", thread_mapping.apply(k, COMBINE_BLOCK)) for k in rest)
     return (checked("reciprocity", main), *combine)
 

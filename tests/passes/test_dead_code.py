@@ -89,7 +89,7 @@ def test_an_empty_branch_turns_round():
     one, flag = ir.Literal(1, I32), ir.Local("flag", BOOL)
     body = (ir.If(flag, (ir.Assign("unread", one),), (ir.Return((one,)),)), ir.Return((ir.Literal(2, I32),)))
     f = ir.Function("f", (ir.Parameter("flag", BOOL),), (ir.Parameter("result", I32),), body)
-    assert print_block(dead_code._clean_function(f).body) == "  if not flag:\n    return 1\n  return 2"
+    assert print_block(dead_code.clean_function(f).body) == "  if not flag:\n    return 1\n  return 2"
 
 
 def test_an_index_that_no_function_needs_goes():

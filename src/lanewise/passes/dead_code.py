@@ -15,7 +15,7 @@ from lanewise.ir.traverse import expressions, flat_map, reads, rewrite_statement
 
 def apply(kernel: ir.Kernel) -> ir.Kernel:
     """Clean every function, then the calls of them, then the fetches of the kernel."""
-    kernel = map_functions(kernel, _clean_function)
+    kernel = map_functions(kernel, clean_function)
     used = _read_names(kernel.body)
 
     def visit(s: ir.Statement) -> ir.Block:
@@ -37,7 +37,8 @@ def _read_names(block: ir.Block) -> set[str]:
     return {n for s in statements(block) for e in expressions(s) for n in reads(e)}
 
 
-def _clean_function(f: ir.Function) -> ir.Function:
+def clean_function(f: ir.Function) -> ir.Function:
+    """Drop what one function does not need for its results and its mutable parameters."""
     body = _without_unread(_reachable(f.body), {p.name for p in f.parameters if p.mutable})
     used = _read_names(body) | {n for s in statements(body) for n in writes(s)}
     return replace(f, body=body, parameters=tuple(p for p in f.parameters if p.name in used or p.mutable))

@@ -15,13 +15,15 @@ from lanewise.errors import PlanError
 from lanewise.ir import nodes as ir
 from lanewise.ir.evaluate import evaluate
 from lanewise.ir.machine import Machine, Memory
+from lanewise.ir.names import is_own
 from lanewise.ir.printer import print_kernel
 from lanewise.layouts import Arrangement
 from lanewise.passes.base import refuse
 from lanewise.passes.uniform_parameters import packed
 from lanewise.patterns.reduction import ELEMENTS_PER_LANE
 from lanewise.pipeline import Program
-from lanewise.runtime import cpu, cuda
+from lanewise.plan import NEUTRAL
+from lanewise.runtime import cpu, cuda, memory
 from lanewise.runtime.memory import allocate
 from lanewise.runtime.nvrtc import Cubin, compile_cubin
 
@@ -66,6 +68,7 @@ class Executable:
                 memories = {n: Memory(b.data, b.arrangement, b.count) for n, b in arrays.items()}
                 return Machine(self.program.naive, dict(environment), memories).run
             case "cpu":
+                _check_apart(self.program, arrays)
                 return _sequence(
                     [
                         _cpu_launch(k, f, arrays, environment)
@@ -73,6 +76,7 @@ class Executable:
                     ]
                 )
             case "cuda":
+                _check_apart(self.program, arrays)
                 complete = {**arrays, **_scratch(self.program, self.device, environment)}
                 return _sequence(
                     [
@@ -125,6 +129,23 @@ def build_executable(program: Program, device: str, arch: str | None = None) -> 
 def architecture_number(arch: str) -> int:
     """90 for "sm_90" and for "sm_90a"."""
     return int("".join(c for c in arch if c.isdigit()))
+
+
+def _check_apart(program: Program, arrays: Arrays) -> None:
+    """Several kernels in place of one read what earlier ones may have written: no array may lie in the memory of another."""
+    fields = [f"{n}={v!r}" for n, v in (("fission", True), ("branches", "apart")) if getattr(program.plan, n) == v]
+    if not fields or len(program.kernels) < 2:
+        return
+    written = {a.name for k in program.kernels for a in k.arrays if a.written and a.name in arrays}
+    for name in sorted(written):
+        for other in sorted(arrays.keys() - {name}):
+            if memory.overlap(arrays[name].data, arrays[other].data):
+                both = " and ".join("the result" if is_own(n) else n for n in sorted((name, other), reverse=True))
+                field, _, _ = fields[0].partition("=")
+                raise PlanError(
+                    f"Plan({', '.join(fields)}) of {program.naive.name}: {both} share memory, and one kernel would overwrite what "
+                    f"another one reads; choose {field}={getattr(NEUTRAL, field)!r}, or give them memory of their own"
+                )
 
 
 def _grid(kernel: ir.Kernel) -> ir.Grid:

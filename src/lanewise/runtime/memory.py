@@ -39,6 +39,17 @@ def allocate(device: str, nbytes: int, what: str) -> Any:
     return raw[start : start + nbytes]
 
 
+def overlap(a: Any, b: Any) -> bool:
+    """Whether the bytes of two arrays (both on the host, or both on one GPU) have any in common, by their first and last one."""
+
+    def ends(x: Any) -> tuple[int, int]:
+        start = x.data.ptr if hasattr(x, "__cuda_array_interface__") else x.ctypes.data
+        return int(start), int(start) + int(x.nbytes)
+
+    (first, last), (start, stop) = ends(a), ends(b)
+    return first < stop and start < last
+
+
 def array_module(device: str) -> Any:
     """NumPy or CuPy."""
     return cuda.cupy() if device.startswith("cuda") else np

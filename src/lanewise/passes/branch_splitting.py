@@ -1,0 +1,173 @@
+"""Give each side of a branch a kernel of its own (Carrillo, Siegel and Li, 2009).
+
+    for i: fetch cell[i]; f(cell): a = ...; if a > 0: <then> else: <otherwise>; commit cell[i]
+->  for i: fetch what a > 0 needs; if a > 0: fetch the rest of cell[i]; f(cell): a = ...; <then>; commit cell[i]          and
+    for i: fetch what a > 0 needs; if not a > 0: fetch the rest; f(cell): a = ...; <otherwise>; commit cell[i]
+A kernel takes the registers of its hungriest path, and with them the threads that fit a multiprocessor; apart, the lighter side has as
+many threads as it needs alone. Every element belongs to exactly one kernel, so both have to find the same condition: nothing that
+it reads may be changed before the second kernel looks, and it may compute nothing that two compilations round in two ways.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from lanewise.ir import nodes as ir
+from lanewise.ir.functions import functions
+from lanewise.ir.names import is_own, own
+from lanewise.ir.traverse import expressions, statements, subexpressions, writes
+from lanewise.passes import dead_code
+from lanewise.passes.base import refuse
+from lanewise.passes.outputs import sliced
+from lanewise.types import BOOL
+
+HOLDS = own("holds")
+_EXACT_CALLS = frozenset({"min", "max", "abs", "clamp", "floor", "ceil", "trunc", "isnan", "isinf", "isfinite"})
+
+
+@dataclass(frozen=True, slots=True)
+class _Branch:
+    """The parts of an elementwise kernel around the one branch of its function."""
+
+    loop: ir.Parallel
+    call: ir.Apply
+    before: ir.Block
+    branch: ir.If
+    after: ir.Block
+
+
+def legal(kernel: ir.Kernel, *, fast_math: bool = False) -> str | None:
+    """Why the pass does not apply, or None."""
+    if kernel.pattern == "pairwise":
+        return "the branch is taken per pair: all sources of a target would be met twice"
+    if kernel.pattern != "elementwise":
+        return "its elements are reduced: both kernels would have to add to one result"
+    found = _find(kernel)
+    if isinstance(found, str):
+        return found
+    condition = _condition(kernel, found)
+    if reason := _inexact(condition, fast_math):
+        return f"its condition {reason}, which two kernels may round in two ways"
+    sides = [_changed(found, side) for side in (True, False)]
+    if not found.call.results and not all(sides):
+        return "one side of its branch does nothing, which needs no kernel"
+    changed = [side & {p.name for p in condition.parameters} for side in sides]
+    if all(changed):
+        fields = sorted({name.split(".")[1] if "." in name else name for name in changed[0] | changed[1]})
+        return f"both sides change {' and '.join(fields)}, which the condition reads: the second kernel would find other values"
+    return None
+
+
+def apply(kernel: ir.Kernel, *, fast_math: bool = False) -> tuple[ir.Kernel, ir.Kernel]:
+    """The kernels of the two sides, in the order in which they have to run; raises `PlanError` for functions without such a branch."""
+    if reason := legal(kernel, fast_math=fast_math):
+        raise refuse("branch splitting", kernel, reason)
+    found = _find(kernel)
+    assert isinstance(found, _Branch)
+    condition = _condition(kernel, found)
+    read = {p.name for p in condition.parameters}
+    first = not _changed(found, True) & read  # the side that leaves alone what the condition reads
+    return _side(kernel, found, condition, first), _side(kernel, found, condition, not first)
+
+
+def _find(kernel: ir.Kernel) -> _Branch | str:
+    """The branch, or why there is none to split."""
+    (loop,) = kernel.body
+    if not isinstance(loop, ir.Parallel):
+        return "its elements are already mapped to threads"
+    (call,) = (s for s in loop.body if isinstance(s, ir.Apply))
+    body = call.function.body
+    places = [n for n, s in enumerate(body) if isinstance(s, ir.If)]
+    if not places:
+        return "its function has no branch"
+    if len(places) > 1:
+        return (
+            f"its function has {len(places)} branches one after the other, which would make {2 ** len(places)} kernels"
+        )
+    branch = body[places[0]]
+    assert isinstance(branch, ir.If)
+    return _Branch(loop, call, body[: places[0]], branch, body[places[0] + 1 :])
+
+
+def _path(found: _Branch, side: bool) -> ir.Function:
+    """The function as an element of this side runs through it."""
+    body = (*found.before, *(found.branch.then if side else found.branch.otherwise), *found.after)
+    return dead_code.clean_function(replace(found.call.function, body=body))
+
+
+def _changed(found: _Branch, side: bool) -> set[str]:
+    """The parameters that a side gives back changed."""
+    f = _path(found, side)
+    written = {n for s in statements(f.body) for n in writes(s)}
+    return {p.name for p in f.parameters if p.mutable} & written
+
+
+def _condition(kernel: ir.Kernel, found: _Branch) -> ir.Function:
+    """A function of its own that computes the condition and nothing else."""
+    f, result = found.call.function, ir.Return((found.branch.condition,), found.branch.location)
+    name = f"{f.name}_condition"
+    while name in functions(kernel.body):
+        name += "_"
+    body = sliced((*found.before, result), set(), lambda s: isinstance(s, ir.Return))
+    parameters = tuple(replace(p, mutable=False) for p in f.parameters)
+    return dead_code.clean_function(ir.Function(name, parameters, (ir.Parameter("holds", BOOL),), body, f.location))
+
+
+def _inexact(condition: ir.Function, fast_math: bool) -> str | None:
+    """What in a condition may come out differently in two kernels: compilers contract and approximate as the surroundings suggest."""
+    inner = functions(condition.body).values()
+    blocks = [condition.body, *(f.body for f in inner)]
+    found = [x for b in blocks for s in statements(b) for e in expressions(s) for x in subexpressions(e)]
+    real = [x for x in found if isinstance(x, ir.Binary | ir.Call) and x.type.is_float]
+    if calls := [x.intrinsic for x in real if isinstance(x, ir.Call) and x.intrinsic not in _EXACT_CALLS]:
+        return f"computes {calls[0]}"
+    operators = {x.operator for x in real if isinstance(x, ir.Binary)}
+    if "*" in operators and operators & {"+", "-"}:
+        return "adds products"
+    if odd := operators & {"%", "//"}:
+        return f"computes {min(odd)} of floats"
+    if fast_math and any(e.type.is_float for e in found):
+        return "compares floats under fast_math"
+    return None
+
+
+def _side(kernel: ir.Kernel, found: _Branch, condition: ir.Function, side: bool) -> ir.Kernel:
+    """The kernel of the elements for which the condition is `side`."""
+    path, changed = _path(found, side), _changed(found, side)
+    parameters = tuple(replace(p, mutable=p.name in changed) for p in path.parameters)
+    function = dead_code.clean_function(replace(path, parameters=parameters))
+    arguments = {p.name: a for p, a in zip(found.call.function.parameters, found.call.arguments, strict=True)}
+    early = {p.name for p in condition.parameters}
+    late = {p.name for p in function.parameters} - early
+    holds = ir.Local(HOLDS, BOOL)
+    call = replace(found.call, function=function, arguments=tuple(arguments[p.name] for p in function.parameters))
+    commits = tuple(s for x in found.loop.body if isinstance(x, ir.Commit) for s in _commit(x, changed))
+    inner = (*_fetches(found.loop.body, late), call, *commits)
+    body: ir.Block = (
+        *_fetches(found.loop.body, early),
+        ir.Apply(condition, tuple(arguments[p.name] for p in condition.parameters), (HOLDS,)),
+        ir.If(holds if side else ir.Unary("not", holds, BOOL), inner),
+    )
+    used = {s.array for s in statements(body) if isinstance(s, ir.Fetch | ir.Commit)}
+    written = {s.array for s in statements(body) if isinstance(s, ir.Commit)}
+    arrays = tuple(replace(a, written=a.name in written) for a in kernel.arrays if a.name in used)
+    names = early | late
+    uniforms = tuple(u for u in kernel.uniforms if u.name in names)
+    name = f"{kernel.name}_{'if' if side else 'else'}"
+    return replace(kernel, name=name, arrays=arrays, uniforms=uniforms, body=(replace(found.loop, body=body),))
+
+
+def _fetches(block: ir.Block, names: set[str]) -> ir.Block:
+    """The fetches of an element, as far as they bring these variables."""
+    fetches = ((s, tuple(r for r in s.reads if r[1] in names)) for s in block if isinstance(s, ir.Fetch))
+    return tuple(replace(s, reads=reads) for s, reads in fetches if reads)
+
+
+def _commit(s: ir.Commit, changed: set[str]) -> ir.Block:
+    """What a side writes back: of a record the leaves that it changes, of results everything."""
+    kept = (
+        s.writes
+        if is_own(s.array)
+        else tuple((x, v) for x, v in s.writes if isinstance(v, ir.Local) and v.name in changed)
+    )
+    return (replace(s, writes=kept),) if kept else ()
