@@ -83,7 +83,9 @@ def build_program(
     simple = checked("dead code", dead_code.apply(kernel))  # after folding, which leaves values unread
     _check_device(simple, plan, device_kind)
     arranged = _arrange(simple, plan, checked)
-    kernels = tuple(k for part in _divide(arranged, plan, checked) for k in _shape(part, plan, device_kind, checked))
+    parts = _divide(arranged, plan, checked)
+    ready = _prepare_loops(parts, plan, checked)
+    kernels = tuple(k for part in ready for k in _shape(part, plan, device_kind, checked))
     if registers := _decided(plan.registers, "registers"):
         kernels = tuple(checked("register cap", register_cap.apply(k, registers)) for k in kernels)
     kernels = tuple(checked("unused indices", dead_code.clean_loops(k)) for k in kernels)
@@ -97,7 +99,7 @@ def build_program(
     kernels = tuple(checked("layout lowering", layout_lowering.apply(k, vector_loads=vector)) for k in kernels)
     for k in kernels:
         _check_shared_memory(k, plan)
-    return Program(plan, simple, kernels, _proof(arranged, plan))
+    return Program(plan, simple, kernels, _proof(parts, plan))
 
 
 def _arrange(kernel: ir.Kernel, plan: Plan, checked: Callable[[str, ir.Kernel], ir.Kernel]) -> ir.Kernel:
@@ -130,7 +132,6 @@ def _divide(
 def _shape(
     kernel: ir.Kernel, plan: Plan, device_kind: str, checked: Callable[[str, ir.Kernel], ir.Kernel]
 ) -> tuple[ir.Kernel, ...]:
-    kernel = _prepare_loops(kernel, plan, checked)
     if kernel.pattern == "pairwise":
         return _shape_pairwise(kernel, plan, device_kind, checked)
     if device_kind == "cuda":
@@ -138,18 +139,36 @@ def _shape(
     return (kernel,)
 
 
-def _prepare_loops(kernel: ir.Kernel, plan: Plan, checked: Callable[[str, ir.Kernel], ir.Kernel]) -> ir.Kernel:
-    """Lighten the loop over sources while there is one: before it is cut into tiles, and before targets are merged."""
-    if plan.self_term not in (None, "test"):
+def _prepare_loops(
+    parts: tuple[ir.Kernel, ...], plan: Plan, checked: Callable[[str, ir.Kernel], ir.Kernel]
+) -> tuple[ir.Kernel, ...]:
+    """Lighten the loops over sources while there is one in each kernel: before it is cut into tiles, and before targets are merged.
+
+    A part that has nothing to change stays as it is, when another one has.
+    """
+    choice, tested = plan.self_term or "test", _tested(parts)
+    if choice != "test":
         targets, tile = _decided(plan.targets, "targets"), _decided(plan.tile, "tile")
-        kernel = checked("self term", self_term.apply(kernel, plan.self_term, targets, tile))
-    return checked("invariant code motion", invariant_code_motion.apply(kernel)) if plan.hoist else kernel
+        parts = tuple(
+            checked("self term", self_term.apply(k, choice, targets, tile)) if k in tested else k for k in parts
+        )
+    if plan.hoist:
+        moving = [k for k in parts if invariant_code_motion.legal(k) is None] or parts
+        parts = tuple(
+            checked("invariant code motion", invariant_code_motion.apply(k)) if k in moving else k for k in parts
+        )
+    return parts
 
 
-def _proof(kernel: ir.Kernel, plan: Plan) -> Proof:
-    """What the values of the uniforms have to be for the plan."""
-    found = self_term.proof(kernel, plan.self_term or "test")
-    return found if isinstance(found, Proof) else Proof()
+def _tested(parts: tuple[ir.Kernel, ...]) -> tuple[ir.Kernel, ...]:
+    """The kernels that self_term is about: those with a test for a pair of an element with itself, or all when none has one."""
+    return tuple(k for k in parts if self_term.has_test(k)) or parts
+
+
+def _proof(parts: tuple[ir.Kernel, ...], plan: Plan) -> Proof:
+    """What the values of the uniforms have to be for the plan, whose passes were all applied."""
+    proofs = [self_term.proof(k, plan.self_term or "test") for k in _tested(parts)]
+    return Proof(tuple(dict.fromkeys(c for p in proofs if isinstance(p, Proof) for c in p.conditions)))
 
 
 def _check_device(kernel: ir.Kernel, plan: Plan, device_kind: str) -> None:

@@ -132,3 +132,30 @@ def test_refusals():
     assert refused(SOFTENED, "never") == "'test', 'loops' or 'drop' was wanted, found 'never'"
     assert refused(case("speed"), "drop") == "it has no loop over sources"
     assert self_term.apply(simple(SOFTENED), "test", 4, 64) == simple(SOFTENED)
+
+
+@lw.pairwise
+def two_parts(target: Body, source: Body, softening2: lw.f32) -> tuple[lw.vec3, lw.f32]:
+    """The first result has no test, the second one has."""
+    d = source.position - target.position
+    crowd = 0.0 if lw.same(target, source) else lw.dot(d, d) * lw.rsqrt(softening2)
+    return d, crowd
+
+
+def _two_parts(t, s, same, softening2):
+    d = s["position"].astype("f8")[None] - t["position"].astype("f8")[:, None]
+    return d.sum(1), (d * d).sum((1, 2)) / np.sqrt(softening2)
+
+
+TWO_PARTS = Case("two_parts", two_parts, (Body, Body), SOFTENED.fill, _two_parts, {"softening2": 0.05}, atol=1e-4)
+
+
+def test_a_part_without_a_test_stays_as_it_is():
+    plan = Plan(self_term="drop", fission=True)
+    found = program(TWO_PARTS, lw.SoA(), plan, "cpu")
+    assert len(found.kernels) == 2
+    assert [c.wanted for c in found.self_term.conditions] == ["> 0"]
+    given = Input(TWO_PARTS, 20)
+    assert_close(run_public(given, lw.SoA(), "cpu", plan), expected(given), TWO_PARTS)
+    target, source = given.records(lw.SoA())
+    assert "softening2 must be at least" in refusal(lambda: two_parts.bind(target, source, softening2=0.0, plan=plan))

@@ -71,6 +71,11 @@ def apply(kernel: ir.Kernel, choice: Choice, targets: int, tile: int) -> ir.Kern
     return dead_code.apply(constant_folding.apply(map_functions(kernel, _without_test)))
 
 
+def has_test(kernel: ir.Kernel) -> bool:
+    """Whether the kernel tests for a pair of an element with itself."""
+    return not isinstance(_test(kernel), str)
+
+
 def check(name: str, choice: Choice | None, found: Proof, uniforms: Mapping[str, Any]) -> None:
     """Raise `PlanError` when the proof does not hold for the values (by name) of a call of the kernel `name`."""
     if problem := violated(found, uniforms):
