@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 import struct
 from pathlib import Path
 
 import pytest
+import typer
 
+from lanewise.cli.main import app
 from lanewise.ladders.layouts import combinations
-from lanewise.ladders.tutorial import NAMES
+from lanewise.ladders.tutorial import NAMES, STEPS
 from lanewise.runtime import devices
 from tests.cli.command import Command
+from tests.markdown import commands
 
 KEYS = {"name", "bodies", "seconds", "speedup", "predicted", "paper", "relative_error", "skipped"}
 
@@ -107,3 +112,21 @@ def test_quick_climbs_as_they_are(lanewise: Command, name: str) -> None:
     found = lanewise("ladder", name, "--quick", "--json")
     assert (found.code, found.err) == (0, "")
     assert any(r["seconds"] is not None for r in found.last_json["rungs"])
+
+
+DOCUMENT = Path(__file__).parents[2] / "docs" / "ladders.md"
+
+
+def test_the_document_names_every_rung_with_the_figures_of_the_tutorial() -> None:
+    text = DOCUMENT.read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `([^`]+)` \| .* \| ([\d./ ]*)\|$", text.partition("## `tutorial`")[2], re.MULTILINE)
+    assert [name for name, _ in rows] == list(NAMES)
+    figures = {s.name: " / ".join(f"{x:g}" for x in s.paper) for s in STEPS}
+    assert {name: shown.strip() for name, shown in rows} == {name: figures.get(name, "") for name in NAMES}
+
+
+@pytest.mark.parametrize("line", sorted(commands(DOCUMENT.read_text(encoding="utf-8"), "lanewise")))
+def test_command_lines_of_the_document_parse(line: str) -> None:
+    command = typer.main.get_command(app)
+    _, name, *arguments = shlex.split(line)
+    command.commands[name].make_context("lanewise", arguments)  # type: ignore[attr-defined]

@@ -5,7 +5,7 @@ import io
 import pytest
 from rich.console import Console
 
-from lanewise.ladders.report import as_json, digits, factor_text, paper_text, seconds_text, tables
+from lanewise.ladders.report import as_json, digits, factor_text, paper_text, seconds_text, show
 from lanewise.ladders.rung import Column, Ladder, Rung
 
 RUNGS = [
@@ -15,6 +15,8 @@ RUNGS = [
         relative_error=3e-6, extra={"rate": 8e7},
     ),
     Rung(name="third", bodies=1000, skipped="the pass says no", paper={"A": 1.5, "B": 1.0}),
+    Rung(name="fourth", bodies=1000, skipped="the pass says no"),
+    Rung(name="fifth", bodies=1000, skipped="it would take a year"),
     Rung(name="first", bodies=20_000, seconds=3.5e-5, relative_error=2e-7, extra={"rate": 1.1e13}),
 ]  # fmt: skip
 LADDER = Ladder(
@@ -26,12 +28,19 @@ LADDER = Ladder(
 )  # fmt: skip
 
 
-def test_golden_table(golden):
-    console = Console(file=io.StringIO(), width=110, color_system=None)
-    for table in tables(LADDER, RUNGS):
-        console.print(table)
+def shown(width: int) -> str:
+    console = Console(file=io.StringIO(), width=width, color_system=None)
+    show(console, LADDER, RUNGS)
     assert isinstance(console.file, io.StringIO)
-    golden("table", "\n".join(line.rstrip() for line in console.file.getvalue().splitlines()) + "\n")
+    return "\n".join(line.rstrip() for line in console.file.getvalue().splitlines()) + "\n"
+
+
+def test_golden_table(golden):
+    golden("table", shown(110))
+
+
+def test_narrow_terminals_lose_nothing():
+    assert shown(40).split() == shown(110).split()
 
 
 def test_json():

@@ -133,11 +133,11 @@ def _machine(device: str) -> dict[str, Any]:
 def _show(chosen: Ladder, rungs: list[Rung], machine: dict[str, Any], plot: Path | None) -> None:
     from rich.console import Console
 
-    from lanewise.ladders.report import tables
+    from lanewise.ladders.report import show
 
-    console = Console(highlight=False)
-    for table in tables(chosen, rungs):
-        console.print(table)
+    console = Console(highlight=False, markup=False)
+    show(console, chosen, rungs)
+    console.print()
     console.print(f"figures of: {chosen.source}")
     for line in chosen.summary(rungs):
         console.print(line)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from itertools import groupby
 from typing import Any
 
+from rich.console import Console
 from rich.table import Table
 
 from lanewise.ladders.rung import Column, Ladder, Rung
@@ -19,9 +19,27 @@ def as_json(machine: Mapping[str, Any], ladder: Ladder, rungs: Iterable[Rung]) -
     return {"machine": dict(machine), "ladder": ladder.name, "rungs": [r.as_dict() for r in rungs]}
 
 
+def show(console: Console, ladder: Ladder, rungs: list[Rung]) -> None:
+    """For each number of bodies print a table of its rungs, and why some have no time.
+
+    A table is as wide as its numbers need: a narrow terminal breaks its lines rather than lose digits.
+    """
+    for bodies, table in zip(_by_bodies(rungs), tables(ladder, rungs), strict=True):
+        width = console.width
+        console.width = max(width, console.measure(table, options=console.options.update(max_width=10_000)).maximum)
+        console.print(table)
+        console.width = width
+        for line in _reasons(_by_bodies(rungs)[bodies]):
+            console.print(line)
+
+
 def tables(ladder: Ladder, rungs: list[Rung]) -> list[Table]:
     """One table for each number of bodies, rungs in their order."""
-    return [_table(ladder, bodies, list(group)) for bodies, group in groupby(rungs, key=lambda r: r.bodies)]
+    return [_table(ladder, bodies, same) for bodies, same in _by_bodies(rungs).items()]
+
+
+def _by_bodies(rungs: list[Rung]) -> dict[int, list[Rung]]:
+    return {n: [r for r in rungs if r.bodies == n] for n in dict.fromkeys(r.bodies for r in rungs)}
 
 
 def _table(ladder: Ladder, bodies: int, rungs: list[Rung]) -> Table:
@@ -31,12 +49,18 @@ def _table(ladder: Ladder, bodies: int, rungs: list[Rung]) -> Table:
     shown = [c for c in columns if any(c.text(r) not in ("", NOTHING) for r in rungs)]
     for column in shown:
         table.add_column(column.heading, justify="right", no_wrap=True)
-    reasons = [[r.skipped or ""] for r in rungs] if any(r.skipped for r in rungs) else [list[str]() for _ in rungs]
-    if reasons[0]:
-        table.add_column("skipped because", overflow="fold", ratio=1)
-    for r, reason in zip(rungs, reasons, strict=True):
-        table.add_row(r.name, *(c.text(r) for c in shown), *reason, style="dim" if r.skipped else None)
+    for r in rungs:
+        table.add_row(r.name, *(c.text(r) for c in shown), style="dim" if r.skipped else None)
     return table
+
+
+def _reasons(rungs: list[Rung]) -> list[str]:
+    """One line for each reason, with all rungs that have it."""
+    skipped: dict[str, list[str]] = {}
+    for r in rungs:
+        if r.skipped is not None:
+            skipped.setdefault(r.skipped, []).append(r.name)
+    return [f"skipped {', '.join(repr(n) for n in names)}: {reason}" for reason, names in skipped.items()]
 
 
 def seconds_text(seconds: float | None) -> str:
@@ -67,7 +91,7 @@ def paper_text(paper: Mapping[str, float] | None) -> str:
 
 
 COLUMNS = (
-    Column("time", lambda r: seconds_text(r.seconds)),
+    Column("time", lambda r: "skipped" if r.skipped else seconds_text(r.seconds)),
     Column("factor", lambda r: factor_text(r.speedup)),
     Column("model", lambda r: factor_text(r.predicted)),
     Column("paper", lambda r: paper_text(r.paper)),

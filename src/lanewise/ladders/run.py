@@ -14,13 +14,13 @@ import numpy as np
 
 from lanewise.errors import PlanError
 from lanewise.kernels.compiled import Call
-from lanewise.ladders.prediction import model_of, predict_call
+from lanewise.ladders.prediction import Prediction, model_of, predict_call
 from lanewise.ladders.problem import FLOPS, Problem
 from lanewise.ladders.rung import Options, Rung
 from lanewise.layouts import Layout
 from lanewise.plan import Plan
 from lanewise.runtime.memory import array_module
-from lanewise.runtime.stepping import make_stepper
+from lanewise.runtime.stepping import Stepper, make_stepper
 
 RUNS = 3  # the median of three, as the tutorial
 LIMIT, QUICK_LIMIT = 180.0, 12.0  # seconds that the runs of one rung may take together
@@ -72,13 +72,19 @@ class Runner:
                 blank, "same code", f"its code is that of {self.seen[code]!r}: nothing changes on this device"
             )
         self.seen.setdefault(code, version.name)
+        # Before the threads are limited, as the model of the CPU counts them once a process.
+        prediction = predict_call(
+            call, model_of(version.device, serial=version.serial), self.problem.bodies, self.problem.law.values
+        )
+        blank = replace(blank, predicted_seconds=prediction.seconds)
         with one_thread() if version.serial else nullcontext():
             if reason := self._too_long(version):
                 return skipped(blank, "too long", reason)
-            return self._timed(version, blank, base, call, result)
+            measured = self._timed(make_stepper(version.device, [call]), blank, result)
+        return measured if measured.seconds is None else self._compared(measured, base, prediction)
 
-    def _timed(self, version: Version, blank: Rung, base: Rung | None, call: Call, result: Any) -> Rung:
-        stepper = make_stepper(version.device, [call])
+    def _timed(self, stepper: Stepper, blank: Rung, result: Any) -> Rung:
+        """The rung checked, and with its time if it is right."""
         first = _seconds(lambda: stepper.run(1))
         error, tolerance = self.problem.error(result), self.problem.tolerance
         if not error <= tolerance:
@@ -95,28 +101,21 @@ class Runner:
             runs.append(_seconds(lambda: stepper.run(repeats)) / repeats)
             if sum(runs) * repeats > limit:
                 break
-        return self._rung(version, blank, base, call, runs, error)
+        seconds, extra = statistics.median(runs), {**blank.extra, "runs": len(runs)}
+        return replace(blank, skipped=None, seconds=seconds, relative_error=error, extra=extra)
 
-    def _rung(
-        self, version: Version, blank: Rung, base: Rung | None, call: Call, runs: list[float], error: float
-    ) -> Rung:
-        seconds = statistics.median(runs)
-        pairs = self.problem.bodies**2 / seconds
-        model = model_of(version.device, serial=version.serial)
-        prediction = predict_call(call, model, self.problem.bodies, self.problem.law.values)
-        compared = base is not None and base.seconds is not None
-        predicted = None
-        if base is not None and compared and base.predicted_seconds and prediction.seconds:
-            predicted = base.predicted_seconds / prediction.seconds
+    def _compared(self, rung: Rung, base: Rung | None, prediction: Prediction) -> Rung:
+        """The rung with its rates, its share of the bound, and its factors over `base`, measured and predicted."""
+        assert rung.seconds is not None
+        pairs = self.problem.bodies**2 / rung.seconds
         extra = {
-            **blank.extra, "runs": len(runs), "pairs_per_second": pairs, "gflops": FLOPS * pairs * 1e-9,
-            "share_of_bound": prediction.bound / seconds, "limiter": prediction.limiter,
+            **rung.extra, "pairs_per_second": pairs, "gflops": FLOPS * pairs * 1e-9,
+            "share_of_bound": prediction.bound / rung.seconds, "limiter": prediction.limiter,
         }  # fmt: skip
-        return replace(
-            blank, skipped=None, seconds=seconds, relative_error=error, predicted_seconds=prediction.seconds, extra=extra,
-            over=base.name if base is not None and compared else None, predicted=predicted,
-            speedup=base.seconds / seconds if base is not None and base.seconds is not None else None,
-        )  # fmt: skip
+        if base is None or base.seconds is None:
+            return replace(rung, extra=extra)
+        predicted = base.predicted_seconds / prediction.seconds if base.predicted_seconds else None
+        return replace(rung, extra=extra, over=base.name, speedup=base.seconds / rung.seconds, predicted=predicted)
 
     def _too_long(self, version: Version) -> str | None:
         """Why the runs of this version would take more time than a rung gets, judged by a run of fewer bodies."""

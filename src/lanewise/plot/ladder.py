@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import ceil, floor, log10
 from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING, Literal
@@ -79,7 +80,7 @@ def plot_ladder(path: Path, ladder: Ladder, rungs: list[Rung], machine: str) -> 
         _rows(place, labels, named=i == 0)
         _draw_factors(place, panel, shown, bars, limits)
     if with_rates:
-        dark_axes(axes[-1], "Rate here", "pairs a second", "")
+        dark_axes(axes[-1], "Rate here", "billions of pairs a second", "")
         _rows(axes[-1], labels, named=False)
         _draw_rates(axes[-1], panels[0], here, list(rates.values()))
     _head(figure, ladder, machine, shown)
@@ -183,7 +184,14 @@ def _draw_rates(axes: Axes, panel: _Panel, here: list[_Series], rates: list[dict
         values = [found[n] for n in panel.rows if n in found]
         axes.plot(values, rows, color=series.colour, linewidth=1.0, marker="o", markersize=5, alpha=0.9, zorder=3)
     every = [v for found in rates for v in found.values()]
-    axes.set_xlim(min(every) / 1.8, max(every) * 1.8)
+    low, high = min(every) / 1.8, max(every) * 1.8
+    axes.set_xlim(low, high)
+    decades = range(floor(log10(low)), ceil(log10(high)) + 1)
+    ticks = [
+        m * 10.0**d for d in decades for m in ((1, 2, 5) if high < 100 * low else (1,)) if low <= m * 10.0**d <= high
+    ]
+    axes.set_xticks(ticks, [f"{t / 1e9:g}" for t in ticks])
+    axes.set_xticks([], minor=True)
 
 
 def _rows(axes: Axes, labels: list[str], *, named: bool) -> None:
