@@ -551,15 +551,13 @@ class _Builder:
         home.operations[key] = home.operations.get(key, 0.0) + 1
 
     def _words(self, region: Region, live: set[int]) -> int:
-        """Values of enclosing regions that this one reads, and those that it carries: registers while it runs."""
-        if not region.role.startswith("loop"):
+        """Values of enclosing regions that an innermost loop reads, and those that it carries: registers while it runs."""
+        if not region.role.startswith("loop") or any(r.role.startswith("loop") for r in region.walk()[1:]):
             return 0
         inside = {n for n in live if self.homes[n].inside(region)}
-        held = {o for n in inside for o in self.table.nodes[n].operands if o not in inside}
-        held |= {n for n in inside & self.carried if self.homes[n] is region}
-        held |= {o for n in inside for o in self.table.nodes[n].operands if o in self.carried}
-        nodes = (self.table.nodes[n] for n in held)
-        return sum(max(1, n.type.size // 4) for n in nodes if n.operation != "literal")
+        read = {o for n in inside for o in self.table.nodes[n].operands}
+        held = (self.table.nodes[n] for n in (read - inside) | (inside & self.carried))
+        return sum(max(1, n.type.size // 4) for n in held if n.operation != "literal")
 
     def _latency(self, region: Region, live: set[int], gone: set[int]) -> float:
         """The longest chain of its own values.

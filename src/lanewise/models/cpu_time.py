@@ -20,7 +20,7 @@ WIDEST_SHUFFLE = 4  # neighbours that a compiler separates by shuffles when it w
 DIVIDER = {("/", 4): 5.0, ("sqrt", 4): 5.0, ("/", 8): 5.0, ("sqrt", 8): 9.0, ("rsqrt", 8): 14.0}
 DIVIDER_BITS = 256
 SCALAR_PIPES = 2.0  # operations a cycle of code that is not vectorised
-CONVERSION_OPERATIONS = 2.0  # a conversion between float32 and float64, and the shuffle that joins or parts registers
+CONVERSION_OPERATIONS = 1.0  # a conversion between float32 and float64, and the shuffle that joins or parts registers
 CALL_CYCLES = 9.0
 
 
@@ -34,9 +34,8 @@ def cpu_kernel_time(work: KernelWork, counts: dict[str, float], device: DeviceMo
     keys = {key for r in work.regions if r.executions for key in r.sectors}
     seconds["memory"] = sum(footprint(work, key, counts) or 0.0 for key in keys) / device.memory_bandwidth
     # Loads and arithmetic issue side by side; what lanes gather by themselves takes the issue slots of both.
-    compute = max(seconds.get("fp32", 0.0) + seconds.get("fp64", 0.0), seconds.get("special", 0.0)) + seconds.get(
-        "loads", 0.0
-    )
+    pipes = sum(seconds.get(u, 0.0) for u in ("fp32", "fp64", "conversion"))
+    compute = max(pipes, seconds.get("special", 0.0)) + seconds.get("loads", 0.0)
     compute = max(compute, seconds.get("integer", 0.0)) + seconds.get("calls", 0.0)
     bound = bound_of({u: s for u, s in seconds.items() if s})
     total = max(compute, seconds["memory"])

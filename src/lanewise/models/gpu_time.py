@@ -23,7 +23,7 @@ INDEPENDENT_TURNS = 16  # of an unrolled loop that a compiler interleaves (hand-
 START_SECONDS = 1e-6  # until a kernel's first load is there and its last store done (1,024 bodies, step in a graph)
 # Not fitted:
 LOAD_LATENCY = {"shared": 30.0, "global": 40.0}  # cycles of a load that a loop starts with, here or in the L1 cache
-BASE_REGISTERS = 24  # addresses and temporaries, beside the values that a loop holds
+BASE_REGISTERS = 23  # addresses and temporaries, beside the values that a loop holds
 GATHER_BYTES = 64  # what memory moves for one place that data tell
 
 

@@ -1,0 +1,71 @@
+"""The measured rows of bench/results, as programs that a model can predict."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import lanewise as lw
+from lanewise.models.fits import shared_bytes
+from lanewise.pipeline import Program
+from lanewise.plan import NEUTRAL, Plan
+from lanewise.runtime.nvrtc import Resources
+from tests.corpus import case
+from tests.harness import program
+
+RESULTS = Path(__file__).parents[2] / "bench" / "results"
+
+
+@dataclass(frozen=True)
+class Row:
+    """Pairs a second of gravity on an NVIDIA H200, with the plan and the registers of its kernel."""
+
+    case: str
+    bodies: int
+    pairs_per_second: float
+    plan: Plan
+    registers: int
+
+    def program(self) -> Program:
+        return program(case(self.case), lw.SoAoAS(), self.plan.filled(NEUTRAL), "cuda")
+
+    def resources(self, built: Program) -> Resources:
+        return Resources(self.registers, shared_bytes(built.kernels[0]), 0, 0, 0)
+
+    @property
+    def environment(self) -> Mapping[str, object]:
+        return {"$target.count": self.bodies, "$source.count": self.bodies, "softening2": 1e-4}
+
+    def __str__(self) -> str:
+        return f"{self.case} {self.bodies} {self.plan.short()}"
+
+
+def _plan(text: str) -> Plan:
+    fields = dict(re.findall(r"(\w+)=('\w+'|\w+)", text))
+    return Plan(
+        **{k: v == "True" if v in ("True", "False") else v[1:-1] if v[0] == "'" else int(v) for k, v in fields.items()}
+    )
+
+
+def sweep_rows() -> list[Row]:
+    rows: list[Row] = []
+    bodies = 0
+    for line in (RESULTS / "sweep_gpu_gravity.md").read_text().splitlines():
+        if found := re.match(r"N = ([\d,]+)", line):
+            bodies = int(found[1].replace(",", ""))
+        elif found := re.match(r"\s+([\d.e+]+)\s+SoAoAS (.*) \| (\d+) registers", line):
+            rows.append(Row("gravity", bodies, float(found[1]), _plan(found[2]), int(found[3])))
+    return rows
+
+
+def product_rows() -> list[Row]:
+    text = (RESULTS / "gpu_gravity.md").read_text()
+    names = {"f32": "gravity", "mixed": "gravity_mixed", "f64": "gravity_f64"}
+    rows: list[Row] = []
+    for bodies, precision, rate in re.findall(r"\| ([\d,]+) (\w+): force kernel \| [\d.]+ \| ([\d.e+]+) \|", text):
+        found = re.search(rf"- {bodies} {precision}: plan (.*?); \{{'registers': (\d+)", text)
+        assert found is not None
+        rows.append(Row(names[precision], int(bodies.replace(",", "")), float(rate), _plan(found[1]), int(found[2])))
+    return rows

@@ -1,0 +1,65 @@
+"""Predictions against what was measured: every row of bench/results that has a plan."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+import lanewise as lw
+from lanewise.models.devices import DeviceModel, table_model
+from lanewise.models.predict import predict
+from lanewise.plan import NEUTRAL, Plan
+from tests.corpus import case
+from tests.harness import program
+from tests.models.measured import product_rows, sweep_rows
+
+H200 = table_model("sm_90")
+LARGE = [r for r in (*sweep_rows(), *product_rows()) if r.bodies >= 16_384]
+WITHIN = 0.10  # the rows from 16,384 bodies on; the largest error was 7 % when the constants were fitted
+
+
+def test_all_rows_are_read():
+    assert len(sweep_rows()) == 24
+    assert [(r.case, r.bodies) for r in product_rows()] == [
+        ("gravity", 524_288), ("gravity", 65_536), ("gravity", 16_384), ("gravity_mixed", 16_384), ("gravity_f64", 16_384),
+        ("gravity", 1_024),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("row", LARGE, ids=str)
+def test_gravity_on_a_gpu(row):
+    built = row.program()
+    found = predict(built, row.environment, H200, row.resources(built))
+    assert row.bodies**2 / found.seconds == pytest.approx(row.pairs_per_second, rel=WITHIN)
+    assert found.bound.seconds < found.seconds
+    assert found.bound.limiter == {"gravity": "issue", "gravity_mixed": "special", "gravity_f64": "fp64"}[row.case]
+
+
+def test_best_plan_of_the_sweep_is_predicted_near_the_best():
+    """The model ranks: what it prefers at each size was measured within 5 % of the best."""
+    for bodies in (524_288, 16_384):
+        rows = [r for r in sweep_rows() if r.bodies == bodies]
+        times = {r: predict(p := r.program(), r.environment, H200, r.resources(p)).seconds for r in rows}
+        chosen = min(rows, key=times.__getitem__)
+        assert chosen.pairs_per_second > 0.95 * max(r.pairs_per_second for r in rows)
+
+
+# bench/results/cpu_gravity.md: threads, layout, targets, seconds; an AMD EPYC at 3.7 GHz
+EPYC = DeviceModel(
+    "AMD EPYC", "cpu", "x86_64", 2, 3.7e9, 16, 8, 2, 16, 16, 8, 28e9, 200e9, 1 << 20, None, 1, launch_seconds=18e-6,
+    vector_bits=512,
+)  # fmt: skip
+CPU_ROWS = [
+    (1, lw.SoA(), 1, 0.067426), (2, lw.SoA(), 1, 0.033809), (2, lw.AoS(), 4, 0.071713), (2, lw.AoAS(16), 4, 0.071124),
+    (2, lw.SoAoAS(), 4, 0.037896), (2, lw.AoSoA(16), 4, 0.077179),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("threads", "layout", "targets", "seconds"), CPU_ROWS)
+def test_gravity_on_a_cpu(threads, layout, targets, seconds):
+    built = program(case("gravity"), layout, Plan(targets=targets).filled(NEUTRAL), "cpu")
+    counts = {"$target.count": 16_384, "$source.count": 16_384}
+    found = predict(built, counts, replace(EPYC, multiprocessors=threads))
+    assert found.seconds == pytest.approx(seconds, rel=0.10)
+    assert found.occupancy is None

@@ -1,0 +1,40 @@
+from __future__ import annotations
+
+import pytest
+
+from lanewise.errors import DeviceError
+from lanewise.models.devices import device_model, table_model
+from lanewise.models.occupancy import LIMITS
+
+
+@pytest.mark.parametrize("arch", LIMITS)
+def test_table(arch):
+    """A typical device of every architecture that occupancy knows, with figures of the right size."""
+    m = table_model(arch)
+    assert (m.arch, m.kind, m.limits) == (arch, "cuda", LIMITS[arch])
+    assert 1e12 < 2 * m.fp32_operations < 1e15
+    assert m.fp64_lanes <= m.fp32_lanes
+    assert 1e11 < m.memory_bandwidth < m.l2_bandwidth < 1e14
+
+
+def test_h200():
+    m = table_model("sm_90")
+    assert (m.name, m.multiprocessors, m.clock_hz, m.memory_bandwidth) == ("NVIDIA H200", 132, 1.98e9, 4.28e12)
+    assert m.fp32_operations / 13 == pytest.approx(2.573e12, rel=1e-3)  # pairs of gravity at 13 issue slots
+
+
+def test_unknown_architecture():
+    with pytest.raises(DeviceError, match=r"no device model of the architecture 'sm_12'; known are sm_75, .*sm_121"):
+        table_model("sm_12")
+
+
+def test_this_cpu():
+    m = device_model("cpu")
+    assert m.kind == "cpu"
+    assert m.limits is None
+    assert m is device_model("cpu")  # measured once
+    assert 5e8 < m.clock_hz < 1e10
+    assert m.vector_bits in (128, 256, 512)
+    assert 1e8 < m.memory_bandwidth < 1e13
+    assert m.multiprocessors >= 1
+    assert m.name
