@@ -34,7 +34,8 @@ def grow(ball: Ball, push: lw.vec2, rate: lw.f32):
     ball.place += push
 """
 KEYS = {
-    "kernel", "pattern", "device", "machine", "counts", "layout", "drawing", "plan", "optimisations", "bound", "analysis",
+    "kernel", "pattern", "device", "machine", "counts", "layout", "drawing", "plan", "plan_origin", "optimisations", "bound",
+    "measured", "analysis",
     "resources", "invented", "warnings",
 }  # fmt: skip
 ROW = {"name", "field", "value", "applied", "reason", "predicted", "measured", "best", "registers", "occupancy"}
@@ -64,16 +65,15 @@ def check(found: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize(
     "options",
-    ["gravity", "gravity --device cuda --arch sm_90", "gravity --precision mixed --layout aos", "gravity --arch sm_120 --bodies 1000"],
-)  # fmt: skip
+    ["gravity", "gravity --device cuda --arch sm_90", "gravity --precision mixed --layout aos"],
+)
 def test_json_of_gravity(lanewise: Command, options: str) -> None:
     outcome = lanewise("explain", *options.split(), "--json")
     assert (outcome.code, outcome.err, outcome.out.count("\n")) == (0, "", 1)
     check(outcome.last_json)
 
 
-@pytest.mark.parametrize("device", ["cpu", "cuda"])
-@pytest.mark.parametrize("kernel", ["pull", "grow"])
+@pytest.mark.parametrize(("kernel", "device"), [("pull", "cpu"), ("grow", "cpu"), ("grow", "cuda")])
 def test_json_of_a_file(balls: Command, kernel: str, device: str) -> None:
     outcome = balls("explain", f"balls.py:{kernel}", "--device", device, "--json", "--bodies", 5000)
     assert (outcome.code, outcome.err, outcome.out.count("\n")) == (0, "loaded with 1 argument\n", 1)
@@ -92,17 +92,17 @@ def test_values_are_set(balls: Command) -> None:
     assert "\nmade up\n  axis = [1.0, 1.0]: values that nobody gave; choose them with --set NAME=VALUE\n" in text
 
 
-@pytest.mark.parametrize("options", ["gravity", "gravity --device cuda --arch sm_90"])
-def test_text_fits_120_columns_and_has_every_row(lanewise: Command, options: str) -> None:
-    outcome = lanewise("explain", *options.split())
-    assert (outcome.code, outcome.err) == (0, "")
+@pytest.mark.parametrize("options", ["gravity", "balls.py:grow --arch sm_120"])
+def test_text_fits_120_columns_and_has_every_row(balls: Command, options: str) -> None:
+    outcome = balls("explain", *options.split())
+    assert outcome.code == 0
     assert max(map(len, outcome.out.splitlines())) <= 120
     for o in OPTIMISATIONS:
         assert f"\n{o.name} " in outcome.out
     for title in ("plan", "layouts", "function", "resources"):
         assert f"\n{title}\n" in outcome.out
-    device = "cuda" if "cuda" in options else "cpu"
-    assert outcome.out.endswith(f"\nThe generated source: lanewise explain gravity --source {device}\n")
+    name, device = ("gravity", "cpu") if options == "gravity" else ("balls.py:grow", "cuda")
+    assert outcome.out.endswith(f"\nThe generated source: lanewise explain {name} --source {device}\n")
 
 
 @pytest.mark.parametrize(("device", "word"), [("cpu", "def gravity"), ("cuda", "__global__")])
@@ -110,9 +110,12 @@ def test_source(lanewise: Command, device: str, word: str) -> None:
     outcome = lanewise("explain", "gravity", "--source", device)
     assert (outcome.code, outcome.err) == (0, "")
     assert word in outcome.out
-    found = lanewise("explain", "gravity", "--source", device, "--json").last_json
-    assert found["device"] == device
-    assert found["source"] == outcome.out.removesuffix("\n")
+
+
+def test_source_within_json(balls: Command) -> None:
+    source = balls("explain", "balls.py:grow", "--source", "cuda", "--arch", "sm_90").out
+    found = balls("explain", "balls.py:grow", "--source", "cuda", "--arch", "sm_90", "--json").last_json
+    assert (found["device"], found["source"]) == ("cuda", source.removesuffix("\n"))
 
 
 ARCHITECTURES = "sm_75, sm_80, sm_86, sm_87, sm_89, sm_90, sm_100, sm_103, sm_120, sm_121"

@@ -47,7 +47,7 @@ def test_explain_names_plan_layouts_and_resources() -> None:
     cloud = points(5)
     text = str(attraction.compile(cloud, cloud, softening2=1e-2).explain())
     assert text.startswith("attraction (pairwise, 5 target, 5 source) on cpu (")
-    assert "\nplan\n  lw.Plan(targets=1, " in text
+    assert "\nplan\n  chosen by default\n  lw.Plan(targets=1, " in text
     assert "\nlayouts\n  target, source: SoA\n" in text
     assert "\nresources\n  threads  " in text
 

@@ -1,30 +1,116 @@
-"""What the function of a kernel does: operations, accesses, symmetry."""
+"""What a kernel does: operations of its function, accesses by field and role, instructions by unit, reuse, symmetry."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
+from lanewise.analysis.access import field_accesses
 from lanewise.analysis.counts import count_operations
 from lanewise.analysis.reciprocity import reciprocity
+from lanewise.analysis.regions import KernelWork
+from lanewise.analysis.regions import analyse as analyse_regions
+from lanewise.analysis.reuse import reuse
 from lanewise.explanation.report import Analysis
 from lanewise.explanation.subject import Subject
+from lanewise.ir import nodes as ir
 from lanewise.ir.functions import functions
+from lanewise.pipeline import Program
+
+# The units of a machine, and the kinds of instructions that they execute (`analysis.instructions`).
+UNITS = {
+    "fp32": ("fp32 add", "fp32 mul", "fp32 fma"), "fp64": ("fp64 add", "fp64 mul", "fp64 fma"),
+    "special": ("special",), "integer": ("integer", "compare", "select"),
+    "conversion": ("conversion", "wide conversion"), "shared memory": ("shared load", "shared store"),
+    "global memory": ("global load", "global store"), "control": ("branch", "barrier", "shuffle"),
+}  # fmt: skip
+
+SHARED = 1.5  # uses of a fetched byte, from which on it is worth a line
 
 
-def analyse(subject: Subject) -> Analysis:
+def analyse(subject: Subject, program: Program) -> Analysis:
     """The analysis as lines for people and as facts for programs."""
     function = list(functions(subject.naive.body).values())[-1]  # helpers come before their users
     operations = dict(sorted(count_operations(function).items()))
     lines = [("operations", ", ".join(f"{n} {name}" for name, n in operations.items()) or "none")]
-    facts: dict[str, Any] = {"operations": operations}
-    if subject.naive.pattern == "pairwise":
-        target, source = list(subject.layouts)[:2]
-        found = reciprocity(function, target, source)
-        if isinstance(found, str):
-            text, facts["symmetry"] = f"not known: {found}", {"known": False, "reason": found}
-        else:
-            shared = 2 * found.alone - found.together
-            text = f"the two directions of a pair share {shared} of {found.alone} operations"
-            facts["symmetry"] = {"known": True, "operations": found.alone, "shared": shared}
-        lines.append(("third law", text))
+    texts, rows = _accesses(subject.naive, subject.environment)
+    facts: dict[str, Any] = {"operations": operations, "accesses": rows}
+    lines += [("accesses", text) for text in texts]
+    works = [analyse_regions(k, subject.environment, fast_math=bool(program.plan.fast_math)) for k in program.kernels]
+    per = "pair" if subject.naive.pattern == "pairwise" else "element"
+    units = instructions(works, _units_of_work(subject))
+    facts["instructions"] = {"per": per, "units": units}
+    lines.append(("instructions", _instruction_line(units, per)))
+    if per == "pair":
+        shared = {x.array: x.factor for x in reuse(works[0])}
+        facts["reuse"] = shared
+        lines += [
+            ("reuse", f"a fetched byte of {n} is used {f:,.{0 if f >= 100 else 1}f} times")
+            for n, f in shared.items()
+            if f >= SHARED
+        ]
+        line, facts["symmetry"] = _symmetry(function, *list(subject.layouts)[:2])
+        lines.append(("symmetry", line))
     return Analysis(tuple(lines), facts)
+
+
+# ---------------------------------------------------------------- accesses, as the user wrote them
+
+
+def _accesses(naive: ir.Kernel, environment: Mapping[str, Any]) -> tuple[list[str], list[dict[str, Any]]]:
+    """Each field of each array: who it belongs to, whether it is read or written, how often in a launch."""
+    rows = field_accesses(naive, environment)
+    facts = [
+        {
+            "array": a.array.removeprefix("$"), "role": a.role, "field": a.field, "read": a.read, "written": a.written,
+            "times": a.times, "bytes": a.bytes, "pattern": a.pattern,
+        }
+        for a in rows
+    ]  # fmt: skip
+    groups: dict[tuple[str, str, float], list[str]] = {}
+    for a in rows:
+        array = a.array.removeprefix("$")
+        name = array if a.field in ("value", *"xyzw") else f"{array}.{a.field}"  # an array of values has no fields
+        way = "read and written" if a.read and a.written else "read" if a.read else "written"
+        groups.setdefault((a.array, way, a.times), []).append(name)
+    texts = [
+        f"{', '.join(dict.fromkeys(names))} {way} {'once' if times == 1 else f'{times:,.0f} times'}"
+        for (_, way, times), names in groups.items()
+    ]
+    return texts, facts
+
+
+# ---------------------------------------------------------------- instructions, as the plan has them
+
+
+def _units_of_work(subject: Subject) -> float:
+    """Pairs or elements of the launch."""
+    counts = list(subject.counts.values())
+    return float(counts[0] * counts[1]) if subject.naive.pattern == "pairwise" else float(counts[0])
+
+
+def instructions(works: list[KernelWork], pieces: float) -> dict[str, float]:
+    """Instructions of every unit for one pair or element, on average over the launch, all kernels together."""
+    total: dict[str, float] = dict.fromkeys(UNITS, 0.0)
+    for w in works:
+        for unit, kinds in UNITS.items():
+            total[unit] += sum(w.instructions[k] for k in kinds) * w.blocks * w.threads
+    return {unit: n / pieces for unit, n in total.items() if n}
+
+
+def _instruction_line(units: dict[str, float], per: str) -> str:
+    parts = ", ".join(f"{n:.3g} {unit}" for unit, n in sorted(units.items(), key=lambda x: -x[1]) if n >= 0.005)
+    return f"{sum(units.values()):.4g} {_one(per)}: {parts}"
+
+
+def _one(thing: str) -> str:
+    return f"an {thing}" if thing[0] in "aeiou" else f"a {thing}"
+
+
+def _symmetry(function: ir.Function, target: str, source: str) -> tuple[str, dict[str, Any]]:
+    found = reciprocity(function, target, source)
+    if isinstance(found, str):
+        return f"not known: {found}", {"known": False, "reason": found}
+    shared = 2 * found.alone - found.together
+    text = f"the two directions of a pair share {shared} of {found.alone} operations"
+    return text, {"known": True, "operations": found.alone, "shared": shared}

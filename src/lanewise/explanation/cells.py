@@ -59,7 +59,8 @@ def headline(e: Explanation) -> str:
 
 def sections(e: Explanation) -> list[tuple[str, list[str]]]:
     """What stands below the table: titles and lines."""
-    found = [("plan", [f"lw.Plan({e.plan})"]), ("layouts", _layouts(e))]
+    chosen = {"default": "by default", "tune()": "by tune()", "given": "by hand"}[e.origin]
+    found = [("plan", [f"chosen {chosen}", f"lw.Plan({e.plan})"]), ("layouts", _layouts(e))]
     width = max((len(title) for title, _ in e.analysis.lines), default=0)
     found.append(("function", [f"{title:{width}}  {text}" for title, text in e.analysis.lines]))
     found.append(("bound", _bound(e)))
@@ -91,10 +92,13 @@ def _bound(e: Explanation) -> list[str]:
     busy = ", ".join(
         f"{n} {seconds(s)}" for n, s in sorted(b.units.items(), key=lambda x: -x[1]) if s > 0.005 * b.seconds
     )
-    return [
-        f"{b.unit}: {seconds(b.seconds)} at least, {seconds(b.predicted_seconds)} predicted, {b.share:.0%} of the bound",
-        f"busy: {busy}",
+    lines = [
+        f"{b.unit}: {seconds(b.seconds)} at least, {seconds(b.predicted_seconds)} predicted, {b.share:.0%} of the bound"
     ]
+    if e.measured_seconds is not None:
+        by = "by tune()" if e.measured_by == "tune()" else "just now"
+        lines.append(f"measured {by}: {seconds(e.measured_seconds)}, {b.seconds / e.measured_seconds:.0%} of the bound")
+    return [*lines, f"busy: {busy}"]
 
 
 def seconds(t: float) -> str:

@@ -2,34 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
+from lanewise.errors import ArgumentError
 from lanewise.explanation.build import explain
+from lanewise.explanation.measure import made_up_arguments, measure_plans, stored_times
 from lanewise.explanation.report import Explanation
 from lanewise.explanation.subject import Subject
+from lanewise.explanation.times import Times
 from lanewise.ir.names import COUNT, count_of
 from lanewise.kernels.compiled import Compiled
 from lanewise.models.devices import device_model
+from lanewise.plan import Plan
 from lanewise.work import describe_work
 
 
-def explain_compiled(compiled: Compiled, *, measure: bool, measure_resources: bool) -> Explanation:
+def explain_compiled(
+    compiled: Compiled, arguments: tuple[Any, ...], named: Mapping[str, Any], *, measure: bool, measure_resources: bool
+) -> Explanation:
     """See `Compiled.explain`."""
-    subject = subject_of(compiled)
-    measured = None
-    return explain(subject, resources=compiled.resources, measure_resources=measure_resources, measured=measured)
+    if (arguments or named) and not measure:
+        raise ArgumentError(f"{compiled.name}: arguments are measured; write explain(..., measure=True)")
+    stored = stored_times(compiled)
+
+    def times(plans: Sequence[Plan]) -> Times:
+        if not measure:
+            return stored
+        given = named if arguments or named else made_up_arguments(compiled)
+        job = compiled.kernel.tuning_job(*arguments, plan=compiled.plan, **given)
+        return replace(measure_plans(job, plans), tuned=stored.tuned)
+
+    return explain(subject_of(compiled), resources=compiled.resources, measure_resources=measure_resources, times=times)
 
 
 def subject_of(compiled: Compiled) -> Subject:
     """A compiled kernel and the call that it was compiled for."""
-    device, naive = compiled.executable.device, compiled.executable.program.naive
+    device, naive = compiled.executable.device, compiled.naive
     counts = counts_of(compiled.environment, tuple(compiled.layouts))
     model = None if device == "python" else device_model(device)
     work = describe_work(naive, next(iter(counts.values())))
     return Subject(
-        compiled.name, naive, compiled.plan, device, model, compiled.environment, counts, compiled.layouts, work
-    )
+        compiled.name, naive, compiled.plan, device, model, compiled.environment, counts, compiled.layouts, work,
+        tuple(c.resources for c in compiled.executable.cubins),
+    )  # fmt: skip
 
 
 def counts_of(environment: Mapping[str, Any], records: tuple[str, ...]) -> dict[str, int]:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from lanewise.explanation.report import Bound
 from lanewise.explanation.subject import Subject
 from lanewise.models.occupancy import occupancy
+from lanewise.models.predict import predict
 from lanewise.optimisations import Programs
 from lanewise.pipeline import Program
 from lanewise.plan import Plan
+from lanewise.runtime.devices import cpu_threads
 from lanewise.runtime.executable import build_executable
 from lanewise.runtime.nvrtc import Resources
 
@@ -20,17 +23,27 @@ from lanewise.runtime.nvrtc import Resources
 class Estimates:
     """Estimates of the plans of one subject, each made once.
 
-    With `compiles` the plans that are compared are compiled for their registers (CUDA; some tenths of a second each the
-    first time, from the cache of kernels afterwards). Otherwise only the plan itself is.
+    `resources` are the compiler's figures of the plans that were compiled (CUDA); for others registers are estimated.
     """
 
     subject: Subject
     programs: Programs
-    compiles: bool
+    resources: Mapping[Plan, tuple[Resources, ...]] = field(default_factory=dict[Plan, "tuple[Resources, ...]"])
+    _drafts: dict[Plan, Bound | None] = field(default_factory=dict[Plan, "Bound | None"], repr=False)
     _bounds: dict[Plan, Bound | None] = field(default_factory=dict[Plan, "Bound | None"], repr=False)
-    _resources: dict[Plan, tuple[Resources, ...] | None] = field(
-        default_factory=dict[Plan, "tuple[Resources, ...] | None"], repr=False
-    )
+
+    def compiled(self, plans: Sequence[Plan]) -> Estimates:
+        """The same with these plans compiled, as many at a time as there are cores: some tenths of a second each."""
+        model = self.subject.model
+        if model is None or model.kind != "cuda":
+            return self
+
+        def compile_one(plan: Plan) -> tuple[Resources, ...]:
+            return tuple(c.resources for c in build_executable(self.program(plan), "cuda", model.arch).cubins)
+
+        with ThreadPoolExecutor(cpu_threads()) as pool:
+            found = dict(zip(plans, pool.map(compile_one, plans), strict=True))
+        return replace(self, resources=found, _bounds={})
 
     def program(self, plan: Plan) -> Program:
         """The program of a legal plan."""
@@ -49,35 +62,33 @@ class Estimates:
         return before / after if before and after else None
 
     def fastest(self, plans: Mapping[Any, Plan]) -> Any:
-        """The key of the plan that should be fastest, found without compiling any of them; the first if nothing is known."""
-        times = {k: _predict(self.subject, self.program(p), None) for k, p in plans.items()}
-        known = {k: b.predicted_seconds for k, b in times.items() if b is not None}
+        """The key of the plan that should be fastest, as far as that is known without compiling; else the first."""
+        known: dict[Any, float] = {}
+        for key, plan in plans.items():
+            if plan not in self._drafts:
+                self._drafts[plan] = _predict(self.subject, self.program(plan), None)
+            if (bound := self._drafts[plan]) is not None:
+                known[key] = bound.predicted_seconds
         return min(known, key=lambda k: known[k]) if known else next(iter(plans))
 
     def bound(self, plan: Plan) -> Bound | None:
         """The bound and the prediction of a legal plan."""
         if plan not in self._bounds:
-            self._bounds[plan] = _predict(self.subject, self.program(plan), self.resources(plan))
+            self._bounds[plan] = _predict(self.subject, self.program(plan), self.resources.get(plan))
         return self._bounds[plan]
-
-    def resources(self, plan: Plan) -> tuple[Resources, ...] | None:
-        """What the compiler says of each kernel; None for a CPU, and for other plans when nothing is to be compiled."""
-        model = self.subject.model
-        if model is None or model.kind != "cuda" or not (self.compiles or plan == self.subject.plan):
-            return None
-        if plan not in self._resources:
-            executable = build_executable(self.program(plan), self.subject.device, model.arch)
-            self._resources[plan] = tuple(c.resources for c in executable.cubins)
-        return self._resources[plan]
 
     def registers(self, plan: Plan) -> int | None:
         """Registers of a thread of the main kernel."""
-        found = self.resources(plan)
+        found = self.resources.get(plan)
         return found[0].registers if found else None
+
+    def spilled(self, plan: Plan) -> int:
+        """Bytes of registers that the kernels of a plan spill to memory, as far as it was compiled."""
+        return sum(r.spill_stores + r.spill_loads for r in self.resources.get(plan, ()))
 
     def occupancy(self, plan: Plan) -> float | None:
         """The share of the warps of a multiprocessor that the main kernel can have resident."""
-        found, model = self.resources(plan), self.subject.model
+        found, model = self.resources.get(plan), self.subject.model
         grid = self.program(plan).kernels[0].grid
         if not found or grid is None or model is None or model.limits is None:
             return None
@@ -85,5 +96,8 @@ class Estimates:
 
 
 def _predict(subject: Subject, program: Program, resources: tuple[Resources, ...] | None) -> Bound | None:
-    del subject, program, resources
-    return None
+    """Launches on a GPU count as those of a graph, which is how time loops launch and how plans are measured."""
+    if subject.model is None:
+        return None
+    found = predict(program, subject.environment, subject.model, resources, in_graph=subject.kind == "cuda")
+    return Bound(found.bound.limiter, found.bound.seconds, found.seconds, dict(found.bound.details))

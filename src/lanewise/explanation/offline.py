@@ -77,7 +77,7 @@ def compile_offline(
     sizes = {count_of(n): count for n in counts} if pairwise else {COUNT: count}
     subject = Subject(
         kernel.__name__, naive, executable.program.plan, device, model, {**flatten_uniforms(kernel.signature, uniforms), **sizes},
-        counts, layouts, work, {n: _plain(uniforms[n]) for n in invented},
+        counts, layouts, work, tuple(c.resources for c in executable.cubins), {n: _plain(uniforms[n]) for n in invented},
     )  # fmt: skip
     return Offline(subject, executable)
 

@@ -69,6 +69,9 @@ class Analysis:
 class Explanation:
     """Everything that is known of a kernel before, or after, it ran.
 
+    origin: of the plan: "default", "tune()" or "given". bound: None for the interpreter. measured_seconds: of one call,
+    None where nothing was measured; measured_by: "tune()" or "now". invented: values that nobody gave.
+
     `str()` is a table of at most 120 columns, a notebook and a rich console show one, `json()` is for programs.
     """
 
@@ -80,9 +83,12 @@ class Explanation:
     layouts: dict[str, str]
     drawings: dict[str, str]
     plan: Plan
+    origin: str
     rows: tuple[Row, ...]
     analysis: Analysis
     bound: Bound | None
+    measured_seconds: float | None
+    measured_by: str
     resources: dict[str, Any]
     invented: dict[str, Any] = field(default_factory=dict[str, Any])
     warnings: tuple[str, ...] = ()
@@ -121,6 +127,7 @@ class Explanation:
             "layout": dict(self.layouts),
             "drawing": dict(self.drawings),
             "plan": self.plan.as_dict(),
+            "plan_origin": self.origin,
             "optimisations": [_row(r) for r in self.rows],
             "bound": {
                 "unit": bound.unit,
@@ -131,6 +138,7 @@ class Explanation:
             }
             if bound
             else {},
+            "measured": {"seconds": _finite(self.measured_seconds), "by": self.measured_by} if self.measured_by else {},
             "analysis": dict(self.analysis.facts),
             "resources": dict(self.resources),
             "invented": dict(self.invented),

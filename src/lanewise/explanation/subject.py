@@ -11,6 +11,7 @@ from lanewise.layouts import AoS, Layout
 from lanewise.models.devices import DeviceModel
 from lanewise.plan import Plan
 from lanewise.plans import Machine, complete_plan
+from lanewise.runtime.nvrtc import Resources
 from lanewise.work import Work
 
 
@@ -20,7 +21,8 @@ class Subject:
 
     naive: the kernel before any pass; plan: every field decided; device: "cpu", "cuda" or "cuda:1"; model: of that
     device, None for the interpreter; environment: counts and values for all by their IR names; counts: the same counts
-    by the names of the parameters; layouts: of the record parameters. invented: values that nobody gave.
+    by the names of the parameters; layouts: of the record parameters. taken: what the compiler says of the kernels of the
+    plan (CUDA). invented: values that nobody gave.
     """
 
     name: str
@@ -32,6 +34,7 @@ class Subject:
     counts: Mapping[str, int]
     layouts: Mapping[str, Layout]
     work: Work
+    taken: tuple[Resources, ...] = ()
     invented: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     @property

@@ -4,14 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
+from lanewise.frontend.function import Signature
+from lanewise.ir import nodes as ir
 from lanewise.layouts import Layout
 from lanewise.plan import Plan
 from lanewise.runtime.executable import Executable, Launch
 
 if TYPE_CHECKING:
     from lanewise.explanation import Explanation
+    from lanewise.tuning.job import Job
+
+
+class Tunable(Protocol):
+    """What measuring asks of a kernel: its parameters, and the work of measuring plans for a call."""
+
+    @property
+    def signature(self) -> Signature: ...
+    def tuning_job(self, *arguments: Any, plan: Plan | None = None, **named: Any) -> Job: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +46,8 @@ class Compiled:
     """A kernel made for one combination of records, layouts, device and plan. Calling it launches it.
 
     `layouts` are those of the record parameters; `environment` holds the counts and the values for all, by IR name, of
-    the call that it was compiled for: what predictions are about.
+    the call that it was compiled for: what predictions are about. `naive` is the kernel before any decision, `kernel`
+    the user's.
     """
 
     name: str
@@ -43,6 +55,8 @@ class Compiled:
     bind: Callable[..., Call]
     layouts: Mapping[str, Layout]
     environment: Mapping[str, Any]
+    naive: ir.Kernel
+    kernel: Tunable
 
     def __call__(self, *arguments: Any, out: Any = None, **named: Any) -> Any:
         return self.bind(*arguments, out=out, **named)()
@@ -67,13 +81,16 @@ class Compiled:
 
         return kernel_resources(self.executable)
 
-    def explain(self, *, measure: bool = False, measure_resources: bool = True) -> Explanation:
+    def explain(
+        self, *arguments: Any, measure: bool = False, measure_resources: bool = True, **named: Any
+    ) -> Explanation:
         """A row for each optimisation (applied or not, why, predicted, measured), what bounds the kernel, and more.
 
-        Print it, show it in a notebook, or take `.json()`. With `measure` the plan and the plans without each of its
-        optimisations are timed on this machine, on made-up arrays of the same size. `measure_resources` compiles the
-        plans that are compared, for their registers (CUDA).
+        Print it, show it in a notebook, or take `.json()`. What tune() measured is shown where it is known. With
+        `measure` the plan and those that it is compared with are timed on this machine, some seconds on a GPU and more
+        on a CPU: with the arguments of a call, which keep their values, or with made-up ones of the same sizes.
+        `measure_resources` compiles the plans that are compared, for their registers (CUDA).
         """
         from lanewise.explanation.compiled import explain_compiled
 
-        return explain_compiled(self, measure=measure, measure_resources=measure_resources)
+        return explain_compiled(self, arguments, named, measure=measure, measure_resources=measure_resources)

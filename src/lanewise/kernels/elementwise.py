@@ -29,6 +29,7 @@ from lanewise.plan import Plan
 from lanewise.plans import complete_plan
 from lanewise.record import Record
 from lanewise.runtime.executable import Bound
+from lanewise.tuning.advice import layout_advice
 from lanewise.tuning.job import Job, Workload, check_tunable
 from lanewise.tuning.key import Key, make_key, size_class
 from lanewise.tuning.lookup import TunedPlans
@@ -150,6 +151,7 @@ class Elementwise:
             self.__name__, naive, given.device, machine_of(given.device), Work("elementwise", count),
             {"elements": count}, environment, wanted, self._key(given, naive, wanted), workload,
             lambda best: self._tuned.adopt(wanted, situation, best),
+            lambda: layout_advice(given.records, self),
         )  # fmt: skip
 
     def _sorted(self, arguments: tuple[Any, ...], named: dict[str, Any]) -> Arguments:
@@ -183,10 +185,11 @@ class Elementwise:
         layouts = tuple((n, r.record, r.layout) for n, r in arguments.records.items())
         key = (layouts, tuple(arguments.arrays), arguments.device, complete, operation)
         if key not in self._compiled:
-            executable = compile_kernel(self._naive(arguments, operation), complete, arguments.device, wanted=wanted)
+            naive = self._naive(arguments, operation)
+            executable = compile_kernel(naive, complete, arguments.device, wanted=wanted)
             self._compiled[key] = Compiled(
                 self.__name__, executable, partial(self.bind, plan=complete), layouts_of(arguments.records),
-                self._environment(arguments, self._count(arguments)),
+                self._environment(arguments, self._count(arguments)), naive, self,
             )  # fmt: skip
         return self._compiled[key]
 

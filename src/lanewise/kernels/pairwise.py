@@ -30,6 +30,7 @@ from lanewise.plans import complete_plan
 from lanewise.record import Record
 from lanewise.runtime.executable import device_kind
 from lanewise.search import AllPairs, Search
+from lanewise.tuning.advice import layout_advice
 from lanewise.tuning.job import Job, Workload, check_tunable
 from lanewise.tuning.key import Key, make_key, size_class
 from lanewise.tuning.lookup import TunedPlans
@@ -121,6 +122,7 @@ class Pairwise:
         return Job(
             self.__name__, naive, given.device, machine_of(given.device), self._work(given), counts, environment, wanted,
             self._key(given, naive, wanted), workload, lambda best: self._tuned.adopt(wanted, situation, best),
+            lambda: layout_advice(given.records, self),
         )  # fmt: skip
 
     def _environment(self, given: Arguments) -> dict[str, Any]:
@@ -146,10 +148,11 @@ class Pairwise:
         complete = complete_plan(wanted, machine_of(given.device), self._work(given))
         key = (target.layout, source.layout, target.data is source.data, given.device, complete)
         if key not in self._compiled:
-            executable = compile_kernel(self._naive(given), complete, given.device, wanted=wanted)
+            naive = self._naive(given)
+            executable = compile_kernel(naive, complete, given.device, wanted=wanted)
             self._compiled[key] = Compiled(
                 self.__name__, executable, partial(self.bind, plan=complete), layouts_of(given.records),
-                self._environment(given),
+                self._environment(given), naive, self,
             )  # fmt: skip
         return self._compiled[key]
 

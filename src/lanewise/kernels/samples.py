@@ -99,10 +99,10 @@ def sample_arguments(
         if isinstance(kernel, Pairwise) and record in shared:
             arrays[name] = shared[record]
             continue
-        fields = {f.name: _random(rng, count, f.type) for f in record}
+        fields = {f.name: random_values(rng, count, f.type) for f in record}
         arrays[name] = shared[record] = classes[name].array(**fields, layout=layout, device=where)
     leading = [n for i, n in enumerate(kernel.signature.parameters) if n in arrays and i < len(arrays)]
-    plain = {n: brought(n, _random(rng, count, k), where) for n, k in roles.arrays.items()}
+    plain = {n: brought(n, random_values(rng, count, k), where) for n, k in roles.arrays.items()}
     late = {n: a for n, a in arrays.items() if n not in leading}
     return [arrays[n] for n in leading], {**late, **plain, **uniforms}
 
@@ -123,7 +123,7 @@ def _typed(kernel: Kernel, name: str, number: float, kind: t.ValueType) -> Any:
     return to_python_value(parts, kind)
 
 
-def _random(rng: np.random.Generator, count: int, kind: t.ValueType) -> Any:
+def random_values(rng: np.random.Generator, count: int, kind: t.ValueType) -> Any:
     """An array of shape (count,) or (count, components)."""
     scalar = t.scalar_of(kind)
     shape = (count, kind.length) if isinstance(kind, t.Vector) else (count,)

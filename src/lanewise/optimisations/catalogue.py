@@ -21,7 +21,8 @@ class Optimisation:
     cuda, cpu: values worth trying for pairwise kernels of that kind of device, the neutral one first; elementwise: the
     same for elementwise kernels and reductions on a GPU (on a CPU: `elementwise_cpu`). One value means that there is
     nothing to try. on_request: it changes results by more than rounding in another order, or costs accuracy, so that it
-    is never chosen unless the user asks for it.
+    is never chosen unless the user asks for it. shape: other fields that it decides, for an optimisation that gives a
+    kernel a shape of its own.
     """
 
     name: str
@@ -33,6 +34,7 @@ class Optimisation:
     elementwise: tuple[Any, ...] = ()
     elementwise_cpu: tuple[Any, ...] = ()
     on_request: bool = False
+    shape: tuple[tuple[str, Any], ...] = ()
 
     def values(self, kind: str, pattern: str) -> tuple[Any, ...]:
         """The values worth trying on a "cuda" or "cpu" device for a pattern; none when it is of no use there."""
@@ -129,6 +131,8 @@ OPTIMISATIONS: tuple[Optimisation, ...] = (
         _choice(off="each pair is computed from both sides", scratch="partial sums in memory, added by a second kernel",
                 ordered="blocks add to the result in a fixed order"),
         literature="Newton's third law", cuda=("off", "scratch", "ordered"), cpu=("off", "scratch", "ordered"),
+        shape=(("block", 32), ("tile", 0), ("slices", 1), ("parts", 1), ("targets", 8), ("unroll", 1), ("prefetch", "none"),
+               ("hoist", False), ("self_term", "test"), ("accumulate", "native")),
     ),
     Optimisation(
         "shared-memory blocking", "tile", _tile,

@@ -15,7 +15,7 @@ from lanewise.plan import NEUTRAL, Plan
 WARP = 32  # the least that a GPU gives to a block: the neutral value of a block on CUDA
 BESIDE_THE_KERNELS = frozenset({"fast_math", "vector_bits"})  # decisions that the compiler carries out, not the IR
 UNCHANGED = "it changes nothing in this kernel"
-_HEAD = re.compile(r"\A(?:[a-z0-9 -]+ cannot be applied to [^:]+|Plan\([^)]*\)): ", re.IGNORECASE)
+_HEAD = re.compile(r"\A(?:[^:]+ cannot be applied to [^:]+|Plan\([^)]*\)): ")
 
 
 def neutral(name: str, kind: str) -> Any:

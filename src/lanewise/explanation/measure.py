@@ -1,0 +1,77 @@
+"""Measured times of plans: those that tune() left in the store, and those of this machine, now."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from lanewise import types as t
+from lanewise.arrays import RecordArray
+from lanewise.explanation.times import Times
+from lanewise.field_values import brought
+from lanewise.ir.names import COUNT, count_of
+from lanewise.kernels.compiled import Compiled
+from lanewise.kernels.samples import random_values
+from lanewise.plan import Plan
+from lanewise.record import Record
+from lanewise.runtime.executable import device_kind
+from lanewise.tuning.job import Job
+from lanewise.tuning.key import make_key
+from lanewise.tuning.measure import make_measurer
+from lanewise.tuning.store import read_entry, store_enabled
+from lanewise.tuning.trial import plan_from
+from lanewise.values import to_python_value
+from lanewise.work import Work
+
+ROUNDS = 7  # interleaved: the median of so many times of each plan
+
+
+def stored_times(compiled: Compiled) -> Times:
+    """What tune() measured of calls like the one that a kernel was compiled for, on this device."""
+    device, environment = compiled.executable.device, compiled.environment
+    if device_kind(device) == "python" or not store_enabled():
+        return Times()
+    counts = [int(environment[p.name]) for p in compiled.naive.counts]
+    work = Work(compiled.naive.pattern, counts[0])
+    key = make_key(compiled.naive, compiled.layouts, device, work, counts[-1], Plan(), compiled.naive.identical)
+    entry = read_entry(key)
+    if entry is None:
+        return Times()
+    times = {plan_from(x["plan"]): float(x["seconds"]) for x in entry.log.get("trials", []) if x.get("seconds")}
+    return Times({**times, entry.default: entry.default_seconds, entry.plan: entry.seconds}, "tune()", entry.plan)
+
+
+def measure_plans(job: Job, plans: Sequence[Plan]) -> Times:
+    """Time plans in turns on this machine; those that fail or compute something else are left out.
+
+    The first plan is the one that the others are held against.
+    """
+    measurer = make_measurer(job)
+    failures = measurer.prepare(list(dict.fromkeys(plans)))
+    found = measurer.measure([p for p, failure in failures.items() if failure is None], ROUNDS)
+    return Times({p: statistics.median(times) for p, times in found.items()}, "now")
+
+
+def made_up_arguments(compiled: Compiled) -> dict[str, Any]:
+    """Arguments by name for a call like the one that a kernel was compiled for: random arrays, its own values for all."""
+    rng, signature = np.random.default_rng(0), compiled.kernel.signature
+    classes, device = signature.source.annotations(), compiled.executable.device
+    taken = {a.name for a in compiled.naive.arrays}
+    arguments: dict[str, Any] = {}
+    records: list[RecordArray] = []
+    for name, kind in signature.parameters.items():
+        count = int(compiled.environment.get(count_of(name), compiled.environment.get(COUNT, 0)))
+        if isinstance(kind, Record):
+            if not (records and compiled.naive.identical):
+                fields = {f.name: random_values(rng, count, f.type) for f in kind}
+                records.append(classes[name].array(**fields, layout=compiled.layouts[name], device=device))
+            arguments[name] = records[-1]
+        elif name in taken:
+            arguments[name] = brought(name, random_values(rng, count, kind), device)
+        else:
+            parts = [compiled.environment[leaf] for leaf in t.leaves(name, kind)]
+            arguments[name] = to_python_value(parts if isinstance(kind, t.Vector) else parts[0], kind)
+    return arguments

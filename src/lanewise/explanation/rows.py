@@ -1,0 +1,191 @@
+"""The rows of an explanation: for each optimisation legality from the passes, a prediction from the models, measured times."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from lanewise.explanation.cells import show
+from lanewise.explanation.estimate import Estimates
+from lanewise.explanation.formulas import formula
+from lanewise.explanation.report import Change, Row
+from lanewise.explanation.subject import Subject
+from lanewise.explanation.times import Times
+from lanewise.layouts import AoAS, AoS, Layout, SoA, SoAoAS
+from lanewise.optimisations import LAYOUT, OPTIMISATIONS, Optimisation, Programs, neutral, reason_of
+from lanewise.optimisations.legality import BESIDE_THE_KERNELS, UNCHANGED
+from lanewise.plan import NEUTRAL, Plan
+
+WORTH_IT = 1.02  # a factor within 2 % is none
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Makes the rows. `compared` collects the plans that are compared with the subject's: what is worth measuring."""
+
+    subject: Subject
+    programs: Programs
+    estimates: Estimates
+    compared: list[Plan] = field(default_factory=list[Plan])
+
+    def make(self, times: Times) -> tuple[Row, ...]:
+        """One row for each entry of the catalogue."""
+        return tuple(self._layout(o) if o.field == LAYOUT else self._row(o, times) for o in OPTIMISATIONS)
+
+    # ------------------------------------------------------------ fields of the plan
+
+    def _row(self, o: Optimisation, times: Times) -> Row:
+        plan, kind = self.subject.plan, self.subject.kind
+        value = getattr(plan, o.field)
+        if value == neutral(o.field, kind):
+            return self._absent(o, value, times)
+        found = self._without(o)
+        if isinstance(found, str):
+            if value == getattr(NEUTRAL, o.field):  # it is there by itself, and the kernel has no use for it
+                return Row(o.name, o.field, value, False, reason_of(found))
+            return Row(o.name, o.field, value, True, f"{o.describe(value, kind)}; not without it: {reason_of(found)}")
+        before, also = found
+        if o.field not in BESIDE_THE_KERNELS and self._same(before, plan):
+            return Row(o.name, o.field, value, False, UNCHANGED)
+        self.compared.append(before)
+        resting = f"{_listed(also)} {'rest' if len(also) > 1 else 'rests'} on it" if also else ""
+        reason = _joined(o.describe(value, kind), resting, formula(o.field, self.estimates, before, plan))
+        registers = Change(self.estimates.registers(before), self.estimates.registers(plan))
+        share = Change(self.estimates.occupancy(before), self.estimates.occupancy(plan))
+        return Row(
+            o.name, o.field, value, True, reason, self.estimates.factor(before, plan), times.factor(before, plan),
+            registers=_known(registers), occupancy=_known(share),
+        )  # fmt: skip
+
+    def _without(self, o: Optimisation) -> tuple[Plan, tuple[str, ...]] | str:
+        """The plan to compare with. Where an optimisation gives a kernel its shape, that is the default plan without it."""
+        if o.shape:
+            own = self._default(o.field, neutral(o.field, self.subject.kind))
+            if own is not None and self.programs.refusal(own) is None:
+                return own, ()
+        return self.programs.without(self.subject.plan, o.field)
+
+    def _same(self, one: Plan, other: Plan) -> bool:
+        return self.estimates.program(one).kernels == self.estimates.program(other).kernels
+
+    def _absent(self, o: Optimisation, value: Any, times: Times) -> Row:
+        """Not applied: refused, only on request, or not worth it."""
+        plan, kind = self.subject.plan, self.subject.kind
+        candidates, refused = self._candidates(o, value)
+        if not candidates:
+            return Row(o.name, o.field, value, False, refused)
+        best = self.estimates.fastest(candidates)
+        other = candidates[best]
+        self.compared.append(other)
+        predicted, measured = self.estimates.factor(plan, other), times.factor(plan, other)
+        if o.on_request:
+            reason = f"only on request: {o.describe(best, kind)}"
+        elif spilled := self.estimates.spilled(other):
+            reason = f"with {show(best)} the compiler spills {spilled} bytes of registers to memory"
+        else:
+            what = show(best) + self._dropped(o, other)
+            reason = _joined(verdict(predicted, measured, what), formula(o.field, self.estimates, plan, other))
+        return Row(o.name, o.field, value, False, reason, predicted, measured, best)
+
+    def _candidates(self, o: Optimisation, value: Any) -> tuple[dict[Any, Plan], str]:
+        """Legal plans with this optimisation by its value, and the first refusal.
+
+        A value that the plan as it is cannot have may have a plan of its own: the default one for it.
+        """
+        kind, pattern, plan = self.subject.kind, self.subject.naive.pattern, self.subject.plan
+        worth = [v for v in o.values(kind, pattern) if v != value]
+        found: dict[Any, Plan] = {}
+        refusals: list[str] = []
+        for v in worth or [_any_value(o, value)]:
+            refused = self.programs.possible(plan, o.field, v)
+            if refused is None:
+                found[v] = replace(plan, **{o.field: v})
+                continue
+            refusals.append(reason_of(refused))
+            shaped: dict[str, Any] = {**dict(o.shape), o.field: v}
+            own = replace(plan, **shaped) if o.shape else self._default(o.field, v)
+            if own is not None and self.programs.possible(own, o.field, v) is None:
+                found[v] = own
+        if not worth and (found or refusals == [UNCHANGED]):  # nothing refuses it, and nothing comes of it
+            return {}, _unsuited(o, kind, pattern)
+        return found, refusals[0] if refusals else ""
+
+    def _default(self, name: str, value: Any) -> Plan | None:
+        return None if self.subject.model is None else self.subject.default(Plan(**{name: value}))
+
+    def _dropped(self, o: Optimisation, other: Plan) -> str:
+        """The optimisations that a plan of its own does not have."""
+        kind, plan = self.subject.kind, self.subject.plan
+        fields = [x.field for x in OPTIMISATIONS if x.field not in (LAYOUT, o.field)]
+        gone = [f for f in fields if _is_off(other, f, kind) and not _is_off(plan, f, kind)]
+        return f", without {_listed(gone)}" if gone else ""
+
+    # ------------------------------------------------------------ the layout of the records
+
+    def _layout(self, o: Optimisation) -> Row:
+        s = self.subject
+        if not s.layouts:
+            return Row(o.name, o.field, "", False, "the kernel takes no records")
+        value = ", ".join(dict.fromkeys(str(layout) for layout in s.layouts.values()))
+        others = {str(x): self._against(x) for x in (AoS(), SoA(), SoAoAS(), AoAS()) if {str(x)} != {value}}
+        known = {n: 1 / f for n, f in others.items() if f}  # how many times faster than now
+        best = max(known, key=lambda n: known[n]) if known else None
+        if s.is_plain:
+            reason = verdict(known[best], None, best) if best else "there is no prediction for another one"
+            return Row(o.name, o.field, value, False, reason, known[best] if best else None, best=best)
+        better = f"{best} is predicted to be {known[best]:.2f} x as fast" if best and known[best] > WORTH_IT else ""
+        return Row(
+            o.name, o.field, value, True, _joined(f"{o.describe(value)}; compared with AoS", better), others["AoS"]
+        )
+
+    def _against(self, layout: Layout) -> float | None:
+        """How many times faster the records are as they lie than in another layout, with the same plan."""
+        other = self.subject.with_layout(layout)
+        programs = Programs(other.naive, other.kind)
+        if programs.refusal(other.plan) is not None:
+            return None
+        # Registers are taken to be those of the plan as it is: a layout changes loads, not what is computed.
+        before = Estimates(other, programs, self.estimates.resources).seconds(other.plan)
+        now = self.estimates.seconds(self.subject.plan)
+        return before / now if before and now else None
+
+
+def verdict(predicted: float | None, measured: float | None, what: str) -> str:
+    """Whether another value would be worth it, by measurement where there is one."""
+    if measured is not None:
+        worth = "faster here, so tune() would choose it" if measured > WORTH_IT else "not worth it"
+        return f"measured {measured:.2f} x with {what}: {worth}"
+    if predicted is not None:
+        worth = "tune() would try it" if predicted > WORTH_IT else "not worth it"
+        return f"predicted {predicted:.2f} x with {what}: {worth}"
+    return f"possible with {what}; there is no prediction"
+
+
+def _is_off(plan: Plan, name: str, kind: str) -> bool:
+    return getattr(plan, name) == neutral(name, kind)
+
+
+def _any_value(o: Optimisation, value: Any) -> Any:
+    """A value to be refused, where none is worth trying: the passes say why."""
+    return next(v for v in (*o.cuda, *o.cpu, *o.elementwise, *o.elementwise_cpu) if v != value)
+
+
+def _unsuited(o: Optimisation, kind: str, pattern: str) -> str:
+    """Why an optimisation has no values worth trying for a pattern on a kind of device."""
+    if pattern != "pairwise" and o.values(kind, "pairwise"):
+        return f"it belongs to loops over sources, which an {pattern} kernel does not have"
+    return "only a GPU has it" if kind == "cpu" else "only a CPU has it"
+
+
+def _known(change: Change) -> Change | None:
+    return None if change.before is None and change.after is None else change
+
+
+def _joined(*clauses: str) -> str:
+    return "; ".join(c for c in clauses if c)
+
+
+def _listed(names: Iterable[str]) -> str:
+    every = list(names)
+    return every[0] if len(every) == 1 else f"{', '.join(every[:-1])} and {every[-1]}"

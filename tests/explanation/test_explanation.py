@@ -1,0 +1,240 @@
+"""Explanations: golden texts on made-up devices, every row with a reason, the same facts as text, table, HTML and JSON."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+import lanewise as lw
+from lanewise.errors import ArgumentError
+from lanewise.explanation import Explanation
+from lanewise.explanation.build import explain
+from lanewise.explanation.offline import Offline
+from lanewise.explanation.subject import Subject
+from lanewise.explanation.times import Times
+from lanewise.ir.names import COUNT, count_of
+from lanewise.kernels.samples import sample_arguments
+from lanewise.layouts import Layout
+from lanewise.models.devices import DeviceModel, table_model
+from lanewise.optimisations import OPTIMISATIONS
+from lanewise.plan import Plan
+from lanewise.plans import Machine, complete_plan
+from lanewise.tuning.store import Entry, write_entry
+from lanewise.tuning.trial import changes
+from lanewise.work import describe_work
+from tests.corpus import Case, case
+from tests.harness import naive_kernel
+
+CPU = DeviceModel(
+    name="made up", kind="cpu", arch="x86_64", multiprocessors=8, clock_hz=3e9, fp32_lanes=16, fp64_lanes=8, special_lanes=2,
+    int_lanes=16, conversion_lanes=16, wide_conversion_lanes=8, memory_bandwidth=40e9, l2_bandwidth=8 * 3e9 * 32, l2_bytes=1 << 20,
+    limits=None, schedulers=1, launch_seconds=18e-6, graph_launch_seconds=0.0, vector_bits=256,
+)  # fmt: skip
+
+
+def subject(
+    c: Case, device: str, layout: Layout | None = None, plan: Plan | None = None, count: int = 16_384
+) -> Subject:
+    """A kernel of the corpus on a device that is the same on every machine; nothing is compiled."""
+    model = table_model("sm_90") if device == "cuda" else CPU
+    layout = layout or (lw.SoAoAS() if device == "cuda" else lw.SoA())
+    naive = naive_kernel(c, layout, device)
+    names = list(c.kernel.signature.parameters)[: len(c.records)]
+    counts = dict.fromkeys(names, count) if c.pairwise else {"elements": count}
+    environment: dict[str, Any] = {count_of(n): count for n in names} if c.pairwise else {COUNT: count}
+    work = describe_work(naive, count)
+    complete = complete_plan(plan, Machine(model.kind, model.multiprocessors), work)
+    return Subject(
+        c.name, naive, complete, device, model, {**c.values, **environment}, counts, dict.fromkeys(names, layout), work
+    )
+
+
+def explained(name: str, device: str, **more: Any) -> Explanation:
+    return explain(subject(case(name), device, **more), resources={}, measure_resources=False)
+
+
+Golden = Callable[[str, str], None]
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+@pytest.mark.parametrize("name", ["gravity", "kick_drift"])
+def test_golden(name: str, device: str, golden: Golden) -> None:
+    """The text without the figures of the models, which have tests of their own."""
+    text = re.sub(r"\d+\.\d\d x", "#.## x", str(explained(name, device)))
+    golden(f"{name}_{device}", re.sub(r"\nbound\n(?:  .*\n?)+", "\nbound\n  ...\n", text))
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+@pytest.mark.parametrize("name", ["lennard_jones", "count_ranks", "speed", "march"])
+def test_every_row_has_a_reason(name: str, device: str) -> None:
+    found = explained(name, device, count=5000)
+    assert [r.field for r in found.rows] == [o.field for o in OPTIMISATIONS]
+    for row in found.rows:
+        assert row.reason.strip()
+        assert "cannot be applied to" not in row.reason
+        assert row.predicted is None or row.predicted > 0
+        if row.applied and row.field != "layout":
+            assert row.predicted is not None
+            assert getattr(found.plan, row.field) == row.value
+    assert max(map(len, str(found).splitlines())) <= 120
+    json.loads(found.json(), parse_constant=lambda name: pytest.fail(name))
+
+
+def test_what_is_applied_is_compared_with_the_plan_without_it() -> None:
+    plan = Plan(reciprocity="off", block=256, tile=256, slices=4, targets=2, unroll=8)
+    found = explained("gravity", "cuda", plan=plan)
+    assert {r.field for r in found.rows if r.applied} >= {"tile", "slices", "targets", "unroll", "block", "layout"}
+    assert "slices rests on it" in found.row("tile").reason
+    assert "by eq. 3 of the Gravit paper" in found.row("loop unrolling").reason
+    refused = found.row("vector_bits")
+    assert (refused.applied, refused.predicted) == (False, None)
+    assert found.origin == "given"
+
+
+def test_a_layout_is_compared_with_plain_records() -> None:
+    plain = explained("gravity", "cpu", layout=lw.AoS()).row("layout")
+    assert (plain.applied, plain.value) == (False, "AoS")
+    assert plain.predicted is not None
+    grouped = explained("gravity", "cpu").row("layout")
+    assert (grouped.applied, grouped.value) == (True, "SoA")
+    assert grouped.predicted is not None
+    assert grouped.predicted > 1
+    assert explained("march", "cpu").row("layout").reason == "the kernel takes no records"
+
+
+def test_measured_times_come_first() -> None:
+    s = subject(case("gravity"), "cpu", plan=Plan(targets=4))
+    slow, fast, other = (replace(s.plan, targets=1), s.plan, replace(s.plan, fast_math=True))
+    times = Times({slow: 3.0, fast: 2.0, other: 1.0}, "tune()", fast)
+    asked: list[Any] = []
+
+    def measured(plans: Any) -> Times:
+        asked.extend(plans)
+        return times
+
+    found = explain(s, resources={}, times=measured)
+    assert asked[0] == s.plan
+    assert {slow, other} <= set(asked)
+    assert (found.row("targets").measured, found.row("fast_math").measured) == (1.5, 2.0)
+    assert (found.origin, found.measured_seconds, found.measured_by) == ("tune()", 2.0, "tune()")
+    assert found.as_dict()["measured"] == {"seconds": 2.0, "by": "tune()"}
+    assert "\n  chosen by tune()\n" in str(found)
+    assert "\n  measured by tune(): 2 s, " in str(found)
+    tiles = explain(s, resources={}, times=lambda plans: Times(dict.fromkeys(plans, 1.0), "now")).row("tile")
+    assert (tiles.applied, tiles.measured) == (False, 1.0)
+    assert tiles.reason == f"measured 1.00 x with {tiles.best}: not worth it"
+
+
+def test_what_tune_measured_is_remembered(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("LANEWISE_CACHE_DIR", str(tmp_path / "cache"))
+    kernel: Any = case("speed").kernel
+    (bodies,), named = sample_arguments(kernel, 700, "cpu")
+    run = kernel.compile(bodies, **named)
+    assert run.explain().measured_by == ""
+    quick, slow = run.plan, replace(run.plan, vector_bits=256)
+    trials = {"trials": [{"plan": changes(slow), "seconds": 3e-5}, {"plan": changes(quick), "seconds": None}]}
+    write_entry(kernel.tuning_job(bodies, **named).key, Entry(quick, 2e-5, quick, 2e-5, trials))
+    found = run.explain()
+    assert (found.measured_by, found.measured_seconds, found.origin) == ("tune()", 2e-5, "tune()")
+    widths = found.row("vector_bits")
+    assert widths.best == 256
+    assert widths.measured == pytest.approx(2 / 3)
+
+
+def test_a_notebook_shows_a_table() -> None:
+    found = explained("gravity", "cpu")
+    html = found._repr_html_()
+    assert html.count("<table>") == html.count("</table>") == 1
+    assert html.count("<tr>") == 1 + len(OPTIMISATIONS)
+    for word in (
+        '<td style="text-align:left">invariant code motion</td>',
+        '<th style="text-align:left">predicted</th>',
+        "<h4>bound</h4>",
+    ):
+        assert word in html
+    assert "&lt;" not in html.split("<pre>")[0]
+
+
+def test_a_rich_console_shows_a_table() -> None:
+    console = Console(file=io.StringIO(), width=120)
+    console.print(explained("gravity", "cpu"))
+    text = console.file.getvalue()  # type: ignore[attr-defined]
+    for word in ("┃ optimisation", "│ invariant code motion", "bound\n", "layouts\n"):
+        assert word in text
+
+
+def test_rows_are_found_by_field_and_name() -> None:
+    found = explained("gravity", "cpu")
+    assert found.row("unroll") is found.row("loop unrolling")
+    with pytest.raises(KeyError, match="no optimisation 'speed'; there are rsqrt, fma, "):
+        found.row("speed")
+
+
+def test_compiled_kernels_explain_themselves() -> None:
+    kernel: Any = case("gravity").kernel
+    (bodies, _), named = sample_arguments(kernel, 300, "cpu")
+    run = kernel.compile(bodies, bodies, **named)
+    found = run.explain()
+    assert (found.counts, found.origin, found.plan) == ({"target": 300, "source": 300}, "default", run.plan)
+    assert found.bound is not None
+    assert found.resources == run.resources
+    assert all(r.measured is None for r in found.rows)
+    with pytest.raises(
+        ArgumentError, match=r"^gravity: arguments are measured; write explain\(\.\.\., measure=True\)$"
+    ):
+        run.explain(bodies, bodies, **named)
+
+
+def test_counts_are_those_of_the_call_that_was_compiled() -> None:
+    kernel: Any = case("gravity").kernel
+    few, many = (kernel.compile(*sample_arguments(kernel, n, "cpu")[0], softening2=1e-2) for n in (40, 500))
+    assert [run.explain().counts["source"] for run in (few, many)] == [40, 500]
+
+
+@pytest.mark.parametrize("given", [True, False])
+def test_plans_are_measured_on_this_machine(given: bool) -> None:
+    kernel: Any = case("kick_drift").kernel
+    (bodies,), named = sample_arguments(kernel, 2000, "cpu")
+    before = bodies.numpy()
+    found = kernel.compile(bodies, **named).explain(
+        *((bodies,) if given else ()), **(named if given else {}), measure=True
+    )
+    assert found.measured_by == "now"
+    assert found.measured_seconds > 0
+    assert found.row("fast_math").measured > 0
+    assert all((bodies.numpy()[n] == a).all() for n, a in before.items())
+
+
+def test_the_interpreter_is_explained_without_predictions() -> None:
+    kernel: Any = case("gravity").kernel
+    records, named = sample_arguments(kernel, 5, "python")
+    found = kernel.compile(*records, **named).explain()
+    assert found.bound is None
+    assert all(r.predicted is None and r.reason for r in found.rows)
+    assert found.as_dict()["bound"] == {}
+
+
+def test_offline_explanations_need_no_gpu() -> None:
+    pytest.importorskip("cuda.bindings.nvrtc", reason="NVRTC is not installed")
+    from lanewise.explanation.offline import compile_offline
+
+    kernel: Any = case("kick_drift").kernel
+    offline: Offline = compile_offline(kernel, 4096, "cuda", arch="sm_90")
+    found = offline.explain()
+    block = found.row("block")
+    assert block.applied
+    assert block.registers is not None
+    assert block.occupancy is not None
+    assert (block.registers.after, block.occupancy.after) == (
+        found.resources["registers"],
+        found.resources["occupancy"],
+    )
+    assert found.machine == "cuda (NVIDIA H200, sm_90, 132 multiprocessors)"
