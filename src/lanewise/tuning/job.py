@@ -44,7 +44,7 @@ class Job:
 
     counts: elements by the names of the parameters; environment: counts and values for all, by IR name; wanted: the
     fields that the caller fixes; workload: makes one more set of arrays; adopt: told the plan that was
-    chosen, so that later calls in this process use it.
+    chosen, so that later calls in this process use it; advise: what could help besides a plan, or nothing.
     """
 
     name: str
@@ -58,6 +58,7 @@ class Job:
     key: Key
     workload: Callable[[], Workload]
     adopt: Callable[[Plan], None]
+    advise: Callable[[], str] = lambda: ""
 
     @property
     def kind(self) -> str:

@@ -32,13 +32,13 @@ def tune_job(
     Raises `ArgumentError` for a time that is no positive number, `PlanError` when the fields that the caller fixes are
     illegal for the kernel.
     """
-    limit = _checked(SECONDS[job.kind] if seconds is None else seconds)
+    limit = SECONDS[job.kind] if seconds is None else check_seconds(seconds)
     measurer = measurer or make_measurer(job)  # its clock starts here
     space = KernelSpace(job, make_estimator(job))
     found = search(space, measurer, seconds=limit, progress=progress)
     log = {
         "about": _about(job, measurer.elapsed()),
-        "note": "",
+        "note": job.advise(),
         "families": families_to(space.families),
         "refused": [{"field": f, "value": v, "reason": r} for f, v, r in space.refused],
         "trials": [t.as_dict() for t in found.trials.values()],
@@ -70,7 +70,8 @@ def _about(job: Job, elapsed: float) -> dict[str, Any]:
     }
 
 
-def _checked(seconds: Any) -> float:
+def check_seconds(seconds: Any) -> float:
+    """A time that a search may take; raises `ArgumentError` for anything else."""
     if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not math.isfinite(seconds) or seconds <= 0:
         raise ArgumentError(f"seconds={seconds!r}: wanted a positive number, the time that tuning may take")
     return float(seconds)

@@ -1,0 +1,126 @@
+"""`lanewise tune gravity` and `lanewise tune path/to/file.py:kernel`: measure plans, and remember the fastest."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lanewise.cli.explain import read_values
+from lanewise.errors import InputError
+
+if TYPE_CHECKING:
+    from lanewise.tuning import Tuning
+    from lanewise.tuning.job import Job
+
+BODIES = 16_384
+SOFTENING2 = 1e-4  # the square of a Plummer softening of 0.01
+
+Name = Annotated[str, typer.Argument(help="gravity, or a kernel of a file: path/to/file.py:kernel")]
+Bodies = Annotated[int, typer.Option(min=1, help="number of elements: tuned plans are for numbers like this one")]
+Device = Annotated[str, typer.Option(metavar="NAME", help="cpu, cuda, cuda:1, ...")]
+Precision = Annotated[str | None, typer.Option(help="of gravity: f32, f64 or mixed (default f32)")]
+LayoutName = Annotated[str | None, typer.Option(help="soa, aos, aoas, soaoas or aosoa (default the device's)")]
+Seconds = Annotated[
+    float | None,
+    typer.Option(help="what it may take, compilation included (default 60 on a GPU, 120 on a CPU)", show_default=False),
+]
+Values = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="NAME=VALUE", help="a value for all of the kernel; repeat for more"),
+]
+Json = Annotated[bool, typer.Option("--json", metavar="", help="as one line of JSON")]
+
+
+def tune(
+    name: Name,
+    bodies: Bodies = BODIES,
+    device: Device = "cpu",
+    precision: Precision = None,
+    layout: LayoutName = None,
+    seconds: Seconds = None,
+    values: Values = None,
+    json_: Json = False,
+) -> None:
+    """Measure plans of a kernel on this machine; later calls of the same kernel use the fastest one."""
+    from lanewise.tuning.tune import check_seconds
+
+    if seconds is not None:
+        check_seconds(seconds)  # before anything is made for it
+    numbers = read_values(values or [])
+    if name == "gravity":
+        job = _gravity(bodies, device, precision or "f32", layout, numbers)
+    elif precision is not None:
+        raise InputError(f"--precision belongs to gravity; the types of {name} are those of its file")
+    else:
+        job = _kernel(name, bodies, device, layout, numbers)
+    _show(_follow(job, seconds, quiet=json_), json_)
+
+
+def _gravity(bodies: int, device: str, precision: str, layout: str | None, values: dict[str, float]) -> Job:
+    """The force kernel as a simulation of a Plummer sphere binds it, with the fields of the plan that it fixes."""
+    from lanewise.layouts import layout_by_name
+    from lanewise.sims.gravity.checks import self_force_vanishes
+    from lanewise.sims.gravity.initial import make_initial_conditions
+    from lanewise.sims.gravity.physics import make_physics, pair_type
+    from lanewise.sims.gravity.simulation import Simulation, make_bodies
+
+    for other in set(values) - {"softening2"}:
+        raise InputError(f"gravity has no value {other!r} to set; it has softening2")
+    softening2 = values.get("softening2", SOFTENING2)
+    if not softening2 >= 0:
+        raise InputError(f"--set softening2={softening2}: the square of a softening is zero or more")
+    kind = layout_by_name(layout) if layout else None
+    arrays = make_bodies(make_initial_conditions("plummer", bodies), precision=precision, layout=kind, device=device)
+    simulation = Simulation(arrays, softening=softening2**0.5)
+    softened = self_force_vanishes(simulation.softening, pair_type(precision))
+    physics = make_physics(type(arrays[0]), softened)
+    return physics.acceleration.tuning_job(arrays, arrays, plan=simulation.plan, softening2=softening2)
+
+
+def _kernel(name: str, count: int, device: str, layout: str | None, values: dict[str, float]) -> Job:
+    """A kernel of a file on made-up arguments."""
+    from lanewise.cli.target import load_kernel
+    from lanewise.kernels.samples import sample_arguments
+    from lanewise.layouts import layout_by_name
+
+    kernel = load_kernel(name)
+    kind = layout_by_name(layout) if layout else None
+    records, named = sample_arguments(kernel, count, device, values=values, layout=kind)
+    return kernel.tuning_job(*records, **named)
+
+
+def _follow(job: Job, seconds: float | None, *, quiet: bool) -> Tuning:
+    """Tune with a progress bar on standard error."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    from lanewise.tuning import tune_job
+    from lanewise.tuning.search import Progress as State
+
+    console = Console(stderr=True)
+    columns = (
+        TextColumn("[bold]{task.fields[name]}[/bold]"), BarColumn(), TimeElapsedColumn(), TextColumn("{task.fields[state]}"),
+    )  # fmt: skip
+    with Progress(*columns, console=console, disable=quiet or not console.is_terminal, transient=True) as bar:
+        task = bar.add_task("tune", total=None, name=job.name, state="the default plan")
+
+        def show(state: State) -> None:
+            text = f"{state.doing}: {state.measured} measured, {state.refused} refused, {state.factor:.2f} times the default"
+            bar.update(task, total=state.seconds, completed=min(state.elapsed, state.seconds), state=text)
+
+        return tune_job(job, seconds, progress=show)
+
+
+def _show(result: Tuning, as_json: bool) -> None:
+    from rich.console import Console
+
+    if as_json:
+        print(json.dumps(result.as_dict(), allow_nan=False))
+        return
+    console = Console()
+    if console.is_terminal:
+        console.print(result)
+    else:
+        print(result)  # no frames and no line breaks in a file

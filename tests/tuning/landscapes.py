@@ -1,0 +1,87 @@
+"""Spaces and measurers made up for the tests of the search: times are a function of the plan."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from lanewise.plan import NEUTRAL, Plan
+from lanewise.tuning.space import Examined, Family
+from lanewise.tuning.trial import Failure
+
+AXES: dict[str, tuple[Any, ...]] = {
+    "targets": (1, 2, 4, 8, 16),
+    "block": (32, 64, 128, 256, 512, 1024),
+    "slices": (1, 2, 4, 8),
+    "unroll": (1, 2, 4, 8, 16),
+    "prefetch": ("none", "registers", "async"),
+    "fma": (False, True),
+}
+BASE = Plan(block=256).filled(NEUTRAL)
+
+
+def family(axes: Mapping[str, tuple[Any, ...]] = AXES, base: Plan = BASE, name: str = "made up") -> Family:
+    return Family(name, base, dict(axes))
+
+
+@dataclass
+class MadeUpSpace:
+    """`illegal` gives a reason or nothing; `predicted` what a model would say."""
+
+    families: tuple[Family, ...]
+    illegal: Callable[[Plan], str] = lambda plan: ""
+    predicted: Callable[[Plan], float | None] = lambda plan: None
+
+    @property
+    def default(self) -> Plan:
+        return self.families[0].base
+
+    def examine(self, plan: Plan) -> Examined:
+        return Examined(self.illegal(plan), self.predicted(plan))
+
+    def legal_plans(self) -> list[Plan]:
+        plans = (f.plan(p) for f in self.families for p in f.points())
+        return [p for p in plans if not self.illegal(p)]
+
+
+@dataclass
+class MadeUpMeasurer:
+    """Times by a function; `fails` gives what becomes of a plan that cannot be timed.
+
+    Compiling takes `compiling` seconds, timing as long as what is timed, on a clock that only this measurer moves.
+    `drift`: how much slower the machine gets with every measurement.
+    """
+
+    seconds: Callable[[Plan], float]
+    fails: Callable[[Plan], Failure | None] = lambda plan: None
+    unstable: Callable[[Plan], bool] = lambda plan: False
+    compiling: float = 0.0
+    drift: float = 0.0
+    compilers: int = 4
+    clock: float = 0.0
+    calls: int = 0
+    prepared: list[Plan] = field(default_factory=list)
+    released: set[Plan] = field(default_factory=set)
+
+    def prepare(self, plans: Sequence[Plan]) -> dict[Plan, Failure | None]:
+        self.prepared += plans
+        self.clock += self.compiling * len(plans)
+        return {p: self.fails(p) for p in plans}
+
+    def measure(self, plans: Sequence[Plan], rounds: int) -> dict[Plan, list[float]]:
+        assert not self.released & set(plans), "a released plan is measured"
+        self.calls += 1
+        slower = (1 + self.drift) ** self.calls
+        times = {p: [self.seconds(p) * slower] * rounds for p in plans}
+        self.clock += sum(sum(t) for t in times.values())
+        return times
+
+    def confirm(self, plan: Plan) -> Failure | None:
+        return Failure("wrong", "two runs from the same state gave different bits") if self.unstable(plan) else None
+
+    def release(self, plan: Plan) -> None:
+        self.released.add(plan)
+
+    def elapsed(self) -> float:
+        return self.clock
