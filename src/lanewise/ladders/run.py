@@ -19,7 +19,7 @@ from lanewise.ladders.problem import FLOPS, Problem
 from lanewise.ladders.rung import Options, Rung
 from lanewise.layouts import Layout
 from lanewise.plan import Plan
-from lanewise.runtime.memory import array_module
+from lanewise.runtime.memory import bring
 from lanewise.runtime.stepping import Stepper, make_stepper
 
 RUNS = 3  # the median of three, as the tutorial
@@ -146,7 +146,7 @@ def skipped(rung: Rung, kind: Literal["illegal", "same code", "too long", "wrong
 def bind(version: Version, problem: Problem) -> tuple[Call, Any]:
     """The version's launch on this problem, and its result (n, 3), full of NaN until it runs."""
     bodies = problem.records(version.layout, version.device)
-    result = array_module(version.device).full((problem.bodies, 3), np.nan, np.float32)
+    result = bring(np.full((problem.bodies, 3), np.nan, np.float32), version.device)
     return problem.law.kernel.bind(bodies, bodies, **problem.law.values, out=result, plan=version.plan), result
 
 
