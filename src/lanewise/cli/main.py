@@ -10,6 +10,7 @@ from lanewise.cli.explain import explain
 from lanewise.cli.gravity import INTERRUPTED, gravity_app
 from lanewise.cli.info import info
 from lanewise.cli.ladder import ladder
+from lanewise.cli.tune import tune
 from lanewise.errors import LanewiseError
 
 app = typer.Typer(
@@ -20,6 +21,7 @@ app.add_typer(gravity_app, name="gravity")
 app.command()(info)
 app.command()(explain)
 app.command()(ladder)
+app.command()(tune)
 
 
 def main() -> None:
