@@ -13,7 +13,7 @@ from lanewise.cli.main import app
 from tests.markdown import commands, differences, run_blocks
 
 ROOT = Path(__file__).parent.parent
-DOCUMENTS = ("docs/language.md", "docs/layouts.md", "docs/gravity.md", "docs/passes.md")
+DOCUMENTS = ("docs/language.md", "docs/layouts.md", "docs/gravity.md", "docs/passes.md", "docs/explain.md")
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)
