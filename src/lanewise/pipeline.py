@@ -113,12 +113,11 @@ def _divide(
     kernel: ir.Kernel, plan: Plan, checked: Callable[[str, ir.Kernel], ir.Kernel]
 ) -> tuple[ir.Kernel, ...]:
     """One kernel or several that run one after the other. Before everything that shapes loops, which each of them has for itself."""
-    parts = (kernel,)
+    parts, fast_math = (kernel,), bool(plan.fast_math)
     if plan.fission:
-        parts = tuple(checked("loop splitting", k) for k in fission.apply(kernel))
+        parts = tuple(checked("loop splitting", k) for k in fission.apply(kernel, fast_math=fast_math))
     if plan.branches != "apart":
         return parts
-    fast_math = bool(plan.fast_math)
     reasons = [branch_splitting.legal(k, fast_math=fast_math) for k in parts]
     if all(reasons):  # a part without a branch stays whole, when another one has a branch
         raise refuse("branch splitting", kernel, reasons[0] or "")

@@ -15,14 +15,14 @@ from dataclasses import dataclass, replace
 from lanewise.ir import nodes as ir
 from lanewise.ir.functions import functions
 from lanewise.ir.names import is_own, own
-from lanewise.ir.traverse import expressions, statements, subexpressions, writes
+from lanewise.ir.traverse import expressions, statements, writes
 from lanewise.passes import dead_code
 from lanewise.passes.base import refuse
+from lanewise.passes.decisions import inexact
 from lanewise.passes.outputs import sliced
 from lanewise.types import BOOL
 
 HOLDS = own("holds")
-_EXACT_CALLS = frozenset({"min", "max", "abs", "clamp", "floor", "ceil", "trunc", "isnan", "isinf", "isfinite"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,9 @@ def legal(kernel: ir.Kernel, *, fast_math: bool = False) -> str | None:
     if isinstance(found, str):
         return found
     condition = _condition(kernel, found)
-    if reason := _inexact(condition, fast_math):
+    blocks = (condition.body, *(f.body for f in functions(condition.body).values()))
+    computed = [e for b in blocks for s in statements(b) for e in expressions(s)]
+    if reason := inexact(computed, fast_math=fast_math):
         return f"its condition {reason}, which two kernels may round in two ways"
     sides = [_changed(found, side) for side in (True, False)]
     if not found.call.results and not all(sides):
@@ -111,24 +113,6 @@ def _condition(kernel: ir.Kernel, found: _Branch) -> ir.Function:
     body = sliced((*found.before, result), set(), lambda s: isinstance(s, ir.Return))
     parameters = tuple(replace(p, mutable=False) for p in f.parameters)
     return dead_code.clean_function(ir.Function(name, parameters, (ir.Parameter("holds", BOOL),), body, f.location))
-
-
-def _inexact(condition: ir.Function, fast_math: bool) -> str | None:
-    """What in a condition may come out differently in two kernels: compilers contract and approximate as the surroundings suggest."""
-    inner = functions(condition.body).values()
-    blocks = [condition.body, *(f.body for f in inner)]
-    found = [x for b in blocks for s in statements(b) for e in expressions(s) for x in subexpressions(e)]
-    real = [x for x in found if isinstance(x, ir.Binary | ir.Call) and x.type.is_float]
-    if calls := [x.intrinsic for x in real if isinstance(x, ir.Call) and x.intrinsic not in _EXACT_CALLS]:
-        return f"computes {calls[0]}"
-    operators = {x.operator for x in real if isinstance(x, ir.Binary)}
-    if "*" in operators and operators & {"+", "-"}:
-        return "adds products"
-    if odd := operators & {"%", "//"}:
-        return f"computes {min(odd)} of floats"
-    if fast_math and any(e.type.is_float for e in found):
-        return "compares floats under fast_math"
-    return None
 
 
 def _side(kernel: ir.Kernel, found: _Branch, condition: ir.Function, side: bool) -> ir.Kernel:

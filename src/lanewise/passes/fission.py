@@ -7,12 +7,11 @@ A kernel with fewer results needs fewer registers, and threads that need fewer f
 results need is fetched and computed once for each. Results are whole: a field of a record, or an array that the function returns.
 
 Every kernel has to find the values that the function was written for, so the kernels stand in an order in which none overwrites what a
-later one reads. Results that read each other's old values stay together.
+later one reads. Results that read each other's old values stay together, and so do results that hang on one test of rounded values.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from lanewise.ir import nodes as ir
@@ -20,38 +19,34 @@ from lanewise.ir.names import identifier, is_own
 from lanewise.ir.traverse import statements
 from lanewise.passes import dead_code
 from lanewise.passes.base import refuse
+from lanewise.passes.decisions import decisions
 from lanewise.passes.outputs import keep_commits
 
 Output = tuple[str, str]  # an array, and the field of it that is written; no field for an array that is one result
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class _Part:
     """A group of outputs, and the kernel that computes them and nothing else."""
 
     outputs: tuple[Output, ...]
     kernel: ir.Kernel
     reads: frozenset[Output]
+    decisions: frozenset[tuple[str, str]]
 
 
-def legal(kernel: ir.Kernel) -> str | None:
+def legal(kernel: ir.Kernel, *, fast_math: bool = False) -> str | None:
     """Why the pass does not apply, or None."""
-    outputs = _outputs(kernel)
-    if len(outputs) < 2:
-        return "it computes one result only"
-    parts = _parts(kernel, outputs)
-    if len(parts) < 2:
-        names = [_name(o) for o in outputs]
-        listed = f"{', '.join(names[:-1])} and {names[-1]}"
-        return f"{listed} are computed from each other's old values, and no order of the kernels keeps them for all"
-    return None
+    found = _parts(kernel, fast_math)
+    return found if isinstance(found, str) else None
 
 
-def apply(kernel: ir.Kernel) -> tuple[ir.Kernel, ...]:
+def apply(kernel: ir.Kernel, *, fast_math: bool = False) -> tuple[ir.Kernel, ...]:
     """The kernels of the parts, in the order in which they have to run; raises `PlanError` when there is one part only."""
-    if reason := legal(kernel):
-        raise refuse("loop splitting", kernel, reason)
-    return tuple(p.kernel for p in _ordered(_parts(kernel, _outputs(kernel))))
+    found = _parts(kernel, fast_math)
+    if isinstance(found, str):
+        raise refuse("loop splitting", kernel, found)
+    return tuple(p.kernel for p in _ordered(found))
 
 
 def _output(array: str, leaf: str) -> Output:
@@ -69,36 +64,54 @@ def _name(output: Output) -> str:
     return field or identifier(array)
 
 
-def _part(kernel: ir.Kernel, outputs: Iterable[Output]) -> _Part:
-    mine = tuple(outputs)
-    own = dead_code.apply(keep_commits(kernel, lambda array, leaf: _output(array, leaf) in mine))
+def _part(kernel: ir.Kernel, outputs: tuple[Output, ...], fast_math: bool) -> _Part:
+    own = dead_code.apply(keep_commits(kernel, lambda array, leaf: _output(array, leaf) in outputs))
     fetches = (s for s in statements(own.body) if isinstance(s, ir.Fetch))
     reads = frozenset(_output(s.array, leaf) for s in fetches for leaf, _ in s.reads)
-    return _Part(mine, replace(own, name=f"{kernel.name}_{'_'.join(map(_name, mine))}"), reads)
+    name = f"{kernel.name}_{'_'.join(map(_name, outputs))}"
+    return _Part(outputs, replace(own, name=name), reads, frozenset(decisions(own.body, fast_math=fast_math)))
 
 
-def _parts(kernel: ir.Kernel, outputs: list[Output]) -> list[_Part]:
-    """One part for each output, or for several that read each other's old values."""
-    alone = [_part(kernel, [o]) for o in outputs]
-    follows = [
-        [n for n, later in enumerate(alone) if later is not p and not p.reads.isdisjoint(later.outputs)] for p in alone
-    ]
+def _parts(kernel: ir.Kernel, fast_math: bool) -> list[_Part] | str:
+    """One part for each output, or for several that have to stay together; the reason, when none is left to be apart."""
+    outputs = _outputs(kernel)
+    if len(outputs) < 2:
+        return "it computes one result only"
+    parts = [_part(kernel, (o,), fast_math) for o in outputs]
+    while True:
+        pairs = ((a, b, why) for n, a in enumerate(parts) for b in parts[n + 1 :] if (why := _bound(a, b, parts)))
+        a, b, why = next(pairs, (None, None, ""))
+        if a is None or b is None:
+            return parts
+        if len(parts) == 2:
+            return f"{_listed(a.outputs)} and {_listed(b.outputs)} {why}"
+        whole = _part(kernel, (*a.outputs, *b.outputs), fast_math)
+        parts = [whole if p is a else p for p in parts if p is not b]
 
-    def reachable(start: int) -> set[int]:
-        found: set[int] = set()
-        waiting = [start]
-        while waiting:
-            for n in follows[waiting.pop()]:
-                if n not in found:
-                    found.add(n)
-                    waiting.append(n)
-        return found
 
-    reach = [reachable(n) for n in range(len(alone))]
-    groups = dict.fromkeys(
-        tuple(m for m in range(len(alone)) if m == n or (m in reach[n] and n in reach[m])) for n in range(len(alone))
-    )
-    return [alone[g[0]] if len(g) == 1 else _part(kernel, [outputs[n] for n in g]) for g in groups]
+def _listed(outputs: tuple[Output, ...]) -> str:
+    return ", ".join(map(_name, outputs))
+
+
+def _bound(a: _Part, b: _Part, parts: list[_Part]) -> str | None:
+    """Why two parts have to stay together, or None."""
+    if shared := a.decisions & b.decisions:
+        return f"hang on one decision, {min(shared)[1]}, that two kernels may round in two ways"
+    if b in _overwriting(a, parts) and a in _overwriting(b, parts):
+        return "are computed from each other's old values, and no order of the kernels keeps them for both"
+    return None
+
+
+def _overwriting(part: _Part, parts: list[_Part]) -> list[_Part]:
+    """The parts that have to run after a part: they overwrite what it reads, or what one of them reads."""
+    found: list[_Part] = []
+    waiting = [part]
+    while waiting:
+        reads = waiting.pop().reads
+        new = [p for p in parts if p not in found and p is not part and not reads.isdisjoint(p.outputs)]
+        found += new
+        waiting += new
+    return found
 
 
 def _ordered(parts: list[_Part]) -> list[_Part]:

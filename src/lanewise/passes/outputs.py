@@ -8,10 +8,10 @@ Loops and conditions stay where something in them is kept. `dead_code` alone wou
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from lanewise.ir import nodes as ir
-from lanewise.ir.traverse import blocks, expressions, reads, rewrite_statement, statements, writes
+from lanewise.ir.traverse import expressions, reads, rewrite_statement, statements, writes
 
 
 def keep_outputs(f: ir.Function, results: list[int], changed: set[str]) -> ir.Function:
@@ -24,6 +24,7 @@ def keep_outputs(f: ir.Function, results: list[int], changed: set[str]) -> ir.Fu
         )  # fmt: skip
 
     body = sliced(trim(f.body), changed, lambda s: isinstance(s, ir.Return))
+    body = body if results else _without_last_returns(body)
     parameters = tuple(replace(p, mutable=p.mutable and p.name in changed) for p in f.parameters)
     return replace(f, parameters=parameters, results=tuple(f.results[n] for n in results), body=body)
 
@@ -52,6 +53,20 @@ def keep_commits(kernel: ir.Kernel, kept: Callable[[str, str], bool]) -> ir.Kern
     return replace(kernel, body=body, arrays=arrays)
 
 
+def _without_last_returns(block: ir.Block) -> ir.Block:
+    """Without what only leaves a function that ends there anyway."""
+    while block:
+        last = block[-1]
+        if isinstance(last, ir.If):
+            last = replace(last, then=_without_last_returns(last.then), otherwise=_without_last_returns(last.otherwise))
+            if last.then or last.otherwise:
+                return (*block[:-1], last)
+        elif not isinstance(last, ir.Return):
+            return block
+        block = block[:-1]
+    return block
+
+
 def _inputs(s: ir.Statement) -> tuple[ir.Expression, ...]:
     """What a statement needs; a variable that a function only changes counts as its output."""
     if not isinstance(s, ir.Apply):
@@ -75,35 +90,70 @@ def _specialised(block: ir.Block, needed: set[str]) -> ir.Block:
 
 
 def sliced(block: ir.Block, outputs: set[str], root: Callable[[ir.Statement], bool]) -> ir.Block:
-    """The statements that `outputs` or a statement that passes `root` need."""
-    needed = set(outputs)
-    while True:
-        before = len(needed)
-        kept = _kept(block, needed, root, in_loop=False)
-        needed |= {n for s in statements(kept) for e in expressions(s) for n in reads(e)}
-        if len(needed) == before:
-            return kept
+    """The statements that a statement which passes `root` needs, or that `outputs` need where the block ends or returns."""
+    kept, _ = _Slice(frozenset(outputs), root).block(block, set(outputs), None)
+    return kept
 
 
-def _kept(block: ir.Block, needed: set[str], root: Callable[[ir.Statement], bool], *, in_loop: bool) -> ir.Block:
-    done: list[ir.Statement] = []
-    for s in block:
-        if not (_matters(s, needed, root) or (in_loop and _jumps(s))):
-            continue
-        loop = (
-            in_loop if isinstance(s, ir.If) else True
-        )  # what jumps within a loop that is kept decides how often it runs
-        done.append(rewrite_statement(s, lambda e: e, lambda b, loop=loop: _kept(b, needed, root, in_loop=loop)))
-    return tuple(done)
+@dataclass(frozen=True, slots=True)
+class _Slice:
+    """Walks backwards with the variables whose values are still wanted (`live`); `loop` are those wanted where a loop goes on or ends."""
+
+    outputs: frozenset[str]
+    root: Callable[[ir.Statement], bool]
+
+    def block(self, block: ir.Block, live: set[str], loop: set[str] | None) -> tuple[ir.Block, set[str]]:
+        kept: list[ir.Statement] = []
+        for s in reversed(block):
+            new, live = self.statement(s, live, loop)
+            kept += [] if new is None else [new]
+        return tuple(reversed(kept)), live
+
+    def statement(self, s: ir.Statement, live: set[str], loop: set[str] | None) -> tuple[ir.Statement | None, set[str]]:
+        match s:
+            case ir.If():
+                then, before_then = self.block(s.then, live, loop)
+                otherwise, before_otherwise = self.block(s.otherwise, live, loop)
+                if not then and not otherwise:
+                    return None, live
+                return replace(s, then=then, otherwise=otherwise), before_then | before_otherwise | _reads(s)
+            case ir.For() | ir.While():
+                body, _ = self.settled(s.body, live, None)
+                if not body:
+                    return None, live
+                body, around = self.settled(s.body, live | _reads(s), live)
+                return replace(s, body=body), around
+            case ir.Parallel():
+                body, inside = self.block(s.body, live, None)
+                return (replace(s, body=body), inside | _reads(s)) if body else (None, live)
+            case ir.Return():
+                return s, {*self.outputs, *_reads(s)}
+            case ir.Break() | ir.Continue():
+                return (None, live) if loop is None else (s, set(loop))
+            case _:
+                if not self.root(s) and live.isdisjoint(writes(s)):
+                    return None, live
+                return s, (live - _replaced(s)) | _reads(s)
+
+    def settled(self, body: ir.Block, live: set[str], loop: set[str] | None) -> tuple[ir.Block, set[str]]:
+        """The body of a loop, once nothing more is found that a later round wants of an earlier one."""
+        while True:
+            kept, inside = self.block(body, live, loop if loop is None else live | loop)
+            if inside <= live:
+                return kept, live
+            live = live | inside
 
 
-def _matters(s: ir.Statement, needed: set[str], root: Callable[[ir.Statement], bool]) -> bool:
-    if nested := blocks(s):
-        return any(_matters(x, needed, root) for b in nested for x in b)
-    return root(s) or not needed.isdisjoint(writes(s))
+def _reads(s: ir.Statement) -> set[str]:
+    return {n for e in expressions(s) for n in reads(e)}
 
 
-def _jumps(s: ir.Statement) -> bool:
-    return isinstance(s, ir.Break | ir.Continue) or (
-        isinstance(s, ir.If) and any(_jumps(x) for b in blocks(s) for x in b)
-    )
+def _replaced(s: ir.Statement) -> set[str]:
+    """The variables whose old values a statement surely makes unimportant."""
+    match s:
+        case ir.Assign() | ir.Fetch():
+            return set(writes(s))
+        case ir.Apply():
+            return set(s.results)
+        case _:
+            return set()
