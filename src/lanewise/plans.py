@@ -89,7 +89,7 @@ def _throughput(machine: Machine, targets: int, block: int, slices: int, merged:
 _NEEDED: dict[str, Any] = {"block": WARP, "tile": 0, "slices": 1, "parts": 1, "hoist": False, "prefetch": "none"}
 LIGHT = 24  # operations for both directions, up to which threads have registers for many targets
 SCRATCH_BYTES = 64 << 20  # of partial sums; with more, tasks take turns
-WARPS_TO_FILL = 12  # on every multiprocessor, or fewer targets make more tasks
+WARPS = {10: 1000, 8: 12, 4: 4, 2: 4}  # tasks on every multiprocessor from which so many targets a thread pay
 
 
 def _reciprocal(machine: Machine, work: Work, wanted: Plan) -> bool:
@@ -109,10 +109,9 @@ def _is_light(work: Work) -> bool:
 
 def _targets(machine: Machine, work: Work) -> int:
     """As many targets a thread as registers allow, while there are enough tasks for all multiprocessors."""
-    most = 4 if not _is_light(work) else 10 if work.targets >= 1 << 18 else 8
-    for targets in (t for t in (10, 8, 4, 2) if t <= most):
+    for targets in (t for t in WARPS if t <= (10 if _is_light(work) else 4)):
         tiles = -(-work.targets // (WARP * targets))
-        if tiles * (tiles + 1) // 2 >= WARPS_TO_FILL * machine.multiprocessors:
+        if tiles * (tiles + 1) // 2 >= WARPS[targets] * machine.multiprocessors:
             return targets
     return 1
 

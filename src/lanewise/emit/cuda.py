@@ -157,7 +157,9 @@ class _Writer:
 
     def loop(self, s: ir.For, depth: int, pad: str) -> None:
         e, v = self.expression, self.names(s.variable)
-        if s.unroll != 1:
+        if (
+            s.unroll != 1 or s.role == "sources"
+        ):  # the plan decides about loops over sources: without a word the compiler would
             self.put(f"{pad}#pragma unroll" + (f" {s.unroll}" if s.unroll else ""))
         step = s.step.value if isinstance(s.step, ir.Literal) else 1  # a step that is no literal counts up
         move = f"++{v}" if step == 1 and isinstance(s.step, ir.Literal) else f"{v} += {e(s.step)}"
