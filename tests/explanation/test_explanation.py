@@ -238,3 +238,25 @@ def test_offline_explanations_need_no_gpu() -> None:
         found.resources["occupancy"],
     )
     assert found.machine == "cuda (NVIDIA H200, sm_90, 132 multiprocessors)"
+
+
+@lw.record
+class Cell:
+    place: lw.vec2
+    kind: lw.i32
+
+
+@lw.elementwise
+def bounce(cell: Cell, dt: lw.f32):
+    if cell.kind == 1:
+        cell.place = -cell.place
+    else:
+        cell.place = cell.place * lw.exp(-dt * lw.length(cell.place))
+
+
+def test_branch_splitting_has_the_papers_formula() -> None:
+    c = Case("bounce", bounce, (Cell,), lambda rng, n: {}, lambda *_: (), {"dt": 0.1})
+    found = explain(subject(c, "cuda"), resources={}, measure_resources=False).row("branches")
+    assert re.fullmatch(
+        r"predicted 0\.\d\d x with apart: not worth it; \d\.\d\d x by eq\. 1 of the LBM paper", found.reason
+    )

@@ -9,7 +9,7 @@ from typing import Any
 
 from lanewise.explanation.report import Bound
 from lanewise.explanation.subject import Subject
-from lanewise.models.occupancy import occupancy
+from lanewise.models.occupancy import resident
 from lanewise.models.predict import predict
 from lanewise.optimisations import Programs
 from lanewise.pipeline import Program
@@ -92,7 +92,7 @@ class Estimates:
         grid = self.program(plan).kernels[0].grid
         if not found or grid is None or model is None or model.limits is None:
             return None
-        return occupancy(model.arch, grid.threads, found[0].registers, found[0].shared_bytes)
+        return resident(model.limits, grid.threads, found[0].registers, found[0].shared_bytes).share
 
 
 def _predict(subject: Subject, program: Program, resources: tuple[Resources, ...] | None) -> Bound | None:
