@@ -200,6 +200,19 @@ def test_arrays_that_share_memory_are_refused():
     )
 
 
+# ---------------------------------------------------------------- on a GPU
+
+
+@pytest.mark.cuda
+@pytest.mark.parametrize("c", [COLLIDE, BOUNCE], ids=lambda c: c.name)
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_the_same_bits_on_a_gpu(c, layout):
+    for count in (1, 100, 1000):
+        given = Input(c, count)
+        wanted = run_public(given, LAYOUTS[layout], "cpu")
+        assert_equal(run_public(given, LAYOUTS[layout], "cuda", Plan(branches="apart", block=64)), wanted)
+
+
 # ---------------------------------------------------------------- compilation
 
 

@@ -184,6 +184,26 @@ def test_arrays_that_share_memory_are_refused():
     step.bind(bead, force, dt=0.5, out=(np.zeros(8, np.float32), out[1]), plan=plan)()
 
 
+# ---------------------------------------------------------------- on a GPU
+
+
+@pytest.mark.cuda
+@pytest.mark.parametrize("c", [STEP, CHAIN, CROSS, PROBE], ids=lambda c: c.name)
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_the_same_bits_on_a_gpu(c, layout):
+    for count in (1, 100, 1000):
+        given = Input(c, count, 300 if c.pairwise else None)
+        plan = Plan(fission=True, block=64, tile=64 if c.pairwise else 0, parts=2 if c.pairwise else 1)
+        assert_equal(run_public(given, LAYOUTS[layout], "cuda", plan), run_public(given, LAYOUTS[layout], "cpu"))
+
+
+@pytest.mark.cuda
+@pytest.mark.parametrize("c", CORPUS, ids=lambda c: c.name)
+def test_corpus_on_a_gpu(c):
+    given = Input(c, 1000, 500 if c.pairwise else None)
+    assert_close(run_public(given, lw.SoAoAS(), "cuda", Plan(fission=True)), expected(given), c)
+
+
 # ---------------------------------------------------------------- compilation
 
 

@@ -15,6 +15,7 @@ from lanewise.ir import nodes as ir
 from lanewise.ir.machine import Machine, Memory, Shared
 from lanewise.ir.names import own
 from lanewise.ir.traverse import flat_map, statements
+from lanewise.ir.verify import verify_kernel
 from lanewise.passes import (
     accumulation,
     layout_lowering,
@@ -32,7 +33,7 @@ from lanewise.runtime.executable import build_executable
 from lanewise.types import F32, I32
 from tests.corpus import CASES, LAYOUTS, Case, case
 from tests.emit.test_cubins import check
-from tests.harness import Input, program, run_kernels, stages
+from tests.harness import Input, assert_close, expected, program, run_kernels, run_public, stages
 from tests.passes import probe
 from tests.passes.probe import PROBE, PULL, assert_equal, before_and_after, layouts, refusal, simple, small_inputs
 
@@ -267,3 +268,73 @@ def test_old_architectures_have_no_asynchronous_copies():
         "prefetching cannot be applied to gravity: asynchronous copies need architecture sm_80 or newer, and this is sm_75; "
         "choose prefetch='registers'"
     )
+
+
+def test_one_thread_stages_nothing():
+    text = refusal(
+        lambda: program(case("gravity"), lw.SoA(), Plan(prefetch="registers", block=1, tile=0, unroll=1), "cuda")
+    )
+    assert (
+        text == "prefetching cannot be applied to gravity: its sources are not staged in shared memory (Plan(tile=...))"
+    )
+
+
+# ---------------------------------------------------------------- copies that do not fit
+
+
+def broken(copy: ir.Statement) -> str:
+    """What the verifier says to another copy in the place of the right ones."""
+    kernel, _ = staged(simple(case("gravity")), 64, 64)
+    kernel = thread_mapping.apply(prefetching.apply(kernel, "async"), 64, lanes=64)
+    if isinstance(copy, ir.CopyLanes):
+        kernel = layout_lowering.apply(kernel, vector_loads=True)
+    change = flat_map(kernel.body, lambda s: (copy,) if isinstance(s, type(copy)) else (s,))
+    with pytest.raises(VerificationError) as error:
+        verify_kernel(replace(kernel, body=change))
+    return str(error.value).splitlines()[0]
+
+
+ZERO = ir.Literal(0, I32)
+TILE = "$tile.source.position_mass"
+BROKEN = [
+    (ir.CopyAsync("$tile.source", ZERO, "nobody", ZERO, ()), "no such arrays, or no whole number as an index"),
+    (ir.CopyAsync("source", ZERO, "target", ZERO, ()), "a copy from global to global memory"),
+    (ir.CopyAsync("$tile.source", ZERO, "source", ZERO, ("velocity.x",)), "velocity.x of source does not fit $tile.source"),
+    (ir.CopyLanes(TILE, ZERO, 0, "nobody", ZERO, 0, 4), "no such buffers, or no whole number as an index"),
+    (ir.CopyLanes("$result", ZERO, 0, "source.position_mass", ZERO, 0, 1), "a copy of f32 from global to f32 in global memory"),
+    (ir.CopyLanes(TILE, ZERO, 2, "source.position_mass", ZERO, 0, 4), f"4 lanes from 2 on do not fit {TILE}"),
+    (ir.CopyLanes(TILE, ZERO, 0, "source.position_mass", ZERO, 1, 2), "2 lanes from 1 on do not fit source.position_mass"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("copy", "problem"), BROKEN, ids=lambda x: x if isinstance(x, str) else "")
+def test_the_verifier_refuses_copies_that_do_not_fit(copy, problem):
+    assert broken(copy) == f"kernel gravity: {problem} in"
+
+
+# ---------------------------------------------------------------- on a GPU
+
+
+@pytest.mark.cuda
+@pytest.mark.parametrize("how", WAYS)
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_sums_on_a_gpu(how, layout):
+    for targets, sources in ((1, 1), (33, 31), (200, 128), (100, 1000)):
+        given = Input(PROBE, targets, sources)
+        wanted = run_public(given, LAYOUTS[layout], "cpu")
+        for slices, parts, wide in ((1, 1, "native"), (2, 1, "f64"), (2, 3, "native"), (1, 4, "f64")):
+            plan = Plan(
+                prefetch=how, block=64, tile=64, slices=slices, parts=parts, accumulate=wide, targets=2, unroll=4
+            )
+            assert_equal(run_public(given, LAYOUTS[layout], "cuda", plan), wanted)
+
+
+@pytest.mark.cuda
+@pytest.mark.parametrize("how", WAYS)
+@pytest.mark.parametrize("name", ["gravity", "gravity_f64", "gravity_mixed", "lennard_jones"])
+def test_corpus_on_a_gpu(how, name):
+    given = Input(case(name), 1000)
+    plan = Plan(prefetch=how, block=128, tile=256, targets=2, unroll=8)
+    found = run_public(given, lw.SoAoAS(), "cuda", plan)
+    assert_close(found, expected(given), case(name))
+    assert_equal(run_public(given, lw.SoAoAS(), "cuda", plan), found)

@@ -9,7 +9,7 @@ from lanewise.passes import register_cap, thread_mapping
 from lanewise.plan import NEUTRAL, Plan
 from lanewise.runtime.nvrtc import compile_cubin
 from tests.corpus import case
-from tests.harness import Input, naive_kernel, program
+from tests.harness import Input, assert_close, expected, naive_kernel, program, run_public
 from tests.passes.probe import PROBE, before_and_after, check, refusal, simple
 
 BIG = Plan(tile=256, block=256, targets=4, unroll=16)
@@ -49,6 +49,15 @@ def test_spills_of_a_cap_are_the_users_own_wish():
 def test_every_kernel_of_a_program_is_capped():
     kernels = program(case("gravity"), lw.SoA(), Plan(block=64, tile=64, parts=2, registers=64), "cuda").kernels
     assert [k.grid.registers for k in kernels if k.grid is not None] == [64, 64]
+
+
+@pytest.mark.cuda
+@pytest.mark.parametrize("registers", [16, 32, 255])
+def test_results_on_a_gpu(registers):
+    """A cap that the compiler can only keep by spilling, one that it keeps, and one that it does not need."""
+    given = Input(case("gravity"), 1000)
+    plan = Plan(registers=registers).filled(BIG)
+    assert_close(run_public(given, lw.SoAoAS(), "cuda", plan), expected(given), case("gravity"))
 
 
 WHERE = "register cap cannot be applied to gravity:"
