@@ -94,7 +94,7 @@ def entry_from(data: dict[str, Any]) -> Entry:
         raise ValueError(f"{error.args[0]!r} is missing") from error
     except (TypeError, AttributeError) as error:
         raise ValueError(f"it does not hold what an entry holds: {error}") from error
-    used = ("plan", "seconds", "default", "default_seconds")
+    used = ("format", "key", "plan", "seconds", "default", "default_seconds")
     return Entry(plan, seconds, default, default_seconds, {n: v for n, v in data.items() if n not in used})
 
 
