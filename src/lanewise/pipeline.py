@@ -199,7 +199,7 @@ def _check_shared_memory(kernel: ir.Kernel, plan: Plan) -> None:
 def _shape_pairwise(
     kernel: ir.Kernel, plan: Plan, device_kind: str, checked: Callable[[str, ir.Kernel], ir.Kernel]
 ) -> tuple[ir.Kernel, ...]:
-    if plan.reciprocity != "off":
+    if plan.reciprocity not in (None, "off"):
         return _shape_reciprocal(kernel, plan, device_kind, checked)
     tile = _decided(plan.tile, "tile")
     if tile:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import cast
 
 from lanewise.analysis.value_numbering import NotNumbered, Table, Value, number_function
+from lanewise.errors import NOWHERE
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import own, owner
 from lanewise.ir.traverse import subexpressions
@@ -101,14 +102,14 @@ class _Writer:
         self.taken = {str(n.payload) for n in self.table.nodes if n.operation == "leaf"}
         for number in reached:
             node = self.table.nodes[number]
-            label = self.table.labels.get(number)
+            label, location = self.table.labels.get(number, (None, NOWHERE))
             if node.operation in ("leaf", "literal") or (label is None and self.uses[number] < 2):
                 continue
             name = label if label and label not in self.taken else own(f"value{number}")
             value = self._expression(number)  # before the name stands for it
             self.taken.add(name)
             self.names[number] = name
-            self.body.append(ir.Assign(name, value))
+            self.body.append(ir.Assign(name, value, location))
 
     def value(self, v: Value) -> ir.Expression:
         e = self.number(v.number)

@@ -13,6 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import assert_never
 
+from lanewise.errors import Location
 from lanewise.ir import nodes as ir
 from lanewise.ir.traverse import statements
 from lanewise.types import BOOL, Scalar
@@ -53,7 +54,7 @@ class Table:
     def __init__(self) -> None:
         self.nodes: list[Node] = []
         self._numbers: dict[Node, int] = {}
-        self.labels: dict[int, str] = {}  # the user's first name for a value, with its sign
+        self.labels: dict[int, tuple[str, Location]] = {}  # the user's first name for a value, and where it is
 
     def add(self, operation: str, operands: tuple[int, ...], kind: Scalar, payload: object = None) -> int:
         """The number of a node, an old one if it is known."""
@@ -111,7 +112,7 @@ class _Numbering:
                 case ir.Assign():
                     env[s.name] = value = self.value(s.value, env)
                     if not value.negative:
-                        self.table.labels.setdefault(value.number, s.name)
+                        self.table.labels.setdefault(value.number, (s.name, s.location))
                 case ir.Apply():
                     actual = {
                         p.name: self.value(a, env) for p, a in zip(s.function.parameters, s.arguments, strict=True)
