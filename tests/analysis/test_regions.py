@@ -105,6 +105,24 @@ def test_branches_of_some_warps():
     assert [r.executions for r in branches[:1]] == [0.25]
 
 
+@pytest.mark.parametrize("mode", ["scratch", "ordered"])
+def test_reciprocity(mode):
+    """Each pair once for both sides: 18 slots, in the instructions that NVRTC emits 9 an interaction."""
+    found = work("gravity", Plan(block=32, targets=8, reciprocity=mode))
+    loop = inner(found)
+    assert loop.instructions.arithmetic == pytest.approx(8 * 18, abs=4)
+    assert loop.instructions["shuffle"] == 3
+    computed = found.blocks * 32 * sum(r.executions * r.applications for r in found.regions)
+    assert computed == pytest.approx(16_384 * 16_384 / 2, rel=0.05)
+
+
+@pytest.mark.parametrize(("prefetch", "stages", "barriers"), [("none", 1, 2), ("registers", 0, 2), ("async", 0, 1)])
+def test_prefetching_waits_for_no_load(prefetch, stages, barriers):
+    found = work("gravity", Plan(block=128, tile=128, targets=2, unroll=8, prefetch=prefetch))
+    tiles = next(r for r in found.regions if r.role == "loop over tiles" and r.executions)
+    assert (tiles.stages, tiles.barriers) == (stages, barriers)
+
+
 def test_parts_share_the_tiles():
     whole, part = (inner(work("gravity", Plan(block=256, tile=256, parts=p))).executions for p in (1, 8))
     assert whole == 8 * part

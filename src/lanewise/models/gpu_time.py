@@ -16,7 +16,8 @@ WARP = 32
 # Calibrated on an NVIDIA H200: the rows of bench/results/sweep_gpu_gravity.md and gpu_gravity.md from 16,384 bodies on.
 PEAK = 0.88  # of its busiest unit that a saturated multiprocessor keeps busy (524,288 bodies, four targets a thread)
 SHARED_LOAD_SLOTS = 2.0  # issue slots that a load from shared memory costs (524,288 bodies, one target against four)
-TILE_CYCLES = 700.0  # from tile to tile when nothing else runs: a load, two barriers (16,384 bodies, tiles of 256)
+TILE_CYCLES = 500.0  # until a tile is fetched, when nothing else runs (16,384 bodies, tiles of 256)
+BARRIER_CYCLES = {True: 100.0, False: 20.0}  # for blocks of several warps; of one warp, which only has to keep together
 NORM = 8.0  # units that are nearly as busy get in each other's way a little (16,384 bodies, mixed and float64)
 HIDING = 8.0  # how sharply enough warps turn into too few (16,384 bodies, float64)
 INDEPENDENT_TURNS = 16  # of an unrolled loop that a compiler interleaves (hand-written, 16,384 bodies, one target)
@@ -109,12 +110,13 @@ def kernel_time(
     at_once = max(1, min(fits.blocks, on_one))
     inner = work.inner_loop
     busy = busy_cycles(cycles, work.instructions, device)
-    tiles = sum(r.executions for r in work.regions if r.role == "loop over tiles")
+    meeting = BARRIER_CYCLES[warps_per_block > 1]
+    waits = sum(r.executions * (r.stages * TILE_CYCLES + r.barriers * meeting) for r in work.regions)
     total = 0.0
     for blocks, times in ((at_once, on_one // at_once), (on_one % at_once, 1)):
         if blocks and times:
             rate = _reached(inner, blocks * warps_per_block, device)
-            total += times * (blocks * warps_per_block * busy / rate + tiles * TILE_CYCLES / blocks)
+            total += times * (blocks * warps_per_block * busy / rate + waits / blocks)
     compute = total / device.clock_hz
     outside = memory_seconds(work, counts, device, warps_per_block)
     seconds = START_SECONDS + (compute**NORM + max(outside.values()) ** NORM) ** (1 / NORM)

@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from lanewise.analysis.regions import KernelWork, analyse
 from lanewise.models.cpu_time import cpu_kernel_time
 from lanewise.models.devices import DeviceModel
 from lanewise.models.fits import Taken, shared_bytes
 from lanewise.models.gpu_time import KernelTime, estimated_registers, kernel_time
-from lanewise.models.occupancy import Occupancy
+from lanewise.models.occupancy import MAX_REGISTERS, WARP, WARP_UNIT, Occupancy
 from lanewise.models.roofline import Bound, bound_in_sequence
 from lanewise.pipeline import Program
+from lanewise.plan import Plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +51,7 @@ def predict(
     times: list[KernelTime] = []
     for n, kernel in enumerate(program.kernels):
         work = analyse(kernel, environment, fast_math=bool(program.plan.fast_math))
-        times.append(_time(work, environment, device, given[n] if n < len(given) else None))
+        times.append(_time(work, environment, device, given[n] if n < len(given) else None, program.plan))
     longest = max(times, key=lambda t: t.seconds)
     launch = device.graph_launch_seconds if in_graph else device.launch_seconds
     seconds = sum(t.seconds + launch for t in times)
@@ -59,10 +62,21 @@ def predict(
     return Prediction(seconds, bound, longest.occupancy, longest.efficiency, details)
 
 
-def _time(work: KernelWork, environment: Mapping[str, object], device: DeviceModel, taken: Taken | None) -> KernelTime:
-    counts = {n: float(v) for n, v in environment.items() if isinstance(v, (int, float))}
+def _time(
+    work: KernelWork, environment: Mapping[str, object], device: DeviceModel, taken: Taken | None, plan: Plan
+) -> KernelTime:
+    counts = {n: float(v) for n, v in environment.items() if isinstance(v, (int, float, np.generic))}
     if device.kind == "cpu":
         return cpu_kernel_time(work, counts, device)
-    registers = taken.registers if taken else estimated_registers(work)
+    registers = taken.registers if taken else min(estimated_registers(work), _cap(work, device, plan))
     shared = taken.shared_bytes if taken else shared_bytes(work.kernel)
     return kernel_time(work, counts, device, registers, shared)
+
+
+def _cap(work: KernelWork, device: DeviceModel, plan: Plan) -> int:
+    """The most registers that a plan and its launch bounds leave a thread; what does not fit is spilled, and not counted."""
+    available = device.limits.registers if device.limits else MAX_REGISTERS * work.threads
+    blocks = max(1, work.kernel.grid.min_blocks if work.kernel.grid else 1)
+    quarters = -(-work.threads // (WARP * WARP_UNIT))  # warps are dealt to four parts of a multiprocessor
+    held = available // (blocks * quarters * WARP * WARP_UNIT) // 8 * 8
+    return min(plan.registers or MAX_REGISTERS, MAX_REGISTERS, held)
