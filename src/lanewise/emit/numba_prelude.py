@@ -17,6 +17,7 @@ from numba import float64 as f64
 from numba import int32 as i32
 from numba import int64 as i64
 from numba import uint32 as u32
+from numba import uint64 as u64
 
 """
 
