@@ -212,7 +212,7 @@ def _gpu_grid(pairs: bool) -> Iterator[Plan]:
     ):
         yield Plan(reciprocity=way, targets=targets, unroll=unroll)
     for block, targets, slices, parts, unroll in itertools.product(
-        (64, 128, 256, 512, 1024), (1, 2, 4, 8), (1, 2, 4, 8, 16), (1, 4, 16), (4, 16)
+        (128, 256, 512, 1024), (1, 2, 4), (1, 2, 4, 8, 16), (1, 4), (4, 16)
     ):
         if block // slices >= 32:
             yield Plan(
