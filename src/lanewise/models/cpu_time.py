@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 
-from lanewise.analysis.regions import KernelWork, Region
+from lanewise.analysis.regions import UNKNOWN_COUNT, KernelWork, Region
 from lanewise.models.devices import DeviceModel
 from lanewise.models.footprint import footprint
 from lanewise.models.gpu_time import KernelTime
 from lanewise.models.roofline import bound_of
+from lanewise.runtime.executable import GRAIN_ELEMENTS, GRAIN_WORK
 
 # Calibrated with bench/results/cpu_gravity.md: 16,384 bodies, float32, one and two threads of an AMD EPYC 9004 at 3.7 GHz.
 ADD_SHARE = 0.5  # of an addition that the pipes for multiplications see, which have others beside them (SoA)
@@ -19,28 +20,44 @@ WIDEST_SHUFFLE = 4  # neighbours that a compiler separates by shuffles when it w
 # Not fitted: cycles of a SIMD register of 8 floats or 4 doubles in the divider, and of a call into the mathematics library.
 DIVIDER = {("/", 4): 5.0, ("sqrt", 4): 5.0, ("/", 8): 5.0, ("sqrt", 8): 9.0, ("rsqrt", 8): 14.0}
 DIVIDER_BITS = 256
+PREFERRED_BITS = 256  # what compilers choose by themselves where there are 512
 SCALAR_PIPES = 2.0  # operations a cycle of code that is not vectorised
 CONVERSION_OPERATIONS = 1.0  # a conversion between float32 and float64, and the shuffle that joins or parts registers
 CALL_CYCLES = 9.0
 
 
-def cpu_kernel_time(work: KernelWork, counts: dict[str, float], device: DeviceModel) -> KernelTime:
-    """The time of one kernel on all cores, its elements spread evenly."""
+def cpu_kernel_time(
+    work: KernelWork, counts: dict[str, float], device: DeviceModel, vector_bits: int = 0
+) -> KernelTime:
+    """The time of one kernel on the cores that it is worth handing to, its elements spread evenly.
+
+    `vector_bits` is the plan's: 512 gains what `DeviceModel.vector_gain` says, 0 is what the compiler prefers (256).
+    """
     units: Counter[str] = Counter()
     for r in work.regions:
         units.update({u: c * r.executions for u, c in _region_cycles(r, device).items()})
-    each = work.blocks / device.cycles
-    seconds = {u: c * each for u, c in units.items()}
+    gain = device.vector_gain if vector_bits == device.vector_bits > PREFERRED_BITS else 1.0
+    pieces = -(-work.blocks // _grain(work, counts))
+    cores = min(device.multiprocessors, pieces)
+    seconds = {u: c * work.blocks / device.cycles / (gain if u in _VECTORISED else 1.0) for u, c in units.items()}
     keys = {key for r in work.regions if r.executions for key in r.sectors}
     seconds["memory"] = sum(footprint(work, key, counts) or 0.0 for key in keys) / device.memory_bandwidth
     # Loads and arithmetic issue side by side; what lanes gather by themselves takes the issue slots of both.
     pipes = sum(seconds.get(u, 0.0) for u in ("fp32", "fp64", "conversion"))
     compute = max(pipes, seconds.get("special", 0.0)) + seconds.get("loads", 0.0)
     compute = max(compute, seconds.get("integer", 0.0)) + seconds.get("calls", 0.0)
+    compute *= device.multiprocessors / cores
     bound = bound_of({u: s for u, s in seconds.items() if s})
     total = max(compute, seconds["memory"])
-    details = {"elements": float(work.blocks), "compute": compute, "memory": seconds["memory"]}
+    details = {"elements": float(work.blocks), "cores": float(cores), "compute": compute, "memory": seconds["memory"]}
     return KernelTime(total, bound, None, min(1.0, bound.seconds / total) if total else 1.0, details)
+
+
+def _grain(work: KernelWork, counts: dict[str, float]) -> int:
+    """Elements that are worth a thread of their own, as `runtime.executable` divides them."""
+    if work.kernel.pattern != "pairwise":
+        return GRAIN_ELEMENTS
+    return max(1, GRAIN_WORK // max(1, int(counts.get(work.kernel.counts[-1].name, UNKNOWN_COUNT))))
 
 
 def _region_cycles(r: Region, device: DeviceModel) -> dict[str, float]:
@@ -68,6 +85,7 @@ def _region_cycles(r: Region, device: DeviceModel) -> dict[str, float]:
     }
 
 
+_VECTORISED = frozenset({"fp32", "fp64", "conversion", "integer"})
 _ARITHMETIC = ("+", "-", "*", "fused", "min", "max", "select", "fma", "mix", "abs")
 _LIBRARY = frozenset(
     {"exp", "exp2", "log", "log2", "log10", "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh",

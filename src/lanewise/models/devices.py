@@ -23,7 +23,7 @@ class DeviceModel:
     sines, `conversion_lanes` conversions within 32 bits and `wide_conversion_lanes` those from and to 64 bits.
     Bandwidths are bytes a second, `memory_bandwidth` what a copy reaches. `clock_hz` is the highest clock.
     `launch_seconds` is a launch by itself, `graph_launch_seconds` one inside a graph. `limits` is None on a CPU, where
-    `vector_bits` is the width of a SIMD register.
+    `vector_bits` is the width of a SIMD register, and `vector_gain` what 512 bits gain over 256.
     """
 
     name: str
@@ -46,6 +46,7 @@ class DeviceModel:
     launch_seconds: float = 4.5e-6
     graph_launch_seconds: float = 0.5e-6
     vector_bits: int = 0
+    vector_gain: float = 1.0
 
     @property
     def cycles(self) -> float:
@@ -152,7 +153,12 @@ def _read_gpu(device: str) -> DeviceModel:
         attribute(_BLOCK_REGISTERS), attribute(_RESERVED), 256 if arch == "sm_75" else 128,
     )  # fmt: skip
     known = arch if arch in _LANES else max(_LANES, key=lambda a: int(a[3:]))
+    like = _TABLE[known]  # for what a driver does not tell
     nominal = 2.0 * attribute(_MEMORY_KHZ) * 1e3 * attribute(_BUS_BITS) / 8  # two transfers a clock
+    clock = attribute(_CLOCK_KHZ) * 1e3
     name, multiprocessors = cuda.device_name(device), cuda.multiprocessors(device)
-    model = _gpu(name, known, multiprocessors, attribute(_CLOCK_KHZ) * 1e3, nominal, attribute(_L2) >> 20, limits)
+    model = _gpu(
+        name, known, multiprocessors, clock or like.clock_hz, nominal or like.memory_bandwidth / COPY_SHARE,
+        attribute(_L2) >> 20, limits,
+    )  # fmt: skip
     return replace(model, arch=arch)

@@ -28,7 +28,7 @@ def cpu_model() -> DeviceModel:
         name=processor_name(), kind="cpu", arch=platform.machine(), multiprocessors=cores, clock_hz=clock_hz(),
         fp32_lanes=fp32, fp64_lanes=fp32 // 2, special_lanes=fp32 // 8, int_lanes=fp32, conversion_lanes=fp32,
         wide_conversion_lanes=fp32 // 2, memory_bandwidth=bandwidth, l2_bandwidth=cores * clock_hz() * 32, l2_bytes=1 << 20,
-        limits=None, schedulers=1, launch_seconds=18e-6 if cores > 1 else 2e-6, graph_launch_seconds=0.0, vector_bits=bits,
+        limits=None, schedulers=1, launch_seconds=18e-6, graph_launch_seconds=0.0, vector_bits=bits, vector_gain=vector_gain(),
     )  # fmt: skip
 
 
@@ -49,6 +49,17 @@ def vector_bits() -> int:
     if features.get("avx512f"):
         return 512
     return 256 if features.get("avx2") or features.get("avx") else 128
+
+
+HALF_WIDE = ("znver4",)  # processors that split operations of 512 bits into two of 256
+WIDE_GAIN = 1.4  # of 512 bits on other processors that have them: 1.3 to 1.5 measured for direct gravity
+
+
+def vector_gain() -> float:
+    """What operations of 512 bits gain over those of 256: nothing where the pipes have 256 (bench/results/cpu_gravity.md)."""
+    from llvmlite import binding
+
+    return 1.0 if vector_bits() < 512 or binding.get_host_cpu_name() in HALF_WIDE else WIDE_GAIN
 
 
 # An exclusive or and a multiplication, each waiting for the one before: no compiler shortens the chain.

@@ -17,6 +17,8 @@ from lanewise.models.roofline import Bound, bound_in_sequence
 from lanewise.pipeline import Program
 from lanewise.plan import Plan
 
+ALONE_SECONDS = 2e-6  # a call that stays on the thread that makes it, on a CPU
+
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
@@ -54,7 +56,7 @@ def predict(
         times.append(_time(work, environment, device, given[n] if n < len(given) else None, program.plan))
     longest = max(times, key=lambda t: t.seconds)
     launch = device.graph_launch_seconds if in_graph else device.launch_seconds
-    seconds = sum(t.seconds + launch for t in times)
+    seconds = sum(t.seconds + (ALONE_SECONDS if t.details.get("cores") == 1 else launch) for t in times)
     details = dict(times[0].details)
     for kernel, t in zip(program.kernels[1:], times[1:], strict=True):
         details |= {f"{kernel.name} {name}": value for name, value in t.details.items()}
@@ -67,7 +69,7 @@ def _time(
 ) -> KernelTime:
     counts = {n: float(v) for n, v in environment.items() if isinstance(v, (int, float, np.generic))}
     if device.kind == "cpu":
-        return cpu_kernel_time(work, counts, device)
+        return cpu_kernel_time(work, counts, device, plan.vector_bits or 0)
     registers = taken.registers if taken else min(estimated_registers(work), _cap(work, device, plan))
     shared = taken.shared_bytes if taken else shared_bytes(work.kernel)
     return kernel_time(work, counts, device, registers, shared)
