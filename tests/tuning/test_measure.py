@@ -9,6 +9,7 @@ import pytest
 
 import lanewise as lw
 from lanewise.errors import DeviceError, PlanError
+from lanewise.models.devices import table_model
 from lanewise.plan import NEUTRAL, Plan
 from lanewise.runtime.executable import Executable
 from lanewise.runtime.nvrtc import Cubin, Resources
@@ -50,7 +51,10 @@ def test_a_wrong_result_is_found_before_it_is_timed(monkeypatch: pytest.MonkeyPa
     failure = found[MERGED]
     assert failure is not None
     assert failure.status == "wrong"
-    assert failure.reason == "it differs from the default plan's by 2.0e+00 of the largest value, and rounding explains 1.2e-04"
+    assert (
+        failure.reason
+        == "it differs from the default plan's by 2.0e+00 of the largest value, and rounding explains 1.2e-04"
+    )
     with pytest.raises(KeyError):
         measurer.measure([MERGED], 1)
 
@@ -144,12 +148,13 @@ def _executable(resources: Resources) -> Executable:
 
 
 def test_spills_and_too_many_registers_are_reasons() -> None:
-    assert measure._misfit(_executable(Resources(64, 0, 0, 0, 0))) is None
-    assert measure._misfit(_executable(Resources(64, 0, 0, 8, 12))) == Failure(
+    h200 = table_model("sm_90")
+    assert measure.misfit(_executable(Resources(64, 0, 0, 0, 0)), h200) is None
+    assert measure.misfit(_executable(Resources(64, 0, 0, 8, 12)), h200) == Failure(
         "failed", "gravity spills 20 bytes of registers to memory"
     )
-    assert measure._misfit(_executable(Resources(72, 0, 0, 0, 0))) == Failure(
-        "failed", "gravity takes 72 registers in each of 1024 threads, and a multiprocessor has 65,536"
+    assert measure.misfit(_executable(Resources(72, 0, 0, 0, 0)), h200) == Failure(
+        "failed", "gravity asks for 73,728 registers a block (1024 threads of 72), and NVIDIA H200 has 65,536"
     )
 
 
@@ -168,7 +173,12 @@ def test_a_stopwatch_repeats_short_work() -> None:
 def test_sums_in_another_order_are_equal() -> None:
     rng = np.random.default_rng(0)
     values = rng.normal(size=(4096, 3)).astype(np.float32)
-    assert difference([values.sum(0)], [values[::-1].cumsum(0)[-1]], tolerance(naive_kernel(case("gravity"), lw.SoA(), "cpu"))) == ""
+    assert (
+        difference(
+            [values.sum(0)], [values[::-1].cumsum(0)[-1]], tolerance(naive_kernel(case("gravity"), lw.SoA(), "cpu"))
+        )
+        == ""
+    )
 
 
 def test_the_coarsest_float_of_a_kernel_sets_the_tolerance() -> None:
@@ -185,7 +195,11 @@ def test_the_coarsest_float_of_a_kernel_sets_the_tolerance() -> None:
         ([1.0, np.nan], [1.0, np.nan], ""),
         ([1.0, np.nan], [1.0, 2.0], "1 of 2 values are finite in one result and not in the other"),
         ([np.inf, 1.0], [-np.inf, 1.0], "infinities or NaN differ"),
-        ([1.0, 2.2], [1.0, 2.0], "it differs from the default plan's by 1.0e-01 of the largest value, and rounding explains 1.0e-03"),
+        (
+            [1.0, 2.2],
+            [1.0, 2.0],
+            "it differs from the default plan's by 1.0e-01 of the largest value, and rounding explains 1.0e-03",
+        ),
         ([1e-9, 2.0], [0.0, 2.0], ""),
         ([0.0, 0.0], [0.0, 0.0], ""),
     ],

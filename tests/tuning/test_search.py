@@ -137,7 +137,7 @@ def test_a_plan_that_does_not_repeat_its_bits_is_never_chosen() -> None:
 
 def test_a_default_plan_that_does_not_repeat_its_bits_is_an_error() -> None:
     measurer = MadeUpMeasurer(lambda p: 1.0, unstable=lambda p: True)
-    with pytest.raises(LanewiseError, match="^the default plan cannot be tuned: two runs from the same state gave"):
+    with pytest.raises(LanewiseError, match=r"^the default plan cannot be tuned: two runs from the same state gave"):
         search(MadeUpSpace((family(SMALL_AXES),)), measurer, seconds=FOREVER)
 
 

@@ -187,7 +187,17 @@ def test_the_switch(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_size_classes_are_the_nearest_powers_of_two() -> None:
-    assert [size_class(n) for n in (1, 2, 3, 1024, 11_585, 11_586, 16_384, 23_170, 23_171)] == [0, 1, 2, 10, 13, 14, 14, 14, 15]
+    assert [size_class(n) for n in (1, 2, 3, 1024, 11_585, 11_586, 16_384, 23_170, 23_171)] == [
+        0,
+        1,
+        2,
+        10,
+        13,
+        14,
+        14,
+        14,
+        15,
+    ]
 
 
 def test_the_store_lies_beside_the_caches_of_versions(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

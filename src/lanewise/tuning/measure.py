@@ -11,7 +11,8 @@ from typing import Protocol
 
 from lanewise.errors import LanewiseError, PlanError
 from lanewise.kernels.support import compile_kernel
-from lanewise.models.devices import device_model
+from lanewise.models.devices import DeviceModel, device_model
+from lanewise.models.fits import fits
 from lanewise.passes import self_term
 from lanewise.plan import Plan
 from lanewise.runtime import cuda
@@ -117,7 +118,7 @@ class _KernelMeasurer:
             return Failure("illegal", str(error))
         except LanewiseError as error:
             return Failure("failed", _first_lines(error))
-        return _misfit(executable) or executable
+        return misfit(executable, device_model(self._job.device)) or executable
 
     def _check(self, plan: Plan, executable: Executable) -> Failure | None:
         """Run once from the common state, and compare."""
@@ -210,24 +211,16 @@ def make_measurer(job: Job) -> Measurer:
     return CudaMeasurer(job) if job.kind == "cuda" else CpuMeasurer(job)
 
 
-REGISTERS = 65_536  # of a multiprocessor, all architectures
-
-
-def _misfit(executable: Executable) -> Failure | None:
-    """Spills, or more registers than there are."""
-    for cubin, kernel in zip(executable.cubins, executable.program.kernels, strict=False):
-        taken = cubin.resources
-        if taken.spill_stores or taken.spill_loads:
+def misfit(executable: Executable, device: DeviceModel) -> Failure | None:
+    """Spills, or more of a resource than the device has."""
+    taken = [c.resources for c in executable.cubins]
+    for found, kernel in zip(taken, executable.program.kernels, strict=False):  # a CPU reports no resources
+        if found.spill_stores or found.spill_loads:
             return Failure(
-                "failed", f"{kernel.name} spills {taken.spill_stores + taken.spill_loads} bytes of registers to memory"
+                "failed", f"{kernel.name} spills {found.spill_stores + found.spill_loads} bytes of registers to memory"
             )
-        threads = kernel.grid.threads if kernel.grid is not None else 0
-        if taken.registers * threads > REGISTERS:
-            return Failure(
-                "failed",
-                f"{kernel.name} takes {taken.registers} registers in each of {threads} threads, and a multiprocessor has {REGISTERS:,}",
-            )
-    return None
+    lacking = fits(executable.program, device, taken)
+    return Failure("failed", lacking) if lacking else None
 
 
 def _first_lines(error: Exception) -> str:

@@ -18,7 +18,7 @@ from lanewise.tuning.space import Family, Point, Space
 from lanewise.tuning.trial import Trial
 
 SMALL = 60  # plans that are all measured
-ENUMERABLE = 400  # points that are all examined (built, not compiled) to see whether so few are legal
+ENUMERABLE = 128  # points that are all examined (built, not compiled) to see whether so few are legal
 SHAPE = ("targets", "block", "slices")  # the axes that the model is asked about to choose where to start
 STARTS = 8
 WARP = 32
@@ -75,6 +75,7 @@ class _Search:
     progress: Callable[[Progress], None]
     trials: dict[Plan, Trial] = field(default_factory=dict[Plan, Trial])
     scores: dict[Plan, float] = field(default_factory=dict[Plan, float])  # seconds, on one scale (see `_time`)
+    confirmed: set[Plan] = field(default_factory=set[Plan])
     best: Plan = field(init=False)
     complete: bool = True
     spent: float = 0.0  # seconds on plans that were compiled, to know what the next ones take
@@ -86,6 +87,9 @@ class _Search:
         self.trials[default] = Trial(default, "measured", predicted=self.space.examine(default).predicted)
         self.measurer.prepare([default])
         self._score(default, self.measurer.measure([default], ROUNDS)[default])
+        if failure := self.measurer.confirm(default):
+            raise LanewiseError(f"the default plan cannot be tuned: {failure.reason}")
+        self.confirmed.add(default)
         everything = self._everything()
         if everything is not None:
             self._try(everything, "all plans")
@@ -222,8 +226,21 @@ class _Search:
         scale = self.scores[held] / reference
         for plan in plans:
             self._score(plan, [*first[plan], *more.get(plan, [])], scale)
-        self.best = min(self.scores, key=lambda p: self.scores[p])
-        self._release([held, *plans])
+        self.best = next(p for p in self._ranked() if self._confirm(p))  # the default plan is confirmed
+        self._release([held, *(p for p in plans if p in self.scores)])
+
+    def _ranked(self) -> list[Plan]:
+        return sorted(self.scores, key=lambda p: self.scores[p])
+
+    def _confirm(self, plan: Plan) -> bool:
+        """Whether a plan gives the same bits again; one that does not is out."""
+        if plan not in self.confirmed:
+            if failure := self.measurer.confirm(plan):
+                self.trials[plan].status, self.trials[plan].reason = failure.status, failure.reason
+                del self.scores[plan]
+                return False
+            self.confirmed.add(plan)
+        return True
 
     def _score(self, plan: Plan, samples: list[float], scale: float = 1.0) -> None:
         self.scores[plan] = self.trials[plan].score = statistics.median(samples) * scale
@@ -239,9 +256,9 @@ class _Search:
     def _final(self, exhaustive: bool) -> Found:
         """The best few and the default once more; the default stays unless another plan is faster by more than noise."""
         default = self.space.default
-        ranked = sorted(self.scores, key=lambda p: self.scores[p])
-        close = [p for p in ranked if self.scores[p] <= CLOSE * self.scores[self.best]]
-        finalists = [default, *(p for p in close if p != default)][:FINALISTS]
+        close = [p for p in self._ranked() if self.scores[p] <= CLOSE * self.scores[self.best]]
+        finalists = [default, self.best, *(p for p in close if p != self.best)]
+        finalists = list(dict.fromkeys(finalists))[:FINALISTS]
         self._report("the best few once more")
         times = self.measurer.measure(finalists, self._final_rounds(finalists))
         medians = {p: statistics.median(s) for p, s in times.items()}
@@ -249,16 +266,9 @@ class _Search:
         for plan, score in self.scores.items():
             trial = self.trials[plan]
             trial.samples, trial.seconds = times.get(plan, []), medians.get(plan, score * now)
-        for plan in sorted(finalists, key=lambda p: medians[p]):
-            if plan != default and medians[plan] > (1 - WORTH) * medians[default]:
-                continue
-            failure = self.measurer.confirm(plan)
-            if failure is None:
-                return Found(plan, default, self.trials, exhaustive, self.complete)
-            self.trials[plan].status, self.trials[plan].reason = failure.status, failure.reason
-            if plan == default:
-                raise LanewiseError(f"the default plan cannot be tuned: {failure.reason}")
-        return Found(default, default, self.trials, exhaustive, self.complete)
+        worth = [p for p in finalists if p == default or medians[p] <= (1 - WORTH) * medians[default]]
+        best = next(p for p in sorted(worth, key=lambda p: medians[p]) if self._confirm(p))
+        return Found(best, default, self.trials, exhaustive, self.complete)
 
     def _final_rounds(self, finalists: Sequence[Plan]) -> int:
         """As many as the time left allows, an odd number."""
