@@ -1,0 +1,52 @@
+"""docs/tuning.md is true: its Python prints what it shows, its command lines parse, its numbers are those of the code."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import typer
+
+from lanewise.cli.main import app
+from lanewise.optimisations import OPTIMISATIONS
+from lanewise.tuning import compare, measure, search, space
+from tests.markdown import commands, differences, run_blocks
+
+TEXT = (Path(__file__).parents[2] / "docs/tuning.md").read_text(encoding="utf-8")
+
+
+def test_python_blocks_print_what_is_shown(tmp_path: Path) -> None:
+    wrong = [differences(block, printed) for block, printed in run_blocks(TEXT, tmp_path / "physics.py")]
+    assert not any(wrong), "\n".join(filter(None, wrong))
+
+
+def test_command_lines_parse() -> None:
+    lines = commands(TEXT, "lanewise")
+    assert len(lines) == 3
+    for line in lines:
+        command = typer.main.get_command(app).commands["tune"]  # type: ignore[attr-defined]
+        command.make_context("lanewise tune", shlex.split(line)[2:])
+
+
+def test_the_table_names_the_axes_of_the_catalogue() -> None:
+    rows = {
+        row[0].strip(): [re.findall(r"`(\w+)`", cell) for cell in row[1:]]
+        for row in re.findall(r"^\|(.+)\|(.+)\|(.*)\|$", TEXT, re.M)
+    }
+    for pattern in ("pairwise", "elementwise"):
+        for kind, shown in zip(("cuda", "cpu"), rows[pattern], strict=True):
+            tried = {o.field for o in OPTIMISATIONS if len(o.values(kind, pattern)) > 1 and not o.on_request}
+            assert set(shown) == tried - {"layout", "reciprocity"}
+    assert set(space._ORDER) == {o.field for o in OPTIMISATIONS if not o.on_request} - {"layout", "reciprocity"}
+
+
+def test_numbers() -> None:
+    for number in (
+        f"at most {search.ENUMERABLE} plans", f"at most {search.SMALL} of them", "the eight shapes", "less than\n   0.5 % an axis",
+        f"The best five within {100 * (search.CLOSE - 1):.0f} %", f"faster by {100 * search.WORTH:.0f} %",
+        f"{compare.ROUNDINGS} units in the last place", f"{search.SLOW} times as long", f"up to {measure.MOST_COMPILERS}",
+        f"at most {measure.MOST_COPIES} copies",
+    ):  # fmt: skip
+        assert number in TEXT, number
+    assert (search.STARTS, search.GAIN, search.FINALISTS, search.PROMISING, measure.COLD) == (8, 0.005, 5, 2.0, 3)
