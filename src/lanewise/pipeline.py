@@ -92,7 +92,8 @@ def build_program(
     if plan.uniforms not in (None, "constant"):  # after the map to threads, each of which fetches them
         some = any(k.uniforms for k in kernels)  # a kernel that only adds partial sums has none
         kernels = tuple(
-            k if some and not k.uniforms else checked("uniforms", uniform_parameters.apply(k, plan.uniforms)) for k in kernels
+            k if some and not k.uniforms else checked("uniforms", uniform_parameters.apply(k, plan.uniforms))
+            for k in kernels
         )
     # Last: no pass after it could tell which array a load belongs to.
     vector = device_kind == "cuda"
@@ -109,9 +110,7 @@ def _arrange(kernel: ir.Kernel, plan: Plan, checked: Callable[[str, ir.Kernel], 
     return checked("FMA rearrangement", fma_rearrangement.apply(kernel)) if plan.fma else kernel
 
 
-def _divide(
-    kernel: ir.Kernel, plan: Plan, checked: Callable[[str, ir.Kernel], ir.Kernel]
-) -> tuple[ir.Kernel, ...]:
+def _divide(kernel: ir.Kernel, plan: Plan, checked: Callable[[str, ir.Kernel], ir.Kernel]) -> tuple[ir.Kernel, ...]:
     """One kernel or several that run one after the other. Before everything that shapes loops, which each of them has for itself."""
     parts, fast_math = (kernel,), bool(plan.fast_math)
     if plan.fission:
@@ -124,7 +123,9 @@ def _divide(
     return tuple(
         side
         for k, reason in zip(parts, reasons, strict=True)
-        for side in ((k,) if reason else (checked("branch splitting", s) for s in branch_splitting.apply(k, fast_math=fast_math)))
+        for side in (
+            (k,) if reason else (checked("branch splitting", s) for s in branch_splitting.apply(k, fast_math=fast_math))
+        )
     )
 
 
