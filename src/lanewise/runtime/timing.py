@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from functools import cache
+from typing import Any, Protocol
 
 from lanewise.runtime import cuda
 
@@ -41,30 +42,38 @@ class CudaStopwatch:
     """
 
     def __init__(self, device: str, works: Sequence[Work], once: float) -> None:
-        self._device = device
-        module = cuda.cupy()
+        self._device, self._stream, self._turns = device, _timing_stream(device), 1
         launches = min(MOST_LAUNCHES, max(len(works), round(CUDA_LEAST / max(once, 1e-7))))
         self._launches = -(-launches // len(works)) * len(works)
         cuda.synchronize(device)  # what the launches read must be there before the first replay
-        with cuda.use(device):
-            self._stream = module.cuda.Stream(non_blocking=True)
-            with self._stream:
-                self._stream.begin_capture()
-                try:
-                    for turn in range(self._launches):
-                        works[turn % len(works)]()
-                finally:
-                    self._graph = self._stream.end_capture()
+        with cuda.use(device), self._stream:
+            self._stream.begin_capture()
+            try:
+                for turn in range(self._launches):
+                    works[turn % len(works)]()
+            finally:
+                self._graph = self._stream.end_capture()
+        # The first guess held Python's own time for a launch, too: now the device's is known.
+        self._turns = max(1, min(MOST_LAUNCHES, round(CUDA_LEAST / max(self() * self._launches, 1e-7))))
 
     def __call__(self) -> float:
         module = cuda.cupy()
         with cuda.use(self._device), self._stream:
             start, stop = module.cuda.Event(), module.cuda.Event()
             start.record(self._stream)
-            self._graph.launch(self._stream)
+            for _ in range(self._turns):
+                self._graph.launch(self._stream)
             stop.record(self._stream)
             stop.synchronize()
-            return float(module.cuda.get_elapsed_time(start, stop)) * 1e-3 / self._launches
+            seconds = float(module.cuda.get_elapsed_time(start, stop)) * 1e-3
+        return seconds / (self._turns * self._launches)
+
+
+@cache
+def _timing_stream(device: str) -> Any:
+    """One stream for all stopwatches of a device."""
+    with cuda.use(device):
+        return cuda.cupy().cuda.Stream(non_blocking=True)
 
 
 def stopwatch(device: str, works: Sequence[Work], once: float) -> Stopwatch:

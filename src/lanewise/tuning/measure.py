@@ -6,8 +6,9 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from lanewise.errors import LanewiseError, PlanError
 from lanewise.kernels.support import compile_kernel
@@ -26,6 +27,7 @@ from lanewise.tuning.trial import Failure
 COLD = 3  # times the cache: so much is touched between two uses of the same element of an elementwise kernel
 MOST_COPIES = 64
 MEMORY_SHARE = 0.25  # of the free memory, for copies
+AWAKE = 0.03  # seconds of work before counting
 LONG = 0.05  # seconds: work that takes longer is warm after its first run, and needs no repetition
 MOST_COMPILERS = 16  # threads that compile for a GPU at the same time
 
@@ -72,10 +74,13 @@ class _Ready:
 class _KernelMeasurer:
     """What measuring has in common on a CPU and on a GPU."""
 
-    def __init__(self, job: Job, compilers: int, finish: Callable[[], None]) -> None:
-        self._job, self.compilers, self._finish = job, compilers, finish
+    def __init__(
+        self, job: Job, compilers: int, finish: Callable[[], None], there: Callable[[], AbstractContextManager[Any]]
+    ) -> None:
+        self._job, self.compilers, self._finish, self._there = job, compilers, finish, there
         self._began = time.perf_counter()
-        self._workloads: list[Workload] = [job.workload()]
+        with there():
+            self._workloads: list[Workload] = [job.workload()]
         self._ready: dict[Plan, _Ready] = {}
         self._expected: list[HostArray] | None = None
         self._tolerance = tolerance(job.naive)
@@ -86,14 +91,16 @@ class _KernelMeasurer:
     def prepare(self, plans: Sequence[Plan]) -> dict[Plan, Failure | None]:
         if self._expected is None:
             first, *plans = plans
-            self._start(first)
+            with self._there():
+                self._start(first)
             return {first: None, **self.prepare(plans)} if plans else {first: None}
         with ThreadPoolExecutor(self.compilers, thread_name_prefix="lanewise-tuning") as pool:
             compiled = list(pool.map(self._compile, plans))
-        return {
-            plan: found if isinstance(found, Failure) else self._check(plan, found)
-            for plan, found in zip(plans, compiled, strict=True)
-        }
+        with self._there():
+            return {
+                plan: found if isinstance(found, Failure) else self._check(plan, found)
+                for plan, found in zip(plans, compiled, strict=True)
+            }
 
     def _start(self, default: Plan) -> None:
         """The default plan: its errors are the caller's, its result is what others are held against."""
@@ -154,37 +161,47 @@ class _KernelMeasurer:
 
     def measure(self, plans: Sequence[Plan], rounds: int) -> dict[Plan, list[float]]:
         times: dict[Plan, list[float]] = {p: [] for p in plans}
-        for plan in plans:
-            self._warm(self._ready[plan])
-        for turn in range(rounds):
-            for work in self._workloads:
-                work.reset()  # values that grow from call to call must not run out of range
-            self._finish()
-            for plan in plans[:: -1 if turn % 2 else 1]:  # no plan always follows the same other one
-                watch = self._ready[plan].watch
-                assert watch is not None
-                times[plan].append(watch())
+        with self._there():
+            watches = {p: self._watch(self._ready[p]) for p in plans}
+            self._wake(watches[plans[0]])
+            for turn in range(rounds):
+                self._reset()
+                for plan in plans[:: -1 if turn % 2 else 1]:  # no plan always follows the same other one
+                    times[plan].append(watches[plan]())
         return times
 
-    def _warm(self, ready: _Ready) -> None:
-        """Run short work on every set of arrays once more, which tells how often a stopwatch should repeat it."""
-        if ready.watch is not None:
-            return
-        if ready.once < LONG:
-            start = time.perf_counter()
-            for launch in ready.launches:
-                launch()
-            self._finish()
-            ready.once = min(ready.once, (time.perf_counter() - start) / len(ready.launches))
-        ready.watch = stopwatch(self._job.device, ready.launches, ready.once)
+    def _reset(self) -> None:
+        """Begin from the first state: values that grow from call to call must not run out of range."""
+        for work in self._workloads:
+            work.reset()
+        self._finish()
+
+    def _watch(self, ready: _Ready) -> Stopwatch:
+        """The stopwatch of a plan. Short work runs on every set of arrays first, which tells how often to repeat it."""
+        if ready.watch is None:
+            if ready.once < LONG:
+                start = time.perf_counter()
+                for launch in ready.launches:
+                    launch()
+                self._finish()
+                ready.once = min(ready.once, (time.perf_counter() - start) / len(ready.launches))
+            ready.watch = stopwatch(self._job.device, ready.launches, ready.once)
+        return ready.watch
+
+    def _wake(self, watch: Stopwatch) -> None:
+        """Work without counting until the clock is up again: the processor rested while plans were compiled."""
+        start = time.perf_counter()
+        while time.perf_counter() - start < AWAKE:
+            watch()
 
     def confirm(self, plan: Plan) -> Failure | None:
         ready, work = self._ready[plan], self._workloads[0]
-        work.reset()
-        ready.launches[0]()
-        self._finish()
-        if [a.tobytes() for a in work.read()] == ready.bits:
-            return None
+        with self._there():
+            work.reset()
+            ready.launches[0]()
+            self._finish()
+            if [a.tobytes() for a in work.read()] == ready.bits:
+                return None
         return Failure("wrong", "two runs from the same state gave different bits")
 
     def release(self, plan: Plan) -> None:
@@ -195,7 +212,7 @@ class CpuMeasurer(_KernelMeasurer):
     """Plans on the CPU: Numba compiles one after the other."""
 
     def __init__(self, job: Job) -> None:
-        super().__init__(job, 1, lambda: None)
+        super().__init__(job, 1, lambda: None, nullcontext)
 
 
 class CudaMeasurer(_KernelMeasurer):
@@ -203,7 +220,7 @@ class CudaMeasurer(_KernelMeasurer):
 
     def __init__(self, job: Job) -> None:
         threads = min(MOST_COMPILERS, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 4)
-        super().__init__(job, threads, lambda: cuda.synchronize(job.device))
+        super().__init__(job, threads, lambda: cuda.synchronize(job.device), lambda: cuda.use(job.device))
 
 
 def make_measurer(job: Job) -> Measurer:
