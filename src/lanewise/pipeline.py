@@ -220,7 +220,7 @@ def _shape_reciprocal(
             "it is the threads of a GPU that exchange sums; the SIMD lanes of a CPU would have to scatter them",
         )  # fmt: skip
     fixed: dict[str, Any] = {
-        "block": 32, "tile": 0, "slices": 1, "parts": 1, "hoist": False, "prefetch": "none",
+        "tile": 0, "slices": 1, "parts": 1, "hoist": False, "prefetch": "none",
     }  # fmt: skip
     for name, wanted in fixed.items():
         if getattr(plan, name) != wanted:
@@ -229,7 +229,8 @@ def _shape_reciprocal(
     targets, unroll = _decided(plan.targets, "targets"), _decided(plan.unroll, "unroll")
     mode: reciprocity.Mode = "scratch" if plan.reciprocity == "scratch" else "ordered"
     min_blocks, wide = _decided(plan.min_blocks, "min_blocks"), plan.accumulate == "f64"
-    main, *rest = reciprocity.apply(kernel, targets, mode, unroll, min_blocks=min_blocks, wide=wide)
+    threads = _decided(plan.block, "block")
+    main, *rest = reciprocity.apply(kernel, targets, mode, unroll, threads=threads, min_blocks=min_blocks, wide=wide)
     combine = (checked("mapping to threads", thread_mapping.apply(k, COMBINE_BLOCK)) for k in rest)
     return (checked("reciprocity", main), *combine)
 

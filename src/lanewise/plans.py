@@ -86,7 +86,7 @@ def _throughput(machine: Machine, targets: int, block: int, slices: int, merged:
 
 # ---------------------------------------------------------------- both sides of a pair
 
-_NEEDED: dict[str, Any] = {"block": WARP, "tile": 0, "slices": 1, "parts": 1, "hoist": False, "prefetch": "none"}
+_NEEDED: dict[str, Any] = {"tile": 0, "slices": 1, "parts": 1, "hoist": False, "prefetch": "none"}
 LIGHT = 24  # operations for both directions, up to which threads have registers for many targets
 SCRATCH_BYTES = 64 << 20  # of partial sums; with more, tasks take turns
 WARPS = {10: 1000, 8: 12, 4: 4, 2: 4}  # tasks on every multiprocessor from which so many targets a thread pay

@@ -45,8 +45,8 @@ LEANING = Case("leaning", leaning, (Bead, Bead), _fill, lambda *_: ())
 SPRING = Case("spring", spring, (Bead, Bead), _fill, lambda *_: (), {"scale": 2.0})
 
 
-def shaped(kernel, targets, mode, unroll=4, *, wide=False):
-    main, *rest = reciprocity.apply(kernel, targets, mode, unroll, wide=wide)
+def shaped(kernel, targets, mode, unroll=4, *, wide=False, threads=32):
+    main, *rest = reciprocity.apply(kernel, targets, mode, unroll, wide=wide, threads=threads)
     return (main, *(thread_mapping.apply(k, 32) for k in rest))
 
 
@@ -54,10 +54,10 @@ def shaped(kernel, targets, mode, unroll=4, *, wide=False):
 def test_golden(golden, mode):
     before = simple(SPRING)
     golden(mode, before_and_after(before, *shaped(before, 2, mode), functions=True))
-    golden(f"{mode}_wide", before_and_after(before, *shaped(before, 1, mode, wide=True)))
+    golden(f"{mode}_wide", before_and_after(before, *shaped(before, 1, mode, wide=True, threads=64)))
 
 
-@settings(max_examples=10)
+@settings(max_examples=12)
 @given(
     st.integers(1, 100),
     st.integers(1, 2),
@@ -65,10 +65,11 @@ def test_golden(golden, mode):
     layouts,
     st.integers(0, 99),
     st.booleans(),
+    st.sampled_from([32, 64, 96]),
 )
-def test_meaning_is_kept(n, targets, mode, layout, seed, wide):
+def test_meaning_is_kept(n, targets, mode, layout, seed, wide, threads):
     before = simple(SPRING, layout=layout)
-    check(Input(SPRING, n, None, seed), before, shaped(before, targets, mode, wide=wide), layout)
+    check(Input(SPRING, n, None, seed), before, shaped(before, targets, mode, wide=wide, threads=threads), layout)
 
 
 @pytest.mark.parametrize("mode", ["scratch", "ordered"])
@@ -121,6 +122,9 @@ def test_refusals():
         refusal(lambda: reciprocity.apply(simple(SPRING), 0, "scratch", 1))
         == f"{HEAD}spring: 0 targets a thread were asked for"
     )
+    assert refusal(lambda: reciprocity.apply(simple(SPRING), 1, "scratch", 1, threads=48)) == (
+        f"{HEAD}spring: each warp has tasks of its own, and a block 32 to 1024 threads in whole warps; 48 were asked for"
+    )
     two = simple(SPRING, same=False)
     assert (
         refusal(lambda: reciprocity.apply(two, 1, "scratch", 1))
@@ -140,8 +144,8 @@ def test_refusals():
 
 
 def test_plans_that_do_not_go_with_it():
-    plan = Plan(reciprocity="ordered", targets=2, block=64, tile=0)
-    with pytest.raises(PlanError, match=r"its tasks belong to single warps and need Plan\(block=32\), found 64"):
+    plan = Plan(reciprocity="ordered", targets=2, block=64, tile=64)
+    with pytest.raises(PlanError, match=r"its tasks belong to single warps and need Plan\(tile=0\), found 64"):
         program(case("gravity"), lw.SoAoAS(), plan, "cuda")
     with pytest.raises(PlanError, match="it is the threads of a GPU that exchange sums"):
         program(case("gravity"), lw.SoA(), Plan(reciprocity="ordered"), "cpu")
@@ -152,7 +156,9 @@ def test_plans_that_do_not_go_with_it():
 @pytest.mark.parametrize("name", ["gravity", "lennard_jones", "yukawa", "gravity_f64", "gravity_mixed"])
 def test_on_a_gpu_it_is_right_and_repeats_to_the_bit(name, mode):
     c = case(name)
-    for n, targets, wide in ((1, 1, 0), (33, 1, 0), (1000, 2, 1), (5000, 8, 0), (20_011, 4, 1)):
+    for n, targets, wide, block in (
+        (1, 1, 0, 32), (33, 1, 0, 64), (1000, 2, 1, 128), (5000, 8, 0, 32), (20_011, 4, 1, 128), (3000, 4, 0, 96),
+    ):  # fmt: skip
         accumulate = "f64" if wide else "native"
         plan = Plan(
             reciprocity=mode, targets=targets, block=32, tile=0, slices=1, parts=1, unroll=4, accumulate=accumulate

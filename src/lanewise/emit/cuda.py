@@ -15,7 +15,6 @@ from lanewise.ir.names import own
 from lanewise.types import LocalArray
 
 LINE_LENGTH = 110
-WARP = 32
 _RESUME = "@resume"
 
 
@@ -38,7 +37,6 @@ class _Writer:
         self.results: list[str] = []
         self.file = ""  # the user's file, where lines point to it
         self.next_line = 0  # what the compiler takes the next line of the text for
-        self.barrier = "__syncthreads();"
         self.joinable: tuple[int, str] | None = (
             None  # the user's line and the indentation of a text line that may still grow
         )
@@ -122,7 +120,7 @@ class _Writer:
             case ir.Apply():
                 self.apply(s, pad)
             case ir.Barrier():
-                self.put(f"{pad}{self.barrier}")
+                self.put(f"{pad}{'__syncwarp' if s.scope == 'warp' else '__syncthreads'}();")
             case ir.Rotate():
                 self.put_rotation(s, pad)
             case ir.Draw():
@@ -239,8 +237,6 @@ class _EntryWriter(_Writer):
         first = [*(p.name for p in kernel.uniforms), *user_names(kernel.body)]
         super().__init__(kernel.body, Names(CUDA_WORDS, [*called.values(), entry_name(kernel)], first), called)
         self.kernel = kernel
-        if kernel.grid is not None and kernel.grid.threads == WARP:  # threads of one warp meet for less
-            self.barrier = "__syncwarp();"
         self.buffers = {b.name: b for b in kernel.buffers}
         kinds = kinds_of(self.body, {b.name: b.type for b in kernel.buffers})
         self.declarations = Declarations(self.body, kinds, [p.name for p in kernel.counts + kernel.uniforms])

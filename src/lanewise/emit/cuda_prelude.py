@@ -38,10 +38,10 @@ __device__ __forceinline__ double lw_rsqrt(double x)  // an estimate of 20 bits,
     return __shfl_sync(0xffffffffu, x, threadIdx.x + 1);
 }
 """,
-    "lw_draw": """__device__ __forceinline__ int lw_draw(int *counter, int total)  // the next number, for a block of one warp
+    "lw_draw": """__device__ __forceinline__ int lw_draw(int *counter, int total)  // the next number, for a warp
 {
     int number = 0;
-    if (threadIdx.x == 0) {
+    if (threadIdx.x % 32 == 0) {
         number = atomicAdd(counter, 1);
         if (number == total - 1) *counter = 0;
     }
@@ -52,7 +52,7 @@ __device__ __forceinline__ double lw_rsqrt(double x)  // an estimate of 20 bits,
 {
     int now = wanted;
     do {
-        if (threadIdx.x == 0) asm volatile("ld.acquire.gpu.global.s32 %0, [%1];" : "=r"(now) : "l"(turn) : "memory");
+        if (threadIdx.x % 32 == 0) asm volatile("ld.acquire.gpu.global.s32 %0, [%1];" : "=r"(now) : "l"(turn) : "memory");
     } while (__shfl_sync(0xffffffffu, now, 0) != wanted);
     __syncwarp();
 }
@@ -60,7 +60,7 @@ __device__ __forceinline__ double lw_rsqrt(double x)  // an estimate of 20 bits,
     "lw_end_turn": """__device__ __forceinline__ void lw_end_turn(int *turn, int following)
 {
     __syncwarp();
-    if (threadIdx.x == 0) asm volatile("st.release.gpu.global.s32 [%0], %1;" : : "l"(turn), "r"(following) : "memory");
+    if (threadIdx.x % 32 == 0) asm volatile("st.release.gpu.global.s32 [%0], %1;" : : "l"(turn), "r"(following) : "memory");
 }
 """,
     "lw_copy_async": """template <int bytes> __device__ __forceinline__ void lw_copy_async(void *to, const void *from)

@@ -48,6 +48,7 @@ class Memory:
         return self.data[address : address + slot.type.size]
 
 
+WARP = 32
 Running = Generator[bool, None, None]  # a thread: yields True at each barrier
 
 
@@ -71,6 +72,8 @@ class Shared:
     under_way: set[tuple[str, str, int]] = field(
         default_factory=set[tuple[str, str, int]]
     )  # the places that they change
+    apart: bool = False  # warps never meet
+    warps: dict[tuple[str, str, int], int] = field(default_factory=dict[tuple[str, str, int], int])
     exchanged: dict[tuple[str, int], Any] = field(
         default_factory=dict[tuple[str, int], Any]
     )  # between threads of a warp
@@ -79,6 +82,8 @@ class Shared:
         """Note an access; raises `VerificationError` when another thread's access to the same place may come before or after it."""
         if (array, leaf, index) in self.under_way:
             raise VerificationError(f"{array}[{index}]{leaf} is touched while an asynchronous copy to it is under way")
+        if self.warps.setdefault((array, leaf, index), thread // WARP) != thread // WARP and self.apart:
+            raise VerificationError(f"a race: two warps touch {array}[{index}]{leaf}, and nothing orders them")
         readers, writers = self.touched.setdefault((array, leaf, index), (set(), set()))
         if (writers - {thread}) or (write and readers - {thread}):
             raise VerificationError(
@@ -136,7 +141,14 @@ class Machine:
             if b.space == "shared":
                 garbage = np.full(b.length * b.type.size * b.lanes, 0xFF, np.uint8)
                 shared.contents[b.name] = garbage.view(b.type.dtype)
-        _together([self._block(body, {**place, "@id": n}, shared) for n, place in enumerate(places)], shared)
+        threads = [self._block(body, {**place, "@id": n}, shared) for n, place in enumerate(places)]
+        if any(_is_of_a_warp(s) for s in statements(body)):  # warps meet nowhere: one after the other
+            shared.apart = True
+            for first in range(0, len(threads), WARP):
+                shared.touched.clear()
+                _together(threads[first : first + WARP], shared)
+        else:
+            _together(threads, shared)
         if shared.copies:
             raise VerificationError("threads end before an asynchronous copy that they began")
 
@@ -174,15 +186,16 @@ class Machine:
                 for v in s.values:
                     shared.exchanged[v.name, me] = env[v.name]
                 yield True
-                env.update({v.name: shared.exchanged[v.name, (me + 1) % self._threads_of_a_block()] for v in s.values})
+                after = me // WARP * WARP + (me + 1) % WARP
+                env.update({v.name: shared.exchanged[v.name, after] for v in s.values})
                 yield True
             case ir.Draw():
-                if me == 0:
+                if me % WARP == 0:
                     number, total = self._counter(s.counter, 0), int(evaluate(s.total, env))
-                    shared.exchanged[s.name, 0] = s.total.type.dtype.type(number)
+                    shared.exchanged[s.name, me] = s.total.type.dtype.type(number)
                     self._counter(s.counter, 0, set_to=(number + 1) % total)
                 yield True
-                env[s.name] = shared.exchanged[s.name, 0]
+                env[s.name] = shared.exchanged[s.name, me // WARP * WARP]
             case ir.AwaitTurn():
                 found, wanted = self._counter(s.turns, int(evaluate(s.index, env))), int(evaluate(s.turn, env))
                 if found != wanted:
@@ -190,12 +203,8 @@ class Machine:
                 yield True
             case ir.EndTurn():
                 yield True
-                if me == 0:
+                if me % WARP == 0:
                     self._counter(s.turns, int(evaluate(s.index, env)), set_to=int(evaluate(s.following, env)))
-
-    def _threads_of_a_block(self) -> int:
-        assert self.kernel.grid is not None
-        return self.kernel.grid.threads
 
     def _counter(self, name: str, index: int, *, set_to: int | None = None) -> int:
         """One whole number in global memory, in an array or in the buffer that it became."""
@@ -286,6 +295,10 @@ class Machine:
             for scalar in range(start, start + count):
                 shared.touch(name, "", scalar, env["@id"], write=write)
         return buffer[start : start + count]
+
+
+def _is_of_a_warp(s: ir.Statement) -> bool:
+    return isinstance(s, ir.Rotate | ir.Draw | ir.AwaitTurn | ir.EndTurn) or s == ir.Barrier("warp")
 
 
 def _together(threads: list[Running], shared: Shared) -> None:

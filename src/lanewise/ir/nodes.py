@@ -253,7 +253,9 @@ class Commit:
 
 @dataclass(frozen=True, slots=True)
 class Barrier:
-    """All threads of the block arrive, and see each other's shared memory, before any goes on."""
+    """All threads of the block, or of the warp, arrive and see each other's shared memory before any goes on."""
+
+    scope: Choice["block", "warp"] = "block"
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,9 +267,9 @@ class Rotate:
 
 @dataclass(frozen=True, slots=True)
 class Draw:
-    """A block of one warp takes the next number from a counter in global memory; who draws the last of `total` winds it back to zero.
+    """A warp takes the next number from a counter in global memory; who draws the last of `total` winds it back to zero.
 
-    What a block waits for may then be anything that a smaller number does: that block is already running.
+    What a warp waits for may then be anything that a smaller number does: that warp is already running.
     """
 
     name: str
@@ -286,7 +288,7 @@ class AwaitTurn:
 
 @dataclass(frozen=True, slots=True)
 class EndTurn:
-    """Set `turns[index]` to `following`, after everything that the threads of the block wrote."""
+    """Set `turns[index]` to `following`, after everything that the threads of the warp wrote."""
 
     turns: str
     index: Expression

@@ -74,6 +74,8 @@ def _lines(s: ir.Statement, pad: str, indent: int) -> list[str]:
             return nested(f"while {p(s.condition)}:", s.body)
         case ir.Parallel():
             return nested(f"parallel for {s.variable} in range({p(s.extent)}):", s.body)
+        case ir.Barrier(scope="warp"):
+            return [f"{pad}barrier of the warp"]
         case ir.Break() | ir.Continue() | ir.Barrier():
             return [pad + type(s).__name__.lower()]
         case ir.Rotate():

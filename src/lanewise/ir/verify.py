@@ -186,8 +186,8 @@ class _Verifier:
 
     def cooperate(self, s: ir.Rotate | ir.Draw | ir.AwaitTurn | ir.EndTurn, kernel: ir.Kernel) -> None:
         """What the threads of a warp do together."""
-        if kernel.grid is None or kernel.grid.threads != WARP:
-            raise self.fail(s, f"{type(s).__name__} without blocks of one warp")
+        if kernel.grid is None or kernel.grid.threads % WARP:
+            raise self.fail(s, f"{type(s).__name__} without blocks of whole warps")
         if isinstance(s, ir.Rotate):
             return
         name = s.counter if isinstance(s, ir.Draw) else s.turns

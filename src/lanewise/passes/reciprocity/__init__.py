@@ -21,18 +21,22 @@ from lanewise.passes.reciprocity.giving import give_sums
 from lanewise.passes.reciprocity.memory import final_kernel, memory, results
 from lanewise.passes.reciprocity.naive import take_apart
 from lanewise.passes.reciprocity.shape import WARP, Mode, Shape, make_shape
-from lanewise.passes.reciprocity.tasks import number_of_tasks, task_head
+from lanewise.passes.reciprocity.tasks import find_task, in_task, number_of_tasks, task_tiles
+
+MOST_THREADS = 1024
 
 __all__ = ["Mode", "apply", "legal", "take_apart"]
 
 
-def legal(kernel: ir.Kernel, targets: int) -> str | None:
+def legal(kernel: ir.Kernel, targets: int, threads: int = WARP) -> str | None:
     """Why the pass does not apply, or None."""
     found = take_apart(kernel)
     if isinstance(found, str):
         return found
     if targets < 1:
         return f"{targets} targets a thread were asked for"
+    if threads < WARP or threads > MOST_THREADS or threads % WARP:
+        return f"each warp has tasks of its own, and a block {WARP} to {MOST_THREADS} threads in whole warps; {threads} were asked for"
     if found.both.saved < LEAST_SAVING:
         return (
             f"the two directions of a pair share too little: {100 * found.both.saved:.0f} % of the work would be saved, "
@@ -42,17 +46,24 @@ def legal(kernel: ir.Kernel, targets: int) -> str | None:
 
 
 def apply(
-    kernel: ir.Kernel, targets: int, mode: Mode, unroll: int, *, min_blocks: int = 0, wide: bool = False
+    kernel: ir.Kernel,
+    targets: int,
+    mode: Mode,
+    unroll: int,
+    *,
+    threads: int = WARP,
+    min_blocks: int = 0,
+    wide: bool = False,
 ) -> tuple[ir.Kernel, ...]:
     """The kernel of the tasks, mapped to warps, and the kernel that adds their sums (scratch) or rounds them (ordered and wide).
 
     `wide` adds the sums of tasks in float64; raises `PlanError` when the kernel has no reciprocity.
     """
-    reason, found = legal(kernel, targets), take_apart(kernel)
+    reason, found = legal(kernel, targets, threads), take_apart(kernel)
     if reason or isinstance(found, str):
         raise refuse("reciprocity", kernel, reason or str(found))
-    shape = make_shape(kernel, found, targets, mode, unroll, wide=wide)
-    grid = ir.Grid(number_of_tasks(shape.tile_count), 1, WARP, min_blocks=min_blocks)
+    shape = make_shape(kernel, found, targets, threads // WARP, mode, unroll, wide=wide)
+    grid = ir.Grid(number_of_tasks(shape.tile_count), threads // WARP, threads, min_blocks=min_blocks)
     pieces, scratch = memory(shape)
     aside = mode == "scratch" or shape.wide  # sums go elsewhere first
     written = {a.name for a in results(shape)}
@@ -64,4 +75,4 @@ def apply(
 def _body(shape: Shape) -> ir.Block:
     fetches = tuple(s for r in range(shape.targets) for s in fetch_target(shape, r))
     work = ir.If(build.equal(shape.offset, 0), one_sided(shape), both_sided(shape))
-    return (*task_head(shape), *fetches, work, *give_sums(shape))
+    return (*find_task(shape), *in_task(shape, (*task_tiles(shape), *fetches, work, *give_sums(shape))))

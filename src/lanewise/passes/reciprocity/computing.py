@@ -40,7 +40,7 @@ def one_sided(shape: Shape) -> ir.Block:
 def both_sided(shape: Shape) -> ir.Block:
     """Two tiles: one slice of 32 sources after the other meets all targets of the warp."""
     piece, step, first, mine = map(shape.local, ("piece", "step", "first", "mine"))
-    meet = ir.Fetch(SLICE, build.add(shape.lane, step), _source_reads(shape))
+    meet = ir.Fetch(SLICE, shape.mine(build.add(shape.lane, step), 2 * WARP), _source_reads(shape))
     rotate = ir.Rotate(shape.back)
     j = shape.naive.source_index
     place = ir.Assign(j.name, build.add(first, build.remainder(build.add(shape.lane, step), WARP)))
@@ -50,9 +50,9 @@ def both_sided(shape: Shape) -> ir.Block:
     body: ir.Block = (
         ir.Assign(first.name, build.add(build.multiply(shape.b, shape.size), build.multiply(piece, WARP))),
         ir.Assign(mine.name, build.add(first, shape.lane)),
-        *_stage(shape, mine), ir.Barrier(),
+        *_stage(shape, mine), ir.Barrier("warp"),
         *zeros(shape.back), ir.If(_is_full(shape, first), (inner,), (edge,)),
-        *give_reactions(shape, piece, mine), ir.Barrier(),
+        *give_reactions(shape, piece, mine), ir.Barrier("warp"),
     )  # fmt: skip
     return (shape.count(shape.targets, body, piece, role="tiles"), *give_kept_reactions(shape))
 
@@ -67,7 +67,8 @@ def _stage(shape: Shape, mine: ir.Local) -> ir.Block:
     reads = tuple((x.name, s.name) for x, s in zip(shape.fields, staged, strict=True))
     writes = tuple((x.name, s) for x, s in zip(shape.fields, staged, strict=True))
     safe = build.minimum(mine, build.subtract(shape.n, 1))
-    twice = (ir.Commit(SLICE, shape.lane, writes), ir.Commit(SLICE, build.add(shape.lane, WARP), writes))
+    places = (shape.lane, build.add(shape.lane, WARP))
+    twice = tuple(ir.Commit(SLICE, shape.mine(place, 2 * WARP), writes) for place in places)
     return (ir.Fetch(shape.naive.source, safe, reads), *twice)
 
 

@@ -39,13 +39,15 @@ def give_kept_reactions(shape: Shape) -> ir.Block:
     piece, mine = shape.local("piece"), shape.local("mine")
     take = ir.Fetch(REACTIONS, _kept(shape, piece), tuple((f"s{n}", x.name) for n, x in enumerate(shape.back)))
     give = ir.If(build.less(mine, shape.n), (take, *_add_to_result(shape, shape.back, mine)))
-    index = ir.Assign(mine.name, build.add(build.multiply(shape.b, shape.size), _kept(shape, piece)))
+    first = build.add(build.multiply(shape.b, shape.size), build.multiply(piece, WARP))
+    index = ir.Assign(mine.name, build.add(first, shape.lane))
     loop = shape.count(shape.targets, (index, give), piece, role="slices")
     return _in_turn(shape, shape.b, shape.local(TURN_B), (loop,))
 
 
 def _kept(shape: Shape, piece: ir.Local) -> ir.Expression:
-    return build.add(build.multiply(piece, WARP), shape.lane)
+    """The place of a sum that waits for its turn."""
+    return shape.mine(build.add(build.multiply(piece, WARP), shape.lane), shape.size)
 
 
 def _in_turn(shape: Shape, tile: ir.Local, turn: ir.Local, gives: ir.Block) -> ir.Block:

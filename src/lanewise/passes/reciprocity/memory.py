@@ -28,7 +28,9 @@ def memory(shape: Shape) -> tuple[tuple[ir.ArrayArgument, ...], tuple[ir.Scratch
     A slice lies in shared memory twice, so that lane l finds source (l + step) % 32 at l + step.
     """
     fields = shape.fields
-    slice_ = ir.ArrayArgument(SLICE, fields, SoAoAS().arrange(fields), written=True, space="shared", length=2 * WARP)
+    slice_ = ir.ArrayArgument(
+        SLICE, fields, SoAoAS().arrange(fields), written=True, space="shared", length=2 * WARP * shape.warps
+    )
     if shape.mode == "scratch":
         partial = _partial(shape)
         scratch = tuple(ir.Scratch(p.name, ir.Binary("*", shape.tile_count, shape.n, shape.type)) for p in partial)
@@ -36,7 +38,9 @@ def memory(shape: Shape) -> tuple[tuple[ir.ArrayArgument, ...], tuple[ir.Scratch
     number = (Leaf("number", I32),)
     leaves = tuple(Leaf(f"s{n}", x.type) for n, x in enumerate(shape.back))
     tasks = ir.ArrayArgument(TASKS, number, SoA().arrange(number), written=True)
-    aside = ir.ArrayArgument(REACTIONS, leaves, SoA().arrange(leaves), written=True, space="shared", length=shape.size)
+    aside = ir.ArrayArgument(
+        REACTIONS, leaves, SoA().arrange(leaves), written=True, space="shared", length=shape.size * shape.warps
+    )
     counters = (
         ir.Scratch(TASKS, ir.Literal(1, shape.type), zeroed=True),
         ir.Scratch(TURNS, shape.tile_count, zeroed=True),

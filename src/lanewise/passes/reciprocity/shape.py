@@ -23,6 +23,7 @@ class Shape:
     kernel: ir.Kernel
     naive: Naive
     targets: int
+    warps: int  # of a block: each has a task of its own
     mode: Mode
     unroll: int
     wide: bool  # add the sums of tasks in float64
@@ -74,6 +75,15 @@ class Shape:
     def lane(self) -> ir.Local:
         return self.local("lane")
 
+    @property
+    def warp(self) -> ir.Local:
+        """Which of the block's warps this is."""
+        return self.local("warp")
+
+    def mine(self, index: ir.Expression, length: int) -> ir.Expression:
+        """A place in the warp's own part of a shared array."""
+        return build.add(build.multiply(self.warp, length), index) if self.warps > 1 else index
+
     def at(self, r: int) -> ir.Local:
         """The index of target r of a lane."""
         return ir.Local(numbered(self.naive.index.name, r), self.type)
@@ -88,14 +98,16 @@ class Shape:
         return ir.For(variable.name, zero, ir.Literal(stop, self.type), one, body, role=role)
 
 
-def make_shape(kernel: ir.Kernel, naive: Naive, targets: int, mode: Mode, unroll: int, *, wide: bool) -> Shape:
+def make_shape(
+    kernel: ir.Kernel, naive: Naive, targets: int, warps: int, mode: Mode, unroll: int, *, wide: bool
+) -> Shape:
     """Everything decided for one kernel."""
     functions = (naive.both.function, naive.apply.function)
     names = [p.name.partition(".") for f in functions for p in f.parameters]
     read = {leaf for who, _, leaf in names if who in (naive.target, naive.source)}
     fields = tuple(x for x in kernel.array(naive.target).leaves if x.name in read)
     back = tuple(ir.Local(own(f"back{r.name.removeprefix('result')}"), r.type) for r in naive.apply.function.results)
-    return Shape(kernel, naive, targets, mode, unroll, wide and any(narrow(x.type) for x in back), fields, back)
+    return Shape(kernel, naive, targets, warps, mode, unroll, wide and any(narrow(x.type) for x in back), fields, back)
 
 
 def zeros(sums: tuple[ir.Local, ...]) -> ir.Block:

@@ -11,7 +11,7 @@ from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import own
 from lanewise.passes.reciprocity.memory import TASKS
-from lanewise.passes.reciprocity.shape import Shape
+from lanewise.passes.reciprocity.shape import WARP, Shape
 
 TURN_A, TURN_B = "turn.a", "turn.b"
 
@@ -21,23 +21,41 @@ def number_of_tasks(tiles: ir.Expression) -> ir.Expression:
     return build.divide(build.multiply(tiles, build.add(tiles, 1)), 2)
 
 
-def task_head(shape: Shape) -> ir.Block:
-    """Find the task, its tiles and its turns. Tasks that take turns are drawn in order; others are what the block's number says."""
-    task, tiles = shape.local("task"), shape.tiles
-    find: ir.Statement = ir.Assign(task.name, ir.Builtin("block", shape.type))
+def find_task(shape: Shape) -> ir.Block:
+    """The number of the warp's task. Tasks that take turns are drawn in order; others are what the numbers of block and warp say."""
+    task, tiles, thread = shape.local("task"), shape.tiles, ir.Builtin("thread", shape.type)
+    number = build.add(build.multiply(ir.Builtin("block", shape.type), shape.warps), shape.warp)
+    alone = shape.warps == 1
+    find: ir.Statement = ir.Assign(task.name, ir.Builtin("block", shape.type) if alone else number)
     if shape.mode == "ordered":
-        find = ir.Draw(task.name, TASKS, number_of_tasks(tiles))
+        drawn = build.multiply(build.ceil_divide(number_of_tasks(tiles), shape.warps), shape.warps)
+        find = ir.Draw(task.name, TASKS, drawn)
+    return (
+        ir.Assign(tiles.name, shape.tile_count),
+        ir.Assign(shape.lane.name, build.remainder(thread, WARP) if shape.warps > 1 else thread),
+        *(() if alone else (ir.Assign(shape.warp.name, build.divide(thread, WARP)),)),
+        find,
+    )
+
+
+def task_tiles(shape: Shape) -> ir.Block:
+    """The two tiles of the task, and its turns."""
+    task, tiles = shape.local("task"), shape.tiles
     ahead = build.add(shape.a, shape.offset)
     b = ir.Select(ir.Compare(">=", ahead, tiles), build.subtract(ahead, tiles), ahead, shape.type)
     return (
-        ir.Assign(tiles.name, shape.tile_count),
-        find,
         ir.Assign(shape.offset.name, ir.Binary("//", task, tiles, shape.type)),
         ir.Assign(shape.a.name, build.subtract(task, ir.Binary("*", shape.offset, tiles, shape.type))),
         ir.Assign(shape.b.name, b),
-        ir.Assign(shape.lane.name, ir.Builtin("thread", shape.type)),
         *_turns(shape),
     )
+
+
+def in_task(shape: Shape, body: ir.Block) -> ir.Block:
+    """The work of a warp that has a task: the last block may have more warps than there are tasks."""
+    if shape.warps == 1:
+        return body
+    return (ir.If(build.less(shape.local("task"), number_of_tasks(shape.tiles)), body),)
 
 
 def _turns(shape: Shape) -> ir.Block:
