@@ -175,18 +175,18 @@ class Elementwise:
         return next(iter(counts.values()))
 
     def _specialise(self, arguments: Arguments, plan: Plan | None, operation: Operation | None = None) -> Compiled:
-        wanted = plan
+        chosen = plan
         if operation is None:  # reductions keep the default plan
-            wanted = self._tuned.find(
+            chosen = self._tuned.find(
                 plan, arguments.device, self._situation(arguments),
                 lambda: self._key(arguments, self._naive(arguments), plan or Plan()),
             ) or plan  # fmt: skip
-        complete = complete_plan(wanted, machine_of(arguments.device), Work("elementwise", self._count(arguments)))
+        complete = complete_plan(chosen, machine_of(arguments.device), Work("elementwise", self._count(arguments)))
         layouts = tuple((n, r.record, r.layout) for n, r in arguments.records.items())
         key = (layouts, tuple(arguments.arrays), arguments.device, complete, operation)
         if key not in self._compiled:
             naive = self._naive(arguments, operation)
-            executable = compile_kernel(naive, complete, arguments.device, wanted=wanted)
+            executable = compile_kernel(naive, complete, arguments.device, wanted=plan)
             self._compiled[key] = Compiled(
                 self.__name__, executable, partial(self.bind, plan=complete), layouts_of(arguments.records),
                 self._environment(arguments, self._count(arguments)), naive, self,

@@ -137,15 +137,16 @@ class Pairwise:
             plan, given.device, self._situation(given), lambda: self._key(given, self._naive(given), plan or Plan())
         )
         if tuned is not None:
-            compiled = self._compile(given, tuned)
+            compiled = self._compile(given, tuned, plan)
             # What was proved for the values that it was tuned with need not hold for these: then the default plan runs.
             if not violated(compiled.executable.program.self_term, self._environment(given)):
                 return compiled
-        return self._compile(given, plan)
+        return self._compile(given, plan, plan)
 
-    def _compile(self, given: Arguments, wanted: Plan | None) -> Compiled:
+    def _compile(self, given: Arguments, chosen: Plan | None, wanted: Plan | None) -> Compiled:
+        """`chosen` by the caller or by tuning; `wanted` by the caller."""
         target, source = given.records.values()
-        complete = complete_plan(wanted, machine_of(given.device), self._work(given))
+        complete = complete_plan(chosen, machine_of(given.device), self._work(given))
         key = (target.layout, source.layout, target.data is source.data, given.device, complete)
         if key not in self._compiled:
             naive = self._naive(given)

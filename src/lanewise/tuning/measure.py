@@ -120,7 +120,7 @@ class _KernelMeasurer:
 
     def _compile(self, plan: Plan) -> Executable | Failure:
         try:
-            executable = compile_kernel(self._job.naive, plan, self._job.device, wanted=plan)
+            executable = compile_kernel(self._job.naive, plan, self._job.device, wanted=self._job.wanted)
         except PlanError as error:
             return Failure("illegal", str(error))
         except LanewiseError as error:
