@@ -43,7 +43,7 @@ def test_the_table_names_the_axes_of_the_catalogue() -> None:
 
 def test_numbers() -> None:
     for number in (
-        f"at most {search.ENUMERABLE} plans", f"at most {search.SMALL} of them", "the eight shapes", "less than\n   0.5 % an axis",
+        f"at most {search.ENUMERABLE} plans", f"at most {search.SMALL} of them", "the eight best shapes", "less than\n   0.5 % an axis",
         f"The best five within {100 * (search.CLOSE - 1):.0f} %", f"faster by {100 * search.WORTH:.0f} %",
         f"{compare.ROUNDINGS} units in the last place", f"{search.SLOW} times as long", f"up to {measure.MOST_COMPILERS}",
         f"at most {measure.MOST_COPIES} copies",

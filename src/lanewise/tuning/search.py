@@ -28,6 +28,7 @@ ROUNDS, FINAL_ROUNDS = 3, 9
 FINALISTS, CLOSE = 5, 1.04
 GAIN = 0.005  # less is noise: no reason to move on
 WORTH = 0.01  # less is noise: no reason to leave the default plan
+SLOW_SHARE = 0.02  # of the time: a default plan that takes more is timed once before the others
 LOOKING_SHARE = 0.1  # of the time, for building programs to choose where to start, in each family
 FINAL_SHARE = 0.15  # of the time, kept for the last measurement
 
@@ -86,7 +87,7 @@ class _Search:
         self.space.examine(default)  # first: plans with the same kernels are the same plan
         self.trials[default] = Trial(default, "measured", predicted=self.space.examine(default).predicted)
         self.measurer.prepare([default])
-        self._score(default, self.measurer.measure([default], ROUNDS)[default])
+        self._score(default, self._first(default))
         if failure := self.measurer.confirm(default):
             raise LanewiseError(f"the default plan cannot be tuned: {failure.reason}")
         self.confirmed.add(default)
@@ -96,6 +97,13 @@ class _Search:
         else:
             self._descend()
         return self._final(everything is not None)
+
+    def _first(self, default: Plan) -> list[float]:
+        """The first times of the default plan: one if it is so slow that little time is left for others."""
+        once = self.measurer.measure([default], 1)[default]
+        if once[0] > SLOW_SHARE * self.limit:
+            return once
+        return [*once, *self.measurer.measure([default], ROUNDS - 1)[default]]
 
     # ------------------------------------------------------------ where to look
 
@@ -107,28 +115,37 @@ class _Search:
         return plans if len(plans) <= SMALL else None
 
     def _descend(self) -> None:
-        starts = {f.name: self._starts(f) for f in self.space.families}
-        self._try([f.plan(p) for f in self.space.families for p in starts[f.name]], "starting points")
-        leaders = [(f, p) for f in self.space.families if (p := self._leader(f, starts[f.name])) is not None]
+        starts = self._starts()
+        self._try([f.plan(p) for f, points in starts for p in points], "starting points")
+        leaders = [(f, p) for f, points in starts if (p := self._leader(f, points)) is not None]
         leaders.sort(key=lambda found: self.scores[found[0].plan(found[1])])
         for family, point in leaders[:2]:  # the second best family may gain more from its details
             if self.scores[family.plan(point)] <= SLOW * self.scores[self.best]:
                 self._along_axes(family, point)
 
-    def _starts(self, family: Family) -> list[Point]:
-        """The base, and the points of other shapes that the model expects most of."""
-        expected: list[tuple[float, Point]] = []
+    def _starts(self) -> list[tuple[Family, list[Point]]]:
+        """For each family its base, its two best other shapes by the model, and those among the best of all families."""
+        expected = [(family, self._expected(family)) for family in self.space.families]
+        order = sorted(seconds for _, found in expected for seconds, _ in found)
+        last = order[min(STARTS, len(order)) - 1] if order else 0.0
+        return [
+            (family, [family.start, *(p for n, (seconds, p) in enumerate(found) if n < 2 or seconds <= last)])
+            for family, found in expected
+        ]
+
+    def _expected(self, family: Family) -> list[tuple[float, Point]]:
+        """The legal shapes of a family with the model's seconds, the best first, as far as there is time to look."""
+        found: list[tuple[float, Point]] = []
         until = self.measurer.elapsed() + LOOKING_SHARE * self.limit
         for point in family.points(SHAPE):
             if self.measurer.elapsed() > until:
                 break
             if point.get("block", WARP) // point.get("slices", 1) < min(WARP, point.get("block", WARP)):
                 continue  # slices of less than a warp: not worth the time that looking at them takes
-            found = self.space.examine(family.plan(point))
-            if not found.reason and found.same_as is None and found.predicted is not None:
-                expected.append((found.predicted, point))
-        expected.sort(key=lambda pair: pair[0])
-        return [family.start, *(p for _, p in expected[:STARTS])]
+            shape = self.space.examine(family.plan(point))
+            if not shape.reason and shape.same_as is None and shape.predicted is not None and point != family.start:
+                found.append((shape.predicted, point))
+        return sorted(found, key=lambda pair: pair[0])
 
     def _leader(self, family: Family, points: Iterable[Point]) -> Point | None:
         measured = [p for p in points if family.plan(p) in self.scores]
@@ -191,13 +208,13 @@ class _Search:
             self._report(doing)
 
     def _affordable(self) -> int:
-        """How many plans the time left allows: at first as many as compile at the same time."""
-        left, most = self._time_left(), 4 * self.measurer.compilers
+        """How many plans the time left allows, by what the ones before took."""
+        left, most = self._time_left(), self.measurer.compilers
+        each = (ROUNDS + 2) * self.scores[self.space.default]  # before any was compiled: at least this
+        if self.compiled:
+            most, each = 4 * most, self.spent / self.compiled
         if left <= 0:
             return 0
-        if not self.compiled:
-            return self.measurer.compilers
-        each = self.spent / self.compiled
         return int(min(most, left / each)) if each > 0 else most
 
     def _prepare(self, plans: Sequence[Plan]) -> list[Plan]:
@@ -259,6 +276,8 @@ class _Search:
         close = [p for p in self._ranked() if self.scores[p] <= CLOSE * self.scores[self.best]]
         finalists = [default, self.best, *(p for p in close if p != self.best)]
         finalists = list(dict.fromkeys(finalists))[:FINALISTS]
+        if self._final_rounds(finalists) < ROUNDS:
+            finalists = list(dict.fromkeys(finalists[:2]))
         self._report("the best few once more")
         times = self.measurer.measure(finalists, self._final_rounds(finalists))
         medians = {p: statistics.median(s) for p, s in times.items()}
@@ -274,7 +293,7 @@ class _Search:
         """As many as the time left allows, an odd number."""
         once = sum(max(self.scores[p], 0.02) for p in finalists)
         affordable = int(min(FINAL_ROUNDS, (self.limit - self.measurer.elapsed()) / once))
-        return max(ROUNDS, affordable - 1 | 1)
+        return max(1, affordable - 1 | 1)
 
     def _time_left(self) -> float:
         return (1 - FINAL_SHARE) * self.limit - self.measurer.elapsed()
