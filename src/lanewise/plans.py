@@ -87,9 +87,14 @@ def _throughput(machine: Machine, targets: int, block: int, slices: int, merged:
 # ---------------------------------------------------------------- both sides of a pair
 
 _NEEDED: dict[str, Any] = {"tile": 0, "slices": 1, "parts": 1, "hoist": False, "prefetch": "none"}
-LIGHT = 24  # operations for both directions, up to which threads have registers for many targets
+LIGHT = 32  # operations for both directions, up to which threads have registers for many targets
 SCRATCH_BYTES = 64 << 20  # of partial sums; with more, tasks take turns
-WARPS = {10: 1000, 8: 12, 4: 4, 2: 4}  # tasks on every multiprocessor from which so many targets a thread pay
+# So many targets a thread pay from so many tasks on every multiprocessor: fewer targets make more tasks, and a task alone takes the
+# longer the more targets it has (measured on an NVIDIA H200, 2,048 to 524,288 elements).
+_TASKS_FLOAT64 = {4: 4, 2: 4}
+_TASKS_LONG = {4: 40, 2: 12}
+_TASKS_LIGHT = {12: 5000, 10: 1000, 8: 12, 4: 12}
+_TASKS_CONVERTING = {8: 12, 4: 12, 2: 12}
 
 
 def _reciprocal(machine: Machine, work: Work, wanted: Plan) -> bool:
@@ -100,18 +105,26 @@ def _reciprocal(machine: Machine, work: Work, wanted: Plan) -> bool:
         return False
     if wanted.self_term == "loops":
         return False
-    return _targets(machine, work) >= (4 if _is_light(work) else 2)
+    return _targets(machine, work) > 1
 
 
-def _is_light(work: Work) -> bool:
-    return work.both_ways <= LIGHT and not work.wide
+def _tasks(work: Work) -> dict[int, int]:
+    if work.wide:
+        return _TASKS_FLOAT64
+    if _is_long(work):
+        return _TASKS_LONG
+    return _TASKS_CONVERTING if work.converts else _TASKS_LIGHT
+
+
+def _is_long(work: Work) -> bool:
+    return work.sequences or work.both_ways > LIGHT
 
 
 def _targets(machine: Machine, work: Work) -> int:
-    """As many targets a thread as registers allow, while there are enough tasks for all multiprocessors."""
-    for targets in (t for t in WARPS if t <= (10 if _is_light(work) else 4)):
+    """As many targets a thread as pay; 1 where none do."""
+    for targets, least in _tasks(work).items():
         tiles = -(-work.targets // (WARP * targets))
-        if tiles * (tiles + 1) // 2 >= WARPS[targets] * machine.multiprocessors:
+        if tiles * (tiles + 1) // 2 >= least * machine.multiprocessors:
             return targets
     return 1
 
@@ -119,7 +132,8 @@ def _targets(machine: Machine, work: Work) -> int:
 def _reciprocal_plan(machine: Machine, work: Work) -> Plan:
     targets = _targets(machine, work)
     scratch = work.targets * -(-work.targets // (WARP * targets)) * work.result_bytes
+    rolled = targets >= 10 or (_is_long(work) and not work.wide)
     return Plan(
-        targets=targets, block=WARP, unroll=4 if targets == 10 else 8, fma=work.rearranged,
+        targets=targets, block=WARP, unroll=4 if rolled else 8, fma=work.rearranged,
         reciprocity="scratch" if scratch <= SCRATCH_BYTES else "ordered",
     ).filled(NEUTRAL)  # fmt: skip

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from lanewise.ir import nodes as ir
+from lanewise.ir.functions import functions
+from lanewise.ir.traverse import expressions, statements, subexpressions
 from lanewise.layouts import SoA
 from lanewise.passes import constant_folding, dead_code, fma_rearrangement, reciprocity
+
+_SHORT = frozenset(
+    {"rsqrt", "fma", "min", "max", "abs", "clamp", "mix", "isnan", "isinf", "isfinite", "floor", "ceil", "trunc"}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,7 +22,8 @@ class Work:
 
     wide: the results are float64; strided: neighbouring sources do not lie side by side in memory; rearranged: a
     sum of products can be reordered for fused multiply-adds; both_ways: operations for both directions of a pair when
-    reciprocity applies, else 0; result_bytes: of the results of one element.
+    reciprocity applies, else 0; converts: the function converts between types; sequences: it has operations
+    that take a sequence of instructions, such as divisions and exponentials; result_bytes: of the results of one element.
     """
 
     pattern: str
@@ -24,6 +32,8 @@ class Work:
     strided: bool = False
     rearranged: bool = False
     both_ways: int = 0
+    converts: bool = False
+    sequences: bool = False
     result_bytes: int = 0
 
 
@@ -33,6 +43,7 @@ def describe_work(naive: ir.Kernel, targets: int) -> Work:
     rearranged = fma_rearrangement.legal(simple) is None
     if naive.pattern != "pairwise":
         return Work(naive.pattern, targets, rearranged=rearranged)
+    used = [x for f in functions(simple.body).values() for x in _all_expressions(f.body)]
     results = [x for a in naive.arrays if a.written for x in a.leaves]
     source = naive.arrays[1]
     return Work(
@@ -42,8 +53,25 @@ def describe_work(naive: ir.Kernel, targets: int) -> Work:
         strided=source.arrangement != SoA().arrange(source.leaves),
         rearranged=rearranged,
         both_ways=_both_ways(simple),
+        converts=any(isinstance(x, ir.Cast) for x in used),
+        sequences=any(map(_is_sequence, used)),
         result_bytes=sum(x.type.size for x in results),
     )
+
+
+def _all_expressions(block: ir.Block) -> Iterator[ir.Expression]:
+    return (x for s in statements(block) for e in expressions(s) for x in subexpressions(e))
+
+
+def _is_sequence(e: ir.Expression) -> bool:
+    """Whether an operation takes many instructions, one after the other."""
+    match e:
+        case ir.Binary(operator="/" | "//" | "%"):
+            return not isinstance(e.right, ir.Literal)
+        case ir.Call():
+            return e.intrinsic not in _SHORT
+        case _:
+            return False
 
 
 def _both_ways(kernel: ir.Kernel) -> int:

@@ -1,0 +1,79 @@
+"""What default plans decide, and that they give way to the user's wishes."""
+
+from __future__ import annotations
+
+import pytest
+
+import lanewise as lw
+from lanewise.pipeline import build_program
+from lanewise.plan import NEUTRAL, Plan
+from lanewise.plans import Machine, complete_plan
+from lanewise.work import Work, describe_work
+from tests.corpus import CASES, case
+from tests.harness import naive_kernel
+
+GPU, CPU = Machine("cuda", 132), Machine("cpu", 2)
+
+
+def work(name: str, targets: int, *, same: bool = True) -> Work:
+    return describe_work(naive_kernel(case(name), lw.SoAoAS(), "cuda", same=same), targets)
+
+
+def plan(name: str, targets: int, wanted: Plan | None = None, *, same: bool = True) -> Plan:
+    return complete_plan(wanted, GPU, work(name, targets, same=same))
+
+
+@pytest.mark.parametrize(
+    ("name", "targets", "mode", "merged"),
+    [
+        ("gravity", 4_096, "off", 1),
+        ("gravity", 16_384, "scratch", 8),
+        ("gravity", 65_536, "ordered", 8),
+        ("gravity", 524_288, "ordered", 12),
+        ("gravity_f64", 16_384, "scratch", 4),
+        ("gravity_mixed", 4_096, "scratch", 2),
+        ("lennard_jones", 4_096, "scratch", 2),
+        ("yukawa", 65_536, "ordered", 4),
+    ],
+)
+def test_pairs_are_computed_once_where_that_pays(name, targets, mode, merged):
+    found = plan(name, targets)
+    assert (found.reciprocity, found.targets) == (mode, merged)
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [Plan(tile=64, block=64), Plan(slices=2), Plan(parts=4), Plan(prefetch="async"), Plan(hoist=True),
+     Plan(reciprocity="off"), Plan(self_term="loops")],
+    ids=str,
+)  # fmt: skip
+def test_wishes_that_do_not_go_with_it_come_first(wanted):
+    found = plan("gravity", 65_536, wanted)
+    assert found.reciprocity == "off"
+    assert all(getattr(found, n) == v for n, v in wanted.as_dict().items() if v is not None)
+
+
+def test_two_arrays_are_computed_from_one_side():
+    assert plan("gravity", 65_536, same=False).reciprocity == "off"
+
+
+def test_partial_sums_are_bounded():
+    for n in (2_000, 10_000, 20_000, 40_000, 80_000, 1_000_000):
+        found = plan("gravity", n)
+        if found.reciprocity == "scratch":
+            assert n * -(-n // (32 * (found.targets or 1))) * 12 <= 64 << 20
+
+
+@pytest.mark.parametrize("c", CASES, ids=lambda c: c.name)
+@pytest.mark.parametrize("targets", [1, 5_000, 200_000])
+def test_every_default_plan_builds(c, targets):
+    for machine in (GPU, CPU):
+        naive = naive_kernel(c, lw.SoA(), machine.kind)
+        found = complete_plan(None, machine, describe_work(naive, targets))
+        assert None not in found.as_dict().values()
+        build_program(naive, found, machine.kind)
+
+
+def test_a_cpu_computes_one_side():
+    naive = naive_kernel(case("gravity"), lw.SoA(), "cpu")
+    assert complete_plan(None, CPU, describe_work(naive, 10_000)) == Plan(targets=1).filled(NEUTRAL)
