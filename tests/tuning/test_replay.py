@@ -12,7 +12,7 @@ import lanewise as lw
 from lanewise.errors import InputError
 from lanewise.plan import NEUTRAL, Plan
 from lanewise.tuning import Tuning, replay, tune_job
-from lanewise.tuning.replay import RecordedMeasurer, families_to, read_recording, recording_of
+from lanewise.tuning.recording import RecordedMeasurer, families_to, read_recording, recording_of
 from lanewise.tuning.search import search
 from lanewise.tuning.store import Entry
 from lanewise.tuning.trial import Failure

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lanewise.errors import ArgumentError
 from lanewise.frontend.function import Lowered, Signature, lower_function, read_signature
@@ -29,14 +29,13 @@ from lanewise.plan import Plan
 from lanewise.plans import complete_plan
 from lanewise.record import Record
 from lanewise.runtime.executable import Bound
-from lanewise.tuning.advice import layout_advice
-from lanewise.tuning.job import Job, Workload, check_tunable
 from lanewise.tuning.key import Key, make_key, size_class
 from lanewise.tuning.lookup import TunedPlans
-from lanewise.tuning.report import Tuning
-from lanewise.tuning.tune import tune_job
-from lanewise.tuning.workload import make_workload
 from lanewise.work import Work
+
+if TYPE_CHECKING:
+    from lanewise.tuning.job import Job
+    from lanewise.tuning.report import Tuning
 
 
 class Elementwise:
@@ -131,10 +130,16 @@ class Elementwise:
         fixes stay as they are, and the result is for calls with the same fixed fields. The arguments keep their values:
         copies are measured. Raises `ArgumentError` for arguments that do not fit, `PlanError` for an illegal `plan`.
         """
+        from lanewise.tuning import tune_job
+
         return tune_job(self.tuning_job(*arguments, plan=plan, **named), seconds)
 
     def tuning_job(self, *arguments: Any, plan: Plan | None = None, **named: Any) -> Job:
         """What `tune` measures: for programs that watch the search, or replay it."""
+        from lanewise.tuning.advice import layout_advice
+        from lanewise.tuning.job import Job, Workload, check_tunable
+        from lanewise.tuning.workload import make_workload
+
         given, wanted = self._sorted(arguments, named), plan or Plan()
         count = self._count(given)
         check_tunable(self.__name__, given.device, {n: len(a) for n, a in (given.records | given.arrays).items()})

@@ -6,7 +6,6 @@ import platform
 import re
 from dataclasses import dataclass
 from functools import cache
-from importlib.metadata import version
 from pathlib import Path
 
 from lanewise.runtime import cuda
@@ -48,6 +47,8 @@ def _gpu(device: str) -> Identity:
 
 @cache
 def _cpu() -> tuple[str, str]:
+    from importlib.metadata import version
+
     return processor_name(), f"Numba {version('numba')}, llvmlite {version('llvmlite')}"
 
 

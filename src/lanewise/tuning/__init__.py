@@ -1,10 +1,30 @@
 """Measure plans on the machine at hand, remember the best one on disk, and use it in later calls."""
 
-from lanewise.tuning.measure import CpuMeasurer, CudaMeasurer, Measurer
-from lanewise.tuning.replay import RecordedMeasurer, RecordedSpace, replay
-from lanewise.tuning.report import Tuning
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from lanewise.tuning.store import StoreWarning
-from lanewise.tuning.tune import tune_job
+
+if TYPE_CHECKING:
+    from lanewise.tuning.measure import CpuMeasurer, CudaMeasurer, Measurer
+    from lanewise.tuning.recording import RecordedMeasurer, RecordedSpace, replay
+    from lanewise.tuning.report import Tuning
+    from lanewise.tuning.tune import tune_job
+
+# Every program imports this package, for what was tuned before; few of them tune.
+_LATER = {
+    "CpuMeasurer": "measure", "CudaMeasurer": "measure", "Measurer": "measure", "RecordedMeasurer": "recording",
+    "RecordedSpace": "recording", "replay": "recording", "Tuning": "report", "tune_job": "tune",
+}  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module 'lanewise.tuning' has no attribute {name!r}")
+    return getattr(importlib.import_module(f"lanewise.tuning.{_LATER[name]}"), name)
+
 
 __all__ = [
     "CpuMeasurer",

@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from lanewise.arrays import RecordArray
-from lanewise.layouts.choose import choose_layout
 
 
 def layout_advice(records: Mapping[str, RecordArray], kernel: Any) -> str:
     """A sentence for each record that the model expects to be faster in another layout; nothing if there is none."""
+    from lanewise.layouts.choose import choose_layout  # it has much to import, and calls of kernels need none of it
+
     found: dict[str, str] = {}
     for array in records.values():
         choice = choose_layout(array, [kernel])

@@ -11,7 +11,7 @@ from lanewise.errors import ArgumentError
 from lanewise.tuning.estimate import make_estimator
 from lanewise.tuning.job import Job
 from lanewise.tuning.measure import Measurer, make_measurer
-from lanewise.tuning.replay import families_to
+from lanewise.tuning.recording import families_to
 from lanewise.tuning.report import Tuning, tuning_of
 from lanewise.tuning.search import Found, Progress, search
 from lanewise.tuning.space import KernelSpace
