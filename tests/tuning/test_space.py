@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 import lanewise as lw
-from lanewise.kernels.pairwise import Pairwise
 from lanewise.models.devices import table_model
 from lanewise.pipeline import build_program
 from lanewise.plan import Plan
@@ -15,7 +14,7 @@ from lanewise.plans import Machine
 from lanewise.tuning.estimate import ModelEstimator
 from lanewise.tuning.job import Job
 from lanewise.tuning.space import KernelSpace
-from lanewise.work import Work
+from lanewise.work import describe_work
 from tests.corpus import case
 from tests.harness import naive_kernel
 from tests.tuning.landscapes import family
@@ -27,7 +26,7 @@ def job(name: str, kind: str, wanted: Plan | None = None, count: int = 16_384) -
     """A job for an NVIDIA H200 or for a CPU of 2 cores, neither of which has to be here."""
     c = case(name)
     naive = naive_kernel(c, lw.SoAoAS() if kind == "cuda" else lw.SoA(), kind)
-    work = Work("pairwise" if isinstance(c.kernel, Pairwise) else "elementwise", count)
+    work = describe_work(naive, count)
     environment = {"$target.count": count, "$source.count": count, "$count": count, **c.values}
     machine = Machine(kind, 132 if kind == "cuda" else 2)
     return Job(name, naive, kind, machine, work, {}, environment, wanted or Plan(), NOWHERE, NOWHERE, NOWHERE)
