@@ -56,6 +56,9 @@ class Case:
     atol: float = 1e-6
     local_arrays: bool = False
 
+    def __str__(self) -> str:
+        return self.name  # in the names of tests, which every worker has to find alike
+
     @property
     def pairwise(self) -> bool:
         return isinstance(self.kernel, Pairwise)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -80,11 +80,21 @@ def naive_kernel(case: Case, layout: Layout, device_kind: str, *, same: bool = T
     return build_elementwise(case.kernel.lowered, ElementwiseArguments(records, arrays, uniforms), index)
 
 
+def plan_for(case: Case, plan: Plan, device_kind: str) -> Plan:
+    """A complete plan for a case: of what is said about pairs, a case without pairs takes nothing."""
+    if case.pairwise:
+        return plan.filled(CUDA_PLAN if device_kind == "cuda" else CPU_PLAN)
+    about_pairs = ("targets", "tile", "slices", "parts", "unroll", "accumulate")
+    return replace(plan, **dict.fromkeys(about_pairs)).filled(
+        Plan(block=32 if device_kind == "cuda" else 0).filled(NEUTRAL)
+    )
+
+
 def program(
     case: Case, layout: Layout, plan: Plan, device_kind: str, *, same: bool = True, observe: Any = None
 ) -> Program:
     naive = naive_kernel(case, layout, device_kind, same=same)
-    complete = plan.filled(CUDA_PLAN if device_kind == "cuda" else CPU_PLAN)
+    complete = plan_for(case, plan, device_kind)
     return build_program(naive, complete, device_kind, observe or (lambda stage, kernel: None))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import lanewise as lw
+from lanewise.errors import PlanError
 from lanewise.pipeline import build_program
 from lanewise.plan import NEUTRAL, Plan
 from lanewise.plans import Machine, complete_plan
@@ -77,3 +78,28 @@ def test_every_default_plan_builds(c, targets):
 def test_a_cpu_computes_one_side():
     naive = naive_kernel(case("gravity"), lw.SoA(), "cpu")
     assert complete_plan(None, CPU, describe_work(naive, 10_000)) == Plan(targets=1).filled(NEUTRAL)
+
+
+def test_who_wants_no_tiles_gets_nothing_that_divides_them():
+    for n in (300, 20_000):
+        found = plan("count_ranks", n, Plan(tile=0))
+        assert (found.slices, found.parts) == (1, 1)
+
+
+ELEMENTS = [
+    (Plan(tile=64), "tiling cannot be applied to speed: it has no loop over sources"),
+    (Plan(unroll=4), "unrolling cannot be applied to speed: it has no loop over sources"),
+    (Plan(slices=2), "slicing cannot be applied to speed: its targets are not mapped to the lanes of a block"),
+    (Plan(parts=2), "splitting of sources cannot be applied to speed: its sources are not cut into tiles"),
+    (Plan(reciprocity="ordered"), "reciprocity cannot be applied to speed: its elements are no pairs"),
+    (Plan(targets=2), "thread merging cannot be applied to speed: it has no sources that several of its elements could share"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("wanted", "text"), ELEMENTS, ids=str)
+def test_nothing_is_ignored(wanted, text):
+    naive = naive_kernel(case("speed"), lw.SoA(), "cuda")
+    complete = complete_plan(wanted, GPU, describe_work(naive, 1000))
+    with pytest.raises(PlanError) as error:
+        build_program(naive, complete, "cuda")
+    assert str(error.value) == text

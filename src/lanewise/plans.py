@@ -43,7 +43,9 @@ def default_plan(machine: Machine, work: Work, wanted: Plan | None = None) -> Pl
         return Plan(block=256).filled(NEUTRAL)
     if _reciprocal(machine, work, wanted):
         return _reciprocal_plan(machine, work)
-    return _one_sided_plan(machine, work)
+    plan = _one_sided_plan(machine, work)
+    # Who wants no tiles wants nothing that divides them.
+    return Plan(slices=1, parts=1).filled(plan) if wanted.tile == 0 else plan
 
 
 # ---------------------------------------------------------------- one side of a pair
@@ -88,6 +90,7 @@ def _throughput(machine: Machine, targets: int, block: int, slices: int, merged:
 
 _NEEDED: dict[str, Any] = {"tile": 0, "slices": 1, "parts": 1, "hoist": False, "prefetch": "none"}
 LIGHT = 32  # operations for both directions, up to which threads have registers for many targets
+MOST_TASKS = 2**31 - 2**16  # a launch counts them with 32 bits
 SCRATCH_BYTES = 64 << 20  # of partial sums; with more, tasks take turns
 # So many targets a thread pay from so many tasks on every multiprocessor: fewer targets make more tasks, and a task alone takes the
 # longer the more targets it has (measured on an NVIDIA H200, 2,048 to 524,288 elements).
@@ -124,7 +127,8 @@ def _targets(machine: Machine, work: Work) -> int:
     """As many targets a thread as pay; 1 where none do."""
     for targets, least in _tasks(work).items():
         tiles = -(-work.targets // (WARP * targets))
-        if tiles * (tiles + 1) // 2 >= least * machine.multiprocessors:
+        tasks = tiles * (tiles + 1) // 2
+        if least * machine.multiprocessors <= tasks <= MOST_TASKS:
             return targets
     return 1
 

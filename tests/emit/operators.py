@@ -15,9 +15,9 @@ from lanewise.ir.names import COUNT
 from lanewise.kernels.arguments import bind_value_array
 from lanewise.kernels.support import compile_kernel
 from lanewise.patterns.values import value_array
+from lanewise.plan import NEUTRAL, Plan
 from lanewise.runtime.memory import bring, to_host
 from lanewise.types import BOOL, F32, F64, I32, I64, U32, Scalar
-from tests.harness import CPU_PLAN, CUDA_PLAN
 
 ARITHMETIC = "a + b; a - b; a * b; a // b; a % b"
 COMMON = "a if a < b else b; lw.min(a, b); lw.max(a, b); lw.clamp(a, b, lw.max(a, b)); lw.select(a == b, a, b)"
@@ -148,7 +148,7 @@ def literal_kernel(kind: Scalar, values: tuple[Any, ...], index: Scalar = I64) -
 def check_literals(kind: Scalar, values: tuple[Any, ...], device: str) -> None:
     """Compiled code returns every literal with every bit."""
     cuda = device.startswith("cuda")
-    plan = CUDA_PLAN if cuda else CPU_PLAN
+    plan = Plan(block=32).filled(NEUTRAL) if cuda else NEUTRAL
     executable = compile_kernel(literal_kernel(kind, values, I32 if cuda else I64), plan, device)
     arrays = {a.name: bring(np.ones(1, kind.dtype), device) for a in executable.program.naive.arrays}
     executable.prepare({n: bind_value_array(a, kind) for n, a in arrays.items()}, {COUNT: 1})()

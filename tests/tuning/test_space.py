@@ -106,7 +106,7 @@ def test_optimisations_that_do_not_apply_are_listed_with_their_reasons() -> None
 def test_plans_with_the_same_kernels_are_one_plan() -> None:
     found = space("kick_drift", "cpu")
     assert found.examine(found.default).same_as is None
-    more = Plan(targets=4).filled(found.default)  # targets of an elementwise kernel on a CPU: nothing to merge
+    more = Plan(block=64).filled(found.default)  # a CPU has no blocks
     assert found.examine(more).same_as == found.default
     wide = Plan(vector_bits=512).filled(found.default)
     assert found.examine(wide).same_as is None

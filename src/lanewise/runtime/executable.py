@@ -211,12 +211,24 @@ def _pointer(b: ir.BufferArgument, bound: Bound) -> int:
     return int(bound.data.data.ptr) + bound.arrangement.starts(bound.count)[b.buffer]
 
 
+def scratch_bytes(program: Program, environment: Environment) -> int:
+    """The memory in bytes that a program takes beside its arguments."""
+    return sum(
+        k.array(s.array).arrangement.nbytes(_whole(s.length, environment)) for k in program.kernels for s in k.scratch
+    )
+
+
 def _scratch(program: Program, device: str, environment: Environment) -> dict[str, Bound]:
     """The memory that a program needs beside its arguments: partial sums, counters."""
     bound: dict[str, Bound] = {}
     for kernel in program.kernels:
         for s in kernel.scratch:
             a, count = kernel.array(s.array), _whole(s.length, environment)
+            if count > MAX_GRID_ELEMENTS:
+                raise PlanError(
+                    f"{kernel.name} keeps {count:,} partial sums, and a launch on a GPU counts at most {MAX_GRID_ELEMENTS:,} with 32 "
+                    "bits; Plan(reciprocity='ordered') and fewer parts keep less"
+                )
             data = allocate(device, a.arrangement.nbytes(count), f"partial sums of {kernel.name}")
             if s.zeroed:
                 data[:] = 0

@@ -16,8 +16,9 @@ from lanewise.models.devices import DeviceModel, device_model
 from lanewise.models.fits import fits
 from lanewise.passes import self_term
 from lanewise.plan import Plan
+from lanewise.plans import SCRATCH_BYTES
 from lanewise.runtime import cuda
-from lanewise.runtime.executable import Executable
+from lanewise.runtime.executable import Executable, scratch_bytes
 from lanewise.runtime.memory import available_memory
 from lanewise.runtime.timing import Stopwatch, stopwatch
 from lanewise.tuning.compare import difference, tolerance
@@ -156,6 +157,10 @@ class _KernelMeasurer:
 
     def _bind(self, executable: Executable, work: Workload) -> Callable[[], None]:
         program = executable.program
+        if program.plan != self._job.default and (taken := scratch_bytes(program, work.environment)) > SCRATCH_BYTES:
+            raise PlanError(
+                f"its partial sums take {taken:,} bytes, and {SCRATCH_BYTES:,} are the most that tuning gives them"
+            )
         self_term.check(self._job.name, program.plan.self_term, program.self_term, work.environment)
         return executable.prepare(work.bound, work.environment)
 

@@ -17,8 +17,9 @@ TURN_A, TURN_B = "turn.a", "turn.b"
 
 
 def number_of_tasks(tiles: ir.Expression) -> ir.Expression:
-    """Pairs of tiles, each with itself included."""
-    return build.divide(build.multiply(tiles, build.add(tiles, 1)), 2)
+    """Pairs of tiles, each with itself included: n (n + 1) / 2, halved before it can grow beyond 32 bits."""
+    odd = ir.Binary("|", tiles, ir.Literal(1, tiles.type), tiles.type)
+    return ir.Binary("*", build.divide(build.add(tiles, 1), 2), odd, tiles.type)
 
 
 def find_task(shape: Shape) -> ir.Block:

@@ -1,0 +1,90 @@
+"""Refuse what a pattern or a kind of device does not have, instead of ignoring it; what a kernel does not allow its passes refuse."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lanewise.errors import PlanError
+from lanewise.ir import nodes as ir
+from lanewise.passes import (
+    accumulation,
+    prefetching,
+    reciprocity,
+    register_cap,
+    slicing,
+    splitting,
+    thread_merging,
+    tiling,
+    unrolling,
+)
+from lanewise.passes.base import refuse
+from lanewise.plan import NEUTRAL, Plan
+from lanewise.stages.base import decided
+
+VECTOR_BITS = (0, 256, 512)
+MAX_SHARED_BYTES = 49_152  # what every GPU gives a block without being asked for more
+
+
+def check_device(kernel: ir.Kernel, plan: Plan, device_kind: str) -> None:
+    """Raise `PlanError` for decisions that this kind of device does not have."""
+    if plan.vector_bits:
+        if device_kind == "cuda":
+            raise refuse("SIMD width", kernel, "SIMD registers belong to a CPU; on a GPU vector_bits is 0")
+        if plan.vector_bits not in VECTOR_BITS:
+            raise refuse("SIMD width", kernel, f"wanted 0, 256 or 512 bits, found {plan.vector_bits}")
+    if device_kind == "cuda":
+        return
+    if plan.registers:
+        raise refuse("register cap", kernel, register_cap.legal(kernel, plan.registers) or "")
+    if plan.prefetch not in (None, "none"):
+        raise refuse("prefetching", kernel, "a CPU prefetches by itself")
+    for name in ("slices", "parts"):
+        if decided(getattr(plan, name), name) != 1:
+            raise PlanError(
+                f"Plan({name}={getattr(plan, name)}): only a GPU divides the sources of one target; on a CPU {name} is 1"
+            )
+
+
+def check_pattern(kernel: ir.Kernel, plan: Plan) -> None:
+    """Raise `PlanError` for decisions about pairs that a kernel without pairs is given."""
+    if kernel.pattern == "pairwise":
+        return
+    refusals: dict[str, tuple[str, str | None]] = {
+        "tile": ("tiling", tiling.legal(kernel, plan.tile or 0)),
+        "slices": ("slicing", slicing.legal(kernel, plan.slices or 0, plan.tile or 0)),
+        "parts": ("splitting of sources", splitting.legal(kernel, plan.parts or 0)),
+        "unroll": ("unrolling", unrolling.legal(kernel, plan.unroll or 0)),
+        "accumulate": ("float64 accumulation", accumulation.legal(kernel)),
+        "reciprocity": ("reciprocity", reciprocity.legal(kernel, 1)),
+        "prefetch": ("prefetching", prefetching.legal(kernel, _prefetch(plan))),
+    }
+    for name, (title, reason) in refusals.items():
+        value: Any = getattr(plan, name)
+        if value is not None and value != getattr(NEUTRAL, name):
+            raise refuse(title, kernel, reason or "it has no pairs")
+    if plan.targets is not None and plan.targets != 1:
+        reason = "it has no sources that several of its elements could share"
+        raise refuse("thread merging", kernel, thread_merging.legal(kernel, plan.targets) or reason)
+
+
+def _prefetch(plan: Plan) -> prefetching.How:
+    return "async" if plan.prefetch == "async" else "registers"
+
+
+def check_shared_memory(kernel: ir.Kernel, plan: Plan) -> None:
+    """Raise `PlanError` for more shared memory than a block has."""
+    taken = sum(b.length * b.type.size * b.lanes for b in kernel.buffers if b.space == "shared")
+    if taken > MAX_SHARED_BYTES:
+        raise PlanError(
+            f"Plan({_about(plan)}): {kernel.name} needs {taken:,} bytes of shared memory for a block, "
+            f"and {MAX_SHARED_BYTES:,} are available; choose a smaller {_smaller(plan)}"
+        )
+
+
+def _about(plan: Plan) -> str:
+    names = ("targets", "block") if plan.reciprocity not in (None, "off") else ("tile", "block", "slices")
+    return ", ".join(f"{n}={getattr(plan, n)}" for n in names)
+
+
+def _smaller(plan: Plan) -> str:
+    return "block or fewer targets" if plan.reciprocity not in (None, "off") else "tile or block"
