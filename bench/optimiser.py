@@ -39,7 +39,7 @@ from lanewise.tuning.tune import tune_job
 from lanewise.types import I32, scalar_of
 
 RESULTS = Path(__file__).parent / "results"
-TUNING_SECONDS = {"cuda": 15.0, "cpu": 40.0}
+TUNING_SECONDS = {"cuda": 12.0, "cpu": 40.0}
 CLOSE, FINAL_ROUNDS = 1.15, 9
 
 # ---------------------------------------------------------------- kernels
@@ -157,7 +157,7 @@ class Subject:
 
 
 PAIRS = {"cuda": (4_096, 16_384, 65_536), "cpu": (1_024, 4_096, 16_384)}
-ELEMENTS = {"cuda": (1 << 20, 1 << 23, 1 << 26), "cpu": (1 << 16, 1 << 20, 1 << 23)}
+ELEMENTS = {"cuda": (1 << 20, 1 << 23, 1 << 25), "cpu": (1 << 16, 1 << 20, 1 << 23)}
 SUBJECTS = (
     Subject(gravity, Body, PAIRS, {"softening2": 1e-4}),
     Subject(gravity_f64, Body64, PAIRS, {"softening2": 1e-4}),
