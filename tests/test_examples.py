@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from lanewise.tuning import store
+
 EXAMPLES = Path(__file__).parent.parent / "examples"
 
 # Arguments that make it small, and what its output holds.
@@ -21,6 +23,26 @@ CASES: dict[str, tuple[list[str], list[str]]] = {
     ),
     "reductions": (["10000"], ["kinetic energy 1.5", "again the same bits: True"]),
     "figure_eight": (["{tmp}/eight.png"], ["t = 6.325914", "picture: "]),
+    "explain_a_kernel": (
+        ["512"],
+        ["only on request: 1 / sqrt(x)", "chosen by default", "with rsqrt='hardware': predicted"],
+    ),
+    "tune_a_kernel": (
+        ["256", "2"],
+        ["the fastest plans", "self_term='drop': without the test", "calls use the tuned plan: True"],
+    ),
+    "choose_a_layout": (
+        [],
+        ["no change worth making: SoA is", "SoAoAS(position mass | age | velocity) instead of SoA", "-> SoAoAS"],
+    ),
+    "reciprocity": (
+        [],
+        [
+            "gravity: the two directions of a pair share 12 of 16",
+            "notice: the two directions",
+            "on cpu: it is the threads",
+        ],
+    ),
     "interop": ([], ["view: shape (4, 3)", "[50. 50. 50.]", "Point(position=vec3(-1.0, 2.0, 2.5)"]),
 }
 
@@ -35,6 +57,7 @@ def test_example(
 ) -> None:
     arguments, telling = CASES[name]
     path = EXAMPLES / f"{name}.py"
+    monkeypatch.setattr(store, "store_directory", lambda: tmp_path / "tuned")  # other tests expect untuned calls
     monkeypatch.setattr(sys, "argv", [str(path), *(a.replace("{tmp}", str(tmp_path)) for a in arguments)])
     runpy.run_path(str(path), run_name="__main__")
     printed = capsys.readouterr().out
