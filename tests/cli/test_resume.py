@@ -11,6 +11,11 @@ import h5py
 import numpy as np
 import pytest
 
+from lanewise.plan import NEUTRAL, Plan
+from lanewise.sims.gravity.physics import make_physics
+from lanewise.sims.gravity.run import NO_FILES
+from lanewise.sims.gravity.runner import resume
+from lanewise.tuning import store
 from tests.cli.command import Command, Outcome, start_process, state
 
 STEPS = 23
@@ -58,6 +63,38 @@ def test_the_gravitational_constant_is_kept(lanewise: Command) -> None:
     run(lanewise, STEPS, "whole.h5", "-G", 2.5)
     divided(lanewise, (9, 14), "-G", 2.5)
     assert state(Path("parts.h5")) == state(Path("whole.h5"))
+
+
+def tune_to(plan: Plan, checkpoint: str) -> None:
+    """As if `lanewise tune gravity` had found this plan the fastest for such bodies, since the last command."""
+    simulation = resume(Path(checkpoint), steps=1, device="cpu", output=NO_FILES).simulation
+    physics, bodies = simulation._physics, simulation.bodies  # pyright: ignore[reportPrivateUsage]
+    job = physics.acceleration.tuning_job(bodies, bodies, plan=Plan(parts=1), softening2=simulation.softening**2)
+    store.write_entry(job.key, store.Entry(plan, 1e-6, NEUTRAL, 2e-6, {}))
+    make_physics.cache_clear()  # a command begins without what another one has looked up
+
+
+def test_a_tuning_on_the_way_changes_no_bit(lanewise: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store, "store_directory", lambda: tmp_path / "tuned")
+    make_physics.cache_clear()
+    run(lanewise, STEPS, "whole.h5")
+    run(lanewise, 9, "parts.h5")
+    tune_to(Plan(targets=2, tile=32).filled(NEUTRAL), "parts.h5")
+    outcome = lanewise("gravity", "run", "--resume", "parts.h5", "--steps", STEPS - 9)
+    assert (outcome.code, outcome.err) == (0, "")
+    assert state(Path("parts.h5")) == state(Path("whole.h5"))
+    run(lanewise, STEPS, "tuned.h5")
+    assert state(Path("tuned.h5")) != state(Path("whole.h5"))
+    make_physics.cache_clear()
+
+
+def test_another_kind_of_device_is_said(lanewise: Command) -> None:
+    run(lanewise, 3, "a.h5")
+    with h5py.File("a.h5", "r+") as file:
+        file["lanewise"].attrs["device"] = "cuda"
+    outcome = lanewise("gravity", "run", "--resume", "a.h5", "--steps", 1, "--device", "cpu")
+    wanted = "note: a.h5 was computed on cuda; on cpu plans are chosen anew, and the last places differ\n"
+    assert (outcome.code, outcome.err) == (0, wanted)
 
 
 def test_out_leaves_the_checkpoint_alone(lanewise: Command) -> None:
@@ -150,6 +187,8 @@ DAMAGE = {
     "short rows": (cut_history, "damaged checkpoint: its history has shape (0, 3); wanted (n, 11)"),
     "step": (lambda g: g.attrs.__setitem__("step", 99), "damaged checkpoint: it is at step 99 of 4"),
     "setting": (lambda g: g.attrs.__delitem__("dt"), "damaged HDF5 file: "),
+    "plan": (lambda g: g.attrs.__setitem__("force_plan", "{}}"), "damaged checkpoint: force_plan: it is no JSON"),
+    "one plan": (lambda g: g.attrs.__delitem__("potential_plan"), "damaged HDF5 file: "),
     "text": (lambda g: g.attrs.__setitem__("steps", "many"), "damaged HDF5 file: "),
 }
 

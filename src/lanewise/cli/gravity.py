@@ -49,6 +49,7 @@ def run(
     from lanewise.cli.progress import follow
     from lanewise.io.atomic import writable_target
     from lanewise.sims.gravity import runner
+    from lanewise.sims.gravity.run import Output
 
     if snapshot_every and out is None and resume is None:
         raise InputError("--snapshot-every needs --out: snapshots get its name and the step")
@@ -56,7 +57,7 @@ def run(
         writable_target(out, overwrite)
     if plot is not None:
         _check_picture(plot, overwrite, out, resume)
-    output = runner.Output(out, diagnostics_every, snapshot_every, checkpoint_seconds, overwrite)
+    output = Output(out, diagnostics_every, snapshot_every, checkpoint_seconds, overwrite)
     chosen: dict[str, Any] = {
         "ic": ic, "bodies": bodies, "dt": dt, "softening": softening, "integrator": integrator, "precision": precision, "layout": layout,
         "seed": seed, "gravitational_constant": gravitational_constant,
@@ -70,6 +71,8 @@ def run(
         raise InputError(f"--{name} cannot be changed with --resume: the checkpoint keeps its own")
     else:
         prepared = runner.resume(resume, steps=steps, device=device, output=output)
+        if prepared.note:
+            print(f"note: {prepared.note}", file=sys.stderr)
     try:
         follow(prepared, quiet=quiet)
     except KeyboardInterrupt:
@@ -109,13 +112,12 @@ def _json_value(value: Any) -> Any:
 
 def _plot(prepared: Any, path: Path) -> None:
     from lanewise.plot.gravity import plot_gravity
-    from lanewise.sims.gravity.runner import energy_curve
 
     particles, s = prepared.particles(), prepared.settings
     title = (
         f"{len(particles.mass):,} bodies ({s.ic}), t = {prepared.simulation.time:.4g}, {s.integrator}, {s.precision}"
     )
-    times, errors = energy_curve(prepared)
+    times, errors = prepared.energy_curve()
     plot_gravity(path, particles.position, particles.velocity, times, errors, title)
 
 

@@ -1,7 +1,7 @@
 """Checkpoints: a Gadget snapshot that others read, with a group `/lanewise` that holds what resuming needs.
 
-`/lanewise` has the settings as attributes and `history`, one row a measurement (columns in its attribute). A checkpoint
-is written whole or not at all, so the last one stays valid whatever happens to the run.
+`/lanewise` has the settings and the plans of the kernels as attributes, and `history`, one row a measurement (columns in
+its attribute). A checkpoint is written whole or not at all, so the last one stays valid whatever happens to the run.
 """
 
 from __future__ import annotations
@@ -20,11 +20,14 @@ from lanewise.io.gadget import read_gadget
 from lanewise.io.gadget_writer import write_gadget
 from lanewise.io.hdf5 import open_hdf5
 from lanewise.io.particles import Particles
+from lanewise.plan import Plan
 from lanewise.runtime.memory import to_host
 from lanewise.sims.gravity.diagnostics import COLUMNS, Diagnostics, from_row, to_row
+from lanewise.sims.gravity.plans import Plans, from_json, to_json
 from lanewise.sims.gravity.simulation import Simulation
 
 GROUP = "lanewise"
+FORCE_PLAN, POTENTIAL_PLAN = "force_plan", "potential_plan"  # attributes, as JSON
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +57,13 @@ class Labels:
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """What a checkpoint file holds."""
+    """What a checkpoint file holds. The first ones had no plans."""
 
     particles: Particles
     settings: Settings
     step: int
     history: list[Diagnostics]
+    plans: Plans | None = None
 
 
 def write_checkpoint(
@@ -72,6 +76,7 @@ def write_checkpoint(
     overwrite: bool,
 ) -> None:
     """Write the current state whole, or leave the file as it was and raise `InputError` (a full disk, for one)."""
+    plans = simulation.plans
 
     def add_group(file: Any) -> None:
         group = file.create_group(GROUP)
@@ -79,6 +84,7 @@ def write_checkpoint(
         group.attrs["step"] = simulation.step
         for name, value in asdict(settings).items():
             group.attrs[name] = value
+        group.attrs[FORCE_PLAN], group.attrs[POTENTIAL_PLAN] = to_json(plans.force), to_json(plans.potential)
         rows = group.create_dataset(
             "history", data=np.array([to_row(d) for d in history], np.float64).reshape(-1, len(COLUMNS))
         )
@@ -128,4 +134,19 @@ def read_checkpoint(path: Path) -> Checkpoint:
         step = int(group.attrs["step"])
         if not 0 <= step <= settings.steps:
             raise InputError(f"damaged checkpoint: it is at step {step} of {settings.steps}")
-    return Checkpoint(particles, settings, step, history)
+        plans = _read_plans(group.attrs)
+    return Checkpoint(particles, settings, step, history, plans)
+
+
+def _read_plans(attributes: Any) -> Plans | None:
+    """The plans, or None where there are none: not in a checkpoint of a version that did not keep them."""
+    if FORCE_PLAN not in attributes and POTENTIAL_PLAN not in attributes:
+        return None
+    return Plans(_read_plan(attributes, FORCE_PLAN), _read_plan(attributes, POTENTIAL_PLAN))
+
+
+def _read_plan(attributes: Any, name: str) -> Plan:
+    try:
+        return from_json(str(attributes[name]))
+    except ValueError as error:
+        raise InputError(f"damaged checkpoint: {name}: {error}") from error

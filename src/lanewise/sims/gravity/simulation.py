@@ -10,15 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import numpy as np
-
 from lanewise.arrays import RecordArray
 from lanewise.errors import InputError
-from lanewise.kernels.compiled import Call
+from lanewise.kernels.compiled import Call, Compiled
 from lanewise.layouts import Layout, default_layout
 from lanewise.plan import Plan
 from lanewise.runtime.devices import resolve
-from lanewise.runtime.memory import array_module, require_memory
+from lanewise.runtime.memory import require_memory
 from lanewise.runtime.stepping import Stepper, make_stepper
 from lanewise.sims.gravity.checks import (
     check_bodies,
@@ -32,7 +30,10 @@ from lanewise.sims.gravity.checks import (
 )
 from lanewise.sims.gravity.diagnostics import Diagnostics
 from lanewise.sims.gravity.integrators import integrator as find_integrator
+from lanewise.sims.gravity.launches import step_launches
 from lanewise.sims.gravity.physics import RECORDS, make_physics, pair_type, precision_of, state_type
+from lanewise.sims.gravity.plans import WANTED_POTENTIAL, Plans, wanted_force
+from lanewise.sims.gravity.survival import Survival
 
 Callback = Callable[["Simulation"], None]
 
@@ -47,14 +48,15 @@ class Simulation:
     integrator: "leapfrog" (kick-drift-kick), "euler" (semi-implicit) or "yoshida4".
     gravitational_constant: G in the units of the bodies.
     time: the time of the initial state; step: how many steps led to it.
-    plan: decisions for the force kernel.
+    plan, potential_plan: decisions for the kernels of forces and of the potential energy; `plans` of another simulation
+    on such a device give its bits.
 
     Raises `InputError` for values out of range and for NaN or infinity in the bodies, `DeviceError` when the memory does not suffice.
     """
 
     def __init__(
         self, bodies: RecordArray, *, softening: float = 0.0, integrator: str = "leapfrog", gravitational_constant: float = 1.0,
-        time: float = 0.0, step: int = 0, plan: Plan | None = None,
+        time: float = 0.0, step: int = 0, plan: Plan | None = None, potential_plan: Plan | None = None,
     ) -> None:  # fmt: skip
         self.precision = precision_of(bodies.record)
         self._pair = pair_type(self.precision)
@@ -65,17 +67,15 @@ class Simulation:
         self.gravitational_constant = gravitational_constant
         self.start_time, self.start_step, self.step = time, step, step
         self._physics = make_physics(bodies._python_class, self_force_vanishes(softening, self._pair))  # pyright: ignore[reportPrivateUsage]
-        # One part: partial sums of few bodies would take more memory than the bodies themselves.
-        wide = Plan(parts=1, accumulate="f64" if self.precision == "mixed" else None)
-        self.plan = (plan or Plan()).filled(wide)
+        self.plan = (plan or Plan()).filled(wanted_force(self.precision))
+        self._wanted_potential = (potential_plan or Plan()).filled(WANTED_POTENTIAL)
         count = len(bodies)
-        require_memory(
-            bodies.device, count * (12 + 4 + 4), f"a simulation of {count:,} bodies, besides the bodies themselves,"
-        )
-        module = array_module(bodies.device)
-        self._survived = module.zeros(count, np.int32)
+        nbytes = count * (4 * self._pair.size + 4)  # accelerations and potential; counts of steps
+        require_memory(bodies.device, nbytes, f"a simulation of {count:,} bodies, besides the bodies themselves,")
+        self._survival = Survival(count, bodies.device)
         self._force: Call = self._physics.acceleration.bind(bodies, bodies, softening2=softening**2, plan=self.plan)
         self._force()
+        self._potential: Compiled | None = None  # compiled when it is asked for
         self._elapsed = 0.0  # of earlier steps with another dt
         self._stepper: Stepper | None = None
         self._dt = 0.0
@@ -101,7 +101,7 @@ class Simulation:
         before = self.step
         self._stepper.run(steps)
         self.step += steps
-        self._check_survival(before)
+        self._survival.check(before, self.step)
 
     def prepare(self, dt: float) -> None:
         """Compile what steps of `dt` need, so that the first one costs no more than the others."""
@@ -110,7 +110,10 @@ class Simulation:
             self._elapsed += (self.step - self.start_step) * self._dt
             self.start_step, self._dt, self._stepper = self.step, dt, None
         if self._stepper is None:
-            self._stepper = make_stepper(self.bodies.device, self._calls(dt))
+            launches = step_launches(
+                self._physics, self.integrator, self.bodies, self._force, self._survival, dt, self.gravitational_constant
+            )  # fmt: skip
+            self._stepper = make_stepper(self.bodies.device, launches)
 
     def continue_from(self, step: int, dt: float) -> None:
         """Say that the bodies are `step` steps of `dt` on: a resumed run computes its times as an uninterrupted one."""
@@ -138,31 +141,6 @@ class Simulation:
             self.advance(every, dt)
             yield self
 
-    def _calls(self, dt: float) -> list[Callable[[], Any]]:
-        """One step as launches whose memory and numbers are bound."""
-        physics, kicks, drifts = self._physics, self.integrator.kicks, self.integrator.drifts
-        acceleration, g = self._force.results[0], self.gravitational_constant
-        calls: list[Callable[[], Any]] = []
-        for kick, drift in zip(kicks, drifts, strict=False):
-            calls.append(physics.kick_drift.bind(self.bodies, acceleration, kick * dt * g, drift * dt))
-            calls.append(self._force)
-        calls.append(
-            physics.kick.bind(self.bodies, acceleration, self._survived, kicks[-1] * dt * g, out=self._survived)
-        )
-        return calls
-
-    def _check_survival(self, before: int) -> None:
-        """Every body counts its finite steps on the device; the smallest count tells the step that broke, and its place the body."""
-        module = array_module(self.bodies.device)
-        survived = int(module.min(self._survived))
-        if survived < self.step - before:
-            body = int(module.argmin(self._survived))
-            raise InputError(
-                f"step {before + survived + 1}: body {body} has no finite position or velocity any more; "
-                "a smaller dt or more softening keeps close encounters finite"
-            )
-        self._survived.fill(0)
-
     # ------------------------------------------------------------ looking
 
     @property
@@ -173,17 +151,27 @@ class Simulation:
     def diagnostics(self) -> Diagnostics:
         """Energies and momenta, computed by the library's own kernels and summed in float64."""
         kinetic, momentum, angular, scale = self._physics.moments.sum(self.bodies)
-        return Diagnostics(self.step, self.time, kinetic, self._potential(), momentum, angular, scale)
+        return Diagnostics(self.step, self.time, kinetic, self._potential_energy(), momentum, angular, scale)
 
     def energy(self) -> float:
         """The total energy."""
         return self.diagnostics().total
 
-    def _potential(self) -> float:
-        potential = self._physics.potential.bind(
-            self.bodies, self.bodies, softening2=self.softening**2, plan=Plan(parts=1, accumulate="f64")
-        )
-        return self.gravitational_constant * float(self._physics.potential_energy.sum(self.bodies, potential()))
+    @property
+    def plans(self) -> Plans:
+        """The plans that its kernels over pairs run with, every field decided."""
+        return Plans(self._force.compiled.plan, self._compiled_potential().plan)
+
+    def _compiled_potential(self) -> Compiled:
+        if self._potential is None:
+            self._potential = self._physics.potential.compile(
+                self.bodies, self.bodies, softening2=self.softening**2, plan=self._wanted_potential
+            )
+        return self._potential
+
+    def _potential_energy(self) -> float:
+        potential = self._compiled_potential()(self.bodies, self.bodies, softening2=self.softening**2)
+        return self.gravitational_constant * float(self._physics.potential_energy.sum(self.bodies, potential))
 
 
 def make_bodies(

@@ -1,0 +1,29 @@
+"""One step of an integrator as launches whose memory and numbers are bound."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from lanewise.arrays import RecordArray
+from lanewise.kernels.compiled import Call
+from lanewise.sims.gravity.integrators import Integrator
+from lanewise.sims.gravity.physics import Physics
+from lanewise.sims.gravity.survival import Survival
+
+
+def step_launches(
+    physics: Physics, integrator: Integrator, bodies: RecordArray, force: Call, survival: Survival, dt: float, g: float
+) -> list[Callable[[], Any]]:
+    """The kicks, drifts and forces of a step of `dt`, in order; `g` is the gravitational constant.
+
+    `force` has the accelerations of the current positions for G = 1 in its result, before the step and after it.
+    """
+    acceleration, kicks = force.results[0], integrator.kicks
+    launches: list[Callable[[], Any]] = []
+    for kick, drift in zip(kicks, integrator.drifts, strict=False):  # there is one kick more than drifts
+        launches.append(physics.kick_drift.bind(bodies, acceleration, kick * dt * g, drift * dt))
+        launches.append(force)
+    counts = survival.counts
+    launches.append(physics.kick.bind(bodies, acceleration, counts, kicks[-1] * dt * g, out=counts))
+    return launches

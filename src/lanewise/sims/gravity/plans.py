@@ -1,0 +1,60 @@
+"""The plans of the kernels over pairs: what a simulation asks for, and what a checkpoint keeps of what it got.
+
+Default plans may change with a tuning or a version, and with the plan the order of the sums. Of the other kernels of a
+simulation no plan changes the bits: they compute one body at a time, and reductions have a fixed order.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, fields
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+from lanewise.plan import NEUTRAL, Plan
+
+# Partial sums of parts would take more memory than the bodies themselves.
+WANTED_POTENTIAL = Plan(parts=1, accumulate="f64")
+
+
+def wanted_force(precision: str) -> Plan:
+    """The fields that a simulation fixes for its force kernel; defaults and tuning decide the others."""
+    return Plan(parts=1, accumulate="f64" if precision == "mixed" else None)
+
+
+@dataclass(frozen=True, slots=True)
+class Plans:
+    """The complete plans of a simulation: with them another one on such a device gives the same bits."""
+
+    force: Plan
+    potential: Plan
+
+
+def to_json(plan: Plan) -> str:
+    """Every field of a plan."""
+    return json.dumps(plan.as_dict())
+
+
+def from_json(text: str) -> Plan:
+    """The complete plan that `to_json` wrote; raises `ValueError` with what is wrong.
+
+    Fields that a later version added are neutral: the version that wrote the plan did not have what they decide about.
+    """
+    try:
+        found: Any = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ValueError("it is no JSON") from error
+    if not isinstance(found, dict):
+        raise ValueError(f"wanted the fields of a plan, found {text!r}")
+    allowed = get_type_hints(Plan)
+    for name, value in found.items():  # pyright: ignore[reportUnknownVariableType]
+        if name not in allowed:
+            raise ValueError(f"a plan has no field {name!r}")
+        if not _fits(value, allowed[name]):
+            raise ValueError(f"its field {name!r} is {value!r}")
+    return Plan(**{f.name: found.get(f.name, getattr(NEUTRAL, f.name)) for f in fields(Plan)})
+
+
+def _fits(value: object, annotation: Any) -> bool:
+    """Whether a value is one of `int | None`, `Literal["off", "scratch"] | None` and so on, but not None."""
+    kinds = [k for k in get_args(annotation) if k is not type(None)]
+    return any(value in get_args(k) if get_origin(k) is Literal else type(value) is k for k in kinds)

@@ -1,0 +1,147 @@
+"""A run: a simulation that is advanced, measured and written to files on the way."""
+
+from __future__ import annotations
+
+import glob
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from lanewise.io.particles import Particles
+from lanewise.sims.gravity.checkpoint import Labels, Settings, current_particles, write_checkpoint
+from lanewise.sims.gravity.diagnostics import Diagnostics
+from lanewise.sims.gravity.interruption import deferred_interruption
+from lanewise.sims.gravity.simulation import Simulation
+
+PIECE_SECONDS = 0.2  # how long the machine works between two looks at the clock
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """Where results go and how often. `checkpoint_seconds` is wall time; the intervals are steps, 0 means only at the ends."""
+
+    out: Path | None = None
+    diagnostics_every: int = 0
+    snapshot_every: int = 0
+    checkpoint_seconds: float = 10.0
+    overwrite: bool = False  # snapshots that exist
+
+
+NO_FILES = Output()
+
+
+@dataclass
+class Run:
+    """A simulation with its settings and history, made by `runner.start` or `runner.resume`.
+
+    note: why a resumed run may differ from an uninterrupted one in the last places; empty when it gives the same bits.
+    """
+
+    simulation: Simulation
+    labels: Labels
+    settings: Settings
+    output: Output
+    history: list[Diagnostics]
+    first_step: int
+    note: str = ""
+    seconds: float = 0.0
+    written: list[Path] = field(default_factory=list[Path])
+
+    @property
+    def last(self) -> Diagnostics:
+        return self.history[-1]
+
+    def execute(self, progress: Callable[[Run], None] = lambda run: None) -> None:
+        """Advance to `settings.steps`, measuring, writing and reporting on the way.
+
+        Ctrl-C ends it after whole steps with a checkpoint and KeyboardInterrupt; pressed again, at once and without.
+        """
+        self.simulation.prepare(self.settings.dt)
+        self.save()  # from here on there is always something to resume from
+        saved = time.monotonic()
+        piece = 1
+        with deferred_interruption() as interruption:
+            while (step := self.simulation.step) < self.settings.steps:
+                begin = time.perf_counter()
+                count = min(piece, self._next_event(step) - step)
+                self.simulation.advance(count, self.settings.dt)
+                elapsed = time.perf_counter() - begin
+                self.seconds += elapsed
+                piece = max(1, min(int(count * PIECE_SECONDS / max(elapsed, 1e-9)), 4 * piece))
+                self._after_piece()
+                progress(self)
+                done = self.simulation.step == self.settings.steps
+                if done or interruption.asked or time.monotonic() - saved >= self.output.checkpoint_seconds:
+                    self.save()
+                    saved = time.monotonic()
+                if interruption.asked and not done:
+                    raise KeyboardInterrupt
+
+    def _next_event(self, step: int) -> int:
+        """The next step after which something has to be measured or written."""
+        intervals = [i for i in (self.output.diagnostics_every, self.output.snapshot_every) if i]
+        return min([self.settings.steps, *((step // i + 1) * i for i in intervals)])
+
+    def _after_piece(self) -> None:
+        step, done = self.simulation.step, self.simulation.step == self.settings.steps
+        every = self.output.diagnostics_every
+        if done or (every and step % every == 0):
+            self.history.append(self.simulation.diagnostics())
+        if self.output.out and self.output.snapshot_every and step % self.output.snapshot_every == 0:
+            path = snapshot_path(self.output.out, step)
+            self._write(path)
+            self.written.append(path)
+
+    def snapshots(self) -> list[Path]:
+        """The snapshot files that are still to be written and exist already."""
+        out, every = self.output.out, self.output.snapshot_every
+        if out is None or not every:
+            return []
+        found = (p for p in out.parent.glob(f"{glob.escape(out.stem)}_*{glob.escape(out.suffix)}") if p.is_file())
+        steps = range((self.simulation.step // every + 1) * every, self.settings.steps + 1, every)
+        return sorted(
+            p for p in found if p.stem[len(out.stem) + 1 :].isdigit() and int(p.stem[len(out.stem) + 1 :]) in steps
+        )
+
+    def save(self) -> None:
+        """Write the checkpoint, if there is a place for it. Replaces only this run's own file."""
+        if self.output.out:
+            self._write(self.output.out)
+
+    def _write(self, path: Path) -> None:
+        write_checkpoint(path, self.simulation, self.labels, self.settings, self.history, overwrite=True)
+
+    @property
+    def pairs_per_second(self) -> float:
+        n, steps = len(self.simulation.bodies), self.simulation.step - self.first_step
+        pairs = float(n) * n * steps * self.simulation.force_evaluations_per_step
+        return pairs / self.seconds if self.seconds else 0.0
+
+    def particles(self) -> Particles:
+        return current_particles(self.simulation, self.labels)
+
+    def summary(self) -> dict[str, Any]:
+        """The machine-readable result. Drifts are relative to the start of the run, before any resumption."""
+        start, end, s = self.history[0], self.last, self.settings
+        return {
+            "device": s.device, "ic": s.ic, "bodies": len(self.simulation.bodies), "steps": self.simulation.step - self.first_step,
+            "step": self.simulation.step, "time": self.simulation.time, "dt": s.dt, "integrator": s.integrator, "softening": s.softening,
+            "precision": s.precision, "layout": s.layout, "seconds": self.seconds, "pairs_per_second": self.pairs_per_second,
+            "energy_initial": start.total, "energy_final": end.total, "energy_drift": end.energy_drift(start),
+            "momentum_drift": end.momentum_drift(start), "angular_momentum_drift": end.angular_momentum_drift(start),
+            "virial_ratio": end.virial_ratio, "out": str(self.output.out) if self.output.out else None,
+        }  # fmt: skip
+
+    def energy_curve(self) -> tuple[Any, Any]:
+        """Times and relative energy errors of the whole history, float64 of shape (measurements,)."""
+        start = self.history[0]
+        return np.array([d.time for d in self.history]), np.array([d.energy_drift(start) for d in self.history])
+
+
+def snapshot_path(out: Path, step: int) -> Path:
+    """run.h5 at step 100: run_00000100.h5."""
+    return out.with_name(f"{out.stem}_{step:08d}{out.suffix}")

@@ -1,0 +1,60 @@
+"""`explain gravity` shows the kernel that a simulation runs: one wish for a plan, one choice of the kernel."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lanewise.errors import InputError
+from lanewise.explanation.offline import Offline
+from lanewise.layouts import layout_by_name
+from lanewise.sims.gravity import Simulation, make_bodies, make_initial_conditions
+from lanewise.sims.gravity.explain import compile_gravity
+from lanewise.sims.gravity.physics import RECORDS, make_physics
+from lanewise.tuning import store
+
+
+@pytest.fixture(autouse=True)
+def nothing_tuned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is explained is the default plan."""
+    monkeypatch.setattr(store, "store_directory", lambda: tmp_path / "tuned")
+    make_physics.cache_clear()
+
+
+CASES = [
+    *((precision, None, softening) for precision in RECORDS for softening in (0.05, 0.0)),
+    *(("f32", layout, 0.05) for layout in ("aos", "soaoas", "aosoa")),
+]
+
+
+@pytest.mark.parametrize(("precision", "layout", "softening"), CASES)
+def test_explain_shows_the_plan_and_the_source_that_a_simulation_runs(
+    precision: str, layout: str | None, softening: float
+) -> None:
+    explained = compile_gravity("cpu", 300, precision, layout, values={"softening2": softening**2})
+    assert_same(explained, "cpu", 300, precision, layout, softening)
+
+
+@pytest.mark.cuda
+@pytest.mark.parametrize("count", [1000, 16_384, 100_000])
+@pytest.mark.parametrize("precision", RECORDS)
+def test_explain_shows_the_plan_and_the_source_that_a_simulation_runs_on_a_gpu(precision: str, count: int) -> None:
+    assert_same(compile_gravity("cuda", count, precision), "cuda", count, precision, None, 0.01)
+
+
+def assert_same(
+    explained: Offline, device: str, count: int, precision: str, layout: str | None, softening: float
+) -> None:
+    kind = layout_by_name(layout) if layout else None
+    particles = make_initial_conditions("plummer", count, seed=1)
+    bodies = make_bodies(particles, precision=precision, layout=kind, device=device)
+    simulation = Simulation(bodies, softening=softening)
+    assert explained.subject.plan == simulation.plans.force
+    assert explained.executable.source == simulation._force.compiled.source  # pyright: ignore[reportPrivateUsage]
+
+
+def test_explain_refuses_a_square_below_zero() -> None:
+    with pytest.raises(InputError) as error:
+        compile_gravity("cpu", 10, values={"softening2": -1.0})
+    assert str(error.value) == "--set softening2=-1.0: the square of a softening is zero or more"
