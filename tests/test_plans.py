@@ -27,11 +27,13 @@ def plan(name: str, targets: int, wanted: Plan | None = None, *, same: bool = Tr
 @pytest.mark.parametrize(
     ("name", "targets", "mode", "merged"),
     [
-        ("gravity", 4_096, "off", 1),
+        ("gravity", 2_048, "off", 1),
+        ("gravity", 4_096, "scratch", 4),
         ("gravity", 16_384, "scratch", 8),
         ("gravity", 65_536, "ordered", 8),
         ("gravity", 524_288, "ordered", 12),
         ("gravity_f64", 16_384, "scratch", 4),
+        ("gravity_f64", 131_072, "ordered", 6),
         ("gravity_mixed", 4_096, "scratch", 2),
         ("lennard_jones", 4_096, "scratch", 2),
         ("yukawa", 65_536, "ordered", 4),
@@ -52,6 +54,11 @@ def test_wishes_that_do_not_go_with_it_come_first(wanted):
     found = plan("gravity", 65_536, wanted)
     assert found.reciprocity == "off"
     assert all(getattr(found, n) == v for n, v in wanted.as_dict().items() if v is not None)
+
+
+def test_one_cap_on_registers_is_enough():
+    assert plan("gravity", 16_384).registers == 128
+    assert plan("gravity", 16_384, Plan(min_blocks=2)).registers == 0
 
 
 def test_two_arrays_are_computed_from_one_side():

@@ -42,7 +42,7 @@ def default_plan(machine: Machine, work: Work, wanted: Plan | None = None) -> Pl
     if work.pattern != "pairwise":
         return Plan(block=256).filled(NEUTRAL)
     if _reciprocal(machine, work, wanted):
-        return _reciprocal_plan(machine, work)
+        return _reciprocal_plan(machine, work, wanted)
     plan = _one_sided_plan(machine, work)
     # Who wants no tiles wants nothing that divides them.
     return Plan(slices=1, parts=1).filled(plan) if wanted.tile == 0 else plan
@@ -94,10 +94,10 @@ MOST_TASKS = 2**31 - 2**16  # a launch counts them with 32 bits
 SCRATCH_BYTES = 64 << 20  # of partial sums; with more, tasks take turns
 # So many targets a thread pay from so many tasks on every multiprocessor: fewer targets make more tasks, and a task alone takes the
 # longer the more targets it has (measured on an NVIDIA H200, 2,048 to 524,288 elements).
-_TASKS_FLOAT64 = {4: 4, 2: 4}
+_TASKS_FLOAT64 = {6: 200, 4: 4, 2: 4}
 _TASKS_LONG = {4: 40, 2: 12}
-_TASKS_LIGHT = {12: 5000, 10: 1000, 8: 12, 4: 12}
-_TASKS_CONVERTING = {8: 12, 4: 12, 2: 12}
+_TASKS_LIGHT = {12: 1000, 8: 12, 4: 4}
+_TASKS_CONVERTING = {8: 12, 4: 12, 2: 4}
 
 
 def _reciprocal(machine: Machine, work: Work, wanted: Plan) -> bool:
@@ -133,11 +133,24 @@ def _targets(machine: Machine, work: Work) -> int:
     return 1
 
 
-def _reciprocal_plan(machine: Machine, work: Work) -> Plan:
+def _reciprocal_plan(machine: Machine, work: Work, wanted: Plan) -> Plan:
     targets = _targets(machine, work)
-    scratch = work.targets * -(-work.targets // (WARP * targets)) * work.result_bytes
-    rolled = targets >= 10 or (_is_long(work) and not work.wide)
+    scratch = work.targets * -(-work.targets // (WARP * targets)) * work.result_bytes <= SCRATCH_BYTES
+    rolled = targets == 8 or _is_long(work) if scratch else work.wide or work.converts or _is_long(work)
+    if scratch and targets == 2:
+        rolled = False
     return Plan(
         targets=targets, block=WARP, unroll=4 if rolled else 8, fma=work.rearranged,
-        reciprocity="scratch" if scratch <= SCRATCH_BYTES else "ordered",
+        registers=0 if wanted.min_blocks else _registers(work, targets, scratch),
+        reciprocity="scratch" if scratch else "ordered",
     ).filled(NEUTRAL)  # fmt: skip
+
+
+def _registers(work: Work, targets: int, scratch: bool) -> int:
+    """A cap that lets the compiler take more registers than it would by itself.
+
+    It keeps a block of one warp small, as if a multiprocessor could always be filled with blocks.
+    """
+    if scratch:
+        return 168 if work.wide else 128
+    return 128 if targets >= 10 else 0

@@ -21,7 +21,7 @@ __device__ __forceinline__ double lw_rsqrt(double x)  // an estimate of 20 bits,
     double y;
     asm("rsqrt.approx.ftz.f64 %0, %1;" : "=d"(y) : "d"(x));
     const double error = fma(-x * y, y, 1.0);
-    const double refined = fma(fma(0.375, error, 0.5), error * y, y);
+    const double refined = y * fma(fma(0.375, error, 0.5), error, 1.0);  // no operation reads three registers
     const unsigned int size = __double2hiint(y) & 0x7fffffff;
     return size - 1u < 0x7fefffffu ? refined : y;  // zero, infinity and NaN are what they are
 }
