@@ -13,7 +13,17 @@ from lanewise.cli.main import app
 from tests.markdown import commands, differences, run_blocks
 
 ROOT = Path(__file__).parent.parent
-DOCUMENTS = ("docs/language.md", "docs/layouts.md", "docs/gravity.md", "docs/passes.md", "docs/explain.md")
+# docs/tuning.md has a test of its own in tests/tuning, beside the store that it writes to; docs/README.md is the index.
+DOCUMENTS = tuple(f"docs/{n}.md" for n in ("language", "layouts", "gravity", "passes", "explain", "ladders"))
+
+
+def test_every_document_is_read() -> None:
+    assert {*DOCUMENTS, "docs/tuning.md", "docs/README.md"} == {f"docs/{p.name}" for p in (ROOT / "docs").glob("*.md")}
+
+
+def test_the_index_names_every_document() -> None:
+    index = (ROOT / "docs/README.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"\]\((\w+\.md)\)", index)) == {p.name for p in (ROOT / "docs").glob("*.md")} - {"README.md"}
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from lanewise.optimisations import OPTIMISATIONS
+from lanewise.tuning import store
 from tests.markdown import Block, blocks, differences, run_blocks
 
 ROOT = Path(__file__).parent.parent
@@ -18,21 +20,51 @@ def test_two_commands_come_first() -> None:
     assert [line.split("#")[0].strip() for line in first.text.splitlines()] == ["make run", "make test"]
 
 
-def test_python_blocks_print_what_is_shown(tmp_path: Path) -> None:
+def test_python_blocks_print_what_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store, "store_directory", lambda: tmp_path / "tuned")  # other tests expect untuned calls
     wrong = [differences(block, printed) for block, printed in run_blocks(README, tmp_path / "physics.py")]
     assert not any(wrong), "\n".join(filter(None, wrong))
 
 
-def test_measured_figures_are_those_of_the_benchmark() -> None:
-    results = (ROOT / "bench/results/cpu_gravity.md").read_text(encoding="utf-8")
+@pytest.mark.parametrize(
+    ("section", "files", "facts"),
+    [
+        ("Measured on a CPU", ("cpu_gravity",), ("AMD EPYC", "2026-11-21", "12.2", "14.0.6")),
+        ("Measured on a GPU", ("gpu_gravity",), ("NVIDIA H200", "2026-11-21", "580.159.04", "1980 MHz")),
+    ],
+)
+def test_measured_figures_are_those_of_the_benchmarks(
+    section: str, files: tuple[str, ...], facts: tuple[str, ...]
+) -> None:
+    results = "".join((ROOT / f"bench/results/{name}.md").read_text(encoding="utf-8") for name in files)
     measured = {float(x) for x in re.findall(r"\d\.\d+e\+\d+", results)}
-    table = README.partition("## Measured")[2].partition("##")[0]
+    table = README.partition(f"## {section}\n")[2].partition("\n## ")[0]
     shown = [float(x) for x in re.findall(r"\d\.\d+e\d+", table)]
     assert shown
     assert set(shown) <= measured
-    for name in ("AMD EPYC", "2026-11-21", "12.2", "14.0.6"):
+    for share in re.findall(r"(\d+\.\d) %", table):
+        assert f"| {share} |" in results
+    for name in facts:
         assert name in results
         assert name in table
+
+
+def test_optimisations_are_those_of_the_catalogue() -> None:
+    names = {o.name for o in OPTIMISATIONS}
+    assert set(re.findall(r"(\d+) optimisations", README)) == {str(len(names))}
+    excerpt = README.partition("\noptimisation  ")[2].partition("...")[0]
+    shown = [re.split(r"  +", line)[0] for line in excerpt.splitlines()[2:] if line[:1].strip()]
+    assert shown
+    assert set(shown) <= names
+
+
+def test_rungs_are_those_of_the_ladder() -> None:
+    from lanewise.ladders import tutorial
+
+    excerpt = README.partition("n-body step by step")[2].partition("```")[0]
+    shown = re.findall(r"^│ (.+?)\s+│", excerpt, re.MULTILINE)
+    assert shown
+    assert set(shown) <= set(tutorial.NAMES)
 
 
 @pytest.mark.parametrize("document", ["README.md", *(f"docs/{p.name}" for p in sorted((ROOT / "docs").glob("*.md")))])
