@@ -38,6 +38,7 @@ def walk_kernel(kernel: ir.Kernel, body: ir.Block, known: Known, *, fast_math: b
 class _Walk:
     def __init__(self, kernel: ir.Kernel, known: Known, simd: str) -> None:
         self.known, self.simd = known, simd
+        self.told = kernel.grid is not None  # how often to unroll loops over sources: only a GPU's compiler is
         self.buffers = {b.name: b for b in kernel.buffers}
         self.root = Region("kernel", None, 1.0)
         self.values = Values(self.root)
@@ -139,6 +140,8 @@ class _Walk:
         most = max(1.0, float(np.max(trips, initial=1)))
         if s.unroll == 0:
             return most
+        if self.told and s.role == "sources":
+            return min(most, s.unroll)
         constant = isinstance(s.start, ir.Literal) and isinstance(s.stop, ir.Literal)
         return min(most, s.unroll if s.unroll > 1 else 2 * COMPILER_UNROLL if constant else COMPILER_UNROLL)
 

@@ -57,7 +57,7 @@ _FAST: dict[str, Cost] = {
 _DOUBLE: dict[str, Cost] = {
     "/": {"special": 1, "fp64 fma": 7, "fp64 mul": 1, "fp32 fma": 1, "compare": 2, "integer": 1, "branch": 3},
     "sqrt": {"special": 1, "fp64 fma": 5, "fp64 mul": 3, "integer": 5, "compare": 1, "branch": 3},
-    "rsqrt": {"special": 1, "fp64 fma": 3, "fp64 mul": 2, "integer": 4, "compare": 1, "branch": 3},
+    "rsqrt": {"special": 1, "fp64 fma": 3, "fp64 mul": 2, "integer": 2, "compare": 1, "select": 2},
     "exp": {"fp64 fma": 14, "fp64 add": 3, "fp64 mul": 1, "integer": 12, "compare": 2, "select": 2, "branch": 3},
     "exp2": {"fp64 fma": 12, "fp64 add": 5, "fp64 mul": 2, "integer": 12, "compare": 3, "select": 3, "branch": 3},
     "log": {"special": 1, "fp64 fma": 17, "fp64 add": 8, "fp64 mul": 5, "integer": 22, "compare": 4, "select": 2, "branch": 3},

@@ -22,10 +22,12 @@ NORM = 8.0  # units that are nearly as busy get in each other's way a little (16
 HIDING = 8.0  # how sharply enough warps turn into too few (16,384 bodies, float64)
 INDEPENDENT_TURNS = 16  # of an unrolled loop that a compiler interleaves (hand-written, 16,384 bodies, one target)
 START_SECONDS = 1e-6  # until a kernel's first load is there and its last store done (1,024 bodies, step in a graph)
+# Calibrated with bench/results/optimiser_cuda.md (gathered):
+GATHER_BYTES = 85  # what memory moves for one place that data tell, beyond the cache: bursts of 64 bytes, three quarters of the rate
+CACHED_GATHER = 2.8  # times the bytes, where the cache holds the array
 # Not fitted:
 LOAD_LATENCY = {"shared": 30.0, "global": 40.0}  # cycles of a load that a loop starts with, here or in the L1 cache
 BASE_REGISTERS = 23  # addresses and temporaries, beside the values that a loop holds
-GATHER_BYTES = 64  # what memory moves for one place that data tell
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +88,14 @@ def memory_seconds(
             # One place for all threads: the warps of a block find it in their L1 cache.
             filtered = warps_per_block if same and all(p == "broadcast" for p in same) else 1
             moved = r.executions * sectors * warps * SECTOR
-            l2 += moved / filtered
+            size = footprint(work, key, counts)
             gathered = any(p == "gathered" for p in same)
-            traffic[key] = traffic.get(key, 0.0) + moved * (GATHER_BYTES / SECTOR if gathered else 1)
+            beyond = gathered and (size is None or size > device.l2_bytes)
+            l2 += moved / filtered * (CACHED_GATHER if gathered and not beyond else 1)
+            if beyond:  # what one access brought is gone before the next one wants it
+                memory += moved * GATHER_BYTES / SECTOR
+            else:
+                traffic[key] = traffic.get(key, 0.0) + moved
     for key, moved in traffic.items():
         memory += min(moved, footprint(work, key, counts) or moved)
     return {"l2": l2 / device.l2_bandwidth, "memory": memory / device.memory_bandwidth}
