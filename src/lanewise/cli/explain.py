@@ -13,24 +13,35 @@ BODIES = 16_384
 
 
 def explain(
-    name: Annotated[str, typer.Argument(help="gravity, or a kernel of a file: path/to/file.py:kernel")],
-    source: Annotated[str | None, typer.Option(help="print the generated source for cpu or cuda")] = None,
-    device: Annotated[
-        str | None, typer.Option(help="explain for cpu or cuda, which needs no GPU (default cpu; cuda with --arch)")
+    name: Annotated[str, typer.Argument(metavar="KERNEL", help="gravity, or a kernel of a file: path/to/file.py:name")],
+    source: Annotated[
+        str | None, typer.Option(metavar="NAME", help="print the generated source for cpu or cuda instead")
     ] = None,
-    bodies: Annotated[int, typer.Option(min=1, help="number of elements")] = BODIES,
-    precision: Annotated[str | None, typer.Option(help="of gravity: f32, f64 or mixed (default f32)")] = None,
-    layout: Annotated[str | None, typer.Option(help="soa, aos, aoas, soaoas or aosoa")] = None,
+    device: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="explain for cpu or cuda, which needs no GPU (default cpu; cuda with --arch)"
+        ),
+    ] = None,
+    bodies: Annotated[int, typer.Option(min=1, metavar="N", help="number of elements")] = BODIES,
+    precision: Annotated[
+        str | None, typer.Option(metavar="NAME", help="of gravity: f32, f64 or mixed (default f32)")
+    ] = None,
+    layout: Annotated[
+        str | None, typer.Option(metavar="NAME", help="soa, aos, aoas, soaoas or aosoa (default the device's)")
+    ] = None,
     arch: Annotated[
-        str | None, typer.Option(help="GPU architecture, as sm_90 (default: the GPU here, or sm_90)")
+        str | None, typer.Option(metavar="NAME", help="GPU architecture, as sm_90 (default: the GPU here, or sm_90)")
     ] = None,
     values: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="a value for all of the kernel; repeat for more"),
+        typer.Option(
+            "--set", metavar="NAME=VALUE", help="a parameter that is no record, as softening2=1e-4; repeat for more"
+        ),
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="print one line of JSON")] = False,
+    json: Annotated[bool, typer.Option("--json", metavar="", help="as one line of JSON")] = False,
 ) -> None:
-    """Explain each optimisation of a kernel: applied or not, why, what it costs in registers, what it should gain."""
+    """Explain each optimisation of a kernel: applied or not, why, and what it should gain. Runs nothing."""
     for option in (source, device):
         if option not in (None, "cpu", "cuda"):
             raise InputError(f"unknown device {option!r}; wanted cpu or cuda")

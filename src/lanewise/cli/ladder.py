@@ -15,15 +15,28 @@ if TYPE_CHECKING:
 
 MOST_BODIES = 2**31 - 2**16  # what a launch on a GPU can count
 
-Names = Annotated[str, typer.Argument(metavar="NAME", help="tutorial, layouts or memory")]
+Names = Annotated[
+    str,
+    typer.Argument(
+        metavar="LADDER", help="tutorial (n-body step by step), layouts (of gravity) or memory (reading records)"
+    ),
+]
 Bodies = Annotated[
     str | None,
-    typer.Option(metavar="N[,N...]", help="numbers of bodies (default: those of the paper)", show_default=False),
+    typer.Option(
+        metavar="N[,N...]",
+        help="numbers of bodies (default: the paper's; fewer on a CPU or with --quick)",
+        show_default=False,
+    ),
 ]
 Device = Annotated[str, typer.Option(metavar="NAME", help="cpu, cuda, cuda:1, ...")]
-Quick = Annotated[bool, typer.Option("--quick", help="few bodies, few versions: under a minute on two cores")]
+Quick = Annotated[
+    bool, typer.Option("--quick", metavar="", help="few bodies, few versions: under a minute on two cores")
+]
 Json = Annotated[bool, typer.Option("--json", metavar="", help="as one line of JSON")]
-Plot = Annotated[Path | None, typer.Option(metavar="FILE.png", help="bars: the factors here and in the paper")]
+Plot = Annotated[
+    Path | None, typer.Option(metavar="FILE.png", help="bars: the factors here, in the paper and by the model")
+]
 Seed = Annotated[int, typer.Option(metavar="N", help="of the random initial conditions")]
 
 

@@ -16,6 +16,7 @@ from lanewise.errors import LanewiseError
 app = typer.Typer(
     name="lanewise", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False,
     help="Write the physics for one element; lanewise designs the data structure and the kernel.",
+    epilog="First: lanewise gravity run --plot run.png. Then: lanewise explain gravity. Every command has --help.",
 )  # fmt: skip
 app.add_typer(gravity_app, name="gravity")
 app.command()(info)

@@ -17,18 +17,28 @@ if TYPE_CHECKING:
 BODIES = 16_384
 SOFTENING2 = 1e-4  # the square of a Plummer softening of 0.01
 
-Name = Annotated[str, typer.Argument(help="gravity, or a kernel of a file: path/to/file.py:kernel")]
-Bodies = Annotated[int, typer.Option(min=1, help="number of elements: tuned plans are for numbers like this one")]
+Name = Annotated[str, typer.Argument(metavar="KERNEL", help="gravity, or a kernel of a file: path/to/file.py:name")]
+Bodies = Annotated[
+    int, typer.Option(min=1, metavar="N", help="number of elements: tuned plans are for numbers like this one")
+]
 Device = Annotated[str, typer.Option(metavar="NAME", help="cpu, cuda, cuda:1, ...")]
-Precision = Annotated[str | None, typer.Option(help="of gravity: f32, f64 or mixed (default f32)")]
-LayoutName = Annotated[str | None, typer.Option(help="soa, aos, aoas, soaoas or aosoa (default the device's)")]
+Precision = Annotated[str | None, typer.Option(metavar="NAME", help="of gravity: f32, f64 or mixed (default f32)")]
+LayoutName = Annotated[
+    str | None, typer.Option(metavar="NAME", help="soa, aos, aoas, soaoas or aosoa (default the device's)")
+]
 Seconds = Annotated[
     float | None,
-    typer.Option(help="what it may take, compilation included (default 60 on a GPU, 120 on a CPU)", show_default=False),
+    typer.Option(
+        metavar="X",
+        help="seconds that it may take, with compilation (default 60 on a GPU, 120 on a CPU)",
+        show_default=False,
+    ),
 ]
 Values = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="NAME=VALUE", help="a value for all of the kernel; repeat for more"),
+    typer.Option(
+        "--set", metavar="NAME=VALUE", help="a parameter that is no record, as softening2=1e-4; repeat for more"
+    ),
 ]
 Json = Annotated[bool, typer.Option("--json", metavar="", help="as one line of JSON")]
 
@@ -43,7 +53,7 @@ def tune(
     values: Values = None,
     json_: Json = False,
 ) -> None:
-    """Measure plans of a kernel on this machine; later calls of the same kernel use the fastest one."""
+    """Measure plans of a kernel on this machine; later calls like this one use the fastest."""
     from lanewise.tuning.tune import check_seconds
 
     if seconds is not None:
