@@ -1,6 +1,6 @@
 """How good are the plans? The default one against the tuned one, that one against an exhaustive search, predictions against times.
 
-`python -m bench.optimiser [device] [name of a kernel ...]` writes bench/results/optimiser_DEVICE.{md,json}. All plans of one kernel and
+`python -m bench.optimiser [device] [kernel or kernel:elements ...]` writes bench/results/optimiser_DEVICE.{md,json}. All plans of one kernel and
 size are compiled, held against the default plan's result, and timed by the same measurer. The exhaustive search measures every plan of the
 grids below, whatever the models think of it.
 """
@@ -39,7 +39,7 @@ from lanewise.tuning.tune import tune_job
 from lanewise.types import I32, scalar_of
 
 RESULTS = Path(__file__).parent / "results"
-TUNING_SECONDS = {"cuda": 12.0, "cpu": 40.0}
+TUNING_SECONDS = {"cuda": 15.0, "cpu": 40.0}
 CLOSE, FINAL_ROUNDS = 1.15, 9
 
 # ---------------------------------------------------------------- kernels
@@ -304,20 +304,22 @@ def table(rows: list[dict[str, Any]], machine: dict[str, str], device: str) -> s
 
 
 def main() -> None:
-    device = sys.argv[1] if len(sys.argv) > 1 else "cuda"
-    names = sys.argv[2:]
+    """Measure all rows, or those named as `kernel` or `kernel:elements`; rows that were measured before are kept."""
+    device, wanted = (sys.argv[1] if len(sys.argv) > 1 else "cuda"), sys.argv[2:]
     os.environ["LANEWISE_CACHE_DIR"] = tempfile.mkdtemp()  # tuned plans of this run only
-    path = Path(os.environ.get("OUT", RESULTS)) / f"optimiser_{device_kind(device)}.json"
+    kind = device_kind(device)
+    path = Path(os.environ.get("OUT", RESULTS)) / f"optimiser_{kind}.json"
     known = json.loads(path.read_text())["rows"] if path.exists() else []
-    rows = [r for r in known if names and r["kernel"] not in names]
+    rows = {(r["kernel"], r["elements"]): r for r in known}
     machine = describe_machine()
-    work: list[tuple[Subject, int]] = [
-        (s, n) for s in SUBJECTS if not names or s.name in names for n in s.sizes[device_kind(device)]
-    ]
-    for subject, count in work:
-        rows.append(run(subject, count, device))
-        path.write_text(json.dumps({"machine": machine, "rows": rows}, indent=1))
-        path.with_suffix(".md").write_text(table(rows, machine, device))
+    for subject in SUBJECTS:
+        for count in subject.sizes[kind]:
+            if wanted and subject.name not in wanted and f"{subject.name}:{count}" not in wanted:
+                continue
+            rows[subject.name, count] = run(subject, count, device)
+            order = sorted(rows.values(), key=lambda r: ([s.name for s in SUBJECTS].index(r["kernel"]), r["elements"]))
+            path.write_text(json.dumps({"machine": machine, "rows": order}, indent=1))
+            path.with_suffix(".md").write_text(table(order, machine, device))
 
 
 if __name__ == "__main__":

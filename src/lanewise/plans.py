@@ -97,7 +97,7 @@ SCRATCH_BYTES = 64 << 20  # of partial sums; with more, tasks take turns
 _TASKS_FLOAT64 = {6: 200, 4: 4, 2: 4}
 _TASKS_LONG = {4: 40, 2: 12}
 _TASKS_LIGHT = {12: 1000, 8: 12, 4: 4}
-_TASKS_CONVERTING = {8: 12, 4: 12, 2: 4}
+_TASKS_CONVERTING = {8: 200, 4: 12, 2: 4}
 
 
 def _reciprocal(machine: Machine, work: Work, wanted: Plan) -> bool:

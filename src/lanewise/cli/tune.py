@@ -76,6 +76,8 @@ def _gravity(bodies: int, device: str, precision: str, layout: str | None, value
     from lanewise.sims.gravity.physics import make_physics, pair_type
     from lanewise.sims.gravity.simulation import Simulation, make_bodies
 
+    if device == "python":
+        raise InputError("the interpreter is no device to measure: wanted cpu or cuda")
     for other in set(values) - {"softening2"}:
         raise InputError(f"gravity has no value {other!r} to set; it has softening2")
     softening2 = values.get("softening2", SOFTENING2)

@@ -53,6 +53,9 @@ class Elementwise:
         self._compiled: dict[Any, Compiled] = {}
         self._tuned = TunedPlans()
 
+    def __repr__(self) -> str:
+        return f"<lanewise elementwise kernel {self.__name__}>"
+
     @property
     def signature(self) -> Signature:
         self._signature = self._signature or read_signature(self.python)
@@ -121,9 +124,7 @@ class Elementwise:
         results = tuple({"sum": sum_, "min": min_, "max": max_}[operation](p) for p in partials)
         return results[0] if len(results) == 1 else results
 
-    def tune(
-        self, *arguments: Any, seconds: float | None = None, plan: Plan | None = None, **named: Any
-    ) -> Tuning:
+    def tune(self, *arguments: Any, seconds: float | None = None, plan: Plan | None = None, **named: Any) -> Tuning:
         """Measure plans for calls like this one, and use the fastest in later calls, also of other programs.
 
         `seconds` is about what it may take, compilation included (60 on a GPU, 120 on a CPU); the fields that `plan`

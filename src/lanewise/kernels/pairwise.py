@@ -61,6 +61,9 @@ class Pairwise:
         """The same interaction over another search structure."""
         return Pairwise(self.python, search)
 
+    def __repr__(self) -> str:
+        return f"<lanewise pairwise kernel {self.__name__}>"
+
     @property
     def signature(self) -> Signature:
         self._signature = self._signature or _checked(read_signature(self.python))
@@ -95,9 +98,7 @@ class Pairwise:
         launch = compiled.executable.prepare(bound, environment)
         return Call(launch, tuple(results), replace(compiled, environment=environment))
 
-    def tune(
-        self, *arguments: Any, seconds: float | None = None, plan: Plan | None = None, **named: Any
-    ) -> Tuning:
+    def tune(self, *arguments: Any, seconds: float | None = None, plan: Plan | None = None, **named: Any) -> Tuning:
         """Measure plans for calls like this one, and use the fastest in later calls, also of other programs.
 
         `seconds` is about what it may take, compilation included (60 on a GPU, 120 on a CPU); the fields that `plan`

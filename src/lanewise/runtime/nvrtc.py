@@ -101,11 +101,11 @@ def cuda_core() -> Any:
 
 def nvrtc_version() -> str:
     """The version of the compiler, as "major.minor"."""
-    from cuda.bindings import nvrtc  # pyright: ignore[reportAttributeAccessIssue]
-
     try:
+        from cuda.bindings import nvrtc  # pyright: ignore[reportAttributeAccessIssue]
+
         _, major, minor = nvrtc.nvrtcVersion()
-    except RuntimeError as error:
+    except (ImportError, RuntimeError) as error:
         raise DeviceError(
             "compiling for CUDA needs the package nvidia-cuda-nvrtc: pip install 'lanewise[cuda]'"
         ) from error

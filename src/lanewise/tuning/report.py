@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -101,7 +102,8 @@ class Tuning:
             else f"{self.factor:.2f} times as fast as the default plan: {self.plan.short()}"
         )
         kept = [f"kept in {self.path}"] if self.path is not None else []
-        counts = f"{len(self.measured)} plans measured in {self.about['elapsed']:.1f} s ({how})"
+        plans = "plan" if len(self.measured) == 1 else "plans"
+        counts = f"{len(self.measured)} {plans} measured in {self.about['elapsed']:.1f} s ({how})"
         return [best, counts, *kept, *([self.note] if self.note else [])]
 
     def _share(self, trial: Trial) -> str:
@@ -110,10 +112,21 @@ class Tuning:
     def _refusals(self) -> list[str]:
         """Optimisations that do not apply, then how many plans were refused for each reason."""
         lines = [f"{f}={v!r}: {r}" for f, v, r in self.refused]
-        reasons = Counter((t.status, t.reason.partition("\n")[0]) for t in self.failed if t.status != "unpromising")
+        # What was found differs from plan to plan; what is wrong with it does not.
+        reasons = Counter((t.status, _kind(t.reason)) for t in self.failed if t.status != "unpromising")
         lines += [f"{n} {'plan' if n == 1 else 'plans'} {status}: {reason}" for (status, reason), n in reasons.items()]
         hopeless = sum(t.status == "unpromising" for t in self.failed)
         return lines + ([f"{hopeless} unpromising by the model"] if hopeless else [])
+
+
+def _kind(reason: str) -> str:
+    """The first line of a reason, without the figures at its end that differ from plan to plan."""
+    line = reason.partition("\n")[0]
+    return re.sub(
+        r"^(.*) spills \d+ bytes of registers to memory$",
+        r"\1 spills registers to memory",
+        line.partition(", found ")[0],
+    )
 
 
 def tuning_of(found: Found, log: Mapping[str, Any], path: Path | None = None) -> Tuning:

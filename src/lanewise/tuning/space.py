@@ -19,7 +19,7 @@ TILE = "tile"
 TILES = (0, 1, 2)  # on a GPU, in blocks: a tile is staged by the threads of a block
 # One warp passes the sources round among its threads: what that leaves no choice about, and targets worth trying.
 RECIPROCAL = Plan(block=32, tile=0, slices=1, parts=1, hoist=False, prefetch="none")
-RECIPROCAL_TARGETS = (2, 4, 8, 10, 12, 16)
+RECIPROCAL_TARGETS = (1, 2, 3, 4, 6, 8, 10, 12, 16)
 # Whether these apply does not hang on the values of other axes: one look at the default plan decides.
 _CHOICES = ("fma", "fission", "branches", "self_term", "hoist", "prefetch", "uniforms")
 # What matters most comes first: a search that runs out of time has decided the most.

@@ -1,0 +1,5 @@
+"""`python -m lanewise` is the command line."""
+
+from lanewise.cli.main import main
+
+main()
