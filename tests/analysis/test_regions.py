@@ -69,12 +69,18 @@ def test_inner_loop_of_tiled_gravity():
     assert loop.executions == 16_384
 
 
-@pytest.mark.parametrize(("layout", "emitted"), [("SoAoAS", 66), ("SoA", 84), ("AoS", 78)])
-def test_inner_loop_of_untiled_gravity(layout, emitted):
-    """NVRTC's loops for sm_90, which it unrolls four times by itself."""
-    loop = inner(work("gravity", Plan(block=256), LAYOUTS[layout]))
-    assert loop.unroll == 4
-    assert 4 * loop.instructions.slots == pytest.approx(emitted, abs=9)
+@pytest.mark.parametrize(
+    ("layout", "unroll", "emitted"),
+    [("SoAoAS", 1, 20), ("SoA", 1, 29), ("AoS", 1, 23), ("SoAoAS", 4, 66), ("SoA", 4, 84), ("AoS", 4, 78)],
+)
+def test_inner_loop_of_untiled_gravity(layout, unroll, emitted):
+    """The instructions of NVRTC's loops for sm_90, one turn of which is as many sources as the plan says.
+
+    Without its moves between registers, which no model foresees: 2, 8 and 2 of them in the loops that are not unrolled.
+    """
+    loop = inner(work("gravity", Plan(block=256, unroll=unroll), LAYOUTS[layout]))
+    assert loop.unroll == unroll
+    assert unroll * loop.instructions.slots == pytest.approx(emitted, abs=1)
 
 
 @settings(max_examples=10)
@@ -105,13 +111,15 @@ def test_branches_of_some_warps():
     assert [r.executions for r in branches[:1]] == [0.25]
 
 
+@pytest.mark.parametrize(("unroll", "emitted"), [(1, 152), (4, 597), (8, 1189)])
 @pytest.mark.parametrize("mode", ["scratch", "ordered"])
-def test_reciprocity(mode):
-    """Each pair once for both sides: 18 slots, in the instructions that NVRTC emits 9 an interaction."""
-    found = work("gravity", Plan(block=32, targets=8, reciprocity=mode))
+def test_reciprocity(mode, unroll, emitted):
+    """Each pair once for both sides: 18 slots, which is 9 an interaction. `emitted` are the instructions of NVRTC's loop for sm_90."""
+    found = work("gravity", Plan(block=32, targets=8, unroll=unroll, reciprocity=mode))
     loop = inner(found)
-    assert loop.instructions.arithmetic == pytest.approx(8 * 18, abs=4)
+    assert loop.instructions.unit("fp32") + loop.instructions["special"] == 8 * 18
     assert loop.instructions["shuffle"] == 3
+    assert unroll * loop.instructions.slots == pytest.approx(emitted, abs=1)
     computed = found.blocks * 32 * sum(r.executions * r.applications for r in found.regions)
     assert computed == pytest.approx(16_384 * 16_384 / 2, rel=0.05)
 

@@ -42,7 +42,8 @@ class Row:
         return f"{self.case} {self.bodies} {self.plan.short()}"
 
 
-def _plan(text: str) -> Plan:
+def plan_of(text: str) -> Plan:
+    """A plan as it is printed; "neutral" leaves every field open."""
     fields = dict(re.findall(r"(\w+)=('\w+'|\w+)", text))
     return Plan(
         **{k: v == "True" if v in ("True", "False") else v[1:-1] if v[0] == "'" else int(v) for k, v in fields.items()}
@@ -56,7 +57,7 @@ def sweep_rows() -> list[Row]:
         if found := re.match(r"N = ([\d,]+)", line):
             bodies = int(found[1].replace(",", ""))
         elif found := re.match(r"\s+([\d.e+]+)\s+SoAoAS (.*) \| (\d+) registers", line):
-            rows.append(Row("gravity", bodies, float(found[1]), _plan(found[2]), int(found[3])))
+            rows.append(Row("gravity", bodies, float(found[1]), plan_of(found[2]), int(found[3])))
     return rows
 
 
@@ -67,5 +68,5 @@ def product_rows() -> list[Row]:
     for bodies, precision, rate in re.findall(r"\| ([\d,]+) (\w+): force kernel \| [\d.]+ \| ([\d.e+]+) \|", text):
         found = re.search(rf"- {bodies} {precision}: plan (.*?); \{{'registers': (\d+)", text)
         assert found is not None
-        rows.append(Row(names[precision], int(bodies.replace(",", "")), float(rate), _plan(found[1]), int(found[2])))
+        rows.append(Row(names[precision], int(bodies.replace(",", "")), float(rate), plan_of(found[1]), int(found[2])))
     return rows

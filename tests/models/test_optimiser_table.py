@@ -1,0 +1,121 @@
+"""Predictions against bench/results/optimiser_cuda.json: the default plans of the benchmark's kernels, measured on an NVIDIA H200.
+
+The kernels are compiled here for the same architecture, so that the models get the compiler's registers; nothing is run.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from bench.optimiser import SUBJECTS, Subject, gathered
+from lanewise.ir import nodes as ir
+from lanewise.ir.names import COUNT, count_of
+from lanewise.kernels.arguments import flatten_uniforms
+from lanewise.layouts import default_layout
+from lanewise.models.devices import table_model
+from lanewise.models.predict import Prediction, predict
+from lanewise.passes import gathering
+from lanewise.pipeline import build_program
+from lanewise.plan import NEUTRAL, Plan
+from lanewise.plans import Machine, complete_plan
+from lanewise.runtime.executable import build_executable
+from lanewise.work import describe_work
+from tests.corpus import Case
+from tests.harness import naive_kernel
+from tests.models.measured import RESULTS, plan_of
+
+pytest.importorskip("cuda.bindings.nvrtc", reason="NVRTC is not installed")
+
+TABLE = RESULTS / "optimiser_cuda.json"
+ARCH = "sm_90"
+H200 = table_model(ARCH)
+WITHIN = 0.25  # of the measured time
+WIDER: dict[
+    tuple[str, int], tuple[float, str]
+] = {}  # (kernel, elements) whose prediction is further off: how far, and why
+# What memory moves for a gathered place is fitted, so that the least time of such a kernel is one that is expected: up to 3 % too long.
+FITTED_BOUND = {"gathered": 1.05}
+BY_NAME = {s.name: s for s in SUBJECTS}
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row: a kernel, its elements, the plan that was its default and the seconds of one call."""
+
+    kernel: str
+    elements: int
+    plan: Plan
+    seconds: float
+
+    @property
+    def subject(self) -> Subject:
+        return BY_NAME[self.kernel]
+
+    @property
+    def within(self) -> float:
+        return WIDER.get((self.kernel, self.elements), (WITHIN, ""))[0]
+
+    def __str__(self) -> str:
+        return f"{self.kernel} {self.elements}"
+
+
+def rows() -> list[Row]:
+    if not TABLE.exists():
+        return []
+    found: list[dict[str, Any]] = json.loads(TABLE.read_text())["rows"]
+    return [Row(r["kernel"], r["elements"], plan_of(r["default_plan"]).filled(NEUTRAL), r["default"]) for r in found]
+
+
+def nothing(*_: Any) -> Any:
+    raise AssertionError("kernels are not run here")
+
+
+def naive(subject: Subject) -> ir.Kernel:
+    """The kernel before any plan, as the benchmark builds it from its arrays."""
+    case = Case(subject.name, subject.kernel, (subject.record,), nothing, nothing, values=subject.values)
+    found = naive_kernel(case, default_layout(subject.record.__record__, "cuda"), "cuda")
+    return gathering.apply(found, "body") if subject.kernel is gathered else found
+
+
+def environment(subject: Subject, elements: int) -> dict[str, Any]:
+    counts = [count_of(n) for n in ("target", "source")] if subject.pairs else [COUNT]
+    return {**flatten_uniforms(subject.kernel.signature, subject.values), **dict.fromkeys(counts, elements)}
+
+
+def default_plan(subject: Subject, elements: int) -> Plan:
+    work = describe_work(naive(subject), elements)
+    return complete_plan(subject.wanted, Machine("cuda", H200.multiprocessors), work)
+
+
+def predicted(subject: Subject, elements: int, plan: Plan) -> Prediction:
+    """As the benchmark times it: launches in a graph, with the registers of the compiled kernels."""
+    built = build_executable(build_program(naive(subject), plan, "cuda"), "cuda", arch=ARCH)
+    taken = [c.resources for c in built.cubins]
+    return predict(built.program, environment(subject, elements), H200, taken, in_graph=True)
+
+
+@pytest.mark.skipif(not TABLE.exists(), reason=f"{TABLE.name} has not been measured")
+@pytest.mark.parametrize("row", rows(), ids=str)
+def test_default_plans_are_predicted(row: Row) -> None:
+    """A row of an earlier default, of a kernel that may have been generated otherwise, may be off: it waits to be measured again."""
+    found = predicted(row.subject, row.elements, row.plan)
+    now = default_plan(row.subject, row.elements)
+    if now != row.plan and found.seconds != pytest.approx(row.seconds, rel=row.within):
+        pytest.xfail(f"measured with ({row.plan.short()}), where the default is ({now.short()}) now")
+    assert found.seconds == pytest.approx(row.seconds, rel=row.within)
+    assert found.bound.seconds < row.seconds * FITTED_BOUND.get(row.kernel, 1.0)
+
+
+@pytest.mark.parametrize("subject", SUBJECTS, ids=lambda s: s.name)
+def test_more_elements_take_longer(subject: Subject) -> None:
+    """At every size of the benchmark a default plan can be compiled and predicted, measured or not."""
+    sizes = subject.sizes["cuda"]
+    found = [predicted(subject, n, default_plan(subject, n)) for n in sizes]
+    times = [p.seconds for p in found]
+    assert times == sorted(times)
+    assert times[-1] > 4 * times[0]
+    assert all(0 < p.bound.seconds < p.seconds for p in found)
