@@ -1,6 +1,6 @@
 """How good are the plans? The default one against the tuned one, that one against an exhaustive search, predictions against times.
 
-`python -m bench.optimiser [device] [kernel or kernel:elements ...]` writes bench/results/optimiser_DEVICE.{md,json}. All plans of one kernel and
+`python -m bench.optimiser [device] [kernel or kernel:elements ...]` writes bench/results/optimiser_DEVICE.{md,json}. All plans of one
 size are compiled, held against the default plan's result, and timed by the same measurer. The exhaustive search measures every plan of the
 grids below, whatever the models think of it.
 """
