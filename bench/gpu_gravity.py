@@ -23,6 +23,7 @@ from lanewise.runtime.memory import to_host
 from lanewise.sims.gravity import Simulation, make_bodies, make_initial_conditions
 
 SOFTENING = 0.02
+RESULT = Path("bench/results/gpu_gravity.md")
 
 
 def check(simulation: Simulation, particles: Any, tolerance: float) -> float:
@@ -89,11 +90,12 @@ def main() -> None:
         rows.append(Measurement(name, seconds, versions[name][1], versions[name][2], count**2 / bounds[subject]))
     machine = describe_machine()
     machine["bound"] = "of the plan's own instructions and bytes (models/roofline.py), at the highest clock"
-    text = write_results(Path("bench/results/gpu_gravity.md"), "Direct gravity on a GPU", rows, machine | notes)
+    text = write_results(RESULT, "Direct gravity on a GPU", rows, machine | notes)
     print(text)
     for program in sys.argv[1:]:
         output = subprocess.run([program], capture_output=True, text=True, check=False).stdout
-        print(f"--- {Path(program).name}\n{output}")
+        text += f"\n{Path(program).name}, run right after:\n\n```text\n{output}```\n"
+    RESULT.write_text(text, encoding="utf-8")
 
 
 def wall(work: Callable[[], Any]) -> float:

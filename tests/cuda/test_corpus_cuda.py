@@ -17,7 +17,7 @@ from lanewise.models.occupancy import LIMITS, blocks_per_multiprocessor
 from lanewise.plan import Plan
 from lanewise.sims.gravity import Simulation, make_bodies, make_initial_conditions
 from tests.corpus import CASES, ELEMENTWISE, LAYOUTS, PAIRWISE, Case, case
-from tests.harness import CUDA_PLAN, Input, assert_close, expected, run_public
+from tests.harness import Input, assert_close, expected, plan_for, run_public
 
 pytestmark = pytest.mark.cuda
 
@@ -38,18 +38,18 @@ PLANS = {
 ELEMENT_PLANS = {"one warp": Plan(block=32), "default": Plan(block=256), "largest": Plan(block=1024)}
 
 
-def complete(plan: Plan) -> Plan:
+def complete(c: Case, plan: Plan) -> Plan:
     """Every decision made, so that no default makes another kernel for another size."""
-    return plan.filled(CUDA_PLAN)
+    return plan_for(c, plan, "cuda")
 
 
 def check(c: Case, layout: lw.Layout, plan: Plan, sizes: tuple[int, ...] = SIZES, sources: int | None = None) -> None:
     """Right for every size, and the same bits when it runs again."""
     for n in sizes:
         given = Input(c, n, sources, seed=n)
-        found = run_public(given, layout, DEVICE, complete(plan))
+        found = run_public(given, layout, DEVICE, complete(c, plan))
         assert_close(found, expected(given), c)
-        again = run_public(given, layout, DEVICE, complete(plan))
+        again = run_public(given, layout, DEVICE, complete(c, plan))
         assert [a.tobytes() for a in again] == [f.tobytes() for f in found]
 
 
@@ -108,7 +108,7 @@ def test_float64_accumulation_is_closer() -> None:
     given = Input(c, 40, 60_000, seed=1)
     wanted = expected(given)[1]
     native, wide = (
-        np.abs(run_public(given, lw.SoAoAS(), DEVICE, complete(plan))[1] - wanted).max()
+        np.abs(run_public(given, lw.SoAoAS(), DEVICE, complete(c, plan))[1] - wanted).max()
         for plan in (Plan(block=64, tile=64), Plan(block=64, tile=64, accumulate="f64"))
     )
     assert wide < native / 4
@@ -174,7 +174,7 @@ def test_occupancy_model_agrees_with_the_driver(name: str, plan: Plan) -> None:
         pytest.skip(f"the model does not know {arch}")
     c = case(name)
     records = Input(c, 100).records(lw.SoAoAS(), DEVICE)
-    executable = c.kernel.compile(*records, **c.values, plan=complete(plan)).executable
+    executable = c.kernel.compile(*records, **c.values, plan=complete(c, plan)).executable
     resources, threads = executable.cubins[0].resources, executable.program.kernels[0].grid.threads
     found = blocks_per_multiprocessor(arch, threads, resources.registers, resources.shared_bytes)
     assert found == executable.kernels[0].blocks_per_multiprocessor()
