@@ -161,7 +161,7 @@ def test_on_a_gpu_it_is_right_and_repeats_to_the_bit(name, mode):
     ):  # fmt: skip
         accumulate = "f64" if wide else "native"
         plan = Plan(
-            reciprocity=mode, targets=targets, block=32, tile=0, slices=1, parts=1, unroll=4, accumulate=accumulate
+            reciprocity=mode, targets=targets, block=block, tile=0, slices=1, parts=1, unroll=4, accumulate=accumulate
         )
         g = Input(c, n, None, n)
         (bodies, _) = g.records(lw.SoAoAS(), "cuda")
