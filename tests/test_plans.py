@@ -6,9 +6,12 @@ import pytest
 
 import lanewise as lw
 from lanewise.errors import PlanError
+from lanewise.kernels.support import compile_kernel
+from lanewise.patterns.pairwise import PairwiseArguments, build_pairwise
 from lanewise.pipeline import build_program
 from lanewise.plan import NEUTRAL, Plan
 from lanewise.plans import Machine, complete_plan
+from lanewise.types import I32
 from lanewise.work import Work, describe_work
 from tests.corpus import CASES, case
 from tests.harness import naive_kernel
@@ -110,3 +113,48 @@ def test_nothing_is_ignored(wanted, text):
     with pytest.raises(PlanError) as error:
         build_program(naive, complete, "cuda")
     assert str(error.value) == text
+
+
+@lw.record
+class Wide:
+    a: lw.vec4
+    b: lw.vec4
+    c: lw.vec4
+    d: lw.vec4
+    e: lw.vec4
+
+
+@lw.pairwise
+def everything(target: Wide, source: Wide) -> lw.vec4:
+    s = source.a * source.b + source.c * source.d * source.e
+    return s * lw.exp(target.a + s)
+
+
+@lw.pairwise
+def many_values(target: Wide, source: Wide) -> tuple[lw.vec4, lw.vec4, lw.vec4]:
+    a, b, c = source.a - target.a, source.b - target.b, source.c - target.c
+    r = lw.rsqrt(lw.dot(a, a) + lw.dot(b, b) + lw.dot(c, c) + 1.0)
+    return a * r, b * r, c * r
+
+
+def naive(kernel, *, same: bool):
+    arguments = PairwiseArguments(
+        ("target", Wide.__record__, lw.SoAoAS()), ("source", Wide.__record__, lw.SoAoAS()), {}, same
+    )
+    return build_pairwise(kernel.lowered, arguments, I32)
+
+
+@pytest.mark.parametrize("n", [500, 10_000, 300_000])
+def test_large_records_fit_shared_memory(n):
+    kernel = naive(everything, same=False)
+    build_program(kernel, complete_plan(None, GPU, describe_work(kernel, n)), "cuda")
+
+
+def test_a_cap_of_the_default_plan_that_spills_is_lifted():
+    kernel = naive(many_values, same=True)
+    found = Plan(registers=40).filled(complete_plan(None, GPU, describe_work(kernel, 8_000)))
+    relaxed = compile_kernel(kernel, found, "cuda", arch="sm_90")
+    assert relaxed.program.plan.registers == 0
+    assert relaxed.cubins[0].resources.spill_stores == 0
+    kept = compile_kernel(kernel, found, "cuda", wanted=Plan(registers=40), arch="sm_90")
+    assert kept.program.plan.registers == 40

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
+from lanewise.passes.thread_mapping import MAX_SHARED_BYTES
 from lanewise.plan import NEUTRAL, Plan
 from lanewise.work import Work
 
@@ -53,6 +54,7 @@ def default_plan(machine: Machine, work: Work, wanted: Plan | None = None) -> Pl
 
 def _one_sided_plan(machine: Machine, work: Work) -> Plan:
     shapes = [s for s in _SHAPES if s[0] == 256 and s[2] <= 2] if work.wide else _SHAPES
+    shapes = [s for s in shapes if _shared_bytes(work, s[0], s[1]) <= MAX_SHARED_BYTES] or [_SMALLEST]
     block, slices, merged = max(shapes, key=lambda shape: _throughput(machine, work.targets, *shape))
     blocks = -(-work.targets // (block // slices * merged))
     return Plan(
@@ -68,7 +70,14 @@ _SHAPES = [
     for block, slices, merged in product((256, 512, 1024), (1, 2, 4, 8, 16), (1, 2, 4))
     if block // slices >= WARP and (block < 1024 or slices == 16)
 ]
+_SMALLEST = (32, 1, 1)
 _REUSE = {1: 0.88, 2: 0.97, 4: 1.0}  # share of the best rate with this many targets to every load of a source
+
+
+def _shared_bytes(work: Work, block: int, slices: int) -> int:
+    """A tile of sources, in groups of at most 16 bytes with gaps, and the sums of slices."""
+    source = -(-work.source_bytes // 16) * 16
+    return block * (source + (work.result_bytes if slices > 1 else 0))
 
 
 def _throughput(machine: Machine, targets: int, block: int, slices: int, merged: int) -> float:

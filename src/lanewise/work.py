@@ -23,7 +23,8 @@ class Work:
     wide: the results are float64; strided: neighbouring sources do not lie side by side in memory; rearranged: a
     sum of products can be reordered for fused multiply-adds; both_ways: operations for both directions of a pair when
     reciprocity applies, else 0; converts: the function converts between types; sequences: it has operations
-    that take a sequence of instructions, such as divisions and exponentials; result_bytes: of the results of one element.
+    that take a sequence of instructions, such as divisions and exponentials; result_bytes: of the results of one element; source_bytes: of
+    what the function reads of a source.
     """
 
     pattern: str
@@ -35,6 +36,7 @@ class Work:
     converts: bool = False
     sequences: bool = False
     result_bytes: int = 0
+    source_bytes: int = 0
 
 
 def describe_work(naive: ir.Kernel, targets: int) -> Work:
@@ -56,7 +58,14 @@ def describe_work(naive: ir.Kernel, targets: int) -> Work:
         converts=any(isinstance(x, ir.Cast) for x in used),
         sequences=any(map(_is_sequence, used)),
         result_bytes=sum(x.type.size for x in results),
+        source_bytes=_source_bytes(simple),
     )
+
+
+def _source_bytes(kernel: ir.Kernel) -> int:
+    sizes = {x.name: x.type.size for x in kernel.arrays[1].leaves}
+    fetches = [s for s in statements(kernel.body) if isinstance(s, ir.Fetch) and s.array == kernel.arrays[1].name]
+    return sum(sizes[leaf] for s in fetches for leaf, _ in s.reads)
 
 
 def _all_expressions(block: ir.Block) -> Iterator[ir.Expression]:

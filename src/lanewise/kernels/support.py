@@ -40,12 +40,18 @@ def compile_kernel(
     """
     kind = "cuda" if device_kind(device) == "cuda" else "cpu"
     executable = build_executable(build_program(naive, plan, kind), device, arch)
-    capped = (wanted is None or wanted.min_blocks is None) and not plan.registers
-    if capped and any(c.resources.spill_stores for c in executable.cubins):
-        relaxed = build_executable(build_program(naive, Plan(min_blocks=1).filled(plan), kind), device, arch)
-        if _spills(relaxed) < _spills(executable):
-            return relaxed
-    return executable
+    if not any(c.resources.spill_stores for c in executable.cubins):
+        return executable
+    wanted = wanted or Plan()
+    looser: Plan | None = None
+    if plan.registers:  # a cap of the default plan, too tight for this function
+        looser = Plan(registers=0).filled(plan) if wanted.registers is None else None
+    elif wanted.min_blocks is None:
+        looser = Plan(min_blocks=1).filled(plan)
+    if looser is None:
+        return executable
+    relaxed = build_executable(build_program(naive, looser, kind), device, arch)
+    return relaxed if _spills(relaxed) < _spills(executable) else executable
 
 
 def _spills(executable: Executable) -> int:
