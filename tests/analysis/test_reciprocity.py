@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lanewise as lw
-from lanewise.analysis.reciprocity import Reciprocity, reciprocity
+from lanewise.analysis.both_ways import BothWays, both_ways
 from lanewise.analysis.value_numbering import Table, Value, number_function
 
 
@@ -72,9 +72,9 @@ def looping(target: Body, source: Body, a: lw.f32) -> lw.f32:
     return total
 
 
-def found(kernel: Any) -> Reciprocity:
-    result = reciprocity(kernel.lowered.function, "target", "source")
-    assert isinstance(result, Reciprocity)
+def found(kernel: Any) -> BothWays:
+    result = both_ways(kernel.lowered.function, "target", "source")
+    assert isinstance(result, BothWays)
     return result
 
 
@@ -100,7 +100,7 @@ def test_a_function_without_symmetry_shares_nothing() -> None:
 
 
 def test_loops_are_not_followed() -> None:
-    assert reciprocity(looping.lowered.function, "target", "source") == "looping has a loop"
+    assert both_ways(looping.lowered.function, "target", "source") == "looping has a loop"
 
 
 def numbered(kernel: Any, exchange: bool) -> tuple[Table, list[Value]]:

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from lanewise.analysis.access import field_accesses
+from lanewise.analysis.both_ways import both_ways
 from lanewise.analysis.counts import count_operations
-from lanewise.analysis.reciprocity import reciprocity
 from lanewise.analysis.regions import KernelWork
 from lanewise.analysis.regions import analyse as analyse_regions
 from lanewise.analysis.reuse import reuse
@@ -108,7 +108,7 @@ def _one(thing: str) -> str:
 
 
 def _symmetry(function: ir.Function, target: str, source: str) -> tuple[str, dict[str, Any]]:
-    found = reciprocity(function, target, source)
+    found = both_ways(function, target, source)
     if isinstance(found, str):
         return f"not known: {found}", {"known": False, "reason": found}
     shared = 2 * found.alone - found.together
