@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lanewise.cli.explain import read_values
-from lanewise.errors import InputError
+from lanewise.errors import DeviceError, InputError
 
 if TYPE_CHECKING:
     from lanewise.tuning import Tuning
@@ -76,8 +76,10 @@ def _gravity(bodies: int, device: str, precision: str, layout: str | None, value
     from lanewise.sims.gravity.physics import make_physics, pair_type
     from lanewise.sims.gravity.simulation import Simulation, make_bodies
 
-    if device == "python":
-        raise InputError("the interpreter is no device to measure: wanted cpu or cuda")
+    if device == "python":  # before bodies are made, which takes long there
+        raise DeviceError(
+            "gravity: the device 'python' interprets kernels and has no plans to compare; move the arrays to 'cpu' or 'cuda'"
+        )
     for other in set(values) - {"softening2"}:
         raise InputError(f"gravity has no value {other!r} to set; it has softening2")
     softening2 = values.get("softening2", SOFTENING2)
