@@ -156,10 +156,7 @@ def _reciprocal_plan(machine: Machine, work: Work, wanted: Plan) -> Plan:
 
 
 def _registers(work: Work, targets: int, scratch: bool) -> int:
-    """A cap that lets the compiler take more registers than it would by itself.
-
-    It keeps a block of one warp small, as if a multiprocessor could always be filled with blocks.
-    """
+    """A cap that lets the compiler take more registers than it does for a block of one warp by itself (measured)."""
     if scratch:
         return 168 if work.wide else 128
     return 128 if targets >= 10 else 0

@@ -85,8 +85,5 @@ def _is_sequence(e: ir.Expression) -> bool:
 
 def _both_ways(kernel: ir.Kernel) -> int:
     """Operations of a pair from both sides, 0 where there is no reciprocity."""
-    if reciprocity.legal(kernel, 1) is not None:
-        return 0
-    found = reciprocity.take_apart(kernel)
-    assert not isinstance(found, str)
-    return found.both.together
+    found = reciprocity.examine(kernel)
+    return 0 if isinstance(found, str) else found.both.together

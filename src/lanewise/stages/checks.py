@@ -18,11 +18,11 @@ from lanewise.passes import (
     unrolling,
 )
 from lanewise.passes.base import refuse
+from lanewise.passes.thread_mapping import MAX_SHARED_BYTES
 from lanewise.plan import NEUTRAL, Plan
 from lanewise.stages.base import decided
 
 VECTOR_BITS = (0, 256, 512)
-MAX_SHARED_BYTES = 49_152  # what every GPU gives a block without being asked for more
 
 
 def check_device(kernel: ir.Kernel, plan: Plan, device_kind: str) -> None:

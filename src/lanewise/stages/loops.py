@@ -54,16 +54,15 @@ def _both_sides(kernel: ir.Kernel, plan: Plan, device_kind: str, checked: Checke
             "it is the threads of a GPU that exchange sums; the SIMD lanes of a CPU would have to scatter them",
         )  # fmt: skip
     targets, unroll, threads = (decided(getattr(plan, n), n) for n in ("targets", "unroll", "block"))
-    if reason := reciprocity.legal(kernel, targets):  # before what is wrong with the rest of the plan
-        raise refuse("reciprocity", kernel, reason)
+    mode: reciprocity.Mode = "scratch" if plan.reciprocity == "scratch" else "ordered"
+    min_blocks, wide = decided(plan.min_blocks, "min_blocks"), plan.accumulate == "f64"
+    main, *rest = reciprocity.apply(kernel, targets, mode, unroll, threads=threads, min_blocks=min_blocks, wide=wide)
+    # After the pass: why a kernel has no reciprocity says more than what is wrong with the rest of its plan.
     fixed: dict[str, Any] = {"tile": 0, "slices": 1, "parts": 1, "hoist": False, "prefetch": "none"}
     for name, wanted in fixed.items():
         if getattr(plan, name) != wanted:
             reason = f"its tasks belong to single warps and need Plan({name}={wanted!r}), found {getattr(plan, name)!r}"
             raise refuse("reciprocity", kernel, reason)
-    mode: reciprocity.Mode = "scratch" if plan.reciprocity == "scratch" else "ordered"
-    min_blocks, wide = decided(plan.min_blocks, "min_blocks"), plan.accumulate == "f64"
-    main, *rest = reciprocity.apply(kernel, targets, mode, unroll, threads=threads, min_blocks=min_blocks, wide=wide)
     combine = (checked("mapping to threads", thread_mapping.apply(k, COMBINE_BLOCK)) for k in rest)
     return (checked("reciprocity", main), *combine)
 

@@ -19,29 +19,37 @@ from lanewise.passes.base import refuse
 from lanewise.passes.reciprocity.computing import both_sided, fetch_target, one_sided
 from lanewise.passes.reciprocity.giving import give_sums
 from lanewise.passes.reciprocity.memory import final_kernel, memory, results
-from lanewise.passes.reciprocity.naive import take_apart
+from lanewise.passes.reciprocity.naive import Naive, take_apart
 from lanewise.passes.reciprocity.shape import WARP, Mode, Shape, make_shape
 from lanewise.passes.reciprocity.tasks import find_task, in_task, number_of_tasks, task_tiles
 
 MOST_THREADS = 1024
 
-__all__ = ["Mode", "apply", "legal", "take_apart"]
+__all__ = ["Mode", "apply", "examine", "legal"]
+
+
+def examine(kernel: ir.Kernel) -> Naive | str:
+    """The pieces of a kernel whose pairs are worth computing once, or why they are not."""
+    found = take_apart(kernel)
+    if isinstance(found, str) or found.both.saved >= LEAST_SAVING:
+        return found
+    return (
+        f"the two directions of a pair share too little: {100 * found.both.saved:.0f} % of the work would be saved, "
+        f"and the exchange between threads pays from {100 * LEAST_SAVING:.0f} %"
+    )
 
 
 def legal(kernel: ir.Kernel, targets: int, threads: int = WARP) -> str | None:
     """Why the pass does not apply, or None."""
-    found = take_apart(kernel)
-    if isinstance(found, str):
-        return found
+    found = examine(kernel)
+    return found if isinstance(found, str) else _misshapen(targets, threads)
+
+
+def _misshapen(targets: int, threads: int) -> str | None:
     if targets < 1:
         return f"{targets} targets a thread were asked for"
     if threads < WARP or threads > MOST_THREADS or threads % WARP:
         return f"each warp has tasks of its own, and a block {WARP} to {MOST_THREADS} threads in whole warps; {threads} were asked for"
-    if found.both.saved < LEAST_SAVING:
-        return (
-            f"the two directions of a pair share too little: {100 * found.both.saved:.0f} % of the work would be saved, "
-            f"and the exchange between threads pays from {100 * LEAST_SAVING:.0f} %"
-        )
     return None
 
 
@@ -59,9 +67,11 @@ def apply(
 
     `wide` adds the sums of tasks in float64; raises `PlanError` when the kernel has no reciprocity.
     """
-    reason, found = legal(kernel, targets, threads), take_apart(kernel)
-    if reason or isinstance(found, str):
-        raise refuse("reciprocity", kernel, reason or str(found))
+    found = examine(kernel)
+    if isinstance(found, str):
+        raise refuse("reciprocity", kernel, found)
+    if reason := _misshapen(targets, threads):
+        raise refuse("reciprocity", kernel, reason)
     shape = make_shape(kernel, found, targets, threads // WARP, mode, unroll, wide=wide)
     grid = ir.Grid(number_of_tasks(shape.tile_count), threads // WARP, threads, min_blocks=min_blocks)
     pieces, scratch = memory(shape)
