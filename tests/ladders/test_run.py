@@ -82,7 +82,17 @@ def test_what_would_take_too_long(monkeypatch):
     assert rung.seconds is None
     assert rung.extra["skip"] == "too long"
     assert rung.skipped is not None
-    assert rung.skipped.startswith("4 runs would take about 1 second, and a rung gets 1 second (64 bodies take 0.0")
+    assert rung.skipped.startswith("a run would take about 1 second, and a rung gets 1 second (64 bodies take 0.0")
+
+
+def test_a_long_version_runs_once(monkeypatch):
+    climb = runner()
+    assert climb.measure(version("short"), None).extra["runs"] == 3
+    monkeypatch.setattr(run, "ENOUGH", 0.0)
+    long = climb.measure(version("long"), None, again=True)
+    assert long.seconds is not None
+    assert long.seconds > 0
+    assert long.extra["runs"] == 1
 
 
 def test_durations():

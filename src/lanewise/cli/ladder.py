@@ -65,7 +65,7 @@ def ladder(
         _check_picture(plot)
     counts = chosen.sizes(where, quick) if bodies is None else _numbers(bodies)
     options = Options(where, counts, quick, seed)
-    rungs = _follow(chosen, options, quiet=json_)
+    rungs = _follow(chosen, options)
     machine = _machine(where)
     if plot is not None:
         from lanewise.plot.ladder import plot_ladder
@@ -104,15 +104,15 @@ def _check_picture(plot: Path) -> None:
     writable_target(plot, overwrite=True)
 
 
-def _follow(chosen: Ladder, options: Options, *, quiet: bool) -> list[Rung]:
-    """Climb, and show on a terminal what was measured last."""
+def _follow(chosen: Ladder, options: Options) -> list[Rung]:
+    """Climb, and show on a terminal (standard error: JSON goes to standard output) what was measured last."""
     from rich.console import Console
 
     from lanewise.ladders.report import seconds_text
 
     console = Console(stderr=True)
     rungs: list[Rung] = []
-    if quiet or not console.is_terminal:
+    if not console.is_terminal:
         return list(chosen.climb(options))
     with console.status(f"{chosen.name}: {options.bodies[0]:,} bodies") as status:
         for rung in chosen.climb(options):

@@ -22,9 +22,10 @@ from lanewise.plan import Plan
 from lanewise.runtime.memory import bring
 from lanewise.runtime.stepping import Stepper, make_stepper
 
-RUNS = 3  # the median of three, as the tutorial
-LIMIT, QUICK_LIMIT = 180.0, 12.0  # seconds that the runs of one rung may take together
+RUNS = 3  # the median of three, as the tutorial; one of a run that is long
+LIMIT, QUICK_LIMIT = 60.0, 3.0  # seconds that one run may take: a rung above it is skipped
 LEAST, QUICK_LEAST = 0.05, 0.01  # seconds of one timed run: short kernels are repeated within it
+ENOUGH = 1.0  # seconds of measuring after which a rung is not run again: what disturbs a run is short beside it
 PILOT = {"serial": 512, "cpu": 2048, "cuda": 8192}  # bodies of the run that tells how long a larger one takes
 
 
@@ -90,7 +91,9 @@ class Runner:
         if not error <= tolerance:
             wrong = f"wrong: the relative error against float64 is {error:.1e}, and {tolerance:.1e} is allowed"
             return skipped(replace(blank, relative_error=error), "wrong", wrong)
-        limit, least = (QUICK_LIMIT, QUICK_LEAST) if self.options.quick else (LIMIT, LEAST)
+        least = QUICK_LEAST if self.options.quick else LEAST
+        if first >= ENOUGH:
+            return replace(blank, skipped=None, seconds=first, relative_error=error, extra={**blank.extra, "runs": 1})
         if first < least:
             first = _seconds(lambda: stepper.run(1))  # without what a first run costs
         repeats = max(1, min(10_000, round(least / first)))
@@ -99,7 +102,7 @@ class Runner:
         runs: list[float] = []
         for _ in range(RUNS):
             runs.append(_seconds(lambda: stepper.run(repeats)) / repeats)
-            if sum(runs) * repeats > limit:
+            if sum(runs) * repeats > ENOUGH:
                 break
         seconds, extra = statistics.median(runs), {**blank.extra, "runs": len(runs)}
         return replace(blank, skipped=None, seconds=seconds, relative_error=error, extra=extra)
@@ -128,12 +131,12 @@ class Runner:
         stepper = make_stepper(version.device, [call])
         stepper.run(1)
         small = _seconds(lambda: stepper.run(1))
-        runs, limit = RUNS + 1, QUICK_LIMIT if self.options.quick else LIMIT
-        total = runs * small * (self.problem.bodies / size) ** 2
+        limit = QUICK_LIMIT if self.options.quick else LIMIT
+        total = small * (self.problem.bodies / size) ** 2
         if total <= limit:
             return None
         return (
-            f"{runs} runs would take about {duration(total)}, and a rung gets {duration(limit)} "
+            f"a run would take about {duration(total)}, and a rung gets {duration(limit)} "
             f"({size:,} bodies take {small * 1e3:.3g} ms)"
         )
 
