@@ -18,6 +18,7 @@ from lanewise.kernels.pairwise import pairwise
 from lanewise.kernels.reductions import max_ as max
 from lanewise.kernels.reductions import min_ as min
 from lanewise.kernels.reductions import sum_ as sum
+from lanewise.lattices import D2Q9, D3Q19, D3Q27, Lattice
 from lanewise.layouts import AoAS, AoS, AoSoA, Layout, LayoutChoice, SoA, SoAoAS, Use, choose_layout
 from lanewise.plan import Plan
 from lanewise.record import record
@@ -38,6 +39,7 @@ from lanewise.values import (
     cosh,
     cross,
     dot,
+    dpopulations,
     dvec2,
     dvec3,
     dvec4,
@@ -63,6 +65,7 @@ from lanewise.values import (
     mix,
     normalize,
     pi,
+    populations,
     rsqrt,
     same,
     select,
@@ -96,6 +99,9 @@ def __getattr__(name: str) -> object:
 
 
 __all__ = [
+    "D2Q9",
+    "D3Q19",
+    "D3Q27",
     "AllPairs",
     "AoAS",
     "AoS",
@@ -105,6 +111,7 @@ __all__ = [
     "DeviceError",
     "InputError",
     "LanewiseError",
+    "Lattice",
     "Layout",
     "LayoutChoice",
     "Plan",
@@ -131,6 +138,7 @@ __all__ = [
     "cross",
     "device",
     "dot",
+    "dpopulations",
     "dvec2",
     "dvec3",
     "dvec4",
@@ -161,6 +169,7 @@ __all__ = [
     "normalize",
     "pairwise",
     "pi",
+    "populations",
     "pow",
     "record",
     "rsqrt",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,12 +27,29 @@ from lanewise.vectors import (
 
 __all__ = [
     "SCALAR_FUNCTIONS",
+    "PopulationsName",
     "VectorValue",
     "make_vector",
     "on_python_numbers",
+    "populations_of_annotation",
     "to_python_value",
     "type_of_annotation",
 ]
+
+
+@dataclass(frozen=True, slots=True)
+class PopulationsName:
+    """The annotation of a site's populations: one scalar a direction of the lattice, indexed by directions.
+
+    In ordinary Python they are a NumPy array whose first axis is the direction.
+    """
+
+    name: str
+    scalar: t.Scalar
+
+    def __repr__(self) -> str:
+        return f"lanewise.{self.name}"
+
 
 if TYPE_CHECKING:
     # For a type checker a scalar is the Python number that it behaves like, and every vector is one class.
@@ -42,6 +60,7 @@ if TYPE_CHECKING:
     u32 = int
     bool_ = bool
     vec2 = vec3 = vec4 = dvec2 = dvec3 = dvec4 = ivec2 = ivec3 = ivec4 = VectorValue
+    populations = dpopulations = np.ndarray[Any, Any]
 else:
     f32, f64 = SCALAR_NAMES["f32"], SCALAR_NAMES["f64"]
     i32, i64, u32 = SCALAR_NAMES["i32"], SCALAR_NAMES["i64"], SCALAR_NAMES["u32"]
@@ -49,6 +68,12 @@ else:
     vec2, vec3, vec4 = VECTOR_NAMES["vec2"], VECTOR_NAMES["vec3"], VECTOR_NAMES["vec4"]
     dvec2, dvec3, dvec4 = VECTOR_NAMES["dvec2"], VECTOR_NAMES["dvec3"], VECTOR_NAMES["dvec4"]
     ivec2, ivec3, ivec4 = VECTOR_NAMES["ivec2"], VECTOR_NAMES["ivec3"], VECTOR_NAMES["ivec4"]
+    populations, dpopulations = PopulationsName("populations", t.F32), PopulationsName("dpopulations", t.F64)
+
+
+def populations_of_annotation(annotation: Any) -> t.Scalar | None:
+    """The type of the populations that an annotation names, or None."""
+    return annotation.scalar if isinstance(annotation, PopulationsName) else None
 
 
 def _rsqrt(x: Any) -> Any:

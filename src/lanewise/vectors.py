@@ -74,7 +74,9 @@ class VectorValue:
 
     def __init__(self, *parts: Any) -> None:
         flat = [
-            p for part in parts for p in (part if isinstance(part, (VectorValue, list, tuple, np.ndarray)) else (part,))
+            p
+            for part in parts
+            for p in (part if isinstance(part, (VectorValue, LiteralVector, list, tuple, np.ndarray)) else (part,))
         ]
         if len(flat) == 1:
             flat *= self.type.length
@@ -106,7 +108,7 @@ class VectorValue:
 
     def _map(self, other: Any, operation: Callable[[Any, Any], Any], swapped: bool = False) -> VectorValue:
         """Combine by component, in the type that the compiler computes in."""
-        others: Any = other if isinstance(other, VectorValue) else (other,) * len(self)
+        others: Any = other if isinstance(other, (VectorValue, LiteralVector)) else (other,) * len(self)
         if len(others) != len(self):
             raise TypeError(f"vectors of {len(self)} and {len(others)} components do not fit")
         kind = common_type((self[0], others[0]))
@@ -161,19 +163,101 @@ class VectorValue:
         return make_vector([abs(p) for p in self])
 
 
+class LiteralVector:
+    """An immutable vector of two to four Python numbers: like them it takes the type of what it meets.
+
+    Arithmetic with Python numbers gives another one; with a typed scalar or vector a vector of that type.
+    """
+
+    __slots__ = ("_parts",)
+    __array_ufunc__ = None  # NumPy scalars leave `x * v` to us
+
+    def __init__(self, *parts: int | float) -> None:
+        if not 2 <= len(parts) <= 4:
+            raise TypeError(f"a vector has 2 to 4 components, {len(parts)} given")
+        floats = any(isinstance(p, float) for p in parts)
+        self._parts = tuple(float(p) if floats else p for p in parts)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._parts)
+
+    def __len__(self) -> int:
+        return len(self._parts)
+
+    def __getitem__(self, index: int) -> Any:
+        return self._parts[index]
+
+    def __eq__(self, other: object) -> bool:
+        return self._parts == other._parts if isinstance(other, LiteralVector) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._parts)
+
+    def __getattr__(self, name: str) -> Any:
+        if 0 < len(name) <= 4 and all(c in t.COMPONENTS[: len(self)] for c in name):
+            picked = [self._parts[t.COMPONENTS.index(c)] for c in name]
+            return picked[0] if len(name) == 1 else LiteralVector(*picked)
+        raise AttributeError(f"a vector of {len(self)} components has no component {name!r}")
+
+    def __repr__(self) -> str:
+        return f"({', '.join(map(repr, self._parts))})"
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        return np.array(self._parts, dtype=dtype)
+
+    def _map(self, other: Any, operation: Callable[[Any, Any], Any], swapped: bool = False) -> Any:
+        if isinstance(other, VectorValue):
+            return NotImplemented  # which converts to the type that both have in common
+        if not isinstance(other, LiteralVector) and literal_type(other) is None:
+            return vector_class(common_type((other,)), len(self))(*[other] * len(self))._map(  # pyright: ignore[reportPrivateUsage]
+                self, operation, not swapped
+            )
+        others: tuple[Any, ...] = tuple(other) if isinstance(other, LiteralVector) else (other,) * len(self)
+        if len(others) != len(self):
+            raise TypeError(f"vectors of {len(self)} and {len(others)} components do not fit")
+        pairs = [(b, a) if swapped else (a, b) for a, b in zip(self, others, strict=True)]
+        return LiteralVector(*(operation(a, b) for a, b in pairs))
+
+    if TYPE_CHECKING:  # `_define_operators` makes them
+
+        def __add__(self, other: Any) -> Any: ...
+        def __radd__(self, other: Any) -> Any: ...
+        def __sub__(self, other: Any) -> Any: ...
+        def __rsub__(self, other: Any) -> Any: ...
+        def __mul__(self, other: Any) -> Any: ...
+        def __rmul__(self, other: Any) -> Any: ...
+        def __truediv__(self, other: Any) -> Any: ...
+        def __rtruediv__(self, other: Any) -> Any: ...
+        def __floordiv__(self, other: Any) -> Any: ...
+        def __mod__(self, other: Any) -> Any: ...
+
+    def __pow__(self, exponent: Any) -> Any:
+        return self._map(exponent, operator.pow)
+
+    def __neg__(self) -> Any:
+        return LiteralVector(*(-p for p in self))
+
+    def __pos__(self) -> Any:
+        return self
+
+    def __abs__(self) -> Any:
+        return LiteralVector(*(abs(p) for p in self))
+
+
 def _define_operators() -> None:
     """`+` and its kind, with the vector on either side."""
     for name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "and", "or", "xor", "lshift", "rshift"):
         function = getattr(operator, f"{name}_" if name in ("and", "or") else name)
 
-        def left(self: VectorValue, other: Any, _function: Any = function) -> Any:
+        def left(self: VectorValue | LiteralVector, other: Any, _function: Any = function) -> Any:
             return self._map(other, _function)  # pyright: ignore[reportPrivateUsage]
 
-        def right(self: VectorValue, other: Any, _function: Any = function) -> Any:
+        def right(self: VectorValue | LiteralVector, other: Any, _function: Any = function) -> Any:
             return self._map(other, _function, swapped=True)  # pyright: ignore[reportPrivateUsage]
 
-        setattr(VectorValue, f"__{name}__", left)
-        setattr(VectorValue, f"__r{name}__", right)
+        for cls in (VectorValue, LiteralVector):
+            setattr(cls, f"__{name}__", left)
+            setattr(cls, f"__r{name}__", right)
 
 
 _define_operators()

@@ -1,0 +1,146 @@
+"""A lattice: the velocities of its populations, in links a step, and their weights.
+
+Directions are numbered; a direction is an index of arrays whose first axis is the velocity, and a constant in kernels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache
+from typing import Any, overload
+
+import numpy as np
+
+from lanewise.errors import ArgumentError
+from lanewise.lattices.check import check_lattice
+from lanewise.vectors import LiteralVector
+
+Velocity = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Lattice:
+    """Discrete velocities (direction 0 is at rest) and their weights, with the square of the speed of sound 1/3.
+
+    The weights must be isotropic up to fourth order: sum w = 1, sum w e_a e_b = d_ab / 3 and
+    sum w e_a e_b e_c e_d = (d_ab d_cd + d_ac d_bd + d_ad d_bc) / 9, where every velocity has its opposite, of the same
+    weight. Components are -1, 0 or 1. Raises `ArgumentError` for what is no such lattice.
+    """
+
+    name: str
+    velocities: tuple[Velocity, ...]
+    weights: tuple[Fraction, ...]
+
+    def __post_init__(self) -> None:
+        check_lattice(self.name, self.velocities, self.weights)
+
+    @property
+    def dimension(self) -> int:
+        return len(self.velocities[0])
+
+    @property
+    def size(self) -> int:
+        """The number of velocities, Q."""
+        return len(self.velocities)
+
+    @property
+    def directions(self) -> tuple[Direction, ...]:
+        return tuple(Direction(self, i) for i in range(self.size))
+
+    @property
+    def opposite(self) -> tuple[int, ...]:
+        """The index of the opposite of every direction."""
+        return _opposites(self.velocities)
+
+    def mirror(self, index: int, axes: frozenset[int]) -> int:
+        """The direction whose velocity differs in the sign of its components along `axes` (0 is x)."""
+        for axis in axes:
+            if not 0 <= axis < self.dimension:
+                raise ArgumentError(f"{self.name} has the axes 0 to {self.dimension - 1}, found {axis}")
+        velocity = self.velocities[index]
+        return self.velocities.index(tuple(-v if a in axes else v for a, v in enumerate(velocity)))
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __iter__(self) -> Iterator[Direction]:
+        return iter(self.directions)
+
+    @overload
+    def __getitem__(self, index: int) -> Direction: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Direction, ...]: ...
+    def __getitem__(self, index: int | slice) -> Direction | tuple[Direction, ...]:
+        """One direction, or those of a slice."""
+        return self.directions[index]
+
+    def __repr__(self) -> str:
+        return f"<lanewise lattice {self.name}>"
+
+
+@dataclass(frozen=True, slots=True)
+class Direction:
+    """One velocity of a lattice. It indexes NumPy arrays; in kernels its attributes are constants."""
+
+    lattice: Lattice
+    index: int
+
+    def __index__(self) -> int:
+        return self.index
+
+    @property
+    def velocity(self) -> LiteralVector:
+        """In links a step, a vector of the lattice's dimension that takes the precision of what it meets."""
+        return LiteralVector(*self.lattice.velocities[self.index])
+
+    @property
+    def x(self) -> int:
+        return self.lattice.velocities[self.index][0]
+
+    @property
+    def y(self) -> int:
+        return self.lattice.velocities[self.index][1]
+
+    @property
+    def z(self) -> int:
+        """0 in two dimensions."""
+        return (*self.lattice.velocities[self.index], 0)[2]
+
+    @property
+    def weight(self) -> float:
+        return float(self.lattice.weights[self.index])
+
+    @property
+    def opposite(self) -> Direction:
+        return Direction(self.lattice, self.lattice.opposite[self.index])
+
+    def along(self, vector: Any) -> Any:
+        """The scalar product of the velocity and a vector of the lattice's dimension, by sums and differences alone."""
+        check_dimension(self, vector)
+        total: Any = None
+        for v, component in zip(self.lattice.velocities[self.index], vector, strict=True):
+            if v:
+                total = v * component if total is None else total + component if v > 0 else total - component
+        return _zero_like(vector[0]) if total is None else total
+
+    def __repr__(self) -> str:
+        return f"{self.lattice.name}[{self.index}]"
+
+
+def check_dimension(direction: Direction, vector: Sequence[Any]) -> None:
+    """Refuse a vector of another dimension than the direction's."""
+    if len(vector) != direction.lattice.dimension:
+        raise ArgumentError(
+            f"{direction!r} has {direction.lattice.dimension} components, found a vector of {len(vector)}"
+        )
+
+
+def _zero_like(x: Any) -> Any:
+    return np.zeros_like(x)[()] if isinstance(x, (np.generic, np.ndarray)) else 0
+
+
+@cache
+def _opposites(velocities: tuple[Velocity, ...]) -> tuple[int, ...]:
+    return tuple(velocities.index(tuple(-v for v in e)) for e in velocities)
