@@ -1,0 +1,112 @@
+"""Where every population comes from, as index arrays made by plain loops over directions and axes.
+
+A population of direction q ARRIVES at site x from x - e. On its way it may leave the box (through periodic faces, which
+it enters again at the other side, through slip faces or walls) or come from a site of a wall kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Index = NDArray[np.int64]
+
+INSIDE, SLIP = -2, -1
+"""What a link crosses along an axis when it is not the number of a wall kind."""
+REST = -3
+"""The wall of a link that crosses faces of different kinds: no kind's velocity applies."""
+OPEN = -4
+"""No wall."""
+
+EDGE = str | tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Links:
+    """All links of a box with N sites (x fastest), arrays of shape (Q, N).
+
+    `site`, `leaf`: which departing population arrives. `wall`: `OPEN`, the number of the wall kind whose velocity
+    counts, or `REST`. `touched`: the kinds of the walls that the link meets, as bits.
+    """
+
+    site: Index
+    leaf: Index
+    wall: Index
+    touched: Index
+
+
+def axes_of(velocities: Index) -> str:
+    """The names of the axes, in the order of a velocity's components."""
+    return "xyz"[: velocities.shape[1]]
+
+
+def both_edges(edges: Mapping[str, EDGE], axis: str) -> tuple[str, str]:
+    """What lies at the low and at the high face."""
+    edge = edges.get(axis, "periodic")
+    return (edge, edge) if isinstance(edge, str) else edge
+
+
+def find_direction(velocities: Index, wanted: Sequence[int] | Index) -> int:
+    """The number of a velocity."""
+    (found,) = np.flatnonzero((velocities == np.asarray(wanted)).all(axis=1))
+    return int(found)
+
+
+def make_links(
+    velocities: Index, shape: tuple[int, ...], mask: NDArray[Any], edges: Mapping[str, EDGE], walls: Mapping[str, int]
+) -> Links:
+    """Follow every link of a box backwards. `walls` gives the number of every wall kind by its name."""
+    rows = [_links_of(velocities, q, shape, mask, edges, walls) for q in range(len(velocities))]
+    return Links(*(np.stack(columns) for columns in zip(*rows, strict=True)))
+
+
+def _links_of(
+    velocities: Index,
+    q: int,
+    shape: tuple[int, ...],
+    mask: NDArray[Any],
+    edges: Mapping[str, EDGE],
+    walls: Mapping[str, int],
+) -> tuple[Index, Index, Index, Index]:
+    e = velocities[q]
+    dimensions = len(e)
+    here = [c.ravel() for c in reversed(np.indices(shape))]  # coordinates of all sites in the order x, y, z
+    sizes = list(reversed(shape))
+    sites = here[0].size
+
+    # Go back along the link, axis by axis, and note what is crossed.
+    source, crossed = [], []
+    for a in range(dimensions):
+        low, high = (name if name == "periodic" else (SLIP if name == "slip" else walls[name])
+                     for name in both_edges(edges, "xyz"[a]))  # fmt: skip
+        there = here[a] - e[a]
+        label = np.full(sites, INSIDE)
+        if low != "periodic":
+            label[there < 0] = low
+        if high != "periodic":
+            label[there >= sizes[a]] = high
+        source.append(np.where(label == INSIDE, there % sizes[a], here[a]))  # not followed along a face that reflects
+        crossed.append(label)
+
+    site = np.asarray(np.ravel_multi_index(tuple(reversed(source)), shape), np.int64)
+
+    # A link that stays inside comes from a neighbour, as it is, unless that is a wall.
+    leaf = np.full(sites, q)
+    kind = mask.ravel()[site]
+    from_wall = np.isin(kind, list(walls.values()))
+    wall, touched = np.where(from_wall, kind, OPEN), np.where(from_wall, 1 << kind, 0)
+
+    # A wall at a face comes first; slip faces mirror the direction along every axis whose face is crossed.
+    for n in np.flatnonzero(np.any([label != INSIDE for label in crossed], axis=0)):
+        faces = {int(label[n]) for label in crossed if label[n] != INSIDE}
+        if met := faces - {SLIP}:
+            wall[n] = met.copy().pop() if len(faces) == 1 else REST
+            touched[n] = sum(1 << f for f in met)
+        leaf[n] = find_direction(velocities, [-e[a] if crossed[a][n] == SLIP else e[a] for a in range(dimensions)])
+    cut = wall != OPEN
+    site[cut], leaf[cut] = np.arange(sites)[cut], find_direction(velocities, -e)
+    return site, leaf, wall, touched

@@ -1,0 +1,147 @@
+"""A slow and obviously right lattice Boltzmann solver: the meaning of `lw.sitewise`, in NumPy.
+
+The state is the populations that ARRIVE at the sites. A step lets the function of every site's kind change them, then
+streams them: what departs at x in direction q arrives at x + e, or where walls and faces send it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from tests.lbm.links import EDGE, Index, find_direction, make_links
+
+Array = NDArray[Any]
+Operator = Callable[[Array], None]
+"""Changes the populations of the sites of one kind, shape (Q, n), in place."""
+
+
+class Lattice(Protocol):
+    """The velocities e (Q rows of components x, y, z) and weights w of a lattice."""
+
+    @property
+    def velocities(self) -> Any: ...
+    @property
+    def weights(self) -> Any: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Wall:
+    """A kind of sites that are not updated: half-way bounce-back, with a velocity (x, y, z) when it moves."""
+
+    name: str
+    velocity: tuple[float, ...] | None = None
+
+
+class Reference:
+    """A box of sites. `kinds` gives an operator or a `Wall` for every number in `mask` (0 where there is none).
+
+    `storage` rounds populations each time that they depart, as memory of that type does. Shapes are (ny, nx) or
+    (nz, ny, nx); edges are "periodic", "slip" or the name of a wall kind, or (low, high), by axis.
+    """
+
+    def __init__(
+        self,
+        lattice: Lattice,
+        shape: tuple[int, ...],
+        mask: Array | None = None,
+        edges: Mapping[str, EDGE] | None = None,
+        kinds: Mapping[int, Operator | Wall] | None = None,
+        *,
+        dtype: DTypeLike = np.float64,
+        storage: DTypeLike | None = None,
+    ) -> None:
+        self.velocities: Index = np.array([[int(c) for c in e] for e in lattice.velocities], np.int64)
+        self.weights = np.array([float(w) for w in lattice.weights])
+        self.opposite = [find_direction(self.velocities, -e) for e in self.velocities]
+        self.shape, self.sites = shape, int(np.prod(shape))
+        self.mask = (np.zeros(shape, np.int64) if mask is None else np.asarray(mask, np.int64)).reshape(shape)
+        kinds = dict(kinds or {0: lambda f: None})
+        self.operators = {k: o for k, o in kinds.items() if not isinstance(o, Wall)}
+        self.walls = {k: w for k, w in kinds.items() if isinstance(w, Wall)}
+        numbers = {w.name: k for k, w in self.walls.items()}
+        self.links = make_links(self.velocities, shape, self.mask, dict(edges or {}), numbers)
+        self.storage = np.dtype(dtype if storage is None else storage)
+        self.f = np.zeros((len(self.weights), *shape), dtype)
+
+    @property
+    def fluid(self) -> NDArray[np.bool_]:
+        """The sites that are updated: all but those of walls. The state of the others means nothing."""
+        return ~np.isin(self.mask, list(self.walls))
+
+    # ------------------------------------------------------------ a step
+
+    def step(self) -> None:
+        """Operators, then streaming."""
+        self.f = self.arrive(self.depart())
+
+    def run(self, steps: int) -> None:
+        for _ in range(steps):
+            self.step()
+
+    def depart(self) -> Array:
+        """What the operators leave in every site."""
+        out = self.f.reshape(len(self.f), -1).copy()
+        for number, operator in self.operators.items():
+            chosen = np.flatnonzero(self.mask.ravel() == number)
+            if chosen.size:
+                block = out[:, chosen]
+                operator(block)
+                out[:, chosen] = block
+        return out.astype(self.storage).astype(self.f.dtype)
+
+    def arrive(self, out: Array) -> Array:
+        """Stream: gather what arrives, and add 6 w (e . u) where a moving wall sends it back."""
+        into = self.f.reshape(len(self.f), -1).copy()
+        fluid = self.fluid.ravel()
+        links = self.links
+        for q in range(len(into)):
+            into[q, fluid] = (out[links.leaf[q], links.site[q]] + self.gained(q))[fluid]
+        return into.reshape(self.f.shape)
+
+    def gained(self, q: int) -> Array:
+        """6 w (e . u) of the walls that population q has met, one value a site."""
+        result = np.zeros(self.sites, self.f.dtype)
+        for number, wall in self.walls.items():
+            if wall.velocity is not None:
+                result[self.links.wall[q] == number] = 6.0 * self.weights[q] * (self.velocities[q] @ wall.velocity)
+        return result
+
+    # ------------------------------------------------------------ what is measured
+
+    def force(self, names: Iterable[str] | None = None, *, weights: bool = False, galilean: bool = True) -> Array:
+        """The momentum that walls took from the populations that arrive now: of these kinds, of all by default.
+
+        Sum over cut links of (e_out - u) f_out - (e_in - u) f_in with the wall's velocity u (Wen, Zhang, Tu, Wang and
+        Fang, J. Comput. Phys. 266 (2014) 161), or without u (`galilean=False`), which is what the populations lose. `weights`
+        adds w to populations that are stored as deviations. A link that meets several walls belongs to each of them,
+        and counts once.
+        """
+        wanted = set(names) if names is not None else {w.name for w in self.walls.values()}
+        bits = sum(1 << k for k, w in self.walls.items() if w.name in wanted)
+        total = np.zeros(self.velocities.shape[1])
+        for q, e in enumerate(self.velocities):
+            counted = ((self.links.touched[q] & bits) != 0) & self.fluid.ravel()
+            inward = self.f.reshape(len(self.f), -1)[q].astype(np.float64) + (self.weights[q] if weights else 0.0)
+            outward = inward - self.gained(q)
+            for number in np.unique(self.links.wall[q][counted]):
+                here = counted & (self.links.wall[q] == number)
+                wall = self.walls.get(int(number))
+                u = (
+                    np.zeros(len(e))
+                    if wall is None or wall.velocity is None or not galilean
+                    else np.array(wall.velocity)
+                )
+                total += (-e - u) * outward[here].sum() - (e - u) * inward[here].sum()
+        return total
+
+    def moments(self, *, weights: bool = False) -> tuple[Array, Array]:
+        """Density, shape `shape`, and momentum, (D, *shape), of what arrives, in float64."""
+        whole = self.f.astype(np.float64)
+        if weights:
+            whole += self.weights.reshape(-1, *[1] * len(self.shape))
+        return whole.sum(axis=0), np.tensordot(self.velocities.astype(float), whole, axes=(0, 0))
