@@ -14,8 +14,8 @@ import numpy as np
 from lanewise.io.particles import Particles
 from lanewise.sims.gravity.checkpoint import Labels, Settings, current_particles, write_checkpoint
 from lanewise.sims.gravity.diagnostics import Diagnostics
-from lanewise.sims.gravity.interruption import deferred_interruption
 from lanewise.sims.gravity.simulation import Simulation
+from lanewise.sims.interruption import deferred_interruption
 
 PIECE_SECONDS = 0.2  # how long the machine works between two looks at the clock
 

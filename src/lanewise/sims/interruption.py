@@ -1,4 +1,4 @@
-"""Ctrl-C that waits for whole steps: bodies move in place, so an interruption within a step would leave half of one."""
+"""Ctrl-C that waits for whole steps: states change in place, so an interruption within a step would leave half of one."""
 
 from __future__ import annotations
 

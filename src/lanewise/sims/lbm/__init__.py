@@ -1,0 +1,1 @@
+"""Flow by the lattice Boltzmann method: channels, cavities, bodies in a stream."""

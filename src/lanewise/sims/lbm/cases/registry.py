@@ -1,0 +1,170 @@
+"""What a case is. A new one is one new module of this package that defines `CASE`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from lanewise.errors import InputError
+from lanewise.sims.lbm.cases.bodies import Obstacle
+from lanewise.sims.lbm.cases.series import Series
+from lanewise.sims.lbm.kinds import Edges, Kind
+
+SMALLEST, LARGEST = 4, 1 << 20  # of --size
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a user asks of a case, with the case's own choice where the user made none.
+
+    re: Reynolds number; size: sites across the case's length; speed: the case's velocity in lattice units;
+    obstacle: what stands in the stream instead of the case's own body.
+    """
+
+    re: float
+    size: int
+    speed: float
+    lattice: str
+    drive: str = ""
+    obstacle: Obstacle | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What a flow is like after a step, on the host: density of the lattice's shape, velocity with one more axis (x, y, z)."""
+
+    step: int
+    density: Any
+    velocity: Any
+
+
+class Flow(Protocol):
+    """What measurements on the way may use of a simulation."""
+
+    step: int
+
+    @property
+    def density(self) -> Any: ...
+    @property
+    def velocity(self) -> Any: ...
+    def force_on(self, *names: str) -> Any: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """Numbers that are measured every `every` steps, and their names."""
+
+    names: tuple[str, ...]
+    measure: Callable[[Flow], tuple[float, ...]]
+    every: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Setup:
+    """A flow, ready to be simulated.
+
+    shape           (ny, nx) or (nz, ny, nx) sites
+    viscosity       kinematic, in lattice units; `speed` and `length` are those of the Reynolds number
+    edges, mask     as in `Simulation`; `kinds` says what the numbers of the mask, and the walls of the edges, are
+    force           a body force on every site, one component a dimension
+    density, velocity, gradient   the initial state as arrays (gradient: d velocity_b / d x_a in [..., a, b]), None at rest
+    steps           how many to take when the user does not say; with `steady`, at most
+    steady          the relative change of the velocity at which the flow counts as steady; 0 for flows that never are
+    probe           what to measure on the way
+    results         (the last state, what was measured) -> the case's own results
+    picture         the field of the picture: "speed" or "vorticity"
+    """
+
+    lattice: str
+    shape: tuple[int, ...]
+    viscosity: float
+    speed: float
+    length: float
+    steps: int
+    results: Callable[[State, Series], dict[str, Any]]
+    edges: Edges = field(default_factory=dict[str, Any])
+    mask: Any = None
+    kinds: Mapping[int, Kind] = field(default_factory=dict[int, Kind])
+    force: tuple[float, ...] | None = None
+    density: Any = None
+    velocity: Any = None
+    gradient: Any = None
+    steady: float = 0.0
+    probe: Probe | None = None
+    picture: str = "speed"
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A named flow.
+
+    re, size, speed  the defaults; `size_of` says what `size` counts
+    lattices         those it can run on, the default first
+    drives           the ways to drive it, the default first; empty when there is only one
+    obstacle         whether a mask or a mesh may replace its own obstacle
+    mean_speed       see `Request.speed`: which velocity that is
+    """
+
+    name: str
+    description: str
+    make: Callable[[Request], Setup]
+    re: float
+    size: int
+    size_of: str
+    speed: float = 0.1
+    speed_of: str = "the largest velocity"
+    lattices: tuple[str, ...] = ("D2Q9",)
+    collision: str = "trt"
+    drives: tuple[str, ...] = ()
+    obstacle: bool = False
+
+    def request(
+        self, *, re: float | None = None, size: int | None = None, speed: float | None = None, lattice: str | None = None,
+        drive: str | None = None, obstacle: Obstacle | None = None,
+    ) -> Request:  # fmt: skip
+        """What is asked for, completed; InputError for what the case does not have."""
+        lattice = self.lattices[0] if lattice is None else lattice
+        if lattice not in self.lattices:
+            raise InputError(f"{self.name} runs on {_listed(self.lattices)}, found lattice {lattice!r}")
+        if drive is not None and drive not in self.drives:
+            wanted = f"wanted one of {_listed(self.drives)}" if self.drives else "it has only one"
+            raise InputError(f"{self.name} has no way {drive!r} to drive it; {wanted}")
+        if obstacle is not None and not self.obstacle:
+            raise InputError(
+                f"{self.name} has no obstacle that a mask or a mesh could replace; wanted {_with_obstacle()}"
+            )
+        chosen = Request(
+            self.re if re is None else re, self.size if size is None else size, self.speed if speed is None else speed, lattice,
+            drive or (self.drives[0] if self.drives else ""), obstacle,
+        )  # fmt: skip
+        _check(chosen)
+        return chosen
+
+    def setup(self, **asked: Any) -> Setup:
+        """The flow for these wishes (see `request`)."""
+        return self.make(self.request(**asked))
+
+
+def _check(request: Request) -> None:
+    if not 0 < request.re < float("inf"):
+        raise InputError(f"the Reynolds number is {request.re:g}; wanted a finite number above zero")
+    if not SMALLEST <= request.size <= LARGEST:
+        raise InputError(f"the size is {request.size}; wanted {SMALLEST} to {LARGEST:,} sites")
+    if not 0 < request.speed < float("inf"):
+        raise InputError(f"the speed is {request.speed:g}; wanted a finite number above zero, in sites a step")
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    return ", ".join(names)
+
+
+def _with_obstacle() -> str:
+    from lanewise.sims.lbm.cases.discovery import CASES
+
+    return " or ".join(c.name for c in CASES.values() if c.obstacle)
+
+
+def steps_for(length: float, speed: float, crossings: float) -> int:
+    """The steps in which the flow crosses `length` so many times."""
+    return max(1, round(crossings * length / speed))

@@ -1,0 +1,71 @@
+"""Flow past a body: its mask, its openings, and its drag and lift as coefficients."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lanewise.sims.lbm.cases.oscillation import oscillation, second_half
+from lanewise.sims.lbm.cases.registry import Flow, Probe
+from lanewise.sims.lbm.cases.series import Series
+from lanewise.sims.lbm.kinds import Kind, Open, Wall
+
+WALL, BODY, INLET, OUTLET = 1, 2, 3, 4
+OBSTACLE = "obstacle"
+FORCES = {2: ("force_x", "force_y"), 3: ("force_x", "force_y", "force_z")}
+COEFFICIENTS = {2: ("drag", "lift"), 3: ("drag", "lift", "side_force")}
+
+
+def stream_mask(solid: NDArray[np.bool_]) -> NDArray[np.uint8]:
+    """Kinds of the sites: an inlet in the first column of x, an outlet in the last, the body between them."""
+    mask = np.where(solid, BODY, 0).astype(np.uint8)
+    mask[..., 0], mask[..., -1] = INLET, OUTLET
+    return mask
+
+
+def stream_kinds(velocity: tuple[float, ...], profile: Any = None) -> dict[int, Kind]:
+    """An inlet with this velocity (times the profile), an outlet of density 1, resting walls and a resting body."""
+    return {
+        WALL: Wall("wall"), BODY: Wall(OBSTACLE),
+        INLET: Open("inlet", "velocity", "x-", velocity=velocity, profile=profile),
+        OUTLET: Open("outlet", "pressure", "x+", density=1.0),
+    }  # fmt: skip
+
+
+def force_probe(dimension: int, scale: float, every: int, more: Callable[[Flow], tuple[float, ...]] | None = None,
+                more_names: tuple[str, ...] = ()) -> Probe:  # fmt: skip
+    """The force on the body, and its components over `scale` (half the density times velocity squared times area)."""
+
+    def measure(flow: Flow) -> tuple[float, ...]:
+        force = tuple(float(x) for x in flow.force_on(OBSTACLE))
+        return (*force, *(x / scale for x in force), *(more(flow) if more else ()))
+
+    return Probe((*FORCES[dimension], *COEFFICIENTS[dimension], *more_names), measure, max(1, every))
+
+
+def shedding(series: Series, length: float, speed: float) -> dict[str, Any]:
+    """Drag and lift of the later half of a run, and the Strouhal number St = f length / speed if vortices are shed.
+
+    Frequencies come from the lift. Without a settled oscillation the last values are the result.
+    """
+    if not len(series):
+        return {}
+    lift = series.column("lift")
+    found = oscillation(series.steps, lift)
+    if found is None or _amplitude(series) < 1e-4:
+        return {"drag": float(series.column("drag")[-1]), "lift": float(lift[-1])}
+    within = (series.steps >= found.start) & (series.steps <= found.stop)
+    drag = series.column("drag")[within]
+    return {
+        "drag": float(drag.mean()), "drag_max": float(drag.max()), "lift_max": float(lift[within].max()),
+        "lift_min": float(lift[within].min()), "strouhal": found.frequency * length / speed, "periods": found.periods,
+        "period_spread": found.spread,
+    }  # fmt: skip
+
+
+def _amplitude(series: Series) -> float:
+    _, lift = second_half(series.steps, series.column("lift"))
+    return float(np.ptp(lift))

@@ -1,0 +1,40 @@
+"""What the sites of a flow are: walls, and openings. The numbers of a mask stand for them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+Edge = str | tuple[str, str]
+Edges = Mapping[str, Edge]
+"""An axis ("x", "y", "z") -> what its faces are: "periodic", "slip" or the name of a wall; or (low, high)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wall:
+    """Half-way bounce-back: the wall lies half a link before its sites. `velocity`: of a moving one, in sites a step."""
+
+    name: str
+    velocity: tuple[float, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Open:
+    """Sites at a face of the box through which fluid flows.
+
+    boundary  the name of a boundary condition (see `boundaries`)
+    face      "x-", "x+", "y-", "y+", "z-" or "z+": the face that its sites lie at
+    velocity  what it wants, one vector in sites a step; `profile` multiplies it at every site
+    density   what it wants
+    """
+
+    name: str
+    boundary: str
+    face: str
+    velocity: tuple[float, ...] | None = None
+    density: float | None = None
+    profile: Any = None
+
+
+Kind = Wall | Open
