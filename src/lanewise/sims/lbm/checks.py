@@ -1,0 +1,184 @@
+"""What a flow simulation refuses before anything is allocated, and what it warns of."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from lanewise.errors import DeviceError, InputError
+from lanewise.sims.lbm.obstacles.boxes import check_shape, site_text, sites_text
+
+SOUND_SPEED = 1 / math.sqrt(3)
+"""Of the lattices D2Q9, D3Q19 and D3Q27, in sites a step: c_s^2 = 1/3."""
+
+MOST_MACH = 0.3
+"""The equilibrium is an expansion in the Mach number: beyond this its errors are no longer small."""
+
+COMPRESSIBLE_MACH = 0.2
+"""Density varies by about Mach squared: 4 % here, in a flow that is meant to be incompressible."""
+
+STIFF_TAU = 0.505
+"""Below this BGK is at the edge of stability: populations hardly relax."""
+
+LAZY_TAU = 1.0
+"""Above this BGK misplaces half-way walls: see `wall_error`."""
+
+CHANNEL = 20
+"""The width in sites of the channel by which the warning of a large tau measures the error."""
+
+STORAGE_BYTES = {"f16": 2, "f32": 4, "f64": 8}
+BUFFERS = {"in-place": 1, "pull": 2, "push": 2}
+WORD_BYTES = 4
+
+
+class FlowWarning(UserWarning):
+    """A flow that can be computed, but whose numbers promise little accuracy or stability."""
+
+
+class HasVelocities(Protocol):
+    """What is needed of a lattice: its name and one velocity for each population."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def velocities(self) -> Sequence[Sequence[int]]: ...
+
+
+def check_tau(tau: float) -> None:
+    """Refuse a relaxation time at or below 1/2, or so close to it that float32 has no rate below 2 for it."""
+    if not math.isfinite(tau) or tau <= 0.5:
+        raise InputError(
+            f"the relaxation time tau is {tau:g}; wanted more than 0.5, since the viscosity is (tau - 1/2) / 3: "
+            "a lower Reynolds number, more sites or a higher lattice velocity raise it"
+        )
+    if np.float32(1 / tau) >= 2:
+        raise InputError(
+            f"the relaxation time tau is 0.5 + {tau - 0.5:.2g}, which float32 cannot tell from 0.5; "
+            "a lower Reynolds number, more sites or a higher lattice velocity raise it"
+        )
+
+
+def warn_tau(tau: float, collision: str = "bgk", stacklevel: int = 2) -> None:
+    """Warn (FlowWarning) of a tau at which BGK is nearly unstable or misplaces walls; other operators are made for these."""
+    if collision != "bgk":
+        return
+    if tau < STIFF_TAU:
+        warnings.warn(
+            f"the relaxation time tau is {tau:.6g}; with BGK expect instability below {STIFF_TAU:g}: "
+            "use another collision operator, more sites or a lower Reynolds number",
+            FlowWarning,
+            stacklevel + 1,
+        )
+    if tau > LAZY_TAU:
+        warnings.warn(
+            f"the relaxation time tau is {tau:.6g}; with BGK half-way walls are misplaced above {LAZY_TAU:g}: a channel "
+            f"of {CHANNEL} sites is {100 * wall_error(tau, CHANNEL):.2g} % too fast; use TRT, fewer sites or a lower "
+            "lattice velocity",
+            FlowWarning,
+            stacklevel + 1,
+        )
+
+
+def wall_error(tau: float, width: float) -> float:
+    """By how much BGK's flow in a channel of `width` sites is too fast at its centre, as a fraction.
+
+    Poiseuille flow between half-way walls slips by (16 (tau - 1/2)^2 - 3) / (3 width^2) of its highest velocity: the
+    magic parameter of BGK is (tau - 1/2)^2, and walls lie half-way for 3/16 (Ginzburg & d'Humières 2003).
+    """
+    return (16 * (tau - 0.5) ** 2 - 3) / (3 * width**2)
+
+
+def check_mach(velocity: ArrayLike, name: str = "velocity") -> None:
+    """Refuse lattice velocities above Mach 0.3, a speed of 0.1732, and what is not finite.
+
+    `velocity` is one vector, (D,), or a field with a last axis of components, (ny, nx, 2) or (nz, ny, nx, 3), in sites a
+    step. The InputError names the fastest site.
+    """
+    field = np.asarray(velocity, np.float64)
+    speed = np.sqrt((np.atleast_1d(field) ** 2).sum(axis=-1))
+    if not np.isfinite(speed).all():
+        raise InputError(f"the {name}{_place(~np.isfinite(speed))} is not finite; wanted numbers of sites a step")
+    if (fastest := float(speed.max(initial=0.0))) * math.sqrt(3) > MOST_MACH:
+        raise InputError(
+            f"the {name}{_place(speed == fastest)} is {fastest:.4g} sites a step, Mach {fastest * math.sqrt(3):.2g}; "
+            f"wanted at most {MOST_MACH * SOUND_SPEED:.4f}, Mach {MOST_MACH:g}: choose a lower lattice velocity "
+            "(the same flow then takes more steps)"
+        )
+
+
+def warn_mach(speed: float, stacklevel: int = 2) -> None:
+    """Warn (FlowWarning) of a lattice velocity, in sites a step, at which the flow is compressible or not to be trusted."""
+    mach = speed * math.sqrt(3)
+    if mach > MOST_MACH:
+        text = f"a simulation refuses more than Mach {MOST_MACH:g}, a lattice velocity of {MOST_MACH * SOUND_SPEED:.4f}"
+    elif mach > COMPRESSIBLE_MACH:
+        text = f"the density varies by about {100 * mach**2:.0f} %; at a lattice velocity of 0.05 that is 1 %"
+    else:
+        return
+    warnings.warn(f"the lattice velocity is {speed:g}, Mach {mach:.2g}: {text}", FlowWarning, stacklevel + 1)
+
+
+def memory_bytes(shape: Sequence[int], lattice: HasVelocities, storage: str, streaming: str, extra: int = 0) -> int:
+    """Bytes that a simulation keeps: populations in one or two buffers, a word a site, and `extra` bytes a site.
+
+    `storage` is "f16", "f32" or "f64"; `streaming` "in-place" (one buffer), "pull" or "push" (two).
+    """
+    _check_choice("storage", storage, STORAGE_BYTES)
+    _check_choice("streaming", streaming, BUFFERS)
+    site = BUFFERS[streaming] * len(lattice.velocities) * STORAGE_BYTES[storage] + WORD_BYTES + extra
+    return math.prod(check_shape(shape)) * site
+
+
+def check_memory(
+    shape: Sequence[int], lattice: HasVelocities, storage: str, streaming: str, available_bytes: int, extra: int = 0
+) -> None:
+    """Refuse, before anything is allocated, a box that does not fit into `available_bytes`.
+
+    The DeviceError says what would fit: less storage, in-place streaming, and the largest box of the same proportions.
+    """
+    needed = memory_bytes(shape, lattice, storage, streaming, extra)
+    if needed <= available_bytes:
+        return
+    raise DeviceError(
+        f"{sites_text(check_shape(shape))} of {lattice.name} stored as {storage} with {streaming} streaming need "
+        f"{_gigabytes(needed)}, and {_gigabytes(available_bytes)} are available; "
+        f"{_ways_out(tuple(shape), lattice, storage, streaming, available_bytes, extra)}"
+    )
+
+
+def _ways_out(
+    shape: tuple[int, ...], lattice: HasVelocities, storage: str, streaming: str, available: int, extra: int
+) -> str:
+    """What fits: the leaner choices at this size, then the largest box like this one."""
+    leaner = [
+        (f"{s} storage with in-place streaming", memory_bytes(shape, lattice, s, "in-place", extra))
+        for s, size in STORAGE_BYTES.items()
+        if size <= STORAGE_BYTES[storage] and (s, "in-place") != (storage, streaming)
+    ]
+    fitting = [f"{what} ({_gigabytes(nbytes)})" for what, nbytes in reversed(leaner) if nbytes <= available]
+    share = (available / memory_bytes(shape, lattice, storage, streaming, extra)) ** (1 / len(shape))
+    smaller = tuple(int(n * share) for n in shape)
+    if min(smaller) >= 1:
+        fitting.append(f"{'a box of ' if fitting else 'at most '}{sites_text(smaller)}")
+    return "use " + " or ".join(fitting) if fitting else "use another device"
+
+
+def _check_choice(what: str, value: str, known: dict[str, int]) -> None:
+    if value not in known:
+        raise InputError(f"unknown {what} {value!r}; wanted one of {', '.join(known)}")
+
+
+def _gigabytes(nbytes: int) -> str:
+    return f"{nbytes / 1e9:,.3g} GB" if nbytes < 999.5e9 else f"{nbytes / 1e9:,.0f} GB"
+
+
+def _place(chosen: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> str:
+    """` at site (y, x) = (3, 7)` of a field; nothing for a single vector."""
+    if chosen.ndim == 0:
+        return ""
+    return f" at site {site_text(np.unravel_index(int(np.argmax(chosen)), chosen.shape))}"

@@ -1,0 +1,15 @@
+"""Obstacles: bool masks of shape (ny, nx) or (nz, ny, nx), x fastest, True where a site is solid."""
+
+from lanewise.sims.lbm.obstacles.arrays import as_kinds, as_solid
+from lanewise.sims.lbm.obstacles.files import read_mask
+from lanewise.sims.lbm.obstacles.image import image_mask
+from lanewise.sims.lbm.obstacles.mesh import Mesh
+from lanewise.sims.lbm.obstacles.placement import Placement
+from lanewise.sims.lbm.obstacles.porous import porous
+from lanewise.sims.lbm.obstacles.shapes import box, cylinder, disc, sphere
+from lanewise.sims.lbm.obstacles.stl import mesh_mask, stl_mask
+
+__all__ = [
+    "Mesh", "Placement", "as_kinds", "as_solid", "box", "cylinder", "disc", "image_mask", "mesh_mask", "porous", "read_mask",
+    "sphere", "stl_mask",
+]  # fmt: skip

@@ -1,0 +1,82 @@
+"""Masks that come as arrays: bool (True is solid) or whole numbers, the kinds of the sites."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from lanewise.errors import InputError
+from lanewise.sims.lbm.obstacles.boxes import AXES, check_shape, site_text
+
+NAMED = 4
+"""So many unknown kinds are named one by one; the others are counted."""
+
+
+def as_kinds(mask: ArrayLike, shape: Sequence[int], known: Mapping[int, str], solid: int = 1) -> NDArray[np.uint8]:
+    """`mask` as kinds of sites: uint8, of `shape`, x fastest, a copy.
+
+    Args:
+        mask: bool, where True becomes the kind `solid` and False kind 0; or whole numbers, taken as they are.
+        shape: (ny, nx) or (nz, ny, nx).
+        known: the kinds that exist, with their names, for example {0: "fluid", 1: "wall"}; 0 to 255.
+        solid: the kind that True stands for.
+
+    Raises InputError for another shape (a transposed one is named as such), another dtype, and kinds that do not exist:
+    each with its count and its first site.
+    """
+    array = check_array(mask, shape)
+    if array.dtype == np.bool_:
+        return np.where(array, np.uint8(solid), np.uint8(0))
+    _check_kinds(array, known)
+    return np.array(array, np.uint8, order="C")
+
+
+def as_solid(mask: ArrayLike, shape: Sequence[int]) -> NDArray[np.bool_]:
+    """`mask` as bool, True for solid: bool, or whole numbers of which 0 is fluid and 1 solid. Raises as `as_kinds`."""
+    return as_kinds(mask, shape, {0: "fluid", 1: "solid"}).astype(np.bool_)
+
+
+def check_array(mask: ArrayLike, shape: Sequence[int]) -> NDArray[Any]:
+    """`mask` as an array of `shape`, bool or whole numbers, not copied; raises InputError."""
+    sizes = check_shape(shape)
+    try:
+        array = np.asarray(mask)
+    except (ValueError, TypeError) as error:
+        raise InputError(f"the mask is not an array of numbers: {error}") from error
+    if array.dtype.kind not in "biu":
+        raise InputError(
+            f"the mask has dtype {array.dtype}; wanted bool (True is solid) or whole numbers (kinds of sites)"
+        )
+    if array.shape != sizes:
+        axes = ", ".join(f"n{a}" for a in AXES[: len(sizes)][::-1])
+        raise InputError(
+            f"the mask has shape {array.shape}; wanted ({axes}) = {sizes}{_transposed(array.shape, sizes)}"
+        )
+    return array
+
+
+def _transposed(found: tuple[int, ...], wanted: tuple[int, ...]) -> str:
+    return ": its axes are in the order x, y, z, so give mask.T" if found == wanted[::-1] else ""
+
+
+def _check_kinds(array: NDArray[Any], known: Mapping[int, str]) -> None:
+    present = [int(kind) for kind in np.unique(array)]
+    unknown = [kind for kind in present if kind not in known]
+    if not unknown:
+        return
+    found = [_found(array, kind) for kind in unknown[:NAMED]]
+    if len(unknown) > NAMED:
+        found.append(f"{len(unknown) - NAMED} more kinds")
+    names = ", ".join(f"{kind} ({name})" for kind, name in sorted(known.items()))
+    raise InputError(f"the mask holds {', '.join(found)}; wanted one of the kinds {names}")
+
+
+def _found(array: NDArray[Any], kind: int) -> str:
+    places = array == kind
+    count = int(np.count_nonzero(places))
+    first = np.unravel_index(int(np.argmax(places)), array.shape)
+    where = f"first at {site_text(first)}" if count > 1 else f"at {site_text(first)}"
+    return f"kind {kind} at {count:,} site{'s' if count > 1 else ''} ({where})"

@@ -1,0 +1,122 @@
+"""Obstacles from meshes: an STL file, or arrays of vertices and faces."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lanewise.errors import InputError
+from lanewise.io.source import FilePath
+from lanewise.sims.lbm.obstacles.boxes import AXES, Mask, check_point, check_shape, sites_text
+from lanewise.sims.lbm.obstacles.mesh import Mesh, check_closed, read_mesh
+from lanewise.sims.lbm.obstacles.placement import Placement
+from lanewise.sims.lbm.obstacles.sources import Report, percent
+from lanewise.sims.lbm.obstacles.voxels import Rule, voxelise
+
+FRACTION = 0.5
+"""Of the box, without another size."""
+
+
+def stl_mask(
+    path: FilePath,
+    shape: Sequence[int],
+    *,
+    placement: Placement | None = None,
+    rotate: Sequence[float] = (0, 0, 0),
+    rule: Rule = "winding",
+    report: Report | None = None,
+) -> Mask:
+    """Sites of a box (nz, ny, nx) whose centres lie inside the mesh of an STL file (or OBJ, PLY, OFF); needs trimesh.
+
+    Args:
+        path: the file. Its bodies may be several, and may overlap.
+        shape: (nz, ny, nx).
+        placement: size and place; without it, half of the box, in its middle. The mesh may reach out of the box.
+        rotate: degrees about x, then y, then z, before scaling. Mesh axes are those of the box otherwise.
+        rule: "winding" unites bodies that overlap; "parity" needs no consistent orientation (see `voxelise`).
+        report: called with a sentence that says what was done.
+
+    Raises InputError for a file that is no mesh, a surface that is not closed (with the number of open edges and where
+    they are), triangles turned inside out, a mesh outside of the box or so small that no site lies inside.
+    """
+    return mesh_mask(
+        read_mesh(path), shape, placement=placement, rotate=rotate, rule=rule, report=report, name=str(path)
+    )
+
+
+def mesh_mask(
+    mesh: Mesh,
+    shape: Sequence[int],
+    *,
+    placement: Placement | None = None,
+    rotate: Sequence[float] = (0, 0, 0),
+    rule: Rule = "winding",
+    report: Report | None = None,
+    name: str = "mesh",
+) -> Mask:
+    """`stl_mask` for a mesh in memory, `Mesh.of(vertices, faces)`; needs no trimesh."""
+    sizes = check_shape(shape)
+    if len(sizes) != 3:
+        raise InputError(f"{name}: a mesh needs a box of shape (nz, ny, nx), found {sizes}")
+    if rule not in ("winding", "parity"):
+        raise InputError(f"unknown rule {rule!r}; wanted 'winding' or 'parity'")
+    check_closed(mesh, name, oriented=rule == "winding")
+    placed, scale = _placed(mesh, sizes, placement or Placement(), rotate)
+    _check_inside(placed, sizes, name)
+    mask = voxelise(placed.vertices, placed.faces, sizes, rule)
+    if not (solid := int(np.count_nonzero(mask))):
+        raise InputError(
+            f"{name}: no site lies inside the mesh, which is {_edges(placed)} sites in the box; "
+            "make it larger, or take more sites"
+        )
+    if report is not None:
+        report(
+            f"{Path(name).name}: {len(mesh.faces):,} triangles scaled by {scale:.4g} to {_edges(placed)} sites, from "
+            f"{_point(placed.low)} to {_point(placed.high)}, in {sites_text(sizes)}; {percent(solid, mask.size)}"
+        )
+    return mask
+
+
+def _placed(mesh: Mesh, shape: tuple[int, ...], placement: Placement, rotate: Sequence[float]) -> tuple[Mesh, float]:
+    """The mesh in site coordinates, and the sites a unit of the mesh."""
+    turned = mesh.vertices @ _rotation(check_point("rotation", rotate, AXES)).T if any(rotate) else mesh.vertices
+    mesh = Mesh(turned, mesh.faces)
+    low, high = mesh.low, mesh.high
+    scale = placement.sites_per_unit((high - low).tolist(), shape, FRACTION)
+    moved = (mesh.vertices - (low + high) / 2) * scale + np.array(placement.middle(shape))
+    return Mesh(moved, mesh.faces), scale
+
+
+def _rotation(degrees: Sequence[float]) -> NDArray[np.float64]:
+    """Rz Ry Rx: about x first."""
+    result = np.eye(3)
+    for axis, angle in enumerate(degrees):
+        # Quarter turns are exact: what lies on the axes stays there.
+        c, s = (round(f(math.radians(angle)), 15) for f in (math.cos, math.sin))
+        j, k = (axis + 1) % 3, (axis + 2) % 3
+        turn = np.eye(3)
+        turn[j, j], turn[j, k], turn[k, j], turn[k, k] = c, -s, s, c
+        result = turn @ result
+    return result
+
+
+def _check_inside(mesh: Mesh, shape: tuple[int, ...], name: str) -> None:
+    """Refuse a mesh of which nothing is in the box: a wrong unit or a wrong place."""
+    top = np.array(shape[::-1]) - 0.5
+    if (mesh.high < -0.5).any() or (mesh.low > top).any():
+        raise InputError(
+            f"{name}: the mesh lies outside of the box: from {_point(mesh.low)} to {_point(mesh.high)}, "
+            f"and the box is from (-0.5, -0.5, -0.5) to {_point(top)}; choose another place"
+        )
+
+
+def _edges(mesh: Mesh) -> str:
+    return " x ".join(f"{float(v):.4g}" for v in mesh.high - mesh.low)
+
+
+def _point(values: NDArray[np.float64]) -> str:
+    return f"({', '.join(f'{float(v):.4g}' for v in values)})"

@@ -1,0 +1,229 @@
+"""Lattice units and SI: a site is 1 long, a step takes 1, the density is about 1; a `Units` says what these are in metres.
+
+nu = (tau - 1/2) / 3 and omega = 1 / tau for every collision operator here; p = c_s^2 rho with c_s^2 = 1/3 (Krüger et al.
+2017, The Lattice Boltzmann Method, sections 3.3 and 7.2).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from lanewise.errors import InputError
+from lanewise.sims.lbm.checks import SOUND_SPEED, check_tau, warn_mach, warn_tau
+
+Floats = NDArray[np.floating]
+
+
+def relaxation(nu: float) -> float:
+    """The rate omega = 1 / (3 nu + 1/2) for the kinematic viscosity `nu`, in sites squared a step; raises InputError."""
+    _check_positive("kinematic viscosity nu", nu)
+    tau = 3 * nu + 0.5
+    check_tau(tau)
+    return 1 / tau
+
+
+def viscosity(omega: float) -> float:
+    """The kinematic viscosity (1 / omega - 1/2) / 3 of the rate `omega`; raises InputError outside of 0 to 2 (exclusive)."""
+    if not 0 < omega < 2:
+        raise InputError(f"the relaxation rate omega is {omega:g}; wanted a number between 0 and 2")
+    return (1 / omega - 0.5) / 3
+
+
+def from_reynolds(reynolds: float, length: float, velocity: float) -> float:
+    """The kinematic viscosity velocity * length / reynolds, in the units of length and velocity; raises InputError."""
+    for name, value in (("Reynolds number", reynolds), ("length", length), ("velocity", velocity)):
+        _check_positive(name, value)
+    return velocity * length / reynolds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Units:
+    """A flow in SI units and the lattice that computes it.
+
+    length_m           a length of the flow, for example a diameter, in metres
+    velocity_m_s       a velocity of it, in metres a second
+    viscosity_m2_s     kinematic viscosity, in square metres a second (water 1.0e-6, air 1.5e-5 at 20 degrees)
+    density_kg_m3      density, in kilograms a cubic metre (water 998, air 1.2)
+    sites              how many sites resolve `length_m`
+    lattice_velocity   what `velocity_m_s` is in sites a step: accuracy against the number of steps; 0.05 to 0.1 is usual
+
+    Raises InputError for what is not positive and for a tau that is 1/2 to rounding. Warns (FlowWarning) above Mach 0.2.
+    """
+
+    length_m: float
+    velocity_m_s: float
+    viscosity_m2_s: float
+    density_kg_m3: float
+    sites: float
+    lattice_velocity: float = 0.05
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            _check_positive(field.name, getattr(self, field.name))
+        check_tau(self.tau)
+        warn_mach(self.lattice_velocity, stacklevel=4)  # past the generated __init__, to the user's line
+
+    @classmethod
+    def at_reynolds(
+        cls,
+        reynolds: float,
+        *,
+        length_m: float,
+        velocity_m_s: float,
+        density_kg_m3: float,
+        sites: float,
+        lattice_velocity: float = 0.05,
+    ) -> Units:
+        """The flow whose viscosity follows from its Reynolds number velocity * length / viscosity."""
+        return cls(
+            length_m=length_m,
+            velocity_m_s=velocity_m_s,
+            viscosity_m2_s=from_reynolds(reynolds, length_m, velocity_m_s),
+            density_kg_m3=density_kg_m3,
+            sites=sites,
+            lattice_velocity=lattice_velocity,
+        )
+
+    # ------------------------------------------------------------ numbers
+
+    @property
+    def cell_m(self) -> float:
+        """Distance of neighbouring sites in metres."""
+        return self.length_m / self.sites
+
+    @property
+    def step_s(self) -> float:
+        """Time of one step in seconds."""
+        return self.cell_m * self.lattice_velocity / self.velocity_m_s
+
+    @property
+    def nu(self) -> float:
+        """Kinematic viscosity in sites squared a step."""
+        return self.viscosity_m2_s * self.step_s / self.cell_m**2
+
+    @property
+    def tau(self) -> float:
+        """Relaxation time in steps."""
+        return 3 * self.nu + 0.5
+
+    @property
+    def omega(self) -> float:
+        """Relaxation rate 1 / tau."""
+        return 1 / self.tau
+
+    @property
+    def reynolds(self) -> float:
+        """Reynolds number velocity * length / viscosity, the same on the lattice."""
+        return self.velocity_m_s * self.length_m / self.viscosity_m2_s
+
+    @property
+    def mach(self) -> float:
+        """Mach number of the lattice's flow, which is not the real one's: lattice velocity over 1 / sqrt(3)."""
+        return self.lattice_velocity / SOUND_SPEED
+
+    @property
+    def grid_reynolds(self) -> float:
+        """Reynolds number of one site; beyond about 10 BGK is likely to blow up where the flow is not smooth."""
+        return self.lattice_velocity / self.nu
+
+    def check(self, collision: str = "bgk") -> None:
+        """Warn (FlowWarning) where this tau does not suit the collision operator, "bgk" or another one's name."""
+        warn_tau(self.tau, collision, stacklevel=3)
+
+    def describe(self) -> str:
+        """All of it in a few lines."""
+        return (
+            f"cell {self.cell_m:.6g} m, step {self.step_s:.6g} s, "
+            f"{self.steps(self.length_m / self.velocity_m_s):,} steps for the flow to pass {self.sites:g} sites\n"
+            f"nu {self.nu:.6g}, tau {self.tau:.6g}, omega {self.omega:.6g}\n"
+            f"Reynolds {self.reynolds:.6g}, a site's {self.grid_reynolds:.4g}, Mach {self.mach:.4g}"
+        )
+
+    # ------------------------------------------------------------ conversion; arrays keep their shape and float type
+
+    def length_to_si(self, sites: ArrayLike) -> Floats:
+        """Sites to metres."""
+        return _scaled(sites, self.cell_m)
+
+    def length_to_lattice(self, metres: ArrayLike) -> Floats:
+        """Metres to sites."""
+        return _scaled(metres, 1 / self.cell_m)
+
+    def time_to_si(self, steps: ArrayLike) -> Floats:
+        """Steps to seconds."""
+        return _scaled(steps, self.step_s)
+
+    def time_to_lattice(self, seconds: ArrayLike) -> Floats:
+        """Seconds to steps, with fractions."""
+        return _scaled(seconds, 1 / self.step_s)
+
+    def steps(self, seconds: float) -> int:
+        """The nearest whole number of steps to a time in seconds."""
+        return round(seconds / self.step_s)
+
+    def velocity_to_si(self, velocity: ArrayLike) -> Floats:
+        """Sites a step to metres a second."""
+        return _scaled(velocity, self.velocity_m_s / self.lattice_velocity)
+
+    def velocity_to_lattice(self, velocity: ArrayLike) -> Floats:
+        """Metres a second to sites a step."""
+        return _scaled(velocity, self.lattice_velocity / self.velocity_m_s)
+
+    def acceleration_to_si(self, acceleration: ArrayLike) -> Floats:
+        """Sites a step squared (a body force a mass) to metres a second squared."""
+        return _scaled(acceleration, self.cell_m / self.step_s**2)
+
+    def acceleration_to_lattice(self, acceleration: ArrayLike) -> Floats:
+        """Metres a second squared, for example gravity, to sites a step squared."""
+        return _scaled(acceleration, self.step_s**2 / self.cell_m)
+
+    def pressure_to_si(self, density: ArrayLike) -> Floats:
+        """Lattice density, about 1, to the pressure in pascals over that at rest: (rho - 1) / 3 in lattice units."""
+        return _scaled(_floats(density) - 1, self._pascals / 3)
+
+    def pressure_to_lattice(self, pressure: ArrayLike) -> Floats:
+        """Pressure in pascals over that at rest to the lattice density, about 1."""
+        return _scaled(pressure, 3 / self._pascals) + 1
+
+    def density_to_si(self, density: ArrayLike) -> Floats:
+        """Lattice density to kilograms a cubic metre."""
+        return _scaled(density, self.density_kg_m3)
+
+    def density_to_lattice(self, density: ArrayLike) -> Floats:
+        """Kilograms a cubic metre to the lattice density."""
+        return _scaled(density, 1 / self.density_kg_m3)
+
+    def force_to_si(self, force: ArrayLike, dimensions: int) -> Floats:
+        """Force from lattice units to newtons (`dimensions` 3), or newtons a metre of depth (2)."""
+        return _scaled(force, self._newtons(dimensions))
+
+    def force_to_lattice(self, force: ArrayLike, dimensions: int) -> Floats:
+        """Force in newtons (`dimensions` 3), or newtons a metre of depth (2), to lattice units."""
+        return _scaled(force, 1 / self._newtons(dimensions))
+
+    @property
+    def _pascals(self) -> float:
+        return self.density_kg_m3 * (self.velocity_m_s / self.lattice_velocity) ** 2
+
+    def _newtons(self, dimensions: int) -> float:
+        if dimensions not in (2, 3):
+            raise InputError(f"a force in {dimensions} dimensions; wanted 2 (newtons a metre of depth) or 3 (newtons)")
+        return self._pascals * self.cell_m ** (dimensions - 1)
+
+
+def _floats(values: ArrayLike) -> Floats:
+    array = np.asarray(values)
+    return array if array.dtype.kind == "f" else array.astype(np.float64)
+
+
+def _scaled(values: ArrayLike, factor: float) -> Floats:
+    return _floats(values) * factor
+
+
+def _check_positive(name: str, value: float) -> None:
+    if not (math.isfinite(value) and value > 0):
+        raise InputError(f"the {name} is {value:g}; wanted a finite number above zero")
