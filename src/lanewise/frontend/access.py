@@ -9,9 +9,22 @@ from types import ModuleType
 import numpy as np
 
 from lanewise import types as t
+from lanewise.errors import Location
+from lanewise.frontend.directions import direction_attribute
 from lanewise.frontend.scope import Scope
-from lanewise.frontend.values import ArrayReference, Number, PythonObject, RecordReference, Value, from_python, weak
+from lanewise.frontend.values import (
+    ArrayReference,
+    Number,
+    PopulationsReference,
+    PythonObject,
+    RecordReference,
+    Value,
+    component,
+    from_python,
+    weak_vector,
+)
 from lanewise.ir import nodes as ir
+from lanewise.lattices.base import Direction, Lattice
 
 
 def name_value(scope: Scope, name: str, node: ast.Name) -> Value:
@@ -24,6 +37,8 @@ def name_value(scope: Scope, name: str, node: ast.Name) -> Value:
             if isinstance(value, Number)
             else value
         )
+    if name in scope.items:
+        return _located(scope.items[name], where)
     if name in scope.loop_names:
         return Number(scope.loop_names[name].type, (replace(scope.loop_names[name], location=where),))
     if name in scope.names.loop_variables:
@@ -50,15 +65,20 @@ def name_value(scope: Scope, name: str, node: ast.Name) -> Value:
 def _variable(scope: Scope, name: str, node: ast.Name) -> Value:
     where = scope.location(node)
     if name in scope.constants:
-        constant = scope.constants[name].constant
-        assert constant is not None
-        return weak(constant, where)
+        return _located(scope.constants[name], where)
     variable = scope.variables[name]
     if isinstance(variable.type, t.LocalArray):
         return ArrayReference(name, variable.type)
     element = t.scalar_of(variable.type)
     parts = tuple(ir.Local(n, element, where) for n in t.leaves(name, variable.type))
     return Number(variable.type, parts, open=variable.open)
+
+
+def _located(value: Value, where: Location) -> Value:
+    """A constant where it is used."""
+    if not isinstance(value, Number):
+        return value
+    return replace(value, parts=tuple(replace(p, location=where) for p in value.parts))
 
 
 def attribute(scope: Scope, owner: Value, node: ast.Attribute) -> Value:
@@ -81,8 +101,15 @@ def attribute(scope: Scope, owner: Value, node: ast.Attribute) -> Value:
                     f"{owner.type} has no component {node.attr!r}", node, found=node.attr,
                     wanted=f"one of {', '.join(allowed)}, or several such as .{allowed}",
                 )  # fmt: skip
-            parts = tuple(owner.parts[t.COMPONENTS.index(c)] for c in node.attr)
-            return Number(element if len(parts) == 1 else t.Vector(element, len(parts)), parts)
+            picked = [component(owner, t.COMPONENTS.index(c)) for c in node.attr]
+            if len(picked) == 1:
+                return picked[0]
+            exact = tuple(e for x in picked for e in (x.exact or (None,)))
+            if owner.known:
+                return weak_vector(tuple(x.constant for x in picked if x.constant is not None), exact, where)
+            return Number(t.Vector(element, len(picked)), tuple(x.parts[0] for x in picked), exact=exact)
+        case PythonObject(value=Direction() as direction) if hasattr(direction, node.attr):
+            return direction_attribute(direction, node.attr, where)
         case PythonObject(value=value) if hasattr(value, node.attr):
             return from_python(getattr(value, node.attr), where)
         case _:
@@ -110,12 +137,12 @@ def checked_index(scope: Scope, value: Number, node: ast.expr, length: int, what
 
 
 def subscript(scope: Scope, owner: Value, place: Number, node: ast.Subscript) -> Value:
-    """An element of a local array, or a component or tuple element that a literal chooses."""
+    """An element of a local array, or a component, tuple element or direction that a literal chooses."""
     match owner:
         case ArrayReference(name=name, type=array):
             index = checked_index(scope, place, node.slice, array.length, f"the local array {name!r}")
             return Number(array.element, (ir.Element(name, index, array.element, scope.location(node)),))
-        case Number(type=t.Vector(element=element, length=length)):
+        case Number(type=t.Vector(length=length)):
             index = checked_index(scope, place, node.slice, length, f"a {owner.type}")
             if not isinstance(index, ir.Literal):
                 raise scope.error(
@@ -125,8 +152,8 @@ def subscript(scope: Scope, owner: Value, place: Number, node: ast.Subscript) ->
                     wanted="a literal",
                     hint="use a local array: lw.zeros(lw.f32, n)",
                 )
-            return Number(element, (owner.parts[int(index.value)],))
-        case PythonObject(value=tuple() as items):
+            return component(owner, int(index.value))
+        case PythonObject(value=(tuple() | Lattice()) as items):
             index = checked_index(scope, place, node.slice, len(items), "the tuple")
             if not isinstance(index, ir.Literal):
                 raise scope.error(
@@ -154,6 +181,10 @@ def number_inside(value: Value) -> str:
             return f"use one of its fields, for example {value.name}.{value.record.fields[0].name}"
         case ArrayReference():
             return f"use one of its elements, for example {value.name}[0]"
+        case PopulationsReference():
+            return f"use one of them, for example {value.name}[0]"
+        case PythonObject(value=Direction()):
+            return "use one of its attributes: .x .y .z .velocity .weight .index"
         case PythonObject(value=list() | np.ndarray()):
             return "a tuple of numbers may be named from outside; an array is a parameter"
         case _:

@@ -7,11 +7,28 @@ import ast
 from lanewise import types as t
 from lanewise import values as v
 from lanewise.frontend.access import checked_index
-from lanewise.frontend.expressions import lower, number, scalar
-from lanewise.frontend.places import assign_field, assign_name, coerce, declare_array
+from lanewise.frontend.directions import population_index
+from lanewise.frontend.expressions import lower, number, place
+from lanewise.frontend.places import (
+    assign_direction,
+    assign_field,
+    assign_name,
+    assign_population,
+    coerce,
+    declare_array,
+)
 from lanewise.frontend.scope import Scope, Variable
-from lanewise.frontend.values import ArrayReference, Number, PythonObject, RecordReference, Several
+from lanewise.frontend.values import (
+    ArrayReference,
+    Number,
+    PopulationsReference,
+    PythonObject,
+    RecordReference,
+    Several,
+    component,
+)
 from lanewise.ir import nodes as ir
+from lanewise.lattices.base import Direction
 
 
 def assignment(scope: Scope, targets: list[ast.expr], value: ast.expr, node: ast.stmt) -> None:
@@ -28,6 +45,10 @@ def assignment(scope: Scope, targets: list[ast.expr], value: ast.expr, node: ast
         _unpack(scope, targets, value, node)
         return
     result = lower(scope, value)
+    if isinstance(result, PythonObject) and isinstance(result.value, Direction) and isinstance(targets[-1], ast.Name):
+        for target in targets:
+            assign_direction(scope, target, result, node)
+        return
     if not isinstance(result, Number):
         if isinstance(result, Several):
             raise scope.error(
@@ -75,7 +96,7 @@ def _several(scope: Scope, value: ast.expr) -> list[Number]:
     if isinstance(whole, Several):
         return list(whole.values)
     if isinstance(whole, Number) and whole.is_vector:
-        return [Number(whole.scalar, (p,)) for p in whole.parts]
+        return [component(whole, i) for i in range(len(whole.parts))]
     raise scope.error(
         "this cannot be unpacked", value, found=whole.describe(), wanted="as many values as names, or a vector"
     )
@@ -85,8 +106,13 @@ def _kept(scope: Scope, x: Number) -> Number:
     """The value that x has now, whatever is assigned later."""
     return (
         x
-        if x.constant is not None
-        else Number(x.type, tuple(p if isinstance(p, ir.Literal) else scope.copy(p) for p in x.parts), open=x.open)
+        if x.known
+        else Number(
+            x.type,
+            tuple(p if isinstance(p, ir.Literal) else scope.copy(p) for p in x.parts),
+            open=x.open,
+            exact=x.exact,
+        )
     )
 
 
@@ -160,11 +186,14 @@ def assign(scope: Scope, target: ast.expr, value: Number, node: ast.AST, *, decl
         case ast.Subscript(value=owner_node, slice=index) if isinstance(
             array := lower(scope, owner_node), ArrayReference
         ):
-            place = checked_index(
-                scope, scalar(scope, index), index, array.type.length, f"the local array {array.name!r}"
-            )
+            at = checked_index(scope, place(scope, index), index, array.type.length, f"the local array {array.name!r}")
             kept = coerce(scope, value, array.type.element, node, f"an element of {array.name!r}")
-            scope.emit(ir.SetElement(array.name, place, kept.parts[0], scope.location(node)))
+            scope.emit(ir.SetElement(array.name, at, kept.parts[0], scope.location(node)))
+        case ast.Subscript(value=ast.Name(id=owner), slice=index) if isinstance(
+            populations := scope.parameters.get(owner), PopulationsReference
+        ):
+            chosen = population_index(scope, populations, lower(scope, index), index)
+            assign_population(scope, populations, chosen, value, node)
         case _:
             raise scope.error(
                 "this cannot be assigned to", node, found=ast.unparse(target),

@@ -13,6 +13,7 @@ import numpy as np
 from lanewise import types as t
 from lanewise import values as v
 from lanewise.frontend import mathematics, operators
+from lanewise.frontend.directions import along, along_of
 from lanewise.frontend.mathematics import check_count, intrinsic
 from lanewise.frontend.scope import Scope
 from lanewise.frontend.values import Number, PythonObject, RecordReference, Value
@@ -80,6 +81,8 @@ def lowering_of(scope: Scope, callee: PythonObject, node: ast.AST) -> Lowering:
         kind = t.from_dtype(function)
     if getattr(function, "__lanewise_function__", False):
         return lambda scope, arguments, node: scope.call_helper(scope, function, arguments, node)
+    if (direction := along_of(function)) is not None:
+        return lambda scope, arguments, node: along(scope, direction, arguments, node)
     if function is v.same:
         return _same
     if function is builtins.pow:

@@ -10,13 +10,15 @@ from lanewise import types as t
 from lanewise.frontend import operators
 from lanewise.frontend.access import attribute, name_value, number_inside, subscript
 from lanewise.frontend.calls import lowering_of
+from lanewise.frontend.directions import population_index
 from lanewise.frontend.mathematics import choose
 from lanewise.frontend.promotion import Misfit, common_scalar
 from lanewise.frontend.scope import Scope
 from lanewise.frontend.shapes import same_shape
 from lanewise.frontend.syntax import describe_syntax
-from lanewise.frontend.values import Number, PythonObject, Value, weak
+from lanewise.frontend.values import Number, PopulationsReference, PythonObject, Value, weak, whole
 from lanewise.ir import nodes as ir
+from lanewise.lattices.base import Direction
 
 
 def lower(scope: Scope, node: ast.expr) -> Value:
@@ -49,7 +51,7 @@ def _lower(scope: Scope, node: ast.expr) -> Value:
         case ast.BinOp(left=left, op=op, right=right):
             return operators.binary(scope, op, number(scope, left), number(scope, right), node)
         case ast.UnaryOp(op=ast.Not(), operand=operand):
-            return Number(t.BOOL, (ir.Unary("not", condition(scope, operand), t.BOOL, scope.location(node)),))
+            return _negated(scope, condition(scope, operand), node)
         case ast.UnaryOp(op=op, operand=operand):
             return operators.unary(scope, op, number(scope, operand), node)
         case ast.Compare():
@@ -77,7 +79,10 @@ def _lower(scope: Scope, node: ast.expr) -> Value:
 
 def number(scope: Scope, node: ast.expr) -> Number:
     """Lower an expression that has to be a scalar or a vector."""
-    value = lower(scope, node)
+    return _numeric(scope, lower(scope, node), node)
+
+
+def _numeric(scope: Scope, value: Value, node: ast.expr) -> Number:
     if isinstance(value, Number):
         return value
     raise scope.error(
@@ -91,7 +96,18 @@ def number(scope: Scope, node: ast.expr) -> Number:
 
 def scalar(scope: Scope, node: ast.expr) -> Number:
     """Lower an expression that has to be a scalar."""
-    value = number(scope, node)
+    return _one(scope, number(scope, node), node)
+
+
+def place(scope: Scope, node: ast.expr) -> Number:
+    """Lower an index: a scalar, or a direction, which stands for its number."""
+    value = lower(scope, node)
+    if isinstance(value, PythonObject) and isinstance(value.value, Direction):
+        return whole(value.value.index, scope.location(node))
+    return _one(scope, _numeric(scope, value, node), node)
+
+
+def _one(scope: Scope, value: Number, node: ast.expr) -> Number:
     if value.is_vector:
         raise scope.error(
             "a scalar is needed here", node, found=value.describe(), wanted="a scalar", hint="take a component: .x"
@@ -138,14 +154,24 @@ def both(
 ) -> ir.Expression:
     """`and` and `or`. When the right side needs statements of its own (a helper call), it moves under an `if`."""
     where = scope.location(node)
+    if isinstance(left, ir.Literal) and scope.decides:
+        return lower_right() if bool(left.value) == (symbol == "and") else left
     with scope.nested() as body:
         right = lower_right()
+    if isinstance(right, ir.Literal) and scope.decides:
+        return left if bool(right.value) == (symbol == "and") else right
     if not body:
         return ir.Logical(symbol, left, right, where)
     flag = scope.copy(left)
     test = flag if symbol == "and" else ir.Unary("not", flag, t.BOOL, where)
     scope.emit(ir.If(test, (*body, ir.Assign(flag.name, right, where)), (), where))
     return flag
+
+
+def _negated(scope: Scope, test: ir.Expression, node: ast.AST) -> Number:
+    if isinstance(test, ir.Literal) and scope.decides:
+        return weak(not test.value, scope.location(node))
+    return Number(t.BOOL, (ir.Unary("not", test, t.BOOL, scope.location(node)),))
 
 
 def _logical(scope: Scope, node: ast.BoolOp) -> Number:
@@ -159,6 +185,8 @@ def _logical(scope: Scope, node: ast.BoolOp) -> Number:
 def _conditional(scope: Scope, node: ast.IfExp) -> Number:
     """`a if c else b`; an `if` statement when a side needs statements of its own."""
     test = scope.bind(condition(scope, node.test))
+    if isinstance(test, ir.Literal) and scope.decides:
+        return number(scope, node.body if test.value else node.orelse)
     with scope.nested() as then:
         first = number(scope, node.body)
     with scope.nested() as otherwise:
@@ -191,7 +219,11 @@ def _subscript(scope: Scope, node: ast.Subscript) -> Value:
             wanted="one index",
             hint="a loop",
         )
-    return subscript(scope, lower(scope, node.value), scalar(scope, node.slice), node)
+    owner = lower(scope, node.value)
+    if isinstance(owner, PopulationsReference):
+        index = population_index(scope, owner, lower(scope, node.slice), node.slice)
+        return Number(owner.type, (ir.Local(owner.leaf(index), owner.type, scope.location(node)),))
+    return subscript(scope, owner, place(scope, node.slice), node)
 
 
 def _call(scope: Scope, node: ast.Call) -> Value:

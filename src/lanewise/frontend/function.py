@@ -13,10 +13,11 @@ from lanewise.frontend.scope import Decisions, Names, Retype, Scope
 from lanewise.frontend.signature import Signature, read_signature
 from lanewise.frontend.source import Source
 from lanewise.frontend.statements import lower_block
-from lanewise.frontend.values import RecordReference, Value, formal_parameter, leaves_of
+from lanewise.frontend.values import PopulationsReference, RecordReference, Value, formal_parameter, leaves_of
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import own
 from lanewise.ir.traverse import expressions, reads, statements, writes
+from lanewise.lattices.base import Lattice
 
 __all__ = ["Lowered", "Signature", "lower_function", "read_signature"]
 
@@ -32,13 +33,18 @@ class Lowered:
     uses_same: bool
 
 
-def lower_function(signature: Signature, *, mutable: str | None = None) -> Lowered:
+def lower_function(signature: Signature, *, mutable: str | None = None, lattice: Lattice | None = None) -> Lowered:
     """Lower a kernel function.
 
-    `mutable` names the record parameter that may be assigned to; a function without one may use `lw.same`.
+    `mutable` names the parameter, a record or populations, that may be assigned to; a function without one may use
+    `lw.same`. `lattice` says which populations a sitewise function has: those called `f` become the parameters `f.q0`,
+    `f.q1`, ... of the result, as far as they are used, before the others.
     """
     source, results = signature.source, signature.results
-    values = {n: formal_parameter(n, kind, n == mutable) for n, kind in signature.parameters.items()}
+    values: dict[str, Value] = {}
+    if lattice is not None:
+        values = {n: PopulationsReference(n, lattice, k, n == mutable) for n, k in signature.populations.items()}
+    values |= {n: formal_parameter(n, kind, n == mutable) for n, kind in signature.parameters.items()}
     if results is None:
         returns = next((n for n in ast.walk(source.tree) if isinstance(n, ast.Return) and n.value is not None), None)
         if returns is not None:
@@ -86,7 +92,7 @@ def lower_body(
 
 
 def _names(source: Source) -> Names:
-    """How often each name is assigned, and which are loop variables."""
+    """How often each name is assigned in the text, and which are loop variables."""
     tree = source.tree
     loops = frozenset(n.target.id for n in ast.walk(tree) if isinstance(n, ast.For) and isinstance(n.target, ast.Name))
     counts: dict[str, int] = {}
@@ -116,7 +122,8 @@ def _finish(scope: Scope, end_reached: bool) -> Lowered:
     for parameter, value in scope.parameters.items():
         for leaf, e in leaves_of(parameter, value):
             if leaf in used or leaf in written:
-                parameters.append(ir.Parameter(leaf, e.type, leaf in written and isinstance(value, RecordReference)))
+                reference = isinstance(value, (RecordReference, PopulationsReference))
+                parameters.append(ir.Parameter(leaf, e.type, leaf in written and reference))
     if scope.uses_same:
         parameters.append(ir.Parameter(own("same"), t.BOOL))
     names = ["result"] if len(results) == 1 else [f"result{i}" for i in range(len(results))]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Protocol
 
 from lanewise import types as t
@@ -12,8 +13,18 @@ from lanewise.frontend.places import coerce
 from lanewise.frontend.promotion import settle
 from lanewise.frontend.scope import Scope
 from lanewise.frontend.signature import Signature, read_signature
-from lanewise.frontend.values import Number, RecordReference, Several, Value, formal_parameter, leaves_of
+from lanewise.frontend.values import (
+    Number,
+    PopulationsReference,
+    PythonObject,
+    RecordReference,
+    Several,
+    Value,
+    formal_parameter,
+    leaves_of,
+)
 from lanewise.ir import nodes as ir
+from lanewise.lattices.base import Direction
 from lanewise.record import Record
 
 
@@ -92,9 +103,7 @@ class Helpers:
         try:
             return self._lower_body(source, formal, signature.results, self.call)
         except CompileError as error:
-            types = ", ".join(
-                f"{n}: {a.record.name if isinstance(a, RecordReference) else _number(a)}" for n, a in given.items()
-            )
+            types = ", ".join(f"{n}: {_described(a)}" for n, a in given.items())
             raise error.in_call(f"{source.name}({types}) in {caller.location(node)}") from None
         finally:
             self._running.pop()
@@ -106,6 +115,10 @@ def _argument(caller: Scope, signature: Signature, name: str, value: Value, node
     Without one a Python number stays weak, unless the helper assigns to it.
     """
     wanted = signature.parameters.get(name)
+    if name in signature.populations or (isinstance(value, PopulationsReference) and wanted is not None):
+        return _populations(caller, name, signature.populations.get(name), wanted, value, node)
+    if isinstance(value, PopulationsReference) or _is_direction(value, wanted):
+        return value
     if isinstance(value, RecordReference):
         if wanted is not None and wanted != value.record:
             raise caller.error(
@@ -117,19 +130,46 @@ def _argument(caller: Scope, signature: Signature, name: str, value: Value, node
             f"the argument {name!r} does not fit",
             node,
             found=value.describe(),
-            wanted=_name(wanted) if wanted else "a scalar, vector or record",
+            wanted=_name(wanted) if wanted else "a scalar, vector or record, populations or a direction",
         )
     if wanted:
         return coerce(caller, value, wanted, node, f"the argument {name!r}")
     assigned = {
         n.id for n in ast.walk(signature.source.tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
     }
-    return value if value.constant is not None and name not in assigned else settle(value, value.scalar)
+    return value if value.known and name not in assigned else settle(value, value.scalar)
 
 
-def _number(value: Value) -> str:
-    assert isinstance(value, Number)
-    return str(value.type) if value.constant is None else repr(value.constant)
+def _populations(
+    caller: Scope, name: str, scalar: t.Scalar | None, wanted: Record | t.ValueType | None, value: Value, node: ast.AST
+) -> Value:
+    """Populations for a parameter that says so; every other combination is refused."""
+    if isinstance(value, PopulationsReference) and scalar == value.type:
+        return value
+    asked = _name(wanted) if wanted else f"populations of type {scalar}"
+    raise caller.error(f"the argument {name!r} does not fit", node, found=value.describe(), wanted=asked)
+
+
+def _is_direction(value: Value, wanted: Record | t.ValueType | None) -> bool:
+    return wanted is None and isinstance(value, PythonObject) and isinstance(value.value, Direction)
+
+
+def _described(value: Value) -> str:
+    match value:
+        case RecordReference(record=record):
+            return record.name
+        case PopulationsReference(lattice=lattice):
+            return f"populations of {lattice.name}"
+        case Number() if value.known:
+            return repr(value.constant) if value.constant is not None else _literal(value)
+        case Number():
+            return str(value.type)
+        case _:
+            return value.describe()
+
+
+def _literal(value: Number) -> str:
+    return f"({', '.join(str(p.value) for p in value.parts if isinstance(p, ir.Literal))})"
 
 
 def _name(kind: Record | t.ValueType) -> str:
@@ -139,12 +179,20 @@ def _name(kind: Record | t.ValueType) -> str:
 def _kind(value: Value) -> Any:
     if isinstance(value, RecordReference):
         return value.record
+    if isinstance(value, PopulationsReference):
+        return value.lattice, value.type
+    if isinstance(value, PythonObject):
+        return value.value
     assert isinstance(value, Number)
-    return value.type, type(value.constant), repr(value.constant)
+    return value.type, type(value.constant), _described(value), value.exact
 
 
 def _formal(name: str, value: Value) -> Value:
     if isinstance(value, RecordReference):
         return formal_parameter(name, value.record, False)
+    if isinstance(value, PopulationsReference):
+        return replace(value, name=name, mutable=False)
+    if isinstance(value, PythonObject):
+        return value
     assert isinstance(value, Number)
-    return value if value.constant is not None else formal_parameter(name, value.type, False)
+    return value if value.known else formal_parameter(name, value.type, False)

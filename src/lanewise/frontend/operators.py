@@ -8,7 +8,8 @@ from dataclasses import replace
 from typing import Any
 
 from lanewise import types as t
-from lanewise.frontend.literals import MAX_BITS, fold
+from lanewise.frontend.exact import combine, exact_of, exact_result, negative
+from lanewise.frontend.literals import MAX_BITS, fold, fold_binary
 from lanewise.frontend.mathematics import intrinsic
 from lanewise.frontend.promotion import common_scalar, signed_scalar
 from lanewise.frontend.scope import Scope
@@ -53,14 +54,17 @@ def binary(scope: Scope, op: ast.operator, left: Number, right: Number, node: as
         )
     symbol, function = _BINARY[type(op)]
     _check_literal(scope, symbol, left, right, node)
-    if left.constant is not None and right.constant is not None:
-        return fold(scope, function, (left.constant, right.constant), node)
+    if left.known and right.known:
+        return fold_binary(scope, symbol, function, left, right, node)
     kind = _computed_in(scope, symbol, left, right, node)
-    still_open = left.weak and right.weak
+    still_open, given = left.weak and right.weak, (left, right)
     left, right = same_shape(scope, [scope.settle(left, kind), scope.settle(right, kind)], node)
-    where = scope.location(node)
-    parts = tuple(ir.Binary(symbol, a, b, kind, where) for a, b in zip(left.parts, right.parts, strict=True))
-    return Number(t.Vector(kind, len(parts)) if left.is_vector else kind, parts, open=still_open)
+    where, count = scope.location(node), len(left.parts)
+    sides = [zip(x.parts, exact_of(g, count), strict=True) for x, g in zip((left, right), given, strict=True)]
+    results = [combine(symbol, a, b, where) for a, b in zip(*sides, strict=True)]
+    parts = tuple(e for e, _ in results)
+    result = t.Vector(kind, count) if left.is_vector else kind
+    return Number(result, parts, open=still_open, exact=exact_result(results))
 
 
 def _check_literal(scope: Scope, symbol: str, left: Number, right: Number, node: ast.AST) -> None:
@@ -175,8 +179,10 @@ def unary(scope: Scope, op: ast.unaryop, value: Number, node: ast.AST) -> Number
         )
     if isinstance(op, ast.UAdd):
         return value
-    if value.constant is not None:
+    if value.constant is not None and not value.exact:
         return fold(scope, operator.invert if symbol == "~" else operator.neg, (value.constant,), node)
+    if symbol == "-" and (value.known or value.exact):
+        return negative(value, scope.location(node))
     if value.scalar == t.BOOL:
         symbol = "not"
     return Number(

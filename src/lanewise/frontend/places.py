@@ -11,7 +11,7 @@ import ast
 from lanewise import types as t
 from lanewise.frontend.promotion import fits
 from lanewise.frontend.scope import Scope, Variable
-from lanewise.frontend.values import Number, RecordReference
+from lanewise.frontend.values import Number, PopulationsReference, PythonObject, RecordReference
 from lanewise.ir import nodes as ir
 from lanewise.ir.traverse import reads
 
@@ -38,7 +38,37 @@ def assign_field(scope: Scope, record: RecordReference, attribute: str, value: N
     _store(scope, place, coerce(scope, value, field.type, node, place), node)
 
 
+def assign_population(
+    scope: Scope, populations: PopulationsReference, index: int, value: Number, node: ast.AST
+) -> None:
+    """`f[q] = value`, for the populations that a site changes."""
+    if not populations.mutable:
+        raise scope.error(
+            f"{populations.name!r} can only be read here",
+            node,
+            found=f"an assignment to a population of {populations.name}",
+            wanted="a function that returns its result",
+            hint="only the function of a kind of sites changes their populations, by its own parameter",
+        )
+    kept = coerce(scope, value, populations.type, node, "a population")
+    _store(scope, populations.leaf(index), kept, node)
+
+
 def _check_name(scope: Scope, name: str, node: ast.AST) -> None:
+    if isinstance(scope.parameters.get(name), PopulationsReference):
+        raise scope.error(
+            f"the populations {name!r} cannot be replaced",
+            node,
+            found=f"an assignment to {name}",
+            wanted=f"assign to each: {name}[q] = ...",
+        )
+    if isinstance(scope.parameters.get(name), PythonObject):
+        raise scope.error(
+            f"{name!r} is a direction of the call",
+            node,
+            found=f"an assignment to {name}",
+            wanted="another variable",
+        )
     if isinstance(scope.parameters.get(name), RecordReference):
         raise scope.error(
             f"the record {name!r} cannot be replaced",
@@ -62,15 +92,12 @@ def assign_name(scope: Scope, name: str, value: Number, node: ast.AST, declared:
         assert isinstance(parameter, Number)
         _store(scope, name, coerce(scope, value, parameter.type, node, name), node)
         return
-    if (
-        value.constant is not None
-        and not declared
-        and scope.names.assignments[name] == 1
-        and name not in scope.decisions.variables
-    ):
+    if value.known and not declared and _stays_constant(scope, name):
         scope.constants[name] = value  # set once, to a literal: it stays weak
         scope.defined.add(name)
         return
+    if name in scope.constants:  # so in one pass of an unrolled loop, in this one it is not
+        raise scope.decide(name, Variable(value.type, value.weak, scope.location(node)))
     known = scope.variables.get(name)
     if known is None:
         known = scope.variables[name] = Variable(value.type, value.weak, scope.location(node))
@@ -85,12 +112,41 @@ def assign_name(scope: Scope, name: str, value: Number, node: ast.AST, declared:
     _store(scope, name, kept, node)
 
 
+def assign_direction(scope: Scope, target: ast.expr, direction: PythonObject, node: ast.AST) -> None:
+    """`other = q.opposite`: another name of a direction."""
+    if not isinstance(target, ast.Name):
+        raise scope.error(
+            "a direction has a name of its own",
+            node,
+            found=ast.unparse(target),
+            wanted="a variable, or one of its attributes on the right: .index .velocity",
+        )
+    _check_name(scope, target.id, node)
+    if target.id in scope.parameters or not _stays_constant(scope, target.id):
+        raise scope.error(
+            f"{target.id!r} is a direction here and something else elsewhere",
+            node,
+            found=f"an assignment of {direction.describe()}",
+            wanted="a name that one line sets, to directions",
+        )
+    scope.constants[target.id] = direction
+    scope.defined.add(target.id)
+
+
+def _stays_constant(scope: Scope, name: str) -> bool:
+    """A name that one line sets. In an unrolled loop each pass has its own constant, unless that of an earlier pass may stay."""
+    once = scope.names.assignments[name] == 1 and name not in scope.decisions.variables
+    return once and (not scope.items or scope.depth == scope.unrolled_at or name not in scope.defined)
+
+
 def _decide(scope: Scope, name: str, known: Variable, current: t.ValueType, value: Number, node: ast.AST) -> None:
     """Give an open variable the type of the first value that has one.
 
     A float stays a float when whole numbers follow.
     """
     narrower = not value.is_vector and t.holds(t.scalar_of(current), value.scalar)
+    if value.weak and value.type == current:
+        return
     if value.weak:
         if not narrower:
             raise scope.decide(name, Variable(value.type, True, known.location))
@@ -140,7 +196,8 @@ def _store(scope: Scope, name: str, value: Number, node: ast.AST) -> None:
     if any(set(reads(part)) & set(names[:i]) for i, part in enumerate(parts)):
         parts = [p if isinstance(p, ir.Literal) else scope.copy(p) for p in parts]
     for n, p in zip(names, parts, strict=True):
-        scope.emit(ir.Assign(n, p, scope.location(node)))
+        if not (isinstance(p, ir.Local) and p.name == n):  # what a direction leaves as it is
+            scope.emit(ir.Assign(n, p, scope.location(node)))
 
 
 def declare_array(scope: Scope, name: str, array: t.LocalArray, node: ast.stmt) -> None:

@@ -12,7 +12,7 @@ from lanewise import types as t
 from lanewise.errors import CompileError, Location
 from lanewise.frontend.promotion import settle
 from lanewise.frontend.source import Source
-from lanewise.frontend.values import Number, Value
+from lanewise.frontend.values import Number, PythonObject, Value
 from lanewise.ir import nodes as ir
 from lanewise.ir.traverse import reads
 
@@ -60,14 +60,17 @@ class Scope:
     names: Names
     same_allowed: bool = False
     variables: dict[str, Variable] = field(default_factory=dict[str, Variable])
-    constants: dict[str, Number] = field(default_factory=dict[str, Number])
+    constants: dict[str, Value] = field(default_factory=dict[str, Value])  # names of Python numbers and directions
+    items: dict[str, Value] = field(default_factory=dict[str, Value])  # the variables of loops that are being unrolled
+    unrolled_at: int = 0  # the depth of the outermost of these loops
+    depth: int = 0  # of the block being written in others, which may not run
     block: list[ir.Statement] = field(default_factory=list[ir.Statement])
     defined: set[str] = field(default_factory=set[str])
     loop_names: dict[str, ir.Local] = field(default_factory=dict[str, ir.Local])  # the loops that are being lowered
-    loop_types: dict[str, t.Scalar] = field(default_factory=dict[str, t.Scalar])
-    breaks: list[list[set[str]]] = field(
-        default_factory=list[list[set[str]]]
-    )  # for each open loop: what is defined where it is left
+    loop_types: dict[str, t.Scalar | None] = field(default_factory=dict[str, t.Scalar | None])  # None: unrolled
+    breaks: list[list[set[str]] | None] = field(
+        default_factory=list[list[set[str]] | None]
+    )  # for each open loop: what is defined where it is left; None for one that is unrolled
     results_open: list[bool] = field(default_factory=list[bool])
     uses_same: bool = False
     _temporaries: int = 0
@@ -102,10 +105,20 @@ class Scope:
     def nested(self) -> Generator[list[ir.Statement]]:
         """Write into a new block until the end of the `with`."""
         outer, self.block = self.block, []
+        self.depth += 1
         try:
             yield self.block
         finally:
             self.block = outer
+            self.depth -= 1
+
+    @property
+    def decides(self) -> bool:
+        """Whether conditions that are known while lowering are decided, because the code is written for one direction.
+
+        Elsewhere a known condition is a switch of the user's, both sides of which are checked.
+        """
+        return bool(self.items) or any(isinstance(p, PythonObject) for p in self.parameters.values())
 
     def fresh(self, hint: str) -> str:
         """A name that the user's source does not use."""
@@ -127,6 +140,6 @@ class Scope:
         return ir.Local(name, e.type, e.location)
 
     def bind_number(self, value: Number) -> Number:
-        if value.constant is not None:
+        if value.known:
             return value
-        return Number(value.type, tuple(self.bind(p) for p in value.parts), open=value.open)
+        return Number(value.type, tuple(self.bind(p) for p in value.parts), open=value.open, exact=value.exact)

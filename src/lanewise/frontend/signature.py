@@ -5,33 +5,47 @@ from __future__ import annotations
 import ast
 import typing
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from lanewise import types as t
+from lanewise.errors import CompileError
 from lanewise.frontend.source import Source, read_source
 from lanewise.frontend.values import PythonObject
 from lanewise.record import Record, record_of
-from lanewise.values import type_of_annotation
+from lanewise.values import populations_of_annotation, type_of_annotation
 
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """The declared parameters of a kernel function and its result types (None: not declared)."""
+    """The declared parameters of a kernel function and its result types (None: not declared).
+
+    `populations` has the parameters that are populations, and their type; they are not among `parameters`.
+    """
 
     source: Source
     parameters: dict[str, Record | t.ValueType]
     results: list[t.ValueType] | None
+    populations: dict[str, t.Scalar] = field(default_factory=dict[str, t.Scalar])
 
 
-def read_signature(function: Callable[..., Any], *, annotated: bool = True) -> Signature:
-    """The annotations of a function as language types; raises `CompileError` when one is missing or of another kind."""
+def read_signature(function: Callable[..., Any], *, annotated: bool = True, populations: bool = False) -> Signature:
+    """The annotations of a function as language types; raises `CompileError` when one is missing or of another kind.
+
+    `populations` says that the first parameter, and no other, is the populations of a site; a helper (not `annotated`)
+    may take them anywhere.
+    """
     source = read_source(function)
     _check_plain(source)
     annotations = source.annotations()
     parameters: dict[str, Record | t.ValueType] = {}
+    sites: dict[str, t.Scalar] = {}
     for arg in source.tree.args.args:
-        if arg.arg in annotations:
+        if scalar := populations_of_annotation(annotations.get(arg.arg)):
+            if annotated and not populations:
+                raise _misplaced(source, arg, "another kind of kernel", "@lw.sitewise(lattice) above the function")
+            sites[arg.arg] = scalar
+        elif arg.arg in annotations:
             parameters[arg.arg] = _parameter_type(source, arg, annotations[arg.arg])
         elif annotated:
             hint = "a kernel is a plain function, not a method" if arg.arg == "self" else ""
@@ -42,7 +56,30 @@ def read_signature(function: Callable[..., Any], *, annotated: bool = True) -> S
                 wanted=f"{arg.arg}: lw.f32, or a record class",
                 hint=hint,
             )
-    return Signature(source, parameters, _results(source, annotations))
+    if annotated and populations:
+        _check_populations(source, sites)
+    return Signature(source, parameters, _results(source, annotations), sites)
+
+
+def _check_populations(source: Source, sites: dict[str, t.Scalar]) -> None:
+    arguments = source.tree.args.args
+    if not arguments or arguments[0].arg not in sites:
+        raise source.error(
+            f"{source.name} does not take the populations of its site first",
+            arguments[0] if arguments else source.tree,
+            found=ast.unparse(arguments[0]) if arguments else "no parameter",
+            wanted="f: lw.populations (or lw.dpopulations)",
+        )
+    for arg in arguments[1:]:
+        if arg.arg in sites:
+            raise _misplaced(
+                source, arg, "a second parameter", "one parameter of populations, and values for all sites"
+            )
+
+
+def _misplaced(source: Source, arg: ast.arg, found: str, wanted: str) -> CompileError:
+    what = f"{ast.unparse(arg)}, {found}"
+    return source.error("populations belong to a sitewise function", arg, found=what, wanted=wanted)
 
 
 def _check_plain(source: Source) -> None:

@@ -12,6 +12,7 @@ from lanewise.frontend.places import coerce
 from lanewise.frontend.promotion import Misfit
 from lanewise.frontend.scope import Retype, Scope
 from lanewise.frontend.syntax import describe_syntax
+from lanewise.frontend.unrolled import items_of, unroll
 from lanewise.frontend.values import Number, PythonObject, Several
 from lanewise.ir import nodes as ir
 
@@ -41,7 +42,7 @@ def _statement(scope: Scope, node: ast.stmt) -> bool:
         case ast.If():
             return _if(scope, node)
         case ast.For(orelse=[]):
-            _for(scope, node)
+            return _for(scope, node)
         case ast.While(orelse=[]):
             return _while(scope, node)
         case ast.Break() | ast.Continue():
@@ -80,6 +81,8 @@ def _as_load(target: ast.expr) -> ast.expr:
 
 def _if(scope: Scope, node: ast.If) -> bool:
     test = condition(scope, node.test)
+    if isinstance(test, ir.Literal) and scope.decides:
+        return lower_block(scope, node.body if test.value else node.orelse)
     before = set(scope.defined)
     with scope.nested() as then:
         then_ends = lower_block(scope, node.body)
@@ -92,11 +95,21 @@ def _if(scope: Scope, node: ast.If) -> bool:
     return then_ends or else_ends
 
 
-def _for(scope: Scope, node: ast.For) -> None:
+def _for(scope: Scope, node: ast.For) -> bool:
+    """Returns whether the statement after the loop can be reached."""
+    if isinstance(node.iter, (ast.Name, ast.Attribute, ast.Subscript)):
+        items = items_of(scope, node, lower(scope, node.iter))
+        if items is not None:
+            return unroll(scope, node, items, lower_block)
+    _counted(scope, node)
+    return True
+
+
+def _counted(scope: Scope, node: ast.For) -> None:
     kind, start, stop, step = _range(scope, node)
     assert isinstance(node.target, ast.Name)
     name = node.target.id
-    if name in scope.loop_names or name in scope.parameters:
+    if any(name in x for x in (scope.loop_names, scope.parameters, scope.items)) or _unrolled_elsewhere(scope, name):
         raise scope.error(
             f"{name!r} is already in use",
             node.target,
@@ -113,12 +126,18 @@ def _for(scope: Scope, node: ast.For) -> None:
     scope.emit(ir.For(variable, start, stop, step, tuple(body), location=scope.location(node)))
 
 
+def _unrolled_elsewhere(scope: Scope, name: str) -> bool:
+    return name in scope.loop_types and scope.loop_types[name] is None
+
+
 def _body(scope: Scope, nodes: list[ast.stmt]) -> tuple[list[ir.Statement], list[set[str]]]:
     """The statements of a loop, and what is defined at each `break`."""
-    scope.breaks.append([])
+    left: list[set[str]] = []
+    scope.breaks.append(left)
     with scope.nested() as body:
         lower_block(scope, nodes)
-    return body, scope.breaks.pop()
+    scope.breaks.pop()
+    return body, left
 
 
 def _range(scope: Scope, node: ast.For) -> tuple[t.Scalar, ir.Expression, ir.Expression, ir.Expression]:
@@ -186,8 +205,17 @@ def _while(scope: Scope, node: ast.While) -> bool:
 def _leave(scope: Scope, node: ast.Break | ast.Continue) -> None:
     if not scope.breaks:
         raise scope.error("this stands outside a loop", node, found=ast.unparse(node), wanted="a loop round it")
+    left = scope.breaks[-1]
+    if left is None:
+        raise scope.error(
+            "a loop over directions is unrolled and runs to its end",
+            node,
+            found=ast.unparse(node),
+            wanted="an if round the statements that not every direction needs",
+            hint="a tuple of the directions that you want, made outside the function, may be looped over",
+        )
     if isinstance(node, ast.Break):
-        scope.breaks[-1].append(set(scope.defined))
+        left.append(set(scope.defined))
     scope.emit(ir.Break(scope.location(node)) if isinstance(node, ast.Break) else ir.Continue(scope.location(node)))
 
 

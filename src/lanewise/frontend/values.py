@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import ModuleType
 from typing import Any
 
@@ -11,26 +11,39 @@ import numpy as np
 from lanewise import types as t
 from lanewise.errors import NOWHERE, Location
 from lanewise.ir import nodes as ir
+from lanewise.lattices.base import Direction, Lattice
 from lanewise.record import Record
-from lanewise.values import VectorValue, type_of_annotation
+from lanewise.values import PopulationsName, VectorValue, type_of_annotation
+from lanewise.vectors import LiteralVector
+
+Exact = int | None  # the whole number that a direction gives a component, or that it gives none
 
 
 @dataclass(frozen=True, slots=True)
 class Number:
     """A scalar or a vector, as one expression per component.
 
-    A weak number takes the type of what it meets: a Python number (`constant` set), a choice between Python numbers,
-    or a variable that only Python numbers have set so far (`open`).
+    A weak number takes the type of what it meets: a Python number (`constant` set), a vector of them (literals, `open`),
+    a choice between Python numbers, or a variable that only Python numbers have set so far (`open`).
+    `exact` has an entry for each component, or none when no direction gives any of them.
     """
 
     type: t.ValueType
     parts: tuple[ir.Expression, ...]
     constant: bool | int | float | None = None
     open: bool = False
+    exact: tuple[Exact, ...] = ()
 
     @property
     def weak(self) -> bool:
         return self.constant is not None or self.open
+
+    @property
+    def known(self) -> bool:
+        """A Python number or a vector of them."""
+        return self.constant is not None or (
+            self.open and self.is_vector and all(isinstance(p, ir.Literal) for p in self.parts)
+        )
 
     @property
     def scalar(self) -> t.Scalar:
@@ -67,6 +80,22 @@ class RecordReference:
 
 
 @dataclass(frozen=True, slots=True)
+class PopulationsReference:
+    """The populations of a site: the variables `name.q0`, `name.q1`, ..."""
+
+    name: str
+    lattice: Lattice
+    type: t.Scalar
+    mutable: bool
+
+    def leaf(self, index: int) -> str:
+        return f"{self.name}.q{index}"
+
+    def describe(self) -> str:
+        return f"the populations {self.name} of {self.lattice.name}"
+
+
+@dataclass(frozen=True, slots=True)
 class ArrayReference:
     """A local array."""
 
@@ -88,6 +117,12 @@ class PythonObject:
         value, name = self.value, getattr(self.value, "__name__", None)
         if kind := type_of_annotation(value):
             return f"the type {kind}"
+        if isinstance(value, PopulationsName):
+            return f"the annotation lw.{value.name}"
+        if isinstance(value, Direction):
+            return f"the direction {value!r}"
+        if isinstance(value, Lattice):
+            return f"the lattice {value.name}"
         if isinstance(value, ModuleType):
             return f"the module {name}"
         if isinstance(value, type):
@@ -102,7 +137,7 @@ class PythonObject:
         )
 
 
-Value = Number | Several | RecordReference | ArrayReference | PythonObject
+Value = Number | Several | RecordReference | PopulationsReference | ArrayReference | PythonObject
 
 
 def weak(constant: bool | int | float, location: Location = NOWHERE) -> Number:
@@ -116,6 +151,27 @@ def weak(constant: bool | int | float, location: Location = NOWHERE) -> Number:
     return Number(scalar, (ir.Literal(constant, scalar, location),), constant)
 
 
+def whole(constant: int, location: Location = NOWHERE) -> Number:
+    """A Python number that a direction gives."""
+    return replace(weak(constant, location), exact=(constant,))
+
+
+def weak_vector(constants: tuple[int | float, ...], exact: tuple[Exact, ...] = (), where: Location = NOWHERE) -> Number:
+    """A vector of Python numbers, to take the type of what it meets."""
+    floats = any(isinstance(c, float) for c in constants)
+    scalar = t.F32 if floats else t.I32 if all(-(2**31) <= c < 2**31 for c in constants) else t.I64
+    parts = tuple(ir.Literal(float(c) if floats else c, scalar, where) for c in constants)
+    return Number(t.Vector(scalar, len(parts)), parts, open=True, exact=exact)
+
+
+def component(x: Number, index: int) -> Number:
+    """One component of a vector."""
+    part, exact = x.parts[index], x.exact[index : index + 1]
+    if x.known and isinstance(part, ir.Literal):
+        return replace(weak(part.value, part.location), exact=exact)
+    return Number(x.scalar, (part,), exact=exact)
+
+
 def from_python(value: Any, location: Location = NOWHERE) -> Value:
     """A global or closure variable as the kernel sees it: numbers are frozen into the kernel."""
     if isinstance(value, np.generic) and (scalar := t.from_dtype(value.dtype)):
@@ -126,6 +182,8 @@ def from_python(value: Any, location: Location = NOWHERE) -> Value:
         return weak(
             int(value) if isinstance(value, int) else float(value), location
         )  # enumeration members become numbers
+    if isinstance(value, LiteralVector):
+        return weak_vector(tuple(value), (), location)
     if isinstance(value, VectorValue):
         return Number(value.type, tuple(ir.Literal(p.item(), value.type.element, location) for p in value))
     return PythonObject(value)
@@ -149,7 +207,9 @@ def leaves_of(name: str, value: Value) -> list[tuple[str, ir.Expression]]:
                 (f"{name}.{leaf.name}", ir.Local(f"{value.name}.{leaf.name}", leaf.type))
                 for leaf in value.record.leaves
             ]
-        case Number(constant=None):
+        case PopulationsReference(type=scalar, lattice=lattice):
+            return [(f"{name}.q{i}", ir.Local(value.leaf(i), scalar)) for i in range(lattice.size)]
+        case Number() if not value.known:
             return list(zip(t.leaves(name, value.type), value.parts, strict=True))
         case _:
             return []

@@ -1,0 +1,95 @@
+"""Directions and populations: constants of the compiler, and the variables that they choose."""
+
+from __future__ import annotations
+
+import ast
+from types import MethodType
+
+from lanewise.errors import Location
+from lanewise.frontend.exact import Known, combine, exact_of, negate
+from lanewise.frontend.scope import Scope
+from lanewise.frontend.values import (
+    Number,
+    PopulationsReference,
+    PythonObject,
+    Value,
+    component,
+    from_python,
+    weak,
+    weak_vector,
+    whole,
+)
+from lanewise.ir import nodes as ir
+from lanewise.lattices.base import Direction
+
+
+def direction_attribute(direction: Direction, name: str, where: Location) -> Value:
+    """`q.x` and its kind; whole numbers are marked as known from a direction."""
+    match name:
+        case "x" | "y" | "z" | "index":
+            return whole(getattr(direction, name), where)
+        case "velocity":
+            velocity = direction.lattice.velocities[direction.index]
+            return weak_vector(velocity, velocity, where)
+        case _:
+            return from_python(getattr(direction, name), where)
+
+
+def population_index(scope: Scope, populations: PopulationsReference, place: Value, node: ast.expr) -> int:
+    """Which population `f[place]` is."""
+    lattice = populations.lattice
+    match place:
+        case PythonObject(value=Direction(lattice=other, index=index)):
+            if other != lattice:
+                raise scope.error(
+                    f"{populations.name!r} has the directions of {lattice.name}",
+                    node,
+                    found=place.describe(),
+                    wanted=f"a direction of {lattice.name}",
+                )
+            return index
+        case Number(constant=int() as index) if not isinstance(index, bool):
+            if not -lattice.size <= index < lattice.size:
+                raise scope.error(
+                    f"index {index} is outside the populations of {lattice.name}",
+                    node,
+                    found=str(index),
+                    wanted=f"0 to {lattice.size - 1}",
+                )
+            return index % lattice.size
+        case _:
+            raise scope.error(
+                "a population is chosen by a direction",
+                node,
+                found=place.describe(),
+                wanted=f"a direction of {lattice.name}, or a literal from 0 to {lattice.size - 1}",
+                hint=f"for q in lw.{lattice.name}: ... {populations.name}[q]",
+            )
+
+
+def along_of(function: object) -> Direction | None:
+    """The direction q of the bound method `q.along`."""
+    owner = function.__self__ if isinstance(function, MethodType) else None
+    return owner if isinstance(owner, Direction) else None
+
+
+def along(scope: Scope, direction: Direction, arguments: list[Value], node: ast.AST) -> Number:
+    """`q.along(v)`: the sum and difference of the components of v that the velocity meets."""
+    vector = arguments[0] if len(arguments) == 1 else None
+    if not isinstance(vector, Number) or len(vector.parts) != direction.lattice.dimension:
+        raise scope.error(
+            f"the direction {direction!r} lies along vectors of {direction.lattice.dimension} components",
+            node,
+            found=", ".join(a.describe() for a in arguments) or "no argument",
+            wanted=f"one vector of {direction.lattice.dimension} components",
+        )
+    where = scope.location(node)
+    if vector.known:
+        return weak(direction.along([component(vector, i).constant for i in range(len(vector.parts))]), where)
+    total: Known = (ir.Literal(0.0 if vector.scalar.is_float else 0, vector.scalar, where), 0)
+    for v, part, exact in zip(
+        direction.lattice.velocities[direction.index], vector.parts, exact_of(vector, len(vector.parts)), strict=True
+    ):
+        if v:
+            total = combine("+", total, (part, exact) if v > 0 else negate((part, exact), where), where)
+    return Number(vector.scalar, (total[0],), open=vector.open, exact=() if total[1] is None else (total[1],))
