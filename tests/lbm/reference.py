@@ -67,11 +67,10 @@ class Reference:
         self.links = make_links(self.velocities, shape, self.mask, dict(edges or {}), numbers)
         self.storage = np.dtype(dtype if storage is None else storage)
         self.f = np.zeros((len(self.weights), *shape), dtype)
-
-    @property
-    def fluid(self) -> NDArray[np.bool_]:
-        """The sites that are updated: all but those of walls. The state of the others means nothing."""
-        return ~np.isin(self.mask, list(self.walls))
+        self.fluid: NDArray[np.bool_] = ~np.isin(self.mask, list(self.walls))  # the sites that are updated
+        found = {k: np.flatnonzero(self.mask.ravel() == k) for k in self.operators}
+        self.chosen = {k: sites for k, sites in found.items() if sites.size}
+        self.gained = self._gained()
 
     # ------------------------------------------------------------ a step
 
@@ -86,29 +85,24 @@ class Reference:
     def depart(self) -> Array:
         """What the operators leave in every site."""
         out = self.f.reshape(len(self.f), -1).copy()
-        for number, operator in self.operators.items():
-            chosen = np.flatnonzero(self.mask.ravel() == number)
-            if chosen.size:
-                block = out[:, chosen]
-                operator(block)
-                out[:, chosen] = block
+        for number, chosen in self.chosen.items():
+            block = out[:, chosen]
+            self.operators[number](block)
+            out[:, chosen] = block
         return out.astype(self.storage).astype(self.f.dtype)
 
     def arrive(self, out: Array) -> Array:
-        """Stream: gather what arrives, and add 6 w (e . u) where a moving wall sends it back."""
-        into = self.f.reshape(len(self.f), -1).copy()
-        fluid = self.fluid.ravel()
-        links = self.links
-        for q in range(len(into)):
-            into[q, fluid] = (out[links.leaf[q], links.site[q]] + self.gained(q))[fluid]
-        return into.reshape(self.f.shape)
+        """Stream: gather what arrives, and add what a moving wall adds."""
+        arrived = out[self.links.leaf, self.links.site] + self.gained
+        return np.where(self.fluid, arrived.reshape(self.f.shape), self.f)
 
-    def gained(self, q: int) -> Array:
-        """6 w (e . u) of the walls that population q has met, one value a site."""
-        result = np.zeros(self.sites, self.f.dtype)
+    def _gained(self) -> Array:
+        """6 w (e . u) of the walls that populations meet on their links, (Q, N)."""
+        result = np.zeros(self.links.wall.shape, self.f.dtype)
         for number, wall in self.walls.items():
             if wall.velocity is not None:
-                result[self.links.wall[q] == number] = 6.0 * self.weights[q] * (self.velocities[q] @ wall.velocity)
+                added = 6.0 * self.weights * (self.velocities @ wall.velocity)
+                result += np.where(self.links.wall == number, added[:, None], 0.0).astype(self.f.dtype)
         return result
 
     # ------------------------------------------------------------ what is measured
@@ -127,7 +121,7 @@ class Reference:
         for q, e in enumerate(self.velocities):
             counted = ((self.links.touched[q] & bits) != 0) & self.fluid.ravel()
             inward = self.f.reshape(len(self.f), -1)[q].astype(np.float64) + (self.weights[q] if weights else 0.0)
-            outward = inward - self.gained(q)
+            outward = inward - self.gained[q]
             for number in np.unique(self.links.wall[q][counted]):
                 here = counted & (self.links.wall[q] == number)
                 wall = self.walls.get(int(number))
