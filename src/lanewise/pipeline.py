@@ -18,7 +18,14 @@ from lanewise.analysis.self_term import Proof
 from lanewise.ir import nodes as ir
 from lanewise.ir.functions import with_distinct_functions
 from lanewise.ir.verify import verify_kernel
-from lanewise.passes import constant_folding, dead_code, layout_lowering, register_cap, uniform_parameters
+from lanewise.passes import (
+    constant_folding,
+    dead_code,
+    layout_lowering,
+    register_cap,
+    scalar_replacement,
+    uniform_parameters,
+)
 from lanewise.plan import Plan
 from lanewise.stages.base import Checked, Kernels, decided
 from lanewise.stages.checks import check_device, check_pattern, check_shared_memory
@@ -56,11 +63,14 @@ def build_program(
 
     kernel = checked("pattern", with_distinct_functions(naive))
     kernel = checked("constant folding", constant_folding.apply(kernel))
+    kernel = checked(
+        "scalar replacement", scalar_replacement.apply(kernel)
+    )  # after folding, which makes indices literals
     simple = checked("dead code", dead_code.apply(kernel))  # after folding, which leaves values unread
     check_device(simple, plan, device_kind)
     check_pattern(simple, plan)
     arranged = arrange(simple, plan, checked)  # first: everything else takes the functions as they are then
-    parts = divide(arranged, plan, checked)  # before loops are shaped: each kernel has its own
+    parts = divide(arranged, plan, device_kind, checked)  # before loops are shaped: each kernel has its own
     light = lighten_loops(parts, plan, checked)  # while a loop over sources is one loop
     kernels = tuple(k for part in light for k in shape(part, plan, device_kind, checked))
     kernels = _finish(kernels, plan, device_kind, checked)
