@@ -18,6 +18,7 @@ from lanewise.kernels.pairwise import pairwise
 from lanewise.kernels.reductions import max_ as max
 from lanewise.kernels.reductions import min_ as min
 from lanewise.kernels.reductions import sum_ as sum
+from lanewise.kernels.sitewise import Sitewise, sitewise
 from lanewise.lattices import D2Q9, D3Q19, D3Q27, Lattice
 from lanewise.layouts import AoAS, AoS, AoSoA, Layout, LayoutChoice, SoA, SoAoAS, Use, choose_layout
 from lanewise.plan import Plan
@@ -119,6 +120,7 @@ __all__ = [
     "RecordArray",
     "RecordError",
     "SoA",
+    "Sitewise",
     "SoAoAS",
     "Use",
     "VerificationError",
@@ -177,6 +179,7 @@ __all__ = [
     "select",
     "sin",
     "sinh",
+    "sitewise",
     "sqrt",
     "sum",
     "tan",

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
+from lanewise.ir import nodes as ir
+from lanewise.passes import bulk_prefetching, site_splitting
 from lanewise.passes.thread_mapping import MAX_SHARED_BYTES
 from lanewise.plan import NEUTRAL, Plan
 from lanewise.work import Work
@@ -47,6 +49,26 @@ def default_plan(machine: Machine, work: Work, wanted: Plan | None = None) -> Pl
     plan = _one_sided_plan(machine, work)
     # Who wants no tiles wants nothing that divides them.
     return Plan(slices=1, parts=1).filled(plan) if wanted.tile == 0 else plan
+
+
+def complete_site_plan(wanted: Plan | None, machine: Machine, naive: ir.Kernel) -> Plan:
+    """As `complete_plan`, for a kernel over the sites of a lattice.
+
+    One plan serves all phases of a streaming form: what it wants and a phase does not have is left out there.
+    """
+    wanted = wanted or Plan()
+    on_gpu = machine.kind == "cuda"
+    early, divided = bulk_prefetching.legal(naive) is None, site_splitting.legal(naive) is None
+    default = Plan(
+        block=256 if on_gpu else 0,
+        prefetch="registers" if on_gpu and early and wanted.branches != "apart" else "none",
+        # SIMD loops run over the bulk alone; on a GPU the marks cost less than lists (bench/results/gpu_lbm.md).
+        branches="apart" if divided and not on_gpu else "together",
+    ).filled(NEUTRAL)
+    plan = wanted.filled(default)
+    if plan.prefetch != "none" and not early:
+        plan = Plan(prefetch="none").filled(plan)
+    return plan if divided or plan.branches != "apart" else Plan(branches="together").filled(plan)
 
 
 # ---------------------------------------------------------------- one side of a pair

@@ -41,6 +41,7 @@ I64 = Scalar("i64", "i", 8)
 F32 = Scalar("f32", "f", 4)
 F64 = Scalar("f64", "f", 8)
 SCALARS = (BOOL, I32, U32, I64, F32, F64)
+F16 = Scalar("f16", "f", 2)  # in memory only: kernels compute with what it is converted to
 
 _PREFIX = {F32: "vec", F64: "dvec", I32: "ivec"}
 

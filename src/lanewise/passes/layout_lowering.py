@@ -37,7 +37,10 @@ class _Lowering:
     def __init__(self, kernel: ir.Kernel, vector_loads: bool) -> None:
         self.kernel, self.vector_loads = kernel, vector_loads
         self.buffers: dict[tuple[str, int, str, int], ir.BufferArgument] = {}
-        self.fetched = {(s.array, s.index) for s in statements(kernel.body) if isinstance(s, ir.Fetch)}
+        # Records whose variables keep the names of their leaves: the rest of a vector can be written back from them.
+        self.fetched = {
+            (s.array, s.index) for s in statements(kernel.body) if isinstance(s, ir.Fetch) and _keeps_names(s)
+        }
         self.committed = {
             s.array: {leaf for leaf, _ in s.writes} for s in statements(kernel.body) if isinstance(s, ir.Commit)
         }
@@ -77,7 +80,9 @@ class _Lowering:
         array = self.kernel.array(s.array)
         names = dict(s.reads)
         groups = dict.fromkeys(self._group(array, x, self._lanes(array, x)) for x in map(array.arrangement.slot, names))
-        whole = self.committed.get(s.array, set()) if array.written and array.space == "global" else set[str]()
+        whole = set[str]()
+        if array.written and array.space == "global" and _keeps_names(s):
+            whole = self.committed.get(s.array, whole)
         loads: list[ir.Statement] = []
         for g in groups:
             written_back = any(
@@ -160,6 +165,10 @@ class _Lowering:
                 name, array.name, group.buffer, slot.type, group.lanes, array.written, array.space, length
             )  # fmt: skip
         return self.buffers[key]
+
+
+def _keeps_names(s: ir.Fetch) -> bool:
+    return all(variable == f"{s.array}.{leaf}" for leaf, variable in s.reads)
 
 
 def _alike(to: _Group, lane: int, source: _Group, source_lane: int, lanes: int) -> bool:

@@ -15,7 +15,7 @@ from lanewise.errors import PlanError
 from lanewise.ir import nodes as ir
 from lanewise.ir.evaluate import evaluate
 from lanewise.ir.machine import Machine, Memory
-from lanewise.ir.names import is_own
+from lanewise.ir.names import COUNT, is_own
 from lanewise.ir.printer import print_kernel
 from lanewise.layouts import Arrangement
 from lanewise.passes.base import refuse
@@ -178,6 +178,8 @@ def _cpu_launch(kernel: ir.Kernel, function: cpu.RangeKernel, arrays: Arrays, en
     grain = {"pairwise": max(1, GRAIN_WORK // work), "reduction": GRAIN_ELEMENTS // ELEMENTS_PER_LANE}.get(
         kernel.pattern, GRAIN_ELEMENTS
     )
+    if kernel.pattern == "sitewise":  # spans and lists of sites: as many as make up so many sites
+        grain = max(1, extent * GRAIN_ELEMENTS // max(1, int(environment[COUNT])))
     function(*arguments, 0, 0)  # Numba compiles at the first call; better now than within a timed run
     return lambda: cpu.run_range(function, arguments, extent, grain)
 
@@ -202,7 +204,8 @@ def _cuda_launch(kernel: ir.Kernel, compiled: cuda.CudaKernel, arrays: Arrays, e
 
     def launch(keep_alive: object = taken) -> None:  # a pointer does not keep the memory that it points to
         del keep_alive
-        compiled.launch((blocks, grid.parts), arguments)
+        if blocks:
+            compiled.launch((blocks, grid.parts), arguments)
 
     return launch
 

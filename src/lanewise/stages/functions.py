@@ -11,6 +11,7 @@ from lanewise.passes import (
     invariant_code_motion,
     reciprocal_square_root,
     self_term,
+    site_splitting,
 )
 from lanewise.passes.base import refuse
 from lanewise.plan import Plan
@@ -24,13 +25,15 @@ def arrange(kernel: ir.Kernel, plan: Plan, checked: Checked) -> ir.Kernel:
     return checked("FMA rearrangement", fma_rearrangement.apply(kernel)) if plan.fma else kernel
 
 
-def divide(kernel: ir.Kernel, plan: Plan, checked: Checked) -> Kernels:
+def divide(kernel: ir.Kernel, plan: Plan, device_kind: str, checked: Checked) -> Kernels:
     """One kernel or several that run one after the other. Before everything that shapes loops, which each of them has for itself."""
     parts, fast_math = (kernel,), bool(plan.fast_math)
     if plan.fission:
         parts = tuple(checked("loop splitting", k) for k in fission.apply(kernel, fast_math=fast_math))
     if plan.branches != "apart":
         return parts
+    if kernel.pattern == "sitewise":
+        return tuple(checked("branch splitting", k) for k in site_splitting.apply(kernel, spans=device_kind != "cuda"))
     reasons = [branch_splitting.legal(k, fast_math=fast_math) for k in parts]
     if all(reasons):  # a part without a branch stays whole, when another one has a branch
         raise refuse("branch splitting", kernel, reasons[0] or "")

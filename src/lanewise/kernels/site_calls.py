@@ -1,0 +1,101 @@
+"""Sitewise kernels made runnable: compiled for a phase, bound to the memory of some sites."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from lanewise import types as t
+from lanewise.arrays import RecordArray
+from lanewise.ir import nodes as ir
+from lanewise.ir.names import COUNT, own
+from lanewise.kernels.arguments import bind_value_array
+from lanewise.kernels.site_values import SiteValues
+from lanewise.kernels.support import bind_record, index_type, machine_of
+from lanewise.passes import site_splitting
+from lanewise.patterns.links import EXTENTS, WORDS
+from lanewise.patterns.momentum_exchange import WALLED, WALLED_COUNT
+from lanewise.patterns.sitewise import ARRIVED, MARKS, NEXT
+from lanewise.pipeline import build_program
+from lanewise.plan import Plan
+from lanewise.plans import complete_site_plan
+from lanewise.runtime.executable import Executable, Launch, build_executable, device_kind
+from lanewise.sites.array import Sites
+from lanewise.types import U32
+
+Results = tuple[tuple[Any, t.ValueType], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SiteCall:
+    """One step of some sites, bound. Calling it runs the step on that memory; it counts nothing."""
+
+    launch: Launch
+    executable: Executable
+
+    def __call__(self) -> None:
+        self.launch()
+
+    @property
+    def plan(self) -> Plan:
+        return self.executable.program.plan
+
+    @property
+    def source(self) -> str:
+        """The generated text."""
+        return self.executable.source
+
+    @property
+    def resources(self) -> dict[str, Any]:
+        """What the compiled kernel takes: on CUDA registers, spills and occupancy."""
+        from lanewise.models.resources import kernel_resources
+
+        return kernel_resources(self.executable)
+
+
+def compile_phase(build: Callable[[t.Scalar], ir.Kernel], sites: Sites, plan: Plan | None) -> Executable:
+    """The kernels of a phase on the sites' device; `build` makes the naive kernel for a type of indices."""
+    naive = build(index_type(sites.device))
+    kind = "cuda" if device_kind(sites.device) == "cuda" else "cpu"
+    complete = complete_site_plan(plan, machine_of(sites.device), naive)
+    return build_executable(build_program(naive, complete, kind), sites.device)
+
+
+def bind_phase(
+    executable: Executable,
+    sites: Sites,
+    step: int,
+    values: SiteValues,
+    results: Results,
+    arrived: RecordArray | None = None,
+) -> SiteCall:
+    """Give a compiled phase the sites' memory at this step, and the arrays that take its results."""
+    naive = executable.program.naive
+    copies = sites.copies
+    populations = naive.arrays[0].name
+    bound = {populations: bind_record(copies[step % len(copies)]), NEXT: bind_record(copies[(step + 1) % len(copies)])}
+    bound |= {MARKS: bind_value_array(sites.marks, U32), WORDS: bind_value_array(sites.words, U32), **values.arrays}
+    for number, (array, kind) in enumerate(results):
+        bound[own("result" if len(results) == 1 else f"result{number}")] = bind_value_array(array, kind)
+    if arrived is not None:
+        bound[ARRIVED] = bind_record(arrived)
+    environment: dict[str, Any] = {**values.environment, COUNT: sites.count}
+    environment |= dict(zip(EXTENTS, reversed(sites.shape), strict=False))
+    _bind_parts(executable, sites, bound, environment)
+    used = {a.name for k in (naive, *executable.program.kernels) for a in k.arrays}
+    return SiteCall(executable.prepare({n: b for n, b in bound.items() if n in used}, environment), executable)
+
+
+def _bind_parts(executable: Executable, sites: Sites, bound: dict[str, Any], environment: dict[str, Any]) -> None:
+    """Spans and lists of sites, for kernels that run over some of them."""
+    index = index_type(sites.device)
+    kernels = (executable.program.naive, *executable.program.kernels)
+    names = {a.name for k in kernels for a in k.arrays}
+    if WALLED in names:
+        bound[WALLED], environment[WALLED_COUNT] = bind_value_array(sites.walled, index), len(sites.walled)
+    for part in site_splitting.parts(tuple(sorted(sites.present))):
+        if part.array in names:
+            array = sites.part(part.kind)
+            bound[part.array] = bind_value_array(array, t.Vector(index, 2) if part.kind is None else index)
+            environment[part.count] = len(array)

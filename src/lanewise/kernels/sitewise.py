@@ -1,0 +1,360 @@
+"""`@sitewise(lattice)`: the update of one site of a lattice, site kinds, walls, and what is observed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lanewise import types as t
+from lanewise.errors import ArgumentError
+from lanewise.frontend.function import Lowered, Signature, lower_function, read_signature
+from lanewise.kernels.site_calls import SiteCall, bind_phase, compile_phase
+from lanewise.kernels.site_values import SiteValues, sort_values
+from lanewise.lattices.base import Lattice
+from lanewise.layouts import Layout
+from lanewise.patterns.momentum_exchange import build_momentum_exchange
+from lanewise.patterns.sitewise import SitewiseArguments, Update, build_sitewise, check_uniforms
+from lanewise.plan import Plan
+from lanewise.runtime.memory import array_module, bring, to_host
+from lanewise.runtime.stepping import make_stepper
+from lanewise.sites.array import Sites, arrival_array, make_sites
+from lanewise.sites.edges import Rule
+from lanewise.sites.kinds import Wall, check_new
+from lanewise.types import Scalar
+
+
+@dataclass(eq=False)
+class SiteFunction:
+    """A user's function of one site, read when it is first needed."""
+
+    python: Callable[..., Any]
+    lattice: Lattice
+    number: int = 0
+    _signature: Signature | None = None
+    _update: Update | None = None
+
+    @property
+    def name(self) -> str:
+        return self.python.__name__
+
+    @property
+    def signature(self) -> Signature:
+        self._signature = self._signature or read_signature(self.python, populations=True)
+        return self._signature
+
+    @property
+    def populations(self) -> str:
+        return next(iter(self.signature.populations))
+
+    @property
+    def real(self) -> Scalar:
+        """The type that it computes in."""
+        return self.signature.populations[self.populations]
+
+    @property
+    def parameters(self) -> dict[str, t.ValueType]:
+        """The parameters behind the populations."""
+        found: dict[str, t.ValueType] = {}
+        for name, kind in self.signature.parameters.items():
+            if not isinstance(kind, t.Scalar | t.Vector):
+                raise ArgumentError(f"{self.name}: {name!r} is a record; sitewise functions take scalars and vectors")
+            found[name] = kind
+        return found
+
+    @property
+    def update(self) -> Update:
+        if self._update is None:
+            lowered: Lowered = lower_function(self.signature, mutable=self.populations, lattice=self.lattice)
+            self._update = Update(self.number, self.name, lowered, self.populations)
+        return self._update
+
+
+class Sitewise:
+    """A lattice, the function of its sites of kind 0, and the other kinds. Calling it runs one step."""
+
+    def __init__(self, lattice: Lattice, function: Callable[..., Any]) -> None:
+        self.lattice, self.python = lattice, function
+        self.__name__, self.__doc__ = function.__name__, function.__doc__
+        self._functions: dict[int, tuple[str, SiteFunction]] = {0: (function.__name__, SiteFunction(function, lattice))}
+        self._walls: dict[int, Wall] = {}
+        self._compiled: dict[Any, Any] = {}
+
+    def __repr__(self) -> str:
+        return f"<lanewise sitewise kernel {self.__name__} on {self.lattice.name}>"
+
+    # ------------------------------------------------------------ kinds
+
+    def kind(self, number: int, name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+        """Give sites of another kind their function: `@flow.kind(1, "inlet")`. The function itself is returned."""
+        check_new(number, name, self._taken())
+
+        def add(function: Callable[..., Any]) -> Callable[..., Any]:
+            self._functions[number] = (name, SiteFunction(function, self.lattice, number))
+            return function
+
+        return add
+
+    def wall(self, number: int, name: str, velocity: str | None = None) -> None:
+        """Make a kind of walls: half-way bounce-back, moving with the uniform called `velocity` when there is one."""
+        check_new(number, name, self._taken())
+        self._walls[number] = Wall(number, name, velocity)
+
+    def _taken(self) -> list[tuple[int, str]]:
+        return [(n, name) for n, (name, _) in self._functions.items()] + [(w.number, w.name) for w in self.walls]
+
+    @property
+    def walls(self) -> tuple[Wall, ...]:
+        return tuple(self._walls.values())
+
+    @property
+    def real(self) -> Scalar:
+        """The type that sites compute in."""
+        return self._functions[0][1].real
+
+    # ------------------------------------------------------------ sites
+
+    def sites(
+        self,
+        shape: tuple[int, ...],
+        *,
+        mask: Any = None,
+        edges: Mapping[str, Rule] | None = None,
+        storage: str | None = None,
+        streaming: str | None = None,
+        layout: Layout | None = None,
+        device: str | None = None,
+    ) -> Sites:
+        """The sites of a box, all populations zero.
+
+        shape: (ny, nx) or (nz, ny, nx). mask: the kind of every site, whole numbers of that shape. edges: the rule of an
+        axis, or of its (low, high) face: "periodic", "slip" or the name of a wall. storage: "f16" (GPU), "f32" or "f64".
+        streaming: "pull" or "push" with two copies of the populations, or "in-place" with one. Raises `ArgumentError`
+        for what does not fit, `DeviceError` when it does not fit the memory, before anything is allocated.
+        """
+        return make_sites(
+            self.lattice, shape, known=frozenset(self._functions) | frozenset(self._walls), walls=self.walls,
+            real=self.real, mask=mask, edges=edges, storage=storage, streaming=streaming, layout=layout, device=device,
+        )  # fmt: skip
+
+    def set_populations(self, sites: Sites, populations: Any) -> None:
+        """Set the populations that arrive next, an array of shape (Q, *shape); the count of steps starts again."""
+        shape = (self.lattice.size, *sites.shape)
+        if np.shape(populations) != shape:
+            raise ArgumentError(f"populations have the shape {shape}, found {np.shape(populations)}")
+        sites.step, sites.fresh = 0, True
+        for q in range(self.lattice.size):
+            setattr(sites.current, f"q{q}", bring(populations[q], sites.device).astype(sites.storage.dtype).reshape(-1))
+
+    def populations(self, sites: Sites, **values: Any) -> npt.NDArray[Any]:
+        """The populations that arrive next, a NumPy array of shape (Q, *shape); zeros at walls.
+
+        `values` are the velocities of moving walls, which add to what they send back.
+        """
+        given = self._values(sites, values | self._unneeded(sites, values))
+        key = ("arriving", sites.phase.name, *self._situation(sites, given))
+        if key not in self._compiled:
+            arguments = self._arguments(sites, sites.step, sites.fresh, given, (self._functions[0][1].update,))
+            arguments = replace(arguments, collects=True)
+            self._compiled[key] = compile_phase(lambda index: build_sitewise(arguments, index), sites, None)
+        array = arrival_array(sites, self.real)
+        bind_phase(self._compiled[key], sites, sites.step, given, (), array)()
+        found = array.numpy()
+        return np.stack([found[f"q{q}"] for q in range(self.lattice.size)]).reshape(self.lattice.size, *sites.shape)
+
+    # ------------------------------------------------------------ steps
+
+    def __call__(self, sites: Sites, *, plan: Plan | None = None, **values: Any) -> None:
+        """One step."""
+        self.run(sites, 1, plan=plan, **values)
+
+    def run(self, sites: Sites, steps: int, *, plan: Plan | None = None, **values: Any) -> None:
+        """So many steps, inside graphs on a GPU; it returns when they are done."""
+        self.stepper(sites, plan=plan, **values).run(steps)
+
+    def stepper(self, sites: Sites, *, plan: Plan | None = None, **values: Any) -> SiteStepper:
+        """What `run` makes for given values: bound once, to run again and again."""
+        return SiteStepper(self, sites, self._values(sites, values), plan)
+
+    def compile(self, sites: Sites, *, plan: Plan | None = None, **values: Any) -> SiteCall:
+        """The kernel of the next step, without running it: its plan, source, resources."""
+        return self._call(sites, sites.step, sites.fresh, self._values(sites, values), plan)
+
+    def _values(self, sites: Sites, given: Mapping[str, Any]) -> SiteValues:
+        return sort_values(
+            self.__name__, sites, given, self._parameters(sites), self.known_values(), self._wall_velocities(sites)
+        )
+
+    def _updates(self, sites: Sites) -> tuple[SiteFunction, ...]:
+        """The functions of the kinds that occur, kind 0 first."""
+        return tuple(f for n, (_, f) in sorted(self._functions.items()) if n == 0 or n in sites.present)
+
+    def _walls_of(self, sites: Sites) -> tuple[Wall, ...]:
+        met = sites.present | sites.edges.walls
+        return tuple(w for w in self.walls if w.number in met)
+
+    def _parameters(self, sites: Sites) -> dict[str, t.ValueType]:
+        functions = self._updates(sites)
+        return check_uniforms(tuple(f.update for f in functions), {f.name: f.parameters for f in functions})
+
+    def known_values(self) -> frozenset[str]:
+        """Names of values that some kind takes, whether it occurs or not."""
+        names = {n for _, f in self._functions.values() for n in f.parameters}
+        return frozenset(names | {w.velocity for w in self.walls if w.velocity is not None})
+
+    def _wall_velocities(self, sites: Sites) -> dict[str, t.ValueType]:
+        vector = t.Vector(self.real, self.lattice.dimension)
+        return {w.velocity: vector for w in self._walls_of(sites) if w.velocity is not None}
+
+    def _call(self, sites: Sites, step: int, fresh: bool, values: SiteValues, plan: Plan | None) -> SiteCall:
+        """One step of these sites, bound to their memory."""
+        phase = sites.form.phase(step, fresh=fresh)
+        key = (phase.name, plan, *self._situation(sites, values))
+        if key not in self._compiled:
+            arguments = self._arguments(sites, step, fresh, values)
+            self._compiled[key] = compile_phase(lambda index: build_sitewise(arguments, index), sites, plan)
+        return bind_phase(self._compiled[key], sites, step, values, ())
+
+    def _situation(self, sites: Sites, values: SiteValues) -> tuple[Any, ...]:
+        return (
+            sites.device, sites.layout, sites.storage, sites.form.name, sites.edges, sites.present,
+            values.arrays_of, tuple(self._functions), self.walls,
+        )  # fmt: skip
+
+    def _arguments(
+        self, sites: Sites, step: int, fresh: bool, values: SiteValues, functions: tuple[Update, ...] | None = None
+    ) -> SitewiseArguments:
+        walls = self._walls_of(sites)
+        return SitewiseArguments(
+            lattice=self.lattice, edges=sites.edges, phase=sites.form.phase(step, fresh=fresh), storage=sites.storage,
+            real=self.real, layout=sites.layout, updates=functions or tuple(f.update for f in self._updates(sites)),
+            walls=walls, solids=any(w.number in sites.present for w in walls), two=len(sites.copies) > 1,
+            arrays=values.arrays_of, uniforms=values.uniforms_of, puts=functions is None,
+        )  # fmt: skip
+
+    # ------------------------------------------------------------ looking
+
+    def observer(self, function: Callable[..., Any]) -> Observer:
+        """A sitewise function that returns values of the populations that arrive next, for sites of every kind but walls."""
+        return Observer(self, SiteFunction(function, self.lattice))
+
+    def force(self, sites: Sites, walls: list[str] | tuple[str, ...], *, weights: bool = False, **values: Any) -> Any:
+        """The momentum that walls of these kinds take from the fluid in this step, a float64 vector (x, y[, z]).
+
+        Momentum exchange over the links that they cut, in the form that is right for moving walls, too: B. Wen, C. Zhang,
+        Y. Tu, C. Wang, H. Fang, Galilean invariant fluid-solid interfacial dynamics in lattice Boltzmann simulations,
+        Journal of Computational Physics 266 (2014), 161-170. `weights` adds the lattice's weights, for populations that
+        are deviations from them. Raises `ArgumentError` for a name that is no wall.
+        """
+        numbers = tuple(sorted(self._wall_number(name) for name in walls))
+        sorted_values = self._values(sites, values | self._unneeded(sites, values))
+        key = ("force", numbers, weights, sites.phase.name, *self._situation(sites, sorted_values))
+        if key not in self._compiled:
+            main = (self._functions[0][1].update,)
+            arguments = self._arguments(sites, sites.step, sites.fresh, sorted_values, main)
+            self._compiled[key] = compile_phase(
+                lambda index: build_momentum_exchange(arguments, index, numbers, weights), sites, None
+            )
+        module = array_module(sites.device)
+        result = module.zeros((len(sites.walled), self.lattice.dimension), np.float64)
+        call = bind_phase(
+            self._compiled[key], sites, sites.step, sorted_values, ((result, t.Vector(t.F64, self.lattice.dimension)),)
+        )
+        call()
+        return to_host(result.sum(axis=0))
+
+    def _unneeded(self, sites: Sites, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Zeros for the parameters of functions that looking does not apply."""
+        return {
+            n: np.zeros(k.length if isinstance(k, t.Vector) else (), t.scalar_of(k).dtype)
+            for n, k in self._parameters(sites).items()
+            if n not in given
+        }
+
+    def _wall_number(self, name: str) -> int:
+        for wall in self.walls:
+            if wall.name == name:
+                return wall.number
+        raise ArgumentError(
+            f"{name!r} is no kind of walls; they are {', '.join(repr(w.name) for w in self.walls) or 'none'}"
+        )
+
+
+@dataclass(eq=False)
+class Observer:
+    """A function that looks at the populations that arrive, and returns a value or several for each site."""
+
+    flow: Sitewise
+    function: SiteFunction
+    compiled: dict[Any, Any] = field(default_factory=dict[Any, Any])
+
+    def __call__(self, sites: Sites, *, plan: Plan | None = None, **values: Any) -> Any:
+        """Arrays of shape (count,) or (count, components) on the sites' device: one, or a tuple of them; zeros at walls."""
+        flow, f = self.flow, self.function
+        if f.real != flow.real:
+            raise ArgumentError(f"{f.name} computes in {f.real}, and {flow.__name__} in {flow.real}")
+        given = sort_values(
+            f.name,
+            sites,
+            values,
+            f.parameters,
+            flow.known_values(),
+            flow._wall_velocities(sites),  # pyright: ignore[reportPrivateUsage]
+        )
+        key = (sites.phase.name, plan, *flow._situation(sites, given))  # pyright: ignore[reportPrivateUsage]
+        if key not in self.compiled:
+            arguments = flow._arguments(sites, sites.step, sites.fresh, given, (f.update,))  # pyright: ignore[reportPrivateUsage]
+            self.compiled[key] = compile_phase(lambda index: build_sitewise(arguments, index), sites, plan)
+        module = array_module(sites.device)
+        results = tuple(
+            (module.zeros((sites.count, k.length) if isinstance(k, t.Vector) else sites.count, t.scalar_of(k).dtype), k)
+            for k in f.update.lowered.results
+        )
+        if not results:
+            raise ArgumentError(f"{f.name} returns nothing to observe")
+        bind_phase(self.compiled[key], sites, sites.step, given, results)()
+        arrays = tuple(r for r, _ in results)
+        return arrays[0] if len(arrays) == 1 else arrays
+
+
+class SiteStepper:
+    """Steps of some sites with given values, bound once."""
+
+    def __init__(self, flow: Sitewise, sites: Sites, values: SiteValues, plan: Plan | None) -> None:
+        self._flow, self._sites, self._values, self._plan = flow, sites, values, plan
+        self._cycle = max(len(sites.form.phases), len(sites.copies))
+        self._steppers: dict[Any, Any] = {}
+
+    def run(self, steps: int) -> None:
+        """Run, and wait for the result."""
+        if steps < 0:
+            raise ArgumentError(f"{self._flow.__name__}: {steps} steps asked for; wanted 0 or more")
+        while steps:
+            many = steps // self._cycle if not self._sites.fresh and self._sites.step % self._cycle == 0 else 0
+            if many:
+                self._stepper(range(self._sites.step, self._sites.step + self._cycle)).run(many)
+                self._sites.step += many * self._cycle
+                steps -= many * self._cycle
+            else:
+                self._stepper(range(self._sites.step, self._sites.step + 1)).run(1)
+                self._sites.step, self._sites.fresh = self._sites.step + 1, False
+                steps -= 1
+
+    def _stepper(self, steps: range) -> Any:
+        s = self._sites
+        key = (s.fresh, steps.start % self._cycle, len(steps))
+        if key not in self._steppers:
+            calls = [self._flow._call(s, n, s.fresh, self._values, self._plan) for n in steps]  # pyright: ignore[reportPrivateUsage]
+            self._steppers[key] = make_stepper(s.device, calls)
+        return self._steppers[key]
+
+
+def sitewise(lattice: Lattice) -> Callable[[Callable[..., Any]], Sitewise]:
+    """Make a kernel of a function of one site: `@sitewise(D2Q9) def flow(f: populations, omega: f32): ...`."""
+    given: Any = lattice
+    if not isinstance(given, Lattice):
+        raise ArgumentError(f"@lw.sitewise takes a lattice, for example @lw.sitewise(lw.D2Q9); found {given!r}")
+    return lambda function: Sitewise(lattice, function)

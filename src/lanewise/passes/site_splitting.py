@@ -1,0 +1,159 @@
+"""Give each class of sites a kernel of its own: the bulk, fluid sites at walls and faces, and every other kind.
+
+    parallel for n: fetch mark; if special: <fetch by the word> else: <fetch neighbours>; apply by kind; put
+->  parallel for span: for n in first..last: <fetch neighbours>; apply; put                                  (bulk, spans of neighbours)
+    parallel for i: n = list[i]; <fetch by the word>; apply; put                                            (special sites of a kind)
+The paper's branch splitting (Carrillo, Siegel and Li, 2009) on this pattern: a kernel takes the registers of its hungriest branch, and
+here the bulk is rid of the branch altogether. On a CPU its inner loop has unit stride.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from lanewise.ir import nodes as ir
+from lanewise.ir.names import own
+from lanewise.ir.traverse import expressions, flat_map, reads, rewrite, rewrite_statement, statements
+from lanewise.passes import constant_folding, dead_code
+from lanewise.passes.base import refuse
+from lanewise.patterns.values import value_array
+from lanewise.types import BOOL, I32, Scalar, Vector
+
+SPECIAL, KIND, MARKS = own("special"), own("kind"), own("marks")
+SPAN, SITE = own("span"), own("i")
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A class of sites: the bulk (`kind` is None), or the special sites of a kind."""
+
+    kind: int | None = None
+
+    @property
+    def array(self) -> str:
+        """The array of spans or sites."""
+        return own("spans" if self.kind is None else f"sites.{self.kind}")
+
+    @property
+    def count(self) -> str:
+        return own(f"{self.array[1:]}.count")
+
+    @property
+    def label(self) -> str:
+        return "bulk" if self.kind is None else f"kind{self.kind}"
+
+
+BULK = Part()
+
+
+def legal(kernel: ir.Kernel) -> str | None:
+    """Why the pass does not apply, or None."""
+    if kernel.pattern != "sitewise":
+        return "it has no sites of several classes"
+    if kernel.grid is not None:
+        return "its elements are already mapped to threads"
+    if not any(isinstance(s, ir.Fetch) and s.array == MARKS for s in statements(kernel.body)):
+        return "all its sites do the same in this phase"
+    return None
+
+
+def apply(kernel: ir.Kernel, *, spans: bool) -> tuple[ir.Kernel, ...]:
+    """The kernels of the bulk and of the special sites of each kind, which may run in any order.
+
+    The bulk is a list of `spans` on a CPU; on a GPU the threads of special sites do nothing in its kernel.
+    """
+    if reason := legal(kernel):
+        raise refuse("branch splitting", kernel, reason)
+    special = tuple(_part(kernel, Part(k)) for k in _kinds(kernel))
+    return (_part(kernel, BULK) if spans else _masked(kernel), *special)
+
+
+def _kinds(kernel: ir.Kernel) -> tuple[int, ...]:
+    """The kinds whose functions the kernel chooses from."""
+    chosen = [0]
+    for s in statements(kernel.body):
+        if isinstance(s, ir.If) and any(isinstance(x, ir.Apply) for x in s.then):
+            match s.condition:
+                case ir.Compare(operator="==", left=ir.Local(name=name), right=ir.Literal(value=value)) if name == KIND:
+                    chosen.append(int(value))
+                case _:
+                    pass
+    return tuple(sorted(set(chosen)))
+
+
+def _masked(kernel: ir.Kernel) -> ir.Kernel:
+    """The bulk among all sites: each looks at its mark, and special ones do nothing."""
+    (loop,) = kernel.body
+    assert isinstance(loop, ir.Parallel)
+    end = next(n for n, s in enumerate(loop.body) if isinstance(s, ir.Assign) and s.name == SPECIAL) + 1
+    inner = _simplified(loop.body[end:], {SPECIAL: ir.Literal(False, BOOL), KIND: ir.Literal(0, I32)})
+    bulk = ir.If(ir.Unary("not", ir.Local(SPECIAL, BOOL), BOOL), inner)
+    body = (replace(loop, body=(*loop.body[:end], bulk)),)
+    used = {s.array for s in statements(body) if isinstance(s, ir.Fetch | ir.Commit)}
+    return replace(
+        kernel, name=f"{kernel.name}_bulk", arrays=tuple(a for a in kernel.arrays if a.name in used), body=body
+    )
+
+
+def parts(kinds: tuple[int, ...]) -> tuple[Part, ...]:
+    """The parts that `apply` makes, in order."""
+    return (BULK, *(Part(k) for k in kinds))
+
+
+def _part(kernel: ir.Kernel, part: Part) -> ir.Kernel:
+    (loop,) = kernel.body
+    assert isinstance(loop, ir.Parallel)
+    index = loop.extent.type
+    known: dict[str, ir.Expression] = {
+        SPECIAL: ir.Literal(part.kind is not None, BOOL),
+        KIND: ir.Literal(part.kind or 0, I32),
+    }
+    body = _simplified(loop.body, known)
+    count = ir.Parameter(part.count, index)
+    outer = _spans(loop, part, body, index) if part.kind is None else _sites(loop, part, body, index)
+    array = value_array(part.array, Vector(index, 2) if part.kind is None else index, written=False)
+    used = {s.array for s in statements((outer,)) if isinstance(s, ir.Fetch | ir.Commit)}
+    names = {n for s in statements((outer,)) for e in expressions(s) for n in reads(e)}
+    arrays = (*(a for a in kernel.arrays if a.name in used), array)
+    return dead_code.clean_loops(
+        replace(
+            kernel,
+            name=f"{kernel.name}_{part.label}",
+            arrays=arrays,
+            uniforms=tuple(u for u in kernel.uniforms if u.name in names),
+            counts=(count, *kernel.counts),
+            body=(outer,),
+        )
+    )
+
+
+def _spans(loop: ir.Parallel, part: Part, body: ir.Block, index: Scalar) -> ir.Parallel:
+    span, first, last = (ir.Local(own(n), index) for n in ("span", "first", "last"))
+    fetch = ir.Fetch(part.array, span, (("x", first.name), ("y", last.name)))
+    inner = ir.For(loop.variable, first, last, ir.Literal(1, index), body)
+    return ir.Parallel(span.name, ir.Local(part.count, index), (fetch, inner))
+
+
+def _sites(loop: ir.Parallel, part: Part, body: ir.Block, index: Scalar) -> ir.Parallel:
+    place = ir.Local(SITE, index)
+    fetch = ir.Fetch(part.array, place, (("value", loop.variable),))
+    return ir.Parallel(place.name, ir.Local(part.count, index), (fetch, *body))
+
+
+def _simplified(block: ir.Block, known: dict[str, ir.Expression]) -> ir.Block:
+    """What is left of a site's work when its class is known."""
+
+    def value(e: ir.Expression) -> ir.Expression:
+        return known.get(e.name, e) if isinstance(e, ir.Local) else constant_folding.fold(e)
+
+    def visit(s: ir.Statement) -> ir.Block:
+        if isinstance(s, ir.Assign) and s.name in known:
+            return ()
+        if isinstance(s, ir.Fetch) and s.array == MARKS:
+            return ()
+        s = rewrite_statement(s, lambda e: rewrite(e, value), lambda b: b)
+        if isinstance(s, ir.If) and isinstance(s.condition, ir.Literal):
+            return s.then if s.condition.value else s.otherwise
+        return (s,)
+
+    return flat_map(block, visit)

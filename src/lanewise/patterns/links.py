@@ -1,0 +1,189 @@
+"""Links between sites: where a direction leads, which wall cuts it, and what a moving wall adds.
+
+Everything here is for special sites, which know their word (`sites/words.py`) and compute their coordinates. Bulk sites take
+`offset` and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from lanewise.ir import build
+from lanewise.ir import nodes as ir
+from lanewise.ir.names import own
+from lanewise.lattices.base import Lattice
+from lanewise.sites.edges import AXES, Edges
+from lanewise.sites.kinds import REST, Wall
+from lanewise.sites.words import KIND_MASK, KIND_SHIFT
+from lanewise.types import BOOL, I32, U32, Scalar
+
+WORDS, WORD, KIND = own("words"), own("word"), own("kind")
+EXTENTS = tuple(own(f"n{a}") for a in AXES)
+
+
+@dataclass(frozen=True, slots=True)
+class Links:
+    """The links of the sites of a box. `site` is the index of the site in the kernel, `index` its type."""
+
+    lattice: Lattice
+    edges: Edges
+    walls: tuple[Wall, ...]
+    solids: bool  # the mask has walls, too
+    site: ir.Local
+    real: Scalar
+
+    @property
+    def index(self) -> Scalar:
+        return self.site.type
+
+    @property
+    def can_be_cut(self) -> bool:
+        return self.solids or bool(self.edges.walls)
+
+    @property
+    def moving(self) -> tuple[Wall, ...]:
+        return tuple(w for w in self.walls if w.velocity is not None)
+
+    def extent(self, axis: int) -> ir.Local:
+        return ir.Local(EXTENTS[axis], self.index)
+
+    def stride(self, axis: int) -> ir.Expression:
+        """The distance of neighbours along an axis."""
+        return (ir.Literal(1, self.index), self.extent(0), build.multiply(self.extent(0), self.extent(1)))[axis]
+
+    def offset(self, q: int, sign: int) -> ir.Expression:
+        """The bulk neighbour along (1) or against (-1) direction q."""
+        place: ir.Expression = self.site
+        for axis, component in enumerate(self.lattice.velocities[q]):
+            place = _moved(place, sign * component, self.stride(axis))
+        return place
+
+    def coordinates(self) -> ir.Block:
+        """x, y, z of the site, and at which faces it lies."""
+        rest: ir.Expression = self.site
+        body: list[ir.Statement] = []
+        last = self.lattice.dimension - 1
+        for axis in range(last + 1):
+            name = own(AXES[axis])
+            value = rest if axis == last else build.remainder(rest, self.extent(axis))
+            body.append(ir.Assign(name, value))
+            if axis < last:
+                body.append(ir.Assign(own(f"rest.{AXES[axis]}"), build.divide(rest, self.extent(axis))))
+                rest = ir.Local(own(f"rest.{AXES[axis]}"), self.index)
+            here = ir.Local(name, self.index)
+            body.append(ir.Assign(_at(axis, -1).name, build.equal(here, 0)))
+            body.append(ir.Assign(_at(axis, 1).name, build.equal(here, build.subtract(self.extent(axis), 1))))
+        return tuple(body)
+
+    def is_cut(self, q: int) -> ir.Expression:
+        """Whether a wall cuts the link that arrives along direction q."""
+        return _bit(ir.Local(WORD, U32), q - 1)
+
+    def towards(self, q: int, sign: int, leaf: int, give: Callable[[ir.Expression, int], ir.Block]) -> ir.Block:
+        """`give(place, leaf)` for the end of an uncut link along or against q: wrapped at periodic faces, mirrored at slip faces."""
+        return self._along(q, sign, leaf, 0, self.site, give)
+
+    def _along(
+        self,
+        q: int,
+        sign: int,
+        leaf: int,
+        axis: int,
+        place: ir.Expression,
+        give: Callable[[ir.Expression, int], ir.Block],
+    ) -> ir.Block:
+        if axis == self.lattice.dimension:
+            return give(place, leaf)
+        step = sign * self.lattice.velocities[q][axis]
+        if not step:
+            return self._along(q, sign, leaf, axis + 1, place, give)
+        stride, face, crossing = self.stride(axis), self.edges.face(axis, step), _at(axis, step)
+        moved = _moved(place, step, stride)
+        if face == "slip":
+            mirrored = self.lattice.mirror(leaf, frozenset({axis}))
+            then = self._along(q, sign, mirrored, axis + 1, place, give)
+            return (ir.If(crossing, then, self._along(q, sign, leaf, axis + 1, moved, give)),)
+        if face == "periodic":
+            around = build.multiply(build.multiply(self.extent(axis), stride), ir.Literal(-step, self.index))
+            moved = build.add(moved, ir.Select(crossing, around, ir.Literal(0, self.index), self.index))
+        return self._along(q, sign, leaf, axis + 1, moved, give)
+
+    def wall_met(self, q: int, name: str) -> ir.Block:
+        """Assign the kind of the wall that cuts the link arriving along q to `name` (i32)."""
+        met: ir.Expression = ir.Literal(0, I32)
+        for axis, component in enumerate(self.lattice.velocities[q]):
+            face = self.edges.face(axis, -component) if component else "periodic"
+            if isinstance(face, int):
+                own_kind, rest = ir.Literal(face, I32), ir.Literal(REST, I32)
+                alike = ir.Logical("or", build.equal(met, 0), build.equal(met, face))
+                known = own_kind if met == ir.Literal(0, I32) else ir.Select(alike, own_kind, rest, I32)
+                met = ir.Select(_at(axis, -component), known, met, I32)
+        result = ir.Local(name, I32)
+        body: tuple[ir.Statement, ...] = (ir.Assign(name, met),)
+        if self.solids:
+            word = ir.Local(f"{name}.word", U32)
+            look = self.towards(
+                q,
+                -1,
+                q,
+                lambda place, _: (ir.Fetch(WORDS, place, (("value", word.name),)), ir.Assign(name, kind_of(word))),
+            )
+            body += (ir.If(build.equal(result, 0), look),)
+        return body
+
+    def added(self, q: int, met: ir.Local) -> ir.Expression | None:
+        """6 w (e . u) of the moving wall that was met; None where no wall moves along q."""
+        total: ir.Expression | None = None
+        for wall in self.moving:
+            along = self.speed(q, wall)
+            if along is None:
+                continue
+            factor = ir.Literal(6.0 * float(self.lattice.weights[q]), self.real)
+            term = ir.Binary("*", factor, along, self.real)
+            one = ir.Select(build.equal(met, wall.number), term, ir.Literal(0.0, self.real), self.real)
+            total = one if total is None else ir.Binary("+", total, one, self.real)
+        return total
+
+    def speed(self, q: int, wall: Wall) -> ir.Expression | None:
+        """The product e . u of direction q and the velocity of a wall, by sums and differences."""
+        total: ir.Expression | None = None
+        for axis, component in enumerate(self.lattice.velocities[q]):
+            if component:
+                u = ir.Local(f"{wall.velocity}.{AXES[axis]}", self.real)
+                if total is None:
+                    total = u if component > 0 else ir.Unary("-", u, self.real)
+                else:
+                    total = ir.Binary("+" if component > 0 else "-", total, u, self.real)
+        return total
+
+
+def kind_of(word: ir.Expression) -> ir.Expression:
+    """The kind in a word, an i32."""
+    shifted = ir.Binary(">>", word, ir.Literal(KIND_SHIFT, U32), U32)
+    return ir.Cast(ir.Binary("&", shifted, ir.Literal(KIND_MASK, U32), U32), I32)
+
+
+def walls_of(walls: tuple[Wall, ...], kind: ir.Local) -> ir.Expression:
+    """Whether a kind is one of these walls."""
+    tests: Iterator[ir.Expression] = (build.equal(kind, w.number) for w in walls)
+    result = next(tests)
+    for test in tests:
+        result = ir.Logical("or", result, test)
+    return result
+
+
+def _bit(word: ir.Expression, position: int) -> ir.Expression:
+    shifted = ir.Binary(">>", word, ir.Literal(position, U32), U32) if position else word
+    return ir.Compare("!=", ir.Binary("&", shifted, ir.Literal(1, U32), U32), ir.Literal(0, U32))
+
+
+def _at(axis: int, step: int) -> ir.Local:
+    """Whether the site lies at the face that a step of -1 or 1 crosses."""
+    return ir.Local(own(f"{'first' if step < 0 else 'last'}.{AXES[axis]}"), BOOL)
+
+
+def _moved(place: ir.Expression, step: int, stride: ir.Expression) -> ir.Expression:
+    if not step:
+        return place
+    return build.add(place, stride) if step > 0 else build.subtract(place, stride)

@@ -1,0 +1,348 @@
+"""sitewise: every site of a lattice by itself. Fetch the populations that arrive, apply the function of its kind, put what departs.
+
+    parallel for n: if special(n): fetch by the site's word, else: fetch from the bulk neighbours; apply; put
+Which places those are says the phase of the streaming form (`sites/streaming.py`); what is special, the word (`sites/words.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from lanewise import types as t
+from lanewise.errors import ArgumentError
+from lanewise.frontend.function import Lowered
+from lanewise.ir import build
+from lanewise.ir import nodes as ir
+from lanewise.ir.names import COUNT, identifier, own, owner
+from lanewise.ir.traverse import statements
+from lanewise.lattices.base import Lattice
+from lanewise.layouts import Layout, SoA
+from lanewise.patterns.links import EXTENTS, KIND, WORD, WORDS, Links, kind_of, walls_of
+from lanewise.patterns.values import pairs, record_array, value_array
+from lanewise.record import Leaf
+from lanewise.sites.edges import Edges
+from lanewise.sites.kinds import Wall
+from lanewise.sites.streaming import Phase
+from lanewise.types import BOOL, I32, U32, Scalar
+
+MARKS, SPECIAL = own("marks"), own("special")
+NEXT, ARRIVED = own("next"), own("arrived")
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """The function of the sites of a kind; `populations` is the name of its parameter."""
+
+    number: int
+    name: str
+    lowered: Lowered
+    populations: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SitewiseArguments:
+    """What a kernel over sites is specialised to.
+
+    updates: the functions of the kinds that occur, kind 0 first. walls: the kinds of walls that occur. solids: some of them are sites
+    of the mask. two: fetch from one copy of the populations and put into another. arrays: parameters with one value a site. puts:
+    populations depart; an observer only looks. collects: store the populations that arrive, and apply nothing.
+    """
+
+    lattice: Lattice
+    edges: Edges
+    phase: Phase
+    storage: Scalar
+    real: Scalar
+    layout: Layout
+    updates: tuple[Update, ...]
+    walls: tuple[Wall, ...] = ()
+    solids: bool = False
+    two: bool = False
+    arrays: tuple[tuple[str, t.ValueType], ...] = ()
+    uniforms: tuple[tuple[str, t.ValueType], ...] = ()
+    puts: bool = True
+    collects: bool = False
+
+
+def population_leaves(lattice: Lattice, storage: Scalar) -> tuple[Leaf, ...]:
+    """The record of populations: one leaf a direction."""
+    return tuple(Leaf(f"q{q}", storage) for q in range(lattice.size))
+
+
+def build_sitewise(arguments: SitewiseArguments, index: Scalar) -> ir.Kernel:
+    """The naive kernel of one phase."""
+    return SiteBuilder(arguments, index).kernel()
+
+
+class SiteBuilder:
+    """The parts of a kernel over sites; patterns that look at sites take some of them."""
+
+    def __init__(self, arguments: SitewiseArguments, index: Scalar) -> None:
+        a = self.a = arguments
+        self.site = ir.Local(own("n"), index)
+        self.links = Links(a.lattice, a.edges, a.walls, a.solids, self.site, a.real)
+        self.main = a.updates[0]
+        self.populations = self.main.populations
+        self.follows = a.phase.fetch_links or (a.puts and a.phase.put_links)
+        self.kinds = len(a.updates) > 1 or a.solids
+
+    # ------------------------------------------------------------ names
+
+    def value(self, q: int) -> ir.Local:
+        return ir.Local(f"{self.populations}.q{q}", self.a.real)
+
+    def leaf(self, q: int, opposite: bool) -> int:
+        return self.a.lattice.opposite[q] if opposite else q
+
+    @property
+    def target(self) -> str:
+        return NEXT if self.a.two else self.populations
+
+    @property
+    def special(self) -> ir.Local:
+        return ir.Local(SPECIAL, BOOL)
+
+    @property
+    def has_words(self) -> bool:
+        return self.follows or self.kinds
+
+    # ------------------------------------------------------------ the kernel
+
+    def kernel(self) -> ir.Kernel:
+        a, f = self.a, self.main.lowered.function
+        index = self.site.type
+        count = ir.Parameter(COUNT, index)
+        fields = () if a.collects else self.fields()
+        body = (*self.head(), *self.fetches(), *fields, *self.work())
+        loop = ir.Parallel(self.site.name, ir.Local(count.name, index), body)
+        used = {s.array for s in statements(body) if isinstance(s, ir.Fetch | ir.Commit)}
+        arrays = tuple(x for x in self.arrays() if x.name in used)
+        uniforms = tuple(self.uniforms())
+        return ir.Kernel(
+            identifier(f.name), "sitewise", arrays, uniforms, (count, *self.counts()), (loop,), location=f.location
+        )
+
+    def counts(self) -> tuple[ir.Parameter, ...]:
+        """The extents of the box."""
+        return tuple(ir.Parameter(EXTENTS[axis], self.site.type) for axis in range(self.a.lattice.dimension))
+
+    def arrays(self) -> Iterator[ir.ArrayArgument]:
+        a = self.a
+        leaves = population_leaves(a.lattice, a.storage)
+        yield record_array(self.populations, leaves, a.layout, written=a.puts and not a.two)
+        if a.puts and a.two:
+            yield record_array(NEXT, leaves, a.layout, written=True)
+        yield value_array(MARKS, U32, written=False)
+        yield value_array(WORDS, U32, written=False)
+        for name, kind in a.arrays:
+            yield value_array(name, kind, written=False)
+        if a.collects:
+            yield record_array(ARRIVED, population_leaves(a.lattice, a.real), SoA(), written=True)
+        for name, kind in self.results():
+            yield value_array(name, kind, written=True)
+
+    def results(self) -> list[tuple[str, t.ValueType]]:
+        kinds = self.main.lowered.results
+        return [(own("result" if len(kinds) == 1 else f"result{n}"), kind) for n, kind in enumerate(kinds)]
+
+    def uniforms(self) -> Iterator[ir.Parameter]:
+        """Uniform scalars that any function of the kernel uses, and the velocities of moving walls."""
+        a = self.a
+        used = {p.name for u in a.updates for p in u.lowered.function.parameters}
+        moving = {w.velocity for w in self.links.moving}
+        for name, kind in a.uniforms:
+            for leaf in t.leaves(name, kind):
+                if leaf in used or name in moving:
+                    yield ir.Parameter(leaf, t.scalar_of(kind))
+
+    # ------------------------------------------------------------ what is special
+
+    def head(self) -> ir.Block:
+        if not self.has_words:
+            return ()
+        index = self.site.type
+        bit = ir.Cast(build.remainder(self.site, 32), U32)
+        mark = ir.Local(own("mark"), U32)
+        test = ir.Binary("&", ir.Binary(">>", mark, bit, U32), ir.Literal(1, U32), U32)
+        body: ir.Block = (
+            ir.Fetch(MARKS, build.divide(self.site, ir.Literal(32, index)), (("value", mark.name),)),
+            ir.Assign(SPECIAL, ir.Compare("!=", test, ir.Literal(0, U32))),
+        )
+        if self.kinds:
+            body += (ir.Assign(KIND, ir.Literal(0, I32)),)
+        return body
+
+    def word(self) -> ir.Block:
+        """What a special site learns first."""
+        body: ir.Block = (ir.Fetch(WORDS, self.site, (("value", WORD),)),)
+        if self.kinds:
+            body += (ir.Assign(KIND, kind_of(ir.Local(WORD, U32))),)
+        return body + (self.links.coordinates() if self.follows else ())
+
+    # ------------------------------------------------------------ fetching
+
+    def fetches(self) -> ir.Block:
+        phase, size = self.a.phase, self.a.lattice.size
+        if not phase.fetch_links:
+            own_places = self.fetch_own(phase.fetch_opposite)
+            learnt = (ir.If(self.special, self.word()),) if self.has_words else ()
+            return (*own_places, *self.default_word(), *learnt)
+        declared = tuple(s for q in range(size) for s in self.declared(q))
+        special: ir.Block = tuple(s for q in range(size) for s in self.fetch_special(q))
+        if self.a.solids:
+            special = (ir.If(_not(walls_of(self.a.walls, ir.Local(KIND, I32))), special),)
+        bulk = self.fetch_all(lambda q: (self.links.offset(q, -1), self.leaf(q, phase.fetch_opposite)), "bulk")
+        return (*declared, *self.default_word(), ir.If(self.special, (*self.word(), *special), bulk))
+
+    def declared(self, q: int) -> ir.Block:
+        """A population that branches give its value."""
+        return (ir.Assign(self.value(q).name, ir.Literal(0.0, self.a.real)),)
+
+    def default_word(self) -> ir.Block:
+        """Variables that puts need beyond the branch of special sites have a value everywhere."""
+        if not (self.a.puts and self.a.phase.put_links):
+            return ()
+        index = self.site.type
+        body: list[ir.Statement] = [ir.Assign(WORD, ir.Literal(0, U32))]
+        for s in self.links.coordinates():
+            assert isinstance(s, ir.Assign)
+            zero = ir.Literal(False, BOOL) if s.value.type == BOOL else ir.Literal(0, index)
+            body.append(ir.Assign(s.name, zero))
+        return tuple(body)
+
+    def fetch_own(self, opposite: bool) -> ir.Block:
+        """All populations of the site's own record, in one access: as wide as the layout allows."""
+        size = range(self.a.lattice.size)
+        stored = [ir.Local(own(f"own.{q}"), self.a.storage) for q in size]
+        reads = tuple((f"q{self.leaf(q, opposite)}", stored[q].name) for q in size)
+        values = tuple(ir.Assign(self.value(q).name, _converted(stored[q], self.a.real)) for q in size)
+        return (ir.Fetch(self.populations, self.site, reads), *values)
+
+    def fetch_all(self, place: Callable[[int], tuple[ir.Expression, int]], tag: str) -> ir.Block:
+        body: list[ir.Statement] = []
+        for q in range(self.a.lattice.size):
+            where, leaf = place(q)
+            body += self.fetch(where, leaf, q, f"{tag}.{q}")
+        return tuple(body)
+
+    def fetch(self, place: ir.Expression, leaf: int, q: int, tag: str) -> ir.Block:
+        """Fetch a leaf into population q."""
+        stored = ir.Local(own(f"{tag}"), self.a.storage)
+        return (
+            ir.Fetch(self.populations, place, ((f"q{leaf}", stored.name),)),
+            ir.Assign(self.value(q).name, _converted(stored, self.a.real)),
+        )
+
+    def fetch_special(self, q: int) -> ir.Block:
+        leaf = self.leaf(q, self.a.phase.fetch_opposite)
+        if q == 0:
+            return self.fetch(self.site, leaf, 0, "rest")
+        count = iter(range(64))
+        free = self.links.towards(
+            q, -1, leaf, lambda place, mirrored: self.fetch(place, mirrored, q, f"free.{q}.{next(count)}")
+        )
+        if not self.links.can_be_cut:
+            return free
+        cut = self.fetch(self.site, self.a.lattice.opposite[leaf], q, f"cut.{q}")
+        met = ir.Local(own(f"met.{q}"), I32)
+        if (term := self.links.added(q, met)) is not None:
+            total = ir.Binary("+", self.value(q), term, self.a.real)
+            cut = (*self.links.wall_met(q, met.name), *cut, ir.Assign(self.value(q).name, total))
+        return (ir.If(self.links.is_cut(q), cut, free),)
+
+    # ------------------------------------------------------------ the functions
+
+    def fields(self) -> ir.Block:
+        used = {p.name for u in self.a.updates for p in u.lowered.function.parameters}
+        return tuple(
+            ir.Fetch(name, self.site, tuple((leaf, v) for leaf, v in pairs(name, kind) if v in used))
+            for name, kind in self.a.arrays
+            if any(v in used for _, v in pairs(name, kind))
+        )
+
+    def work(self) -> ir.Block:
+        if self.a.collects:
+            values = tuple((f"q{q}", self.value(q)) for q in range(self.a.lattice.size))
+            return (ir.Commit(ARRIVED, self.site, values),)
+        results = [(n, k, leaf, v) for n, k in self.results() for leaf, v in pairs(n, k)]
+        zeros = tuple(ir.Assign(v, ir.Literal(0.0, t.scalar_of(k))) for _, k, _, v in results) if self.a.solids else ()
+        inner = (*self.applications(), *(self.puts() if self.a.puts else ()))
+        if self.a.solids:
+            inner = (ir.If(_not(walls_of(self.a.walls, ir.Local(KIND, I32))), inner),)
+        commits = tuple(
+            ir.Commit(n, self.site, tuple((leaf, ir.Local(v, t.scalar_of(k))) for leaf, v in pairs(n, k)))
+            for n, k in self.results()
+        )
+        return (*zeros, *inner, *commits)
+
+    def applications(self) -> ir.Block:
+        """The function of kind 0, or a chain of tests when there are others."""
+        chain: ir.Block = ()
+        for update in reversed(self.a.updates[1:]):
+            chain = (ir.If(build.equal(ir.Local(KIND, I32), update.number), (self.apply(update),), chain),)
+        if not chain:
+            return (self.apply(self.main),)
+        return (ir.If(build.equal(ir.Local(KIND, I32), 0), (self.apply(self.main),), chain),)
+
+    def apply(self, update: Update) -> ir.Apply:
+        f = update.lowered.function
+        arguments = tuple(
+            ir.Local(p.name.replace(f"{update.populations}.", f"{self.populations}.", 1), p.type)
+            if owner(p.name) == update.populations
+            else ir.Local(p.name, p.type)
+            for p in f.parameters
+        )
+        return ir.Apply(f, arguments, tuple(own(r.name) for r in f.results))
+
+    # ------------------------------------------------------------ putting
+
+    def puts(self) -> ir.Block:
+        phase, size = self.a.phase, self.a.lattice.size
+        if not phase.put_links:
+            writes = ((f"q{self.leaf(q, phase.put_opposite)}", self.value(q)) for q in range(size))
+            return (ir.Commit(self.target, self.site, tuple((n, _converted(v, self.a.storage)) for n, v in writes)),)
+        bulk = tuple(
+            self.put(self.links.offset(q, 1), self.leaf(q, phase.put_opposite), self.value(q)) for q in range(size)
+        )
+        special = tuple(s for q in range(size) for s in self.put_special(q))
+        return (ir.If(self.special, special, bulk),)
+
+    def put(self, place: ir.Expression, leaf: int, value: ir.Expression) -> ir.Statement:
+        return ir.Commit(self.target, place, ((f"q{leaf}", _converted(value, self.a.storage)),))
+
+    def put_special(self, q: int) -> ir.Block:
+        leaf = self.leaf(q, self.a.phase.put_opposite)
+        if q == 0:
+            return (self.put(self.site, leaf, self.value(0)),)
+        back = self.a.lattice.opposite[q]  # the direction in which it comes back from a wall
+        free = self.links.towards(q, 1, leaf, lambda place, mirrored: (self.put(place, mirrored, self.value(q)),))
+        if not self.links.can_be_cut:
+            return free
+        value: ir.Expression = self.value(q)
+        before: ir.Block = ()
+        met = ir.Local(own(f"met.back.{q}"), I32)
+        if (term := self.links.added(back, met)) is not None:
+            before = self.links.wall_met(back, met.name)
+            value = ir.Binary("+", value, term, self.a.real)
+        cut = (*before, self.put(self.site, self.a.lattice.opposite[leaf], value))
+        return (ir.If(self.links.is_cut(back), cut, free),)
+
+
+def check_uniforms(updates: tuple[Update, ...], kinds: dict[str, dict[str, t.ValueType]]) -> dict[str, t.ValueType]:
+    """The parameters of all functions of a kernel by name; raises `ArgumentError` where two disagree about a type."""
+    found: dict[str, tuple[str, t.ValueType]] = {}
+    for update in updates:
+        for name, kind in kinds[update.name].items():
+            other, known = found.setdefault(name, (update.name, kind))
+            if known != kind:
+                raise ArgumentError(f"{name!r} is a {known} of {other} and a {kind} of {update.name}; wanted one type")
+    return {name: kind for name, (_, kind) in found.items()}
+
+
+def _converted(value: ir.Expression, to: Scalar) -> ir.Expression:
+    return value if value.type == to else ir.Cast(value, to)
+
+
+def _not(e: ir.Expression) -> ir.Expression:
+    return ir.Unary("not", e, BOOL)

@@ -1,0 +1,1 @@
+"""Sites of a lattice: kinds, edges of the box, words, streaming forms, and the array that holds the populations."""

@@ -1,0 +1,213 @@
+"""Sites: the populations of all sites of a box, and what is known of every site."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lanewise.arrays import RecordArray
+from lanewise.errors import ArgumentError
+from lanewise.lattices.base import Lattice
+from lanewise.layouts import AoSoA, Layout, SoA
+from lanewise.record import Field, Record, RecordValue
+from lanewise.runtime.devices import resolve
+from lanewise.runtime.memory import bring, require_memory, to_host
+from lanewise.sites.edges import Edges, Rule, read_edges
+from lanewise.sites.kinds import MOST, Wall
+from lanewise.sites.streaming import Form, Phase, form_by_name
+from lanewise.sites.words import KIND_SHIFT, LINKS, make_marks, make_spans, make_words
+from lanewise.types import F16, F32, F64, Scalar
+
+STORAGES = {s.name: s for s in (F16, F32, F64)}
+LONGEST_SPAN = 4096  # sites of one span: enough for SIMD loops, short enough to share the work among threads
+BLOCK = 32  # sites of a block of the default layout on a GPU: a warp (bench/results/gpu_lbm.md)
+
+
+class Sites:
+    """The sites of a box: populations in a streaming form, storage type and layout, and the word of every site.
+
+    Make one with `flow.sites(...)`. `step` counts the steps that were run.
+    """
+
+    def __init__(
+        self,
+        lattice: Lattice,
+        shape: tuple[int, ...],
+        *,
+        kinds: npt.NDArray[np.uint8],
+        walls: tuple[Wall, ...],
+        edges: Mapping[str, Rule] | None,
+        storage: Scalar,
+        form: Form,
+        layout: Layout | None,
+        device: str,
+    ) -> None:
+        self.lattice, self.shape, self.form, self.storage, self.device = lattice, shape, form, storage, device
+        self.edges: Edges = read_edges(edges, lattice.dimension, {w.name: w.number for w in walls})
+        self.layout: Layout = layout or (AoSoA(BLOCK) if device.startswith("cuda") else SoA())
+        self.present = frozenset(int(k) for k in np.flatnonzero(np.bincount(kinds.reshape(-1), minlength=MOST)))
+        require_memory(device, self._bytes(), f"{self.count:,} sites of {lattice.name}")
+        self.copies = [_populations(lattice, storage, self.count, self.layout, device) for _ in range(form.buffers)]
+        numbers = frozenset(w.number for w in walls)
+        words = make_words(lattice, kinds, self.edges, numbers)
+        self.words, self.marks = bring(words, device), bring(make_marks(words), device)
+        self.special = int(np.count_nonzero(words))
+        self.wall_sites = int(np.count_nonzero(np.isin(kinds, sorted(numbers)))) if len(self.present) > 1 else 0
+        self.step, self.fresh = 0, True
+        self._parts: dict[int | None, Any] = {}
+        self._walls, self._walled = numbers, None
+
+    @property
+    def count(self) -> int:
+        return int(np.prod(self.shape))
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of populations, words and marks on the device."""
+        return sum(c.nbytes for c in self.copies) + int(self.words.nbytes) + int(self.marks.nbytes)
+
+    @property
+    def kinds(self) -> npt.NDArray[np.uint8]:
+        """The kind of every site, in the lattice's shape."""
+        return (to_host(self.words) >> np.uint32(KIND_SHIFT) & np.uint32(31)).astype(np.uint8).reshape(self.shape)
+
+    @property
+    def phase(self) -> Phase:
+        """How the next step streams."""
+        return self.form.phase(self.step, fresh=self.fresh)
+
+    @property
+    def current(self) -> RecordArray:
+        """The copy of the populations that the next step reads."""
+        return self.copies[self.step % len(self.copies)]
+
+    @property
+    def following(self) -> RecordArray:
+        """The copy that the next step writes."""
+        return self.copies[(self.step + 1) % len(self.copies)]
+
+    def part(self, kind: int | None) -> Any:
+        """The bulk's spans (n, 2), or the special sites of a kind, as an array of indices on the device."""
+        if kind not in self._parts:
+            words = to_host(self.words)
+            index = np.int32 if self.device.startswith("cuda") else np.int64
+            if kind is None:
+                found = make_spans(words == 0, LONGEST_SPAN)
+            else:
+                found = np.flatnonzero((words != 0) & (words >> np.uint32(KIND_SHIFT) & np.uint32(31) == kind))
+            self._parts[kind] = bring(np.ascontiguousarray(found.astype(index)), self.device)
+        return self._parts[kind]
+
+    @property
+    def walled(self) -> Any:
+        """The sites of no wall that have links cut by walls, as an array of indices on the device."""
+        if self._walled is None:
+            words = to_host(self.words)
+            solid = np.isin(words >> np.uint32(KIND_SHIFT) & np.uint32(31), sorted(self._walls))
+            found = np.flatnonzero((words & LINKS != 0) & ~solid)
+            self._walled = bring(found.astype(np.int32 if self.device.startswith("cuda") else np.int64), self.device)
+        return self._walled
+
+    def _bytes(self) -> int:
+        """What the populations, words and marks will take: known before they are allocated."""
+        record = population_record(self.lattice, self.storage)
+        return (
+            self.form.buffers * self.layout.arrange(record.leaves).nbytes(self.count) + 4 * self.count + self.count // 8
+        )
+
+    def __repr__(self) -> str:
+        size = " x ".join(map(str, reversed(self.shape)))
+        return (
+            f"<{size} sites of {self.lattice.name}, {self.storage}, {self.form.name}, {self.layout} on {self.device}>"
+        )
+
+
+def make_sites(
+    lattice: Lattice,
+    shape: Any,
+    *,
+    known: frozenset[int],
+    walls: tuple[Wall, ...],
+    real: Scalar,
+    mask: Any = None,
+    edges: Mapping[str, Rule] | None = None,
+    storage: str | None = None,
+    streaming: str | None = None,
+    layout: Layout | None = None,
+    device: str | None = None,
+) -> Sites:
+    """Check what the user gives, then allocate; `known` are the kinds that have a function or are walls."""
+    where, size = resolve(device), _shape(lattice, shape)
+    kinds = _kinds(mask, size, known)
+    stored = _storage(storage, real, where)
+    form = form_by_name(streaming or ("pull" if where.startswith("cuda") else "in-place"))
+    return Sites(
+        lattice, size, kinds=kinds, walls=walls, edges=edges, storage=stored, form=form, layout=layout, device=where
+    )
+
+
+def population_record(lattice: Lattice, storage: Scalar) -> Record:
+    """The record of a site: a leaf `q0`, `q1`, ... for each direction."""
+    return Record("Populations", tuple(Field(f"q{q}", storage) for q in range(lattice.size)))
+
+
+def _populations(lattice: Lattice, storage: Scalar, count: int, layout: Layout, device: str) -> RecordArray:
+    record = population_record(lattice, storage)
+    python_class = type("Populations", (RecordValue,), {"__record__": record})
+    return RecordArray.zeros(record, count, layout=layout, device=device, python_class=python_class)
+
+
+def arrival_array(sites: Sites, real: Scalar) -> RecordArray:
+    """Room for the populations that arrive at all sites, in the type that sites compute in."""
+    return _populations(sites.lattice, real, sites.count, SoA(), sites.device)
+
+
+def _shape(lattice: Lattice, shape: Any) -> tuple[int, ...]:
+    axes = ("nz", "ny", "nx")[-lattice.dimension :]
+    try:
+        size = tuple(int(n) for n in shape)
+    except TypeError:
+        size = ()
+    if len(size) != lattice.dimension or any(n < 1 or n != given for n, given in zip(size, shape, strict=True)):
+        raise ArgumentError(
+            f"sites of {lattice.name} have the shape ({', '.join(axes)}), each at least 1; found {shape!r}"
+        )
+    return size
+
+
+def _kinds(mask: Any, shape: tuple[int, ...], known: frozenset[int]) -> npt.NDArray[np.uint8]:
+    if mask is None:
+        return np.zeros(shape, np.uint8)
+    given = to_host(mask) if hasattr(mask, "__cuda_array_interface__") else np.asarray(mask)
+    if given.dtype.kind not in "biu":
+        raise ArgumentError(f"the mask holds kinds, whole numbers from 0 to {MOST - 1}; found {given.dtype}")
+    if given.shape != shape:
+        raise ArgumentError(f"the mask has the shape {given.shape}, and the sites {shape}")
+    for kind in np.unique(given):
+        if int(kind) not in known:
+            place = tuple(int(i) for i in np.argwhere(given == kind)[0])
+            times = int(np.count_nonzero(given == kind))
+            names = ", ".join(map(str, sorted(known)))
+            raise ArgumentError(
+                f"the mask has kind {int(kind)} {times:,} times, first at {place}; the kinds are {names} "
+                "(@flow.kind(number, name) and flow.wall(number, name) make others)"
+            )
+    return np.ascontiguousarray(given.astype(np.uint8))
+
+
+def _storage(name: str | None, real: Scalar, device: str) -> Scalar:
+    storage = STORAGES.get(name or real.name)
+    if storage is None:
+        raise ArgumentError(f"storage={name!r}: wanted one of {', '.join(map(repr, STORAGES))}")
+    if storage.size > real.size:
+        raise ArgumentError(
+            f"storage={name!r} holds more than the {real} that the function computes; wanted {real.name!r} or less"
+        )
+    if storage == F16 and not device.startswith("cuda") and device != "python":
+        raise ArgumentError(
+            "storage='f16' is for GPUs, which convert float16 in one instruction; on a CPU choose 'f32'"
+        )
+    return storage

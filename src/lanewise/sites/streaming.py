@@ -1,0 +1,68 @@
+"""Streaming forms: from which place a site fetches population q, and to which it puts it, phase by phase.
+
+A place is the site's own record or the one a link away, under the leaf of q or of its opposite. Where a wall cuts the link, the place is
+the site's own and the leaf is the opposite one; where slip faces mirror a set of axes, the link is not followed along them and the leaf
+is mirrored along them.
+
+AA pattern: P. Bailey, J. Myre, S. Walsh, D. Lilja, M. Saar, Accelerating lattice Boltzmann fluid flow simulations using graphics
+processors, International Conference on Parallel Processing (2009), 550-557.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from lanewise.errors import ArgumentError
+
+Streaming = Literal["pull", "push", "in-place"]
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """One step: whether links are followed when fetching and putting, and whether the leaf is the opposite one."""
+
+    name: str
+    fetch_links: bool = False
+    fetch_opposite: bool = False
+    put_links: bool = False
+    put_opposite: bool = False
+
+    @property
+    def follows_links(self) -> bool:
+        return self.fetch_links or self.put_links
+
+
+PULL = Phase("pull", fetch_links=True)
+PUSH = Phase("push", put_links=True)
+EVEN = Phase("even", put_opposite=True)
+ODD = Phase("odd", fetch_links=True, fetch_opposite=True, put_links=True)
+FIRST_PULL = Phase("first")  # the populations lie where they arrive, as they were set
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A streaming form: its phases, one a step, again and again, and how many copies of the populations it needs."""
+
+    name: Streaming
+    phases: tuple[Phase, ...]
+    buffers: int
+    first: Phase | None = None
+
+    def phase(self, step: int, *, fresh: bool) -> Phase:
+        """The phase of a step; `fresh` when the populations were set and no step has run since."""
+        return self.first if fresh and self.first is not None else self.phases[step % len(self.phases)]
+
+
+FORMS: dict[str, Form] = {
+    "pull": Form("pull", (PULL,), 2, FIRST_PULL),
+    "push": Form("push", (PUSH,), 2),
+    "in-place": Form("in-place", (EVEN, ODD), 1),
+}
+
+
+def form_by_name(name: str) -> Form:
+    """A streaming form; raises `ArgumentError` for another name."""
+    if name not in FORMS:
+        raise ArgumentError(f"streaming={name!r}: wanted one of {', '.join(map(repr, FORMS))}")
+    return FORMS[name]

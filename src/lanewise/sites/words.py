@@ -1,0 +1,84 @@
+"""Words: what is special about a site, in 32 bits, made once from the kinds and the edges.
+
+    bits 0..25   links q = 1..26 that a wall cuts where they ARRIVE at the site
+    bits 26..30  the kind of the site
+    bit 31       the site lies at a face whose links wrap or are mirrored
+A word of 0 belongs to a bulk site: kind 0, all links lead to the neighbours at their fixed distances. The marks are one bit a site.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from lanewise.lattices.base import Lattice
+from lanewise.sites.edges import Edges
+
+KIND_SHIFT, KIND_MASK, FACE = 26, 31, np.uint32(1 << 31)
+LINKS = np.uint32((1 << KIND_SHIFT) - 1)
+Kinds = npt.NDArray[np.uint8]
+
+
+def make_words(lattice: Lattice, kinds: Kinds, edges: Edges, walls: frozenset[int]) -> npt.NDArray[np.uint32]:
+    """The words of all sites, x fastest, shape (count,). `walls` are the kinds that are walls."""
+    words = np.zeros(kinds.shape, np.uint32)
+    if kinds.any():
+        np.left_shift(kinds, np.uint32(KIND_SHIFT), out=words, dtype=np.uint32)
+    solid = np.isin(kinds, sorted(walls)) if kinds.any() else None
+    for q in range(1, lattice.size):
+        _mark_cut(words, lattice.velocities[q], np.uint32(1 << (q - 1)), edges, solid)
+    for axis in range(lattice.dimension):
+        for face, end in zip(edges.faces[axis], (0, -1), strict=True):
+            if not isinstance(face, int):
+                words[_layer(lattice.dimension, axis, end)] |= FACE
+    return words.reshape(-1)
+
+
+def _mark_cut(
+    words: npt.NDArray[np.uint32],
+    velocity: tuple[int, ...],
+    bit: np.uint32,
+    edges: Edges,
+    solid: npt.NDArray[np.bool_] | None,
+) -> None:
+    """Set the bit of every site where a face or a solid site cuts the link that arrives with this velocity."""
+    dimension = len(velocity)
+    lines: list[npt.NDArray[np.int64]] = []
+    for axis, component in enumerate(velocity):
+        size = words.shape[dimension - 1 - axis]
+        line = np.arange(size) - component
+        face = edges.face(axis, -component) if component else "periodic"
+        if isinstance(face, int):
+            words[_layer(dimension, axis, 0 if component > 0 else -1)] |= bit
+        lines.append(np.clip(line, 0, size - 1) if face != "periodic" else line % size)
+    if solid is not None:
+        words |= np.where(solid[np.ix_(*reversed(lines))], bit, np.uint32(0))
+
+
+def _layer(dimension: int, axis: int, end: int) -> tuple[slice, ...]:
+    """The sites next to a face."""
+    layer = slice(0, 1) if end == 0 else slice(-1, None)
+    return tuple(layer if a == dimension - 1 - axis else slice(None) for a in range(dimension))
+
+
+def make_marks(words: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
+    """One bit a site, 32 sites a word: whether the site is special."""
+    bits = np.zeros(-(-len(words) // 32) * 32, np.uint8)
+    bits[: len(words)] = words != 0
+    return np.packbits(bits, bitorder="little").view(np.uint32)
+
+
+def make_spans(chosen: npt.NDArray[np.bool_], longest: int) -> npt.NDArray[np.int64]:
+    """(first, behind the last) of the runs of neighbouring chosen sites, none longer than `longest`; shape (spans, 2)."""
+    padded = np.concatenate([[False], chosen, [False]])
+    edges = np.flatnonzero(padded[1:] != padded[:-1])
+    starts, stops = edges[::2], edges[1::2]
+    pieces = -(-(stops - starts) // longest)
+    first = np.repeat(starts, pieces) + longest * _counting(pieces)
+    return np.stack([first, np.minimum(first + longest, np.repeat(stops, pieces))], axis=1).astype(np.int64)
+
+
+def _counting(pieces: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """0, 1, .. for each run of pieces."""
+    total = int(pieces.sum())
+    return np.arange(total) - np.repeat(np.cumsum(pieces) - pieces, pieces)
