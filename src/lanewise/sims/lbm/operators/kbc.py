@@ -1,0 +1,128 @@
+"""KBC: entropic multi-relaxation, whose ghosts decay as the entropy of the site wants (no parameter but the viscosity).
+
+Karlin, Boesch & Chikatamarla (2014), Phys. Rev. E 90, 031302: populations are split into conserved, shear (s) and higher
+(h) parts, and g' = g - beta (2 s + gamma h) of the parts of the deviation from equilibrium, beta = omega / 2. The
+stabiliser gamma = 1 / beta - (2 - 1 / beta) <s|h> / <h|h>, <a|b> = sum a b / f_eq, estimates the state of highest
+entropy. s is the traceless stress in the basis of natural moments: half of its diagonal entries on the directions along
+axes, a quarter of the others, with their signs, on those across edges; h is all the rest, the trace included. Of a body
+force n of `guo` takes the place of g - g_eq.
+"""
+
+# pyright: reportPossiblyUnbound=false
+# `specialise` decides the switches `forced` and `eddies`, each of them everywhere in the same way.
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import lanewise as lw
+from lanewise.lattices.base import Direction, Lattice
+from lanewise.sims.lbm.operators.assembly import specialise
+from lanewise.sims.lbm.operators.moments import make_moments, make_stress
+from lanewise.sims.lbm.operators.numbers import axes_of, number_types, pairs_of
+
+NOTHING = {"f32": 1e-30, "f64": 1e-200}
+"""What <h|h> is at least: at equilibrium it is 0 / 0, and h needs no rate."""
+
+
+@cache
+def make_kbc(lattice: Lattice, precision: str, forced: bool = False) -> Callable[..., Any]:
+    """A function `kbc(f, omega[, force])` of one site's deviations g = f - w; omega as in `make_bgk`."""
+    types = number_types(lattice, precision)
+    real, vector, populations = types.real, types.vector, types.populations
+    pairs, axes, dimension = pairs_of(lattice), axes_of(lattice), lattice.dimension
+    nothing, rest = NOTHING[precision], lattice[0].weight
+    moments, stress = make_moments(lattice, precision), make_stress(lattice, precision, forced)
+    first, second, shares = zip(*(_entry(q) for q in lattice), strict=True)
+
+    @lw.function
+    def shear_part(q, x, y, z):  # type: ignore[no-untyped-def]
+        left = first[q.index]
+        right = second[q.index]
+        return shares[q.index] * (left.x * right.along(x) + left.y * right.along(y) + left.z * right.along(z))
+
+    def kbc(f: populations, omega: real, force: vector):  # type: ignore[valid-type]
+        deviation, momentum = moments(f)
+        if forced:
+            momentum += 0.5 * force
+            impulse = 3 * force
+        density = 1 + deviation
+        inverse = 1 / density
+        u = momentum * inverse
+        x, y, z = stress(f, deviation, momentum, u, force) if forced else stress(f, deviation, momentum, u)
+        trace = real(0)
+        for a in axes:
+            trace += a.x * a.along(x) + a.y * a.along(y) + a.z * a.along(z)
+        mean = trace * (1 / dimension)
+        for a in axes:
+            x -= (a.x * mean) * a.velocity
+            y -= (a.y * mean) * a.velocity
+            z -= (a.z * mean) * a.velocity
+        v = 3 * u
+        base = deviation - 0.5 * lw.dot(momentum, v)
+        if forced:
+            power = lw.dot(v, force)
+        still = f[0] - rest * (base + 0.5 * power) if forced else f[0] - rest * base
+        overlap = real(0)
+        size = nothing + still * still / (rest * (1 + base))
+        for q in pairs:
+            shear = shear_part(q, x, y, z)
+            c = q.along(v)
+            odd = q.weight * density * c
+            even = q.weight * base + 0.5 * odd * c
+            if forced:
+                push = q.weight * q.along(impulse)
+                stretch = push * c - q.weight * power
+                high = 0.5 * (f[q] + f[q.opposite] + stretch) - even - shear
+                skew = 0.5 * (f[q] - f[q.opposite] + push) - odd
+            else:
+                high = 0.5 * (f[q] + f[q.opposite]) - even - shear
+                skew = 0.5 * (f[q] - f[q.opposite]) - odd
+            # h is high + skew on q and high - skew on its opposite: one division for both.
+            whole = q.weight + even
+            share = 2 / (whole * whole - odd * odd)
+            overlap += shear * share * (high * whole - skew * odd)
+            size += share * ((high * high + skew * skew) * whole - 2 * high * skew * odd)
+        ghosts = 1 - (omega - 1) * overlap / size  # beta gamma
+        given = real(0)
+        for q in pairs:
+            shear = shear_part(q, x, y, z)
+            c = q.along(v)
+            odd = q.weight * density * c
+            even = q.weight * base + 0.5 * odd * c
+            if forced:
+                push = q.weight * q.along(impulse)
+                stretch = push * c - q.weight * power
+                high = 0.5 * (f[q] + f[q.opposite] + stretch) - even - shear
+                skew = 0.5 * (f[q] - f[q.opposite] + push) - odd
+                change_even = stretch - omega * shear - ghosts * high
+                change_odd = push - ghosts * skew
+            else:
+                high = 0.5 * (f[q] + f[q.opposite]) - even - shear
+                skew = 0.5 * (f[q] - f[q.opposite]) - odd
+                change_even = -(omega * shear + ghosts * high)
+                change_odd = -(ghosts * skew)
+            f[q] += change_even + change_odd
+            f[q.opposite] += change_even - change_odd
+            given += change_even
+        f[0] -= 2 * given
+
+    return specialise(kbc)
+
+
+def _entry(q: Direction) -> tuple[Direction, Direction, float]:
+    """The entry a . N . b of the stress that direction q carries in the basis of natural moments, and its share of it.
+
+    Of the directions along axes it is a diagonal entry, of those across edges the one of their two axes; the direction
+    at rest and those across corners carry none.
+    """
+    lattice, velocity = q.lattice, q.lattice.velocities[q.index]
+    parts = [tuple(v if a == b else 0 for b in range(lattice.dimension)) for a, v in enumerate(velocity) if v]
+    units = [lattice[lattice.velocities.index(e)] for e in parts]
+    match units:
+        case [a]:
+            return a, a, 0.5
+        case [a, b]:
+            return a, b, 0.25
+        case _:
+            return lattice[0], lattice[0], 0.0

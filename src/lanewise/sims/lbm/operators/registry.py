@@ -1,0 +1,81 @@
+"""The collision operators by name, and what each of them takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+from lanewise.errors import InputError
+from lanewise.lattices.base import Lattice
+from lanewise.sims.lbm.operators.bgk import make_bgk
+from lanewise.sims.lbm.operators.kbc import make_kbc
+from lanewise.sims.lbm.operators.mrt import make_mrt
+from lanewise.sims.lbm.operators.regularised import make_regularised
+from lanewise.sims.lbm.operators.trt import make_trt
+
+LATTICES = ("D2Q9", "D3Q19", "D3Q27")
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """A collision operator.
+
+    maker       (lattice, precision, forced[, eddies]) -> a sitewise function of f, omega and the parameters below
+    parameters  uniform parameters besides omega, and their defaults
+    eddies      whether it can be combined with Smagorinsky's model
+    lattices    the names of the lattices that it is made for
+    """
+
+    name: str
+    description: str
+    maker: Callable[..., Callable[..., Any]]
+    parameters: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
+    eddies: bool = False
+    lattices: tuple[str, ...] = LATTICES
+
+    def make(
+        self, lattice: Lattice, precision: str = "f32", *, forced: bool = False, eddies: bool = False
+    ) -> Callable[..., Any]:
+        """The function for one lattice and precision ("f32" or "f64"), to be decorated by `lw.sitewise(lattice)`.
+
+        Its parameters are f, omega, those of `parameters`, with `forced` the vector `force`, with `eddies` the number
+        `smagorinsky`, in this order. The same arguments give the same function. Raises `InputError` for what the operator
+        does not have.
+        """
+        if lattice.name not in self.lattices:
+            raise InputError(
+                f"the collision operator {self.name!r} is made for {', '.join(self.lattices)}; found {lattice.name}"
+            )
+        if not eddies:
+            return self.maker(lattice, precision, forced)
+        if not self.eddies:
+            able = ", ".join(o.name for o in OPERATORS.values() if o.eddies)
+            raise InputError(
+                f"the collision operator {self.name!r} is not combined with Smagorinsky's model; wanted one of {able}"
+            )
+        return self.maker(lattice, precision, forced, True)
+
+
+def _by_name(*operators: Operator) -> Mapping[str, Operator]:
+    return MappingProxyType({o.name: o for o in operators})
+
+
+OPERATORS = _by_name(
+    Operator("bgk", "one relaxation time", make_bgk, eddies=True),
+    Operator("trt", "two relaxation times, walls half-way", make_trt, MappingProxyType({"magic": 3 / 16}), eddies=True),
+    Operator("regularised", "only the stress is kept", make_regularised, eddies=True),
+    Operator(
+        "mrt", "rates of their own for shear, bulk and ghosts", make_mrt,
+        MappingProxyType({"bulk_omega": 1.0, "even_omega": 1.0, "odd_omega": 1.0}),
+    ),
+    Operator("kbc", "entropic: ghosts decay as the entropy wants", make_kbc),
+)  # fmt: skip
+
+
+def find_operator(name: str) -> Operator:
+    """The operator of a name; raises `InputError` for an unknown one."""
+    if name not in OPERATORS:
+        raise InputError(f"unknown collision operator {name!r}; wanted one of {', '.join(OPERATORS)}")
+    return OPERATORS[name]
