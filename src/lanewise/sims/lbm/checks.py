@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Sequence
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from lanewise.errors import DeviceError, InputError
+from lanewise.lattices.base import Lattice
 from lanewise.sims.lbm.obstacles.boxes import check_shape, site_text, sites_text
 
 SOUND_SPEED = 1 / math.sqrt(3)
@@ -40,15 +40,6 @@ class FlowWarning(UserWarning):
     """A flow that can be computed, but whose numbers promise little accuracy or stability."""
 
 
-class HasVelocities(Protocol):
-    """What is needed of a lattice: its name and one velocity for each population."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def velocities(self) -> Sequence[Sequence[int]]: ...
-
-
 def check_tau(tau: float) -> None:
     """Refuse a relaxation time at or below 1/2, or so close to it that float32 has no rate below 2 for it."""
     if not math.isfinite(tau) or tau <= 0.5:
@@ -63,8 +54,11 @@ def check_tau(tau: float) -> None:
         )
 
 
-def warn_tau(tau: float, collision: str = "bgk", stacklevel: int = 2) -> None:
-    """Warn (FlowWarning) of a tau at which BGK is nearly unstable or misplaces walls; other operators are made for these."""
+def warn_tau(tau: float, collision: str = "bgk", stacklevel: int = 1) -> None:
+    """Warn (FlowWarning) of a tau at which BGK is nearly unstable or misplaces walls; other operators are made for these.
+
+    It is shown at the caller's line (`stacklevel` 1), or that of one further out.
+    """
     if collision != "bgk":
         return
     if tau < STIFF_TAU:
@@ -111,8 +105,11 @@ def check_mach(velocity: ArrayLike, name: str = "velocity") -> None:
         )
 
 
-def warn_mach(speed: float, stacklevel: int = 2) -> None:
-    """Warn (FlowWarning) of a lattice velocity, in sites a step, at which the flow is compressible or not to be trusted."""
+def warn_mach(speed: float, stacklevel: int = 1) -> None:
+    """Warn (FlowWarning) of a lattice velocity, in sites a step, at which the flow is compressible or not to be trusted.
+
+    `stacklevel` as in `warn_tau`.
+    """
     mach = speed * math.sqrt(3)
     if mach > MOST_MACH:
         text = f"a simulation refuses more than Mach {MOST_MACH:g}, a lattice velocity of {MOST_MACH * SOUND_SPEED:.4f}"
@@ -123,19 +120,19 @@ def warn_mach(speed: float, stacklevel: int = 2) -> None:
     warnings.warn(f"the lattice velocity is {speed:g}, Mach {mach:.2g}: {text}", FlowWarning, stacklevel + 1)
 
 
-def memory_bytes(shape: Sequence[int], lattice: HasVelocities, storage: str, streaming: str, extra: int = 0) -> int:
+def memory_bytes(shape: Sequence[int], lattice: Lattice, storage: str, streaming: str, extra: int = 0) -> int:
     """Bytes that a simulation keeps: populations in one or two buffers, a word a site, and `extra` bytes a site.
 
     `storage` is "f16", "f32" or "f64"; `streaming` "in-place" (one buffer), "pull" or "push" (two).
     """
     _check_choice("storage", storage, STORAGE_BYTES)
     _check_choice("streaming", streaming, BUFFERS)
-    site = BUFFERS[streaming] * len(lattice.velocities) * STORAGE_BYTES[storage] + WORD_BYTES + extra
+    site = BUFFERS[streaming] * lattice.size * STORAGE_BYTES[storage] + WORD_BYTES + extra
     return math.prod(check_shape(shape)) * site
 
 
 def check_memory(
-    shape: Sequence[int], lattice: HasVelocities, storage: str, streaming: str, available_bytes: int, extra: int = 0
+    shape: Sequence[int], lattice: Lattice, storage: str, streaming: str, available_bytes: int, extra: int = 0
 ) -> None:
     """Refuse, before anything is allocated, a box that does not fit into `available_bytes`.
 
@@ -152,7 +149,7 @@ def check_memory(
 
 
 def _ways_out(
-    shape: tuple[int, ...], lattice: HasVelocities, storage: str, streaming: str, available: int, extra: int
+    shape: tuple[int, ...], lattice: Lattice, storage: str, streaming: str, available: int, extra: int
 ) -> str:
     """What fits: the leaner choices at this size, then the largest box like this one."""
     leaner = [

@@ -65,7 +65,7 @@ class Units:
         for field in fields(self):
             _check_positive(field.name, getattr(self, field.name))
         check_tau(self.tau)
-        warn_mach(self.lattice_velocity, stacklevel=4)  # past the generated __init__, to the user's line
+        warn_mach(self.lattice_velocity, stacklevel=3)  # past the generated __init__, to the user's line
 
     @classmethod
     def at_reynolds(
@@ -132,7 +132,7 @@ class Units:
 
     def check(self, collision: str = "bgk") -> None:
         """Warn (FlowWarning) where this tau does not suit the collision operator, "bgk" or another one's name."""
-        warn_tau(self.tau, collision, stacklevel=3)
+        warn_tau(self.tau, collision, stacklevel=2)
 
     def describe(self) -> str:
         """All of it in a few lines."""

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from lanewise.errors import InputError
 from lanewise.io.source import FilePath, reading
-from lanewise.sims.lbm.obstacles import image, mesh
+from lanewise.sims.lbm.obstacles import image, mesh_files
 from lanewise.sims.lbm.obstacles.arrays import check_array
 from lanewise.sims.lbm.obstacles.placement import Placement
 from lanewise.sims.lbm.obstacles.sources import Report, existing
@@ -27,12 +27,12 @@ def read_mask(
     names the file.
     """
     suffix = Path(path).suffix.lower()
-    if suffix in mesh.SUFFIXES:
+    if suffix in mesh_files.SUFFIXES:
         return stl_mask(path, shape, placement=placement, report=report)
     if suffix in image.SUFFIXES:
         return image.image_mask(path, shape, placement=placement, report=report)
     if suffix != ".npy":
-        known = ", ".join(" ".join(s) for s in ((".npy",), image.SUFFIXES, mesh.SUFFIXES))
+        known = ", ".join(" ".join(s) for s in ((".npy",), image.SUFFIXES, mesh_files.SUFFIXES))
         raise InputError(f"{path}: unknown suffix {suffix or '(none)'}; wanted {known}")
     if placement is not None:
         raise InputError(f"{path}: a .npy mask has its size and place already; wanted no placement")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
@@ -112,7 +113,7 @@ def _put(
     scale = placement.sites_per_unit((columns, rows), box, 1.0)
     width, height = (max(1, round(n * scale)) for n in (columns, rows))
     x, y = placement.middle(box)
-    left, low = round(x - (width - 1) / 2), round(y - (height - 1) / 2)
+    left, low = math.floor(x - width / 2 + 1), math.floor(y - height / 2 + 1)  # of two sites the higher one
     text = (
         f"{Path(name).name}: {columns} x {rows} pixels scaled by {scale:.4g} to {sites_text((height, width))} "
         f"at x = {left}..{left + width - 1}, y = {low}..{low + height - 1}, in {sites_text(box)}"

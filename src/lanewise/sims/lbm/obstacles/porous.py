@@ -43,20 +43,15 @@ def _grain(dimension: int, radius: float) -> NDArray[np.int64]:
 
 def _packed(shape: tuple[int, ...], wanted: float, grain: NDArray[np.int64], random: np.random.Generator) -> Mask:
     mask = np.zeros(shape, np.bool_)
-    solid = 0
+    marked, solid = mask.reshape(-1), 0
     while solid < wanted * mask.size:
-        missing = _expected(solid / mask.size, wanted, mask.size / len(grain))
-        count = max(1, min(int(0.9 * missing), MOST_INDICES // len(grain)))
+        # As many as cannot be too many, even if none overlaps another.
+        count = max(1, min(int(wanted * mask.size - solid), MOST_INDICES) // len(grain))
         centres = np.stack([random.integers(n, size=count) for n in shape], axis=-1)
         sites = (centres[:, None] + grain) % np.array(shape)
         flat = np.ravel_multi_index(tuple(np.moveaxis(sites, -1, 0)), shape)
         # A single grain counts its own new sites; a batch counts the whole box once.
-        new = 0 if count > 1 else int(np.count_nonzero(~mask.reshape(-1)[flat]))
-        mask.reshape(-1)[flat] = True
+        new = 0 if count > 1 else int(np.count_nonzero(~marked[flat]))
+        marked[flat] = True
         solid = solid + new if count == 1 else int(np.count_nonzero(mask))
     return mask
-
-
-def _expected(solid: float, wanted: float, room: float) -> float:
-    """The grains still to add: n random ones leave the fraction (1 - 1/room)^n of the fluid, about exp(-n / room)."""
-    return room * math.log((1 - solid) / (1 - wanted))

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from lanewise.errors import InputError
 from lanewise.io.source import FilePath
 from lanewise.sims.lbm.obstacles.boxes import AXES, Mask, check_point, check_shape, sites_text
-from lanewise.sims.lbm.obstacles.mesh import Mesh, check_closed, read_mesh
+from lanewise.sims.lbm.obstacles.mesh import Mesh, check_closed
+from lanewise.sims.lbm.obstacles.mesh_files import read_mesh
 from lanewise.sims.lbm.obstacles.placement import Placement
 from lanewise.sims.lbm.obstacles.sources import Report, percent
 from lanewise.sims.lbm.obstacles.voxels import Rule, voxelise
@@ -65,7 +66,7 @@ def mesh_mask(
     if rule not in ("winding", "parity"):
         raise InputError(f"unknown rule {rule!r}; wanted 'winding' or 'parity'")
     check_closed(mesh, name, oriented=rule == "winding")
-    placed, scale = _placed(mesh, sizes, placement or Placement(), rotate)
+    placed, scale = _placed(mesh, sizes, placement or Placement(), rotate, name)
     _check_inside(placed, sizes, name)
     mask = voxelise(placed.vertices, placed.faces, sizes, rule)
     if not (solid := int(np.count_nonzero(mask))):
@@ -81,11 +82,15 @@ def mesh_mask(
     return mask
 
 
-def _placed(mesh: Mesh, shape: tuple[int, ...], placement: Placement, rotate: Sequence[float]) -> tuple[Mesh, float]:
+def _placed(
+    mesh: Mesh, shape: tuple[int, ...], placement: Placement, rotate: Sequence[float], name: str
+) -> tuple[Mesh, float]:
     """The mesh in site coordinates, and the sites a unit of the mesh."""
     turned = mesh.vertices @ _rotation(check_point("rotation", rotate, AXES)).T if any(rotate) else mesh.vertices
     mesh = Mesh(turned, mesh.faces)
     low, high = mesh.low, mesh.high
+    if not (high > low).any():
+        raise InputError(f"{name}: all vertices of the mesh are one point; wanted a body")
     scale = placement.sites_per_unit((high - low).tolist(), shape, FRACTION)
     moved = (mesh.vertices - (low + high) / 2) * scale + np.array(placement.middle(shape))
     return Mesh(moved, mesh.faces), scale

@@ -93,8 +93,8 @@ def _parts(vertices: Floats, faces: Whole, height: int, width: int) -> Iterator[
 
 def _bounds(vertices: Floats, faces: Whole) -> tuple[Floats, Floats]:
     """Lowest and highest x and y of each triangle."""
-    corners = vertices[:, :2][faces]
-    return corners.min(axis=1), corners.max(axis=1)
+    a, b, c = (vertices[faces[:, k], :2] for k in range(3))  # a reduction over three corners takes four times as long
+    return np.minimum(np.minimum(a, b), c), np.maximum(np.maximum(a, b), c)
 
 
 def _spans(vertices: Floats, faces: Whole, height: int) -> Spans:
