@@ -65,6 +65,14 @@ def test_analytic_sphere_and_torus(tmp_path: Path) -> None:
     assert np.count_nonzero(mask) == pytest.approx(2 * np.pi**2 * 3 * 18**3, rel=2e-3)
 
 
+@pytest.mark.slow
+def test_512_sites_along_each_axis(tmp_path: Path) -> None:
+    ball = stl_mask(
+        stl(tmp_path, trimesh.creation.icosphere(subdivisions=7)), (512,) * 3, placement=Placement(length=480)
+    )
+    assert np.count_nonzero(ball) == pytest.approx(4 / 3 * np.pi * 240**3, rel=2e-4)
+
+
 def test_a_box_of_whole_edges_is_exact(tmp_path: Path) -> None:
     file = stl(tmp_path, trimesh.creation.box((4, 6, 8)))
     mask = stl_mask(file, (20, 22, 24), placement=ONE_TO_ONE)
