@@ -17,6 +17,7 @@ from lanewise import types as t
 from lanewise.vectors import (
     SCALAR_NAMES,
     VECTOR_NAMES,
+    LiteralVector,
     VectorValue,
     common_type,
     literal_type,
@@ -163,12 +164,15 @@ def _function(name: str) -> Callable[..., Any]:
     """The public form of a scalar function: of Python numbers, NumPy scalars and, by component, of vectors."""
 
     def apply(*arguments: Any) -> Any:
-        lengths = {len(a) for a in arguments if isinstance(a, VectorValue)}
+        lengths = {len(a) for a in arguments if isinstance(a, (VectorValue, LiteralVector))}
         with np.errstate(all="ignore"):
             if not lengths:
                 return _on_scalars(name, arguments)
-            columns = [tuple(a) if isinstance(a, VectorValue) else (a,) * max(lengths) for a in arguments]
-            return make_vector([_on_scalars(name, row) for row in zip(*columns, strict=True)])
+            vectors = (VectorValue, LiteralVector)
+            columns = [tuple(a) if isinstance(a, vectors) else (a,) * max(lengths) for a in arguments]
+            results = [_on_scalars(name, row) for row in zip(*columns, strict=True)]
+            weak = all(literal_type(r) is not None for r in results)
+            return LiteralVector(*results) if weak else make_vector(results)
 
     apply.__name__ = apply.__qualname__ = name
     apply.__doc__ = f"`{name}` of scalars, or of vectors by component."
@@ -178,7 +182,13 @@ def _function(name: str) -> Callable[..., Any]:
 
 def select(condition: Any, a: Any, b: Any) -> Any:
     """`a` where the condition is true, else `b`; kernels may compute both."""
-    return a if condition else b
+    if not np.ndim(condition):
+        return a if condition else b
+    if not isinstance(a, VectorValue) and not isinstance(b, VectorValue):
+        return np.where(condition, a, b)
+    length = len(a if isinstance(a, VectorValue) else b)
+    sides = (x if isinstance(x, VectorValue) else (x,) * length for x in (a, b))
+    return make_vector([np.where(condition, x, y) for x, y in zip(*sides, strict=True)])
 
 
 def dot(a: Any, b: Any) -> Any:
@@ -198,6 +208,8 @@ def cross(a: Any, b: Any) -> Any:
 
 def length(a: Any) -> Any:
     """The Euclidean length of a vector."""
+    if isinstance(a, LiteralVector):
+        return sqrt(dot(a, a))
     a = a if a.type.element.is_float else make_vector([SCALAR_NAMES[t.float_of(a.type.element).name](p) for p in a])
     return sqrt(dot(a, a))
 

@@ -18,7 +18,10 @@ from lanewise import types as t
 
 
 class ScalarName:
-    """A scalar type as the user writes it: an annotation (`m: lw.f32`) and a conversion (`lw.f32(x)`)."""
+    """A scalar type as the user writes it: an annotation (`m: lw.f32`) and a conversion (`lw.f32(x)`).
+
+    An array is converted as a whole: a function of one element then computes many.
+    """
 
     def __init__(self, scalar: t.Scalar) -> None:
         self.type = scalar
@@ -32,7 +35,7 @@ class ScalarName:
                 value = value % (1 << 64)
                 value -= (value >> 63) << 64
             converted = np.asarray(value).astype(self.type.dtype)[()]
-        if not isinstance(converted, np.generic):
+        if not isinstance(converted, np.generic) and not isinstance(value, np.ndarray):
             raise TypeError(f"lw.{self.type.name} takes a scalar, found {value!r}")
         return converted
 
@@ -73,11 +76,7 @@ class VectorValue:
     __array_ufunc__ = None  # NumPy scalars leave `2 * v` to us
 
     def __init__(self, *parts: Any) -> None:
-        flat = [
-            p
-            for part in parts
-            for p in (part if isinstance(part, (VectorValue, LiteralVector, list, tuple, np.ndarray)) else (part,))
-        ]
+        flat = list(parts) if _arrays_by_component(parts, self.type.length) else _flattened(parts)
         if len(flat) == 1:
             flat *= self.type.length
         if len(flat) != self.type.length:
@@ -161,6 +160,16 @@ class VectorValue:
 
     def __abs__(self) -> Any:
         return make_vector([abs(p) for p in self])
+
+
+def _arrays_by_component(parts: tuple[Any, ...], length: int) -> bool:
+    """Whether each part is a component of its own, some of them arrays: many vectors at once."""
+    return len(parts) == length and any(isinstance(p, np.ndarray) and p.ndim for p in parts)
+
+
+def _flattened(parts: tuple[Any, ...]) -> list[Any]:
+    together = (VectorValue, LiteralVector, list, tuple, np.ndarray)
+    return [p for part in parts for p in (part if isinstance(part, together) else (part,))]
 
 
 class LiteralVector:
@@ -293,6 +302,8 @@ def type_of_annotation(annotation: Any) -> t.ValueType | None:
 
 def to_python_value(value: Any, value_type: t.ValueType) -> Any:
     """`value` (a number, tuple or array) as a scalar or vector of `value_type`; raises `TypeError` when its shape does not fit."""
+    if np.ndim(value) > isinstance(value_type, t.Vector):
+        raise TypeError(f"a {value_type} is wanted, found an array of {np.ndim(value)} dimensions")
     if isinstance(value_type, t.Scalar):
         return SCALAR_NAMES[value_type.name](value)
     return vector_class(value_type.element, value_type.length)(*(value if np.ndim(value) else (value,)))

@@ -6,6 +6,8 @@ import ast
 import builtins
 import math
 from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,10 +18,11 @@ from lanewise.frontend import mathematics, operators
 from lanewise.frontend.directions import along, along_of
 from lanewise.frontend.mathematics import check_count, intrinsic
 from lanewise.frontend.scope import Scope
-from lanewise.frontend.values import Number, PythonObject, RecordReference, Value
+from lanewise.frontend.values import Number, PythonObject, RecordReference, Value, from_python, literal_values
 from lanewise.ir import nodes as ir
 from lanewise.ir.intrinsics import INTRINSICS
 from lanewise.ir.names import own
+from lanewise.vectors import LiteralVector
 
 Lowering = Callable[[Scope, list[Value], ast.AST], Value]
 _OnNumbers = Callable[[Scope, list[Number], ast.AST], Number]
@@ -92,9 +95,10 @@ def lowering_of(scope: Scope, callee: PythonObject, node: ast.AST) -> Lowering:
     if isinstance(kind, t.Vector):
         return _numbers_only(lambda scope, numbers, node: _vector(scope, kind, numbers, node))
     if found := _known(_OWN, function):
-        return _numbers_only(found)
+        return _numbers_only(_also_of_literals(function, found))
     if name := getattr(function, "__lanewise_intrinsic__", None):
-        return _numbers_only(lambda scope, numbers, node: intrinsic(scope, name, numbers, node))
+        by_component: _OnNumbers = lambda scope, numbers, node: intrinsic(scope, name, numbers, node)  # noqa: E731
+        return _numbers_only(_also_of_literals(function, by_component))
     if name := _known(_FOREIGN, function):
         return _numbers_only(lambda scope, numbers, node: _foreign(scope, name, numbers, node))
     raise scope.error(
@@ -143,6 +147,31 @@ def _numbers_only(lower: _OnNumbers) -> Lowering:
         return lower(scope, numbers, node)
 
     return checked
+
+
+def _also_of_literals(function: Callable[..., Any], lower: _OnNumbers) -> _OnNumbers:
+    """Of vectors of Python numbers the result is one too, or a Python number: the function's own on them."""
+
+    def lowered(scope: Scope, numbers: list[Number], node: ast.AST) -> Number:
+        if all(n.known for n in numbers) and any(n.is_vector or n.exact for n in numbers):
+            with suppress(TypeError, ValueError, ArithmeticError):
+                result = from_python(function(*map(_python_value, numbers)), scope.location(node))
+                if isinstance(result, Number):
+                    return _marked(result, numbers)
+        return lower(scope, numbers, node)
+
+    return lowered
+
+
+def _marked(result: Number, arguments: list[Number]) -> Number:
+    """Whole numbers of whole numbers that a direction gives are known from it too."""
+    values = literal_values(result)
+    whole = all(isinstance(v, int) and not isinstance(v, bool) for v in values)
+    return replace(result, exact=tuple(map(int, values)) if whole and any(n.exact for n in arguments) else ())
+
+
+def _python_value(x: Number) -> Any:
+    return LiteralVector(*literal_values(x)) if x.is_vector else x.constant
 
 
 def _foreign(scope: Scope, name: str, arguments: list[Number], node: ast.AST) -> Number:

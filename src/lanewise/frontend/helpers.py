@@ -22,6 +22,7 @@ from lanewise.frontend.values import (
     Value,
     formal_parameter,
     leaves_of,
+    literal_values,
 )
 from lanewise.ir import nodes as ir
 from lanewise.lattices.base import Direction
@@ -169,7 +170,7 @@ def _described(value: Value) -> str:
 
 
 def _literal(value: Number) -> str:
-    return f"({', '.join(str(p.value) for p in value.parts if isinstance(p, ir.Literal))})"
+    return f"({', '.join(map(str, literal_values(value)))})"
 
 
 def _name(kind: Record | t.ValueType) -> str:

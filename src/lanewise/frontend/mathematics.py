@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+from functools import reduce
 
 from lanewise import types as t
+from lanewise.frontend.exact import combine, exact_of, exact_result
 from lanewise.frontend.literals import fold
 from lanewise.frontend.promotion import common_scalar, signed_scalar
 from lanewise.frontend.scope import Scope
@@ -114,11 +116,11 @@ def dot(scope: Scope, arguments: list[Number], node: ast.AST) -> Number:
     """The scalar product, summed from x on."""
     a, b = _vectors(scope, "dot", arguments, (2, 3, 4), 2, node)
     where = scope.location(node)
-    products: list[ir.Expression] = [ir.Binary("*", x, y, x.type, where) for x, y in zip(a.parts, b.parts, strict=True)]
-    total = products[0]
-    for p in products[1:]:
-        total = ir.Binary("+", total, p, p.type, where)
-    return Number(a.scalar, (total,))
+    exact = [exact_of(x, len(a.parts)) for x in arguments]
+    sides = (zip(x.parts, e, strict=True) for x, e in zip((a, b), exact, strict=True))
+    products = [combine("*", x, y, where) for x, y in zip(*sides, strict=True)]
+    total = reduce(lambda x, y: combine("+", x, y, where), products)
+    return Number(a.scalar, (total[0],), exact=exact_result([total]))
 
 
 def cross(scope: Scope, arguments: list[Number], node: ast.AST) -> Number:

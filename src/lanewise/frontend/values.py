@@ -164,6 +164,11 @@ def weak_vector(constants: tuple[int | float, ...], exact: tuple[Exact, ...] = (
     return Number(t.Vector(scalar, len(parts)), parts, open=True, exact=exact)
 
 
+def literal_values(x: Number) -> tuple[bool | int | float, ...]:
+    """The Python numbers that a known number or vector is made of."""
+    return tuple(p.value for p in x.parts if isinstance(p, ir.Literal))
+
+
 def component(x: Number, index: int) -> Number:
     """One component of a vector."""
     part, exact = x.parts[index], x.exact[index : index + 1]
