@@ -18,10 +18,11 @@ CPU_TILE = 512  # sources that are summed in the result's precision before a flo
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """What the default plan asks of a device: its kind and how many multiprocessors (or cores) it has."""
+    """What the default plan asks of a device: its kind, how many multiprocessors (or cores) it has, its widest SIMD registers."""
 
     kind: str
     multiprocessors: int
+    vector_bits: int = 256
 
 
 def complete_plan(wanted: Plan | None, machine: Machine, work: Work) -> Plan:
@@ -64,11 +65,18 @@ def complete_site_plan(wanted: Plan | None, machine: Machine, naive: ir.Kernel) 
         prefetch="registers" if on_gpu and early and wanted.branches != "apart" else "none",
         # SIMD loops run over the bulk alone; on a GPU the marks cost less than lists (bench/results/gpu_lbm.md).
         branches="apart" if divided and not on_gpu else "together",
+        # In place every line that is stored was read: whole registers pay. Two copies gain nothing by them (bench/results/cpu_lbm.md).
+        vector_bits=512 if not on_gpu and machine.vector_bits == 512 and _in_place(naive) else 0,
     ).filled(NEUTRAL)
     plan = wanted.filled(default)
     if plan.prefetch != "none" and not early:
         plan = Plan(prefetch="none").filled(plan)
     return plan if divided or plan.branches != "apart" else Plan(branches="together").filled(plan)
+
+
+def _in_place(naive: ir.Kernel) -> bool:
+    """Whether the populations are written where they are read."""
+    return naive.arrays[0].written
 
 
 # ---------------------------------------------------------------- one side of a pair

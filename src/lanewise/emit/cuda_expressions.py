@@ -7,7 +7,7 @@ from typing import assert_never
 
 from lanewise.emit.cuda_prelude import TYPES, literal
 from lanewise.ir import nodes as ir
-from lanewise.types import BOOL, F32, I64, U32
+from lanewise.types import BOOL, F16, F32, I64, U32
 
 _BINDING = {"or": 1, "and": 2, "|": 3, "^": 4, "&": 5, "==": 6, "!=": 6, "<": 7, "<=": 7, ">": 7, ">=": 7, "<<": 8, ">>": 8, "+": 9, "-": 9,
             "*": 10, "/": 10}  # fmt: skip
@@ -74,6 +74,10 @@ def cuda_expression(x: ir.Expression, names: Callable[[str], str], level: int = 
         case ir.Cast():
             if x.type == BOOL:
                 return _wrap(f"{text(x.operand, 6)} != 0", 6, level)
+            if x.type == F16:
+                return f"lw_to_half({text(x.operand)})"
+            if x.operand.type == F16:
+                return f"lw_from_half({text(x.operand)})"
             return _wrap(f"({TYPES[x.type]}){text(x.operand, _UNARY)}", _UNARY, level)
         case ir.Call():
             return _call(x, names)

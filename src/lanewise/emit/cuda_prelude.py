@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 
-from lanewise.types import BOOL, F32, F64, I32, I64, U32, Scalar
+from lanewise.types import BOOL, F16, F32, F64, I32, I64, U32, Scalar
 
-TYPES = {BOOL: "bool", I32: "int", U32: "unsigned int", I64: "long long", F32: "float", F64: "double"}
-_VECTORS = {F32: "float", F64: "double", I32: "int", U32: "uint", I64: "longlong"}
+TYPES = {
+    BOOL: "bool", I32: "int", U32: "unsigned int", I64: "long long", F16: "unsigned short", F32: "float", F64: "double",
+}  # fmt: skip
+_VECTORS = {F16: "ushort", F32: "float", F64: "double", I32: "int", U32: "uint", I64: "longlong"}
 
 DEFINITIONS = {
     "lw_rsqrt": """__device__ __forceinline__ float lw_rsqrt(float x)  // approximate by definition; subnormal x counts as zero
@@ -24,6 +26,20 @@ __device__ __forceinline__ double lw_rsqrt(double x)  // an estimate of 20 bits,
     const double refined = y * fma(fma(0.375, error, 0.5), error, 1.0);  // no operation reads three registers
     const unsigned int size = __double2hiint(y) & 0x7fffffff;
     return size - 1u < 0x7fefffffu ? refined : y;  // zero, infinity and NaN are what they are
+}
+""",
+    "lw_from_half": """__device__ __forceinline__ float lw_from_half(unsigned short x)  // the bits of a float16
+{
+    float y;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(x));
+    return y;
+}
+""",
+    "lw_to_half": """__device__ __forceinline__ unsigned short lw_to_half(float x)  // rounded to the nearest float16
+{
+    unsigned short y;
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(y) : "f"(x));
+    return y;
 }
 """,
     "lw_clock": """__device__ __forceinline__ long long lw_clock()  // nothing that touches memory moves across it

@@ -11,7 +11,7 @@ from typing import assert_never
 
 from lanewise.emit.names import PYTHON_WORDS, Names, entry_name, function_names, user_names
 from lanewise.emit.numba_expressions import numba_expression
-from lanewise.emit.numba_prelude import IMPORTS, decorator, prefer_width, prelude, width_import
+from lanewise.emit.numba_prelude import IMPORTS, SEPARATE_IMPORT, decorator, prefer_width, prelude, width_import
 from lanewise.ir import nodes as ir
 from lanewise.ir.functions import functions
 from lanewise.ir.names import own
@@ -28,9 +28,17 @@ def emit_numba(kernel: ir.Kernel, header: str, *, fast_math: bool = False, vecto
     `vector_bits` is the width of the SIMD registers that the kernel shall use: 256, 512, or 0 for what the compiler prefers.
     """
     called = function_names(kernel, PYTHON_WORDS)
-    parts = [_FunctionWriter(f, called, entry_name(kernel), fast_math).text() for f in functions(kernel.body).values()]
+    over_sites = kernel.pattern == "sitewise"
+    inlined = (
+        ", forceinline=True" if over_sites else ""
+    )  # LLVM finds a collision too long, and a call is not vectorised
+    parts = [
+        _FunctionWriter(f, called, entry_name(kernel), fast_math, inlined).text()
+        for f in functions(kernel.body).values()
+    ]
     body = "\n\n".join([*parts, _EntryWriter(kernel, called, fast_math, vector_bits).text()])
-    return f'"""{header}"""\n\n{IMPORTS}{width_import(vector_bits)}{prelude(body, fast_math)}\n{body}'
+    imports = IMPORTS + width_import(vector_bits) + (SEPARATE_IMPORT if over_sites else "")
+    return f'"""{header}"""\n\n{imports}{prelude(body, fast_math)}\n{body}'
 
 
 def local_arrays(block: ir.Block) -> Arrays:
@@ -180,17 +188,17 @@ def _is_strided(index: ir.Expression) -> bool:
 class _FunctionWriter(_Writer):
     """A function of scalars; it returns its mutable parameters and its results."""
 
-    def __init__(self, f: ir.Function, called: dict[str, str], entry: str, fast_math: bool) -> None:
+    def __init__(self, f: ir.Function, called: dict[str, str], entry: str, fast_math: bool, extra: str) -> None:
         first = [*(p.name for p in f.parameters), *user_names(f.body)]
         super().__init__(Names(PYTHON_WORDS, [*called.values(), entry], first), called)
-        self.function, self.fast_math = f, fast_math
+        self.function, self.fast_math, self.extra = f, fast_math, extra
         self.file = PurePath(f.location.file).name
         self.mutable = [p.name for p in f.parameters if p.mutable]
 
     def text(self) -> str:
         f = self.function
         parameters = [self.names(n) for n in (*(p.name for p in f.parameters), *local_arrays(f.body))]
-        self.lines.append(decorator('{"contract"}', self.fast_math))
+        self.lines.append(decorator('{"contract"}', self.fast_math, self.extra))
         self.lines.append(f"def {self.called[f.name]}({', '.join(parameters)}):")
         self.block(f.body, 1)
         if not f.results and not (f.body and isinstance(f.body[-1], ir.Return)):
@@ -215,6 +223,8 @@ class _EntryWriter(_Writer):
         self.lines.append(f"def {entry_name(k)}({', '.join([*parameters, begin, end])}):")
         if self.vector_bits:
             self.lines.append(f"    {prefer_width(self.vector_bits)}()")
+        if k.pattern == "sitewise":
+            self.lines.append("    lw_separate()")
         (loop,) = k.body
         assert isinstance(loop, ir.Parallel)
         for name, kind in local_arrays(k.body).items():

@@ -52,6 +52,9 @@ def width_import(bits: int) -> str:
     return f"from lanewise.runtime.vector_width import {prefer_width(bits)}\n\n" if bits else ""
 
 
+SEPARATE_IMPORT = "from lanewise.runtime.separate_arrays import lw_separate\n\n"
+
+
 def prelude(body: str, fast_math: bool) -> str:
     """The definitions that a text uses."""
     return "".join(

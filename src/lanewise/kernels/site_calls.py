@@ -14,7 +14,7 @@ from lanewise.kernels.arguments import bind_value_array
 from lanewise.kernels.site_values import SiteValues
 from lanewise.kernels.support import bind_record, index_type, machine_of
 from lanewise.passes import site_splitting
-from lanewise.patterns.links import EXTENTS, WORDS
+from lanewise.patterns.links import EXTENTS, PLANE, WORDS
 from lanewise.patterns.momentum_exchange import WALLED, WALLED_COUNT
 from lanewise.patterns.sitewise import ARRIVED, MARKS, NEXT
 from lanewise.pipeline import build_program
@@ -82,6 +82,7 @@ def bind_phase(
         bound[ARRIVED] = bind_record(arrived)
     environment: dict[str, Any] = {**values.environment, COUNT: sites.count}
     environment |= dict(zip(EXTENTS, reversed(sites.shape), strict=False))
+    environment[PLANE] = sites.shape[-1] * sites.shape[-2]
     _bind_parts(executable, sites, bound, environment)
     used = {a.name for k in (naive, *executable.program.kernels) for a in k.arrays}
     return SiteCall(executable.prepare({n: b for n, b in bound.items() if n in used}, environment), executable)

@@ -13,6 +13,7 @@ from lanewise.plan import Plan
 from lanewise.plans import Machine
 from lanewise.record import Record
 from lanewise.runtime import cuda
+from lanewise.runtime.cpu import width_problem
 from lanewise.runtime.devices import cpu_threads
 from lanewise.runtime.executable import Bound, Executable, build_executable, device_kind
 from lanewise.types import I32, I64, Scalar
@@ -22,7 +23,7 @@ def machine_of(device: str) -> Machine:
     """What default plans ask of a device."""
     if device_kind(device) == "cuda":
         return Machine("cuda", cuda.multiprocessors(device))
-    return Machine("cpu", cpu_threads())
+    return Machine("cpu", cpu_threads(), 256 if width_problem(512) else 512)
 
 
 def index_type(device: str) -> Scalar:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import own
-from lanewise.ir.traverse import expressions, flat_map, reads, rewrite, rewrite_statement, statements
+from lanewise.ir.traverse import expressions, flat_map, reads, rewrite, rewrite_statement, statements, writes
 from lanewise.passes import constant_folding, dead_code
 from lanewise.passes.base import refuse
 from lanewise.patterns.values import value_array
@@ -156,4 +156,25 @@ def _simplified(block: ir.Block, known: dict[str, ir.Expression]) -> ir.Block:
             return s.then if s.condition.value else s.otherwise
         return (s,)
 
-    return flat_map(block, visit)
+    return _without_overwritten(flat_map(block, visit))
+
+
+def _without_overwritten(block: ir.Block) -> ir.Block:
+    """Without first values that the branch that is left replaces before anybody reads them."""
+    kept: list[ir.Statement] = []
+    for n, s in enumerate(block):
+        if not (isinstance(s, ir.Assign) and isinstance(s.value, ir.Literal) and _is_replaced(s.name, block[n + 1 :])):
+            kept.append(s)
+    return tuple(kept)
+
+
+def _is_replaced(name: str, following: ir.Block) -> bool:
+    for s in following:
+        inside = list(statements((s,)))
+        if any(name in reads(e) for x in inside for e in expressions(x)):
+            return False
+        if isinstance(s, ir.Assign) and s.name == name:
+            return True
+        if any(name in writes(x) for x in inside):
+            return False
+    return False

@@ -20,6 +20,7 @@ from lanewise.types import BOOL, I32, U32, Scalar
 
 WORDS, WORD, KIND = own("words"), own("word"), own("kind")
 EXTENTS = tuple(own(f"n{a}") for a in AXES)
+PLANE = own("plane")  # sites of a layer: nx * ny
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +51,7 @@ class Links:
 
     def stride(self, axis: int) -> ir.Expression:
         """The distance of neighbours along an axis."""
-        return (ir.Literal(1, self.index), self.extent(0), build.multiply(self.extent(0), self.extent(1)))[axis]
+        return (ir.Literal(1, self.index), self.extent(0), ir.Local(PLANE, self.index))[axis]
 
     def offset(self, q: int, sign: int) -> ir.Expression:
         """The bulk neighbour along (1) or against (-1) direction q."""

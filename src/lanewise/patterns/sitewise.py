@@ -18,7 +18,7 @@ from lanewise.ir.names import COUNT, identifier, own, owner
 from lanewise.ir.traverse import statements
 from lanewise.lattices.base import Lattice
 from lanewise.layouts import Layout, SoA
-from lanewise.patterns.links import EXTENTS, KIND, WORD, WORDS, Links, kind_of, walls_of
+from lanewise.patterns.links import EXTENTS, KIND, PLANE, WORD, WORDS, Links, kind_of, walls_of
 from lanewise.patterns.values import pairs, record_array, value_array
 from lanewise.record import Leaf
 from lanewise.sites.edges import Edges
@@ -124,8 +124,9 @@ class SiteBuilder:
         )
 
     def counts(self) -> tuple[ir.Parameter, ...]:
-        """The extents of the box."""
-        return tuple(ir.Parameter(EXTENTS[axis], self.site.type) for axis in range(self.a.lattice.dimension))
+        """The extents of the box, and in three dimensions the sites of a layer."""
+        names = (*EXTENTS[: self.a.lattice.dimension], *((PLANE,) if self.a.lattice.dimension > 2 else ()))
+        return tuple(ir.Parameter(name, self.site.type) for name in names)
 
     def arrays(self) -> Iterator[ir.ArrayArgument]:
         a = self.a
