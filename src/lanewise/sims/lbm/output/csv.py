@@ -136,7 +136,7 @@ def _check_header(line: bytes, columns: Sequence[str]) -> None:
 
 
 def _step(number: int, line: bytes) -> int:
-    cell = line.split(b",", 1)[0]
+    cell = line.split(b",", 1)[0].strip()
     if not cell.isdigit():
         raise InputError(f"line {number} starts with {cell.decode(errors='replace')!r}; wanted a step")
     return int(cell)
