@@ -30,6 +30,16 @@ def pair(body: str, parameters: str = "target: Body, source: Body", returns: str
     return element(body, parameters, returns).replace("@lw.elementwise", "@lw.pairwise")
 
 
+def site(
+    body: str, parameters: str = "f: lw.populations, x: lw.f32", returns: str = " -> None", before: str = ""
+) -> str:
+    """A module with a function of one site of D2Q9 of this body."""
+    text = element(body, parameters, returns, before).replace("@lw.elementwise", "@site(lw.D2Q9)")
+    return text.replace("import lanewise as lw\n", "import lanewise as lw\nfrom tests.frontend.sites import site\n")
+
+
+LOOP = "for q in lw.D2Q9:\n    "
+HELPER = "@lw.function\ndef helper({}):\n    return {}\n\n"
 BODY = "body: Body"
 REFUSED: dict[str, dict[str, str]] = {
     "names": {
@@ -272,6 +282,72 @@ REFUSED: dict[str, dict[str, str]] = {
             "@lw.function\ndef weight(a: Body, b: Body):\n    return 0.0 if lw.same(a, b) else 1.0\n\n@lw.pairwise",
         ),
         "callable object": element("return Thing()(x)", before="class Thing:\n    pass\n\n"),
+    },
+    "directions": {
+        "populations of an elementwise kernel": element("return f[0]", "f: lw.populations"),
+        "populations of a pairwise kernel": pair("return f[0]", "target: Body, source: Body, f: lw.dpopulations"),
+        "no populations": site("x = 1", "x: lw.f32"),
+        "no parameters": site("pass", ""),
+        "populations later": site("f[0] = x", "x: lw.f32, f: lw.populations"),
+        "populations twice": site("f[0] = g[1]", "f: lw.populations, g: lw.populations"),
+        "populations as result": site("return f", returns=" -> lw.populations"),
+        "populations as a value": site("return x + f", returns=" -> lw.f32"),
+        "populations replaced": site("f = x"),
+        "field of populations": site("return f.q0", returns=" -> lw.f32"),
+        "index known at run time": site("f[n] = 0", "f: lw.populations, n: lw.i32"),
+        "loop variable as index": site("for i in range(9):\n    f[i] = 0"),
+        "float as index": site("f[0.5] = 0"),
+        "truth value as index": site("f[True] = 0"),
+        "index outside": site("f[9] = 0"),
+        "index before the first": site("x = f[-10]"),
+        "direction of another lattice": site("for q in lw.D3Q19:\n    f[q] = 0"),
+        "slice of populations": site("x = f[1:3]"),
+        "loop over populations": site("for g in f:\n    x += g"),
+        "wide value": site("f[0] = y", "f: lw.populations, y: lw.f64"),
+        "vector as population": site("f[0] = lw.vec2(x)"),
+        "populations changed by a helper": site(
+            "x = helper(f)", before="@lw.function\ndef helper(f):\n    f[0] = 1\n    return f[0]\n\n"
+        ),
+        "populations for a scalar": site("x = helper(f)", before=HELPER.format("a: lw.f32", "a")),
+        "scalar for populations": site("x = helper(x)", before=HELPER.format("a: lw.populations", "a[0]")),
+        "populations of another precision": site(
+            "x = helper(f)", before=HELPER.format("a: lw.dpopulations", "lw.f32(a[0])")
+        ),
+        "break": site(LOOP + "if f[q] > x:\n        break"),
+        "continue": site(LOOP + "if q.x == 1:\n        continue\n    f[q] = 0"),
+        "break out of both": site("for i in range(3):\n    for q in lw.D2Q9:\n        if f[q] > x:\n            break"),
+        "else behind the loop": site(LOOP + "f[q] = 0\nelse:\n    x = 1"),
+        "direction after its loop": site(LOOP + "f[q] = 0\nf[q] = 1"),
+        "direction assigned": site(LOOP + "q = 3"),
+        "name of a parameter": site("for x in lw.D2Q9:\n    f[x] = 0"),
+        "name in a loop within": site(LOOP + "for q in lw.D2Q9:\n        f[q] = 0"),
+        "name of a counter elsewhere": site(LOOP + "f[q] = 0\nfor q in range(3):\n    x += 1"),
+        "name of a counter before": site("for q in range(3):\n    x += 1\nfor q in lw.D2Q9:\n    f[q] = 0"),
+        "two names": site("for q, r in lw.D2Q9:\n    f[q] = 0"),
+        "tuple of strings": site("for q in names:\n    f[q] = 0", before="names = ('east', 'west')\n"),
+        "tuple of pairs": site("for q in pairs:\n    f[q] = 0", before="pairs = ((1, 2), (3, 4))\n"),
+        "direction as a number": site(LOOP + "x += q"),
+        "direction as a vector": site(LOOP + "x += lw.dot(q, q.velocity)"),
+        "direction returned": site(LOOP + "return q", returns=" -> lw.f32"),
+        "directions compared": site(LOOP + "if q == q.opposite:\n        f[q] = 0"),
+        "unknown attribute": site(LOOP + "f[q] = q.w"),
+        "attribute assigned": site(LOOP + "q.x = 1"),
+        "direction into a population": site(LOOP + "f[q] = q.opposite"),
+        "direction under the name of a number": site(LOOP + "r = q.opposite\n    r = 1"),
+        "direction under the name of a parameter": site(LOOP + "x = q.opposite"),
+        "direction for a type": site(LOOP + "x += helper(q)", before=HELPER.format("a: lw.f32", "a")),
+        "direction of a helper assigned": site(
+            LOOP + "x += helper(q)", before="@lw.function\ndef helper(q):\n    q = 1\n    return 2.0\n\n"
+        ),
+        "lattice for a helper": site("x += helper(lw.D2Q9)", before=HELPER.format("a", "a.size")),
+        "along a vector of three": site(LOOP + "x += q.along(lw.vec3(x))"),
+        "along a scalar": site(LOOP + "x += q.along(x)"),
+        "along nothing": site(LOOP + "x += q.along()"),
+        "velocity and a vector of three": site(LOOP + "x += lw.length(q.velocity + lw.vec3(x))"),
+        "element of a lattice that is not there": site("f[lw.D2Q9[9]] = 0"),
+        "inside a helper of a direction": site(
+            LOOP + "x += helper(q, f)", before=HELPER.format("q, f", "f[q] + q.speed")
+        ),
     },
     "places": {
         "over several lines": element("return (\n    x\n    + lw.sin(\n        y\n    )\n)"),

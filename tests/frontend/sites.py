@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -62,3 +63,20 @@ def agree(function: Function, lattice: Lattice, f: Array, **values: Any) -> tupl
         assert [type(x) for x in found] == [type(x) for x in wanted]
         np.testing.assert_array_equal(found, wanted)
     return interpreted
+
+
+@dataclass(frozen=True)
+class SiteKernel:
+    """What a decorator makes of a function of one site."""
+
+    function: Function
+    lattice: Lattice
+
+    @property
+    def lowered(self) -> Lowered:
+        return lowered(self.function, self.lattice)
+
+
+def site(lattice: Lattice) -> Callable[[Function], SiteKernel]:
+    """A decorator, for modules from text."""
+    return lambda function: SiteKernel(function, lattice)

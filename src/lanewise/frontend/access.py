@@ -10,7 +10,7 @@ import numpy as np
 
 from lanewise import types as t
 from lanewise.errors import Location
-from lanewise.frontend.directions import direction_attribute
+from lanewise.frontend.directions import ATTRIBUTES, direction_attribute
 from lanewise.frontend.scope import Scope
 from lanewise.frontend.values import (
     ArrayReference,
@@ -113,13 +113,22 @@ def attribute(scope: Scope, owner: Value, node: ast.Attribute) -> Value:
         case PythonObject(value=value) if hasattr(value, node.attr):
             return from_python(getattr(value, node.attr), where)
         case _:
-            module = isinstance(owner, PythonObject) and isinstance(owner.value, ModuleType)
             raise scope.error(
-                f"{owner.describe()} has no {node.attr!r}",
-                node,
-                found=ast.unparse(node),
-                wanted="a name that the module has" if module else "a record, a vector or a module before the dot",
+                f"{owner.describe()} has no {node.attr!r}", node, found=ast.unparse(node), wanted=_wanted(owner)
             )
+
+
+def _wanted(owner: Value) -> str:
+    """What may stand where an unknown attribute was found."""
+    match owner:
+        case PythonObject(value=ModuleType()):
+            return "a name that the module has"
+        case PythonObject(value=Direction()):
+            return f"one of {ATTRIBUTES}"
+        case PopulationsReference():
+            return f"{owner.name}[q], with a direction or a literal for q"
+        case _:
+            return "a record, a vector or a module before the dot"
 
 
 def checked_index(scope: Scope, value: Number, node: ast.expr, length: int, what: str) -> ir.Expression:
@@ -154,7 +163,8 @@ def subscript(scope: Scope, owner: Value, place: Number, node: ast.Subscript) ->
                 )
             return component(owner, int(index.value))
         case PythonObject(value=(tuple() | Lattice()) as items):
-            index = checked_index(scope, place, node.slice, len(items), "the tuple")
+            what = f"the lattice {items.name}" if isinstance(items, Lattice) else "the tuple"
+            index = checked_index(scope, place, node.slice, len(items), what)
             if not isinstance(index, ir.Literal):
                 raise scope.error(
                     "an element of a tuple is chosen by a literal",
@@ -184,7 +194,7 @@ def number_inside(value: Value) -> str:
         case PopulationsReference():
             return f"use one of them, for example {value.name}[0]"
         case PythonObject(value=Direction()):
-            return "use one of its attributes: .x .y .z .velocity .weight .index"
+            return f"use one of its attributes: {ATTRIBUTES}"
         case PythonObject(value=list() | np.ndarray()):
             return "a tuple of numbers may be named from outside; an array is a parameter"
         case _:

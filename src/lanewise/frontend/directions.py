@@ -22,6 +22,8 @@ from lanewise.frontend.values import (
 from lanewise.ir import nodes as ir
 from lanewise.lattices.base import Direction
 
+ATTRIBUTES = ".x .y .z .index .weight .velocity .opposite .along(v)"
+
 
 def direction_attribute(direction: Direction, name: str, where: Location) -> Value:
     """`q.x` and its kind; whole numbers are marked as known from a direction."""
@@ -78,7 +80,7 @@ def along(scope: Scope, direction: Direction, arguments: list[Value], node: ast.
     vector = arguments[0] if len(arguments) == 1 else None
     if not isinstance(vector, Number) or len(vector.parts) != direction.lattice.dimension:
         raise scope.error(
-            f"the direction {direction!r} lies along vectors of {direction.lattice.dimension} components",
+            f"along() of {direction!r} takes a vector of {direction.lattice.dimension} components",
             node,
             found=", ".join(a.describe() for a in arguments) or "no argument",
             wanted=f"one vector of {direction.lattice.dimension} components",

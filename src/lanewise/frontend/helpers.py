@@ -131,7 +131,7 @@ def _argument(caller: Scope, signature: Signature, name: str, value: Value, node
             f"the argument {name!r} does not fit",
             node,
             found=value.describe(),
-            wanted=_name(wanted) if wanted else "a scalar, vector or record, populations or a direction",
+            wanted=_name(wanted) if wanted else "a scalar, a vector, a record, populations or a direction",
         )
     if wanted:
         return coerce(caller, value, wanted, node, f"the argument {name!r}")

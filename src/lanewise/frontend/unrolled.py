@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable
 
 from lanewise.frontend.scope import Scope
-from lanewise.frontend.values import PythonObject, Value, from_python, whole
+from lanewise.frontend.values import PopulationsReference, PythonObject, Value, from_python, whole
 from lanewise.lattices.base import Direction, Lattice
 
 Items = list[Value]
@@ -15,6 +15,14 @@ LowerBlock = Callable[[Scope, list[ast.stmt]], bool]
 
 def items_of(scope: Scope, node: ast.For, iterated: Value) -> Items | None:
     """What an unrolled loop runs over; None for what is no lattice, tuple or list."""
+    if isinstance(iterated, PopulationsReference):
+        name = iterated.lattice.name
+        raise scope.error(
+            "a loop does not run over populations",
+            node.iter,
+            found=iterated.describe(),
+            wanted=f"for q in lw.{name}: ... {iterated.name}[q]",
+        )
     if not isinstance(iterated, PythonObject) or not isinstance(iterated.value, (Lattice, tuple, list)):
         return None
     where = scope.location(node.iter)

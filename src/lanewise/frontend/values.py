@@ -92,7 +92,7 @@ class PopulationsReference:
         return f"{self.name}.q{index}"
 
     def describe(self) -> str:
-        return f"the populations {self.name} of {self.lattice.name}"
+        return f"the {self.type} populations {self.name} of {self.lattice.name}"
 
 
 @dataclass(frozen=True, slots=True)
