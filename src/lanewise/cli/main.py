@@ -10,6 +10,7 @@ from lanewise.cli.explain import explain
 from lanewise.cli.gravity import INTERRUPTED, gravity_app
 from lanewise.cli.info import info
 from lanewise.cli.ladder import ladder
+from lanewise.cli.lbm import lbm_app
 from lanewise.cli.tune import tune
 from lanewise.errors import LanewiseError
 
@@ -19,6 +20,7 @@ app = typer.Typer(
     epilog="First: lanewise gravity run --plot run.png. Then: lanewise explain gravity. Every command has --help.",
 )  # fmt: skip
 app.add_typer(gravity_app, name="gravity")
+app.add_typer(lbm_app, name="lbm")
 app.command()(info)
 app.command()(explain)
 app.command()(ladder)

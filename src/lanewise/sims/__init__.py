@@ -6,7 +6,7 @@ import importlib
 
 
 def __getattr__(name: str) -> object:
-    """`lw.sims.gravity` is imported when it is first used."""
-    if name == "gravity":
-        return importlib.import_module("lanewise.sims.gravity")
+    """`lw.sims.gravity` and `lw.sims.lbm` are imported when they are first used."""
+    if name in ("gravity", "lbm"):
+        return importlib.import_module(f"lanewise.sims.{name}")
     raise AttributeError(f"module 'lanewise.sims' has no attribute {name!r}")

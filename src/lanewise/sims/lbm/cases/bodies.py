@@ -1,4 +1,4 @@
-"""The body in a stream: the case's own, one from an image that is the whole box, or a mesh that takes the body's place."""
+"""The body in a stream: the case's own, or another one from a picture, an array or a mesh."""
 
 from __future__ import annotations
 
@@ -12,16 +12,11 @@ from numpy.typing import NDArray
 from lanewise.errors import InputError
 
 Mask = NDArray[np.bool_]
-Mesh = Callable[[tuple[int, ...], tuple[float, ...], float], Mask]
-"""(shape, centre (x, y, z), length) -> the solid sites of a body whose longest side is so long, about that centre."""
+Obstacle = Callable[[tuple[int, ...], tuple[float, ...], float], Mask]
+"""(shape of the box, centre (x, y, z), diameter) of the case's own body -> the solid sites of another one, of that shape."""
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Obstacle:
-    """What shall stand in the stream: a mask (booleans, true where solid) that is the whole box, or a mesh."""
-
-    mask: Mask | None = None
-    mesh: Mesh | None = None
+Round = Callable[[tuple[int, ...], tuple[float, ...], float], Mask]
+"""(shape, centre, radius) -> the solid sites of a disc or a sphere."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,14 +36,13 @@ class Body:
         return float(np.count_nonzero(self.solid.any(axis=-1)))
 
 
-def place(obstacle: Obstacle | None, own: Callable[[], Mask], width: float, centre: tuple[float, ...]) -> Body:
-    """The body that is asked for. `own` makes the case's, `width` wide, in the case's box."""
+def place(
+    obstacle: Obstacle | None, shape: tuple[int, ...], centre: tuple[float, ...], diameter: float, own: Round
+) -> Body:
+    """The body that is asked for, or the case's own: round, of this diameter."""
     if obstacle is None:
-        return Body(own(), width)
-    if obstacle.mask is not None:
-        return Body(_checked(obstacle.mask), extent(obstacle.mask))
-    assert obstacle.mesh is not None
-    solid = _checked(obstacle.mesh(own().shape, centre, width))
+        return Body(own(shape, centre, diameter / 2), diameter)
+    solid = _checked(obstacle(shape, centre, diameter))
     return Body(solid, extent(solid))
 
 

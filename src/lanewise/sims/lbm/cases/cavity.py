@@ -35,6 +35,7 @@ def make(request: Request) -> Setup:
         lattice=request.lattice, shape=(n, n) if planar else (n, n, n), viscosity=request.speed * n / request.re,
         speed=request.speed, length=n, steps=steps_for(n, request.speed, CROSSINGS), steady=1e-6, results=results,
         edges=edges if planar else {**edges, "z": "wall"}, kinds={WALL: Wall("wall"), LID: Wall("lid", velocity)},
+        streamlines=planar,
     )  # fmt: skip
 
 

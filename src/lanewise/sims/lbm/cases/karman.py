@@ -1,7 +1,7 @@
 """A body in a uniform stream that sheds vortices in turn: the street of von Karman (1911).
 
 The box is open where the flow goes and slips along its sides. `size` sites are the diameter of the cylinder. Another
-body comes from a mask, which is then the whole box; its extent across the flow is the length of the Reynolds number.
+body comes from a picture or an array that covers the box; its extent across the flow is the length of the Reynolds number.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ def make(request: Request) -> Setup:
     d = request.size
     shape = (HEIGHT * d, LENGTH * d)
     centre = (UPSTREAM * d, HEIGHT * d / 2 - 0.5)
-    body = place(request.obstacle, lambda: disc(shape, centre, d / 2), d, centre)
-    velocity = np.zeros((*body.shape, 2))
+    body = place(request.obstacle, shape, centre, d, disc)
+    velocity = np.zeros((*shape, 2))
     velocity[..., 0] = request.speed * ~body.solid
     velocity[..., 1] = TRIGGER * request.speed * ~body.solid * _bump(body.solid)
     length, speed = body.width, request.speed
@@ -36,7 +36,7 @@ def make(request: Request) -> Setup:
         return {**shedding(series, length, speed), "diameter": length}
 
     return Setup(
-        lattice="D2Q9", shape=body.shape, viscosity=speed * length / request.re, speed=speed, length=length,
+        lattice="D2Q9", shape=shape, viscosity=speed * length / request.re, speed=speed, length=length,
         steps=steps_for(length, speed, 150), results=results, edges={"y": "slip"}, mask=stream_mask(body.solid),
         kinds=stream_kinds((speed, 0.0)), velocity=velocity,
         probe=force_probe(2, speed**2 * length / 2, round(length / speed / 8)), picture="vorticity",

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from lanewise.errors import InputError
 from lanewise.sims.lbm.cases.bodies import Obstacle
 from lanewise.sims.lbm.cases.series import Series
 from lanewise.sims.lbm.kinds import Edges, Kind
+
+if TYPE_CHECKING:
+    from lanewise.plot.slices import Quantity
 
 SMALLEST, LARGEST = 4, 1 << 20  # of --size
 
@@ -73,7 +76,7 @@ class Setup:
     steady          the relative change of the velocity at which the flow counts as steady; 0 for flows that never are
     probe           what to measure on the way
     results         (the last state, what was measured) -> the case's own results
-    picture         the field of the picture: "speed" or "vorticity"
+    picture         the field of the picture: "speed" or "vorticity"; streamlines: in a box that is closed below
     """
 
     lattice: str
@@ -92,7 +95,8 @@ class Setup:
     gradient: Any = None
     steady: float = 0.0
     probe: Probe | None = None
-    picture: str = "speed"
+    picture: Quantity = "speed"
+    streamlines: bool = False
 
 
 @dataclass(frozen=True, slots=True)

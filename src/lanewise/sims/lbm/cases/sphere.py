@@ -25,10 +25,10 @@ def make(request: Request) -> Setup:
     shape = (ACROSS * d, ACROSS * d, LENGTH * d)
     middle = ACROSS * d / 2 - 0.5
     centre = (UPSTREAM * d, middle, middle)
-    body = place(request.obstacle, lambda: sphere(shape, centre, d / 2), d, centre)
+    body = place(request.obstacle, shape, centre, d, sphere)
     own = request.obstacle is None
     area = np.pi * d**2 / 4 if own else body.frontal_area
-    velocity = np.zeros((*body.shape, 3))
+    velocity = np.zeros((*shape, 3))
     velocity[..., 0] = speed * ~body.solid
 
     def results(state: State, series: Series) -> dict[str, Any]:
@@ -37,7 +37,7 @@ def make(request: Request) -> Setup:
         return {**found, "drag_schiller_naumann": schiller_naumann(request.re)} if own else found
 
     return Setup(
-        lattice=request.lattice, shape=body.shape, viscosity=speed * body.width / request.re, speed=speed, length=body.width,
+        lattice=request.lattice, shape=shape, viscosity=speed * body.width / request.re, speed=speed, length=body.width,
         steps=steps_for(body.width, speed, 60), steady=1e-5, results=results, edges={"y": "slip", "z": "slip"},
         mask=stream_mask(body.solid), kinds=stream_kinds((speed, 0.0, 0.0)), velocity=velocity,
         probe=force_probe(3, speed**2 * area / 2, round(body.width / speed / 4)),

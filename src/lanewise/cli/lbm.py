@@ -1,0 +1,167 @@
+"""`lanewise lbm run CASE`: watch a fluid flow."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from lanewise.cli import lbm_options as o
+from lanewise.cli.gravity import INTERRUPTED
+from lanewise.errors import InputError
+
+if TYPE_CHECKING:
+    from lanewise.sims.lbm.cases.bodies import Obstacle
+    from lanewise.sims.lbm.run import Run
+
+lbm_app = typer.Typer(no_args_is_help=True, help="Flow by the lattice Boltzmann method.")
+
+
+@lbm_app.callback()
+def _group() -> None:
+    """Flow by the lattice Boltzmann method."""
+
+
+@lbm_app.command()
+def run(
+    case: o.CaseName = None,
+    re: o.Re = None,
+    size: o.Size = None,
+    speed: o.Speed = None,
+    drive: o.Drive = None,
+    mask: o.Mask = None,
+    stl: o.Stl = None,
+    steps: o.Steps = None,
+    until_steady: o.UntilSteady = None,
+    tolerance: o.Tolerance = None,
+    collision: o.Collision = None,
+    smagorinsky: o.Smagorinsky = None,
+    lattice: o.LatticeName = None,
+    precision: o.Precision = None,
+    storage: o.Storage = None,
+    streaming: o.Streaming = None,
+    layout: o.LayoutName = None,
+    device: o.Device = None,
+    out: o.Out = None,
+    resume: o.Resume = None,
+    checkpoint_every: o.CheckpointEvery = None,
+    vti: o.Vti = None,
+    plot: o.Plot = None,
+    movie: o.Movie = None,
+    every: o.Every = None,
+    forces: o.Forces = None,
+    overwrite: o.Overwrite = False,
+    json_: o.Json = False,
+    quiet: o.Quiet = False,
+) -> None:
+    """Run a case and say what it found."""
+    from lanewise.cli.lbm_progress import follow
+    from lanewise.sims.lbm import runner
+    from lanewise.sims.lbm.cases import find_case
+    from lanewise.sims.lbm.run import Output
+
+    output = Output(out, vti, plot, movie, every or 0, forces, checkpoint_every or 0, overwrite)
+    method = runner.Method(collision, precision, storage, streaming, layout, device, smagorinsky or 0.0)
+    end = runner.End(steps, until_steady, tolerance or 0.0)
+    if resume is None:
+        chosen = find_case(_required(case))
+        request = chosen.request(
+            re=re, size=size, speed=speed, lattice=lattice, drive=drive, obstacle=_obstacle(mask, stl, quiet=quiet)
+        )
+        prepared = runner.start(chosen, request, method, end, output)
+    else:
+        kept: dict[str, Any] = {
+            "CASE": case, "--re": re, "--size": size, "--speed": speed, "--drive": drive, "--mask": mask, "--stl": stl,
+            "--collision": collision, "--smagorinsky": smagorinsky, "--lattice": lattice, "--precision": precision,
+            "--storage": storage,
+        }  # fmt: skip
+        _refuse_given(kept)
+        prepared = runner.resume(resume, method, end, output)
+        if prepared.note:
+            print(f"note: {prepared.note}", file=sys.stderr)
+    try:
+        follow(prepared, quiet=quiet)
+    except KeyboardInterrupt:
+        print(_interruption(prepared), file=sys.stderr)
+        raise typer.Exit(INTERRUPTED) from None
+    summary = runner.finish(prepared)
+    _print_summary(summary)
+    if json_:
+        print(json.dumps(_json_value(summary)))
+
+
+def _required(case: str | None) -> str:
+    from lanewise.sims.lbm.cases import CASES
+
+    if case is None:
+        raise InputError(f"no case is named; wanted one of {', '.join(CASES)}, or --resume FILE")
+    return case
+
+
+def _refuse_given(options: dict[str, Any]) -> None:
+    for name, value in options.items():
+        if value is not None:
+            raise InputError(f"{name} cannot be given with --resume: the checkpoint keeps its own")
+
+
+def _obstacle(mask: Path | None, stl: Path | None, *, quiet: bool) -> Obstacle | None:
+    """What reads the obstacle once its box is known; says on standard error how it was fitted in."""
+    if mask is not None and stl is not None:
+        raise InputError("--mask and --stl both name an obstacle; wanted one of them")
+    path = mask or stl
+    if path is None:
+        return None
+
+    def report(text: str) -> None:
+        if not quiet:
+            print(text, file=sys.stderr)
+
+    def place(shape: Sequence[int], centre: Sequence[float], width: float) -> Any:
+        from lanewise.sims.lbm.obstacles import Placement, as_solid, read_mask, stl_mask
+
+        if stl is not None:
+            return stl_mask(stl, shape, placement=Placement(length=width, centre=centre), report=report)
+        return as_solid(read_mask(path, shape, report=report), shape)
+
+    return place
+
+
+def _interruption(prepared: Run) -> str:
+    saved, step = prepared.output.out, prepared.simulation.step
+    if saved is None:
+        return f"interrupted at step {step:,}; nothing was kept, as there is no --out"
+    return f"interrupted; continue with: lanewise lbm run --resume {saved}"
+
+
+def _json_value(value: Any) -> Any:
+    """JSON has neither NaN nor infinity."""
+    match value:
+        case dict():
+            return {name: _json_value(v) for name, v in value.items()}
+        case float() if not math.isfinite(value):
+            return None
+        case _:
+            return value
+
+
+def _print_summary(s: dict[str, Any]) -> None:
+    sizes = " x ".join(f"{n:,}" for n in reversed(s["shape"]))
+    method = f"{s['lattice']}, {s['collision']}, {s['storage']}, {s['streaming']}, {s['layout']}"
+    print(
+        f"{s['case']} at Re {s['re']:g}: {sizes} sites, {s['steps']:,} steps to step {s['step']:,} on {s['device']} ({method})"
+    )
+    share = (
+        "" if s["bandwidth_fraction"] is None else f", {100 * s['bandwidth_fraction']:.1f} % of the bandwidth of a copy"
+    )
+    print(f"{s['seconds']:.3f} s, {s['mlups']:,.1f} MLUPS{share}")
+    steady = {None: "", True: "; steady", False: "; not steady yet"}[s["steady"]]
+    print(f"tau {s['tau']:.4f}, mass drift {s['mass_drift']:+.3e}{steady}")
+    for name, value in s["results"].items():
+        print(f"  {name.replace('_', ' ')}: {value:.6g}")
+    if s["out"]:
+        print(f"written to {s['out']}")

@@ -1,0 +1,162 @@
+"""What `Simulation` is called with, checked and completed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from lanewise.errors import InputError
+from lanewise.lattices import D2Q9, D3Q19, D3Q27, Lattice
+from lanewise.sims.lbm.checks import check_mach, check_tau
+from lanewise.sims.lbm.kinds import Edges, Kind, Open, Wall
+from lanewise.sims.lbm.obstacles.arrays import as_kinds
+from lanewise.sims.lbm.openings import check_opening
+from lanewise.sims.lbm.operators import find_operator
+from lanewise.sims.lbm.settings import Geometry
+from lanewise.sims.lbm.units import from_reynolds, relaxation
+from lanewise.sites.streaming import FORMS
+
+LATTICES: dict[str, Lattice] = {lattice.name: lattice for lattice in (D2Q9, D3Q19, D3Q27)}
+PRECISIONS, STORAGES = ("f32", "f64"), ("f16", "f32", "f64")
+MOST_STEPS, MOST_KINDS = 10**12, 31
+
+
+def chosen_lattice(lattice: str | Lattice | None, dimension: int) -> Lattice:
+    """The lattice of this name, or the usual one of a dimension; raises `InputError` for another name or dimension."""
+    if lattice is None:
+        return D2Q9 if dimension == 2 else D3Q19
+    if isinstance(lattice, str):
+        if lattice not in LATTICES:
+            raise InputError(f"unknown lattice {lattice!r}; wanted one of {', '.join(LATTICES)}")
+        lattice = LATTICES[lattice]
+    if lattice.dimension != dimension:
+        shape = "(ny, nx)" if lattice.dimension == 2 else "(nz, ny, nx)"
+        raise InputError(f"{lattice.name} needs a box of shape {shape}, found {dimension} axes")
+    return lattice
+
+
+def chosen_rate(
+    viscosity: float | None, omega: float | None, re: float | None, speed: float | None, length: float | None
+) -> float:
+    """The relaxation rate omega; raises `InputError` unless it is given in exactly one way, and for tau <= 1/2."""
+    given = [n for n, value in (("viscosity", viscosity), ("omega", omega), ("re", re)) if value is not None]
+    if len(given) != 1:
+        raise InputError(
+            f"the viscosity is given by {' and '.join(given) or 'nothing'}; wanted one of viscosity, omega, re"
+        )
+    if re is not None:
+        if speed is None or length is None:
+            raise InputError("re is a Reynolds number; wanted speed and length beside it")
+        return relaxation(from_reynolds(re, length, speed))
+    if viscosity is not None:
+        return relaxation(viscosity)
+    assert omega is not None
+    check_tau(1 / omega if omega > 0 else math.nan)
+    return omega
+
+
+def chosen_numbers(precision: str | None, storage: str | None, device: str) -> tuple[str, str]:
+    """Precision and storage type; raises `InputError` for names and combinations that are none."""
+    for what, value, known in (("precision", precision, PRECISIONS), ("storage", storage, STORAGES)):
+        if value is not None and value not in known:
+            raise InputError(f"unknown {what} {value!r}; wanted one of {', '.join(known)}")
+    real = precision or ("f64" if storage == "f64" else "f32")
+    stored = storage or real
+    if stored == "f64" and real == "f32":
+        raise InputError(
+            "storage f64 holds more than precision f32 computes; wanted storage f32 or f16, or precision f64"
+        )
+    if stored == "f16" and device == "cpu":
+        raise InputError(
+            "storage f16 is for GPUs, which convert float16 in one instruction; on a CPU choose storage f32"
+        )
+    return real, stored
+
+
+def chosen_streaming(streaming: str | None, device: str) -> str:
+    """The streaming form: by default in place on a CPU, where caches gain by it, and two buffers on a GPU."""
+    if streaming is None:
+        return "pull" if device.startswith("cuda") else "in-place"
+    if streaming not in FORMS:
+        raise InputError(f"unknown streaming {streaming!r}; wanted one of {', '.join(FORMS)}")
+    return streaming
+
+
+def chosen_parameters(collision: str, given: Mapping[str, float] | None) -> dict[str, float]:
+    """All parameters of a collision operator, its defaults with those that are given; raises `InputError` for others."""
+    operator = find_operator(collision)
+    for name, value in (given or {}).items():
+        if name not in operator.parameters:
+            known = ", ".join(operator.parameters) or "none besides omega"
+            raise InputError(f"the collision operator {collision!r} has no parameter {name!r}; it has {known}")
+        if not math.isfinite(value):
+            raise InputError(f"the parameter {name} is {value}; wanted a finite number")
+    return {name: float((given or {}).get(name, default)) for name, default in operator.parameters.items()}
+
+
+def chosen_force(force: Sequence[float] | None, dimension: int) -> tuple[float, ...]:
+    """The body force as a tuple, empty without one; raises `InputError` for another number of components."""
+    if force is None:
+        return ()
+    values = tuple(float(g) for g in force)
+    if len(values) != dimension or not all(map(math.isfinite, values)):
+        raise InputError(f"the force is {tuple(force)}; wanted {dimension} finite components")
+    return values
+
+
+def check_geometry(shape: tuple[int, ...], mask: Any, kinds: Mapping[int, Kind], edges: Edges) -> Geometry:
+    """Kinds, mask and edges that fit together; raises `InputError` for what does not."""
+    names: dict[str, int] = {}
+    for number, kind in kinds.items():
+        if not 1 <= number <= MOST_KINDS:
+            raise InputError(f"kind {number} ({kind.name}): wanted a number from 1 to {MOST_KINDS}; 0 is fluid")
+        if kind.name in names:
+            raise InputError(
+                f"kinds {names[kind.name]} and {number} are both called {kind.name!r}; wanted different names"
+            )
+        names[kind.name] = number
+        _check_kind(kind, len(shape))
+    known = {0: "fluid", **{n: k.name for n, k in kinds.items()}}
+    array = None if mask is None else as_kinds(mask, shape, known)
+    for number, kind in kinds.items():
+        if isinstance(kind, Open):
+            check_opening(number, kind, shape, array)
+    return Geometry(array if array is not None and array.any() else None, dict(kinds), dict(edges))
+
+
+def _check_kind(kind: Kind, dimension: int) -> None:
+    if kind.velocity is not None:
+        if len(kind.velocity) != dimension:
+            raise InputError(f"the velocity of {kind.name!r} is {kind.velocity}; wanted {dimension} components")
+        match kind:
+            case Wall():
+                check_mach(kind.velocity, f"velocity of the wall {kind.name!r}")
+            case Open():
+                check_mach(kind.velocity, f"velocity of {kind.name!r}")
+
+
+def check_initial(shape: tuple[int, ...], density: Any, velocity: Any, gradient: Any) -> None:
+    """Refuse fields of another shape, densities that are no positive numbers, and velocities above Mach 0.3."""
+    dimension = len(shape)
+    rho = np.asarray(density)
+    if rho.shape not in ((), shape):
+        raise InputError(f"the density has shape {rho.shape}; wanted a number or shape {shape}")
+    if not (np.isfinite(rho).all() and (rho > 0).all()):
+        raise InputError("the density holds numbers that are not finite or not positive; wanted densities about 1")
+    if velocity is not None:
+        if np.shape(velocity) not in ((dimension,), (*shape, dimension)):
+            raise InputError(
+                f"the velocity has shape {np.shape(velocity)}; wanted {(dimension,)} or {(*shape, dimension)}"
+            )
+        check_mach(velocity, "initial velocity")
+    if gradient is not None and np.shape(gradient) != (*shape, dimension, dimension):
+        raise InputError(f"the gradient has shape {np.shape(gradient)}; wanted {(*shape, dimension, dimension)}")
+
+
+def check_steps(steps: int) -> None:
+    """Refuse no steps, and more than a run can count."""
+    if not 1 <= steps <= MOST_STEPS:
+        raise InputError(f"the number of steps is {steps}; wanted a whole number from 1 to {MOST_STEPS:,}")

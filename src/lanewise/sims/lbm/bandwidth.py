@@ -1,0 +1,41 @@
+"""How fast this device copies: what the speed of a flow solver is measured against."""
+
+from __future__ import annotations
+
+import time
+from functools import cache
+
+BYTES = 1 << 30  # of the array that a GPU copies: far more than its caches hold
+ROUNDS = 10
+
+
+@cache
+def copy_bandwidth(device: str) -> float | None:
+    """Bytes read and written a second by a copy of a large array, measured once a process.
+
+    None for the interpreter, and for a GPU without room for the two arrays.
+    """
+    if device == "python":
+        return None
+    if not device.startswith("cuda"):
+        from lanewise.models.host import copy_bandwidth as measured
+
+        return measured()
+    from lanewise.runtime import cuda
+    from lanewise.runtime.timing import stopwatch
+
+    if cuda.free_memory(device) < 3 * BYTES:
+        return None
+    source, target = cuda.allocate(device, BYTES), cuda.allocate(device, BYTES)
+    source.fill(0)
+
+    def copy() -> None:
+        target.data.copy_from_device_async(source.data, BYTES, cuda.cupy().cuda.get_current_stream())
+
+    copy()
+    cuda.synchronize(device)
+    begin = time.perf_counter()
+    copy()
+    cuda.synchronize(device)
+    watch = stopwatch(device, [copy], time.perf_counter() - begin)
+    return 2 * BYTES / min(watch() for _ in range(ROUNDS))

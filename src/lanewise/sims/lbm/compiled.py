@@ -1,0 +1,147 @@
+"""The engine of a simulation: a `lw.sitewise` function of its collision operator, with walls and openings as kinds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lanewise.errors import InputError
+from lanewise.kernels.sitewise import Observer, SiteStepper, Sitewise, sitewise
+from lanewise.lattices import Lattice
+from lanewise.layouts import layout_by_name
+from lanewise.runtime.memory import bring, to_host
+from lanewise.sims.lbm.kinds import Open
+from lanewise.sims.lbm.openings import opening_function, opening_observer, opening_values
+from lanewise.sims.lbm.operators import find_operator, make_macroscopic
+from lanewise.sims.lbm.settings import Geometry, Settings
+
+
+def make_engine(lattice: Lattice, settings: Settings, geometry: Geometry) -> CompiledEngine:
+    """Compile what the settings say, and allocate populations at rest."""
+    return CompiledEngine(lattice, settings, geometry)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Opening:
+    """What shows the flow at an opening: the observer of its boundary, its sites, and the values of its parameters."""
+
+    look: Observer
+    sites: Any
+    values: dict[str, Any]
+
+
+class CompiledEngine:
+    """See `Engine`."""
+
+    def __init__(self, lattice: Lattice, settings: Settings, geometry: Geometry) -> None:
+        self._lattice, self._settings, self._geometry = lattice, settings, geometry
+        self._flow = make_flow(lattice, settings, geometry)
+        self._sites = self._flow.sites(
+            settings.shape, mask=geometry.mask, edges=dict(geometry.edges), storage=settings.storage,
+            streaming=settings.streaming, layout=layout_by_name(settings.layout) if settings.layout else None,
+            device=settings.device,
+        )  # fmt: skip
+        self._forced: dict[str, Any] = {"force": settings.force} if settings.force else {}
+        self._walls: dict[str, Any] = {
+            velocity_of(n): w.velocity for n, w in geometry.walls.items() if w.velocity is not None
+        }
+        self._openings = [self._opening(number, kind) for number, kind in geometry.openings.items()]
+        self._values: dict[str, Any] = {**collision_values(settings), **self._walls}
+        for opening in self._openings:
+            self._values |= opening.values
+        self._look = self._flow.observer(make_macroscopic(lattice, settings.precision, bool(settings.force)))
+        self._stepper: SiteStepper | None = None
+
+    @property
+    def layout(self) -> str:
+        return str(self._sites.layout).lower()
+
+    @property
+    def bytes_per_site(self) -> float:
+        """Every population is read and written once; a bit marks the sites that are special."""
+        return 2 * len(self._lattice) * self._sites.storage.size + 1 / 8
+
+    def prepare(self) -> None:
+        sites = self._sites
+        step, fresh = sites.step, sites.fresh
+        for sites.step, sites.fresh in ((0, True), (1, False), (2, False)):  # all phases of every streaming form
+            self._flow.compile(sites, **self._values)
+        sites.step, sites.fresh = step, fresh
+
+    def run(self, steps: int) -> None:
+        if self._stepper is None:
+            self._stepper = self._flow.stepper(self._sites, **self._values)
+        self._stepper.run(steps)
+
+    def moments(self) -> tuple[Any, Any]:
+        excess, velocity = self._look(self._sites, **self._forced, **self._walls)
+        for opening in self._openings:
+            there = opening.look(self._sites, **self._forced, **self._walls, **opening.values)
+            excess[opening.sites], velocity[opening.sites] = (values[opening.sites] for values in there)
+        return excess, velocity
+
+    def _opening(self, number: int, kind: Open) -> _Opening:
+        settings, mask = self._settings, self._geometry.mask
+        sites = np.flatnonzero(mask == number) if mask is not None else np.empty(0, np.int64)
+        look = self._flow.observer(opening_observer(self._lattice, settings, number, kind))
+        values = {n: _on_device(v, settings.device) for n, v in opening_values(settings, number, kind).items()}
+        return _Opening(look, bring(sites, settings.device), values)
+
+    def force(self, names: Sequence[str]) -> NDArray[Any]:
+        return self._flow.force(self._sites, list(names), weights=True, **self._walls)
+
+    # ------------------------------------------------------------ populations
+
+    def arriving(self) -> NDArray[Any]:
+        return self._flow.populations(self._sites, **self._walls)
+
+    def set_arriving(self, populations: NDArray[Any]) -> None:
+        self._flow.set_populations(self._sites, populations)
+
+    def save(self) -> Mapping[str, Any]:
+        """The bytes of the populations that the next step reads, and where in its cycle of phases it is."""
+        sites = self._sites
+        return {"populations": to_host(sites.current.data), "step": sites.step, "fresh": sites.fresh}
+
+    def restore(self, saved: Mapping[str, Any]) -> None:
+        sites = self._sites
+        sites.step, sites.fresh = int(saved["step"]), bool(saved["fresh"])
+        data = np.asarray(saved["populations"], np.uint8)
+        if data.shape != sites.current.data.shape:
+            raise InputError(f"damaged checkpoint: it holds {data.size:,} bytes; wanted {sites.current.data.size:,}")
+        sites.current.data[...] = bring(data, sites.device)
+
+
+def make_flow(lattice: Lattice, settings: Settings, geometry: Geometry) -> Sitewise:
+    """The collision as kind 0, and the kinds of the geometry."""
+    operator = find_operator(settings.collision)
+    collide = operator.make(lattice, settings.precision, forced=bool(settings.force), eddies=settings.smagorinsky > 0)
+    flow = sitewise(lattice)(collide)
+    for number, wall in geometry.walls.items():
+        flow.wall(number, wall.name, velocity=None if wall.velocity is None else velocity_of(number))
+    for number, opening in geometry.openings.items():
+        flow.kind(number, opening.name)(opening_function(lattice, settings, number, opening, collide))
+    return flow
+
+
+def collision_values(settings: Settings) -> dict[str, Any]:
+    """The uniform parameters of the collision."""
+    values: dict[str, Any] = {"omega": settings.omega, **settings.parameters}
+    if settings.force:
+        values["force"] = settings.force
+    if settings.smagorinsky > 0:
+        values["smagorinsky"] = settings.smagorinsky
+    return values
+
+
+def velocity_of(number: int) -> str:
+    """The name of the uniform that moves walls of a kind."""
+    return f"wall_velocity_{number}"
+
+
+def _on_device(value: Any, device: str) -> Any:
+    return bring(value, device) if isinstance(value, np.ndarray) else value

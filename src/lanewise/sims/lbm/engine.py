@@ -1,0 +1,57 @@
+"""What a simulation needs of whatever advances its populations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from numpy.typing import NDArray
+
+
+class Engine(Protocol):
+    """Populations of a box of sites, stored as deviations f - w, and the kernels that advance them.
+
+    Populations are those that arrive next. Arrays of fields lie on the device, x fastest, one row a site; sites of walls hold zeros.
+    """
+
+    @property
+    def layout(self) -> str:
+        """The name of the layout in which the populations are stored."""
+        ...
+
+    @property
+    def bytes_per_site(self) -> float:
+        """What a step reads and writes of memory for a fluid site."""
+        ...
+
+    def prepare(self) -> None:
+        """Compile what steps need, so that the first one costs no more than the others."""
+        ...
+
+    def run(self, steps: int) -> None:
+        """Take steps and wait for them."""
+        ...
+
+    def moments(self) -> tuple[Any, Any]:
+        """The density less 1, (count,), and the velocity, (count, D)."""
+        ...
+
+    def force(self, names: Sequence[str]) -> NDArray[Any]:
+        """What the walls of these names took of the momentum in this step: float64 of shape (D,)."""
+        ...
+
+    def arriving(self) -> NDArray[Any]:
+        """The populations, (Q, *shape), on the host."""
+        ...
+
+    def set_arriving(self, populations: NDArray[Any]) -> None:
+        """Replace them."""
+        ...
+
+    def save(self) -> Mapping[str, Any]:
+        """Arrays on the host, and numbers, that `restore` continues from, to the bit."""
+        ...
+
+    def restore(self, saved: Mapping[str, Any]) -> None:
+        """Continue from what an engine of the same settings and geometry has saved."""
+        ...

@@ -1,0 +1,77 @@
+"""Openings of a flow as kinds of a sitewise function: what flows in or out, then the collision."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from lanewise.errors import InputError
+from lanewise.lattices import Lattice
+from lanewise.sims.lbm.boundaries import Boundary, find_boundary
+from lanewise.sims.lbm.kinds import Open
+from lanewise.sims.lbm.obstacles.boxes import AXES, site_text
+from lanewise.sims.lbm.settings import Settings
+
+Function = Callable[..., Any]
+
+
+def opening_function(lattice: Lattice, settings: Settings, number: int, opening: Open, collide: Function) -> Function:
+    """What the sites of this opening do."""
+    return find_boundary(opening.boundary).make(
+        lattice, settings.precision, opening.face, collide, forced=bool(settings.force), names=_names(number, opening)
+    )
+
+
+def opening_observer(lattice: Lattice, settings: Settings, number: int, opening: Open) -> Function:
+    """The density (less 1) and the velocity at its sites: what arrives there through the face is no flow's."""
+    return find_boundary(opening.boundary).observer(
+        lattice, settings.precision, opening.face, forced=bool(settings.force), names=_names(number, opening)
+    )
+
+
+def opening_values(settings: Settings, number: int, opening: Open) -> dict[str, Any]:
+    """The values of its parameters, by the names that they have in a flow. A profile has a value for each site, x fastest."""
+    values: dict[str, Any] = {"velocity": opening.velocity, "density": opening.density, "profile": 1.0}
+    if opening.profile is not None:
+        real = np.float64 if settings.precision == "f64" else np.float32
+        values["profile"] = np.ascontiguousarray(opening.profile, real).reshape(-1)
+    names = _names(number, opening)
+    return {names[p]: values[p] for p in names}
+
+
+def check_opening(number: int, opening: Open, shape: tuple[int, ...], mask: Any) -> None:
+    """Refuse an opening without what its boundary takes, a profile of another shape, and sites that are not at its face."""
+    boundary = find_boundary(opening.boundary)
+    for name in ("velocity", "density"):
+        given = getattr(opening, name) is not None
+        if given != (name in boundary.parameters):
+            wanted = "takes none" if given else f"wanted its {name}"
+            raise InputError(
+                f"{opening.name!r} has {'a' if given else 'no'} {name}; the boundary {boundary.name!r} {wanted}"
+            )
+    if opening.profile is not None and np.shape(opening.profile) != shape:
+        raise InputError(f"the profile of {opening.name!r} has shape {np.shape(opening.profile)}; wanted {shape}")
+    _check_places(number, opening, boundary, shape, mask)
+
+
+def _check_places(number: int, opening: Open, boundary: Boundary, shape: tuple[int, ...], mask: Any) -> None:
+    faces = [axis + side for axis in AXES[: len(shape)] for side in "-+"]
+    if opening.face not in faces:
+        raise InputError(f"{opening.name!r} is at the face {opening.face!r}; wanted one of {', '.join(faces)}")
+    if mask is None or not boundary.collides:  # a far field may be anywhere
+        return
+    axis = len(shape) - 1 - AXES.index(opening.face[0])
+    index = np.argwhere(mask == number)
+    wrong = index[index[:, axis] != (0 if opening.face[1] == "-" else shape[axis] - 1)]
+    if len(wrong):
+        raise InputError(
+            f"{opening.name!r} has {len(wrong):,} sites away from the face {opening.face}, first at {site_text(wrong[0])}; "
+            "wanted all of them at it"
+        )
+
+
+def _names(number: int, opening: Open) -> dict[str, str]:
+    """Parameters of one name are one value in all kinds: each opening has names of its own."""
+    return {name: f"{name}_{number}" for name in find_boundary(opening.boundary).parameters}

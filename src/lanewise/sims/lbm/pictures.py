@@ -1,0 +1,58 @@
+"""The files of a run that people look at: a picture, a movie, and a field for ParaView."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lanewise.io.vti import write_vti
+from lanewise.plot.flow import flow_title, plot_flow
+from lanewise.plot.flow_movie import FlowMovie
+from lanewise.plot.reference import Reference
+from lanewise.runtime.memory import to_host
+from lanewise.sims.lbm.cases.registry import Setup
+from lanewise.sims.lbm.kinds import Open
+
+if TYPE_CHECKING:
+    from lanewise.sims.lbm.run import Run
+
+
+def write_picture(path: Path, run: Run) -> None:
+    """Speed or vorticity, whichever shows the case best, at the last step."""
+    simulation, setup = run.simulation, run.setup
+    solid = simulation.solid
+    plot_flow(
+        path, to_host(simulation.velocity), flow_title(run.case.name, simulation.shape, simulation.step, run.request.re),
+        quantity=setup.picture, solid=solid if solid.any() else None, reference=Reference(setup.speed, setup.length),
+        periodic=periodic_axes(setup), streamlines=setup.streamlines,
+    )  # fmt: skip
+
+
+def open_movie(path: Path, run: Run, *, overwrite: bool) -> FlowMovie:
+    """Collects frames of what the picture would show."""
+    simulation, setup = run.simulation, run.setup
+    solid = simulation.solid
+    sizes = " × ".join(f"{n:,}" for n in simulation.shape[::-1])
+    return FlowMovie(
+        path, f"{run.case.name}, Re {run.request.re:,.6g}, {sizes} sites", quantity=setup.picture,
+        solid=solid if solid.any() else None, reference=Reference(setup.speed, setup.length), periodic=periodic_axes(setup),
+        overwrite=overwrite,
+    )  # fmt: skip
+
+
+def write_vti_file(path: Path, run: Run, *, overwrite: bool) -> None:
+    """Density, velocity and the solid sites at the last step, in lattice units."""
+    simulation = run.simulation
+    fields = {
+        "density": to_host(simulation.density),
+        "velocity": to_host(simulation.velocity),
+        "solid": simulation.solid,
+    }
+    write_vti(path, fields, time=float(simulation.step), overwrite=overwrite)
+
+
+def periodic_axes(setup: Setup) -> str:
+    """The axes along which what leaves at one face comes in at the other; openings at faces make an axis another one."""
+    axes = "xyz"[: len(setup.shape)]
+    opened = {kind.face[0] for kind in setup.kinds.values() if isinstance(kind, Open)}
+    return "".join(a for a in axes if setup.edges.get(a, "periodic") == "periodic" and a not in opened)

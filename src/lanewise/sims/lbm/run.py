@@ -1,0 +1,201 @@
+"""A run: a flow that is advanced, measured, looked at and written to files on the way."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from lanewise.runtime.memory import to_host
+from lanewise.sims.interruption import deferred_interruption
+from lanewise.sims.lbm.bandwidth import copy_bandwidth
+from lanewise.sims.lbm.cases.registry import Case, Request, Setup, State
+from lanewise.sims.lbm.cases.series import Series
+from lanewise.sims.lbm.checkpoint import write_checkpoint
+from lanewise.sims.lbm.output.csv import TimeSeries
+from lanewise.sims.lbm.pictures import open_movie
+from lanewise.sims.lbm.remembered import remember
+from lanewise.sims.lbm.simulation import Simulation
+from lanewise.sims.lbm.steadiness import Steadiness
+from lanewise.sims.lbm.survival import check_interval
+
+PIECE_SECONDS = 0.2  # how long the machine works between two looks at the clock
+CHECKPOINT_SECONDS, CHECKPOINT_SHARE = 60.0, 20  # without an interval in steps: so often, and at most 1/20 of the time
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """Where results go. `checkpoint_every` and `movie_every` are steps; 0 leaves the choice to the run."""
+
+    out: Path | None = None
+    vti: Path | None = None
+    plot: Path | None = None
+    movie: Path | None = None
+    movie_every: int = 0
+    forces: Path | None = None
+    checkpoint_every: int = 0
+    overwrite: bool = False
+
+
+@dataclass
+class Run:
+    """A flow with its case and measurements, made by `runner.start` or `runner.resume`.
+
+    steps: those at which the run ends at the latest; steadiness: ends it before, when the flow has settled.
+    initial_mass: of step 0. note: why a resumed run may differ from an uninterrupted one; empty when it gives the same bits.
+    """
+
+    case: Case
+    request: Request
+    setup: Setup
+    simulation: Simulation
+    output: Output
+    steps: int
+    steadiness: Steadiness | None
+    initial_mass: float
+    rows: list[tuple[int, tuple[float, ...]]] = field(default_factory=list[tuple[int, tuple[float, ...]]])
+    note: str = ""
+    seconds: float = 0.0
+    settled: bool = False
+    first_step: int = 0
+    resumed: bool = False
+
+    def execute(self, progress: Callable[[Run], None] = lambda run: None) -> None:
+        """Advance to the end, measuring, writing and reporting on the way.
+
+        Ctrl-C ends it after whole steps with a checkpoint and KeyboardInterrupt; pressed again, at once and without.
+        Raises `InputError` when the flow blows up; the last checkpoint is then as it was.
+        """
+        with ExitStack() as open_files, deferred_interruption() as interruption:
+            self._open(open_files)
+            self.simulation.prepare()
+            self._events()  # of the first step, or of the one at which a checkpoint was resumed
+            saved, cost, piece = time.monotonic(), 0.0, 1
+            while not self.done:
+                begin = time.perf_counter()
+                count = min(piece, self._next_event() - self.simulation.step)
+                self.simulation.advance(count)
+                elapsed = time.perf_counter() - begin
+                self.seconds += elapsed
+                piece = max(1, min(int(count * PIECE_SECONDS / max(elapsed, 1e-9)), 4 * piece))
+                self._events()
+                progress(self)
+                if self.done or interruption.asked or self._checkpoint_due(time.monotonic() - saved, cost):
+                    begin = time.monotonic()
+                    self.save()
+                    saved = time.monotonic()
+                    cost = saved - begin
+                if interruption.asked and not self.done:
+                    raise KeyboardInterrupt
+
+    @property
+    def done(self) -> bool:
+        return self.settled or self.simulation.step >= self.steps
+
+    def _open(self, files: ExitStack) -> None:
+        self._series = self._film = None
+        probe, o = self.setup.probe, self.output
+        if o.forces is not None:
+            assert probe is not None
+            step = self.simulation.step if self.resumed else None
+            columns = ("step", *probe.names)
+            self._series = files.enter_context(TimeSeries(o.forces, columns, resume_step=step, overwrite=o.overwrite))
+        if o.movie is not None:
+            self._film = files.enter_context(open_movie(o.movie, self, overwrite=o.overwrite))
+
+    # ------------------------------------------------------------ events
+
+    def _next_event(self) -> int:
+        """The next step after which something has to be measured, looked at or written."""
+        step = self.simulation.step
+        return min([self.steps, *((step // i + 1) * i for i in self._intervals())])
+
+    def _intervals(self) -> list[int]:
+        o, found = self.output, [check_interval(self.simulation.sites), self.output.checkpoint_every]
+        found.append(self.setup.probe.every if self.setup.probe else 0)
+        found.append(self.steadiness.every if self.steadiness else 0)
+        found.append(self.movie_every if o.movie else 0)
+        return [i for i in found if i]
+
+    @property
+    def movie_every(self) -> int:
+        return self.output.movie_every or max(1, (self.steps - self.first_step) // 200)
+
+    def _events(self) -> None:
+        """What this step asks for. The flow is looked at before anything is measured: a blown-up one gives no numbers."""
+        simulation, step = self.simulation, self.simulation.step
+        probe, steady = self.setup.probe, self.steadiness
+        measured = probe is not None and step % probe.every == 0
+        compared = steady is not None and step % steady.every == 0
+        filmed = self._film is not None and step % self.movie_every == 0
+        if self.done or measured or compared or filmed or step % check_interval(simulation.sites) == 0:
+            simulation.check()
+        if probe is not None and measured and not (self.rows and self.rows[-1][0] >= step):
+            values = probe.measure(simulation)
+            self.rows.append((step, values))
+            if self._series is not None:
+                self._series.add(step, *values)
+        if steady is not None and compared:
+            self.settled = steady.settled(simulation.velocity)
+        if self._film is not None and filmed:
+            self._film.add(to_host(simulation.velocity), step)
+
+    def _checkpoint_due(self, since: float, cost: float) -> bool:
+        every = self.output.checkpoint_every
+        if every:
+            return self.simulation.step % every == 0
+        return since >= max(CHECKPOINT_SECONDS, CHECKPOINT_SHARE * cost)
+
+    # ------------------------------------------------------------ results
+
+    def save(self) -> None:
+        """Write the checkpoint, if there is a place for it. Replaces only this run's own file."""
+        if self.output.out is None:
+            return
+        self.simulation.check()
+        if self._series is not None:
+            self._series.sync()
+        series = self.series
+        history = {"step": series.steps, **{n: series.column(n) for n in series.names}} if len(series) else None
+        parameters, attributes, arrays = remember(self)
+        write_checkpoint(
+            self.output.out, self.simulation, overwrite=True, parameters=parameters, attributes=attributes, arrays=arrays,
+            history=history,
+        )  # fmt: skip
+
+    @property
+    def series(self) -> Series:
+        return Series.of(self.setup.probe.names if self.setup.probe else (), self.rows)
+
+    @property
+    def state(self) -> State:
+        simulation = self.simulation
+        return State(simulation.step, to_host(simulation.density), to_host(simulation.velocity))
+
+    @property
+    def mlups(self) -> float:
+        """Million updates of fluid sites a second."""
+        steps = self.simulation.step - self.first_step
+        return self.simulation.fluid_sites * steps / self.seconds / 1e6 if self.seconds else 0.0
+
+    def bandwidth_fraction(self) -> float | None:
+        """The bytes that the steps moved, over what a copy on this device would have moved in that time."""
+        copied = copy_bandwidth(self.simulation.settings.device)
+        return None if copied is None else self.mlups * 1e6 * self.simulation.bytes_per_site / copied
+
+    def summary(self) -> dict[str, Any]:
+        """The machine-readable result. The drift of mass is relative to the start of the run, before any resumption."""
+        s, simulation = self.simulation.settings, self.simulation
+        return {
+            "case": self.case.name, "device": s.device, "lattice": s.lattice, "collision": s.collision, "storage": s.storage,
+            "precision": s.precision, "streaming": s.streaming, "layout": s.layout, "shape": list(s.shape),
+            "fluid_sites": simulation.fluid_sites, "re": self.request.re, "speed": self.request.speed,
+            "viscosity": s.viscosity, "tau": 1 / s.omega, "steps": simulation.step - self.first_step, "step": simulation.step,
+            "seconds": self.seconds, "mlups": self.mlups, "bandwidth_fraction": self.bandwidth_fraction(),
+            "mass_drift": simulation.mass / self.initial_mass - 1,
+            "steady": self.settled if self.steadiness else None, "change": self.steadiness.change if self.steadiness else None,
+            "results": self.setup.results(self.state, self.series), "out": str(self.output.out) if self.output.out else None,
+        }  # fmt: skip

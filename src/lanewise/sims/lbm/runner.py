@@ -1,0 +1,166 @@
+"""Runs as the command line makes them: a case with the user's wishes, or a checkpoint to go on from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from lanewise.errors import InputError
+from lanewise.io.atomic import writable_target
+from lanewise.runtime.executable import device_kind
+from lanewise.sims.lbm.arguments import check_steps
+from lanewise.sims.lbm.cases import Case, Request, Setup, find_case
+from lanewise.sims.lbm.checkpoint import Checkpoint, converted, read_checkpoint, restored
+from lanewise.sims.lbm.checks import check_mach
+from lanewise.sims.lbm.remembered import recall
+from lanewise.sims.lbm.run import Output, Run
+from lanewise.sims.lbm.simulation import Simulation
+from lanewise.sims.lbm.steadiness import FLOORS, Steadiness
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """How a flow is computed; None leaves the choice to the case or the device."""
+
+    collision: str | None = None
+    precision: str | None = None
+    storage: str | None = None
+    streaming: str | None = None
+    layout: str | None = None
+    device: str | None = None
+    smagorinsky: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """When a run ends: after `steps`, or before when it is steady.
+
+    until_steady: None leaves it to the case, False runs to the end. tolerance: the relative change of the velocity that
+    counts as steady, 0 for the case's own.
+    """
+
+    steps: int | None = None
+    until_steady: bool | None = None
+    tolerance: float = 0.0
+
+
+def start(case: Case, request: Request, method: Method, end: End, output: Output) -> Run:
+    """Check everything, build the flow, and set its initial state."""
+    if end.steps is not None:
+        check_steps(end.steps)
+    check_mach([request.speed], f"speed of the case, {case.speed_of},")
+    setup = case.make(request)
+    check_output(case, setup, output)
+    simulation = Simulation(
+        lattice=setup.lattice, shape=setup.shape, viscosity=setup.viscosity, collision=method.collision or case.collision,
+        smagorinsky=method.smagorinsky, force=setup.force, mask=setup.mask, kinds=setup.kinds, edges=setup.edges,
+        density=1.0 if setup.density is None else setup.density, velocity=setup.velocity, gradient=setup.gradient,
+        precision=method.precision, storage=method.storage, streaming=method.streaming, layout=method.layout,
+        device=method.device,
+    )  # fmt: skip
+    steadiness = _steadiness(setup, simulation, end)
+    steps = end.steps if end.steps is not None else setup.steps
+    return Run(case, request, setup, simulation, output, steps, steadiness, simulation.mass)
+
+
+def resume(path: Path, method: Method, end: End, output: Output) -> Run:
+    """Continue a checkpoint by `end.steps` steps, or to its planned end.
+
+    Everything else is as it was, so the same device, streaming form and layout give the same bits; `Run.note` says when not.
+    """
+    saved = read_checkpoint(path)
+    before = recall(saved)
+    case = find_case(before.case)
+    setup = case.make(before.request)
+    if end.steps is not None:
+        check_steps(end.steps)
+        last = saved.step + end.steps
+    else:
+        last = before.steps
+        if saved.step >= last:
+            raise InputError(f"{path} is complete at step {saved.step:,}; say with --steps how many more")
+    output = replace(output, out=output.out or path)
+    check_output(case, setup, output, resumed=path)
+    simulation = restored(saved, device=method.device, streaming=method.streaming, layout=method.layout)
+    wanted = End(
+        end.steps,
+        before.tolerance > 0 if end.until_steady is None else end.until_steady,
+        end.tolerance or before.tolerance,
+    )
+    return Run(
+        case, before.request, setup, simulation, output, last, _steadiness(setup, simulation, wanted), before.initial_mass,
+        before.rows, _difference(path, saved, simulation), first_step=saved.step, resumed=True,
+    )  # fmt: skip
+
+
+def _steadiness(setup: Setup, simulation: Simulation, end: End) -> Steadiness | None:
+    """How to tell that the flow is steady, or None. No tolerance is below what rounding keeps up."""
+    wanted = setup.steady > 0 and end.steps is None if end.until_steady is None else end.until_steady
+    if not wanted:
+        return None
+    s = simulation.settings
+    floor = max(FLOORS[s.storage], FLOORS[s.precision])
+    if 0 < end.tolerance < floor:
+        raise InputError(
+            f"the tolerance {end.tolerance:g} cannot be met: rounding alone changes velocities by about {floor:g} in storage "
+            f"{s.storage}; wanted {floor:g} or more, or precision f64"
+        )
+    every = max(1, round(setup.length / setup.speed))
+    return Steadiness(end.tolerance or max(setup.steady or floor, floor), every, s.device)
+
+
+def _difference(path: Path, saved: Checkpoint, simulation: Simulation) -> str:
+    """Why the bits may not be those of an uninterrupted run."""
+    before, after = saved.settings, simulation.settings
+    if device_kind(before.device) != device_kind(after.device):
+        return f"{path} was computed on {before.device}; on {after.device} the last places differ"
+    if converted(before, after):
+        return (
+            f"{path} was computed with {before.streaming} streaming in layout {before.layout}; its populations are converted to "
+            f"{after.streaming} in {after.layout}, and the last places may differ"
+        )
+    return ""
+
+
+# ------------------------------------------------------------ files
+
+
+def check_output(case: Case, setup: Setup, output: Output, resumed: Path | None = None) -> None:
+    """Refuse files that cannot be written or that are in each other's way, before anything is computed."""
+    if output.forces is not None and setup.probe is None:
+        raise InputError(f"{case.name} measures nothing on the way that --forces could write")
+    if output.movie_every and output.movie is None:
+        raise InputError("--every needs --movie: so many steps lie between two of its frames")
+    if output.checkpoint_every and output.out is None:
+        raise InputError("--checkpoint-every needs --out: checkpoints go there")
+    suffixes: dict[str, tuple[str, ...]] = {
+        "vti": (".vti",), "plot": (".png",), "movie": (".gif", ".mp4"), "forces": (".csv",),
+    }  # fmt: skip
+    taken: dict[Path, str] = {} if resumed is None else {resumed.resolve(): "--resume"}
+    for name in ("out", "vti", "plot", "movie", "forces"):
+        path: Path | None = getattr(output, name)
+        if path is None:
+            continue
+        place = path.resolve()
+        own = resumed is not None and name == "out" and place == resumed.resolve()
+        if place in taken and not own:
+            raise InputError(f"--{name} {path} is the file of {taken[place]}, too; wanted another one")
+        taken[place] = f"--{name}"
+        if name in suffixes and path.suffix.lower() not in suffixes[name]:
+            raise InputError(f"--{name} {path}: wanted a name that ends in {' or '.join(suffixes[name])}")
+        continued = own or (resumed is not None and name == "forces")
+        writable_target(path, output.overwrite or continued)
+
+
+def finish(run: Run) -> dict[str, Any]:
+    """Write the pictures and fields of the end; returns the summary."""
+    o = run.output
+    if o.vti is not None or o.plot is not None:
+        from lanewise.sims.lbm.pictures import write_picture, write_vti_file
+
+        if o.vti is not None:
+            write_vti_file(o.vti, run, overwrite=o.overwrite)
+        if o.plot is not None:
+            write_picture(o.plot, run)
+    return run.summary()

@@ -1,0 +1,112 @@
+"""Everything that decides how a flow goes on, but for its populations: what a checkpoint keeps."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lanewise.errors import InputError
+from lanewise.sims.lbm.kinds import Edge, Kind, Open, Wall
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Numbers and names.
+
+    omega: the relaxation rate of the viscosity; parameters: those of the collision operator besides it; smagorinsky: the constant
+    of the turbulence model, 0 for none; force: empty for none; precision: that of the arithmetic, "f32" or "f64".
+    """
+
+    lattice: str
+    shape: tuple[int, ...]
+    omega: float
+    collision: str
+    parameters: Mapping[str, float]
+    smagorinsky: float
+    force: tuple[float, ...]
+    precision: str
+    storage: str
+    streaming: str
+    layout: str
+    device: str
+
+    @property
+    def viscosity(self) -> float:
+        """Kinematic, in sites squared a step: (1 / omega - 1/2) / 3."""
+        return (1 / self.omega - 0.5) / 3
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Geometry:
+    """What the sites are: `mask` uint8 of the lattice's shape or None, the kinds by number, and the edges of the box."""
+
+    mask: NDArray[np.uint8] | None
+    kinds: Mapping[int, Kind]
+    edges: Mapping[str, Edge]
+
+    @property
+    def walls(self) -> dict[int, Wall]:
+        return {number: kind for number, kind in self.kinds.items() if isinstance(kind, Wall)}
+
+    @property
+    def openings(self) -> dict[int, Open]:
+        return {number: kind for number, kind in self.kinds.items() if isinstance(kind, Open)}
+
+    def solid(self, shape: tuple[int, ...]) -> NDArray[np.bool_]:
+        """The sites of walls."""
+        if self.mask is None:
+            return np.zeros(shape, np.bool_)
+        return np.isin(self.mask, list(self.walls))
+
+
+def settings_to_json(settings: Settings) -> str:
+    """One line; floats read back exactly."""
+    return json.dumps({**asdict(settings), "parameters": dict(settings.parameters)})
+
+
+def settings_from_json(text: str) -> Settings:
+    """What `settings_to_json` wrote; raises `InputError` for anything else."""
+    try:
+        values: dict[str, Any] = json.loads(text)
+        values |= {"shape": tuple(values["shape"]), "force": tuple(values["force"])}
+        return Settings(**values)
+    except (ValueError, TypeError, KeyError) as error:
+        raise InputError(f"damaged checkpoint: its settings cannot be read: {error}") from error
+
+
+def geometry_to_json(geometry: Geometry) -> str:
+    """Kinds and edges; the mask and profiles are arrays and go elsewhere."""
+    kinds: dict[str, Any] = {}
+    for number, kind in geometry.kinds.items():
+        match kind:
+            case Wall():
+                kinds[str(number)] = {"wall": kind.name, "velocity": kind.velocity}
+            case Open():
+                kinds[str(number)] = {
+                    "open": kind.name, "boundary": kind.boundary, "face": kind.face, "velocity": kind.velocity,
+                    "density": kind.density,
+                }  # fmt: skip
+    return json.dumps({"kinds": kinds, "edges": dict(geometry.edges)})
+
+
+def geometry_from_json(text: str, mask: Any, profiles: Mapping[int, Any]) -> Geometry:
+    """What `geometry_to_json` wrote, with the arrays; raises `InputError` for anything else."""
+    try:
+        read = json.loads(text)
+        kinds = {int(number): _kind(values, profiles.get(int(number))) for number, values in read["kinds"].items()}
+        edges = {axis: tuple(edge) if isinstance(edge, list) else edge for axis, edge in read["edges"].items()}
+        return Geometry(mask, kinds, edges)
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise InputError(f"damaged checkpoint: its kinds cannot be read: {error}") from error
+
+
+def _kind(values: dict[str, Any], profile: Any) -> Kind:
+    velocity = None if values["velocity"] is None else tuple(values["velocity"])
+    if "wall" in values:
+        return Wall(values["wall"], velocity)
+    return Open(values["open"], values["boundary"], values["face"], velocity, values["density"], profile)

@@ -1,0 +1,244 @@
+"""A flow: sites with populations, collisions, boundaries, and steps.
+
+simulation = Simulation(shape=(128, 128), viscosity=0.1, edges={"x": "wall", "y": ("wall", "lid")},
+                        kinds={1: Wall("wall"), 2: Wall("lid", velocity=(0.1, 0.0))})
+simulation.run(1000)
+simulation.velocity[64, 64]
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lanewise.errors import InputError
+from lanewise.io.source import FilePath
+from lanewise.lattices import Lattice
+from lanewise.runtime.devices import resolve
+from lanewise.runtime.memory import array_module, available_memory
+from lanewise.sims.lbm.arguments import (
+    check_geometry,
+    check_initial,
+    check_steps,
+    chosen_force,
+    chosen_lattice,
+    chosen_numbers,
+    chosen_parameters,
+    chosen_rate,
+    chosen_streaming,
+)
+from lanewise.sims.lbm.checks import check_memory
+from lanewise.sims.lbm.compiled import make_engine
+from lanewise.sims.lbm.engine import Engine
+from lanewise.sims.lbm.initial import deviations
+from lanewise.sims.lbm.kinds import Edges, Kind, Wall
+from lanewise.sims.lbm.obstacles.boxes import check_shape
+from lanewise.sims.lbm.settings import Geometry, Settings
+from lanewise.sims.lbm.survival import check_fields, check_interval
+
+Callback = Callable[["Simulation"], None]
+WALL = {1: Wall("wall")}
+"""The kinds of a simulation that names none: 1, and true in a mask of booleans, is a wall at rest."""
+
+
+class Simulation:
+    """The flow of a nearly incompressible fluid, in lattice units: sites are 1 apart, a step takes 1, the density is about 1.
+
+    Parameters
+    ----------
+    shape: (ny, nx) or (nz, ny, nx) sites.
+    lattice: "D2Q9", "D3Q19", "D3Q27" or another `Lattice`; by default D2Q9 or D3Q19.
+    viscosity, omega or re: one of them; kinematic viscosity, its relaxation rate 1 / (3 viscosity + 1/2), or the Reynolds
+    number of `speed` and `length`.
+    collision: the name of a collision operator (see `operators`), with `parameters` of it besides omega, for example
+    {"magic": 1 / 4} for "trt"; smagorinsky: the constant of the turbulence model, 0 for none.
+    force: a body force on every site, one component a dimension.
+    mask: kinds of the sites, whole numbers of the lattice's shape (0 is fluid), or booleans (true is kind 1).
+    kinds: what the numbers are: {1: Wall("wall"), 2: Open("inlet", ...)}. By default 1 is a wall at rest.
+    edges: the faces of the box by axis: "periodic" (default), "slip", the name of a wall, or (low, high).
+    density, velocity: the initial state, one value for all or arrays with one for each site; gradient: d u_b / d x_a of
+    the velocity in [..., a, b], whose stress then belongs to the initial state.
+    precision: of the arithmetic, "f32" or "f64"; storage: of the populations, "f16" (on GPUs), "f32" or "f64", by default
+    the precision. streaming: "in-place" (half the memory), "pull" or "push"; layout: by default the device's best.
+
+    Raises `InputError` for values out of range, among them tau <= 1/2 and velocities above Mach 0.3, and `DeviceError`
+    for sizes that do not fit the memory; both before anything is allocated on the device.
+    """
+
+    def __init__(
+        self, *, shape: Sequence[int], lattice: str | Lattice | None = None, viscosity: float | None = None,
+        omega: float | None = None, re: float | None = None, speed: float | None = None, length: float | None = None,
+        collision: str = "trt", parameters: Mapping[str, float] | None = None, smagorinsky: float = 0.0,
+        force: Sequence[float] | None = None, mask: Any = None, kinds: Mapping[int, Kind] | None = None,
+        edges: Edges | None = None, density: Any = 1.0, velocity: Any = None, gradient: Any = None,
+        precision: str | None = None, storage: str | None = None, streaming: str | None = None, layout: str | None = None,
+        device: str | None = None,
+    ) -> None:  # fmt: skip
+        sizes = check_shape(shape)
+        self.lattice = chosen_lattice(lattice, len(sizes))
+        rate = chosen_rate(viscosity, omega, re, speed, length)
+        where = resolve(device)
+        real, stored = chosen_numbers(precision, storage, where)
+        settings = Settings(
+            self.lattice.name, sizes, rate, collision, chosen_parameters(collision, parameters), smagorinsky,
+            chosen_force(force, len(sizes)), real, stored, chosen_streaming(streaming, where), layout or "", where,
+        )  # fmt: skip
+        geometry = check_geometry(sizes, mask, WALL if kinds is None else kinds, edges or {})
+        check_initial(sizes, density, velocity, gradient)
+        self._begin(settings, geometry)
+        if velocity is not None or gradient is not None or force is not None or np.any(np.asarray(density) != 1):
+            self._set(density, velocity, gradient)
+
+    def _begin(self, settings: Settings, geometry: Geometry) -> None:
+        """Compile and allocate; populations are at rest."""
+        check_memory(
+            settings.shape, self.lattice, settings.storage, settings.streaming, available_memory(settings.device)
+        )
+        self.geometry = geometry
+        self._engine: Engine = make_engine(self.lattice, settings, geometry)
+        self.settings = replace(settings, layout=self._engine.layout)
+        self._fluid = int(math.prod(settings.shape) - np.count_nonzero(geometry.solid(settings.shape)))
+        self.step = self._checked = 0
+        self._seen: tuple[int, Any, Any] | None = None
+
+    def _set(self, density: Any, velocity: Any, gradient: Any) -> None:
+        s = self.settings
+        at_rest = np.zeros(len(s.shape)) if velocity is None else velocity
+        self._engine.set_arriving(
+            deviations(
+                self.lattice, s.shape, density, at_rest, gradient=gradient, tau=1 / s.omega, force=s.force,
+                dtype=np.float64 if s.precision == "f64" else np.float32,
+            )
+        )  # fmt: skip
+
+    # ------------------------------------------------------------ advancing
+
+    def prepare(self) -> None:
+        """Compile what steps need, so that the first one costs no more than the others."""
+        self._engine.prepare()
+
+    def advance(self, steps: int) -> None:
+        """Take `steps` steps and wait for them, without looking at the result. On CUDA they run as graphs."""
+        self._engine.run(steps)
+        self.step += steps
+
+    def check(self) -> None:
+        """Raise `InputError` when the flow has blown up: it names the site and between which steps."""
+        excess, velocity = self._moments()
+        s = self.settings
+        check_fields(excess, velocity, s.shape, s.device, self._checked, self.step)
+        self._checked = self.step
+
+    def run(self, steps: int, callback: Callback | None = None, every: int = 1) -> Simulation:
+        """`steps` steps; `callback(simulation)` after every `every` of them and after the last. Checks now and then."""
+        check_steps(steps)
+        done, interval = 0, check_interval(self.sites)
+        while done < steps:
+            piece = min(interval, steps - done)
+            if callback is not None:
+                piece = min(piece, every - done % every)
+            self.advance(piece)
+            done += piece
+            if self.step - self._checked >= interval or done == steps:
+                self.check()
+            if callback is not None and (done % every == 0 or done == steps):
+                callback(self)
+        return self
+
+    # ------------------------------------------------------------ looking
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.settings.shape
+
+    @property
+    def sites(self) -> int:
+        """All of the box, with those of walls."""
+        return math.prod(self.settings.shape)
+
+    @property
+    def fluid_sites(self) -> int:
+        """Those that are updated: all but walls."""
+        return self._fluid
+
+    @property
+    def solid(self) -> NDArray[np.bool_]:
+        """The sites of walls, on the host."""
+        return self.geometry.solid(self.settings.shape)
+
+    @property
+    def density(self) -> Any:
+        """Of the lattice's shape, on the device; 1 in walls. The pressure is a third of it."""
+        return (self._moments()[0] + 1).reshape(self.settings.shape)
+
+    @property
+    def velocity(self) -> Any:
+        """Of the lattice's shape and an axis of components x, y(, z), in sites a step, on the device; 0 in walls."""
+        return self._moments()[1].reshape(*self.settings.shape, len(self.settings.shape))
+
+    def _moments(self) -> tuple[Any, Any]:
+        """Density less 1 and velocity after the last step, computed once."""
+        if self._seen is None or self._seen[0] != self.step:
+            self._seen = (self.step, *self._engine.moments())
+        return self._seen[1], self._seen[2]
+
+    @property
+    def mass(self) -> float:
+        """The density of all fluid sites together, summed in float64."""
+        excess = self._moments()[0]
+        return self._fluid + float(array_module(self.settings.device).sum(excess, dtype=np.float64))
+
+    def force_on(self, *names: str) -> NDArray[Any]:
+        """The force of the fluid on the walls of these names, by momentum exchange: float64 of shape (D,), in lattice units.
+
+        Raises `InputError` for a name that no wall has.
+        """
+        walls = {w.name for w in self.geometry.walls.values()}
+        for name in names:
+            if name not in walls:
+                raise InputError(
+                    f"no wall has the name {name!r}; wanted {', '.join(sorted(walls)) or 'a simulation with walls'}"
+                )
+        return self._engine.force(names)
+
+    @property
+    def bytes_per_site(self) -> float:
+        """What a step reads and writes of memory for a fluid site."""
+        return self._engine.bytes_per_site
+
+    # ------------------------------------------------------------ keeping
+
+    def checkpoint(self, path: FilePath, *, overwrite: bool = False) -> None:
+        """Write everything that `resume` needs, and the fields, as HDF5: whole, or not at all."""
+        from lanewise.sims.lbm.checkpoint import write_checkpoint
+
+        write_checkpoint(Path(path), self, overwrite=overwrite)
+
+    @staticmethod
+    def resume(
+        path: FilePath, *, device: str | None = None, streaming: str | None = None, layout: str | None = None
+    ) -> Simulation:
+        """The simulation of a checkpoint, to the bit where nothing is changed; else its populations are converted."""
+        from lanewise.sims.lbm.checkpoint import read_checkpoint, restored
+
+        return restored(read_checkpoint(Path(path)), device=device, streaming=streaming, layout=layout)
+
+    @classmethod
+    def _restored(cls, lattice: Lattice, settings: Settings, geometry: Geometry, step: int) -> Simulation:
+        """At rest, for a checkpoint to fill."""
+        simulation = cls.__new__(cls)
+        simulation.lattice = lattice
+        simulation._begin(settings, geometry)
+        simulation.step = simulation._checked = step
+        return simulation
+
+    @property
+    def engine(self) -> Engine:
+        """The compiled kernels and the memory that they advance."""
+        return self._engine
