@@ -1,0 +1,213 @@
+"""How fast does lattice Boltzmann flow run on this GPU, for each lattice, storage type, streaming form and layout?
+
+`python -m bench.gpu_lbm [folder with compiled anchor programs]` writes bench/results/gpu_lbm.{md,json}.
+Every version is held against float64 on the CPU, in a small box of the same rules, before it is timed. The bound is the measured
+bandwidth of a copy divided by the bytes that a site reads and writes.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import lanewise as lw
+from bench.harness import Measurement, describe_machine, write_results
+from lanewise.plan import Plan
+from lanewise.runtime import cuda
+from lanewise.sims.lbm.bandwidth import copy_bandwidth
+from lanewise.sims.lbm.obstacles.porous import porous
+from lanewise.sims.lbm.operators import find_operator
+
+RESULT = Path("bench/results/gpu_lbm.md")
+WALL, LID = 2, 3
+ROUNDS = 7
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One row: what is solved, and how."""
+
+    lattice: Any
+    shape: tuple[int, ...]
+    storage: str = "f32"
+    streaming: str = "pull"
+    layout: Any = None
+    plan: Plan | None = None
+    walls: bool = True
+    solid_fraction: float = 0.0
+    operator: str = "bgk"
+
+    @property
+    def name(self) -> str:
+        size = "x".join(map(str, reversed(self.shape)))
+        parts = [self.lattice.name, self.storage, size, self.streaming, str(self.layout or "AoSoA(32)")]
+        parts += [self.operator] if self.operator != "bgk" else []
+        parts += [f"{self.solid_fraction:.0%} solid"] if self.solid_fraction else []
+        parts += [] if self.walls else ["periodic"]
+        parts += [self.plan.short()] if self.plan is not None else []
+        return ", ".join(parts)
+
+    @property
+    def site_bytes(self) -> int:
+        return 2 * self.lattice.size * {"f16": 2, "f32": 4, "f64": 8}[self.storage]
+
+
+def make_flow(lattice: Any, precision: str, operator: str = "bgk") -> Any:
+    flow = lw.sitewise(lattice)(find_operator(operator).make(lattice, precision))
+    flow.wall(WALL, "wall")
+    flow.wall(LID, "lid", velocity="lid_velocity")
+    return flow
+
+
+def make_sites(case: Case, flow: Any, device: str, storage: str) -> Any:
+    edges = {"x": "wall", "y": ("wall", "lid"), "z": "wall"} if case.walls else {}
+    mask = (
+        porous(case.shape, solid_fraction=case.solid_fraction, radius=8.0).astype(np.uint8) * WALL
+        if case.solid_fraction
+        else None
+    )
+    sites = flow.sites(
+        case.shape, mask=mask, edges={a: e for a, e in edges.items() if a in "xyz"[: case.lattice.dimension]},
+        storage=storage, streaming=case.streaming, layout=case.layout if device == "cuda" else None, device=device,
+    )  # fmt: skip
+    return sites
+
+
+def values_of(case: Case) -> dict[str, Any]:
+    lid = (0.05,) + (0.0,) * (case.lattice.dimension - 1)
+    known = {"trt": {"magic": 3 / 16}}.get(case.operator, {})
+    return {"omega": 1.7, "lid_velocity": lid} | known
+
+
+def check(case: Case) -> float:
+    """The largest difference from float64 on the CPU after 30 steps of a small box, relative to the largest population."""
+    small = replace(case, shape=(24, 40, 72) if case.lattice.dimension == 3 else (60, 104))
+    start = np.random.default_rng(1).standard_normal((case.lattice.size, *small.shape)) * 1e-3
+    found = []
+    for device, precision, storage in (("cuda", "f32", case.storage), ("cpu", "f64", "f64")):
+        flow = make_flow(case.lattice, precision, case.operator)
+        sites = make_sites(small, flow, device, storage)
+        flow.set_populations(sites, np.where(sites.kinds == 0, start, 0.0).astype("f4" if precision == "f32" else "f8"))
+        flow.run(sites, 30, plan=case.plan if device == "cuda" else None, **values_of(small))
+        found.append(flow.populations(sites, lid_velocity=values_of(small)["lid_velocity"]))
+    error = float(np.abs(found[0] - found[1]).max() / np.abs(found[1]).max())
+    if not error < (2e-2 if case.storage == "f16" else 1e-4):
+        raise ValueError(f"{case.name}: wrong by {error:.1e}")
+    return error
+
+
+def prepare(case: Case) -> tuple[Callable[[int], None], Any]:
+    flow = make_flow(case.lattice, "f32", case.operator)
+    sites = make_sites(case, flow, "cuda", case.storage)
+    random = cuda.cupy().random.default_rng(1)
+    line = random.standard_normal(sites.count, dtype=np.float32) * 1e-3
+    for q in range(case.lattice.size):
+        setattr(sites.current, f"q{q}", line.astype(sites.storage.dtype))
+    stepper = flow.stepper(sites, plan=case.plan, **values_of(case))
+    stepper.run(2 * 32 + 1)  # graphs are made, and the first step is behind
+    return stepper.run, sites
+
+
+CASES = (
+    Case(lw.D3Q19, (256, 512, 512)),
+    Case(lw.D3Q19, (256, 512, 512), streaming="in-place"),
+    Case(lw.D3Q19, (256, 512, 512), layout=lw.SoA()),
+    Case(lw.D3Q19, (256, 512, 512), storage="f16"),
+    Case(lw.D3Q19, (256, 512, 512), storage="f16", streaming="in-place"),
+    Case(lw.D3Q19, (256, 512, 512), storage="f16", layout=lw.SoA()),
+    Case(lw.D2Q9, (8192, 8192)),
+    Case(lw.D2Q9, (8192, 8192), streaming="in-place"),
+    Case(lw.D2Q9, (4096, 4096)),
+    Case(lw.D3Q19, (256, 512, 512), solid_fraction=0.3),
+    Case(lw.D3Q19, (256, 512, 512), solid_fraction=0.3, plan=Plan(branches="apart")),
+    Case(lw.D3Q19, (256, 512, 512), operator="trt"),
+    Case(lw.D3Q27, (256, 512, 256)),
+)
+EXPLORE = (
+    *(Case(lw.D3Q19, (256, 512, 512), storage=s, plan=Plan(block=b)) for s in ("f32", "f16") for b in (64, 128, 512)),
+    Case(lw.D3Q19, (256, 512, 512), plan=Plan(prefetch="none")),
+    Case(lw.D3Q19, (256, 512, 512), plan=Plan(branches="apart")),
+    Case(lw.D3Q19, (256, 512, 512), storage="f16", plan=Plan(branches="apart")),
+    Case(lw.D3Q19, (256, 512, 512), storage="f16", layout=lw.AoSoA(64)),
+    *(Case(lw.D3Q19, (256, 512, 512), streaming="in-place", plan=Plan(block=b)) for b in (64, 128)),
+    Case(lw.D3Q19, (256, 512, 512), streaming="in-place", layout=lw.AoSoA(64)),
+    Case(lw.D3Q19, (256, 512, 512), streaming="in-place", layout=lw.SoA()),
+    Case(lw.D3Q19, (256, 512, 512), streaming="push"),
+    *(Case(lw.D3Q19, (256, 512, 512), solid_fraction=0.3, plan=Plan(block=b)) for b in (64, 128)),
+    Case(lw.D3Q19, (256, 512, 512), solid_fraction=0.3, streaming="in-place"),
+)
+
+
+def main() -> None:
+    cases = CASES + (EXPLORE if "--explore" in sys.argv else ())
+    bandwidth = copy_bandwidth("cuda")
+    assert bandwidth is not None
+    rows: list[Measurement] = []
+    notes: dict[str, str] = {"copy": f"{bandwidth / 1e12:.3f} TB/s"}
+    for case in cases:
+        try:
+            error = check(case)
+        except Exception as problem:  # the other rows are still worth having
+            print(f"{case.name}: {type(problem).__name__}: {problem}", flush=True)
+            continue
+        run, sites = prepare(case)
+        fluid = sites.count - sites.wall_sites
+        steps = max(64, round(0.05 * bandwidth / (case.site_bytes * sites.count)) // 64 * 64)
+        seconds = []
+        for _ in range(ROUNDS):
+            start = time.perf_counter()
+            run(steps)
+            seconds.append((time.perf_counter() - start) / steps)
+        row = Measurement(case.name, seconds, fluid, "fluid sites", bandwidth / case.site_bytes)
+        rows.append(row)
+        notes[case.name] = (
+            f"{sites.nbytes / sites.count:.2f} bytes a site; relative difference from float64 {error:.1e}"
+        )
+        print(f"{row.rate / 1e6:8.0f} MLUPS {row.rate / row.bound:.3f}  {case.name}  {notes[case.name]}", flush=True)
+        del run, sites
+        cuda.cupy().get_default_memory_pool().free_all_blocks()
+    small(notes)
+    for program in sys.argv[1:]:
+        if not program.startswith("--"):
+            notes[Path(program).name] = subprocess.run([program], capture_output=True, text=True, check=False).stdout
+    print(write_results(RESULT, "Lattice Boltzmann flow on one GPU", rows, describe_machine() | notes))
+
+
+def small(notes: dict[str, str]) -> None:
+    """256 x 256 D2Q9: steps in graphs against steps launched one by one from Python."""
+    case = Case(lw.D2Q9, (256, 256))
+    run, sites = prepare(case)
+    flow = make_flow(lw.D2Q9, "f32")
+    times: dict[str, list[float]] = {"in graphs": [], "bound calls one by one": [], "step by step from Python": []}
+    single = make_sites(case, flow, "cuda", "f32")
+    flow(single, **values_of(case))
+    flow(single, **values_of(case))
+    call = flow.compile(single, **values_of(case))
+    for _ in range(ROUNDS):
+        start = time.perf_counter()
+        run(4096)
+        times["in graphs"].append((time.perf_counter() - start) / 4096)
+        start = time.perf_counter()
+        for _ in range(256):
+            flow(single, **values_of(case))
+        times["step by step from Python"].append((time.perf_counter() - start) / 256)
+        start = time.perf_counter()
+        for _ in range(4096):
+            call()
+        cuda.synchronize("cuda")
+        times["bound calls one by one"].append((time.perf_counter() - start) / 4096)
+    for name, seconds in times.items():
+        middle = sorted(seconds)[len(seconds) // 2]
+        notes[f"D2Q9 256x256 {name}"] = f"{middle * 1e6:.2f} us a step, {sites.count / middle / 1e6:.0f} MLUPS"
+        print(name, notes[f"D2Q9 256x256 {name}"], flush=True)
+
+
+if __name__ == "__main__":
+    main()
