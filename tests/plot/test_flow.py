@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 
 from lanewise.errors import ArgumentError, InputError
 from lanewise.plot.colours import colour_table
-from lanewise.plot.flow import LEFT, TOP, flow_title, plot_flow
+from lanewise.plot.flow import flow_title, plot_flow
+from lanewise.plot.flow_layout import LEFT, TOP
 from lanewise.plot.raster import Scale, colour, picture_size, resample
 from lanewise.plot.reference import Reference, label, unit_of
 from lanewise.plot.slices import middle_slice, middle_slices, value_range
@@ -28,7 +29,7 @@ from tests.plot.flows import past_ball, pixels, png_size, street
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pictures of some 300 pixels, which are written faster."""
-    monkeypatch.setattr("lanewise.plot.flow.picture_size", lambda shape: picture_size(shape, 600, 300))
+    monkeypatch.setattr("lanewise.plot.flow_layout.picture_size", lambda shape: picture_size(shape, 600, 300))
 
 
 def test_the_title() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +10,8 @@ import numpy as np
 from lanewise.errors import ArgumentError
 from lanewise.plot.canvas import DOTS_PER_INCH, FAINT, GRID, TEXT, dark_figure, save_png
 from lanewise.plot.colours import colour_map
-from lanewise.plot.raster import Scale, colour, picture_size, resample
+from lanewise.plot.flow_layout import LEFT, RIGHT, Layout, Panel, layout_of
+from lanewise.plot.raster import Scale, colour, resample
 from lanewise.plot.reference import Reference, label, unit_of
 from lanewise.plot.slices import Quantity, Slice, middle_slices, value_range
 from lanewise.plot.streamlines import draw_streamlines
@@ -20,15 +20,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from numpy.typing import NDArray
-
-LEFT, RIGHT, TOP, BOTTOM = 96, 36, 92, 84
-"""Pixels around the panels, for the title and the numbers at the axes."""
-
-GAP = 96
-"""Pixels between two panels."""
-
-BAR, BAR_ROOM = 26, 190
-"""Pixels across the colour bar, and what it takes with its numbers."""
 
 
 def flow_title(case: str, shape: tuple[int, ...], step: int, reynolds: float | None = None) -> str:
@@ -76,7 +67,7 @@ def plot_flow(
         raise ArgumentError(
             f"the values at the ends of the colours are {low / unit} and {high / unit}; wanted growing ones"
         )
-    layout = _layout(shown)
+    layout = layout_of(shown)
     figure = dark_figure(layout.width / DOTS_PER_INCH, layout.height / DOTS_PER_INCH)
     _draw_title(figure, title, layout)
     scale = Scale(low, high, quantity)
@@ -94,62 +85,7 @@ def plot_flow(
     save_png(figure, Path(path))
 
 
-@dataclass(frozen=True, slots=True)
-class _Panel:
-    """A slice and its place in pixels from the lower left corner of the figure."""
-
-    shown: Slice
-    left: int
-    bottom: int
-    width: int
-    height: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Layout:
-    """The figure in pixels; `bar` is (left, bottom, width, height)."""
-
-    width: int
-    height: int
-    panels: tuple[_Panel, ...]
-    bar: tuple[int, int, int, int]
-
-
-def _layout(shown: tuple[Slice, ...]) -> _Layout:
-    return _one_panel(shown[0]) if len(shown) == 1 else _three_panels(*shown)
-
-
-def _one_panel(shown: Slice) -> _Layout:
-    """The bar stands at the right of a picture, or lies below one that is much wider than high."""
-    height, width = picture_size(shown.values.shape)
-    if width > 2.2 * height:
-        panel = _Panel(shown, LEFT, 2 * BOTTOM + BAR + 12, width, height)
-        long = min(width, max(520, width * 2 // 5))
-        bar = (LEFT + width - long, BOTTOM, long, BAR)
-        return _Layout(LEFT + width + RIGHT, panel.bottom + height + TOP, (panel,), bar)
-    panel = _Panel(shown, LEFT, BOTTOM, width, height)
-    bar = (LEFT + width + 36, BOTTOM, BAR, height)
-    return _Layout(LEFT + width + BAR_ROOM, BOTTOM + height + TOP, (panel,), bar)
-
-
-def _three_panels(front: Slice, side: Slice, top: Slice) -> _Layout:
-    """Across z at the upper left; across x at its right, sharing y; across y below it, sharing x."""
-    ny, nx = front.values.shape
-    nz = top.values.shape[0]
-    _, width = picture_size((ny + nz, nx + nz))
-    pixels = width / (nx + nz)
-    w, h, d = (max(1, round(size * pixels)) for size in (nx, ny, nz))
-    right, upper = LEFT + w + GAP, BOTTOM + d + GAP + 24
-    panels = (
-        _Panel(front, LEFT, upper, w, h),
-        _Panel(side, right, upper, d, h),
-        _Panel(top, LEFT, BOTTOM, w, d),
-    )
-    bar = (right, BOTTOM, BAR, d)
-    return _Layout(right + max(d, 150) + RIGHT, upper + h + TOP + 28, panels, bar)
-
-
-def _draw_title(figure: Figure, title: str, layout: _Layout) -> None:
+def _draw_title(figure: Figure, title: str, layout: Layout) -> None:
     """As large as fits into the width: a bold letter is about 0.62 of its size wide."""
     room = (layout.width - LEFT - RIGHT) / DOTS_PER_INCH * 72
     size = float(np.clip(room / (0.62 * max(len(title), 1)), 6.0, 14.0))
@@ -157,7 +93,7 @@ def _draw_title(figure: Figure, title: str, layout: _Layout) -> None:
     figure.text(LEFT / layout.width, top, title, color=TEXT, fontsize=size, fontweight="bold", va="top")
 
 
-def _draw_slice(figure: Figure, layout: _Layout, panel: _Panel, scale: Scale) -> Axes:
+def _draw_slice(figure: Figure, layout: Layout, panel: Panel, scale: Scale) -> Axes:
     """Pixel by pixel: the axes are exactly as large as the picture in them."""
     shown = panel.shown
     field, fluid = resample(shown.values, shown.solid, (panel.height, panel.width))
@@ -179,7 +115,7 @@ def _draw_slice(figure: Figure, layout: _Layout, panel: _Panel, scale: Scale) ->
     return axes
 
 
-def _ticks(axes: Axes, panel: _Panel) -> None:
+def _ticks(axes: Axes, panel: Panel) -> None:
     from matplotlib.ticker import MaxNLocator
 
     axes.tick_params(colors=FAINT, labelcolor=TEXT, labelsize=9, direction="out")
@@ -196,7 +132,7 @@ def _extent(shown: tuple[Slice, ...], low: float, high: float) -> str:
     return {(False, False): "neither", (True, False): "min", (False, True): "max", (True, True): "both"}[below, above]
 
 
-def _colour_bar(figure: Figure, layout: _Layout, scale: Scale, label: str, extent: str) -> None:
+def _colour_bar(figure: Figure, layout: Layout, scale: Scale, label: str, extent: str) -> None:
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import Normalize
     from matplotlib.ticker import ScalarFormatter
