@@ -1,6 +1,6 @@
 """BGK: every deviation from equilibrium decays with one rate (Qian, d'Humières & Lallemand 1992, Europhys. Lett. 17, 479)."""
 
-# pyright: reportPossiblyUnbound=false
+# pyright: reportPossiblyUnboundVariable=false
 # `specialise` decides the switches `forced` and `eddies`, each of them everywhere in the same way.
 
 from collections.abc import Callable

@@ -8,7 +8,7 @@ axes, a quarter of the others, with their signs, on those across edges; h is all
 force n of `guo` takes the place of g - g_eq.
 """
 
-# pyright: reportPossiblyUnbound=false
+# pyright: reportPossiblyUnboundVariable=false
 # `specialise` decides the switches `forced` and `eddies`, each of them everywhere in the same way.
 
 from collections.abc import Callable

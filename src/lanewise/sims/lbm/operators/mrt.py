@@ -8,7 +8,7 @@ A = (even_omega - omega) N + (omega - bulk_omega) (tr N / D) I. Equal rates are 
 bulk_omega = omega is the regularised collision.
 """
 
-# pyright: reportPossiblyUnbound=false
+# pyright: reportPossiblyUnboundVariable=false
 # `specialise` decides the switches `forced` and `eddies`, each of them everywhere in the same way.
 
 from collections.abc import Callable

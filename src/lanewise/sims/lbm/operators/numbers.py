@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import lanewise as lw
@@ -37,11 +38,13 @@ def number_types(lattice: Lattice, precision: str) -> NumberTypes:
             )
 
 
+@cache
 def pairs_of(lattice: Lattice) -> tuple[Direction, ...]:
     """One direction of every pair of opposite ones, the first by index; the direction at rest is in no pair."""
     return tuple(q for q in lattice if q.index < q.opposite.index)
 
 
+@cache
 def axes_of(lattice: Lattice) -> tuple[Direction, ...]:
     """The directions x, y and, in three dimensions, z: unit vectors."""
     unit = [tuple(int(a == b) for b in range(lattice.dimension)) for a in range(lattice.dimension)]

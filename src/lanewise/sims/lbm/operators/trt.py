@@ -5,7 +5,7 @@ Ginzburg, Verhaeghe & d'Humières (2008), Commun. Comput. Phys. 3, 427: the magi
 straight channel for 3/16; 1/4 is the most stable.
 """
 
-# pyright: reportPossiblyUnbound=false
+# pyright: reportPossiblyUnboundVariable=false
 # `specialise` decides the switches `forced` and `eddies`, each of them everywhere in the same way.
 
 from collections.abc import Callable

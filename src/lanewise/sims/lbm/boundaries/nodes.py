@@ -1,0 +1,81 @@
+"""What is known at a site on an open face: the density from the velocity, or the velocity from the density.
+
+Populations are deviations g = f - w. With n the inward normal, K0 the sum of those along the face and K- of those that leave,
+the unknown ones sum to K+ = K- + m . n, where m = sum c g = density u - F / 2. So density - 1 = K0 + 2 K- + m . n: of
+velocity and density along the normal one gives the other (Zou & He 1997, Phys. Fluids 9, 1591).
+"""
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import lanewise as lw
+from lanewise.lattices.base import Lattice
+from lanewise.sims.lbm.boundaries.faces import make_face
+from lanewise.sims.lbm.operators.assembly import specialise
+from lanewise.sims.lbm.operators.numbers import number_types
+
+
+@cache
+def make_velocity_node(lattice: Lattice, precision: str, face: str, forced: bool) -> Any:
+    """A helper `velocity_node(f, velocity, profile[, force])`: the density less one, and the velocity times the profile."""
+    real, sides = number_types(lattice, precision).real, make_face(lattice, face)
+    inward, grazing, leaving = sides.inward, sides.grazing, sides.leaving
+
+    def velocity_node(f, velocity, profile, force):  # type: ignore[no-untyped-def]
+        grazed, left = real(0), real(0)
+        for q in grazing:
+            grazed += f[q]
+        for q in leaving:
+            left += f[q]
+        known = grazed + 2 * left
+        u = profile * velocity
+        normal = inward.along(u)
+        if forced:
+            known -= 0.5 * inward.along(force)
+        return (known + normal) / (1 - normal), u
+
+    return lw.function(specialise(velocity_node))
+
+
+@cache
+def make_pressure_node(lattice: Lattice, precision: str, face: str, forced: bool) -> Any:
+    """A helper `pressure_node(f, density[, force])`: the density less one, and the velocity, which is along the normal."""
+    real, sides = number_types(lattice, precision).real, make_face(lattice, face)
+    inward, grazing, leaving = sides.inward, sides.grazing, sides.leaving
+
+    def pressure_node(f, density, force):  # type: ignore[no-untyped-def]
+        grazed, left = real(0), real(0)
+        for q in grazing:
+            grazed += f[q]
+        for q in leaving:
+            left += f[q]
+        known = grazed + 2 * left
+        deviation = density - 1
+        if forced:
+            known -= 0.5 * inward.along(force)
+        return deviation, ((deviation - known) / density) * inward.velocity
+
+    return lw.function(specialise(pressure_node))
+
+
+@cache
+def make_node_observer(lattice: Lattice, precision: str, face: str, pressure: bool, forced: bool) -> Callable[..., Any]:
+    """An observer of sites on an open face: the density less one, and the velocity.
+
+    What arrives there through the face is no flow's, so the observer of other sites (`make_macroscopic`) is wrong there.
+    Its parameters are those of the boundary: velocity and profile, or density; and force, with `forced`.
+    """
+    types = number_types(lattice, precision)
+    real, vector, populations = types.real, types.vector, types.populations
+    velocity_node = make_velocity_node(lattice, precision, face, forced)
+    pressure_node = make_pressure_node(lattice, precision, face, forced)
+
+    def node(f: populations, velocity: vector, profile: real, density: real, force: vector) -> tuple[real, vector]:  # type: ignore[valid-type]
+        if pressure:
+            deviation, u = pressure_node(f, density, force) if forced else pressure_node(f, density)
+        else:
+            deviation, u = velocity_node(f, velocity, profile, force) if forced else velocity_node(f, velocity, profile)
+        return deviation, u
+
+    return specialise(node)
