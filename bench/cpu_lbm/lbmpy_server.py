@@ -64,8 +64,8 @@ def _compile(stencil: Any, precision: str, pattern: str, timestep: Any, threads:
     source, target = ps.fields(f"src({stencil.Q}), dst({stencil.Q}): {dtype}[{stencil.D}D]", layout="fzyx")
     # With continuous equilibria those of D3Q19 are other polynomials than the usual ones.
     config = lbmpy.LBMConfig(
-        stencil=stencil, method=lbmpy.Method.SRT, relaxation_rate=OMEGA, compressible=True, zero_centered=True, continuous_equilibrium=False,
-        streaming_pattern=pattern, timestep=timestep,
+        stencil=stencil, method=lbmpy.Method.SRT, relaxation_rate=OMEGA, compressible=True, zero_centered=True,
+        continuous_equilibrium=False, streaming_pattern=pattern, timestep=timestep,
     )  # fmt: skip
     optimisation = lbmpy.LBMOptimisation(
         symbolic_field=source, symbolic_temporary_field=target if pattern == "pull" else None, cse_global=True
