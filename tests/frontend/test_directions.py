@@ -73,7 +73,7 @@ def test_sums_over_directions_are_only_sums(lattice):
         momentum = vector(0)
         energy, shear = lw.f32(0), lw.f32(0)
         for q in lattice:
-            momentum += f[q] * q.velocity
+            momentum += f[q] * vector(q.velocity)
             energy += lw.dot(q.velocity, q.velocity) * f[q]
             shear -= q.x * q.y * f[q]
         return momentum, energy, shear
@@ -313,7 +313,8 @@ def direction_expressions(draw, depth=3):
     if depth == 0 or draw(st.integers(0, 4)) == 0:
         return draw(st.sampled_from(
             ["q.x", "q.y", "q.z", "q.velocity.y", "q.weight", "f[q]", "f[q.opposite]", "x", "u.y", "q.along(u)", "2", "0.5",
-             "lw.dot(q.velocity, u)", "q.velocity[0]", "lw.dot(q.velocity, q.velocity)", "q.opposite.x"]
+             "lw.dot(q.velocity, u)", "q.velocity[0]", "lw.dot(q.velocity, q.velocity)", "q.opposite.x",
+             "q.x**2", "lw.f32(q.z)", "abs(q.y)"]
         ))  # fmt: skip
     if draw(st.integers(0, 5)) == 0:
         return f"-({draw(direction_expressions(depth - 1))})"
@@ -326,7 +327,18 @@ def direction_expressions(draw, depth=3):
 @st.composite
 def vector_expressions(draw, depth=2):
     if depth == 0 or draw(st.integers(0, 3)) == 0:
-        return draw(st.sampled_from(["q.velocity", "u", "q.opposite.velocity", "lw.vec3(x)", "q.weight * q.velocity"]))
+        return draw(
+            st.sampled_from(
+                [
+                    "q.velocity",
+                    "u",
+                    "q.opposite.velocity",
+                    "lw.vec3(x)",
+                    "q.weight * q.velocity",
+                    "lw.vec3(q.x * q.y, 1, q.z)",
+                ]
+            )
+        )
     if draw(st.booleans()):
         return f"({draw(vector_expressions(depth - 1))} * {draw(direction_expressions(1))})"
     return f"({draw(vector_expressions(depth - 1))} {draw(OPERATORS)} {draw(vector_expressions(depth - 1))})"
@@ -343,6 +355,11 @@ def test_any_expression_means_what_python_means(scalar, vector, seed):
                 total += {scalar}
                 sums += {vector}
                 value = {scalar}
+                if f[q] > 0 or q.index == 0:
+                    part = {vector}
+                    sums -= part
+                    only = {scalar}
+                total -= only * 0.5
                 f[q] -= value * 0.125
             return total, sums
     """).kernel

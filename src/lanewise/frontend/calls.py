@@ -16,6 +16,7 @@ from lanewise import types as t
 from lanewise import values as v
 from lanewise.frontend import mathematics, operators
 from lanewise.frontend.directions import along, along_of
+from lanewise.frontend.exact import exact_of, exact_result
 from lanewise.frontend.mathematics import check_count, intrinsic
 from lanewise.frontend.scope import Scope
 from lanewise.frontend.values import Number, PythonObject, RecordReference, Value, from_python, literal_values
@@ -217,14 +218,16 @@ def _convert(scope: Scope, scalar: t.Scalar, arguments: list[Number], node: ast.
         raise scope.error(
             f"lw.{scalar} takes a scalar", node, found=arguments[0].describe(), wanted="a scalar", hint=hint
         )
-    return scope.settle(arguments[0], scalar, explicit=True)
+    converted = scope.settle(arguments[0], scalar, explicit=True)
+    return converted if scalar == t.BOOL else replace(converted, exact=arguments[0].exact)
 
 
 def _vector(scope: Scope, vector: t.Vector, arguments: list[Number], node: ast.AST) -> Number:
     """Components from scalars and shorter vectors, or one scalar for all."""
     parts = tuple(p for a in arguments for p in scope.settle(a, vector.element, explicit=True).parts)
+    exact = tuple(e for a in arguments for e in exact_of(a, len(a.parts)))
     if len(parts) == 1:
-        parts = (scope.bind(parts[0]),) * vector.length
+        parts, exact = (scope.bind(parts[0]),) * vector.length, exact * vector.length
     if len(parts) != vector.length:
         raise scope.error(
             f"{vector} takes {vector.length} components",
@@ -232,4 +235,4 @@ def _vector(scope: Scope, vector: t.Vector, arguments: list[Number], node: ast.A
             found=f"{len(parts)} given",
             wanted=f"{vector.length}, or 1 for all",
         )
-    return Number(vector, parts)
+    return Number(vector, parts, exact=exact_result(list(zip(parts, exact, strict=True))))

@@ -47,9 +47,14 @@ def combine(symbol: ir.BinaryOperator, left: Known, right: Known, where: Locatio
 def negate(x: Known, where: Location) -> Known:
     """The negative, of a literal at once."""
     e, known = x
-    if isinstance(e, ir.Literal):
-        return ir.Literal(-e.value, e.type, where), None if known is None else -known
-    return ir.Unary("-", e, e.type, where), None if known is None else -known
+    opposite = None if known is None else -known
+    match e:
+        case ir.Literal(value=value):
+            return ir.Literal(-value, e.type, where), opposite
+        case ir.Unary(operator="-", operand=positive):
+            return positive, opposite
+        case _:
+            return ir.Unary("-", e, e.type, where), opposite
 
 
 def negative(x: Number, where: Location) -> Number:

@@ -50,5 +50,5 @@ def fold_binary(
 
 def _exact(symbol: str, result: Any) -> Exact:
     """Sums and products of a direction's numbers with whole numbers are whole, and a product with 0 is 0."""
-    whole = isinstance(result, int) and not isinstance(result, bool) and symbol in {"+", "-", "*"}
+    whole = isinstance(result, int) and not isinstance(result, bool) and symbol in {"+", "-", "*", "**"}
     return int(result) if whole or (symbol == "*" and result == 0) else None

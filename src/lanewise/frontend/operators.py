@@ -117,7 +117,7 @@ def power(scope: Scope, base: Number, exponent: Number, node: ast.AST) -> Number
                 found=f"{base.constant} ** {exponent.constant}",
                 wanted="a smaller exponent",
             )
-        return fold(scope, operator.pow, (base.constant, exponent.constant), node)
+        return fold_binary(scope, "**", operator.pow, base, exponent, node)
     kind, literal = _computed_in(scope, "**", base, exponent, node), exponent.constant
     whole = int(literal) if literal is not None and literal == literal // 1 and abs(literal) < 2**31 else None
     if whole is not None and (abs(whole) <= 64 or not kind.is_float):

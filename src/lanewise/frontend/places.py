@@ -92,12 +92,15 @@ def assign_name(scope: Scope, name: str, value: Number, node: ast.AST, declared:
         assert isinstance(parameter, Number)
         _store(scope, name, coerce(scope, value, parameter.type, node, name), node)
         return
-    if value.known and not declared and _stays_constant(scope, name):
+    constant = not declared and _stays_constant(scope, name)
+    if value.given and constant:
         scope.constants[name] = value  # set once, to a literal: it stays weak
         scope.defined.add(name)
         return
-    if name in scope.constants:  # so in one pass of an unrolled loop, in this one it is not
-        raise scope.decide(name, Variable(value.type, value.weak, scope.location(node)))
+    if name in scope.constants:  # so in an earlier pass of an unrolled loop, in this one it is not
+        if not constant:
+            raise scope.decide(name, Variable(value.type, value.weak, scope.location(node)))
+        del scope.constants[name]
     known = scope.variables.get(name)
     if known is None:
         known = scope.variables[name] = Variable(value.type, value.weak, scope.location(node))

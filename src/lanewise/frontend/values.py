@@ -46,6 +46,12 @@ class Number:
         )
 
     @property
+    def given(self) -> bool:
+        """Known, or of a type but a direction gives every component."""
+        whole = bool(self.exact) and None not in self.exact
+        return self.known or (whole and all(isinstance(p, ir.Literal) for p in self.parts))
+
+    @property
     def scalar(self) -> t.Scalar:
         return t.scalar_of(self.type)
 
