@@ -19,9 +19,11 @@ Function = Callable[..., Any]
 
 def opening_function(lattice: Lattice, settings: Settings, number: int, opening: Open, collide: Function) -> Function:
     """What the sites of this opening do."""
-    return find_boundary(opening.boundary).make(
+    function = find_boundary(opening.boundary).make(
         lattice, settings.precision, opening.face, collide, forced=bool(settings.force), names=_names(number, opening)
     )
+    function.__name__ += f"_{number}"  # kernels tell the functions of kinds apart by their names
+    return function
 
 
 def opening_observer(lattice: Lattice, settings: Settings, number: int, opening: Open) -> Function:

@@ -1,8 +1,8 @@
 """Flow between two walls. Its profile is a parabola: u(y) = 4 u_max y (H - y) / H^2 (Poiseuille).
 
 The walls lie half a link outside the sites, so `size` sites are the height H. It is driven by a body force in a channel
-that is periodic along x, g = 8 nu u_max / H^2; or by a difference in density between an inlet and an outlet, where the
-density falls linearly.
+that is periodic along x, g = 8 nu u_max / H^2; or by the densities of an inlet and an outlet that make such a gradient of
+the pressure. Then the fluid expands on its way, and the profile is the parabola up to the square of the Mach number.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ CROSSINGS = 400
 
 def make(request: Request) -> Setup:
     """Re = u_max H / nu; at rest when it begins."""
-    height, length = request.size, 2 * request.size
+    height = length = request.size
     nu = request.speed * height / request.re
     gradient = 8 * nu * request.speed / height**2  # of the pressure: force a volume
     common: dict[str, Any] = {

@@ -17,7 +17,8 @@ from lanewise.sims.lbm.cases.interpolation import interpolate
 from lanewise.sims.lbm.cases.oscillation import oscillation
 from lanewise.sims.lbm.cases.registry import Case, Flow, Request, Setup, State, steps_for
 from lanewise.sims.lbm.cases.series import Series
-from lanewise.sims.lbm.cases.stream import force_probe, shedding, stream_kinds, stream_mask
+from lanewise.sims.lbm.cases.stream import BODY, INLET, OBSTACLE, OUTLET, WALL, force_probe, shedding, stream_mask
+from lanewise.sims.lbm.kinds import Kind, Open, Wall
 from lanewise.sims.lbm.obstacles.shapes import disc
 
 HEIGHT, LENGTH, CENTRE, DIAMETER, VISCOSITY = 0.41, 2.2, 0.2, 0.1, 1e-3
@@ -67,12 +68,22 @@ def make(request: Request) -> Setup:
     return Setup(
         lattice="D2Q9", shape=(ny, nx), viscosity=scale.speed * diameter / request.re, speed=request.speed, length=diameter,
         steps=steps, steady=0.0 if unsteady else 1e-7, results=results, edges={"y": "wall"}, mask=stream_mask(solid),
-        kinds=stream_kinds((request.speed, 0.0), np.broadcast_to(profile[:, None], (ny, nx))), velocity=velocity,
+        kinds=_kinds(request.speed, np.broadcast_to(profile[:, None], (ny, nx))),
+        velocity=velocity,
         probe=force_probe(
             2, scale.speed**2 * diameter / 2, every, lambda flow: (_pressure_now(flow, scale),), (PRESSURE,),
         ),
         picture="vorticity" if unsteady else "speed",
     )  # fmt: skip
+
+
+def _kinds(speed: float, profile: Any) -> dict[int, Kind]:
+    """An inlet with the parabola, an outlet of density 1, walls and a cylinder at rest."""
+    return {
+        WALL: Wall("wall"), BODY: Wall(OBSTACLE),
+        INLET: Open("inlet", "velocity", "x-", velocity=(speed, 0.0), profile=profile),
+        OUTLET: Open("outlet", "pressure", "x+", density=1.0),
+    }  # fmt: skip
 
 
 def _pressure_now(flow: Flow, scale: Scale) -> float:
@@ -113,5 +124,5 @@ def _later_pressure(series: Series, last: float) -> float:
 
 CASE = Case(
     "cylinder", "a cylinder in a channel (Schaefer and Turek 1996: 2D-1 at Re 20, 2D-2 at Re 100)", make, re=20, size=20,
-    size_of="sites across the cylinder", speed_of="the largest velocity of the inflow",
+    size_of="sites across the cylinder", speed_of="the largest velocity of the inflow", collision="mrt",
 )  # fmt: skip

@@ -55,5 +55,5 @@ def _bump(solid: Any) -> Any:
 
 CASE = Case(
     "karman", "a vortex street behind a cylinder or another body (--mask)", make, re=100, size=16,
-    size_of="sites across the cylinder", speed_of="the velocity of the stream", obstacle=True,
+    size_of="sites across the cylinder", speed_of="the velocity of the stream", collision="mrt", obstacle=True,
 )  # fmt: skip

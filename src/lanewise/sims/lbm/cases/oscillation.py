@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 LEAST_PERIODS = 3  # fewer say nothing of a frequency
-STEADY = 1e-3  # how much periods may differ, relative to their mean, before the flow counts as settled
 
 
 @dataclass(frozen=True, slots=True)

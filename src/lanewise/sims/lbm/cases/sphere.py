@@ -51,5 +51,5 @@ def schiller_naumann(re: float) -> float:
 
 CASE = Case(
     "sphere", "a sphere, or a body from a mesh (--stl), in a stream", make, re=20, size=10, size_of="sites across the sphere",
-    speed_of="the velocity of the stream", lattices=("D3Q19", "D3Q27"), obstacle=True,
+    speed_of="the velocity of the stream", collision="mrt", lattices=("D3Q19", "D3Q27"), obstacle=True,
 )  # fmt: skip

@@ -14,6 +14,8 @@ from lanewise.sims.lbm.cases.series import Series
 from lanewise.sims.lbm.kinds import Kind, Open, Wall
 
 WALL, BODY, INLET, OUTLET = 1, 2, 3, 4
+STEADY_PERIODS = 0.1  # how much the periods of a vortex street may differ, relative to their mean
+LEAST_LIFT = 1e-3  # from the lowest to the highest: what oscillates by less is a steady flow
 OBSTACLE = "obstacle"
 FORCES = {2: ("force_x", "force_y"), 3: ("force_x", "force_y", "force_z")}
 COEFFICIENTS = {2: ("drag", "lift"), 3: ("drag", "lift", "side_force")}
@@ -26,11 +28,14 @@ def stream_mask(solid: NDArray[np.bool_]) -> NDArray[np.uint8]:
     return mask
 
 
-def stream_kinds(velocity: tuple[float, ...], profile: Any = None) -> dict[int, Kind]:
-    """An inlet with this velocity (times the profile), an outlet of density 1, resting walls and a resting body."""
+def stream_kinds(velocity: tuple[float, ...]) -> dict[int, Kind]:
+    """A far field with this velocity, an outlet of density 1, and a body at rest.
+
+    The far field takes in most of the sound that a body sends out when the stream meets it; between an inlet of given velocity
+    and an outlet of given density it would go to and fro for a long time.
+    """
     return {
-        WALL: Wall("wall"), BODY: Wall(OBSTACLE),
-        INLET: Open("inlet", "velocity", "x-", velocity=velocity, profile=profile),
+        BODY: Wall(OBSTACLE), INLET: Open("inlet", "far-field", "x-", velocity=velocity, density=1.0),
         OUTLET: Open("outlet", "pressure", "x+", density=1.0),
     }  # fmt: skip
 
@@ -49,13 +54,13 @@ def force_probe(dimension: int, scale: float, every: int, more: Callable[[Flow],
 def shedding(series: Series, length: float, speed: float) -> dict[str, Any]:
     """Drag and lift of the later half of a run, and the Strouhal number St = f length / speed if vortices are shed.
 
-    Frequencies come from the lift. Without a settled oscillation the last values are the result.
+    Frequencies come from the lift. Without an oscillation whose periods are equal the last values are the result.
     """
     if not len(series):
         return {}
     lift = series.column("lift")
     found = oscillation(series.steps, lift)
-    if found is None or _amplitude(series) < 1e-4:
+    if found is None or found.spread > STEADY_PERIODS or _amplitude(series) < LEAST_LIFT:
         return {"drag": float(series.column("drag")[-1]), "lift": float(lift[-1])}
     within = (series.steps >= found.start) & (series.steps <= found.stop)
     drag = series.column("drag")[within]
