@@ -7,7 +7,7 @@ from itertools import product
 from typing import Any
 
 from lanewise.ir import nodes as ir
-from lanewise.passes import bulk_prefetching, site_splitting
+from lanewise.passes import site_splitting
 from lanewise.passes.thread_mapping import MAX_SHARED_BYTES
 from lanewise.plan import NEUTRAL, Plan
 from lanewise.work import Work
@@ -59,18 +59,15 @@ def complete_site_plan(wanted: Plan | None, machine: Machine, naive: ir.Kernel) 
     """
     wanted = wanted or Plan()
     on_gpu = machine.kind == "cuda"
-    early, divided = bulk_prefetching.legal(naive) is None, site_splitting.legal(naive) is None
+    divided = site_splitting.legal(naive) is None
     default = Plan(
         block=256 if on_gpu else 0,
-        prefetch="registers" if on_gpu and early and wanted.branches != "apart" else "none",
         # SIMD loops run over the bulk alone; on a GPU the marks cost less than lists (bench/results/gpu_lbm.md).
         branches="apart" if divided and not on_gpu else "together",
         # In place every line that is stored was read: whole registers pay. Two copies gain nothing by them (bench/results/cpu_lbm.md).
         vector_bits=512 if not on_gpu and machine.vector_bits == 512 and _in_place(naive) else 0,
     ).filled(NEUTRAL)
     plan = wanted.filled(default)
-    if plan.prefetch != "none" and not early:
-        plan = Plan(prefetch="none").filled(plan)
     return plan if divided or plan.branches != "apart" else Plan(branches="together").filled(plan)
 
 

@@ -16,7 +16,7 @@ from lanewise.kernels.support import bind_record, index_type, machine_of
 from lanewise.passes import site_splitting
 from lanewise.patterns.links import EXTENTS, PLANE, WORDS
 from lanewise.patterns.momentum_exchange import WALLED, WALLED_COUNT
-from lanewise.patterns.sitewise import ARRIVED, MARKS, NEXT
+from lanewise.patterns.sitewise import ARRIVED, MARKS, NEXT, SOLIDS
 from lanewise.pipeline import build_program
 from lanewise.plan import Plan
 from lanewise.plans import complete_site_plan
@@ -76,6 +76,8 @@ def bind_phase(
     populations = naive.arrays[0].name
     bound = {populations: bind_record(copies[step % len(copies)]), NEXT: bind_record(copies[(step + 1) % len(copies)])}
     bound |= {MARKS: bind_value_array(sites.marks, U32), WORDS: bind_value_array(sites.words, U32), **values.arrays}
+    if sites.solids is not None:
+        bound[SOLIDS] = bind_value_array(sites.solids, U32)
     for number, (array, kind) in enumerate(results):
         bound[own("result" if len(results) == 1 else f"result{number}")] = bind_value_array(array, kind)
     if arrived is not None:

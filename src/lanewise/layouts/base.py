@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from lanewise.record import Leaf
 from lanewise.types import Scalar
 
+WAY = 4096  # bytes of one way of a first-level cache
 ALIGNMENT = 128  # bytes: one cache line of a GPU, two of a CPU
 VECTOR_BYTES = 16  # the widest load of one GPU thread
 
@@ -51,11 +52,16 @@ class Arrangement:
         return next(s for s in self.slots if s.leaf == leaf)
 
     def starts(self, count: int) -> tuple[int, ...]:
-        """The byte at which each buffer starts when there are `count` elements."""
+        """The byte at which each buffer starts when there are `count` elements.
+
+        Elements of the same index would fall into the same set of a cache if the buffers lay at multiples of its ways apart:
+        then a line more stands between them.
+        """
         starts, position = [], 0
         for buffer in self.buffers:
             starts.append(position)
-            position += -(-buffer.bytes_for(count) // ALIGNMENT) * ALIGNMENT
+            size = -(-buffer.bytes_for(count) // ALIGNMENT) * ALIGNMENT
+            position += size + (ALIGNMENT if size % WAY == 0 else 0)
         return tuple(starts)
 
     def nbytes(self, count: int) -> int:

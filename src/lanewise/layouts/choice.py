@@ -41,7 +41,13 @@ class Candidate:
 
     def rank(self) -> tuple[float, int, float, float, int]:
         """Time first; of equal times the one that keeps fields as views, then fewer lines, instructions and bytes."""
-        return (float(f"{self.seconds:.3e}"), self.copies, round(self.lines, 3), self.instructions, self.memory)
+        return (
+            float(f"{self.seconds:.3e}"),
+            self.copies,
+            round(self.lines, 3),
+            self.instructions,
+            float(f"{self.memory:.3e}"),
+        )
 
 
 @dataclass(frozen=True, slots=True)

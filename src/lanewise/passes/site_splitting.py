@@ -1,8 +1,8 @@
 """Give each class of sites a kernel of its own: the bulk, fluid sites at walls and faces, and every other kind.
 
-    parallel for n: fetch mark; if special: <fetch by the word> else: <fetch neighbours>; apply by kind; put
+    parallel for n: fetch mark; <fetch neighbours>; if special: <correct by the word>; apply by kind; put
 ->  parallel for span: for n in first..last: <fetch neighbours>; apply; put                                  (bulk, spans of neighbours)
-    parallel for i: n = list[i]; <fetch by the word>; apply; put                                            (special sites of a kind)
+    parallel for i: n = list[i]; <fetch neighbours>; <correct by the word>; apply; put                     (special sites of a kind)
 The paper's branch splitting (Carrillo, Siegel and Li, 2009) on this pattern: a kernel takes the registers of its hungriest branch, and
 here the bulk is rid of the branch altogether. On a CPU its inner loop has unit stride.
 """
@@ -19,20 +19,21 @@ from lanewise.passes.base import refuse
 from lanewise.patterns.values import value_array
 from lanewise.types import BOOL, I32, Scalar, Vector
 
-SPECIAL, KIND, MARKS = own("special"), own("kind"), own("marks")
+SPECIAL, KIND, MARKS, SOLIDS = own("special"), own("kind"), own("marks"), own("solids")
+WALL = own("wall")
 SPAN, SITE = own("span"), own("i")
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A class of sites: the bulk (`kind` is None), or the special sites of a kind."""
+    """A class of sites: the bulk (`kind` is None), the special sites of a kind, or all special sites but walls (`ANY`)."""
 
     kind: int | None = None
 
     @property
     def array(self) -> str:
         """The array of spans or sites."""
-        return own("spans" if self.kind is None else f"sites.{self.kind}")
+        return own("spans" if self.kind is None else f"sites.{self.label}")
 
     @property
     def count(self) -> str:
@@ -40,9 +41,10 @@ class Part:
 
     @property
     def label(self) -> str:
-        return "bulk" if self.kind is None else f"kind{self.kind}"
+        return "bulk" if self.kind is None else "special" if self.kind == ANY else f"kind{self.kind}"
 
 
+ANY = -1
 BULK = Part()
 
 
@@ -69,8 +71,8 @@ def apply(kernel: ir.Kernel, *, spans: bool) -> tuple[ir.Kernel, ...]:
 
 
 def _kinds(kernel: ir.Kernel) -> tuple[int, ...]:
-    """The kinds whose functions the kernel chooses from."""
-    chosen = [0]
+    """The kinds whose functions the kernel chooses from; `ANY` where all sites have one function."""
+    chosen: list[int] = []
     for s in statements(kernel.body):
         if isinstance(s, ir.If) and any(isinstance(x, ir.Apply) for x in s.then):
             match s.condition:
@@ -78,7 +80,7 @@ def _kinds(kernel: ir.Kernel) -> tuple[int, ...]:
                     chosen.append(int(value))
                 case _:
                     pass
-    return tuple(sorted(set(chosen)))
+    return tuple(sorted(set(chosen))) or (ANY,)
 
 
 def _masked(kernel: ir.Kernel) -> ir.Kernel:
@@ -86,7 +88,7 @@ def _masked(kernel: ir.Kernel) -> ir.Kernel:
     (loop,) = kernel.body
     assert isinstance(loop, ir.Parallel)
     end = next(n for n, s in enumerate(loop.body) if isinstance(s, ir.Assign) and s.name == SPECIAL) + 1
-    inner = _simplified(loop.body[end:], {SPECIAL: ir.Literal(False, BOOL), KIND: ir.Literal(0, I32)})
+    inner = _simplified(loop.body[end:], _known(BULK))
     bulk = ir.If(ir.Unary("not", ir.Local(SPECIAL, BOOL), BOOL), inner)
     body = (replace(loop, body=(*loop.body[:end], bulk)),)
     used = {s.array for s in statements(body) if isinstance(s, ir.Fetch | ir.Commit)}
@@ -96,18 +98,15 @@ def _masked(kernel: ir.Kernel) -> ir.Kernel:
 
 
 def parts(kinds: tuple[int, ...]) -> tuple[Part, ...]:
-    """The parts that `apply` makes, in order."""
-    return (BULK, *(Part(k) for k in kinds))
+    """The parts that `apply` may make."""
+    return (BULK, Part(ANY), *(Part(k) for k in kinds))
 
 
 def _part(kernel: ir.Kernel, part: Part) -> ir.Kernel:
     (loop,) = kernel.body
     assert isinstance(loop, ir.Parallel)
     index = loop.extent.type
-    known: dict[str, ir.Expression] = {
-        SPECIAL: ir.Literal(part.kind is not None, BOOL),
-        KIND: ir.Literal(part.kind or 0, I32),
-    }
+    known = _known(part)
     body = _simplified(loop.body, known)
     count = ir.Parameter(part.count, index)
     outer = _spans(loop, part, body, index) if part.kind is None else _sites(loop, part, body, index)
@@ -127,6 +126,12 @@ def _part(kernel: ir.Kernel, part: Part) -> ir.Kernel:
     )
 
 
+def _known(part: Part) -> dict[str, ir.Expression]:
+    """What the sites of a part need not ask."""
+    special = ir.Literal(part.kind is not None, BOOL)
+    return {SPECIAL: special, WALL: ir.Literal(False, BOOL), KIND: ir.Literal(max(part.kind or 0, 0), I32)}
+
+
 def _spans(loop: ir.Parallel, part: Part, body: ir.Block, index: Scalar) -> ir.Parallel:
     span, first, last = (ir.Local(own(n), index) for n in ("span", "first", "last"))
     fetch = ir.Fetch(part.array, span, (("x", first.name), ("y", last.name)))
@@ -143,20 +148,33 @@ def _sites(loop: ir.Parallel, part: Part, body: ir.Block, index: Scalar) -> ir.P
 def _simplified(block: ir.Block, known: dict[str, ir.Expression]) -> ir.Block:
     """What is left of a site's work when its class is known."""
 
+    special = known[SPECIAL] == ir.Literal(True, BOOL)
+
     def value(e: ir.Expression) -> ir.Expression:
         return known.get(e.name, e) if isinstance(e, ir.Local) else constant_folding.fold(e)
 
     def visit(s: ir.Statement) -> ir.Block:
         if isinstance(s, ir.Assign) and s.name in known:
             return ()
-        if isinstance(s, ir.Fetch) and s.array == MARKS:
+        if isinstance(s, ir.Fetch) and s.array in (MARKS, SOLIDS):
             return ()
+        if isinstance(s, ir.Fetch) and not special:
+            s = replace(s, index=_unclamped(s.index))
         s = rewrite_statement(s, lambda e: rewrite(e, value), lambda b: b)
         if isinstance(s, ir.If) and isinstance(s.condition, ir.Literal):
             return s.then if s.condition.value else s.otherwise
         return (s,)
 
     return _without_overwritten(flat_map(block, visit))
+
+
+def _unclamped(index: ir.Expression) -> ir.Expression:
+    """The neighbour of a bulk site is always one of the array's."""
+    match index:
+        case ir.Call(intrinsic="min", arguments=(ir.Call(intrinsic="max", arguments=(place, _)), _)):
+            return place
+        case _:
+            return index
 
 
 def _without_overwritten(block: ir.Block) -> ir.Block:

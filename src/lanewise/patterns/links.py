@@ -6,7 +6,7 @@ Everything here is for special sites, which know their word (`sites/words.py`) a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from lanewise.ir import build
@@ -80,6 +80,16 @@ class Links:
     def is_cut(self, q: int) -> ir.Expression:
         """Whether a wall cuts the link that arrives along direction q."""
         return _bit(ir.Local(WORD, U32), q - 1)
+
+    def bends(self, q: int, sign: int) -> ir.Expression | None:
+        """Whether the link along or against q wraps or is mirrored at a face; None where no face does that."""
+        found: ir.Expression | None = None
+        for axis, component in enumerate(self.lattice.velocities[q]):
+            step = sign * component
+            if step and not isinstance(self.edges.face(axis, step), int):
+                at = _at(axis, step)
+                found = at if found is None else ir.Logical("or", found, at)
+        return found
 
     def towards(self, q: int, sign: int, leaf: int, give: Callable[[ir.Expression, int], ir.Block]) -> ir.Block:
         """`give(place, leaf)` for the end of an uncut link along or against q: wrapped at periodic faces, mirrored at slip faces."""
@@ -163,15 +173,6 @@ def kind_of(word: ir.Expression) -> ir.Expression:
     """The kind in a word, an i32."""
     shifted = ir.Binary(">>", word, ir.Literal(KIND_SHIFT, U32), U32)
     return ir.Cast(ir.Binary("&", shifted, ir.Literal(KIND_MASK, U32), U32), I32)
-
-
-def walls_of(walls: tuple[Wall, ...], kind: ir.Local) -> ir.Expression:
-    """Whether a kind is one of these walls."""
-    tests: Iterator[ir.Expression] = (build.equal(kind, w.number) for w in walls)
-    result = next(tests)
-    for test in tests:
-        result = ir.Logical("or", result, test)
-    return result
 
 
 def _bit(word: ir.Expression, position: int) -> ir.Expression:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from lanewise import types as t
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
-from lanewise.ir.names import own
+from lanewise.ir.names import COUNT, own
 from lanewise.ir.traverse import statements
 from lanewise.patterns.links import WORD, WORDS, Links
 from lanewise.patterns.sitewise import SiteBuilder, SitewiseArguments
@@ -34,7 +34,7 @@ def build_momentum_exchange(
     place = ir.Local(own("i"), index)
     vector = t.Vector(F64, arguments.lattice.dimension)
     if phase.fetch_links:
-        fetches = tuple(s for q in range(size) for s in (*builder.declared(q), *builder.fetch_special(q)))
+        fetches = (*builder.fetch_bulk(), *(s for q in range(1, size) for s in builder.correct(q)))
     else:
         fetches = builder.fetch_own(phase.fetch_opposite)
     sums = [ir.Local(variable, F64) for _, variable in pairs(RESULT, vector)]
@@ -55,7 +55,7 @@ def build_momentum_exchange(
     used = {s.array for s in statements(body) if isinstance(s, ir.Fetch | ir.Commit)}
     known = (*builder.arrays(), value_array(WALLED, index, written=False), value_array(RESULT, vector, written=True))
     arrays = tuple(a for a in known if a.name in used)
-    count = ir.Parameter(WALLED_COUNT, index)
+    count, total = ir.Parameter(WALLED_COUNT, index), ir.Parameter(COUNT, index)
     loop = ir.Parallel(place.name, ir.Local(count.name, index), body)
     uniforms = tuple(
         ir.Parameter(leaf, t.scalar_of(kind))
@@ -63,7 +63,7 @@ def build_momentum_exchange(
         for leaf in t.leaves(name, kind)
         if name in {w.velocity for w in links.moving}
     )
-    return ir.Kernel("momentum_exchange", "sitewise", arrays, uniforms, (count, *builder.counts()), (loop,))
+    return ir.Kernel("momentum_exchange", "sitewise", arrays, uniforms, (count, total, *builder.counts()), (loop,))
 
 
 def _link(

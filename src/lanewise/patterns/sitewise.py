@@ -1,12 +1,13 @@
 """sitewise: every site of a lattice by itself. Fetch the populations that arrive, apply the function of its kind, put what departs.
 
-    parallel for n: if special(n): fetch by the site's word, else: fetch from the bulk neighbours; apply; put
-Which places those are says the phase of the streaming form (`sites/streaming.py`); what is special, the word (`sites/words.py`).
+    parallel for n: fetch from the bulk neighbours; if special(n): correct by the site's word; apply; put
+A special site corrects what it fetched as if it were one of the bulk (at places clamped to the array): so mark and populations are on
+their way at the same time, where a test first would wait for memory twice. Which places those are says the phase of the streaming form (`sites/streaming.py`); what is special, the word (`sites/words.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from lanewise import types as t
@@ -18,7 +19,7 @@ from lanewise.ir.names import COUNT, identifier, own, owner
 from lanewise.ir.traverse import statements
 from lanewise.lattices.base import Lattice
 from lanewise.layouts import Layout, SoA
-from lanewise.patterns.links import EXTENTS, KIND, PLANE, WORD, WORDS, Links, kind_of, walls_of
+from lanewise.patterns.links import EXTENTS, KIND, PLANE, WORD, WORDS, Links, kind_of
 from lanewise.patterns.values import pairs, record_array, value_array
 from lanewise.record import Leaf
 from lanewise.sites.edges import Edges
@@ -27,6 +28,7 @@ from lanewise.sites.streaming import Phase
 from lanewise.types import BOOL, I32, U32, Scalar
 
 MARKS, SPECIAL = own("marks"), own("special")
+SOLIDS, WALL = own("solids"), own("wall")
 NEXT, ARRIVED = own("next"), own("arrived")
 
 
@@ -85,7 +87,7 @@ class SiteBuilder:
         self.main = a.updates[0]
         self.populations = self.main.populations
         self.follows = a.phase.fetch_links or (a.puts and a.phase.put_links)
-        self.kinds = len(a.updates) > 1 or a.solids
+        self.kinds = len(a.updates) > 1
 
     # ------------------------------------------------------------ names
 
@@ -113,8 +115,7 @@ class SiteBuilder:
         a, f = self.a, self.main.lowered.function
         index = self.site.type
         count = ir.Parameter(COUNT, index)
-        fields = () if a.collects else self.fields()
-        body = (*self.head(), *self.fetches(), *fields, *self.work())
+        body = (*self.head(), *self.work())
         loop = ir.Parallel(self.site.name, ir.Local(count.name, index), body)
         used = {s.array for s in statements(body) if isinstance(s, ir.Fetch | ir.Commit)}
         arrays = tuple(x for x in self.arrays() if x.name in used)
@@ -135,6 +136,7 @@ class SiteBuilder:
         if a.puts and a.two:
             yield record_array(NEXT, leaves, a.layout, written=True)
         yield value_array(MARKS, U32, written=False)
+        yield value_array(SOLIDS, U32, written=False)
         yield value_array(WORDS, U32, written=False)
         for name, kind in a.arrays:
             yield value_array(name, kind, written=False)
@@ -160,19 +162,25 @@ class SiteBuilder:
     # ------------------------------------------------------------ what is special
 
     def head(self) -> ir.Block:
-        if not self.has_words:
-            return ()
-        index = self.site.type
-        bit = ir.Cast(build.remainder(self.site, 32), U32)
-        mark = ir.Local(own("mark"), U32)
-        test = ir.Binary("&", ir.Binary(">>", mark, bit, U32), ir.Literal(1, U32), U32)
-        body: ir.Block = (
-            ir.Fetch(MARKS, build.divide(self.site, ir.Literal(32, index)), (("value", mark.name),)),
-            ir.Assign(SPECIAL, ir.Compare("!=", test, ir.Literal(0, U32))),
-        )
+        """Two bits of the site: whether it is special, and whether it is a wall."""
+        body: list[ir.Statement] = []
+        if self.has_words:
+            body += self.bit(MARKS, "mark", SPECIAL)
+        if self.a.solids:
+            body += self.bit(SOLIDS, "solid", WALL)
         if self.kinds:
-            body += (ir.Assign(KIND, ir.Literal(0, I32)),)
-        return body
+            body.append(ir.Assign(KIND, ir.Literal(0, I32)))
+        return tuple(body)
+
+    def bit(self, array: str, word: str, name: str) -> ir.Block:
+        """The site's bit of an array with 32 sites a word."""
+        read = ir.Local(own(word), U32)
+        place = ir.Cast(build.remainder(self.site, 32), U32)
+        test = ir.Binary("&", ir.Binary(">>", read, place, U32), ir.Literal(1, U32), U32)
+        return (
+            ir.Fetch(array, build.divide(self.site, 32), (("value", read.name),)),
+            ir.Assign(name, ir.Compare("!=", test, ir.Literal(0, U32))),
+        )
 
     def word(self) -> ir.Block:
         """What a special site learns first."""
@@ -184,17 +192,23 @@ class SiteBuilder:
     # ------------------------------------------------------------ fetching
 
     def fetches(self) -> ir.Block:
-        phase, size = self.a.phase, self.a.lattice.size
+        phase = self.a.phase
+        learns = phase.fetch_links or (self.a.puts and phase.put_links) or self.kinds
         if not phase.fetch_links:
-            own_places = self.fetch_own(phase.fetch_opposite)
-            learnt = (ir.If(self.special, self.word()),) if self.has_words else ()
-            return (*own_places, *self.default_word(), *learnt)
-        declared = tuple(s for q in range(size) for s in self.declared(q))
-        special: ir.Block = tuple(s for q in range(size) for s in self.fetch_special(q))
-        if self.a.solids:
-            special = (ir.If(_not(walls_of(self.a.walls, ir.Local(KIND, I32))), special),)
-        bulk = self.fetch_all(lambda q: (self.links.offset(q, -1), self.leaf(q, phase.fetch_opposite)), "bulk")
-        return (*declared, *self.default_word(), ir.If(self.special, (*self.word(), *special), bulk))
+            learnt = (ir.If(self.special, self.word()),) if learns else ()
+            return (*self.fetch_own(phase.fetch_opposite), *self.default_word(), *learnt)
+        corrections = tuple(s for q in range(1, self.a.lattice.size) for s in self.correct(q))
+        return (*self.fetch_bulk(), *self.default_word(), ir.If(self.special, (*self.word(), *corrections)))
+
+    def fetch_bulk(self) -> ir.Block:
+        """Every population from the place where it is for a bulk site."""
+        last = build.subtract(ir.Local(COUNT, self.site.type), 1)
+        body: list[ir.Statement] = []
+        for q in range(self.a.lattice.size):
+            place = self.links.offset(q, -1)
+            inside = build.minimum(build.maximum(place, 0), last) if q else place
+            body += self.fetch(inside, self.leaf(q, self.a.phase.fetch_opposite), q, f"bulk.{q}")
+        return tuple(body)
 
     def declared(self, q: int) -> ir.Block:
         """A population that branches give its value."""
@@ -220,13 +234,6 @@ class SiteBuilder:
         values = tuple(ir.Assign(self.value(q).name, _converted(stored[q], self.a.real)) for q in size)
         return (ir.Fetch(self.populations, self.site, reads), *values)
 
-    def fetch_all(self, place: Callable[[int], tuple[ir.Expression, int]], tag: str) -> ir.Block:
-        body: list[ir.Statement] = []
-        for q in range(self.a.lattice.size):
-            where, leaf = place(q)
-            body += self.fetch(where, leaf, q, f"{tag}.{q}")
-        return tuple(body)
-
     def fetch(self, place: ir.Expression, leaf: int, q: int, tag: str) -> ir.Block:
         """Fetch a leaf into population q."""
         stored = ir.Local(own(f"{tag}"), self.a.storage)
@@ -235,14 +242,17 @@ class SiteBuilder:
             ir.Assign(self.value(q).name, _converted(stored, self.a.real)),
         )
 
-    def fetch_special(self, q: int) -> ir.Block:
+    def correct(self, q: int) -> ir.Block:
+        """What a special site fetches anew: populations from cut links, and from links that wrap or are mirrored."""
         leaf = self.leaf(q, self.a.phase.fetch_opposite)
-        if q == 0:
-            return self.fetch(self.site, leaf, 0, "rest")
         count = iter(range(64))
-        free = self.links.towards(
-            q, -1, leaf, lambda place, mirrored: self.fetch(place, mirrored, q, f"free.{q}.{next(count)}")
-        )
+        bends = self.links.bends(q, -1)
+        free: ir.Block = ()
+        if bends is not None:
+            around = self.links.towards(
+                q, -1, leaf, lambda place, mirrored: self.fetch(place, mirrored, q, f"around.{q}.{next(count)}")
+            )
+            free = (ir.If(bends, around),)
         if not self.links.can_be_cut:
             return free
         cut = self.fetch(self.site, self.a.lattice.opposite[leaf], q, f"cut.{q}")
@@ -263,19 +273,24 @@ class SiteBuilder:
         )
 
     def work(self) -> ir.Block:
-        if self.a.collects:
-            values = tuple((f"q{q}", self.value(q)) for q in range(self.a.lattice.size))
-            return (ir.Commit(ARRIVED, self.site, values),)
-        results = [(n, k, leaf, v) for n, k in self.results() for leaf, v in pairs(n, k)]
-        zeros = tuple(ir.Assign(v, ir.Literal(0.0, t.scalar_of(k))) for _, k, _, v in results) if self.a.solids else ()
-        inner = (*self.applications(), *(self.puts() if self.a.puts else ()))
-        if self.a.solids:
-            inner = (ir.If(_not(walls_of(self.a.walls, ir.Local(KIND, I32))), inner),)
-        commits = tuple(
-            ir.Commit(n, self.site, tuple((leaf, ir.Local(v, t.scalar_of(k))) for leaf, v in pairs(n, k)))
-            for n, k in self.results()
-        )
-        return (*zeros, *inner, *commits)
+        """Everything behind the bits of a site: nothing but zeros for a wall."""
+        a = self.a
+        if a.collects:
+            values = tuple((f"q{q}", self.value(q)) for q in range(a.lattice.size))
+            zeros = tuple(s for q in range(a.lattice.size) for s in self.declared(q))
+            commits: ir.Block = (ir.Commit(ARRIVED, self.site, values),)
+            inner = self.fetches()
+        else:
+            kinds = [(v, t.scalar_of(k)) for n, k in self.results() for _, v in pairs(n, k)]
+            zeros = tuple(ir.Assign(v, ir.Literal(0.0 if k.is_float else 0, k)) for v, k in kinds)
+            commits = tuple(
+                ir.Commit(n, self.site, tuple((leaf, ir.Local(v, t.scalar_of(k))) for leaf, v in pairs(n, k)))
+                for n, k in self.results()
+            )
+            inner = (*self.fetches(), *self.fields(), *self.applications(), *(self.puts() if a.puts else ()))
+        if not a.solids:
+            return (*inner, *commits)
+        return (*zeros, ir.If(_not(ir.Local(WALL, BOOL)), inner), *commits)
 
     def applications(self) -> ir.Block:
         """The function of kind 0, or a chain of tests when there are others."""

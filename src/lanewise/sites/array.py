@@ -55,7 +55,9 @@ class Sites:
         words = make_words(lattice, kinds, self.edges, numbers)
         self.words, self.marks = bring(words, device), bring(make_marks(words), device)
         self.special = int(np.count_nonzero(words))
-        self.wall_sites = int(np.count_nonzero(np.isin(kinds, sorted(numbers)))) if len(self.present) > 1 else 0
+        solid = np.isin(kinds, sorted(numbers)).reshape(-1) if self.present & numbers else None
+        self.solids = None if solid is None else bring(make_marks(solid), device)
+        self.wall_sites = 0 if solid is None else int(np.count_nonzero(solid))
         self.step, self.fresh = 0, True
         self._parts: dict[int | None, Any] = {}
         self._walls, self._walled = numbers, None
@@ -67,7 +69,8 @@ class Sites:
     @property
     def nbytes(self) -> int:
         """Bytes of populations, words and marks on the device."""
-        return sum(c.nbytes for c in self.copies) + int(self.words.nbytes) + int(self.marks.nbytes)
+        bits = (self.marks,) if self.solids is None else (self.marks, self.solids)
+        return sum(c.nbytes for c in self.copies) + int(self.words.nbytes) + sum(int(b.nbytes) for b in bits)
 
     @property
     def kinds(self) -> npt.NDArray[np.uint8]:
@@ -90,14 +93,17 @@ class Sites:
         return self.copies[(self.step + 1) % len(self.copies)]
 
     def part(self, kind: int | None) -> Any:
-        """The bulk's spans (n, 2), or the special sites of a kind, as an array of indices on the device."""
+        """Spans (n, 2) of the bulk (None), or the special sites of a kind (-1: of all but walls), as indices on the device."""
         if kind not in self._parts:
             words = to_host(self.words)
             index = np.int32 if self.device.startswith("cuda") else np.int64
+            kinds = words >> np.uint32(KIND_SHIFT) & np.uint32(31)
             if kind is None:
                 found = make_spans(words == 0, LONGEST_SPAN)
+            elif kind < 0:
+                found = np.flatnonzero((words != 0) & ~np.isin(kinds, sorted(self._walls)))
             else:
-                found = np.flatnonzero((words != 0) & (words >> np.uint32(KIND_SHIFT) & np.uint32(31) == kind))
+                found = np.flatnonzero((words != 0) & (kinds == kind))
             self._parts[kind] = bring(np.ascontiguousarray(found.astype(index)), self.device)
         return self._parts[kind]
 

@@ -61,10 +61,10 @@ def _layer(dimension: int, axis: int, end: int) -> tuple[slice, ...]:
     return tuple(layer if a == dimension - 1 - axis else slice(None) for a in range(dimension))
 
 
-def make_marks(words: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
-    """One bit a site, 32 sites a word: whether the site is special."""
-    bits = np.zeros(-(-len(words) // 32) * 32, np.uint8)
-    bits[: len(words)] = words != 0
+def make_marks(sites: npt.NDArray[np.uint32] | npt.NDArray[np.bool_]) -> npt.NDArray[np.uint32]:
+    """One bit a site, 32 sites a word: whether a site's entry is not 0, such as the words of special sites."""
+    bits = np.zeros(-(-len(sites) // 32) * 32, np.uint8)
+    bits[: len(sites)] = sites != 0
     return np.packbits(bits, bitorder="little").view(np.uint32)
 
 

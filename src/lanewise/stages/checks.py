@@ -58,8 +58,6 @@ def check_pattern(kernel: ir.Kernel, plan: Plan) -> None:
         "reciprocity": ("reciprocity", reciprocity.legal(kernel, 1)),
         "prefetch": ("prefetching", prefetching.legal(kernel, _prefetch(plan))),
     }
-    if kernel.pattern == "sitewise" and plan.prefetch in ("none", "registers"):
-        del refusals["prefetch"]  # it has a pass of its own
     for name, (title, reason) in refusals.items():
         value: Any = getattr(plan, name)
         if value is not None and value != getattr(NEUTRAL, name):

@@ -8,7 +8,6 @@ from lanewise.errors import PlanError
 from lanewise.ir import nodes as ir
 from lanewise.passes import (
     accumulation,
-    bulk_prefetching,
     prefetching,
     reciprocity,
     shared_memory,
@@ -44,10 +43,6 @@ def shape(kernel: ir.Kernel, plan: Plan, device_kind: str, checked: Checked) -> 
 
 def _elements(kernel: ir.Kernel, plan: Plan, checked: Checked) -> Kernels:
     block, min_blocks = decided(plan.block, "block"), decided(plan.min_blocks, "min_blocks")
-    if (
-        plan.prefetch == "registers"
-    ):  # before threads have the sites: it moves fetches to the head of the loop over them
-        kernel = checked("prefetching", bulk_prefetching.apply(kernel))
     return (checked("mapping to threads", thread_mapping.apply(kernel, block, min_blocks=min_blocks)),)
 
 
