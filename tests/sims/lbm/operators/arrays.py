@@ -144,4 +144,4 @@ def equilibrium(lattice: Lattice, deviation: Any, velocity: Any) -> Array:
 
 def moments(lattice: Lattice, f: Any) -> tuple[Array, Array]:
     """sum g and sum c g, by NumPy."""
-    return f.sum(0), np.tensordot(np.array(lattice.velocities, np.float64).T, f, (1, 0))
+    return f.sum(0), np.einsum("qa,q...->a...", np.array(lattice.velocities, np.float64), f)
