@@ -18,7 +18,7 @@ Index = NDArray[np.int64]
 INSIDE, SLIP = -2, -1
 """What a link crosses along an axis when it is not the number of a wall kind."""
 REST = -3
-"""The wall of a link that crosses faces of different kinds: no kind's velocity applies."""
+"""The wall of a link that crosses the faces of different walls: it is at rest."""
 OPEN = -4
 """No wall."""
 
@@ -29,14 +29,13 @@ EDGE = str | tuple[str, str]
 class Links:
     """All links of a box with N sites (x fastest), arrays of shape (Q, N).
 
-    `site`, `leaf`: which departing population arrives. `wall`: `OPEN`, the number of the wall kind whose velocity
-    counts, or `REST`. `touched`: the kinds of the walls that the link meets, as bits.
+    `site`, `leaf`: which departing population arrives. `wall`: `OPEN`, the number of the wall kind that the link meets, or
+    `REST`.
     """
 
     site: Index
     leaf: Index
     wall: Index
-    touched: Index
 
 
 def axes_of(velocities: Index) -> str:
@@ -71,7 +70,7 @@ def _links_of(
     mask: NDArray[Any],
     edges: Mapping[str, EDGE],
     walls: Mapping[str, int],
-) -> tuple[Index, Index, Index, Index]:
+) -> tuple[Index, Index, Index]:
     e = velocities[q]
     dimensions = len(e)
     here = [c.ravel() for c in reversed(np.indices(shape))]  # coordinates of all sites in the order x, y, z
@@ -98,15 +97,14 @@ def _links_of(
     leaf = np.full(sites, q)
     kind = mask.ravel()[site]
     from_wall = np.isin(kind, list(walls.values()))
-    wall, touched = np.where(from_wall, kind, OPEN), np.where(from_wall, 1 << kind, 0)
+    wall = np.where(from_wall, kind, OPEN)
 
     # A wall at a face comes first; slip faces mirror the direction along every axis whose face is crossed.
     for n in np.flatnonzero(np.any([label != INSIDE for label in crossed], axis=0)):
         faces = {int(label[n]) for label in crossed if label[n] != INSIDE}
         if met := faces - {SLIP}:
-            wall[n] = met.copy().pop() if len(faces) == 1 else REST
-            touched[n] = sum(1 << f for f in met)
+            wall[n] = min(met) if len(met) == 1 else REST
         leaf[n] = find_direction(velocities, [-e[a] if crossed[a][n] == SLIP else e[a] for a in range(dimensions)])
     cut = wall != OPEN
     site[cut], leaf[cut] = np.arange(sites)[cut], find_direction(velocities, -e)
-    return site, leaf, wall, touched
+    return site, leaf, wall

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from tests.lbm.links import EDGE, Index, find_direction, make_links
+from tests.lbm.links import EDGE, REST, Index, find_direction, make_links
 
 Array = NDArray[Any]
 Operator = Callable[[Array], None]
@@ -111,25 +111,22 @@ class Reference:
         """The momentum that walls took from the populations that arrive now: of these kinds, of all by default.
 
         Sum over cut links of (e_out - u) f_out - (e_in - u) f_in with the wall's velocity u (Wen, Zhang, Tu, Wang and
-        Fang, J. Comput. Phys. 266 (2014) 161), or without u (`galilean=False`), which is what the populations lose. `weights`
-        adds w to populations that are stored as deviations. A link that meets several walls belongs to each of them,
-        and counts once.
+        Fang, J. Comput. Phys. 266 (2014) 161), or without u (`galilean=False`), which is what the populations lose.
+        `weights` adds w to populations that are stored as deviations. A link that crosses the faces of different walls
+        belongs to none of them, and to all.
         """
-        wanted = set(names) if names is not None else {w.name for w in self.walls.values()}
-        bits = sum(1 << k for k, w in self.walls.items() if w.name in wanted)
+        wanted = None if names is None else set(names)
+        walls = {k: np.array(w.velocity or np.zeros(self.velocities.shape[1])) for k, w in self.walls.items()
+                 if wanted is None or w.name in wanted}  # fmt: skip
+        if wanted is None:
+            walls[REST] = np.zeros(self.velocities.shape[1])
         total = np.zeros(self.velocities.shape[1])
         for q, e in enumerate(self.velocities):
-            counted = ((self.links.touched[q] & bits) != 0) & self.fluid.ravel()
-            inward = self.f.reshape(len(self.f), -1)[q].astype(np.float64) + (self.weights[q] if weights else 0.0)
+            inward = self.f[q].ravel().astype(np.float64) + (self.weights[q] if weights else 0.0)
             outward = inward - self.gained[q]
-            for number in np.unique(self.links.wall[q][counted]):
-                here = counted & (self.links.wall[q] == number)
-                wall = self.walls.get(int(number))
-                u = (
-                    np.zeros(len(e))
-                    if wall is None or wall.velocity is None or not galilean
-                    else np.array(wall.velocity)
-                )
+            for number, velocity in walls.items():
+                here = (self.links.wall[q] == number) & self.fluid.ravel()
+                u = velocity if galilean else np.zeros(len(e))
                 total += (-e - u) * outward[here].sum() - (e - u) * inward[here].sum()
         return total
 

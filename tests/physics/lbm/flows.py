@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
+import pytest
 from numpy.typing import NDArray
 
 import lanewise as lw
+from lanewise.runtime.memory import to_host
+from lanewise.sims.lbm import kinds
+from lanewise.sims.lbm.simulation import Simulation
 from tests.lbm.links import EDGE
 from tests.lbm.operators import Moments, bgk, trt
 from tests.lbm.reference import Reference, Wall
@@ -81,11 +85,40 @@ class ReferenceFlow:
         return self.reference.force(names)
 
 
-SOLVERS: dict[str, Callable[[Setup], Flow]] = {"reference": ReferenceFlow}
+class LanewiseFlow:
+    """`lw.sims.lbm.Simulation` with its own operators, on a device."""
+
+    def __init__(self, setup: Setup, device: str, streaming: str | None = None) -> None:
+        velocity = None if setup.velocity is None else np.moveaxis(np.asarray(setup.velocity), 0, -1)
+        bgk_asked = setup.magic is None
+        self.simulation = Simulation(
+            shape=setup.shape, lattice=setup.lattice, omega=1 / setup.tau, collision="bgk" if bgk_asked else "trt",
+            parameters=None if bgk_asked else {"magic": setup.magic}, force=setup.force, mask=setup.mask,
+            kinds={k: kinds.Wall(w.name, w.velocity) for k, w in setup.walls.items()}, edges=setup.edges,
+            density=setup.density, velocity=velocity, precision="f64" if setup.storage == "f64" else "f32",
+            storage=setup.storage, streaming=streaming, device=device,
+        )  # fmt: skip
+
+    def run(self, steps: int) -> None:
+        self.simulation.run(steps)
+
+    def fields(self) -> tuple[Array, Array]:
+        density, velocity = (to_host(a) for a in (self.simulation.density, self.simulation.velocity))
+        return density.astype(np.float64), np.moveaxis(velocity, -1, 0).astype(np.float64)
+
+    def force(self, *names: str) -> Array:
+        return np.asarray(self.simulation.force_on(*names))
 
 
 def start(solver: str, setup: Setup) -> Flow:
-    return SOLVERS[solver](setup)
+    """The flow on the reference, or on a device of lanewise."""
+    return ReferenceFlow(setup) if solver == "reference" else LanewiseFlow(setup, solver)
+
+
+GPU = pytest.param("cuda", marks=pytest.mark.cuda)
+each_solver = pytest.mark.parametrize("solver", ["reference", "cpu", GPU])
+each_solver_slowly = pytest.mark.parametrize("solver", ["reference", pytest.param("cpu", marks=pytest.mark.slow), GPU])
+"""Where every case is another kernel, which takes a CPU seconds to compile."""
 
 
 def table(name: str) -> list[dict[str, str]]:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import lanewise as lw
-from tests.physics.lbm.flows import SOLVERS, Setup, start
+from tests.physics.lbm.flows import Setup, each_solver, start
 
 SIZES = (16, 24, 32, 48)
 
@@ -36,7 +36,7 @@ def error(solver: str, size: int, tau: float, magic: float | None) -> float:
     return float(np.linalg.norm(found - exact) / np.linalg.norm(exact))
 
 
-@pytest.mark.parametrize("solver", SOLVERS)
+@each_solver
 @pytest.mark.parametrize("magic", [None, 3 / 16])
 def test_order_two_under_diffusive_scaling(solver: str, magic: float | None) -> None:
     errors = [error(solver, size, 0.6, magic) for size in SIZES]
@@ -45,7 +45,7 @@ def test_order_two_under_diffusive_scaling(solver: str, magic: float | None) -> 
     assert errors[-1] < 0.01
 
 
-@pytest.mark.parametrize("solver", SOLVERS)
+@each_solver
 def test_energy_decays_with_the_viscosity(solver: str) -> None:
     """d ln E / dt = -2 nu (kx^2 + ky^2), within the error of this resolution."""
     size, tau = 48, 0.8

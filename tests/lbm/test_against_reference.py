@@ -1,0 +1,157 @@
+"""`lw.sitewise` against the NumPy reference: one body for all devices, streaming forms, layouts and types of storage."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations, product
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import lanewise as lw
+from tests.lbm.boxes import D3Q15, LATTICES, LID, WALL, Box, boxes
+from tests.lbm.compare import Way, check_colliding, check_exact, with_every_kind
+from tests.lbm.kernels import INLET, NEGATED, REVERSED, SOURCE, colliding, exact
+from tests.lbm.links import EDGE
+
+FORMS = ("pull", "push", "in-place")
+LAYOUTS = (lw.SoA(), lw.AoS(), lw.AoSoA(4), lw.AoAS(), lw.SoAoAS())
+TYPES = (("f32", "f32"), ("f64", "f64"), ("f32", "f64"))
+"""(storage, arithmetic)."""
+FACES: tuple[dict[str, EDGE], ...] = (
+    {},
+    {"x": "wall", "y": ("wall", "lid"), "z": "slip"},
+    {"x": ("slip", "lid"), "y": "slip", "z": ("lid", "wall")},
+    {"y": ("slip", "wall"), "z": "lid"},
+)
+SHAPES = {2: ((2, 3), (33, 7), (6, 1), (1, 40)), 3: ((5, 4, 3), (2, 3, 1), (3, 2, 19))}
+"""Awkward ones. All have room for every kind, so that they share kernels."""
+STEPS = (0, 1, 2, 3, 6, 7)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A kernel for one combination of everything that decides about its code."""
+
+    lattice: lw.Lattice
+    form: str
+    layout: Any
+    types: tuple[str, str]
+    faces: dict[str, EDGE]
+
+    @property
+    def edges(self) -> dict[str, EDGE]:
+        return {a: e for a, e in self.faces.items() if a in "xyz"[: self.lattice.dimension]}
+
+    def __str__(self) -> str:
+        edges = " ".join(f"{a}:{e if isinstance(e, str) else '|'.join(e)}" for a, e in self.edges.items())
+        return f"{self.lattice.name} {self.form} {self.layout} {'-'.join(self.types)} {edges or 'periodic'}"
+
+
+def covering(*choices: Sequence[Any]) -> list[tuple[Any, ...]]:
+    """Combinations of one of each, few, in which any two values of two different choices meet at least once."""
+
+    def pairs(case: tuple[int, ...]) -> set[Any]:
+        return set(combinations(enumerate(case), 2))
+
+    every = list(product(*(range(len(c)) for c in choices)))
+    missing = set().union(*map(pairs, every))
+    chosen: list[tuple[Any, ...]] = []
+    while missing:
+        best = max(every, key=lambda case: len(pairs(case) & missing))
+        missing -= pairs(best)
+        chosen.append(tuple(c[i] for c, i in zip(choices, best, strict=True)))
+    return chosen
+
+
+def check_case(
+    case: Case, device: str, checks: Sequence[Any] = ((exact, check_exact), (colliding, check_colliding))
+) -> None:
+    """Masks that hold every kind, in boxes of several shapes, after odd and even numbers of steps."""
+    storage, real = case.types
+    way = Way(device, case.form, case.layout, storage, real)
+    for make, check in checks:
+        for n, shape in enumerate(SHAPES[case.lattice.dimension]):
+            for steps in STEPS:
+                empty = Box(case.lattice, shape, np.zeros(shape, np.int32), case.edges)
+                check(with_every_kind(empty, make(case.lattice, real), 10 * n + steps), way, steps, steps)
+
+
+# ------------------------------------------------------------ the interpreter: every box
+
+
+KINDS = (0, REVERSED, SOURCE, NEGATED, WALL, LID)
+
+
+@settings(max_examples=20)
+@given(
+    boxes(kinds=KINDS, most=4), st.sampled_from(FORMS), st.sampled_from(LAYOUTS), st.integers(0, 4), st.integers(0, 99)
+)
+def test_whole_numbers_in_any_box_interpreted(box: Box, form: str, layout: Any, steps: int, seed: int) -> None:
+    check_exact(box, Way("python", form, layout), steps, seed)
+
+
+@settings(max_examples=8)
+@given(
+    boxes(lattices=(lw.D2Q9,), kinds=(0, INLET, WALL, LID), most=3), st.sampled_from(FORMS), st.sampled_from(("f16", "f32")), st.integers(0, 4),
+)  # fmt: skip
+def test_collisions_in_any_box_interpreted(box: Box, form: str, storage: str, steps: int) -> None:
+    check_colliding(box, Way("python", form, None, storage), steps)
+
+
+# ------------------------------------------------------------ compiled for the CPU
+
+QUICK = Case(lw.D2Q9, "in-place", lw.SoA(), ("f32", "f32"), FACES[1])
+
+
+def test_whole_numbers_compiled() -> None:
+    check_case(QUICK, "cpu", [(exact, check_exact)])
+
+
+def test_collisions_compiled() -> None:
+    check_case(replace(QUICK, form="pull", types=("f64", "f64")), "cpu", [(colliding, check_colliding)])
+
+
+@settings(max_examples=12)
+@given(boxes(lattices=(lw.D2Q9,), kinds=KINDS, most=9), st.integers(0, 5))
+def test_any_mask_and_shape_compiled(drawn: Box, steps: int) -> None:
+    """Masks of all kinds, with the kernels of the test above: a row is added for the kinds that are missing."""
+    ny, nx = drawn.shape
+    mask = np.zeros((ny + 1, max(nx, len(KINDS))), np.int32)
+    mask[:ny, :nx] = drawn.mask
+    missing = [k for k in KINDS if k not in drawn.mask]
+    mask[-1, : len(missing)] = missing
+    check_exact(Box(lw.D2Q9, mask.shape, mask, QUICK.edges), Way("cpu", QUICK.form, QUICK.layout), steps)
+
+
+COMPILED = [Case(*c) for c in covering(LATTICES, FORMS, LAYOUTS, TYPES, FACES)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", COMPILED, ids=str)
+def test_every_combination_of_two_compiled(case: Case) -> None:
+    check_case(case, "cpu")
+
+
+# ------------------------------------------------------------ compiled for a GPU
+
+ON_A_GPU = [Case(*c) for c in covering(LATTICES, FORMS, (None, *LAYOUTS), (*TYPES, ("f16", "f32")), FACES)]
+
+
+@pytest.mark.cuda
+@pytest.mark.parametrize("case", ON_A_GPU, ids=str)
+def test_every_combination_of_two_on_a_gpu(case: Case) -> None:
+    check_case(case, "cuda")
+
+
+# ------------------------------------------------------------ a user's own lattice
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_lattice_of_the_users_own(form: str) -> None:
+    empty = Box(D3Q15, (3, 2, 2), np.zeros((3, 2, 2), np.int32), {"x": "wall", "y": ("slip", "lid")})
+    check_exact(with_every_kind(empty, exact(D3Q15), 1), Way("python", form), 3)
