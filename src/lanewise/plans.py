@@ -61,7 +61,8 @@ def complete_site_plan(wanted: Plan | None, machine: Machine, naive: ir.Kernel) 
     on_gpu = machine.kind == "cuda"
     divided = site_splitting.legal(naive) is None
     default = Plan(
-        block=256 if on_gpu else 0,
+        # Small populations: many loads of few bytes, for which fewer warps a block wait for each other.
+        block=0 if not on_gpu else 64 if naive.arrays[0].leaves[0].type.size == 2 else 256,
         # SIMD loops run over the bulk alone; on a GPU the marks cost less than lists (bench/results/gpu_lbm.md).
         branches="apart" if divided and not on_gpu else "together",
         # In place every line that is stored was read: whole registers pay. Two copies gain nothing by them (bench/results/cpu_lbm.md).

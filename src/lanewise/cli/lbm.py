@@ -117,16 +117,20 @@ def _obstacle(mask: Path | None, stl: Path | None, *, quiet: bool) -> Obstacle |
     if path is None:
         return None
 
-    def report(text: str) -> None:
-        if not quiet:
-            print(text, file=sys.stderr)
-
     def place(shape: Sequence[int], centre: Sequence[float], width: float) -> Any:
+        from lanewise.io.source import reading
         from lanewise.sims.lbm.obstacles import Placement, as_solid, read_mask, stl_mask
 
+        said: list[str] = []
         if stl is not None:
-            return stl_mask(stl, shape, placement=Placement(length=width, centre=centre), report=report)
-        return as_solid(read_mask(path, shape, report=report), shape)
+            solid = stl_mask(stl, shape, placement=Placement(length=width, centre=centre), report=said.append)
+        else:
+            found = read_mask(path, shape, report=said.append)
+            with reading(path, "mask", ()):
+                solid = as_solid(found, shape)
+        if not quiet:
+            print(*said, sep="\n", file=sys.stderr)
+        return solid
 
     return place
 

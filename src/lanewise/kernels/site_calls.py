@@ -75,7 +75,9 @@ def bind_phase(
     copies = sites.copies
     populations = naive.arrays[0].name
     bound = {populations: bind_record(copies[step % len(copies)]), NEXT: bind_record(copies[(step + 1) % len(copies)])}
-    bound |= {MARKS: bind_value_array(sites.marks, U32), WORDS: bind_value_array(sites.words, U32), **values.arrays}
+    bound |= {WORDS: bind_value_array(sites.words, U32), **values.arrays}
+    if sites.marks is not None:
+        bound[MARKS] = bind_value_array(sites.marks, U32)
     if sites.solids is not None:
         bound[SOLIDS] = bind_value_array(sites.solids, U32)
     for number, (array, kind) in enumerate(results):

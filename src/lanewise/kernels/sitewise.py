@@ -220,7 +220,7 @@ class Sitewise:
 
     def _situation(self, sites: Sites, values: SiteValues) -> tuple[Any, ...]:
         return (
-            sites.device, sites.layout, sites.storage, sites.form.name, sites.edges, sites.present,
+            sites.device, sites.dense, min(sites.shape) < 2, sites.layout, sites.storage, sites.form.name, sites.edges, sites.present,
             values.arrays_of, tuple(self._functions), self.walls,
         )  # fmt: skip
 
@@ -232,7 +232,8 @@ class Sitewise:
             lattice=self.lattice, edges=sites.edges, phase=sites.form.phase(step, fresh=fresh), storage=sites.storage,
             real=self.real, layout=sites.layout, updates=functions or tuple(f.update for f in self._updates(sites)),
             walls=walls, solids=any(w.number in sites.present for w in walls), two=len(sites.copies) > 1,
-            arrays=values.arrays_of, uniforms=values.uniforms_of, puts=functions is None,
+            arrays=values.arrays_of, uniforms=values.uniforms_of, puts=functions is None, marked=sites.marks is not None, dense=sites.dense,
+            thin=min(sites.shape) < 2,
         )  # fmt: skip
 
     # ------------------------------------------------------------ looking

@@ -17,10 +17,10 @@ from lanewise.ir.traverse import expressions, flat_map, reads, rewrite, rewrite_
 from lanewise.passes import constant_folding, dead_code
 from lanewise.passes.base import refuse
 from lanewise.patterns.values import value_array
-from lanewise.types import BOOL, I32, Scalar, Vector
+from lanewise.types import BOOL, I32, U32, Scalar, Vector
 
 SPECIAL, KIND, MARKS, SOLIDS = own("special"), own("kind"), own("marks"), own("solids")
-WALL = own("wall")
+WALL, ALL, WORD = own("wall"), own("all"), own("word")
 SPAN, SITE = own("span"), own("i")
 
 
@@ -54,8 +54,12 @@ def legal(kernel: ir.Kernel) -> str | None:
         return "it has no sites of several classes"
     if kernel.grid is not None:
         return "its elements are already mapped to threads"
-    if not any(isinstance(s, ir.Fetch) and s.array == MARKS for s in statements(kernel.body)):
+    if not any(isinstance(s, ir.Assign) and s.name == SPECIAL for s in statements(kernel.body)):
         return "all its sites do the same in this phase"
+    if any(
+        isinstance(s, ir.Assign) and s.name == WORD and s.value == ir.Local(ALL, U32) for s in statements(kernel.body)
+    ):
+        return "so many of its sites are special that each reads its word"
     return None
 
 
@@ -156,7 +160,7 @@ def _simplified(block: ir.Block, known: dict[str, ir.Expression]) -> ir.Block:
     def visit(s: ir.Statement) -> ir.Block:
         if isinstance(s, ir.Assign) and s.name in known:
             return ()
-        if isinstance(s, ir.Fetch) and s.array in (MARKS, SOLIDS):
+        if isinstance(s, ir.Fetch) and (s.array in (MARKS, SOLIDS) or s.reads == (("value", ALL),)):
             return ()
         if isinstance(s, ir.Fetch) and not special:
             s = replace(s, index=_unclamped(s.index))
@@ -171,8 +175,8 @@ def _simplified(block: ir.Block, known: dict[str, ir.Expression]) -> ir.Block:
 def _unclamped(index: ir.Expression) -> ir.Expression:
     """The neighbour of a bulk site is always one of the array's."""
     match index:
-        case ir.Call(intrinsic="min", arguments=(ir.Call(intrinsic="max", arguments=(place, _)), _)):
-            return place
+        case ir.Call(intrinsic="min" | "max", arguments=(place, _)):
+            return _unclamped(place)
         case _:
             return index
 

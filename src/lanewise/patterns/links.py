@@ -46,6 +46,12 @@ class Links:
     def moving(self) -> tuple[Wall, ...]:
         return tuple(w for w in self.walls if w.velocity is not None)
 
+    @property
+    def asks_where(self) -> bool:
+        """Whether links depend on where a site lies: faces that wrap or mirror, walls that move."""
+        bends = any(not isinstance(f, int) for pair in self.edges.faces for f in pair)
+        return bends or bool(self.moving)
+
     def extent(self, axis: int) -> ir.Local:
         return ir.Local(EXTENTS[axis], self.index)
 
@@ -59,6 +65,11 @@ class Links:
         for axis, component in enumerate(self.lattice.velocities[q]):
             place = _moved(place, sign * component, self.stride(axis))
         return place
+
+    def order(self, q: int, sign: int) -> int:
+        """Whether that neighbour comes before (-1) or after (1) the site in a box at least two sites wide; 0 for the site itself."""
+        steps = (sign * c for c in reversed(self.lattice.velocities[q]))
+        return next((s for s in steps if s), 0)
 
     def coordinates(self) -> ir.Block:
         """x, y, z of the site, and at which faces it lies."""
@@ -173,6 +184,14 @@ def kind_of(word: ir.Expression) -> ir.Expression:
     """The kind in a word, an i32."""
     shifted = ir.Binary(">>", word, ir.Literal(KIND_SHIFT, U32), U32)
     return ir.Cast(ir.Binary("&", shifted, ir.Literal(KIND_MASK, U32), U32), I32)
+
+
+def walls_of(walls: tuple[Wall, ...], kind: ir.Expression) -> ir.Expression:
+    """Whether a kind is one of these walls."""
+    result: ir.Expression = build.equal(kind, walls[0].number)
+    for wall in walls[1:]:
+        result = ir.Logical("or", result, build.equal(kind, wall.number))
+    return result
 
 
 def _bit(word: ir.Expression, position: int) -> ir.Expression:

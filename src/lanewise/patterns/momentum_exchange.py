@@ -34,7 +34,7 @@ def build_momentum_exchange(
     place = ir.Local(own("i"), index)
     vector = t.Vector(F64, arguments.lattice.dimension)
     if phase.fetch_links:
-        fetches = (*builder.fetch_bulk(), *(s for q in range(1, size) for s in builder.correct(q)))
+        fetches = (*builder.fetch_bulk(), *builder.corrections())
     else:
         fetches = builder.fetch_own(phase.fetch_opposite)
     sums = [ir.Local(variable, F64) for _, variable in pairs(RESULT, vector)]

@@ -2,7 +2,9 @@
 
     parallel for n: fetch from the bulk neighbours; if special(n): correct by the site's word; apply; put
 A special site corrects what it fetched as if it were one of the bulk (at places clamped to the array): so mark and populations are on
-their way at the same time, where a test first would wait for memory twice. Which places those are says the phase of the streaming form (`sites/streaming.py`); what is special, the word (`sites/words.py`).
+their way at the same time, where a test first would wait for memory twice. Where many sites are special (`dense`), each reads its word
+first, and fetches every population once. Which places those are says the phase of the streaming form (`sites/streaming.py`); what is
+special, the word (`sites/words.py`).
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from lanewise.ir.names import COUNT, identifier, own, owner
 from lanewise.ir.traverse import statements
 from lanewise.lattices.base import Lattice
 from lanewise.layouts import Layout, SoA
-from lanewise.patterns.links import EXTENTS, KIND, PLANE, WORD, WORDS, Links, kind_of
+from lanewise.patterns.links import EXTENTS, KIND, PLANE, WORD, WORDS, Links, kind_of, walls_of
 from lanewise.patterns.values import pairs, record_array, value_array
 from lanewise.record import Leaf
 from lanewise.sites.edges import Edges
@@ -28,7 +30,7 @@ from lanewise.sites.streaming import Phase
 from lanewise.types import BOOL, I32, U32, Scalar
 
 MARKS, SPECIAL = own("marks"), own("special")
-SOLIDS, WALL = own("solids"), own("wall")
+SOLIDS, WALL, ALL = own("solids"), own("wall"), own("all")
 NEXT, ARRIVED = own("next"), own("arrived")
 
 
@@ -48,7 +50,9 @@ class SitewiseArguments:
 
     updates: the functions of the kinds that occur, kind 0 first. walls: the kinds of walls that occur. solids: some of them are sites
     of the mask. two: fetch from one copy of the populations and put into another. arrays: parameters with one value a site. puts:
-    populations depart; an observer only looks. collects: store the populations that arrive, and apply nothing.
+    populations depart; an observer only looks. collects: store the populations that arrive, and apply nothing. marked: bits
+    say which sites are special and which are walls; without them every site reads its word. dense: many sites are special. thin: the box is one site wide
+    along some axis.
     """
 
     lattice: Lattice
@@ -65,6 +69,9 @@ class SitewiseArguments:
     uniforms: tuple[tuple[str, t.ValueType], ...] = ()
     puts: bool = True
     collects: bool = False
+    marked: bool = True
+    dense: bool = False
+    thin: bool = False
 
 
 def population_leaves(lattice: Lattice, storage: Scalar) -> tuple[Leaf, ...]:
@@ -112,7 +119,7 @@ class SiteBuilder:
     # ------------------------------------------------------------ the kernel
 
     def kernel(self) -> ir.Kernel:
-        a, f = self.a, self.main.lowered.function
+        f = self.main.lowered.function
         index = self.site.type
         count = ir.Parameter(COUNT, index)
         body = (*self.head(), *self.work())
@@ -162,12 +169,17 @@ class SiteBuilder:
     # ------------------------------------------------------------ what is special
 
     def head(self) -> ir.Block:
-        """Two bits of the site: whether it is special, and whether it is a wall."""
+        """Whether the site is special, and whether it is a wall: by its bits, or else by its word."""
         body: list[ir.Statement] = []
-        if self.has_words:
-            body += self.bit(MARKS, "mark", SPECIAL)
-        if self.a.solids:
-            body += self.bit(SOLIDS, "solid", WALL)
+        if not self.a.marked and (self.has_words or self.a.solids):
+            word = ir.Local(ALL, U32)
+            body.append(ir.Fetch(WORDS, self.site, (("value", word.name),)))
+            body.append(ir.Assign(SPECIAL, ir.Compare("!=", word, ir.Literal(0, U32))))
+            if self.a.solids:
+                body.append(ir.Assign(WALL, walls_of(self.a.walls, kind_of(word))))
+        elif self.a.marked:
+            body += self.bit(MARKS, "mark", SPECIAL) if self.has_words else ()
+            body += self.bit(SOLIDS, "solid", WALL) if self.a.solids else ()
         if self.kinds:
             body.append(ir.Assign(KIND, ir.Literal(0, I32)))
         return tuple(body)
@@ -193,22 +205,42 @@ class SiteBuilder:
 
     def fetches(self) -> ir.Block:
         phase = self.a.phase
-        learns = phase.fetch_links or (self.a.puts and phase.put_links) or self.kinds
         if not phase.fetch_links:
+            learns = self.kinds or (self.a.puts and phase.put_links)
             learnt = (ir.If(self.special, self.word()),) if learns else ()
             return (*self.fetch_own(phase.fetch_opposite), *self.default_word(), *learnt)
-        corrections = tuple(s for q in range(1, self.a.lattice.size) for s in self.correct(q))
-        return (*self.fetch_bulk(), *self.default_word(), ir.If(self.special, (*self.word(), *corrections)))
+        if self.a.dense:
+            return self.fetch_by_word()
+        return (*self.fetch_bulk(), *self.default_word(), ir.If(self.special, (*self.word(), *self.corrections())))
 
     def fetch_bulk(self) -> ir.Block:
         """Every population from the place where it is for a bulk site."""
-        last = build.subtract(ir.Local(COUNT, self.site.type), 1)
         body: list[ir.Statement] = []
         for q in range(self.a.lattice.size):
-            place = self.links.offset(q, -1)
-            inside = build.minimum(build.maximum(place, 0), last) if q else place
-            body += self.fetch(inside, self.leaf(q, self.a.phase.fetch_opposite), q, f"bulk.{q}")
+            body += self.fetch(self.bulk_place(q), self.leaf(q, self.a.phase.fetch_opposite), q, f"bulk.{q}")
         return tuple(body)
+
+    def bulk_place(self, q: int) -> ir.Expression:
+        return self.inside(self.links.offset(q, -1), self.links.order(q, -1))
+
+    def fetch_by_word(self) -> ir.Block:
+        """Every population once, from the place that the site's word says."""
+        size = range(self.a.lattice.size)
+        stored = [ir.Local(own(f"anew.{q}"), self.a.storage) for q in size]
+        zeros = (ir.Assign(v.name, ir.Literal(0.0, self.a.storage)) for v in stored)
+        fetched = [s for q in size for s in self.fetch_anew(q, stored[q], bulk=True)]
+        used = [s for q in size for s in self.use_anew(q, stored[q], bulk=True)]
+        where = (ir.If(self.special, self.links.coordinates()),) if self.links.asks_where else ()
+        word = ir.Assign(WORD, ir.Local(ALL, U32))
+        kind = (ir.Assign(KIND, kind_of(ir.Local(WORD, U32))),) if self.kinds else ()
+        return (*self.nowhere(), word, *kind, *where, *zeros, *fetched, *used)
+
+    def inside(self, place: ir.Expression, order: int) -> ir.Expression:
+        """A place of the array, also for special sites at its ends; `order` tells at which end it could lie outside."""
+        last = build.subtract(ir.Local(COUNT, self.site.type), 1)
+        if order < 0 or (order and self.a.thin):
+            place = build.maximum(place, 0)
+        return build.minimum(place, last) if order > 0 or (order and self.a.thin) else place
 
     def declared(self, q: int) -> ir.Block:
         """A population that branches give its value."""
@@ -218,8 +250,12 @@ class SiteBuilder:
         """Variables that puts need beyond the branch of special sites have a value everywhere."""
         if not (self.a.puts and self.a.phase.put_links):
             return ()
+        return (ir.Assign(WORD, ir.Literal(0, U32)), *self.nowhere())
+
+    def nowhere(self) -> ir.Block:
+        """Coordinates of a site that does not need them."""
         index = self.site.type
-        body: list[ir.Statement] = [ir.Assign(WORD, ir.Literal(0, U32))]
+        body: list[ir.Statement] = []
         for s in self.links.coordinates():
             assert isinstance(s, ir.Assign)
             zero = ir.Literal(False, BOOL) if s.value.type == BOOL else ir.Literal(0, index)
@@ -242,24 +278,50 @@ class SiteBuilder:
             ir.Assign(self.value(q).name, _converted(stored, self.a.real)),
         )
 
-    def correct(self, q: int) -> ir.Block:
-        """What a special site fetches anew: populations from cut links, and from links that wrap or are mirrored."""
-        leaf = self.leaf(q, self.a.phase.fetch_opposite)
+    def corrections(self) -> ir.Block:
+        """What a special site fetches anew: populations from cut links, and from links that wrap or are mirrored.
+
+        All fetches come before all uses, so that they wait for memory together.
+        """
+        directions = range(1, self.a.lattice.size)
+        stored = {q: ir.Local(own(f"anew.{q}"), self.a.storage) for q in directions}
+        zero = ir.Literal(0.0, self.a.storage)
+        fetched = [s for q in directions for s in self.fetch_anew(q, stored[q])]
+        if not fetched:
+            return ()
+        used = (s for q in directions for s in self.use_anew(q, stored[q]))
+        return (*(ir.Assign(v.name, zero) for v in stored.values()), *fetched, *used)
+
+    def fetch_anew(self, q: int, stored: ir.Local, *, bulk: bool = False) -> ir.Block:
+        """With `bulk` also from links that are neither cut nor bent."""
+        leaf, bends = self.leaf(q, self.a.phase.fetch_opposite), self.links.bends(q, -1)
         count = iter(range(64))
-        bends = self.links.bends(q, -1)
-        free: ir.Block = ()
+
+        def fetch(place: ir.Expression, which: int) -> ir.Block:
+            name = f"{stored.name}.{next(count)}"
+            read = ir.Fetch(self.populations, place, ((f"q{which}", name),))
+            return (read, ir.Assign(stored.name, ir.Local(name, self.a.storage)))
+
+        free = fetch(self.bulk_place(q), leaf) if bulk else ()
         if bends is not None:
-            around = self.links.towards(
-                q, -1, leaf, lambda place, mirrored: self.fetch(place, mirrored, q, f"around.{q}.{next(count)}")
-            )
-            free = (ir.If(bends, around),)
-        if not self.links.can_be_cut:
+            free = (ir.If(bends, self.links.towards(q, -1, leaf, fetch), free),)
+        if not (q and self.links.can_be_cut):
             return free
-        cut = self.fetch(self.site, self.a.lattice.opposite[leaf], q, f"cut.{q}")
+        return (ir.If(self.links.is_cut(q), fetch(self.site, self.a.lattice.opposite[leaf]), free),)
+
+    def use_anew(self, q: int, stored: ir.Local, *, bulk: bool = False) -> ir.Block:
+        value, bends = self.value(q), self.links.bends(q, -1)
+        taken = ir.Assign(value.name, _converted(stored, self.a.real))
+        free: ir.Block = (taken,) if bulk else () if bends is None else (ir.If(bends, (taken,)),)
+        if not (q and self.links.can_be_cut):
+            return free
+        if bulk and not (self.links.moving and self.links.added(q, ir.Local(own("met"), I32))):
+            return free
         met = ir.Local(own(f"met.{q}"), I32)
+        cut: ir.Block = (taken,)
         if (term := self.links.added(q, met)) is not None:
-            total = ir.Binary("+", self.value(q), term, self.a.real)
-            cut = (*self.links.wall_met(q, met.name), *cut, ir.Assign(self.value(q).name, total))
+            total = ir.Binary("+", _converted(stored, self.a.real), term, self.a.real)
+            cut = (*self.links.wall_met(q, met.name), ir.Assign(value.name, total))
         return (ir.If(self.links.is_cut(q), cut, free),)
 
     # ------------------------------------------------------------ the functions

@@ -23,6 +23,7 @@ from lanewise.types import F16, F32, F64, Scalar
 
 STORAGES = {s.name: s for s in (F16, F32, F64)}
 LONGEST_SPAN = 4096  # sites of one span: enough for SIMD loops, short enough to share the work among threads
+DENSE = 0.1  # share of special sites from which on a GPU every site reads its word first (bench/results/gpu_lbm.md)
 BLOCK = 32  # sites of a block of the default layout on a GPU: a warp (bench/results/gpu_lbm.md)
 
 
@@ -53,10 +54,14 @@ class Sites:
         self.copies = [_populations(lattice, storage, self.count, self.layout, device) for _ in range(form.buffers)]
         numbers = frozenset(w.number for w in walls)
         words = make_words(lattice, kinds, self.edges, numbers)
-        self.words, self.marks = bring(words, device), bring(make_marks(words), device)
+        # In place memory counts: there every site reads its word instead of a bit that says whether it has to.
         self.special = int(np.count_nonzero(words))
+        self.dense = device.startswith("cuda") and form.buffers > 1 and self.special > DENSE * self.count
+        marked = form.buffers > 1 and not self.dense
+        self.words = bring(words, device)
+        self.marks = bring(make_marks(words), device) if marked else None
         solid = np.isin(kinds, sorted(numbers)).reshape(-1) if self.present & numbers else None
-        self.solids = None if solid is None else bring(make_marks(solid), device)
+        self.solids = None if solid is None or not marked else bring(make_marks(solid), device)
         self.wall_sites = 0 if solid is None else int(np.count_nonzero(solid))
         self.step, self.fresh = 0, True
         self._parts: dict[int | None, Any] = {}
@@ -69,8 +74,8 @@ class Sites:
     @property
     def nbytes(self) -> int:
         """Bytes of populations, words and marks on the device."""
-        bits = (self.marks,) if self.solids is None else (self.marks, self.solids)
-        return sum(c.nbytes for c in self.copies) + int(self.words.nbytes) + sum(int(b.nbytes) for b in bits)
+        known = (self.words, self.marks, self.solids)
+        return sum(c.nbytes for c in self.copies) + sum(int(x.nbytes) for x in known if x is not None)
 
     @property
     def kinds(self) -> npt.NDArray[np.uint8]:

@@ -27,9 +27,13 @@ def make_engine(lattice: Lattice, settings: Settings, geometry: Geometry) -> Com
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Opening:
-    """What shows the flow at an opening: the observer of its boundary, its sites, and the values of its parameters."""
+    """What shows the flow at an opening: its sites, the values of its parameters, and the observer of its boundary.
 
-    look: Observer
+    look: None where the flow is what the opening says.
+    """
+
+    kind: Open
+    look: Observer | None
     sites: Any
     values: dict[str, Any]
 
@@ -80,16 +84,26 @@ class CompiledEngine:
     def moments(self) -> tuple[Any, Any]:
         excess, velocity = self._look(self._sites, **self._forced, **self._walls)
         for opening in self._openings:
-            there = opening.look(self._sites, **self._forced, **self._walls, **opening.values)
+            there = self._at(opening)
             excess[opening.sites], velocity[opening.sites] = (values[opening.sites] for values in there)
         return excess, velocity
+
+    def _at(self, opening: _Opening) -> tuple[Any, Any]:
+        """Density less 1 and velocity of all sites, as they are at those of an opening."""
+        if opening.look is not None:
+            return opening.look(self._sites, **self._forced, **self._walls, **opening.values)
+        density, wanted = opening.kind.density, np.array(opening.kind.velocity)
+        profile = np.ones(self._sites.count) if opening.kind.profile is None else np.ravel(opening.kind.profile)
+        excess = np.full(self._sites.count, (density or 1.0) - 1)
+        return bring(excess, self._settings.device), bring(profile[:, None] * wanted, self._settings.device)
 
     def _opening(self, number: int, kind: Open) -> _Opening:
         settings, mask = self._settings, self._geometry.mask
         sites = np.flatnonzero(mask == number) if mask is not None else np.empty(0, np.int64)
-        look = self._flow.observer(opening_observer(self._lattice, settings, number, kind))
+        observer = opening_observer(self._lattice, settings, number, kind)
+        look = None if observer is None else self._flow.observer(observer)
         values = {n: _on_device(v, settings.device) for n, v in opening_values(settings, number, kind).items()}
-        return _Opening(look, bring(sites, settings.device), values)
+        return _Opening(kind, look, bring(sites, settings.device), values)
 
     def force(self, names: Sequence[str]) -> NDArray[Any]:
         return self._flow.force(self._sites, list(names), weights=True, **self._walls)

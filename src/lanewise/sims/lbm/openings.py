@@ -26,9 +26,15 @@ def opening_function(lattice: Lattice, settings: Settings, number: int, opening:
     return function
 
 
-def opening_observer(lattice: Lattice, settings: Settings, number: int, opening: Open) -> Function:
-    """The density (less 1) and the velocity at its sites: what arrives there through the face is no flow's."""
-    return find_boundary(opening.boundary).observer(
+def opening_observer(lattice: Lattice, settings: Settings, number: int, opening: Open) -> Function | None:
+    """The density (less 1) and the velocity at its sites: what arrives there through the face is no flow's.
+
+    None for a far field: its sites send out what it says, whatever arrives.
+    """
+    boundary = find_boundary(opening.boundary)
+    if not boundary.collides:
+        return None
+    return boundary.observer(
         lattice, settings.precision, opening.face, forced=bool(settings.force), names=_names(number, opening)
     )
 
