@@ -85,7 +85,7 @@ def test_tiles_are_not_staged_when_nothing_of_a_source_is_read():
 def test_stages_have_names():
     names = [name for name, _ in stages(case("gravity"), lw.SoAoAS(), GPU_PLAN, "cuda")]
     assert names == [
-        "pattern", "constant folding", "dead code", "tiling", "float64 accumulation", "thread merging", "slicing",
+        "pattern", "constant folding", "scalar replacement", "dead code", "tiling", "float64 accumulation", "thread merging", "slicing",
         "splitting of sources", "shared-memory tiles", "unrolling", "mapping to threads", "unused indices", "layout lowering",
     ]  # fmt: skip
 
