@@ -1,0 +1,129 @@
+"""Checkpoints: what is resumed goes on with the same bits; what cannot be resumed says why."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+
+from lanewise.errors import InputError
+from lanewise.sims.lbm.cases import CASES
+from lanewise.sims.lbm.kinds import Wall
+from lanewise.sims.lbm.output.hdf5 import read_flow
+from lanewise.sims.lbm.settings import Geometry, geometry_from_json, geometry_to_json
+from lanewise.sims.lbm.simulation import Simulation
+
+CAVITY: dict[str, Any] = {
+    "shape": (9, 9), "viscosity": 0.05, "edges": {"x": "wall", "y": ("wall", "lid")},
+    "kinds": {1: Wall("wall"), 2: Wall("lid", (0.1, 0.0))},
+}  # fmt: skip
+
+
+def bits(flow: Simulation) -> list[bytes]:
+    return [np.ascontiguousarray(flow.engine.arriving()).tobytes(), flow.density.tobytes(), flow.velocity.tobytes()]
+
+
+@pytest.mark.parametrize("streaming", ["in-place", "pull"])
+@pytest.mark.parametrize("first", [0, 1, 2, 7])
+def test_resuming_gives_the_bits_of_one_run(tmp_path: Path, streaming: str, first: int) -> None:
+    whole = Simulation(**CAVITY, streaming=streaming).run(20)
+    part = Simulation(**CAVITY, streaming=streaming)
+    if first:
+        part.run(first)
+    part.checkpoint(tmp_path / "a.h5")
+    resumed = Simulation.resume(tmp_path / "a.h5")
+    assert (resumed.step, resumed.settings) == (first, part.settings)
+    assert bits(resumed.run(20 - first)) == bits(whole)
+    assert resumed.step == 20
+
+
+@pytest.mark.parametrize(("before", "after"), [("in-place", "pull"), ("pull", "in-place")])
+def test_another_streaming_form_takes_the_populations_over(tmp_path: Path, before: str, after: str) -> None:
+    flow = Simulation(**CAVITY, streaming=before).run(7)
+    flow.checkpoint(tmp_path / "a.h5")
+    other = Simulation.resume(tmp_path / "a.h5", streaming=after)
+    assert (other.settings.streaming, other.step) == (after, 7)
+    assert bits(other) == bits(flow)
+    assert other.run(10).velocity == pytest.approx(flow.run(10).velocity, abs=1e-7)
+
+
+def test_others_read_the_fields_and_parameters(tmp_path: Path) -> None:
+    mask = np.zeros((9, 9), int)
+    mask[4, 4] = 1
+    flow = Simulation(**CAVITY, mask=mask).run(3)
+    flow.checkpoint(tmp_path / "a.h5")
+    read = read_flow(tmp_path / "a.h5")
+    assert read.density == pytest.approx(flow.density)
+    assert read.velocity == pytest.approx(flow.velocity)
+    assert read.solid is not None
+    assert list(np.argwhere(read.solid)[0]) == [4, 4]
+    p = read.parameters
+    assert (p["lattice"], p["collision"], p["parameters.magic"], p["step"]) == ("D2Q9", "trt", 3 / 16, 3)
+    assert (p["viscosity"], p["storage"]) == (pytest.approx(0.05), "f32")
+
+
+@pytest.mark.parametrize("name", list(CASES))
+def test_kinds_edges_and_profiles_come_back(name: str) -> None:
+    setup = CASES[name].setup(size=8)
+    geometry = Geometry(setup.mask, setup.kinds, setup.edges)
+    profiles = {n: k.profile for n, k in geometry.openings.items() if k.profile is not None}
+    read = geometry_from_json(geometry_to_json(geometry), setup.mask, profiles)
+    assert dict(read.edges) == dict(setup.edges)
+    assert read.walls == geometry.walls
+    for number, opening in geometry.openings.items():
+        found = read.openings[number]
+        assert (found.name, found.boundary, found.face) == (opening.name, opening.boundary, opening.face)
+        assert (found.velocity, found.density) == (opening.velocity, opening.density)
+        assert found.profile is opening.profile
+
+
+def test_an_existing_file_is_kept(tmp_path: Path) -> None:
+    (tmp_path / "a.h5").write_text("precious")
+    flow = Simulation(**CAVITY)
+    with pytest.raises(InputError, match="the file exists already; give --overwrite to replace it"):
+        flow.checkpoint(tmp_path / "a.h5")
+    assert (tmp_path / "a.h5").read_text() == "precious"
+    flow.checkpoint(tmp_path / "a.h5", overwrite=True)
+    assert Simulation.resume(tmp_path / "a.h5").step == 0
+
+
+def test_a_file_that_is_no_checkpoint(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["density"] = np.ones((3, 3))
+    with pytest.raises(
+        InputError, match="no checkpoint of lanewise lbm; wanted a file that --out or Simulation.checkpoint"
+    ):
+        Simulation.resume(tmp_path / "a.h5")
+    (tmp_path / "b.h5").write_text("nothing")
+    with pytest.raises(InputError, match="this is no HDF5 file"):
+        Simulation.resume(tmp_path / "b.h5")
+
+
+DAMAGE: dict[str, tuple[str, Any, str]] = {
+    "settings": ("settings", "{", "damaged checkpoint: its settings cannot be read"),
+    "geometry": ("geometry", "[]", "damaged checkpoint: its kinds cannot be read"),
+    "format": ("format", 99, "a checkpoint of format 99; wanted format 1"),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGE)
+def test_a_damaged_checkpoint(tmp_path: Path, name: str) -> None:
+    attribute, value, message = DAMAGE[name]
+    Simulation(**CAVITY).checkpoint(tmp_path / "a.h5")
+    with h5py.File(tmp_path / "a.h5", "a") as file:
+        file["lanewise"].attrs[attribute] = value
+    with pytest.raises(InputError) as caught:
+        Simulation.resume(tmp_path / "a.h5")
+    assert message in str(caught.value)
+
+
+def test_populations_of_another_size(tmp_path: Path) -> None:
+    Simulation(**CAVITY).checkpoint(tmp_path / "a.h5")
+    with h5py.File(tmp_path / "a.h5", "a") as file:
+        del file["lanewise/state/populations"]
+        file["lanewise/state/populations"] = np.zeros(10, np.uint8)
+    with pytest.raises(InputError, match="damaged checkpoint: it holds 10 bytes; wanted"):
+        Simulation.resume(tmp_path / "a.h5")

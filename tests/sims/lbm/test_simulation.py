@@ -1,0 +1,222 @@
+"""`lw.sims.lbm.Simulation`: what it refuses, what it conserves, and flows whose solution is known."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import lanewise as lw
+from lanewise.errors import DeviceError, InputError
+from lanewise.lattices import D2Q9, D3Q19, D3Q27, Lattice
+from lanewise.sims.lbm.initial import deviations
+from lanewise.sims.lbm.kinds import Open, Wall
+from lanewise.sims.lbm.simulation import Simulation
+
+CAVITY: dict[str, Any] = {
+    "shape": (9, 9), "viscosity": 0.05, "edges": {"x": "wall", "y": ("wall", "lid")},
+    "kinds": {1: Wall("wall"), 2: Wall("lid", (0.1, 0.0))},
+}  # fmt: skip
+CHANNEL: dict[str, Any] = {"shape": (8, 4), "viscosity": 0.3, "edges": {"y": "wall"}, "force": (1e-4, 0.0)}
+
+
+def masked(kind: int) -> Any:
+    mask = np.zeros((9, 9), np.uint8)
+    mask[4, 3:5] = kind
+    return mask
+
+
+REFUSED: dict[str, tuple[dict[str, Any], str]] = {
+    "tau": ({"viscosity": None, "omega": 2.0}, "the relaxation time tau is 0.5; wanted more than 0.5"),
+    "negative viscosity": ({"viscosity": -0.1}, "the kinematic viscosity nu is -0.1"),
+    "two viscosities": ({"omega": 1.0}, "the viscosity is given by viscosity and omega; wanted one of viscosity, omega, re"),
+    "no viscosity": ({"viscosity": None}, "the viscosity is given by nothing; wanted one of viscosity, omega, re"),
+    "re alone": ({"viscosity": None, "re": 10}, "re is a Reynolds number; wanted speed and length beside it"),
+    "lid": (
+        {"kinds": {1: Wall("wall"), 2: Wall("lid", (0.2, 0.0))}},
+        "the velocity of the wall 'lid' is 0.2 sites a step, Mach 0.35; wanted at most 0.1732, Mach 0.3",
+    ),
+    "initial velocity": ({"velocity": (0.3, 0.0)}, "the initial velocity is 0.3 sites a step, Mach 0.52"),
+    "velocity shape": ({"velocity": np.zeros((9, 9))}, "the velocity has shape (9, 9); wanted (2,) or (9, 9, 2)"),
+    "density shape": ({"density": np.ones(9)}, "the density has shape (9,); wanted a number or shape (9, 9)"),
+    "density": ({"density": 0.0}, "the density holds numbers that are not finite or not positive; wanted densities about 1"),
+    "mask shape": ({"mask": np.zeros((9, 8), int)}, "the mask has shape (9, 8); wanted (ny, nx) = (9, 9)"),
+    "mask kind": (
+        {"mask": masked(7)},
+        "the mask holds kind 7 at 2 sites (first at (y, x) = (4, 3)); wanted one of the kinds 0 (fluid), 1 (wall), 2 (lid)",
+    ),
+    "kind number": ({"kinds": {32: Wall("wall")}}, "kind 32 (wall): wanted a number from 1 to 31; 0 is fluid"),
+    "kind name": ({"kinds": {1: Wall("a"), 2: Wall("a")}}, "kinds 1 and 2 are both called 'a'; wanted different names"),
+    "components": ({"kinds": {1: Wall("wall", (0.1,))}}, "the velocity of 'wall' is (0.1,); wanted 2 components"),
+    "force": ({"force": (1e-4,)}, "the force is (0.0001,); wanted 2 finite components"),
+    "lattice": ({"lattice": "D2Q5"}, "unknown lattice 'D2Q5'; wanted one of D2Q9, D3Q19, D3Q27"),
+    "dimension": ({"lattice": "D3Q19"}, "D3Q19 needs a box of shape (nz, ny, nx), found 2 axes"),
+    "collision": ({"collision": "mrt2"}, "unknown collision operator 'mrt2'; wanted one of bgk, trt, regularised, mrt, kbc"),
+    "parameter": ({"parameters": {"magik": 1}}, "the collision operator 'trt' has no parameter 'magik'; it has magic"),
+    "precision": ({"precision": "f16"}, "unknown precision 'f16'; wanted one of f32, f64"),
+    "storage": ({"storage": "f8"}, "unknown storage 'f8'; wanted one of f16, f32, f64"),
+    "wide storage": ({"precision": "f32", "storage": "f64"}, "storage f64 holds more than precision f32 computes"),
+    "half": ({"storage": "f16", "device": "cpu"}, "storage f16 is for GPUs, which convert float16 in one instruction"),
+    "streaming": ({"streaming": "swap"}, "unknown streaming 'swap'; wanted one of pull, push, in-place"),
+    "boundary": (
+        {"kinds": {1: Wall("wall"), 2: Wall("lid"), 3: Open("in", "wind", "x-")}},
+        "unknown boundary 'wind'; wanted one of velocity, pressure",
+    ),
+    "no density": (
+        {"kinds": {1: Wall("wall"), 2: Wall("lid"), 3: Open("out", "pressure", "x+")}},
+        "'out' has no density; the boundary 'pressure' wanted its density",
+    ),
+    "idle velocity": (
+        {"kinds": {3: Open("out", "pressure", "x+", density=1.0, velocity=(0.1, 0.0))}},
+        "'out' has a velocity; the boundary 'pressure' takes none",
+    ),
+    "face": ({"kinds": {3: Open("out", "pressure", "z+", density=1.0)}}, "'out' is at the face 'z+'; wanted one of x-, x+, y-, y+"),
+    "place": (
+        {"kinds": {3: Open("out", "pressure", "x+", density=1.0)}, "mask": masked(3)},
+        "'out' has 2 sites away from the face x+, first at (y, x) = (4, 3); wanted all of them at it",
+    ),
+    "profile": (
+        {"kinds": {3: Open("in", "velocity", "x-", velocity=(0.1, 0.0), profile=np.ones(9))}},
+        "the profile of 'in' has shape (9,); wanted (9, 9)",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused_before_anything_is_allocated(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lanewise.sims.lbm.simulation.make_engine", lambda *_: pytest.fail("allocated"))
+    options, message = REFUSED[name]
+    with pytest.raises(InputError) as caught:
+        Simulation(**{**CAVITY, **options})
+    assert message in str(caught.value)
+
+
+def test_a_size_that_does_not_fit_says_what_would(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lanewise.sims.lbm.simulation.make_engine", lambda *_: pytest.fail("allocated"))
+    monkeypatch.setattr("lanewise.sims.lbm.simulation.available_memory", lambda device: 10_000_000)
+    with pytest.raises(
+        DeviceError, match="1000 x 1000 sites of D2Q9 stored as f32 with in-place streaming need 0.04 GB"
+    ):
+        Simulation(shape=(1000, 1000), viscosity=0.1)
+
+
+# ------------------------------------------------------------ initial populations
+
+
+@pytest.mark.parametrize("lattice", [D2Q9, D3Q19, D3Q27], ids=str)
+@given(st.lists(st.floats(-0.1, 0.1), min_size=6, max_size=6), st.floats(0.9, 1.1))
+def test_initial_populations_have_the_moments_that_were_asked_for(
+    lattice: Lattice, numbers: list[float], rho: float
+) -> None:
+    d = lattice.dimension
+    u, force = np.array(numbers[:d]), tuple(numbers[3 : 3 + d])
+    gradient = np.outer(numbers[:d], numbers[3 : 3 + d])
+    gradient -= np.eye(d) * np.trace(gradient) / d  # incompressible
+    shape = (2,) * d
+    f = deviations(
+        lattice, shape, rho, u, gradient=np.broadcast_to(gradient, (*shape, d, d)), tau=0.8, force=force
+    ).reshape(len(lattice), -1)[:, 0]
+    e = np.array(lattice.velocities, float)
+    assert f.sum() == pytest.approx(rho - 1, abs=1e-14)
+    assert e.T @ f == pytest.approx(rho * u - np.array(force) / 2, abs=1e-14)
+    stress = np.einsum("q,qa,qb->ab", f, e, e) - rho * np.outer(u, u) - (rho - 1) / 3 * np.eye(d)
+    assert stress == pytest.approx(-2 * 0.8 * rho / 3 * (gradient + gradient.T) / 2, abs=1e-14)
+
+
+# ------------------------------------------------------------ flows
+
+
+def test_a_force_gives_the_exact_parabola_and_is_borne_by_the_walls() -> None:
+    flow = Simulation(**CHANNEL, precision="f64").run(3000)
+    y = np.arange(8) + 0.5
+    exact = 1e-4 / 0.6 * y * (8 - y)
+    assert flow.velocity[:, 2, 0] == pytest.approx(exact, rel=1e-9)
+    assert flow.velocity[..., 1] == pytest.approx(0, abs=1e-15)
+    assert flow.force_on("wall") == pytest.approx([32 * 1e-4, 0], rel=1e-9, abs=1e-15)
+    assert flow.mass == pytest.approx(32, rel=1e-14)
+
+
+def test_a_moving_wall_drags_the_fluid_linearly() -> None:
+    kinds = {1: Wall("wall"), 2: Wall("lid", (0.1, 0.0))}
+    flow = Simulation(shape=(8, 4), viscosity=0.3, edges={"y": ("wall", "lid")}, kinds=kinds, precision="f64").run(3000)
+    assert flow.velocity[:, 1, 0] == pytest.approx(0.1 * (np.arange(8) + 0.5) / 8, rel=1e-12)
+    shear = flow.force_on("wall")[0]
+    assert shear == pytest.approx(4 * 0.3 * 0.1 / 8, rel=1e-9)
+    assert flow.force_on("lid")[0] == pytest.approx(-shear, rel=1e-9)
+
+
+def test_streaming_forms_give_one_flow() -> None:
+    one = Simulation(**CAVITY, mask=masked(1)).run(51)
+    other = Simulation(**CAVITY, mask=masked(1), streaming="pull").run(51)
+    assert other.velocity == pytest.approx(one.velocity, abs=1e-7)
+    assert other.density == pytest.approx(one.density, abs=1e-6)
+
+
+def test_walls_show_density_one_and_no_velocity_and_count_for_nothing() -> None:
+    flow = Simulation(**CAVITY, mask=masked(1)).run(20)
+    assert (flow.sites, flow.fluid_sites, int(flow.solid.sum())) == (81, 79, 2)
+    assert (flow.density[flow.solid] == 1).all()
+    assert (flow.velocity[flow.solid] == 0).all()
+    assert flow.mass == pytest.approx(79, abs=1e-5)
+    assert np.abs(flow.velocity).max() > 0.01
+
+
+def test_a_mask_of_booleans_is_a_wall() -> None:
+    flow = Simulation(shape=(6, 6), viscosity=0.1, mask=np.eye(6, dtype=bool))
+    assert flow.fluid_sites == 30
+    assert (flow.solid == np.eye(6, dtype=bool)).all()
+
+
+def test_a_name_that_no_wall_has() -> None:
+    flow = Simulation(**CAVITY)
+    with pytest.raises(InputError, match="no wall has the name 'roof'; wanted lid, wall"):
+        flow.force_on("roof")
+
+
+def test_the_callback_comes_after_every_so_many_steps_and_at_the_end() -> None:
+    seen: list[int] = []
+    flow = Simulation(**CAVITY)
+    flow.run(7, lambda s: seen.append(s.step), every=3)
+    assert (seen, flow.step) == ([3, 6, 7], 7)
+
+
+@pytest.mark.parametrize("steps", [0, -1])
+def test_no_steps_are_refused(steps: int) -> None:
+    with pytest.raises(InputError, match=f"the number of steps is {steps}; wanted a whole number from 1"):
+        Simulation(**CAVITY).run(steps)
+
+
+def test_a_flow_that_blows_up_names_site_and_steps() -> None:
+    wild = np.random.default_rng(1).uniform(-0.1, 0.1, (9, 9, 2))
+    flow = Simulation(**{**CAVITY, "viscosity": 1e-6}, velocity=wild)
+    with pytest.raises(InputError) as caught:
+        flow.run(20_000)
+    message = str(caught.value)
+    assert message.startswith("the flow blew up between step 0 and step 20,000: site (y, x) = (")
+    assert "keeps it stable" in message
+
+
+def test_openings_let_a_parabola_through() -> None:
+    profile = np.zeros((8, 16))
+    y = np.arange(8) + 0.5
+    profile[:] = (4 * y * (8 - y) / 64)[:, None]
+    mask = np.zeros((8, 16), int)
+    mask[:, 0], mask[:, -1] = 2, 3
+    kinds = {
+        1: Wall("wall"), 2: Open("inlet", "velocity", "x-", velocity=(0.02, 0.0), profile=profile),
+        3: Open("outlet", "pressure", "x+", density=1.0),
+    }  # fmt: skip
+    flow = Simulation(shape=(8, 16), viscosity=0.2, edges={"y": "wall"}, mask=mask, kinds=kinds).run(3000)
+    assert flow.velocity[:, 0, 0] == pytest.approx(0.02 * profile[:, 0], abs=1e-6)
+    assert flow.density[:, -1] == pytest.approx(1, abs=1e-6)
+    through = flow.density * flow.velocity[..., 0]  # the fluid expands on its way: what is the same is the momentum
+    assert through[:, 8] == pytest.approx(through[:, 0], rel=3e-3)
+    assert flow.velocity[:, :, 1] == pytest.approx(0, abs=1e-4)
+
+
+def test_the_product_is_part_of_the_package() -> None:
+    assert lw.sims.lbm.Simulation is Simulation  # type: ignore[attr-defined]
+    assert lw.sims.lbm.Wall is Wall  # type: ignore[attr-defined]
