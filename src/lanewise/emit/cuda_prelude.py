@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from lanewise.types import BOOL, F16, F32, F64, I32, I64, U32, Scalar
 
 TYPES = {
@@ -148,6 +150,8 @@ def literal(value: float | int | bool, scalar: Scalar) -> str:
     """A literal of exactly this type and value; in parentheses when it is more than one token."""
     if scalar == BOOL:
         return "true" if value else "false"
+    if scalar == F16:  # its bits
+        return f"{int(np.float16(value).view(np.uint16)):#06x}"
     if scalar.is_float:
         return _float(float(value), scalar)
     suffix = {I64: "LL", U32: "u"}.get(scalar, "")

@@ -151,7 +151,6 @@ def _sites(loop: ir.Parallel, part: Part, body: ir.Block, index: Scalar) -> ir.P
 
 def _simplified(block: ir.Block, known: dict[str, ir.Expression]) -> ir.Block:
     """What is left of a site's work when its class is known."""
-
     special = known[SPECIAL] == ir.Literal(True, BOOL)
 
     def value(e: ir.Expression) -> ir.Expression:

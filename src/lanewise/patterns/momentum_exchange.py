@@ -33,10 +33,8 @@ def build_momentum_exchange(
     links, phase, size = builder.links, arguments.phase, arguments.lattice.size
     place = ir.Local(own("i"), index)
     vector = t.Vector(F64, arguments.lattice.dimension)
-    if phase.fetch_links:
-        fetches = (*builder.fetch_bulk(), *builder.corrections())
-    else:
-        fetches = builder.fetch_own(phase.fetch_opposite)
+    linked = phase.fetch_links
+    fetches = (*builder.fetch_bulk(), *builder.corrections()) if linked else builder.fetch_own(phase.fetch_opposite)
     sums = [ir.Local(variable, F64) for _, variable in pairs(RESULT, vector)]
     body: ir.Block = (
         ir.Fetch(WALLED, place, (("value", builder.site.name),)),

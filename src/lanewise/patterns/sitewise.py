@@ -48,11 +48,11 @@ class Update:
 class SitewiseArguments:
     """What a kernel over sites is specialised to.
 
-    updates: the functions of the kinds that occur, kind 0 first. walls: the kinds of walls that occur. solids: some of them are sites
-    of the mask. two: fetch from one copy of the populations and put into another. arrays: parameters with one value a site. puts:
-    populations depart; an observer only looks. collects: store the populations that arrive, and apply nothing. marked: bits
-    say which sites are special and which are walls; without them every site reads its word. dense: many sites are special. thin: the box is one site wide
-    along some axis.
+    updates: the functions of the kinds that occur, kind 0 first. walls: the kinds of walls that occur. solids: some of them
+    are sites of the mask. two: fetch from one copy of the populations and put into another. arrays: parameters with one value
+    a site. puts: populations depart; an observer only looks. collects: store the populations that arrive, and apply nothing.
+    marked: bits say which sites are special and which are walls; without them every site reads its word. dense: many sites
+    are special. thin: the box is one site wide along some axis.
     """
 
     lattice: Lattice

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import importlib.util
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import cache
 from types import ModuleType
 from typing import Any
@@ -81,6 +82,38 @@ def run_range(kernel: RangeKernel, arguments: tuple[Any, ...], extent: int, grai
     others = [_pool(threads - 1).submit(work) for _ in range(threads - 1)]
     try:
         work()
+    finally:
+        for other in others:
+            other.result()
+
+
+@dataclass(frozen=True, slots=True)
+class Slabbed:
+    """A kernel over a list of places, and where the part of each slab of them begins; the last entry is the end."""
+
+    kernel: RangeKernel
+    arguments: tuple[Any, ...]
+    bounds: Sequence[int]
+
+
+def run_slabs(work: Sequence[Slabbed]) -> None:
+    """Run all kernels on one slab after the other: what one of them leaves in the caches the next one finds there.
+
+    The kernels may run in any order, and slabs at the same time.
+    """
+    threads, slabs = cpu_threads(), len(work[0].bounds) - 1
+    todo = iter(range(slabs))  # `next` of a range's iterator is atomic
+
+    def run() -> None:
+        for slab in todo:
+            for w in work:
+                begin, end = w.bounds[slab], w.bounds[slab + 1]
+                if begin < end:
+                    w.kernel(*w.arguments, begin, end)
+
+    others = [_pool(threads - 1).submit(run) for _ in range(min(threads, slabs) - 1)]
+    try:
+        run()
     finally:
         for other in others:
             other.result()

@@ -29,6 +29,7 @@ from lanewise.runtime.nvrtc import Cubin, compile_cubin
 
 GRAIN_WORK = 262_144  # element-source pairs worth handing to another thread: about 70 microseconds
 GRAIN_ELEMENTS = 16_384
+SLAB_SITES, MOST_SLABS = 32_768, 64  # of a lattice: enough work to hide a call, few enough to stay in a cache
 ASYNCHRONOUS_COPIES = 80  # the first architecture that has them
 MAX_GRID_ELEMENTS = 2**31 - 2**16  # indices on the GPU have 32 bits
 
@@ -69,6 +70,8 @@ class Executable:
                 return Machine(self.program.naive, dict(environment), memories).run
             case "cpu":
                 _check_apart(self.program, arrays)
+                if self.program.naive.pattern == "sitewise" and len(self.kernels) > 1:
+                    return _slab_launch(self.program, self.kernels, arrays, environment)
                 return _sequence(
                     [
                         _cpu_launch(k, f, arrays, environment)
@@ -178,10 +181,26 @@ def _cpu_launch(kernel: ir.Kernel, function: cpu.RangeKernel, arrays: Arrays, en
     grain = {"pairwise": max(1, GRAIN_WORK // work), "reduction": GRAIN_ELEMENTS // ELEMENTS_PER_LANE}.get(
         kernel.pattern, GRAIN_ELEMENTS
     )
-    if kernel.pattern == "sitewise":  # spans and lists of sites: as many as make up so many sites
-        grain = max(1, extent * GRAIN_ELEMENTS // max(1, int(environment[COUNT])))
     function(*arguments, 0, 0)  # Numba compiles at the first call; better now than within a timed run
     return lambda: cpu.run_range(function, arguments, extent, grain)
+
+
+def _slab_launch(
+    program: Program, functions: tuple[cpu.RangeKernel, ...], arrays: Arrays, environment: Environment
+) -> Launch:
+    """The kernels of parts of the sites, slab by slab: sites at faces and walls while their neighbours are in the caches."""
+    count = int(environment[COUNT])
+    slabs = max(1, min(MOST_SLABS, count // SLAB_SITES))
+    starts = np.linspace(0, count, slabs + 1).astype(np.int64)
+    work: list[cpu.Slabbed] = []
+    for kernel, function in zip(program.kernels, functions, strict=True):
+        buffers = tuple(_host_buffer(b, arrays[b.array]) for b in kernel.buffers)
+        arguments = buffers + tuple(int(x) if isinstance(x, np.integer) else x for x in _scalars(kernel, environment))
+        listed = arrays[kernel.arrays[-1].name]  # spans or sites, in ascending order
+        first = listed.data.view(np.int64).reshape(listed.count, -1)[:, 0] if listed.count else np.zeros(0, np.int64)
+        function(*arguments, 0, 0)
+        work.append(cpu.Slabbed(function, arguments, [int(x) for x in np.searchsorted(first, starts)]))
+    return lambda: cpu.run_slabs(work)
 
 
 def _host_buffer(b: ir.BufferArgument, bound: Bound) -> Any:
