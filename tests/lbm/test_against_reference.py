@@ -31,6 +31,8 @@ FACES: tuple[dict[str, EDGE], ...] = (
 SHAPES = {2: ((2, 3), (33, 7), (6, 1), (1, 40)), 3: ((5, 4, 3), (2, 3, 1), (3, 2, 19))}
 """Awkward ones. All have room for every kind, so that they share kernels."""
 STEPS = (0, 1, 2, 3, 6, 7)
+PLANS = (lw.Plan(branches="apart"), lw.Plan(branches="together"))
+"""A kernel for each class of sites, or one for all."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,7 @@ class Case:
     layout: Any
     types: tuple[str, str]
     faces: dict[str, EDGE]
+    plan: lw.Plan | None = None
 
     @property
     def edges(self) -> dict[str, EDGE]:
@@ -49,7 +52,8 @@ class Case:
 
     def __str__(self) -> str:
         edges = " ".join(f"{a}:{e if isinstance(e, str) else '|'.join(e)}" for a, e in self.edges.items())
-        return f"{self.lattice.name} {self.form} {self.layout} {'-'.join(self.types)} {edges or 'periodic'}"
+        plan = "" if self.plan is None else f" {self.plan}"
+        return f"{self.lattice.name} {self.form} {self.layout} {'-'.join(self.types)} {edges or 'periodic'}{plan}"
 
 
 def covering(*choices: Sequence[Any]) -> list[tuple[Any, ...]]:
@@ -73,7 +77,7 @@ def check_case(
 ) -> None:
     """Masks that hold every kind, in boxes of several shapes, after odd and even numbers of steps."""
     storage, real = case.types
-    way = Way(device, case.form, case.layout, storage, real)
+    way = Way(device, case.form, case.layout, storage, real, case.plan)
     for make, check in checks:
         for n, shape in enumerate(SHAPES[case.lattice.dimension]):
             for steps in STEPS:
@@ -87,33 +91,43 @@ def check_case(
 KINDS = (0, REVERSED, SOURCE, NEGATED, WALL, LID)
 
 
+ANY_FORM, ANY_LAYOUT, ANY_PLAN = (st.sampled_from(c) for c in (FORMS, LAYOUTS, PLANS))
+
+
 @settings(max_examples=20)
-@given(
-    boxes(kinds=KINDS, most=4), st.sampled_from(FORMS), st.sampled_from(LAYOUTS), st.integers(0, 4), st.integers(0, 99)
-)
-def test_whole_numbers_in_any_box_interpreted(box: Box, form: str, layout: Any, steps: int, seed: int) -> None:
-    check_exact(box, Way("python", form, layout), steps, seed)
+@given(boxes(kinds=KINDS, most=4), ANY_FORM, ANY_LAYOUT, ANY_PLAN, st.integers(0, 4), st.integers(0, 99))
+def test_whole_numbers_in_any_box_interpreted(
+    box: Box, form: str, layout: Any, plan: lw.Plan, steps: int, seed: int
+) -> None:
+    check_exact(box, Way("python", form, layout, plan=plan), steps, seed)
 
 
-@settings(max_examples=8)
-@given(
-    boxes(lattices=(lw.D2Q9,), kinds=(0, INLET, WALL, LID), most=3), st.sampled_from(FORMS), st.sampled_from(("f16", "f32")), st.integers(0, 4),
-)  # fmt: skip
-def test_collisions_in_any_box_interpreted(box: Box, form: str, storage: str, steps: int) -> None:
-    check_colliding(box, Way("python", form, None, storage), steps)
+ANY_PLANE = boxes(lattices=(lw.D2Q9,), kinds=(0, INLET, WALL, LID), most=3)
+
+
+@settings(max_examples=10)
+@given(ANY_PLANE, ANY_FORM, ANY_PLAN, st.sampled_from(("f16", "f32")), st.integers(0, 4))
+def test_collisions_in_any_box_interpreted(box: Box, form: str, plan: lw.Plan, storage: str, steps: int) -> None:
+    check_colliding(box, Way("python", form, None, storage, plan=plan), steps)
 
 
 # ------------------------------------------------------------ compiled for the CPU
 
-QUICK = Case(lw.D2Q9, "in-place", lw.SoA(), ("f32", "f32"), FACES[1])
+QUICK = Case(lw.D2Q9, "in-place", lw.SoA(), ("f32", "f32"), FACES[1], PLANS[1])
 
 
 def test_whole_numbers_compiled() -> None:
     check_case(QUICK, "cpu", [(exact, check_exact)])
 
 
+@pytest.mark.slow  # many kernels: one for each kind of sites
+def test_default_plan_compiled() -> None:
+    check_case(replace(QUICK, plan=None), "cpu")
+
+
 def test_collisions_compiled() -> None:
-    check_case(replace(QUICK, form="pull", types=("f64", "f64")), "cpu", [(colliding, check_colliding)])
+    case = replace(QUICK, form="push", types=("f64", "f64"))
+    check_case(case, "cpu", [(colliding, check_colliding)])
 
 
 @settings(max_examples=12)
@@ -125,10 +139,12 @@ def test_any_mask_and_shape_compiled(drawn: Box, steps: int) -> None:
     mask[:ny, :nx] = drawn.mask
     missing = [k for k in KINDS if k not in drawn.mask]
     mask[-1, : len(missing)] = missing
-    check_exact(Box(lw.D2Q9, mask.shape, mask, QUICK.edges), Way("cpu", QUICK.form, QUICK.layout), steps)
+    check_exact(
+        Box(lw.D2Q9, mask.shape, mask, QUICK.edges), Way("cpu", QUICK.form, QUICK.layout, plan=QUICK.plan), steps
+    )
 
 
-COMPILED = [Case(*c) for c in covering(LATTICES, FORMS, LAYOUTS, TYPES, FACES)]
+COMPILED = [Case(*c) for c in covering(LATTICES, FORMS, LAYOUTS, TYPES, FACES, PLANS)]
 
 
 @pytest.mark.slow
@@ -139,7 +155,7 @@ def test_every_combination_of_two_compiled(case: Case) -> None:
 
 # ------------------------------------------------------------ compiled for a GPU
 
-ON_A_GPU = [Case(*c) for c in covering(LATTICES, FORMS, (None, *LAYOUTS), (*TYPES, ("f16", "f32")), FACES)]
+ON_A_GPU = [Case(*c) for c in covering(LATTICES, FORMS, (None, *LAYOUTS), (*TYPES, ("f16", "f32")), FACES, PLANS)]
 
 
 @pytest.mark.cuda
