@@ -18,14 +18,15 @@ MOST_BODIES = 2**31 - 2**16  # what a launch on a GPU can count
 Names = Annotated[
     str,
     typer.Argument(
-        metavar="LADDER", help="tutorial (n-body step by step), layouts (of gravity) or memory (reading records)"
+        metavar="LADDER",
+        help="tutorial (n-body step by step), layouts (of gravity), memory (reading records) or lbm (flow)",
     ),
 ]
 Bodies = Annotated[
     str | None,
     typer.Option(
         metavar="N[,N...]",
-        help="numbers of bodies (default: the paper's; fewer on a CPU or with --quick)",
+        help="numbers of bodies, of sites for lbm (default: the paper's; fewer on a CPU or with --quick)",
         show_default=False,
     ),
 ]
@@ -114,10 +115,12 @@ def _follow(chosen: Ladder, options: Options) -> list[Rung]:
     rungs: list[Rung] = []
     if not console.is_terminal:
         return list(chosen.climb(options))
-    with console.status(f"{chosen.name}: {options.bodies[0]:,} bodies") as status:
+    with console.status(f"{chosen.name}: {options.bodies[0]:,} {chosen.elements}") as status:
         for rung in chosen.climb(options):
             rungs.append(rung)
-            status.update(f"{chosen.name}, {rung.bodies:,} bodies: {rung.name}, {seconds_text(rung.seconds)}")
+            status.update(
+                f"{chosen.name}, {rung.bodies:,} {chosen.elements}: {rung.name}, {seconds_text(rung.seconds)}"
+            )
     return rungs
 
 

@@ -43,7 +43,7 @@ def _by_bodies(rungs: list[Rung]) -> dict[int, list[Rung]]:
 
 
 def _table(ladder: Ladder, bodies: int, rungs: list[Rung]) -> Table:
-    table = Table(title=f"{ladder.title}: {bodies:,} bodies", title_justify="left", title_style="bold")
+    table = Table(title=f"{ladder.title}: {bodies:,} {ladder.elements}", title_justify="left", title_style="bold")
     table.add_column("rung", no_wrap=True)
     columns = (*COLUMNS, *ladder.columns)
     shown = [c for c in columns if any(c.text(r) not in ("", NOTHING) for r in rungs)]

@@ -80,6 +80,15 @@ class Column:
     text: Callable[[Rung], str]
 
 
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """What a picture shows as the rate of a rung: the key of an extra number, and the name and size of the axis's unit."""
+
+    key: str = "pairs_per_second"
+    text: str = "billions of pairs a second"
+    unit: float = 1e9
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ladder:
     """A series of rungs.
@@ -92,6 +101,8 @@ class Ladder:
         climb: makes the rungs, one after the other, each as soon as it is known.
         columns: what the table has beside the columns of all ladders.
         summary: lines below the table: totals, shares of a bound, the paper's totals.
+        elements: what the numbers of bodies count.
+        rate: what a picture shows beside the factors, where rungs have it.
     """
 
     name: str
@@ -101,3 +112,5 @@ class Ladder:
     climb: Callable[[Options], Iterator[Rung]]
     columns: tuple[Column, ...] = ()
     summary: Callable[[list[Rung]], list[str]] = lambda rungs: []
+    elements: str = "bodies"
+    rate: Rate = Rate()

@@ -58,7 +58,10 @@ def plot_ladder(path: Path, ladder: Ladder, rungs: list[Rung], machine: str) -> 
     sizes = list(dict.fromkeys(r.bodies for r in rungs))
     here = [
         _Series(
-            f"here, {n:,} bodies", HERE[i % len(HERE)], _numbers(rungs, n, "speedup"), _numbers(rungs, n, "predicted")
+            f"here, {n:,} {ladder.elements}",
+            HERE[i % len(HERE)],
+            _numbers(rungs, n, "speedup"),
+            _numbers(rungs, n, "predicted"),
         )
         for i, n in enumerate(sizes)
     ]
@@ -70,7 +73,7 @@ def plot_ladder(path: Path, ladder: Ladder, rungs: list[Rung], machine: str) -> 
     shown = [*here, *paper]
     names = [n for n in dict.fromkeys(r.name for r in rungs) if any(n in s.factors for s in shown)]
     labels, panels = _panels(names)
-    rates = {n: _rates(rungs, n) for n in sizes}
+    rates = {n: _rates(rungs, n, ladder.rate.key) for n in sizes}
     with_rates = len(panels) == 1 and any(rates.values())
     bars = max((sum(n in s.factors for s in shown) for n in names), default=1)
     figure, axes = _figure(labels, len(panels), bars, with_rates=with_rates)
@@ -80,9 +83,9 @@ def plot_ladder(path: Path, ladder: Ladder, rungs: list[Rung], machine: str) -> 
         _rows(place, labels, named=i == 0)
         _draw_factors(place, panel, shown, bars, limits)
     if with_rates:
-        dark_axes(axes[-1], "Rate here", "billions of pairs a second", "")
+        dark_axes(axes[-1], "Rate here", ladder.rate.text, "")
         _rows(axes[-1], labels, named=False)
-        _draw_rates(axes[-1], panels[0], here, list(rates.values()))
+        _draw_rates(axes[-1], panels[0], here, list(rates.values()), ladder.rate.unit)
     _head(figure, ladder, machine, shown)
     save_png(figure, path)
 
@@ -92,8 +95,8 @@ def _numbers(rungs: list[Rung], bodies: int, key: Literal["speedup", "predicted"
     return {name: value for name, value in found.items() if value is not None}
 
 
-def _rates(rungs: list[Rung], bodies: int) -> dict[str, float]:
-    rates = {r.name: r.extra.get("pairs_per_second") for r in rungs if r.bodies == bodies}
+def _rates(rungs: list[Rung], bodies: int, key: str) -> dict[str, float]:
+    rates = {r.name: r.extra.get(key) for r in rungs if r.bodies == bodies}
     return {name: float(rate) for name, rate in rates.items() if isinstance(rate, (int, float))}
 
 
@@ -174,7 +177,7 @@ def _bar(axes: Axes, y: float, thick: float, series: _Series, name: str, low: fl
     )  # fmt: skip
 
 
-def _draw_rates(axes: Axes, panel: _Panel, here: list[_Series], rates: list[dict[str, float]]) -> None:
+def _draw_rates(axes: Axes, panel: _Panel, here: list[_Series], rates: list[dict[str, float]], unit: float) -> None:
     """The rate of every rung at every size as a dot; lines join the dots of one size."""
     axes.set_xscale("log")
     axes.grid(which="major", axis="x", color=GRID, linewidth=0.8)
@@ -190,7 +193,7 @@ def _draw_rates(axes: Axes, panel: _Panel, here: list[_Series], rates: list[dict
     ticks = [
         m * 10.0**d for d in decades for m in ((1, 2, 5) if high < 100 * low else (1,)) if low <= m * 10.0**d <= high
     ]
-    axes.set_xticks(ticks, [f"{t / 1e9:g}" for t in ticks])
+    axes.set_xticks(ticks, [f"{t / unit:g}" for t in ticks])
     axes.set_xticks([], minor=True)
 
 

@@ -1,0 +1,147 @@
+"""The ladder `lbm`: layouts, streaming, branches and storage of a lattice Boltzmann flow, and the loop and branch splitting of a paper.
+
+Every rung runs the same functions (`lbm_flow`), in a box whose sites are fluid, solid or at the edge. A number of sites that is a
+square is a D2Q9 box, one that is a cube a D3Q19 box. The paper's figures are for splitting loops and branches together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from math import isqrt
+
+from lanewise.errors import InputError
+from lanewise.ladders.lbm_flow import Box
+from lanewise.ladders.lbm_model import equation_1
+from lanewise.ladders.lbm_run import Form, SiteRunner
+from lanewise.ladders.lbm_text import COLUMNS, RATE, summary
+from lanewise.ladders.rung import Ladder, Options, Rung
+from lanewise.lattices import D2Q9, D3Q19
+from lanewise.layouts import AoAS, AoS, AoSoA, Layout, SoA, SoAoAS
+from lanewise.plan import Plan
+
+GPU = "NVIDIA G80"
+GAINS: Mapping[tuple[int, ...], float] = {
+    (128, 128): 1.301,
+    (256, 256): 1.24,
+}  # of splitting both, by the shape of the box
+LEAST = 16  # sites along an edge: less has no room for a disc
+TOGETHER, APART = Plan(branches="together"), Plan(branches="apart")
+ONE, LOOPS, BRANCHES, BOTH = "one kernel", "loops split", "branches split", "loops and branches split"
+AUTOMATIC, LAUNCHED, WALLS = "automatic", "launched from Python", "half-way walls"
+
+
+def sizes(device: str, quick: bool) -> tuple[int, ...]:
+    """The paper's two boxes; beyond them 4096^2 and 256^3 sites on a GPU, 1024^2 and 96^3 on a CPU."""
+    on_gpu, paper = device.startswith("cuda"), (128**2, 256**2)
+    if quick:
+        return (*paper, 128**3) if on_gpu else (128**2,)
+    return (*paper, 4096**2) if on_gpu else (*paper, 1024**2, 96**3)
+
+
+def boxes(sites: int) -> tuple[Box, ...]:
+    """The box or the two boxes of so many sites; raises `InputError` for a number that is neither a square nor a cube."""
+    side, edge = isqrt(sites), round(sites ** (1 / 3))
+    found = [Box(D2Q9, (side, side))] if side * side == sites else []
+    found += [Box(D3Q19, (edge, edge, edge))] if edge**3 == sites else []
+    found = [box for box in found if box.shape[0] >= LEAST]
+    if not found:
+        near = max(side, LEAST), max(edge, LEAST)
+        raise InputError(
+            f"{sites:,} sites: wanted a square for a D2Q9 box or a cube for a D3Q19 box, of edges of {LEAST} or more; near are "
+            f"{near[0]}^2 = {near[0] ** 2:,} and {near[1]}^3 = {near[1] ** 3:,}"
+        )
+    return tuple(found)
+
+
+def layouts(device: str) -> Mapping[str, Layout]:
+    """By name, AoS first; the blocks of AoSoA are as wide as a warp or a SIMD register."""
+    blocks = AoSoA(32 if device.startswith("cuda") else 16)
+    return {
+        str(x).partition("(")[0] if x is not blocks else str(x): x for x in (AoS(), SoA(), AoAS(), SoAoAS(), blocks)
+    }
+
+
+def best_layout(device: str) -> str:
+    """The name of the one that sites get by themselves."""
+    return "AoSoA(32)" if device.startswith("cuda") else "SoA"
+
+
+def forms(device: str, quick: bool) -> Iterator[tuple[Form, str | None]]:
+    """The versions, each with the name of the one that it is compared with, which is before it."""
+    known, best = layouts(device), best_layout(device)
+    chosen = known[best]
+    for name, layout in known.items():
+        if not quick or name in ("AoS", best):
+            yield Form(name=f"pull, {name}", layout=layout, streaming="pull"), None if name == "AoS" else "pull, AoS"
+    for streaming in ("push", "in-place"):
+        yield Form(name=f"{streaming}, {best}", layout=chosen, streaming=streaming), f"pull, {best}"
+    split = Form(name=ONE, layout=chosen, streaming="pull", plan=TOGETHER)
+    yield split, None
+    yield replace(split, name=LOOPS, loop="split"), ONE
+    yield replace(split, name=BRANCHES, plan=APART), ONE
+    yield replace(split, name=BOTH, loop="split", plan=APART), ONE
+    automatic = Form(name=AUTOMATIC)
+    yield automatic, "pull, AoS"
+    yield replace(automatic, name=WALLS, walls=True), AUTOMATIC
+    yield replace(automatic, name="f16 storage", storage="f16"), AUTOMATIC
+    yield replace(automatic, name="f64", storage="f64"), AUTOMATIC
+    if device.startswith("cuda"):
+        yield replace(automatic, name=LAUNCHED, launched=True), AUTOMATIC
+
+
+def climb(options: Options) -> Iterator[Rung]:
+    """The rungs at every size, each as soon as it is measured."""
+    every = [box for sites in options.bodies for box in boxes(sites)]  # before anything is measured
+    for box in every:
+        yield from climb_box(options, box)
+
+
+def climb_box(options: Options, box: Box) -> Iterator[Rung]:
+    """The rungs of one box; names begin with the lattice, as two boxes may have the same number of sites."""
+    runner, found = SiteRunner(options, box), dict[str, Rung]()
+    for form, under in forms(options.device, options.quick):
+        base = found.get(under) if under is not None else None
+        rung = replace(runner.measure(form, base), paper=paper_of(form, box))
+        found[form.name] = rung
+        yield _named(box, with_equation(runner, form, rung))
+
+
+def paper_of(form: Form, box: Box) -> Mapping[str, float] | None:
+    """The paper's factor for this version in this box."""
+    return {GPU: GAINS[box.shape]} if form.name == BOTH and box.shape in GAINS else None
+
+
+def with_equation(runner: SiteRunner, form: Form, rung: Rung) -> Rung:
+    """The rung with what equation 1 of the paper says of its split branches."""
+    together, apart = runner.models.get(ONE if form.loop == "together" else LOOPS), runner.models.get(form.name)
+    if form.plan != APART or rung.seconds is None or together is None or apart is None:
+        return rung
+    found = equation_1(together, apart)
+    if found is None:
+        return rung
+    terms = "; ".join(f"{n}: t {b.seconds * 1e6:.2f} us, rho {b.occupancy:g}" for n, b in found.branches)
+    return replace(rung, extra={
+        **rung.extra, "equation_1": found.speedup, "equation_1_T": found.branched_seconds,
+        "equation_1_rho_min": found.branched_occupancy, "equation_1_sigma": found.launch_seconds, "equation_1_branches": terms,
+        "equation_1_from": "T, t, sigma: model; rho: registers of the compiler",
+    })  # fmt: skip
+
+
+def _named(box: Box, rung: Rung) -> Rung:
+    prefix = box.lattice.name
+    return replace(rung, name=f"{prefix}, {rung.name}", over=None if rung.over is None else f"{prefix}, {rung.over}")
+
+
+LADDER = Ladder(
+    name="lbm",
+    title="lattice Boltzmann flow",
+    source="S. Carrillo, J. Siegel, X. Li, Improving the execution time of a lattice-Boltzmann kernel using the NVIDIA G80 architecture "
+    "(2010), GeForce 8; one figure for splitting loops and branches together",
+    sizes=sizes,
+    climb=climb,
+    columns=COLUMNS,
+    summary=summary,
+    elements="sites",
+    rate=RATE,
+)
