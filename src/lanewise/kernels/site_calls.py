@@ -13,14 +13,16 @@ from lanewise.ir.names import COUNT, own
 from lanewise.kernels.arguments import bind_value_array
 from lanewise.kernels.site_values import SiteValues
 from lanewise.kernels.support import bind_record, index_type, machine_of
+from lanewise.layouts import AoS
 from lanewise.passes import site_splitting
 from lanewise.patterns.links import EXTENTS, PLANE, WORDS
 from lanewise.patterns.momentum_exchange import WALLED, WALLED_COUNT
+from lanewise.patterns.outflow import BEFORE, OUTLET, OUTLET_COUNT, WEIGHT, Outlet, before_leaves
 from lanewise.patterns.sitewise import ARRIVED, MARKS, NEXT, SOLIDS
 from lanewise.pipeline import build_program
 from lanewise.plan import Plan
 from lanewise.plans import complete_site_plan
-from lanewise.runtime.executable import Executable, Launch, build_executable, device_kind
+from lanewise.runtime.executable import Bound, Executable, Launch, build_executable, device_kind
 from lanewise.sites.array import Sites
 from lanewise.types import U32
 
@@ -89,6 +91,28 @@ def bind_phase(
     environment[PLANE] = sites.shape[-1] * sites.shape[-2]
     _bind_parts(executable, sites, bound, environment)
     used = {a.name for k in (naive, *executable.program.kernels) for a in k.arrays}
+    return SiteCall(executable.prepare({n: b for n, b in bound.items() if n in used}, environment), executable)
+
+
+def bind_outflow(
+    executable: Executable, sites: Sites, step: int, outlet: Outlet, values: SiteValues, weight: float
+) -> SiteCall:
+    """Give a compiled outflow the sites' memory before this step; `weight` is U / (1 + U)."""
+    populations = executable.program.naive.arrays
+    name = next(a.name for a in populations if a.written and a.name != BEFORE)
+    real = next(a for a in populations if a.name == BEFORE).leaves[0].type
+    before, listed = sites.before(outlet.axis, outlet.step, real), sites.outlet(outlet.axis, outlet.step)
+    leaves = before_leaves(sites.lattice, outlet, real)
+    bound: dict[str, Any] = {
+        name: bind_record(sites.copies[step % len(sites.copies)]),
+        WORDS: bind_value_array(sites.words, U32),
+        OUTLET: bind_value_array(listed, index_type(sites.device)),
+        BEFORE: Bound(before.reshape(-1).view("uint8"), AoS().arrange(leaves), len(before)),
+    }
+    environment: dict[str, Any] = {**values.environment, COUNT: sites.count, OUTLET_COUNT: len(listed), WEIGHT: weight}
+    environment |= dict(zip(EXTENTS, reversed(sites.shape), strict=False))
+    environment[PLANE] = sites.shape[-1] * sites.shape[-2]
+    used = {a.name for k in (executable.program.naive, *executable.program.kernels) for a in k.arrays}
     return SiteCall(executable.prepare({n: b for n, b in bound.items() if n in used}, environment), executable)
 
 

@@ -16,6 +16,7 @@ from lanewise.runtime.executable import Bound
 from lanewise.sites.array import Sites
 from lanewise.values import to_python_value
 
+OUTFLOW_SPEED = "outflow_speed"
 Kinds = Mapping[str, t.ValueType]
 
 
@@ -27,6 +28,7 @@ class SiteValues:
     uniforms_of: tuple[tuple[str, t.ValueType], ...]
     arrays: Mapping[str, Bound]
     environment: Mapping[str, Any]
+    outflow_speed: float = 0.0
 
 
 def sort_values(
@@ -37,6 +39,8 @@ def sort_values(
     Values that belong to a kind that does not occur (`known`) are allowed and left alone. Raises `ArgumentError`.
     """
     kinds = {**parameters, **velocities}
+    given = dict(given)
+    speed = _outflow_speed(kernel, sites, given)
     for name in given:
         if name not in kinds and name not in known:
             raise ArgumentError(f"{kernel} has no parameter {name!r}; its parameters are {', '.join(kinds) or 'none'}")
@@ -56,7 +60,22 @@ def sort_values(
         tuple((n, k) for n, k in kinds.items() if n not in arrays),
         arrays,
         environment,
+        speed,
     )
+
+
+def _outflow_speed(kernel: str, sites: Sites, given: dict[str, Any]) -> float:
+    """The speed at which an outflow carries things out, in links a step; taken from `given`, which may have it without an outflow."""
+    speed = given.pop(OUTFLOW_SPEED, None)
+    if not sites.edges.outlets:
+        return 0.0
+    if speed is None:
+        return 1.0  # what leaves is what arrives further in, with the time lag of a step
+    if not (isinstance(speed, int | float | np.number) and 0 < float(speed) <= 1):
+        raise ArgumentError(
+            f"{kernel}: {OUTFLOW_SPEED!r} is above 0 and at most 1, in links a step; found {describe(speed)}"
+        )
+    return float(speed)
 
 
 def _array(place: str, value: Any, kind: t.ValueType, sites: Sites) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,11 +13,12 @@ import numpy.typing as npt
 from lanewise import types as t
 from lanewise.errors import ArgumentError
 from lanewise.frontend.function import Lowered, Signature, lower_function, read_signature
-from lanewise.kernels.site_calls import SiteCall, bind_phase, compile_phase
+from lanewise.kernels.site_calls import SiteCall, bind_outflow, bind_phase, compile_phase
 from lanewise.kernels.site_values import SiteValues, sort_values
 from lanewise.lattices.base import Lattice
 from lanewise.layouts import Layout
 from lanewise.patterns.momentum_exchange import build_momentum_exchange
+from lanewise.patterns.outflow import Outlet, build_outflow
 from lanewise.patterns.sitewise import SitewiseArguments, Update, build_sitewise, check_uniforms
 from lanewise.plan import Plan
 from lanewise.runtime.memory import array_module, bring, to_host
@@ -218,6 +220,21 @@ class Sitewise:
             self._compiled[key] = compile_phase(lambda index: build_sitewise(arguments, index), sites, plan)
         return bind_phase(self._compiled[key], sites, step, values, ())
 
+    def _outflows(self, sites: Sites, step: int, values: SiteValues, *, first: bool) -> list[SiteCall]:
+        """What fills outflow faces before a step; the `first` time there is nothing from before."""
+        calls: list[SiteCall] = []
+        for axis, direction in sites.edges.outlets:
+            outlet, phase = Outlet(axis, direction), sites.form.phase(step, fresh=False)
+            key = ("outflow", outlet, phase.name, *self._situation(sites, values))
+            if key not in self._compiled:
+                main = (self._functions[0][1].update,)
+                arguments = replace(self._arguments(sites, step, False, values, main), dense=False)
+                self._compiled[key] = compile_phase(partial(build_outflow, arguments, outlet=outlet), sites, None)
+            speed = values.outflow_speed
+            weight = 1.0 if first else speed / (1 + speed)
+            calls.append(bind_outflow(self._compiled[key], sites, step, outlet, values, weight))
+        return calls
+
     def _situation(self, sites: Sites, values: SiteValues) -> tuple[Any, ...]:
         return (
             sites.device, sites.dense, min(sites.shape) < 2, sites.layout, sites.storage, sites.form.name, sites.edges, sites.present,
@@ -348,7 +365,11 @@ class SiteStepper:
         s = self._sites
         key = (s.fresh, steps.start % self._cycle, len(steps))
         if key not in self._steppers:
-            calls = [self._flow._call(s, n, s.fresh, self._values, self._plan) for n in steps]  # pyright: ignore[reportPrivateUsage]
+            flow, values = self._flow, self._values
+            calls: list[Callable[[], None]] = []
+            for n in steps:
+                calls.append(flow._call(s, n, s.fresh, values, self._plan))  # pyright: ignore[reportPrivateUsage]
+                calls += flow._outflows(s, n + 1, values, first=s.fresh)  # pyright: ignore[reportPrivateUsage]
             self._steppers[key] = make_stepper(s.device, calls)
         return self._steppers[key]
 

@@ -52,6 +52,11 @@ class Links:
         bends = any(not isinstance(f, int) for pair in self.edges.faces for f in pair)
         return bends or bool(self.moving)
 
+    @staticmethod
+    def at(axis: int, step: int) -> ir.Local:
+        """Whether the site lies at the face that a step of -1 or 1 crosses."""
+        return _at(axis, step)
+
     def extent(self, axis: int) -> ir.Local:
         return ir.Local(EXTENTS[axis], self.index)
 

@@ -104,6 +104,10 @@ class SiteBuilder:
     def leaf(self, q: int, opposite: bool) -> int:
         return self.a.lattice.opposite[q] if opposite else q
 
+    def converted(self, value: ir.Expression) -> ir.Expression:
+        """A value as populations are stored."""
+        return _converted(value, self.a.storage)
+
     @property
     def target(self) -> str:
         return NEXT if self.a.two else self.populations

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import operator
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,8 +16,8 @@ from lanewise.lattices.base import Lattice
 from lanewise.layouts import AoSoA, Layout, SoA
 from lanewise.record import Field, Record, RecordValue
 from lanewise.runtime.devices import resolve
-from lanewise.runtime.memory import bring, require_memory, to_host
-from lanewise.sites.edges import Edges, Rule, read_edges
+from lanewise.runtime.memory import array_module, bring, require_memory, to_host
+from lanewise.sites.edges import AXES, Edges, Rule, read_edges
 from lanewise.sites.kinds import MOST, Wall
 from lanewise.sites.streaming import Form, Phase, form_by_name
 from lanewise.sites.words import KIND_SHIFT, LINKS, make_marks, make_spans, make_words
@@ -43,14 +45,13 @@ class Sites:
         edges: Mapping[str, Rule] | None,
         storage: Scalar,
         form: Form,
-        layout: Layout | None,
+        layout: Layout,
         device: str,
     ) -> None:
         self.lattice, self.shape, self.form, self.storage, self.device = lattice, shape, form, storage, device
         self.edges: Edges = read_edges(edges, lattice.dimension, {w.name: w.number for w in walls})
-        self.layout: Layout = layout or (AoSoA(BLOCK) if device.startswith("cuda") else SoA())
+        self.layout = layout
         self.present = frozenset(int(k) for k in np.flatnonzero(np.bincount(kinds.reshape(-1), minlength=MOST)))
-        require_memory(device, self._bytes(), f"{self.count:,} sites of {lattice.name}")
         self.copies = [_populations(lattice, storage, self.count, self.layout, device) for _ in range(form.buffers)]
         numbers = frozenset(w.number for w in walls)
         words = make_words(lattice, kinds, self.edges, numbers)
@@ -66,6 +67,9 @@ class Sites:
         self.step, self.fresh = 0, True
         self._parts: dict[int | None, Any] = {}
         self._walls, self._walled = numbers, None
+        self._outlets: dict[tuple[int, int], Any] = {}
+        self.outflow: dict[tuple[int, int], Any] = {}
+        _check_outlets(self.edges, self.shape)
 
     @property
     def count(self) -> int:
@@ -122,12 +126,26 @@ class Sites:
             self._walled = bring(found.astype(np.int32 if self.device.startswith("cuda") else np.int64), self.device)
         return self._walled
 
-    def _bytes(self) -> int:
-        """What the populations, words and marks will take: known before they are allocated."""
-        record = population_record(self.lattice, self.storage)
-        return (
-            self.form.buffers * self.layout.arrange(record.leaves).nbytes(self.count) + 4 * self.count + self.count // 8
-        )
+    def outlet(self, axis: int, step: int) -> Any:
+        """The sites of an outflow face that are no walls, nor behind one, as indices on the device."""
+        if (axis, step) not in self._outlets:
+            open_sites = ~np.isin(self.kinds, sorted(self._walls))
+            ends: list[Any] = [slice(None)] * len(self.shape)
+            further = list(ends)
+            ends[-1 - axis], further[-1 - axis] = (0, 1) if step < 0 else (-1, -2)
+            places = np.arange(self.count).reshape(self.shape)[tuple(ends)]
+            found = places[open_sites[tuple(ends)] & open_sites[tuple(further)]].reshape(-1)
+            index = np.int32 if self.device.startswith("cuda") else np.int64
+            self._outlets[axis, step] = bring(np.ascontiguousarray(found.astype(index)), self.device)
+        return self._outlets[axis, step]
+
+    def before(self, axis: int, step: int, real: Scalar) -> Any:
+        """What arrived through an outflow face, (sites, unknown directions) on the device: part of the state, as populations are."""
+        if (axis, step) not in self.outflow:
+            unknown = sum(e[axis] == -step for e in self.lattice.velocities)
+            shape = (len(self.outlet(axis, step)), unknown)
+            self.outflow[axis, step] = array_module(self.device).zeros(shape, real.dtype)
+        return self.outflow[axis, step]
 
     def __repr__(self) -> str:
         size = " x ".join(map(str, reversed(self.shape)))
@@ -152,12 +170,29 @@ def make_sites(
 ) -> Sites:
     """Check what the user gives, then allocate; `known` are the kinds that have a function or are walls."""
     where, size = resolve(device), _shape(lattice, shape)
-    kinds = _kinds(mask, size, known)
     stored = _storage(storage, real, where)
     form = form_by_name(streaming or ("pull" if where.startswith("cuda") else "in-place"))
+    arranged = _layout(layout, where)
+    count = math.prod(size)
+    require_memory(where, _bytes(lattice, count, stored, form, arranged), f"{count:,} sites of {lattice.name}")
+    kinds = _kinds(mask, size, known)
     return Sites(
-        lattice, size, kinds=kinds, walls=walls, edges=edges, storage=stored, form=form, layout=layout, device=where
+        lattice, size, kinds=kinds, walls=walls, edges=edges, storage=stored, form=form, layout=arranged, device=where
     )
+
+
+def _bytes(lattice: Lattice, count: int, storage: Scalar, form: Form, layout: Layout) -> int:
+    """What the populations, words and bits of sites take at most: known before anything is allocated."""
+    bits = 2 * 4 * -(-count // 32) if form.buffers > 1 else 0
+    return form.buffers * layout.arrange(population_record(lattice, storage).leaves).nbytes(count) + 4 * count + bits
+
+
+def _layout(layout: object, device: str) -> Layout:
+    if layout is None:
+        return AoSoA(BLOCK) if device.startswith("cuda") else SoA()
+    if not isinstance(layout, Layout):
+        raise ArgumentError(f"a layout is needed, such as SoA(), AoS() or AoSoA(32); found {layout!r}")
+    return layout
 
 
 def population_record(lattice: Lattice, storage: Scalar) -> Record:
@@ -171,6 +206,14 @@ def _populations(lattice: Lattice, storage: Scalar, count: int, layout: Layout, 
     return RecordArray.zeros(record, count, layout=layout, device=device, python_class=python_class)
 
 
+def _check_outlets(edges: Edges, shape: tuple[int, ...]) -> None:
+    for axis, _ in edges.outlets:
+        if shape[-1 - axis] < 2:
+            raise ArgumentError(
+                f"an outflow looks one site further in: wanted at least 2 sites along {AXES[axis]}, found 1"
+            )
+
+
 def arrival_array(sites: Sites, real: Scalar) -> RecordArray:
     """Room for the populations that arrive at all sites, in the type that sites compute in."""
     return _populations(sites.lattice, real, sites.count, SoA(), sites.device)
@@ -179,10 +222,10 @@ def arrival_array(sites: Sites, real: Scalar) -> RecordArray:
 def _shape(lattice: Lattice, shape: Any) -> tuple[int, ...]:
     axes = ("nz", "ny", "nx")[-lattice.dimension :]
     try:
-        size = tuple(int(n) for n in shape)
+        size = tuple(operator.index(n) for n in shape)
     except TypeError:
         size = ()
-    if len(size) != lattice.dimension or any(n < 1 or n != given for n, given in zip(size, shape, strict=True)):
+    if len(size) != lattice.dimension or any(n < 1 for n in size):
         raise ArgumentError(
             f"sites of {lattice.name} have the shape ({', '.join(axes)}), each at least 1; found {shape!r}"
         )
@@ -192,7 +235,10 @@ def _shape(lattice: Lattice, shape: Any) -> tuple[int, ...]:
 def _kinds(mask: Any, shape: tuple[int, ...], known: frozenset[int]) -> npt.NDArray[np.uint8]:
     if mask is None:
         return np.zeros(shape, np.uint8)
-    given = to_host(mask) if hasattr(mask, "__cuda_array_interface__") else np.asarray(mask)
+    try:
+        given = to_host(mask) if hasattr(mask, "__cuda_array_interface__") else np.asarray(mask)
+    except ValueError as error:  # lists of different lengths
+        raise ArgumentError(f"the mask cannot be read as an array ({error})") from error
     if given.dtype.kind not in "biu":
         raise ArgumentError(f"the mask holds kinds, whole numbers from 0 to {MOST - 1}; found {given.dtype}")
     if given.shape != shape:

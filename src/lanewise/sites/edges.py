@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from lanewise.errors import ArgumentError
+from lanewise.sites.kinds import OUTFLOW
 
 AXES = "xyz"
 Face = Literal["periodic", "slip"] | int  # a number is a kind of wall
@@ -24,6 +25,16 @@ class Edges:
         """The kinds of walls at faces."""
         return frozenset(f for pair in self.faces for f in pair if isinstance(f, int))
 
+    @property
+    def outlets(self) -> tuple[tuple[int, int], ...]:
+        """(axis, step) of the faces that the flow leaves through."""
+        return tuple(
+            (axis, step)
+            for axis, pair in enumerate(self.faces)
+            for step, f in zip((-1, 1), pair, strict=True)
+            if f == OUTFLOW
+        )
+
     def face(self, axis: int, step: int) -> Face:
         """The face that a site next to it reaches with a step of -1 or 1 along an axis."""
         return self.faces[axis][step > 0]
@@ -35,8 +46,11 @@ def read_edges(edges: Mapping[str, Rule] | None, dimension: int, walls: Mapping[
     `walls` are the numbers of the kinds of walls by name. Raises `ArgumentError` for unknown axes and rules, and for an axis that is
     periodic at one end only.
     """
-    given = dict(edges or {})
     axes = AXES[:dimension]
+    whole: object = edges
+    if whole is not None and not isinstance(whole, Mapping):
+        raise ArgumentError(f'edges are rules by axis, for example {{"x": "slip", "y": "periodic"}}; found {whole!r}')
+    given = dict(edges or {})
     for axis in given:
         if axis not in axes:
             raise ArgumentError(f"edges have the axes {', '.join(axes)}, found {axis!r}")
@@ -58,7 +72,9 @@ def _face(axis: str, rule: object, walls: Mapping[str, int]) -> Face:
         return "periodic"
     if rule == "slip":
         return "slip"
+    if rule == "outflow":
+        return OUTFLOW
     if isinstance(rule, str) and rule in walls:
         return walls[rule]
-    known = ", ".join(map(repr, ("periodic", "slip", *walls)))
+    known = ", ".join(map(repr, ("periodic", "slip", "outflow", *walls)))
     raise ArgumentError(f"the edge {rule!r} of {axis} is unknown; wanted one of {known}")

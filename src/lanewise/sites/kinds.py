@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from lanewise.errors import ArgumentError
 
 MOST = 32  # five bits of a word
+OUTFLOW = MOST + 1  # of a face that the flow leaves through: its links are cut, and filled between steps
 REST = MOST  # the kind of a wall that no mask names: where different walls meet, at rest
 
 
@@ -22,11 +23,12 @@ class Wall:
 
 def check_new(number: int, name: str, taken: Iterable[tuple[int, str]]) -> None:
     """Refuse a kind whose number or name is out of range or in use."""
-    if isinstance(number, bool) or not 1 <= number < MOST:
+    given: tuple[object, object] = number, name
+    if isinstance(given[0], bool) or not isinstance(given[0], int) or not 1 <= number < MOST:
         raise ArgumentError(
             f"kind {number!r} ({name!r}): wanted a whole number from 1 to {MOST - 1}; 0 is the function itself"
         )
-    if name in ("periodic", "slip"):
+    if name in ("periodic", "slip", "outflow"):
         raise ArgumentError(f"kind {number}: {name!r} is a rule of the edges; choose another name")
     for other, label in taken:
         if other == number:
