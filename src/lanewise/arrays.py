@@ -60,7 +60,7 @@ class RecordArray:
                 f"{record.name}: the number of records must be a whole number from 1 on, found {count!r}"
             )
         where = resolve(device)
-        layout = default_layout(record, where) if layout is None else _checked_layout(layout)
+        layout = default_layout(record, where) if layout is None else checked_layout(layout)
         data = allocate(where, layout.arrange(record.leaves).nbytes(int(count)), f"{count:,} records of {record.name}")
         return cls(record, int(count), layout, where, data, python_class)
 
@@ -250,7 +250,8 @@ def _check_shape(record: Record, name: str, shape: tuple[int, ...]) -> None:
         )
 
 
-def _checked_layout(layout: Any) -> Layout:
+def checked_layout(layout: Any) -> Layout:
+    """A layout; raises `ArgumentError` for anything else."""
     if isinstance(layout, Layout):
         return layout
     found = layout.__name__ if isinstance(layout, type) else repr(layout)

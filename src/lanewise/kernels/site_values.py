@@ -81,7 +81,7 @@ def _outflow_speed(kernel: str, sites: Sites, given: dict[str, Any]) -> float:
 def _array(place: str, value: Any, kind: t.ValueType, sites: Sites) -> Any:
     """One value a site, of shape (count[, components]) or (*shape[, components]); None for a single value."""
     row = (kind.length,) if isinstance(kind, t.Vector) else ()
-    shape = np.shape(value) if not hasattr(value, "shape") else tuple(value.shape)
+    shape = _shape(value)
     if shape == row:
         return None
     if shape not in ((sites.count, *row), (*sites.shape, *row)):
@@ -91,6 +91,14 @@ def _array(place: str, value: Any, kind: t.ValueType, sites: Sites) -> Any:
     array = brought(place, value, sites.device).reshape(sites.count, *row)
     check_type(place, array, kind)
     return converted(place, array, t.scalar_of(kind), sites.device)
+
+
+def _shape(value: Any) -> tuple[int, ...] | None:
+    """None for what is no array, such as lists of different lengths."""
+    try:
+        return np.shape(value) if not hasattr(value, "shape") else tuple(value.shape)
+    except ValueError:
+        return None
 
 
 def _uniform(place: str, name: str, value: Any, kind: t.ValueType, *, may_vary: bool) -> dict[str, Any]:

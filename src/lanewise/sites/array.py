@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lanewise.arrays import RecordArray
+from lanewise.arrays import RecordArray, checked_layout
 from lanewise.errors import ArgumentError
 from lanewise.lattices.base import Lattice
 from lanewise.layouts import AoSoA, Layout, SoA
@@ -25,6 +25,7 @@ from lanewise.types import F16, F32, F64, Scalar
 
 STORAGES = {s.name: s for s in (F16, F32, F64)}
 LONGEST_SPAN = 4096  # sites of one span: enough for SIMD loops, short enough to share the work among threads
+LEAST_DENSE = 65_536  # sites of a box that is worth telling dense from sparse
 DENSE = 0.1  # share of special sites from which on a GPU every site reads its word first (bench/results/gpu_lbm.md)
 BLOCK = 32  # sites of a block of the default layout on a GPU: a warp (bench/results/gpu_lbm.md)
 
@@ -57,7 +58,8 @@ class Sites:
         words = make_words(lattice, kinds, self.edges, numbers)
         # In place memory counts: there every site reads its word instead of a bit that says whether it has to.
         self.special = int(np.count_nonzero(words))
-        self.dense = device.startswith("cuda") and form.buffers > 1 and self.special > DENSE * self.count
+        large = device.startswith("cuda") and self.count >= LEAST_DENSE
+        self.dense = large and form.buffers > 1 and self.special > DENSE * self.count
         marked = form.buffers > 1 and not self.dense
         self.words = bring(words, device)
         self.marks = bring(make_marks(words), device) if marked else None
@@ -190,9 +192,7 @@ def _bytes(lattice: Lattice, count: int, storage: Scalar, form: Form, layout: La
 def _layout(layout: object, device: str) -> Layout:
     if layout is None:
         return AoSoA(BLOCK) if device.startswith("cuda") else SoA()
-    if not isinstance(layout, Layout):
-        raise ArgumentError(f"a layout is needed, such as SoA(), AoS() or AoSoA(32); found {layout!r}")
-    return layout
+    return checked_layout(layout)
 
 
 def population_record(lattice: Lattice, storage: Scalar) -> Record:

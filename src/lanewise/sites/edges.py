@@ -47,14 +47,19 @@ def read_edges(edges: Mapping[str, Rule] | None, dimension: int, walls: Mapping[
     periodic at one end only.
     """
     axes = AXES[:dimension]
-    whole: object = edges
-    if whole is not None and not isinstance(whole, Mapping):
-        raise ArgumentError(f'edges are rules by axis, for example {{"x": "slip", "y": "periodic"}}; found {whole!r}')
-    given = dict(edges or {})
+    given = _by_axis(edges)
     for axis in given:
         if axis not in axes:
             raise ArgumentError(f"edges have the axes {', '.join(axes)}, found {axis!r}")
     return Edges(tuple(_pair(axis, given.get(axis, "periodic"), walls) for axis in axes))
+
+
+def _by_axis(edges: object) -> dict[str, object]:
+    if edges is None:
+        return {}
+    if not isinstance(edges, Mapping):
+        raise ArgumentError(f'edges are rules by axis, for example {{"x": "slip", "y": "periodic"}}; found {edges!r}')
+    return {str(axis): rule for axis, rule in edges.items()}  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
 
 
 def _pair(axis: str, rule: object, walls: Mapping[str, int]) -> tuple[Face, Face]:

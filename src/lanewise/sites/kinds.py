@@ -21,13 +21,14 @@ class Wall:
     velocity: str | None = None
 
 
-def check_new(number: int, name: str, taken: Iterable[tuple[int, str]]) -> None:
+def check_new(number: object, name: object, taken: Iterable[tuple[int, str]]) -> None:
     """Refuse a kind whose number or name is out of range or in use."""
-    given: tuple[object, object] = number, name
-    if isinstance(given[0], bool) or not isinstance(given[0], int) or not 1 <= number < MOST:
+    if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number < MOST:
         raise ArgumentError(
             f"kind {number!r} ({name!r}): wanted a whole number from 1 to {MOST - 1}; 0 is the function itself"
         )
+    if not isinstance(name, str) or not name:
+        raise ArgumentError(f'kind {number} needs a name, for example "inlet"; found {name!r}')
     if name in ("periodic", "slip", "outflow"):
         raise ArgumentError(f"kind {number}: {name!r} is a rule of the edges; choose another name")
     for other, label in taken:
