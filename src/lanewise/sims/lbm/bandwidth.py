@@ -26,11 +26,14 @@ def copy_bandwidth(device: str) -> float | None:
 
     if cuda.free_memory(device) < 3 * BYTES:
         return None
-    source, target = cuda.allocate(device, BYTES), cuda.allocate(device, BYTES)
+    module = cuda.cupy()
+    source, target = (cuda.allocate(device, BYTES).view(module.complex128) for _ in range(2))
     source.fill(0)
+    # Loads and stores of 16 bytes: on an NVIDIA H200 the driver's own copy takes 1.5 times as long.
+    kernel = module.ElementwiseKernel("complex128 x", "complex128 y", "y = x", "lanewise_copy")
 
     def copy() -> None:
-        target.data.copy_from_device_async(source.data, BYTES, cuda.cupy().cuda.get_current_stream())
+        kernel(source, target)
 
     copy()
     cuda.synchronize(device)
