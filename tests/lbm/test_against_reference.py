@@ -150,7 +150,9 @@ COMPILED = [Case(*c) for c in covering(LATTICES, FORMS, LAYOUTS, TYPES, FACES, P
 @pytest.mark.slow
 @pytest.mark.parametrize("case", COMPILED, ids=str)
 def test_every_combination_of_two_compiled(case: Case) -> None:
-    check_case(case, "cpu")
+    """Kinds of their own kernels take a minute to compile: there the kernel with fewer of them."""
+    apart = case.plan is PLANS[0]
+    check_case(case, "cpu", [(colliding, check_colliding) if apart else (exact, check_exact)])
 
 
 # ------------------------------------------------------------ compiled for a GPU

@@ -90,10 +90,9 @@ class LanewiseFlow:
 
     def __init__(self, setup: Setup, device: str, streaming: str | None = None) -> None:
         velocity = None if setup.velocity is None else np.moveaxis(np.asarray(setup.velocity), 0, -1)
-        bgk_asked = setup.magic is None
         self.simulation = Simulation(
-            shape=setup.shape, lattice=setup.lattice, omega=1 / setup.tau, collision="bgk" if bgk_asked else "trt",
-            parameters=None if bgk_asked else {"magic": setup.magic}, force=setup.force, mask=setup.mask,
+            shape=setup.shape, lattice=setup.lattice, omega=1 / setup.tau, collision="bgk" if setup.magic is None else "trt",
+            parameters=None if setup.magic is None else {"magic": setup.magic}, force=setup.force, mask=setup.mask,
             kinds={k: kinds.Wall(w.name, w.velocity) for k, w in setup.walls.items()}, edges=setup.edges,
             density=setup.density, velocity=velocity, precision="f64" if setup.storage == "f64" else "f32",
             storage=setup.storage, streaming=streaming, device=device,

@@ -57,9 +57,8 @@ def test_poiseuille_with_the_magic_parameter_is_exact(solver: str, lattice: lw.L
     np.testing.assert_allclose(u, ratio / 2 * y * (len(u) - y), rtol=1e-10)
 
 
-@pytest.mark.parametrize("tau", [0.7, 2.0])
-def test_poiseuille_compiled(tau: float) -> None:
-    test_poiseuille_with_the_magic_parameter_is_exact("cpu", lw.D2Q9, tau)
+def test_poiseuille_compiled() -> None:
+    test_poiseuille_with_the_magic_parameter_is_exact("cpu", lw.D2Q9, 0.7)
 
 
 @each_solver_slowly
