@@ -94,7 +94,7 @@ def test_a_file_that_is_no_checkpoint(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file["density"] = np.ones((3, 3))
     with pytest.raises(
-        InputError, match="no checkpoint of lanewise lbm; wanted a file that --out or Simulation.checkpoint"
+        InputError, match=r"no checkpoint of lanewise lbm; wanted a file that --out or Simulation\.checkpoint"
     ):
         Simulation.resume(tmp_path / "a.h5")
     (tmp_path / "b.h5").write_text("nothing")
@@ -127,3 +127,24 @@ def test_populations_of_another_size(tmp_path: Path) -> None:
         file["lanewise/state/populations"] = np.zeros(10, np.uint8)
     with pytest.raises(InputError, match="damaged checkpoint: it holds 10 bytes; wanted"):
         Simulation.resume(tmp_path / "a.h5")
+
+
+@pytest.mark.cuda
+@pytest.mark.parametrize("storage", ["f16", "f32", "f64"])
+@pytest.mark.parametrize("streaming", ["in-place", "pull"])
+def test_a_gpu_goes_on_with_the_same_bits(tmp_path: Path, streaming: str, storage: str) -> None:
+    options = {**CAVITY, "streaming": streaming, "storage": storage, "device": "cuda"}
+    whole = Simulation(**options).run(41)
+    Simulation(**options).run(7).checkpoint(tmp_path / "a.h5")
+    resumed = Simulation.resume(tmp_path / "a.h5").run(34)
+    assert resumed.engine.arriving().tobytes() == whole.engine.arriving().tobytes()
+
+
+@pytest.mark.cuda
+def test_a_checkpoint_of_a_cpu_goes_on_on_a_gpu(tmp_path: Path) -> None:
+    flow = Simulation(**CAVITY).run(7)
+    flow.checkpoint(tmp_path / "a.h5")
+    other = Simulation.resume(tmp_path / "a.h5", device="cuda")
+    assert other.settings.device == "cuda"
+    assert other.engine.arriving() == pytest.approx(flow.engine.arriving(), abs=1e-7)
+    assert other.run(20).velocity.get() == pytest.approx(flow.run(20).velocity, abs=1e-6)

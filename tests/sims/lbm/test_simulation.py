@@ -98,7 +98,7 @@ def test_a_size_that_does_not_fit_says_what_would(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr("lanewise.sims.lbm.simulation.make_engine", lambda *_: pytest.fail("allocated"))
     monkeypatch.setattr("lanewise.sims.lbm.simulation.available_memory", lambda device: 10_000_000)
     with pytest.raises(
-        DeviceError, match="1000 x 1000 sites of D2Q9 stored as f32 with in-place streaming need 0.04 GB"
+        DeviceError, match=r"1000 x 1000 sites of D2Q9 stored as f32 with in-place streaming need 0\.04 GB"
     ):
         Simulation(shape=(1000, 1000), viscosity=0.1)
 
@@ -220,3 +220,22 @@ def test_openings_let_a_parabola_through() -> None:
 def test_the_product_is_part_of_the_package() -> None:
     assert lw.sims.lbm.Simulation is Simulation  # type: ignore[attr-defined]
     assert lw.sims.lbm.Wall is Wall  # type: ignore[attr-defined]
+
+
+@pytest.mark.cuda
+@pytest.mark.parametrize("storage", ["f16", "f32", "f64"])
+def test_a_gpu_gives_the_flow_of_a_cpu(storage: str) -> None:
+    from lanewise.sims.lbm.cases import CASES
+
+    setup = CASES["karman"].setup(size=6, re=40)
+    options: dict[str, Any] = {
+        "shape": setup.shape, "viscosity": setup.viscosity, "collision": "mrt", "mask": setup.mask, "kinds": setup.kinds,
+        "edges": setup.edges, "velocity": setup.velocity,
+    }  # fmt: skip
+    gpu = Simulation(**options, storage=storage, device="cuda").run(200)
+    cpu = Simulation(**options, precision=gpu.settings.precision).run(200)
+    tolerance = {"f16": 2e-3, "f32": 1e-5, "f64": 1e-12}[storage]
+    assert gpu.velocity.get() == pytest.approx(cpu.velocity, abs=tolerance)
+    assert gpu.density.get() == pytest.approx(cpu.density, abs=tolerance)
+    assert gpu.force_on("obstacle") == pytest.approx(cpu.force_on("obstacle"), abs=30 * tolerance)
+    assert gpu.mass == pytest.approx(cpu.mass, rel=tolerance)
