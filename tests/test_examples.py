@@ -43,6 +43,13 @@ CASES: dict[str, tuple[list[str], list[str]]] = {
             "on cpu: it is the threads",
         ],
     ),
+    "cavity": (["32", "6000"], ["after 6,000 steps", "u at y = 0.7344: +0.00", "force on the lid -0.06"]),
+    "vortex_street": (
+        ["8", "{tmp}/street.png"],
+        ["5 x 8 sites at x = 46..50", "Strouhal number 0.1", "periods", "picture: "],
+    ),
+    "shear_thinning": (["16"], ["n = 0.5", "largest deviation 1.", "a Newtonian profile would deviate by 1.5e-01"]),
+    "sphere_drag": (["16", "3.5"], ["sphere of 160 sites", "of the driving force 0.999", "exact 2.275: -1."]),
     "interop": ([], ["view: shape (4, 3)", "[50. 50. 50.]", "Point(position=vec3(-1.0, 2.0, 2.5)"]),
 }
 
@@ -63,5 +70,5 @@ def test_example(
     printed = capsys.readouterr().out
     for text in telling:
         assert text in printed
-    if name == "figure_eight":
-        assert (tmp_path / "eight.png").read_bytes().startswith(b"\x89PNG")
+    for picture in (a.format(tmp=tmp_path) for a in arguments if a.endswith(".png")):
+        assert Path(picture).read_bytes().startswith(b"\x89PNG")
