@@ -95,10 +95,20 @@ def _masked(kernel: ir.Kernel) -> ir.Kernel:
     inner = _simplified(loop.body[end:], _known(BULK))
     bulk = ir.If(ir.Unary("not", ir.Local(SPECIAL, BOOL), BOOL), inner)
     body = (replace(loop, body=(*loop.body[:end], bulk)),)
-    used = {s.array for s in statements(body) if isinstance(s, ir.Fetch | ir.Commit)}
+    used, names = _used(body)
     return replace(
-        kernel, name=f"{kernel.name}_bulk", arrays=tuple(a for a in kernel.arrays if a.name in used), body=body
+        kernel,
+        name=f"{kernel.name}_bulk",
+        arrays=tuple(a for a in kernel.arrays if a.name in used),
+        uniforms=tuple(u for u in kernel.uniforms if u.name in names),
+        body=body,
     )
+
+
+def _used(body: ir.Block) -> tuple[set[str], set[str]]:
+    """The arrays that a kernel accesses, and the names that it reads."""
+    arrays = {s.array for s in statements(body) if isinstance(s, ir.Fetch | ir.Commit)}
+    return arrays, {n for s in statements(body) for e in expressions(s) for n in reads(e)}
 
 
 def parts(kinds: tuple[int, ...]) -> tuple[Part, ...]:
@@ -115,8 +125,7 @@ def _part(kernel: ir.Kernel, part: Part) -> ir.Kernel:
     count = ir.Parameter(part.count, index)
     outer = _spans(loop, part, body, index) if part.kind is None else _sites(loop, part, body, index)
     array = value_array(part.array, Vector(index, 2) if part.kind is None else index, written=False)
-    used = {s.array for s in statements((outer,)) if isinstance(s, ir.Fetch | ir.Commit)}
-    names = {n for s in statements((outer,)) for e in expressions(s) for n in reads(e)}
+    used, names = _used((outer,))
     arrays = (*(a for a in kernel.arrays if a.name in used), array)
     return dead_code.clean_loops(
         replace(
