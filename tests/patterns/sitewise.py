@@ -1,0 +1,92 @@
+"""Kernels over sites at any stage, interpreted on the memory of some sites."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import lanewise as lw
+from lanewise import types as t
+from lanewise.ir import nodes as ir
+from lanewise.kernels.site_calls import bind_phase
+from lanewise.patterns.sitewise import build_sitewise
+from lanewise.pipeline import Program, build_program
+from lanewise.plan import Plan
+from lanewise.plans import Machine, complete_site_plan
+from tests.harness import run_kernel
+from tests.lbm.boxes import Box
+
+Array = np.ndarray[Any, Any]
+
+
+@lw.sitewise(lw.D2Q9)
+def relax(f: lw.populations, omega: lw.f32):
+    for q in lw.D2Q9:
+        f[q] -= omega * f[q]
+
+
+@relax.kind(1, "source")
+def source(f: lw.populations, level: lw.f32):
+    f[0] = level
+
+
+relax.wall(2, "wall")
+relax.wall(3, "lid", velocity="lid_velocity")
+
+VALUES = {"omega": 0.5, "level": 2.0, "lid_velocity": (0.1, 0.0)}
+
+
+def naive_kernel(flow: Any, sites: Any, index: t.Scalar = t.I64, **values: Any) -> ir.Kernel:
+    """What the pattern writes for the next step of some sites. `values` of kinds that do not occur are left alone."""
+    arguments = flow._arguments(sites, sites.step, sites.fresh, flow._values(sites, values))
+    return build_sitewise(arguments, index)
+
+
+@dataclass(frozen=True)
+class Interpreted:
+    """Kernels in place of an executable: prepared like one, run by the interpreter."""
+
+    program: Program
+
+    def prepare(self, arrays: Any, environment: Any) -> Any:
+        def run() -> None:
+            for kernel in self.program.kernels:
+                run_kernel(kernel, dict(arrays), dict(environment))
+
+        return run
+
+
+def after(flow: Any, sites: Any, naive: ir.Kernel, kernels: Sequence[ir.Kernel], **values: Any) -> list[bytes]:
+    """The bytes of all copies of the populations after these kernels ran one step; the sites are left as they were."""
+    program = Program(Plan(), naive, tuple(kernels))
+    before = [copy.data.copy() for copy in sites.copies]
+    call = bind_phase(Interpreted(program), sites, sites.step, flow._values(sites, values), ())  # type: ignore[arg-type]
+    call()
+    found = [bytes(copy.data) for copy in sites.copies]
+    for copy, data in zip(sites.copies, before, strict=True):
+        copy.data[:] = data
+    return found
+
+
+def lowered(naive: ir.Kernel, plan: Plan, device_kind: str) -> tuple[ir.Kernel, ...]:
+    """The kernels of a plan, as they are emitted."""
+    complete = complete_site_plan(plan, Machine(device_kind, 8), naive)
+    return build_program(naive, complete, device_kind).kernels
+
+
+def box_sites(flow: Any, box: Box, form: str, *, layout: Any = None, storage: str = "f32", steps: int = 0) -> Any:
+    """Sites of a box for the interpreter, with small whole numbers everywhere, before some step."""
+    sites = flow.sites(box.shape, mask=box.mask, edges=dict(box.edges), storage=storage, streaming=form, layout=layout, device="python")  # fmt: skip
+    rng = np.random.default_rng(len(box.lattice) + steps)
+    for copy in sites.copies:
+        for q in range(box.lattice.size):
+            setattr(copy, f"q{q}", rng.integers(0, 40, sites.count).astype(sites.storage.dtype))
+    sites.step, sites.fresh = steps, False
+    return sites
+
+
+def read_by_words(sites: Any, *, dense: bool) -> Any:
+    """The same sites without marks: kernels learn from words what is special, as they do in place, or in dense boxes of a GPU."""
+    sites.marks, sites.solids, sites.dense = None, None, dense
+    return sites
