@@ -199,8 +199,7 @@ class Sitewise:
         return tuple(w for w in self.walls if w.number in met)
 
     def _parameters(self, sites: Sites) -> dict[str, t.ValueType]:
-        functions = self._updates(sites)
-        return check_uniforms(tuple(f.update for f in functions), {f.name: f.parameters for f in functions})
+        return check_uniforms([(f.name, f.parameters) for f in self._updates(sites)])
 
     def known_values(self) -> frozenset[str]:
         """Names of values that some kind takes, whether it occurs or not."""

@@ -12,9 +12,9 @@ from math import isqrt
 
 from lanewise.errors import InputError
 from lanewise.ladders.lbm_flow import Box
-from lanewise.ladders.lbm_model import equation_1
-from lanewise.ladders.lbm_run import Form, SiteRunner
+from lanewise.ladders.lbm_run import SiteRunner
 from lanewise.ladders.lbm_text import COLUMNS, RATE, summary
+from lanewise.ladders.lbm_truth import Form
 from lanewise.ladders.rung import Ladder, Options, Rung
 from lanewise.lattices import D2Q9, D3Q19
 from lanewise.layouts import AoAS, AoS, AoSoA, Layout, SoA, SoAoAS
@@ -28,6 +28,7 @@ GAINS: Mapping[tuple[int, ...], float] = {
 LEAST = 16  # sites along an edge: less has no room for a disc
 TOGETHER, APART = Plan(branches="together"), Plan(branches="apart")
 ONE, LOOPS, BRANCHES, BOTH = "one kernel", "loops split", "branches split", "loops and branches split"
+SPLIT_FROM = {BRANCHES: ONE, BOTH: LOOPS}  # whose branches are split, for equation 1
 AUTOMATIC, LAUNCHED, WALLS = "automatic", "launched from Python", "half-way walls"
 
 
@@ -99,33 +100,20 @@ def climb(options: Options) -> Iterator[Rung]:
 
 def climb_box(options: Options, box: Box) -> Iterator[Rung]:
     """The rungs of one box; names begin with the lattice, as two boxes may have the same number of sites."""
-    runner, found = SiteRunner(options, box), dict[str, Rung]()
+    runner, known, found = SiteRunner(options, box), dict[str, Form](), dict[str, Rung]()
     for form, under in forms(options.device, options.quick):
-        base = found.get(under) if under is not None else None
-        rung = replace(runner.measure(form, base), paper=paper_of(form, box))
-        found[form.name] = rung
-        yield _named(box, with_equation(runner, form, rung))
+        rung = replace(runner.measure(form, found.get(under or "")), paper=paper_of(form, box))
+        found[form.name], known[form.name] = rung, form
+        branched = SPLIT_FROM.get(form.name)
+        if branched is not None and rung.seconds is not None and (before := found[branched].seconds) is not None:
+            equation = runner.equation(known[branched], before, form)
+            rung = rung if equation is None else replace(rung, extra={**rung.extra, **equation.as_extra()})
+        yield _named(box, rung)
 
 
 def paper_of(form: Form, box: Box) -> Mapping[str, float] | None:
     """The paper's factor for this version in this box."""
     return {GPU: GAINS[box.shape]} if form.name == BOTH and box.shape in GAINS else None
-
-
-def with_equation(runner: SiteRunner, form: Form, rung: Rung) -> Rung:
-    """The rung with what equation 1 of the paper says of its split branches."""
-    together, apart = runner.models.get(ONE if form.loop == "together" else LOOPS), runner.models.get(form.name)
-    if form.plan != APART or rung.seconds is None or together is None or apart is None:
-        return rung
-    found = equation_1(together, apart)
-    if found is None:
-        return rung
-    terms = "; ".join(f"{n}: t {b.seconds * 1e6:.2f} us, rho {b.occupancy:g}" for n, b in found.branches)
-    return replace(rung, extra={
-        **rung.extra, "equation_1": found.speedup, "equation_1_T": found.branched_seconds,
-        "equation_1_rho_min": found.branched_occupancy, "equation_1_sigma": found.launch_seconds, "equation_1_branches": terms,
-        "equation_1_from": "T, t, sigma: model; rho: registers of the compiler",
-    })  # fmt: skip
 
 
 def _named(box: Box, rung: Rung) -> Rung:

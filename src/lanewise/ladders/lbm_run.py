@@ -1,75 +1,52 @@
-"""How a rung of the ladder `lbm` is checked, timed and predicted."""
+"""How a rung of the ladder `lbm` is timed."""
 
 from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from lanewise.errors import DeviceError, PlanError
 from lanewise.kernels.site_calls import SiteCall
 from lanewise.kernels.sitewise import Sitewise
-from lanewise.ladders.lbm_flow import Box, Loop, make_flow, values_of
-from lanewise.ladders.lbm_model import SiteModel, site_model
+from lanewise.ladders.lbm_equation import Equation1, Part, equation_1, occupancies, parts_of
+from lanewise.ladders.lbm_flow import SOLID, Box, values_of
+from lanewise.ladders.lbm_model import predicted_seconds
+from lanewise.ladders.lbm_truth import Form, Truth, make_truth, set_departing
 from lanewise.ladders.run import skipped
 from lanewise.ladders.rung import Options, Rung
-from lanewise.lattices.base import Lattice
-from lanewise.layouts import Layout
-from lanewise.plan import Plan
-from lanewise.runtime.memory import array_module, bring
+from lanewise.models.devices import device_model
+from lanewise.runtime import cuda
+from lanewise.runtime.memory import array_module, bring, to_host
 from lanewise.runtime.stepping import LONG_GRAPH
 from lanewise.sims.lbm.bandwidth import copy_bandwidth
 from lanewise.sites.array import Sites
+from lanewise.sites.words import make_marks
 
-CHECKED = 1 << 16  # sites of the largest box that is held against float64 as a whole
-SMALLER = {2: (200, 232), 3: (32, 36, 40)}  # the box that stands for larger ones
-STEPS = 9  # that a check runs: both phases in place, both copies of the others
 TOLERANCE = {"f16": 2e-2, "f32": 1e-4, "f64": 1e-10}  # relative to the largest population
 LARGEST = 1.0  # deviation of a population in a flow that is not destroyed
 RUNS, LEAST, QUICK_LEAST = 5, 0.05, 0.01  # timed runs, and the seconds that one lasts
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Form:
-    """One version of the flow. What is None is decided by lanewise; `launched`: each step from Python, not in a graph."""
-
-    name: str
-    layout: Layout | None = None
-    streaming: str | None = None
-    plan: Plan | None = None
-    storage: str = "f32"
-    loop: Loop = "together"
-    walls: bool = False
-    launched: bool = False
-
-    @property
-    def precision(self) -> str:
-        """The arithmetic: float64 is for float64 alone."""
-        return "f64" if self.storage == "f64" else "f32"
-
-    def flow(self, lattice: Lattice) -> Sitewise:
-        return make_flow(lattice, self.precision, walls=self.walls)
-
-    def sites(self, box: Box, device: str) -> Sites:
-        return self.flow(box.lattice).sites(
-            box.shape, mask=box.mask(self.loop), storage=self.storage, streaming=self.streaming, layout=self.layout,
-            device=device,
-        )  # fmt: skip
+DENSE = "so many sites are special here that each reads its word: there are no lists of them"
 
 
 @dataclass
 class SiteRunner:
-    """Measures versions of the flow in one box. Raises what `flow.sites` raises, but for a device that is too small."""
+    """Measures versions of the flow in one box, and remembers the parts of those that are split."""
 
     options: Options
     box: Box
-    truths: dict[bool, Truth] = field(default_factory=dict[bool, "Truth"])
-    models: dict[str, SiteModel] = field(default_factory=dict[str, SiteModel])
+    truths: dict[bool, Truth] = field(default_factory=dict[bool, Truth])
+    parts: dict[str, tuple[Part, ...]] = field(default_factory=dict[str, tuple[Part, ...]])
+    alone: dict[tuple[str, int], float] = field(default_factory=dict[tuple[str, int], float])
+
+    @property
+    def on_gpu(self) -> bool:
+        return self.options.device.startswith("cuda")
 
     def measure(self, form: Form, base: Rung | None) -> Rung:
         """The rung of a version, compared with `base`; skipped with the reason when it is refused, too large or wrong."""
@@ -77,125 +54,99 @@ class SiteRunner:
             name=form.name, bodies=self.box.count, device=self.options.device, skipped="not run",
             extra={"lattice": self.box.lattice.name, "shape": "x".join(map(str, self.box.shape)), "storage": form.storage},
         )  # fmt: skip
-        if form.storage == "f16" and not self.options.device.startswith("cuda"):
+        if form.storage == "f16" and not self.on_gpu:
             return skipped(blank, "device", "float16 storage is for GPUs, and this is a CPU")
         try:
-            error = self.error(form)
-            if not error <= TOLERANCE[form.storage]:
-                wrong = f"wrong: the relative error against float64 is {error:.1e}, and {TOLERANCE[form.storage]:.0e} is allowed"
-                return skipped(replace(blank, relative_error=error), "wrong", wrong)
-            return self._timed(form, replace(blank, relative_error=error), base)
+            if form.walls not in self.truths:
+                self.truths[form.walls] = make_truth(self.box, self.options.seed, walls=form.walls)
+            blank = replace(blank, relative_error=self.truths[form.walls].error(form, self.options.device))
+            return self._timed(form, blank, base)
         except PlanError as refusal:
             return skipped(blank, "illegal", str(refusal))
         except DeviceError as refusal:
             return skipped(blank, "device", str(refusal))
 
-    # ------------------------------------------------------------ right
-
-    def error(self, form: Form) -> float:
-        """The largest difference from float64 after some steps, over the largest population."""
-        truth = self.truth(form.walls)
-        flow, sites = form.flow(self.box.lattice), form.sites(truth.box, self.options.device)
-        truth.load(flow, sites)
-        flow.run(sites, STEPS, plan=form.plan, **values_of(self.box.lattice))
-        found = flow.populations(sites, **values_of(self.box.lattice))
-        return float(np.max(np.abs(found - truth.after)) / np.max(np.abs(truth.after)))
-
-    def truth(self, walls: bool) -> Truth:
-        if walls not in self.truths:
-            small = self.box.count <= CHECKED
-            box = self.box if small else replace(self.box, shape=SMALLER[self.box.lattice.dimension])
-            self.truths[walls] = make_truth(box, self.options.seed, walls=walls)
-        return self.truths[walls]
-
-    # ------------------------------------------------------------ how fast
-
     def _timed(self, form: Form, blank: Rung, base: Rung | None) -> Rung:
-        flow, sites = form.flow(self.box.lattice), form.sites(self.box, self.options.device)
-        start = self.box.start(self.options.seed, each=False)
-        _set_departing(sites, start)
-        values = values_of(self.box.lattice)
-        call = flow.compile(sites, plan=form.plan, **values)
-        if form.plan is not None and form.plan.branches not in (None, call.plan.branches):
-            return skipped(
-                blank, "illegal", "so many sites are special here that each reads its word: no list of them is left"
+        """The rung with its time, if it is right."""
+        allowed = TOLERANCE[form.storage]
+        if not (blank.relative_error or 0.0) <= allowed:
+            wrong = (
+                f"wrong: the relative error against float64 is {blank.relative_error:.1e}, and {allowed:.0e} is allowed"
             )
-        model = site_model(sites, call.executable, values)
-        if model is not None:
-            self.models[form.name] = model
-        seconds, runs = self._seconds(_work(form, flow, sites, values))
-        blank = replace(
-            blank, layout=str(sites.layout), plan=call.plan.short(), predicted_seconds=None if model is None else model.seconds(),
-            extra={**blank.extra, **_facts(sites, call)},
-        )  # fmt: skip
+            return skipped(blank, "wrong", wrong)
+        flow, sites, values = (
+            form.flow(self.box.lattice),
+            form.sites(self.box, self.options.device),
+            values_of(self.box.lattice),
+        )
+        set_departing(sites, self.box.start(self.options.seed, each=False))
+        with _last_phase(sites):
+            call = flow.compile(sites, plan=form.plan, **values)
+        if form.plan is not None and form.plan.branches not in (None, call.plan.branches):
+            return skipped(blank, "illegal", DENSE)
+        if call.plan.branches == "apart":
+            self.parts[form.name] = parts_of(sites, call.executable, self._arch)
+        seconds = self._seconds(_work(form, flow, sites, values))
         if not _is_sound(sites):
             return skipped(blank, "wrong", f"wrong: populations are beyond {LARGEST:g} after the timed steps")
-        rung = replace(
-            blank, skipped=None, seconds=seconds, extra={**blank.extra, "runs": runs, **self._rates(sites, seconds)}
+        predicted = (
+            None if form.launched else predicted_seconds(sites, call.executable, values, device_model(sites.device))
         )
-        if base is None or base.seconds is None:
-            return rung
-        predicted = None
-        if rung.predicted_seconds and base.predicted_seconds and not form.launched:
-            predicted = base.predicted_seconds / rung.predicted_seconds
-        return replace(rung, over=base.name, speedup=base.seconds / seconds, predicted=predicted)
+        extra = {**blank.extra, "runs": RUNS, **_facts(sites, call), **_rates(sites, seconds)}
+        rung = replace(
+            blank, skipped=None, seconds=seconds, layout=str(sites.layout), plan=call.plan.short(), predicted_seconds=predicted,
+            extra=extra,
+        )  # fmt: skip
+        return _compared(rung, base)
 
-    def _seconds(self, work: Callable[[int], None]) -> tuple[float, int]:
-        """The median time of a step, and of how many runs."""
-        unit = 2 * LONG_GRAPH if self.options.device.startswith("cuda") else 2  # whole graphs, both phases
+    @property
+    def _arch(self) -> str | None:
+        return cuda.architecture(self.options.device) if self.on_gpu else None
+
+    def _seconds(self, work: Callable[[int], None]) -> float:
+        """The median time of a step."""
+        unit = 2 * LONG_GRAPH if self.on_gpu else 2  # whole graphs, both phases
         work(unit + 2)  # graphs are made, and what a first run costs is behind
         least = QUICK_LEAST if self.options.quick else LEAST
         steps = unit * max(1, round(least / max(_clock(lambda: work(unit)), 1e-9)))
-        times = [_clock(lambda: work(steps)) / steps for _ in range(RUNS)]
-        return statistics.median(times), len(times)
+        return statistics.median(_clock(lambda: work(steps)) / steps for _ in range(RUNS))
 
-    def _rates(self, sites: Sites, seconds: float) -> dict[str, float | None]:
-        """Millions of sites of fluid and boundary values a second, and the share of a copy's bandwidth."""
-        updated = sites.count - sites.wall_sites
-        fluid = sites.count - int(np.count_nonzero(sites.kinds == 1))
-        moved = 2 * sites.lattice.size * sites.storage.size * updated
-        copy = copy_bandwidth(self.options.device)
-        return {
-            "mlups": fluid / seconds * 1e-6, "sites_per_second": fluid / seconds, "bytes_per_second": moved / seconds,
-            "bandwidth_fraction": moved / seconds / copy if copy else None,
-        }  # fmt: skip
+    # ------------------------------------------------------------ equation 1
 
+    def equation(self, together: Form, seconds: float, apart: Form) -> Equation1 | None:
+        """Equation 1 for a step that took so long in one kernel; None where nothing was split."""
+        parts = self.parts.get(apart.name, ())
+        if len(parts) < 2:
+            return None
+        flow, sites = together.flow(self.box.lattice), together.sites(self.box, self.options.device)
+        call = flow.compile(sites, plan=together.plan, **values_of(self.box.lattice))
+        (rho,) = occupancies(call.executable, self._arch)
+        return equation_1(
+            seconds, rho, parts, lambda kind: self._only(together, kind), device_model(self.options.device)
+        )
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Truth:
-    """A box in float64 on the CPU: populations that depart first, those that then arrive, those that arrive after the steps."""
-
-    box: Box
-    departing: npt.NDArray[np.float32]
-    arriving: npt.NDArray[np.float32]
-    after: npt.NDArray[np.float64]
-
-    def load(self, flow: Sitewise, sites: Sites) -> None:
-        """Give sites the same state as this box had."""
-        if sites.form.first is not None:
-            _set_departing(sites, self.departing)
-        else:
-            flow.set_populations(sites, self.arriving)
-
-
-def make_truth(box: Box, seed: int, *, walls: bool) -> Truth:
-    """The same functions in float64, compiled in the plainest form: pull, SoA, everything in one kernel."""
-    form = Form(name="float64", storage="f64", streaming="pull", plan=Plan(branches="together"), walls=walls)
-    flow, sites, values = form.flow(box.lattice), form.sites(box, "cpu"), values_of(box.lattice)
-    departing = box.start(seed, each=True)
-    _set_departing(sites, departing)
-    arriving = flow.populations(sites, **values).astype(np.float32)
-    _set_departing(sites, departing)
-    flow.run(sites, STEPS, plan=form.plan, **values)
-    return Truth(box, departing, arriving, flow.populations(sites, **values))
+    def _only(self, form: Form, kind: int) -> float:
+        """The time of a step when all sites take the branch of a kind, but one of each other: the kernel is the same then."""
+        if (form.name, kind) not in self.alone:
+            mask, others = self.box.mask(form.loop), sorted(set(np.unique(self.box.mask(form.loop)).tolist()) - {kind})
+            mask[...] = kind
+            mask.reshape(-1)[1 : 1 + len(others)] = others
+            flow, sites = form.flow(self.box.lattice), form.sites(self.box, self.options.device, mask)
+            if (
+                sites.dense
+            ):  # where so many sites are special, lanewise would choose another kernel than the one to be timed
+                sites.dense, sites.marks = False, bring(make_marks(to_host(sites.words)), sites.device)
+            set_departing(sites, self.box.start(self.options.seed, each=False))
+            self.alone[form.name, kind] = self._seconds(_work(form, flow, sites, values_of(self.box.lattice)))
+        return self.alone[form.name, kind]
 
 
-def _set_departing(sites: Sites, populations: npt.NDArray[np.float32]) -> None:
-    """As if these populations had left the sites in a step before."""
-    sites.step, sites.fresh = 0, False
-    for q in range(sites.lattice.size):
-        line = bring(np.ascontiguousarray(populations[q].reshape(-1)), sites.device)
-        setattr(sites.current, f"q{q}", line.astype(sites.storage.dtype))
+def _compared(rung: Rung, base: Rung | None) -> Rung:
+    if base is None or base.seconds is None or rung.seconds is None:
+        return rung
+    known = rung.predicted_seconds and base.predicted_seconds
+    predicted = base.predicted_seconds / rung.predicted_seconds if known else None  # type: ignore[operator]
+    return replace(rung, over=base.name, speedup=base.seconds / rung.seconds, predicted=predicted)
 
 
 def _work(form: Form, flow: Sitewise, sites: Sites, values: dict[str, Any]) -> Callable[[int], None]:
@@ -210,6 +161,16 @@ def _work(form: Form, flow: Sitewise, sites: Sites, values: dict[str, Any]) -> C
     return one_by_one
 
 
+@contextmanager
+def _last_phase(sites: Sites) -> Iterator[None]:
+    """The phase that follows links, for forms that have another one."""
+    sites.step = len(sites.form.phases) - 1
+    try:
+        yield
+    finally:
+        sites.step = 0
+
+
 def _facts(sites: Sites, call: SiteCall) -> dict[str, float | int | str | None]:
     """How the version was run; of several kernels the registers and occupancy are those of the bulk's, the first one."""
     resources = call.resources
@@ -217,6 +178,17 @@ def _facts(sites: Sites, call: SiteCall) -> dict[str, float | int | str | None]:
         "streaming": sites.form.name, "branches": call.plan.branches, "kernels": len(call.executable.program.kernels),
         "bytes_per_site": sites.nbytes / sites.count, "special_fraction": sites.special / sites.count,
         "registers": resources.get("registers"), "occupancy": resources.get("occupancy"),
+    }  # fmt: skip
+
+
+def _rates(sites: Sites, seconds: float) -> dict[str, float | None]:
+    """Millions of sites of fluid and boundary values a second, and the share of a copy's bandwidth for all that are updated."""
+    fluid = sites.count - int(np.count_nonzero(sites.kinds == SOLID))
+    moved = 2 * sites.lattice.size * sites.storage.size * (sites.count - sites.wall_sites)
+    copy = copy_bandwidth(sites.device)
+    return {
+        "mlups": fluid / seconds * 1e-6, "sites_per_second": fluid / seconds, "bytes_per_second": moved / seconds,
+        "bandwidth_fraction": moved / seconds / copy if copy else None,
     }  # fmt: skip
 
 

@@ -411,14 +411,14 @@ class SiteBuilder:
         return (ir.If(self.links.is_cut(back), cut, free),)
 
 
-def check_uniforms(updates: tuple[Update, ...], kinds: dict[str, dict[str, t.ValueType]]) -> dict[str, t.ValueType]:
+def check_uniforms(functions: list[tuple[str, dict[str, t.ValueType]]]) -> dict[str, t.ValueType]:
     """The parameters of all functions of a kernel by name; raises `ArgumentError` where two disagree about a type."""
     found: dict[str, tuple[str, t.ValueType]] = {}
-    for update in updates:
-        for name, kind in kinds[update.name].items():
-            other, known = found.setdefault(name, (update.name, kind))
+    for function, parameters in functions:
+        for name, kind in parameters.items():
+            other, known = found.setdefault(name, (function, kind))
             if known != kind:
-                raise ArgumentError(f"{name!r} is a {known} of {other} and a {kind} of {update.name}; wanted one type")
+                raise ArgumentError(f"{name!r} is a {known} of {other} and a {kind} of {function}; wanted one type")
     return {name: kind for name, (_, kind) in found.items()}
 
 
