@@ -53,37 +53,60 @@ def interpolate(places: np.ndarray, values: np.ndarray, x: float) -> float:
     return float(sum(v[i] * np.prod([(x - p[j]) / (p[i] - p[j]) for j in range(4) if j != i]) for i in range(4)))
 
 
-def deviations(flow: Flow, re: int) -> dict[str, float]:
-    """The largest distance from each table, in units of the lid's speed."""
+def ghia(re: int) -> list[tuple[str, float, float]]:
+    """("u" or "v", place, value) of the tables, without what is suspect."""
+    rows = [("u", float(r["y"]), float(r[f"u_Re{re}"])) for r in table("ghia_u.csv")]
+    rows += [("v", float(r["x"]), float(r[f"v_Re{re}"])) for r in table("ghia_v.csv")]
+    return [r for r in rows if (r[0], re, r[1]) != SUSPECT]
+
+
+def spectral() -> list[tuple[str, float, float]]:
+    """The same for the spectral solution at Re = 1000."""
+    return [(r["line"], float(r["place"]), float(r["value"])) for r in table("botella_peyret.csv")]
+
+
+def deviations(flow: Flow, rows: list[tuple[str, float, float]]) -> dict[str, float]:
+    """The largest distance from a table's u and v, in units of the lid's speed."""
     _, velocity = flow.fields()
-    found: dict[str, float] = {}
-    for component, (name, place) in enumerate((("u", "y"), ("v", "x"))):
-        rows = [(float(r[place]), float(r[f"{name}_Re{re}"])) for r in table(f"ghia_{name}.csv")]
-        rows = [(x, value) for x, value in rows if (name, re, x) != SUSPECT]
-        places, values = along_centre(velocity, component)
-        found[name] = max(abs(interpolate(places, values, x) - value) for x, value in rows)
+    found = {"u": 0.0, "v": 0.0}
+    for line, place, value in rows:
+        places, values = along_centre(velocity, "uv".index(line))
+        found[line] = max(found[line], abs(interpolate(places, values, place) - value))
     return found
 
 
 def test_quickly_at_re_100() -> None:
     flow = cavity("cpu", 65, 100)
     run_until_steady(flow, 65, 1e-3, 40)
-    found = deviations(flow, 100)
-    assert max(found.values()) < 0.012, found
+    found = deviations(flow, ghia(100))
+    assert max(found.values()) < 0.01, found
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("solver", ["cpu", GPU])
 @pytest.mark.parametrize("re", [100, 400, 1000])
 def test_ghia_within_one_percent(solver: str, re: int) -> None:
+    """At Re = 1000 the printed v is itself up to 1.9 % off the spectral solution, which is therefore what v is held against."""
     flow = cavity(solver, 257, re)
-    run_until_steady(flow, 257, 1e-4, 150)
-    found = deviations(flow, re)
+    run_until_steady(flow, 257, 2e-5, 150)
+    found = deviations(flow, ghia(re))
+    if re == 1000:
+        assert found["u"] < 0.01, found
+        assert found["v"] < 0.02, found
+        found = deviations(flow, spectral())
     assert max(found.values()) < 0.01, found
     (row,) = [r for r in table("ghia_vortex.csv") if int(r["Re"]) == re]
     x, y = vortex(flow.fields()[1])
     assert x == pytest.approx(float(row["x"]), abs=0.006)
     assert y == pytest.approx(float(row["y"]), abs=0.006)
+
+
+def test_the_tables_differ_by_more_than_one_percent() -> None:
+    """Why v at Re = 1000 has another reference: five printed values near the wall in the east."""
+    accurate = {(line, place): value for line, place, value in spectral()}
+    apart = {(line, x): abs(value - accurate[line, x]) for line, x, value in ghia(1000)}
+    assert {key for key, d in apart.items() if d > 0.01} == {("v", x) for x in (0.9063, 0.9453, 0.9531, 0.9609, 0.9688)}
+    assert max(apart.values()) == pytest.approx(0.0185, abs=1e-4)
 
 
 def vortex(velocity: np.ndarray) -> tuple[float, float]:
