@@ -124,7 +124,7 @@ def test_bytes_with_walls_in_the_mask() -> None:
 def test_memory_is_refused_before_anything_is_allocated(monkeypatch: pytest.MonkeyPatch) -> None:
     count = 50 * 40
     needed = 2 * 9 * 4 * count + 4 * count + 2 * 4 * -(-count // 32)
-    monkeypatch.setattr(memory, "available_memory", lambda device: needed - 1)
+    monkeypatch.setattr(memory, "available_memory", lambda _: needed - 1)
 
     def allocated(*_: Any, **__: Any) -> None:
         raise AssertionError("allocated")
@@ -134,7 +134,7 @@ def test_memory_is_refused_before_anything_is_allocated(monkeypatch: pytest.Monk
     text = refusal(shape=(50, 40), streaming="pull", layout=lw.AoS())
     assert text == f"2,000 sites of D2Q9 needs {needed:,} bytes on 'cpu', and {needed - 1:,} are available"
     monkeypatch.undo()
-    monkeypatch.setattr(memory, "available_memory", lambda device: needed)
+    monkeypatch.setattr(memory, "available_memory", lambda _: needed)
     assert flow.sites((50, 40), streaming="pull", layout=lw.AoS(), device="cpu").nbytes <= needed
 
 
