@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -17,16 +17,15 @@ from lanewise.kernels.sitewise import Sitewise
 from lanewise.ladders.lbm_equation import Equation1, Part, equation_1, occupancies, parts_of
 from lanewise.ladders.lbm_flow import SOLID, Box, values_of
 from lanewise.ladders.lbm_model import predicted_seconds
-from lanewise.ladders.lbm_truth import Form, Truth, make_truth, set_departing
+from lanewise.ladders.lbm_truth import Form, Truth, make_truth, mark_densely, set_departing
 from lanewise.ladders.run import skipped
 from lanewise.ladders.rung import Options, Rung
 from lanewise.models.devices import device_model
 from lanewise.runtime import cuda
-from lanewise.runtime.memory import array_module, bring, to_host
+from lanewise.runtime.memory import array_module
 from lanewise.runtime.stepping import LONG_GRAPH
 from lanewise.sims.lbm.bandwidth import copy_bandwidth
 from lanewise.sites.array import Sites
-from lanewise.sites.words import make_marks
 
 TOLERANCE = {"f16": 2e-2, "f32": 1e-4, "f64": 1e-10}  # relative to the largest population
 LARGEST = 1.0  # deviation of a population in a flow that is not destroyed
@@ -57,28 +56,26 @@ class SiteRunner:
         if form.storage == "f16" and not self.on_gpu:
             return skipped(blank, "device", "float16 storage is for GPUs, and this is a CPU")
         try:
-            if form.walls not in self.truths:
-                self.truths[form.walls] = make_truth(self.box, self.options.seed, walls=form.walls)
-            blank = replace(blank, relative_error=self.truths[form.walls].error(form, self.options.device))
-            return self._timed(form, blank, base)
+            return self._checked(form, blank, base)
         except PlanError as refusal:
             return skipped(blank, "illegal", str(refusal))
         except DeviceError as refusal:
             return skipped(blank, "device", str(refusal))
 
-    def _timed(self, form: Form, blank: Rung, base: Rung | None) -> Rung:
+    def _checked(self, form: Form, blank: Rung, base: Rung | None) -> Rung:
         """The rung with its time, if it is right."""
-        allowed = TOLERANCE[form.storage]
-        if not (blank.relative_error or 0.0) <= allowed:
-            wrong = (
-                f"wrong: the relative error against float64 is {blank.relative_error:.1e}, and {allowed:.0e} is allowed"
-            )
+        sites, allowed = form.sites(self.box, self.options.device), TOLERANCE[form.storage]
+        if form.walls not in self.truths:
+            self.truths[form.walls] = make_truth(self.box, self.options.seed, walls=form.walls)
+        error = self.truths[form.walls].error(form, self.options.device, dense=sites.dense)
+        blank = replace(blank, relative_error=error)
+        if not error <= allowed:
+            wrong = f"wrong: the relative error against float64 is {error:.1e}, and {allowed:.0e} is allowed"
             return skipped(blank, "wrong", wrong)
-        flow, sites, values = (
-            form.flow(self.box.lattice),
-            form.sites(self.box, self.options.device),
-            values_of(self.box.lattice),
-        )
+        return self._timed(form, sites, blank, base)
+
+    def _timed(self, form: Form, sites: Sites, blank: Rung, base: Rung | None) -> Rung:
+        flow, values = form.flow(self.box.lattice), values_of(self.box.lattice)
         set_departing(sites, self.box.start(self.options.seed, each=False))
         with _last_phase(sites):
             call = flow.compile(sites, plan=form.plan, **values)
@@ -89,13 +86,11 @@ class SiteRunner:
         seconds = self._seconds(_work(form, flow, sites, values))
         if not _is_sound(sites):
             return skipped(blank, "wrong", f"wrong: populations are beyond {LARGEST:g} after the timed steps")
-        predicted = (
-            None if form.launched else predicted_seconds(sites, call.executable, values, device_model(sites.device))
-        )
-        extra = {**blank.extra, "runs": RUNS, **_facts(sites, call), **_rates(sites, seconds)}
+        predicted = predicted_seconds(sites, call.executable, values, device_model(sites.device))
         rung = replace(
-            blank, skipped=None, seconds=seconds, layout=str(sites.layout), plan=call.plan.short(), predicted_seconds=predicted,
-            extra=extra,
+            blank, skipped=None, seconds=seconds, layout=str(sites.layout), plan=call.plan.short(),
+            predicted_seconds=None if form.launched else predicted,
+            extra={**blank.extra, "runs": RUNS, **_facts(sites, call), **_rates(sites, seconds)},
         )  # fmt: skip
         return _compared(rung, base)
 
@@ -132,10 +127,7 @@ class SiteRunner:
             mask[...] = kind
             mask.reshape(-1)[1 : 1 + len(others)] = others
             flow, sites = form.flow(self.box.lattice), form.sites(self.box, self.options.device, mask)
-            if (
-                sites.dense
-            ):  # where so many sites are special, lanewise would choose another kernel than the one to be timed
-                sites.dense, sites.marks = False, bring(make_marks(to_host(sites.words)), sites.device)
+            mark_densely(sites, False)  # the kernel that is to be timed, though many sites are special here
             set_departing(sites, self.box.start(self.options.seed, each=False))
             self.alone[form.name, kind] = self._seconds(_work(form, flow, sites, values_of(self.box.lattice)))
         return self.alone[form.name, kind]
@@ -162,7 +154,7 @@ def _work(form: Form, flow: Sitewise, sites: Sites, values: dict[str, Any]) -> C
 
 
 @contextmanager
-def _last_phase(sites: Sites) -> Iterator[None]:
+def _last_phase(sites: Sites) -> Generator[None]:
     """The phase that follows links, for forms that have another one."""
     sites.step = len(sites.form.phases) - 1
     try:

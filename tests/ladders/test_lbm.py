@@ -1,0 +1,289 @@
+"""The ladder of lattice Boltzmann flow: every version is right on a CPU, and compiles for a GPU."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from lanewise.errors import InputError
+from lanewise.ladders import find_ladder, lbm, lbm_run
+from lanewise.ladders.lbm import (
+    AUTOMATIC,
+    BOTH,
+    BRANCHES,
+    GPU,
+    LADDER,
+    LOOPS,
+    ONE,
+    boxes,
+    climb,
+    forms,
+    paper_of,
+    sizes,
+)
+from lanewise.ladders.lbm_equation import Part, equation_1
+from lanewise.ladders.lbm_flow import BOUNDARY, COLUMN, OMEGA, ROW, SOLID, STREAM, Box, make_flow, values_of
+from lanewise.ladders.lbm_model import predicted_seconds
+from lanewise.ladders.lbm_text import summary
+from lanewise.ladders.lbm_truth import STEPS, Form, make_truth
+from lanewise.ladders.report import as_json
+from lanewise.ladders.rung import Options, Rung
+from lanewise.lattices import D2Q9, D3Q19
+from lanewise.layouts import AoSoA
+from lanewise.models.devices import table_model
+from lanewise.patterns.sitewise import build_sitewise
+from lanewise.pipeline import build_program
+from lanewise.plans import Machine, complete_site_plan
+from lanewise.runtime.executable import Executable, build_executable
+from lanewise.sites.array import Sites
+from lanewise.types import I32
+from tests.lbm.reference import Reference, Wall
+
+SITES = 32**2
+
+
+@pytest.fixture(scope="module")
+def rungs() -> list[Rung]:
+    return list(climb(Options("cpu", (SITES,), quick=True)))
+
+
+def short(rung: Rung) -> str:
+    return rung.name.removeprefix("D2Q9, ")
+
+
+def test_every_version_is_measured_and_right(rungs: list[Rung]) -> None:
+    assert [short(r) for r in rungs] == [form.name for form, _ in forms("cpu", True)]
+    for r in rungs:
+        if short(r) == "f16 storage":
+            assert r.skipped == "float16 storage is for GPUs, and this is a CPU"
+            continue
+        assert r.skipped is None
+        assert r.relative_error is not None
+        assert r.relative_error < (1e-12 if short(r) == "f64" else 1e-5)
+        assert r.seconds is not None
+        assert r.extra["mlups"] == pytest.approx(r.extra["sites_per_second"] * 1e-6)  # type: ignore[operator]
+
+
+def test_what_is_compared(rungs: list[Rung]) -> None:
+    over = {short(r): r.over for r in rungs}
+    assert over[LOOPS] == over[BRANCHES] == over[BOTH] == f"D2Q9, {ONE}"
+    assert over["in-place, SoA"] == "D2Q9, pull, SoA"
+    assert over[AUTOMATIC] == "D2Q9, pull, AoS"
+    by_name = {r.name: r for r in rungs}
+    for r in rungs:
+        if r.over is not None and r.seconds is not None:
+            assert r.speedup == pytest.approx((by_name[r.over].seconds or 0.0) / r.seconds)
+
+
+def test_kernels_of_the_splits(rungs: list[Rung]) -> None:
+    kernels = {short(r): r.extra.get("kernels") for r in rungs}
+    assert (kernels[ONE], kernels[LOOPS]) == (1, 1)
+    assert kernels[BOTH] == (kernels[BRANCHES] or 0) + 1  # type: ignore[operator]
+    split = {short(r): r.extra for r in rungs}
+    assert "equation_1" not in split[ONE]
+    assert str(split[BRANCHES]["equation_1_branches"]).count("rho = 1") == 3  # bulk, solids, boundary
+    assert str(split[BOTH]["equation_1_branches"]).count("rho = 1") == 4
+
+
+def test_report(rungs: list[Rung]) -> None:
+    found = json.loads(json.dumps(as_json({"name": "here"}, LADDER, rungs)))
+    wanted = {
+        "lattice",
+        "shape",
+        "mlups",
+        "bandwidth_fraction",
+        "branches",
+        "kernels",
+        "bytes_per_site",
+        "registers",
+        "occupancy",
+    }
+    assert all(wanted <= row.keys() for row in found["rungs"] if row["skipped"] is None)
+    assert find_ladder("lbm") is LADDER
+    assert LADDER.elements == "sites"
+
+
+def _always(truth: Truth) -> Callable[..., Truth]:
+    def make(whole: Box, seed: int, *, walls: bool) -> Truth:
+        del whole, seed, walls
+        return truth
+
+    return make
+
+
+def test_wrong_populations_have_no_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    def with_other_solids(form: Form, lattice: Any) -> Any:
+        return make_flow(lattice, form.precision, walls=not form.walls)
+
+    truth = make_truth(Box(D2Q9, (32, 32)), 0, walls=False)
+    monkeypatch.setattr(lbm_run, "make_truth", _always(truth))
+    monkeypatch.setattr(Form, "flow", with_other_solids)
+    rung = next(iter(climb(Options("cpu", (SITES,), quick=True))))
+    assert rung.seconds is None
+    assert rung.extra["skip"] == "wrong"
+    assert str(rung.skipped).startswith("wrong: the relative error against float64 is ")
+
+
+# ---------------------------------------------------------------- the problem
+
+
+def test_the_mask() -> None:
+    box = Box(D2Q9, (40, 72))
+    together, split = box.mask("together"), box.mask("split")
+    assert (split[0, 1:-1] == ROW).all()
+    assert (split[-1, 1:-1] == ROW).all()
+    assert (split[1:-1, 0] == COLUMN).all()
+    assert (split[1:-1, -1] == COLUMN).all()
+    np.testing.assert_array_equal(together, np.where(split >= ROW, BOUNDARY, split))
+    assert (split == SOLID).sum() == 2 * 52  # two whole discs of radius 4 in cells of 32
+    cube = Box(D3Q19, (30, 30, 30)).mask("split")
+    assert (cube[:, :, 0] == COLUMN).sum() + (cube[0] == ROW).sum() + (cube[:, 0] == ROW).sum() > 2500
+    assert set(np.unique(cube)) == {0, SOLID, ROW, COLUMN}
+
+
+@pytest.mark.parametrize("lattice", [D2Q9, D3Q19], ids=str)
+@pytest.mark.parametrize("walls", [False, True])
+def test_the_truth_is_that_of_the_reference(lattice: Any, walls: bool) -> None:
+    box = Box(lattice, (33, 41) if lattice is D2Q9 else (24, 26, 25))
+    truth = make_truth(box, 3, walls=walls)
+    velocities = np.array(lattice.velocities, np.float64)
+    weights = np.array([float(w) for w in lattice.weights])[:, None]
+
+    def equilibrium(excess: Any, u: Any) -> Any:
+        c = velocities @ u
+        return weights * (excess + (1 + excess) * (3 * c + 4.5 * c * c - 1.5 * (u * u).sum(axis=0)))
+
+    def fluid(f: Any) -> None:
+        excess = f.sum(axis=0)
+        f += OMEGA * (equilibrium(excess, velocities.T @ f / (1 + excess)) - f)
+
+    def boundary(f: Any) -> None:
+        f[...] = equilibrium(f.sum(axis=0), np.array(STREAM[: lattice.dimension])[:, None])
+
+    def solid(f: Any) -> None:
+        f[...] = f[list(lattice.opposite)]
+
+    kinds = {0: fluid, SOLID: Wall("solid") if walls else solid, BOUNDARY: boundary}
+    reference = Reference(lattice, box.shape, box.mask("together"), kinds=kinds)
+    reference.f = truth.arriving.astype(np.float64)
+    for _ in range(STEPS):
+        reference.step()
+    wanted = np.where(reference.fluid, reference.f, 0.0)
+    # What arrives first was rounded to float32, so that all versions start from the same numbers.
+    np.testing.assert_allclose(np.where(reference.fluid, truth.after, 0.0), wanted, atol=1e-8)
+
+
+# ---------------------------------------------------------------- sizes
+
+
+def test_boxes() -> None:
+    assert boxes(128**2) == (Box(D2Q9, (128, 128)),)
+    assert boxes(96**3) == (Box(D3Q19, (96, 96, 96)),)
+    assert boxes(2**24) == (Box(D2Q9, (4096, 4096)), Box(D3Q19, (256, 256, 256)))
+    for device in ("cpu", "cuda"):
+        for quick in (False, True):
+            assert all(boxes(n) for n in sizes(device, quick))
+
+
+def test_a_number_that_is_no_box() -> None:
+    with pytest.raises(InputError) as refusal:
+        boxes(100_000)
+    assert str(refusal.value) == (
+        "100,000 sites: wanted a square for a D2Q9 box or a cube for a D3Q19 box, of edges of 16 or more; near are "
+        "316^2 = 99,856 and 46^3 = 97,336"
+    )
+    with pytest.raises(InputError, match="near are 16\\^2 = 256"):
+        boxes(4)
+
+
+def test_figures_of_the_paper() -> None:
+    found = [(form.name, paper_of(form, Box(D2Q9, (128, 128)))) for form, _ in forms("cuda", False)]
+    assert [(n, p) for n, p in found if p] == [(BOTH, {GPU: 1.301})]
+    assert paper_of(Form(name=BOTH), Box(D2Q9, (256, 256))) == {GPU: 1.24}
+    assert paper_of(Form(name=BOTH), Box(D2Q9, (512, 512))) is None
+
+
+# ---------------------------------------------------------------- equation 1 and what is said
+
+
+def test_equation_1() -> None:
+    parts = (Part("bulk", 0, 0.75, 1.0), Part("kind1", 1, 0.25, 0.5))
+    model = replace(table_model("sm_90"), graph_launch_seconds=1e-6)
+    found = equation_1(10e-6, 0.5, parts, {0: 8e-6, 1: 16e-6}.__getitem__, model)
+    assert found.speedup == pytest.approx(10 / (6 * 0.5 / 1.0 + 4 * 0.5 / 0.5 + 1))
+    assert found.as_extra()["equation_1_sigma"] == 1e-6
+    assert found.as_extra()["equation_1_branches"] == "bulk: t = 6 us, rho = 1; kind1: t = 4 us, rho = 0.5"
+
+
+def rung(name: str, seconds: float, **extra: Any) -> Rung:
+    extra = {"lattice": "D2Q9", "shape": "128x128", "storage": "f32", "mlups": 16.384e-3 / seconds, **extra}
+    speedup = extra.pop("speedup", None)
+    return Rung(name=f"D2Q9, {name}", bodies=16_384, seconds=seconds, speedup=speedup, extra=extra)
+
+
+@pytest.mark.parametrize(
+    ("gain", "choice", "verdict"),
+    [
+        (0.5, "together", "does not pay here; lanewise's automatic choice is branches='together', as the measurement says"),
+        (0.5, "apart", "does not pay here; lanewise's automatic choice is branches='apart', which the measurement does not support"),
+        (1.5, "apart", "pays here; lanewise's automatic choice is branches='apart', as the measurement says"),
+        (1.01, "together", "does not pay here: no change; lanewise's automatic choice is branches='together', as the measurement says"),
+    ],
+)  # fmt: skip
+def test_the_summary_says_whether_splitting_pays(gain: float, choice: str, verdict: str) -> None:
+    split = replace(rung(BOTH, 2e-6 / gain, speedup=gain, equation_1=0.9), paper={GPU: 1.301})
+    lines = summary([rung(ONE, 2e-6), split, rung(AUTOMATIC, 1.9e-6, branches=choice)])
+    assert f"(eq. 1 says 0.900, 1.301 on the paper's {GPU})" in lines[1]
+    assert lines[2] == f"D2Q9 128x128: splitting branches {verdict}"
+
+
+# ---------------------------------------------------------------- GPUs
+
+CUDA_FORMS = {form.name: form for form, _ in forms("cuda", False)}
+
+
+def compiled(form: Form, box: Box, step: int) -> tuple[Sites, Executable]:
+    """What a GPU of compute capability 9.0 would run, without one."""
+    form = replace(form, layout=form.layout or AoSoA(32), streaming=form.streaming or "pull")
+    flow, sites, values = form.flow(box.lattice), form.sites(box, "python"), values_of(box.lattice)
+    given = flow._values(sites, values)  # pyright: ignore[reportPrivateUsage]
+    naive = build_sitewise(flow._arguments(sites, step, False, given), I32)  # pyright: ignore[reportPrivateUsage]
+    plan = complete_site_plan(form.plan, Machine("cuda", 132), naive)
+    return sites, build_executable(build_program(naive, plan, "cuda"), "cuda", arch="sm_90")
+
+
+@pytest.mark.parametrize("lattice", [D2Q9, pytest.param(D3Q19, marks=pytest.mark.slow)], ids=str)
+@pytest.mark.parametrize("name", CUDA_FORMS)
+def test_compiles_for_sm_90(name: str, lattice: Any) -> None:
+    pytest.importorskip("cuda.bindings.nvrtc", reason="NVRTC is not installed")
+    form, box = CUDA_FORMS[name], Box(lattice, (64, 64) if lattice is D2Q9 else (32, 32, 32))
+    for step in (0, 1) if form.streaming == "in-place" else (0,):
+        sites, executable = compiled(form, box, step)
+        split = form.plan is not None and form.plan.branches == "apart"
+        assert (len(executable.cubins) > 1) == split
+        for cubin in executable.cubins:
+            assert 0 < cubin.resources.registers <= 128
+        sites.step, sites.fresh = step, False
+        expected = predicted_seconds(sites, executable, values_of(lattice), table_model("sm_90"))
+        assert (expected is None) == (split or form.streaming in ("push", "in-place"))
+        assert expected is None or 1e-7 < expected < 1e-3
+
+
+@pytest.mark.cuda
+@pytest.mark.parametrize(
+    "count", [128**2, 32**3, 512**2]
+)  # the second one has so many special sites that nothing is split
+def test_on_a_gpu(count: int) -> None:
+    found = list(climb(Options("cuda", (count,), quick=True)))
+    assert len(found) == len(boxes(count)) * len(list(forms("cuda", True)))
+    for r in found:
+        assert r.skipped is None or r.skipped == lbm_run.DENSE, (r.name, r.skipped)
+        if r.seconds is not None and r.extra["branches"] == "apart":
+            assert isinstance(factor := r.extra["equation_1"], float)
+            assert factor > 0
+    assert lbm.best_layout("cuda") == next(r.layout for r in found if r.name.endswith(f", {AUTOMATIC}"))
