@@ -50,7 +50,7 @@ def test_every_case_fits_together(case: Case, setup: Setup) -> None:
     assert (setup.steps >= 1, setup.length > 0) == (True, True)
     names = {wall.name for wall in geometry.walls.values()}
     used = {e for edge in setup.edges.values() for e in ([edge] if isinstance(edge, str) else edge)}
-    assert used - {"periodic", "slip"} <= names
+    assert used - {"periodic", "slip", "outflow"} <= names
     if setup.mask is not None:
         assert set(np.unique(setup.mask)) - {0} <= set(setup.kinds)
     if setup.velocity is not None:

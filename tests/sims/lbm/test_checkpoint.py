@@ -148,3 +148,31 @@ def test_a_checkpoint_of_a_cpu_goes_on_on_a_gpu(tmp_path: Path) -> None:
     assert other.settings.device == "cuda"
     assert other.engine.arriving() == pytest.approx(flow.engine.arriving(), abs=1e-7)
     assert other.run(20).velocity.get() == pytest.approx(flow.run(20).velocity, abs=1e-6)
+
+
+def test_what_an_outflow_keeps_is_part_of_a_checkpoint(tmp_path: Path) -> None:
+    velocity = np.zeros((12, 20, 2))
+    velocity[..., 0] = 0.05
+    velocity[4:8, 8:12, 1] = 0.03
+    make = {
+        "shape": (12, 20),
+        "viscosity": 0.05,
+        "edges": {"x": ("slip", "outflow"), "y": "slip"},
+        "velocity": velocity,
+    }
+    whole = Simulation(**make, outflow_speed=0.3)
+    whole.run(9)
+    first = Simulation(**make, outflow_speed=0.3)
+    first.run(4)
+    first.checkpoint(tmp_path / "half.h5")
+    rest = Simulation.resume(tmp_path / "half.h5")
+    rest.run(5)
+    assert rest.velocity.tobytes() == whole.velocity.tobytes()
+    other = Simulation(**make, outflow_speed=1.0)
+    other.run(9)
+    assert other.velocity.tobytes() != whole.velocity.tobytes()
+
+
+def test_an_outflow_has_a_speed() -> None:
+    with pytest.raises(InputError, match="the outflow speed is 0; wanted above 0 and at most 1, in sites a step"):
+        Simulation(shape=(4, 4), viscosity=0.1, edges={"x": ("slip", "outflow")}, outflow_speed=0)

@@ -107,6 +107,13 @@ def chosen_force(force: Sequence[float] | None, dimension: int) -> tuple[float, 
     return values
 
 
+def check_outflow_speed(speed: float) -> float:
+    """Refuse a speed at which nothing could leave, or leave faster than links are long."""
+    if not 0 < speed <= 1:
+        raise InputError(f"the outflow speed is {speed}; wanted above 0 and at most 1, in sites a step")
+    return float(speed)
+
+
 def check_geometry(shape: tuple[int, ...], mask: Any, kinds: Mapping[int, Kind], edges: Edges) -> Geometry:
     """Kinds, mask and edges that fit together; raises `InputError` for what does not."""
     names: dict[str, int] = {}

@@ -78,7 +78,8 @@ class CompiledEngine:
 
     def run(self, steps: int) -> None:
         if self._stepper is None:
-            self._stepper = self._flow.stepper(self._sites, **self._values)
+            speed = self._settings.outflow_speed
+            self._stepper = self._flow.stepper(self._sites, outflow_speed=speed, **self._values)
         self._stepper.run(steps)
 
     def moments(self) -> tuple[Any, Any]:
@@ -117,9 +118,10 @@ class CompiledEngine:
         self._flow.set_populations(self._sites, populations)
 
     def save(self) -> Mapping[str, Any]:
-        """The bytes of the populations that the next step reads, and where in its cycle of phases it is."""
+        """The bytes of the populations that the next step reads, where in its cycle of phases it is, and what outflows keep."""
         sites = self._sites
-        return {"populations": to_host(sites.current.data), "step": sites.step, "fresh": sites.fresh}
+        outflow = {f"outflow{axis}{step:+d}": to_host(kept) for (axis, step), kept in sites.outflow.items()}
+        return {"populations": to_host(sites.current.data), "step": sites.step, "fresh": sites.fresh, **outflow}
 
     def restore(self, saved: Mapping[str, Any]) -> None:
         sites = self._sites
@@ -128,6 +130,9 @@ class CompiledEngine:
         if data.shape != sites.current.data.shape:
             raise InputError(f"damaged checkpoint: it holds {data.size:,} bytes; wanted {sites.current.data.size:,}")
         sites.current.data[...] = bring(data, sites.device)
+        for axis, step in sites.edges.outlets:
+            if (kept := saved.get(f"outflow{axis}{step:+d}")) is not None:
+                sites.before(axis, step, self._flow.real)[...] = bring(np.asarray(kept), sites.device)
 
 
 def make_flow(lattice: Lattice, settings: Settings, geometry: Geometry) -> Sitewise:

@@ -55,6 +55,7 @@ def start(case: Case, request: Request, method: Method, end: End, output: Output
     simulation = Simulation(
         lattice=setup.lattice, shape=setup.shape, viscosity=setup.viscosity, collision=method.collision or case.collision,
         smagorinsky=method.smagorinsky, force=setup.force, mask=setup.mask, kinds=setup.kinds, edges=setup.edges,
+        outflow_speed=setup.outflow_speed,
         density=1.0 if setup.density is None else setup.density, velocity=setup.velocity, gradient=setup.gradient,
         precision=method.precision, storage=method.storage, streaming=method.streaming, layout=method.layout,
         device=method.device,

@@ -19,7 +19,8 @@ class Settings:
     """Numbers and names.
 
     omega: the relaxation rate of the viscosity; parameters: those of the collision operator besides it; smagorinsky: the constant
-    of the turbulence model, 0 for none; force: empty for none; precision: that of the arithmetic, "f32" or "f64".
+    of the turbulence model, 0 for none; force: empty for none; precision: that of the arithmetic, "f32" or "f64"; outflow_speed:
+    at which outflow faces carry things out, in sites a step.
     """
 
     lattice: str
@@ -34,6 +35,7 @@ class Settings:
     streaming: str
     layout: str
     device: str
+    outflow_speed: float = 1.0
 
     @property
     def viscosity(self) -> float:

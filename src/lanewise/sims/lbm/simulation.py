@@ -25,6 +25,7 @@ from lanewise.runtime.memory import array_module, available_memory
 from lanewise.sims.lbm.arguments import (
     check_geometry,
     check_initial,
+    check_outflow_speed,
     check_steps,
     chosen_force,
     chosen_lattice,
@@ -61,7 +62,8 @@ class Simulation:
     force: a body force on every site, one component a dimension.
     mask: kinds of the sites, whole numbers of the lattice's shape (0 is fluid), or booleans (true is kind 1).
     kinds: what the numbers are: {1: Wall("wall"), 2: Open("inlet", ...)}. By default 1 is a wall at rest.
-    edges: the faces of the box by axis: "periodic" (default), "slip", the name of a wall, or (low, high).
+    edges: the faces of the box by axis: "periodic" (default), "slip", "outflow", the name of a wall, or (low, high).
+    outflow_speed: of convective outflow, above 0 and at most 1 site a step: about that of what flows out; 1 lets sound out best.
     density, velocity: the initial state, one value for all or arrays with one for each site; gradient: d u_b / d x_a of
     the velocity in [..., a, b], whose stress then belongs to the initial state.
     precision: of the arithmetic, "f32" or "f64"; storage: of the populations, "f16" (on GPUs), "f32" or "f64", by default
@@ -78,7 +80,7 @@ class Simulation:
         force: Sequence[float] | None = None, mask: Any = None, kinds: Mapping[int, Kind] | None = None,
         edges: Edges | None = None, density: Any = 1.0, velocity: Any = None, gradient: Any = None,
         precision: str | None = None, storage: str | None = None, streaming: str | None = None, layout: str | None = None,
-        device: str | None = None,
+        device: str | None = None, outflow_speed: float = 1.0,
     ) -> None:  # fmt: skip
         sizes = check_shape(shape)
         self.lattice = chosen_lattice(lattice, len(sizes))
@@ -88,6 +90,7 @@ class Simulation:
         settings = Settings(
             self.lattice.name, sizes, rate, collision, chosen_parameters(collision, parameters), smagorinsky,
             chosen_force(force, len(sizes)), real, stored, chosen_streaming(streaming, where), layout or "", where,
+            check_outflow_speed(outflow_speed),
         )  # fmt: skip
         geometry = check_geometry(sizes, mask, WALL if kinds is None else kinds, edges or {})
         check_initial(sizes, density, velocity, gradient)

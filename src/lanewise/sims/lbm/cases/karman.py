@@ -1,6 +1,6 @@
 """A body in a uniform stream that sheds vortices in turn: the street of von Karman (1911).
 
-The box is open where the flow goes and slips along its sides. `size` sites are the diameter of the cylinder. Another
+The box slips along its sides; vortices leave it by convective outflow. `size` sites are the diameter of the cylinder. Another
 body comes from a picture or an array that covers the box; its extent across the flow is the length of the Reynolds number.
 """
 
@@ -37,8 +37,9 @@ def make(request: Request) -> Setup:
 
     return Setup(
         lattice="D2Q9", shape=shape, viscosity=speed * length / request.re, speed=speed, length=length,
-        steps=steps_for(length, speed, 150), results=results, edges={"y": "slip"}, mask=stream_mask(body.solid),
-        kinds=stream_kinds((speed, 0.0)), velocity=velocity,
+        steps=steps_for(length, speed, 150), results=results,
+        edges={"x": ("slip", "outflow"), "y": "slip"}, outflow_speed=speed, mask=stream_mask(body.solid, outlet=False),
+        kinds=stream_kinds((speed, 0.0), outlet=False), velocity=velocity,
         probe=force_probe(2, speed**2 * length / 2, round(length / speed / 8)), picture="vorticity",
     )  # fmt: skip
 

@@ -70,6 +70,7 @@ class Setup:
     shape           (ny, nx) or (nz, ny, nx) sites
     viscosity       kinematic, in lattice units; `speed` and `length` are those of the Reynolds number
     edges, mask     as in `Simulation`; `kinds` says what the numbers of the mask, and the walls of the edges, are
+    outflow_speed   at which outflow edges carry things out
     force           a body force on every site, one component a dimension
     density, velocity, gradient   the initial state as arrays (gradient: d velocity_b / d x_a in [..., a, b]), None at rest
     steps           how many to take when the user does not say; with `steady`, at most
@@ -97,6 +98,7 @@ class Setup:
     probe: Probe | None = None
     picture: Quantity = "speed"
     streamlines: bool = False
+    outflow_speed: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,23 +21,25 @@ FORCES = {2: ("force_x", "force_y"), 3: ("force_x", "force_y", "force_z")}
 COEFFICIENTS = {2: ("drag", "lift"), 3: ("drag", "lift", "side_force")}
 
 
-def stream_mask(solid: NDArray[np.bool_]) -> NDArray[np.uint8]:
-    """Kinds of the sites: an inlet in the first column of x, an outlet in the last, the body between them."""
+def stream_mask(solid: NDArray[np.bool_], *, outlet: bool = True) -> NDArray[np.uint8]:
+    """Kinds of the sites: an inlet in the first column of x, an `outlet` of given density in the last, the body between them."""
     mask = np.where(solid, BODY, 0).astype(np.uint8)
-    mask[..., 0], mask[..., -1] = INLET, OUTLET
+    mask[..., 0] = INLET
+    if outlet:
+        mask[..., -1] = OUTLET
     return mask
 
 
-def stream_kinds(velocity: tuple[float, ...]) -> dict[int, Kind]:
-    """A far field with this velocity, an outlet of density 1, and a body at rest.
+def stream_kinds(velocity: tuple[float, ...], *, outlet: bool = True) -> dict[int, Kind]:
+    """A far field with this velocity, an `outlet` of density 1, and a body at rest.
 
     The far field takes in most of the sound that a body sends out when the stream meets it; between an inlet of given velocity
     and an outlet of given density it would go to and fro for a long time.
     """
-    return {
-        BODY: Wall(OBSTACLE), INLET: Open("inlet", "far-field", "x-", velocity=velocity, density=1.0),
-        OUTLET: Open("outlet", "pressure", "x+", density=1.0),
+    kinds: dict[int, Kind] = {
+        BODY: Wall(OBSTACLE), INLET: Open("inlet", "far-field", "x-", velocity=velocity, density=1.0)
     }  # fmt: skip
+    return {**kinds, OUTLET: Open("outlet", "pressure", "x+", density=1.0)} if outlet else kinds
 
 
 def force_probe(dimension: int, scale: float, every: int, more: Callable[[Flow], tuple[float, ...]] | None = None,
