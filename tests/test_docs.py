@@ -14,7 +14,12 @@ from tests.markdown import commands, differences, run_blocks
 
 ROOT = Path(__file__).parent.parent
 # docs/tuning.md has a test of its own in tests/tuning, beside the store that it writes to; docs/README.md is the index.
-DOCUMENTS = tuple(f"docs/{n}.md" for n in ("language", "layouts", "gravity", "passes", "explain", "ladders"))
+DOCUMENTS = tuple(
+    f"docs/{n}.md"
+    for n in (
+        "language", "layouts", "gravity", "passes", "explain", "ladders", "sitewise", "lbm", "lbm_obstacles_units",
+    )
+)  # fmt: skip
 
 
 def test_every_document_is_read() -> None:
@@ -35,7 +40,10 @@ def test_python_blocks_print_what_is_shown(document: str, tmp_path: Path) -> Non
 
 def _command_lines() -> list[str]:
     texts = ((ROOT / document).read_text(encoding="utf-8") for document in ("README.md", *DOCUMENTS))
-    return sorted({line for text in texts for line in commands(text, "lanewise")} - {"lanewise gravity run --help"})
+    return sorted(
+        {line for text in texts for line in commands(text, "lanewise")}
+        - {"lanewise gravity run --help", "lanewise lbm run --help"}
+    )
 
 
 @pytest.mark.parametrize("line", _command_lines())
