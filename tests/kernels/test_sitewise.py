@@ -207,6 +207,29 @@ def test_two_kinds_share_a_value_of_one_name():
     assert left.populations(sites)[0].tolist() == [[3.0, -3.0]]
 
 
+def test_a_value_that_also_moves_a_wall_is_a_vector_for_all():
+    @lw.sitewise(D2Q9)
+    def push(f: lw.populations, speed: lw.vec2):
+        f[0] = speed.x
+
+    @lw.sitewise(D2Q9)
+    def fill(f: lw.populations, speed: lw.f32):
+        f[0] = speed
+
+    for kernel in (push, fill):
+        kernel.wall(1, "wall", velocity="speed")
+    sites = push.sites((2, 2), edges={"x": "wall"}, device="python")
+    push(sites, speed=(0.5, 0.0))
+    assert (push.populations(sites, speed=(0.5, 0.0))[0] == 0.5).all()
+    assert refusal(lambda: push(sites, speed=np.ones((2, 2, 2)))) == (
+        "push: 'speed' must be a vec2, the same for all sites; found an array of float64 with shape (2, 2, 2)"
+    )
+    other = fill.sites((2, 2), edges={"x": "wall"}, device="python")
+    assert refusal(lambda: fill(other, speed=1.0)) == (
+        "'speed' is a f32 of fill and the velocity of a wall, a vec2; wanted one type"
+    )
+
+
 def test_kinds_may_have_functions_of_one_name():
     def named(value: float) -> Any:
         def same(f: lw.populations):

@@ -38,6 +38,11 @@ def sort_values(
 
     Values that belong to a kind that does not occur (`known`) are allowed and left alone. Raises `ArgumentError`.
     """
+    for name, kind in velocities.items():
+        if parameters.get(name, kind) != kind:
+            raise ArgumentError(
+                f"{name!r} is a {parameters[name]} of {kernel} and the velocity of a wall, a {kind}; wanted one type"
+            )
     kinds = {**parameters, **velocities}
     given = dict(given)
     speed = _outflow_speed(kernel, sites, given)
