@@ -112,6 +112,11 @@ def test_each_kind_gets_a_kernel_of_its_own():
     assert list(kernels_of(relaxing(edges={"x": "wall"}))) == ["relax_bulk", "relax_special"]
 
 
+def test_who_knows_the_kind_and_follows_no_links_reads_no_word():
+    for kernel in kernels_of(relaxing("in-place", mask=MASK)).values():
+        assert "$words" not in [a.name for a in kernel.arrays]
+
+
 def test_the_bulk_asks_nothing():
     """No mark, no word, no clamped place, no test: a loop over neighbours that vectorises."""
     for form, steps in (("pull", 0), ("push", 0), ("in-place", 1)):

@@ -20,7 +20,7 @@ from lanewise.patterns.values import value_array
 from lanewise.types import BOOL, I32, U32, Scalar, Vector
 
 SPECIAL, KIND, MARKS, SOLIDS = own("special"), own("kind"), own("marks"), own("solids")
-WALL, ALL, WORD = own("wall"), own("all"), own("word")
+WALL, ALL, WORD, WORDS = own("wall"), own("all"), own("word"), own("words")
 SPAN, SITE = own("span"), own("i")
 
 
@@ -121,7 +121,7 @@ def _part(kernel: ir.Kernel, part: Part) -> ir.Kernel:
     assert isinstance(loop, ir.Parallel)
     index = loop.extent.type
     known = _known(part)
-    body = _simplified(loop.body, known)
+    body = _without_unread_words(_simplified(loop.body, known))
     count = ir.Parameter(part.count, index)
     outer = _spans(loop, part, body, index) if part.kind is None else _sites(loop, part, body, index)
     array = value_array(part.array, Vector(index, 2) if part.kind is None else index, written=False)
@@ -178,6 +178,15 @@ def _simplified(block: ir.Block, known: dict[str, ir.Expression]) -> ir.Block:
         return (s,)
 
     return _without_overwritten(flat_map(block, visit))
+
+
+def _without_unread_words(block: ir.Block) -> ir.Block:
+    """A phase without links asked for the kind alone, which is known."""
+    _, names = _used(block)
+    return flat_map(
+        block,
+        lambda s: () if isinstance(s, ir.Fetch) and s.array == WORDS and not {v for _, v in s.reads} & names else (s,),
+    )
 
 
 def _unclamped(index: ir.Expression) -> ir.Expression:
