@@ -23,7 +23,9 @@ CaseName = Annotated[
 ]  # fmt: skip
 Re = Annotated[float | None, _option(FLOW, "X", "Reynolds number (default the case's)")]
 Size = Annotated[int | None, _option(FLOW, "N", "sites across the case's length (default the case's)")]
-Speed = Annotated[float | None, _option(FLOW, "X", "the case's velocity in sites a step, at most 0.173 (default 0.1)")]
+Speed = Annotated[
+    float | None, _option(FLOW, "X", "the case's velocity in sites a step, at most 0.173 (default the case's)")
+]
 Drive = Annotated[str | None, _option(FLOW, "NAME", "what drives the channel: body-force or pressure")]
 Mask = Annotated[Path | None, _option(FLOW, "FILE", "obstacle from a picture (dark is solid) or a .npy array (karman)")]
 Stl = Annotated[Path | None, _option(FLOW, "FILE.stl", "obstacle from a closed mesh, --size sites long (sphere)")]
@@ -37,7 +39,7 @@ Tolerance = Annotated[
     _option(FLOW, "X", "change of the velocity, while it crosses the case's length, that counts as steady"),
 ]
 
-Collision = Annotated[str | None, _option(METHOD, "NAME", "bgk, trt, regularised, mrt or kbc (default trt)")]
+Collision = Annotated[str | None, _option(METHOD, "NAME", "bgk, trt, regularised, mrt or kbc (default the case's)")]
 Smagorinsky = Annotated[float | None, _option(METHOD, "X", "constant of Smagorinsky's turbulence model (default none)")]
 LatticeName = Annotated[str | None, _option(METHOD, "NAME", "D2Q9, D3Q19 or D3Q27 (default the case's)")]
 Precision = Annotated[str | None, _option(METHOD, "NAME", "of the arithmetic: f32 or f64 (default f32)")]

@@ -16,6 +16,7 @@ LEAST_EXCESS, MOST_EXCESS = -0.9, 9.0
 MOST_SPEED = 1.0  # in sites a step: populations are no faster
 
 UPDATES = 1 << 28
+MOST_STEPS = 2048  # however small the box: the error names this interval
 """So many updates of sites lie between two looks: a look then costs a fraction of a percent."""
 
 LEAST_STEPS = 16
@@ -23,7 +24,7 @@ LEAST_STEPS = 16
 
 def check_interval(sites: int) -> int:
     """The steps between two looks."""
-    return max(LEAST_STEPS, UPDATES // sites)
+    return min(MOST_STEPS, max(LEAST_STEPS, UPDATES // sites))
 
 
 def check_fields(excess: Any, velocity: Any, shape: tuple[int, ...], device: str, last_good: int, step: int) -> None:
