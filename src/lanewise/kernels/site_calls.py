@@ -12,17 +12,16 @@ from lanewise.ir import nodes as ir
 from lanewise.ir.names import COUNT, own
 from lanewise.kernels.arguments import bind_value_array
 from lanewise.kernels.site_values import SiteValues
-from lanewise.kernels.support import bind_record, index_type, machine_of
+from lanewise.kernels.support import bind_record, compile_kernel, index_type, machine_of
 from lanewise.layouts import AoS
 from lanewise.passes import site_splitting
 from lanewise.patterns.links import EXTENTS, PLANE, WORDS
 from lanewise.patterns.momentum_exchange import WALLED, WALLED_COUNT
 from lanewise.patterns.outflow import BEFORE, OUTLET, OUTLET_COUNT, WEIGHT, Outlet, before_leaves
 from lanewise.patterns.sitewise import ARRIVED, MARKS, NEXT, SOLIDS
-from lanewise.pipeline import build_program
 from lanewise.plan import Plan
 from lanewise.plans import complete_site_plan
-from lanewise.runtime.executable import Bound, Executable, Launch, build_executable, device_kind
+from lanewise.runtime.executable import Bound, Executable, Launch
 from lanewise.sites.array import Sites
 from lanewise.types import U32
 
@@ -59,9 +58,8 @@ class SiteCall:
 def compile_phase(build: Callable[[t.Scalar], ir.Kernel], sites: Sites, plan: Plan | None) -> Executable:
     """The kernels of a phase on the sites' device; `build` makes the naive kernel for a type of indices."""
     naive = build(index_type(sites.device))
-    kind = "cuda" if device_kind(sites.device) == "cuda" else "cpu"
     complete = complete_site_plan(plan, machine_of(sites.device), naive)
-    return build_executable(build_program(naive, complete, kind), sites.device)
+    return compile_kernel(naive, complete, sites.device, wanted=plan)
 
 
 def bind_phase(

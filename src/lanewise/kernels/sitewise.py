@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,7 @@ import numpy.typing as npt
 from lanewise import types as t
 from lanewise.errors import ArgumentError
 from lanewise.frontend.function import Lowered, Signature, lower_function, read_signature
+from lanewise.kernels.arguments import describe
 from lanewise.kernels.site_calls import SiteCall, bind_outflow, bind_phase, compile_phase
 from lanewise.kernels.site_values import SiteValues, sort_values
 from lanewise.lattices.base import Lattice
@@ -25,7 +26,7 @@ from lanewise.runtime.memory import array_module, bring, to_host
 from lanewise.runtime.stepping import make_stepper
 from lanewise.sites.array import Sites, arrival_array, make_sites
 from lanewise.sites.edges import Rule
-from lanewise.sites.kinds import Wall, check_new
+from lanewise.sites.kinds import OUTFLOW, Wall, check_new
 from lanewise.types import Scalar
 
 
@@ -185,7 +186,37 @@ class Sitewise:
         """The kernel of the next step, without running it: its plan, source, resources."""
         return self._call(sites, sites.step, sites.fresh, self._values(sites, values), plan)
 
+    def _check_sites(self, sites: Sites) -> None:
+        """Refuse sites of another lattice, with kinds that are not this flow's, or functions that do not fit together."""
+        name, given = self.__name__, cast(Any, sites)
+        if not isinstance(given, Sites):
+            raise ArgumentError(f"{name} runs on sites, made by {name}.sites(...); found {describe(given)}")
+        if sites.lattice != self.lattice:
+            raise ArgumentError(f"{name} is a flow on {self.lattice.name}, and the sites are of {sites.lattice.name}")
+        walls = sites.edges.walls - {OUTFLOW}
+        unknown = sorted((sites.present | walls) - self._functions.keys() - self._walls.keys())
+        if unknown or not walls <= self._walls.keys():
+            raise ArgumentError(
+                f"{name} has no {'wall' if not unknown else 'kind'} {(unknown or sorted(walls))[0]}, which the sites have: "
+                "they were made for another flow"
+            )
+        for function in self._updates(sites):
+            if function.real != self.real:
+                raise ArgumentError(
+                    f"{function.name} computes in {function.real}, and {name} in {self.real}: wanted one precision for all kinds"
+                )
+            if function.update.lowered.results:
+                raise ArgumentError(
+                    f"{function.name} returns a value, and sites are updated by what is left in their populations; "
+                    f"{name}.observer(function) looks at values"
+                )
+            if sites.storage.size > function.real.size:
+                raise ArgumentError(
+                    f"the sites hold {sites.storage}, more than the {function.real} that {name} computes"
+                )
+
     def _values(self, sites: Sites, given: Mapping[str, Any]) -> SiteValues:
+        self._check_sites(sites)
         return sort_values(
             self.__name__, sites, given, self._parameters(sites), self.known_values(), self._wall_velocities(sites)
         )
@@ -266,6 +297,8 @@ class Sitewise:
         Journal of Computational Physics 266 (2014), 161-170. `weights` adds the lattice's weights, for populations that
         are deviations from them. Raises `ArgumentError` for a name that is no wall.
         """
+        if isinstance(walls, str) or not walls:
+            raise ArgumentError(f"{self.__name__}.force takes a list of names of walls, found {walls!r}")
         numbers = tuple(sorted(self._wall_number(name) for name in walls))
         sorted_values = self._values(sites, values | self._unneeded(sites, values))
         key = ("force", numbers, weights, sites.phase.name, *self._situation(sites, sorted_values))
@@ -347,6 +380,9 @@ class SiteStepper:
 
     def run(self, steps: int) -> None:
         """Run, and wait for the result."""
+        given = cast(Any, steps)
+        if isinstance(given, bool) or not isinstance(given, int | np.integer):
+            raise ArgumentError(f"{self._flow.__name__}: the number of steps is whole, found {describe(given)}")
         if steps < 0:
             raise ArgumentError(f"{self._flow.__name__}: {steps} steps asked for; wanted 0 or more")
         while steps:

@@ -348,7 +348,7 @@ class SiteBuilder:
             inner = self.fetches()
         else:
             kinds = [(v, t.scalar_of(k)) for n, k in self.results() for _, v in pairs(n, k)]
-            zeros = tuple(ir.Assign(v, ir.Literal(0.0 if k.is_float else 0, k)) for v, k in kinds)
+            zeros = tuple(ir.Assign(v, _zero(k)) for v, k in kinds)
             commits = tuple(
                 ir.Commit(n, self.site, tuple((leaf, ir.Local(v, t.scalar_of(k))) for leaf, v in pairs(n, k)))
                 for n, k in self.results()
@@ -420,6 +420,10 @@ def check_uniforms(functions: list[tuple[str, dict[str, t.ValueType]]]) -> dict[
             if known != kind:
                 raise ArgumentError(f"{name!r} is a {known} of {other} and a {kind} of {function}; wanted one type")
     return {name: kind for name, (_, kind) in found.items()}
+
+
+def _zero(scalar: Scalar) -> ir.Literal:
+    return ir.Literal(False if scalar == BOOL else 0.0 if scalar.is_float else 0, scalar)
 
 
 def _converted(value: ir.Expression, to: Scalar) -> ir.Expression:

@@ -195,7 +195,7 @@ def test_a_flow_that_blows_up_names_site_and_steps() -> None:
     with pytest.raises(InputError) as caught:
         flow.run(20_000)
     message = str(caught.value)
-    assert message.startswith("the flow blew up between step 0 and step 20,000: site (y, x) = (")
+    assert message.startswith("the flow blew up between step 0 and step 2,048: site (y, x) = (")
     assert "keeps it stable" in message
 
 
