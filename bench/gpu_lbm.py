@@ -173,7 +173,9 @@ def main() -> None:
         del run, sites
         cuda.cupy().get_default_memory_pool().free_all_blocks()
     small(notes)
-    write_results(RESULT, "Lattice Boltzmann flow on one GPU", rows, describe_machine() | notes)  # whatever else happens
+    write_results(
+        RESULT, "Lattice Boltzmann flow on one GPU", rows, describe_machine() | notes
+    )  # whatever else happens
     for program in sys.argv[1:]:
         if not program.startswith("--"):
             notes[Path(program).name] = subprocess.run([program], capture_output=True, text=True, check=False).stdout

@@ -12,9 +12,10 @@ import numpy.typing as npt
 
 from lanewise import types as t
 from lanewise.errors import ArgumentError
-from lanewise.frontend.function import Lowered, Signature, lower_function, read_signature
 from lanewise.kernels.arguments import describe
 from lanewise.kernels.site_calls import SiteCall, bind_outflow, bind_phase, compile_phase
+from lanewise.kernels.site_function import SiteFunction
+from lanewise.kernels.site_stepper import SiteStepper
 from lanewise.kernels.site_values import SiteValues, sort_values
 from lanewise.lattices.base import Lattice
 from lanewise.layouts import Layout
@@ -23,57 +24,10 @@ from lanewise.patterns.outflow import Outlet, build_outflow
 from lanewise.patterns.sitewise import SitewiseArguments, Update, build_sitewise, check_uniforms
 from lanewise.plan import Plan
 from lanewise.runtime.memory import array_module, bring, to_host
-from lanewise.runtime.stepping import make_stepper
 from lanewise.sites.array import Sites, arrival_array, make_sites
 from lanewise.sites.edges import Rule
 from lanewise.sites.kinds import OUTFLOW, Wall, check_new
 from lanewise.types import Scalar
-
-
-@dataclass(eq=False)
-class SiteFunction:
-    """A user's function of one site, read when it is first needed."""
-
-    python: Callable[..., Any]
-    lattice: Lattice
-    number: int = 0
-    _signature: Signature | None = None
-    _update: Update | None = None
-
-    @property
-    def name(self) -> str:
-        return self.python.__name__
-
-    @property
-    def signature(self) -> Signature:
-        self._signature = self._signature or read_signature(self.python, populations=True)
-        return self._signature
-
-    @property
-    def populations(self) -> str:
-        return next(iter(self.signature.populations))
-
-    @property
-    def real(self) -> Scalar:
-        """The type that it computes in."""
-        return self.signature.populations[self.populations]
-
-    @property
-    def parameters(self) -> dict[str, t.ValueType]:
-        """The parameters behind the populations."""
-        found: dict[str, t.ValueType] = {}
-        for name, kind in self.signature.parameters.items():
-            if not isinstance(kind, t.Scalar | t.Vector):
-                raise ArgumentError(f"{self.name}: {name!r} is a record; sitewise functions take scalars and vectors")
-            found[name] = kind
-        return found
-
-    @property
-    def update(self) -> Update:
-        if self._update is None:
-            lowered: Lowered = lower_function(self.signature, mutable=self.populations, lattice=self.lattice)
-            self._update = Update(self.number, self.name, lowered, self.populations)
-        return self._update
 
 
 class Sitewise:
@@ -180,7 +134,15 @@ class Sitewise:
 
     def stepper(self, sites: Sites, *, plan: Plan | None = None, **values: Any) -> SiteStepper:
         """What `run` makes for given values: bound once, to run again and again."""
-        return SiteStepper(self, sites, self._values(sites, values), plan)
+        given = self._values(sites, values)
+
+        def calls(step: int, fresh: bool) -> list[SiteCall]:
+            return [
+                self._call(sites, step, fresh, given, plan),
+                *self._outflows(sites, step + 1, given, first=fresh),
+            ]
+
+        return SiteStepper(self.__name__, sites, calls)
 
     def compile(self, sites: Sites, *, plan: Plan | None = None, **values: Any) -> SiteCall:
         """The kernel of the next step, without running it: its plan, source, resources."""
@@ -368,45 +330,6 @@ class Observer:
         bind_phase(self.compiled[key], sites, sites.step, given, results)()
         arrays = tuple(r for r, _ in results)
         return arrays[0] if len(arrays) == 1 else arrays
-
-
-class SiteStepper:
-    """Steps of some sites with given values, bound once."""
-
-    def __init__(self, flow: Sitewise, sites: Sites, values: SiteValues, plan: Plan | None) -> None:
-        self._flow, self._sites, self._values, self._plan = flow, sites, values, plan
-        self._cycle = max(len(sites.form.phases), len(sites.copies))
-        self._steppers: dict[Any, Any] = {}
-
-    def run(self, steps: int) -> None:
-        """Run, and wait for the result."""
-        given = cast(Any, steps)
-        if isinstance(given, bool) or not isinstance(given, int | np.integer):
-            raise ArgumentError(f"{self._flow.__name__}: the number of steps is whole, found {describe(given)}")
-        if steps < 0:
-            raise ArgumentError(f"{self._flow.__name__}: {steps} steps asked for; wanted 0 or more")
-        while steps:
-            many = steps // self._cycle if not self._sites.fresh and self._sites.step % self._cycle == 0 else 0
-            if many:
-                self._stepper(range(self._sites.step, self._sites.step + self._cycle)).run(many)
-                self._sites.step += many * self._cycle
-                steps -= many * self._cycle
-            else:
-                self._stepper(range(self._sites.step, self._sites.step + 1)).run(1)
-                self._sites.step, self._sites.fresh = self._sites.step + 1, False
-                steps -= 1
-
-    def _stepper(self, steps: range) -> Any:
-        s = self._sites
-        key = (s.fresh, steps.start % self._cycle, len(steps))
-        if key not in self._steppers:
-            flow, values = self._flow, self._values
-            calls: list[Callable[[], None]] = []
-            for n in steps:
-                calls.append(flow._call(s, n, s.fresh, values, self._plan))  # pyright: ignore[reportPrivateUsage]
-                calls += flow._outflows(s, n + 1, values, first=s.fresh)  # pyright: ignore[reportPrivateUsage]
-            self._steppers[key] = make_stepper(s.device, calls)
-        return self._steppers[key]
 
 
 def sitewise(lattice: Lattice) -> Callable[[Callable[..., Any]], Sitewise]:

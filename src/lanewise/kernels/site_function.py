@@ -1,0 +1,60 @@
+"""A function of one site: its signature, what it computes in, its IR."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from lanewise import types as t
+from lanewise.errors import ArgumentError
+from lanewise.frontend.function import Lowered, Signature, lower_function, read_signature
+from lanewise.lattices.base import Lattice
+from lanewise.patterns.sitewise import Update
+from lanewise.types import Scalar
+
+
+@dataclass(eq=False)
+class SiteFunction:
+    """A user's function of one site, read when it is first needed."""
+
+    python: Callable[..., Any]
+    lattice: Lattice
+    number: int = 0
+    _signature: Signature | None = None
+    _update: Update | None = None
+
+    @property
+    def name(self) -> str:
+        return self.python.__name__
+
+    @property
+    def signature(self) -> Signature:
+        self._signature = self._signature or read_signature(self.python, populations=True)
+        return self._signature
+
+    @property
+    def populations(self) -> str:
+        return next(iter(self.signature.populations))
+
+    @property
+    def real(self) -> Scalar:
+        """The type that it computes in."""
+        return self.signature.populations[self.populations]
+
+    @property
+    def parameters(self) -> dict[str, t.ValueType]:
+        """The parameters behind the populations."""
+        found: dict[str, t.ValueType] = {}
+        for name, kind in self.signature.parameters.items():
+            if not isinstance(kind, t.Scalar | t.Vector):
+                raise ArgumentError(f"{self.name}: {name!r} is a record; sitewise functions take scalars and vectors")
+            found[name] = kind
+        return found
+
+    @property
+    def update(self) -> Update:
+        if self._update is None:
+            lowered: Lowered = lower_function(self.signature, mutable=self.populations, lattice=self.lattice)
+            self._update = Update(self.number, self.name, lowered, self.populations)
+        return self._update
