@@ -14,6 +14,7 @@ from lanewise.record import Leaf
 from lanewise.types import Scalar
 
 WAY = 4096  # bytes of one way of a first-level cache
+LARGE = 1 << 16  # bytes of a buffer for which that matters; tiles in shared memory are smaller
 ALIGNMENT = 128  # bytes: one cache line of a GPU, two of a CPU
 VECTOR_BYTES = 16  # the widest load of one GPU thread
 
@@ -61,7 +62,7 @@ class Arrangement:
         for buffer in self.buffers:
             starts.append(position)
             size = -(-buffer.bytes_for(count) // ALIGNMENT) * ALIGNMENT
-            position += size + (ALIGNMENT if size % WAY == 0 else 0)
+            position += size + (ALIGNMENT if size >= LARGE and size % WAY == 0 else 0)
         return tuple(starts)
 
     def nbytes(self, count: int) -> int:
