@@ -65,7 +65,7 @@ def complete_site_plan(wanted: Plan | None, machine: Machine, naive: ir.Kernel) 
         block=0 if not on_gpu else 64 if naive.arrays[0].leaves[0].type.size == 2 else 256,
         # SIMD loops run over the bulk alone; on a GPU the marks cost less than lists (bench/results/gpu_lbm.md).
         branches="apart" if divided and not on_gpu else "together",
-        # In place every line that is stored was read: whole registers pay. Two copies gain nothing by them (bench/results/cpu_lbm.md).
+        # In place every line that is stored was read, and whole registers pay; two copies leave the width to the compiler.
         vector_bits=512 if not on_gpu and machine.vector_bits == 512 and _in_place(naive) else 0,
     ).filled(NEUTRAL)
     plan = wanted.filled(default)

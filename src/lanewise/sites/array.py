@@ -103,29 +103,30 @@ class Sites:
         """The copy that the next step writes."""
         return self.copies[(self.step + 1) % len(self.copies)]
 
+    def _places(self, found: npt.NDArray[np.int64]) -> Any:
+        """Indices of sites, or spans of them, on the device, in the type that its kernels count in."""
+        index = np.int32 if self.device.startswith("cuda") else np.int64
+        return bring(np.ascontiguousarray(found.astype(index)), self.device)
+
     def part(self, kind: int | None) -> Any:
         """Spans (n, 2) of the bulk (None), or the special sites of a kind (-1: of all but walls), as indices on the device."""
         if kind not in self._parts:
-            words = to_host(self.words)
-            index = np.int32 if self.device.startswith("cuda") else np.int64
-            kinds = words >> np.uint32(KIND_SHIFT) & np.uint32(31)
+            words, kinds = to_host(self.words), self.kinds.reshape(-1)
             if kind is None:
                 found = make_spans(words == 0, LONGEST_SPAN)
             elif kind < 0:
                 found = np.flatnonzero((words != 0) & ~np.isin(kinds, sorted(self._walls)))
             else:
                 found = np.flatnonzero((words != 0) & (kinds == kind))
-            self._parts[kind] = bring(np.ascontiguousarray(found.astype(index)), self.device)
+            self._parts[kind] = self._places(found)
         return self._parts[kind]
 
     @property
     def walled(self) -> Any:
         """The sites of no wall that have links cut by walls, as an array of indices on the device."""
         if self._walled is None:
-            words = to_host(self.words)
-            solid = np.isin(words >> np.uint32(KIND_SHIFT) & np.uint32(31), sorted(self._walls))
-            found = np.flatnonzero((words & LINKS != 0) & ~solid)
-            self._walled = bring(found.astype(np.int32 if self.device.startswith("cuda") else np.int64), self.device)
+            solid = np.isin(self.kinds.reshape(-1), sorted(self._walls))
+            self._walled = self._places(np.flatnonzero((to_host(self.words) & LINKS != 0) & ~solid))
         return self._walled
 
     def outlet(self, axis: int, step: int) -> Any:
@@ -137,8 +138,7 @@ class Sites:
             ends[-1 - axis], further[-1 - axis] = (0, 1) if step < 0 else (-1, -2)
             places = np.arange(self.count).reshape(self.shape)[tuple(ends)]
             found = places[open_sites[tuple(ends)] & open_sites[tuple(further)]].reshape(-1)
-            index = np.int32 if self.device.startswith("cuda") else np.int64
-            self._outlets[axis, step] = bring(np.ascontiguousarray(found.astype(index)), self.device)
+            self._outlets[axis, step] = self._places(found)
         return self._outlets[axis, step]
 
     def before(self, axis: int, step: int, real: Scalar) -> Any:
