@@ -8,6 +8,7 @@ no finite float becomes infinite.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -58,6 +59,19 @@ def assign(name: str, target: Any, values: Any) -> None:
         ) from error
 
 
+def check_fits(name: str, arrays: Sequence[Any], scalar: t.Scalar) -> None:
+    """Refuse arrays whose finite numbers become infinite in a float type, wherever they lie."""
+    most = float(np.finfo(scalar.dtype).max)
+    if all(np.finfo(a.dtype).max <= most if a.dtype.kind == "f" else a.dtype.kind == "b" for a in arrays):
+        return
+    largest = max((_largest(a) for a in arrays if a.size), default=0.0)
+    with np.errstate(over="ignore"):
+        if np.isinf(np.float64(largest).astype(scalar.dtype)):
+            raise ArgumentError(
+                f"{name} are stored as {scalar}, which ends at {most:g}; found values up to {largest:.6g}"
+            )
+
+
 def converted(name: str, array: Any, scalar: t.Scalar, device: str) -> Any:
     """A contiguous array of the scalar type; the array itself when it is one already."""
     if array.dtype == scalar.dtype and array.flags.c_contiguous:
@@ -69,4 +83,4 @@ def converted(name: str, array: Any, scalar: t.Scalar, device: str) -> Any:
 
 def _largest(values: Any) -> float:
     finite = values[np.isfinite(values)]
-    return float(np.abs(finite).max())
+    return float(np.abs(finite).max()) if finite.size else 0.0

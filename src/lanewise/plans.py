@@ -8,6 +8,7 @@ from typing import Any
 
 from lanewise.ir import nodes as ir
 from lanewise.passes import site_splitting
+from lanewise.passes.base import refuse
 from lanewise.passes.thread_mapping import MAX_SHARED_BYTES
 from lanewise.plan import NEUTRAL, Plan
 from lanewise.work import Work
@@ -55,11 +56,13 @@ def default_plan(machine: Machine, work: Work, wanted: Plan | None = None) -> Pl
 def complete_site_plan(wanted: Plan | None, machine: Machine, naive: ir.Kernel) -> Plan:
     """As `complete_plan`, for a kernel over the sites of a lattice.
 
-    One plan serves all phases of a streaming form: what it wants and a phase does not have is left out there.
+    One plan serves all phases of a streaming form: one whose sites all do the same has one class of sites, which is together and apart.
+    Raises `PlanError` for a wish to keep classes apart that the kernel does not allow.
     """
     wanted = wanted or Plan()
     on_gpu = machine.kind == "cuda"
-    divided = site_splitting.legal(naive) is None
+    undivided = site_splitting.legal(naive)
+    divided = undivided is None
     default = Plan(
         # Small populations: many loads of few bytes, for which fewer warps a block wait for each other.
         block=0 if not on_gpu else 64 if naive.arrays[0].leaves[0].type.size == 2 else 256,
@@ -69,7 +72,11 @@ def complete_site_plan(wanted: Plan | None, machine: Machine, naive: ir.Kernel) 
         vector_bits=512 if not on_gpu and machine.vector_bits == 512 and _in_place(naive) else 0,
     ).filled(NEUTRAL)
     plan = wanted.filled(default)
-    return plan if divided or plan.branches != "apart" else Plan(branches="together").filled(plan)
+    if undivided is None or plan.branches != "apart":
+        return plan
+    if undivided != site_splitting.ALIKE:
+        raise refuse("branch splitting", naive, undivided)
+    return Plan(branches="together").filled(plan)
 
 
 def _in_place(naive: ir.Kernel) -> bool:

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import lanewise as lw
-from lanewise.errors import ArgumentError, PlanError
+from lanewise.errors import ArgumentError, CompileError, PlanError
 from lanewise.plan import Plan
+from tests.written import module
 
 D2Q9 = lw.D2Q9
 
@@ -345,11 +346,63 @@ def test_populations_of_another_shape_are_refused():
     assert refusal(lambda: FLOW.populations(sites)) == f"flow misses lid_velocity; its parameters are {ALL}"
 
 
+def test_populations_beyond_the_storage_type_are_refused_and_change_nothing():
+    sites = full(storage="f16")
+    FLOW.set_populations(sites, whole())
+    FLOW.run(sites, 3, **VALUES)
+    before, step = bytes(sites.current.data), sites.step
+    for value, found in ((1e6, "1e+06"), (-70_000, "70000"), (65_520.0, "65520")):
+        given = whole()
+        given[8, 3, 4] = value
+        text = f"populations are stored as f16, which ends at 65504; found values up to {found}"
+        assert refusal(lambda given=given: FLOW.set_populations(sites, given)) == text
+        assert refusal(lambda given=given: FLOW.set_populations(sites, given.astype("i8"))) == text
+        assert (sites.step, sites.fresh, bytes(sites.current.data)) == (step, False, before)
+    wide = np.full((9, 4, 5), 1e300)
+    assert refusal(lambda: FLOW.set_populations(full(), wide)) == (
+        "populations are stored as f32, which ends at 3.40282e+38; found values up to 1e+300"
+    )
+    assert refusal(lambda: FLOW.set_populations(sites, [[["x"] * 5] * 4] * 9)) == (
+        "populations: an array of numbers is needed, found list with dtype <U1"
+    )
+    assert (sites.step, bytes(sites.current.data)) == (step, before)
+    rounded = whole()
+    rounded[0, 0, 0], rounded[1, 0, 0], rounded[2, 0, 0] = (
+        65_519.0,
+        np.inf,
+        np.nan,
+    )  # rounds to the largest; infinite and no numbers before
+    FLOW.set_populations(sites, rounded)
+    np.testing.assert_array_equal(FLOW.populations(sites, **LID)[:3, 0, 0], [65_504, np.inf, np.nan])
+
+
 def test_populations_are_taken_from_any_array_of_numbers():
     sites = full()
     for given in (whole().astype("i8"), whole().astype("f8"), whole().tolist(), np.asfortranarray(whole())):
         FLOW.set_populations(sites, given)
         np.testing.assert_array_equal(FLOW.populations(sites, **LID)[:, MASK != 2], whole()[:, MASK != 2])
+
+
+# ---------------------------------------------------------------- names
+
+
+@pytest.mark.parametrize("name", ["sites", "plan", "steps", "walls", "weights", "outflow_speed"])
+def test_values_cannot_be_called_as_the_arguments_of_a_call(name):
+    text = f"@lw.sitewise(lw.D2Q9)\ndef flow(f: lw.populations, omega: lw.f32, {name}: lw.f32):\n    f[0] += {name}\n"
+    flow = module(text).flow
+    message = refusal(lambda: flow.sites((2, 2), device="python"), CompileError)
+    place, rest = message.split(" ", 1)
+    assert place == "kernels.py:2:44:"
+    head = "    def flow(f: lw.populations, omega: lw.f32, "
+    assert rest == (
+        f"{name!r} is an argument of the call itself\n{head}{name}: lw.f32):\n{' ' * len(head)}{'^' * len(f'{name}: lw.f32')}\n"
+        f"  found: a value of that name of flow\n  wanted: another name"
+    )
+
+
+def test_velocities_of_walls_cannot_be_called_as_the_arguments_of_a_call():
+    text = "kind 4 ('belt'): the velocity 'plan' is an argument of the call itself; choose another name"
+    assert refusal(lambda: make_flow().wall(4, "belt", velocity="plan")) == text
 
 
 # ---------------------------------------------------------------- observers
@@ -485,7 +538,7 @@ ILLEGAL = [
     (Plan(tile=64), f"tiling cannot be applied to flow: {NO_LOOP}"),
     (Plan(targets=2), "thread merging cannot be applied to flow: it has no sources that several of its elements could share"),
     (Plan(unroll=4), f"unrolling cannot be applied to flow: {NO_LOOP}"),
-    (Plan(accumulate="f64"), "float64 accumulation cannot be applied to flow: its sources are not cut into tiles (Plan(tile=...))"),
+    (Plan(accumulate="f64"), "float64 accumulation cannot be applied to flow: its sites sum nothing over sources"),
     (Plan(reciprocity="ordered"), "reciprocity cannot be applied to flow: its elements are no pairs"),
     (Plan(slices=2), "Plan(slices=2): only a GPU divides the sources of one target; on a CPU slices is 1"),
     (Plan(parts=2), "Plan(parts=2): only a GPU divides the sources of one target; on a CPU parts is 1"),
@@ -497,7 +550,11 @@ ILLEGAL = [
         Plan(hoist=True),
         "invariant code motion cannot be applied to flow: it computes every element once: there is no loop over sources to move values out of",
     ),
-    (Plan(fission=True), "loop splitting cannot be applied to flow: it computes one result only"),
+    (
+        Plan(fission=True),
+        "loop splitting cannot be applied to flow: what departs from a site is computed from all that arrives there: no population is a "
+        "result by itself",
+    ),
     (
         Plan(uniforms="global"),
         "uniforms in global memory cannot be applied to flow: values for all are passed in registers on a CPU; only the threads of a GPU "
@@ -526,6 +583,20 @@ def test_both_plans_of_branches_give_the_same_bits():
         found.append(bytes(sites.current.data))
         assert FLOW.compile(sites, plan=Plan(branches=branches), omega=0.5).plan.branches == branches
     assert found[0] == found[1]
+
+
+def test_sites_that_cannot_be_apart_are_refused():
+    """A wish is granted or refused; a phase whose sites all do the same is one class, together and apart."""
+    sites = plain(device="cpu", mask=MASK // 2 * 2, streaming="pull")
+    sites.dense, sites.marks, sites.solids = True, None, None  # as on a GPU where many sites of a large box are special
+    assert refusal(lambda: FLOW.compile(sites, plan=Plan(branches="apart"), omega=0.5), PlanError) == (
+        "branch splitting cannot be applied to flow: so many of its sites are special that each reads its word"
+    )
+    assert FLOW.compile(sites, omega=0.5).plan.branches == "together"
+    even = plain(device="cpu", edges={"x": "wall"}, streaming="in-place")
+    assert FLOW.compile(even, plan=Plan(branches="apart"), omega=0.5).plan.branches == "together"
+    even.step = 1
+    assert FLOW.compile(even, plan=Plan(branches="apart"), omega=0.5).plan.branches == "apart"
 
 
 def test_a_compiled_step_shows_its_plan_and_source():

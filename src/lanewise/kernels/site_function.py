@@ -9,9 +9,13 @@ from typing import Any
 from lanewise import types as t
 from lanewise.errors import ArgumentError
 from lanewise.frontend.function import Lowered, Signature, lower_function, read_signature
+from lanewise.kernels.site_values import OUTFLOW_SPEED
 from lanewise.lattices.base import Lattice
 from lanewise.patterns.sitewise import Update
 from lanewise.types import Scalar
+
+CALL_ARGUMENTS = frozenset({"self", "sites", "plan", "steps", "walls", "weights", OUTFLOW_SPEED})
+"""What calls, runs and forces take besides the values of a function: no value can have one of these names."""
 
 
 @dataclass(eq=False)
@@ -30,7 +34,7 @@ class SiteFunction:
 
     @property
     def signature(self) -> Signature:
-        self._signature = self._signature or read_signature(self.python, populations=True)
+        self._signature = self._signature or _checked(read_signature(self.python, populations=True))
         return self._signature
 
     @property
@@ -58,3 +62,17 @@ class SiteFunction:
             lowered: Lowered = lower_function(self.signature, mutable=self.populations, lattice=self.lattice)
             self._update = Update(self.number, self.name, lowered, self.populations)
         return self._update
+
+
+def _checked(signature: Signature) -> Signature:
+    """Values are given by name, beside what the call itself takes."""
+    source = signature.source
+    for parameter in source.tree.args.args:
+        if parameter.arg in CALL_ARGUMENTS and parameter.arg in signature.parameters:
+            raise source.error(
+                f"{parameter.arg!r} is an argument of the call itself",
+                parameter,
+                found=f"a value of that name of {source.name}",
+                wanted="another name",
+            )
+    return signature

@@ -12,9 +12,10 @@ import numpy.typing as npt
 
 from lanewise import types as t
 from lanewise.errors import ArgumentError
+from lanewise.field_values import brought, check_fits
 from lanewise.kernels.arguments import describe
 from lanewise.kernels.site_calls import SiteCall, bind_outflow, bind_phase, compile_phase
-from lanewise.kernels.site_function import SiteFunction
+from lanewise.kernels.site_function import CALL_ARGUMENTS, SiteFunction
 from lanewise.kernels.site_stepper import SiteStepper
 from lanewise.kernels.site_values import SiteValues, sort_values
 from lanewise.lattices.base import Lattice
@@ -23,7 +24,7 @@ from lanewise.patterns.momentum_exchange import build_momentum_exchange
 from lanewise.patterns.outflow import Outlet, build_outflow
 from lanewise.patterns.sitewise import SitewiseArguments, Update, build_sitewise, check_uniforms
 from lanewise.plan import Plan
-from lanewise.runtime.memory import array_module, bring, to_host
+from lanewise.runtime.memory import array_module, to_host
 from lanewise.sites.array import Sites, arrival_array, make_sites
 from lanewise.sites.edges import Rule
 from lanewise.sites.kinds import OUTFLOW, Wall, check_new
@@ -58,6 +59,10 @@ class Sitewise:
     def wall(self, number: int, name: str, velocity: str | None = None) -> None:
         """Make a kind of walls: half-way bounce-back, moving with the uniform called `velocity` when there is one."""
         check_new(number, name, self._taken())
+        if velocity in CALL_ARGUMENTS:
+            raise ArgumentError(
+                f"kind {number} ({name!r}): the velocity {velocity!r} is an argument of the call itself; choose another name"
+            )
         self._walls[number] = Wall(number, name, velocity)
 
     def _taken(self) -> list[tuple[int, str]]:
@@ -98,13 +103,19 @@ class Sitewise:
         )  # fmt: skip
 
     def set_populations(self, sites: Sites, populations: Any) -> None:
-        """Set the populations that arrive next, an array of shape (Q, *shape); the count of steps starts again."""
+        """Set the populations that arrive next, an array of shape (Q, *shape); the count of steps starts again.
+
+        Raises `ArgumentError`, with the sites as they were, for another shape and for finite numbers that the storage
+        type does not hold (float16 ends at 65,504).
+        """
         shape = (self.lattice.size, *sites.shape)
         if np.shape(populations) != shape:
             raise ArgumentError(f"populations have the shape {shape}, found {np.shape(populations)}")
+        every = [brought("populations", populations[q], sites.device) for q in range(self.lattice.size)]
+        check_fits("populations", every, sites.storage)
         sites.step, sites.fresh = 0, True
-        for q in range(self.lattice.size):
-            setattr(sites.current, f"q{q}", bring(populations[q], sites.device).astype(sites.storage.dtype).reshape(-1))
+        for q, values in enumerate(every):
+            setattr(sites.current, f"q{q}", values.astype(sites.storage.dtype).reshape(-1))
 
     def populations(self, sites: Sites, **values: Any) -> npt.NDArray[Any]:
         """The populations that arrive next, a NumPy array of shape (Q, *shape); zeros at walls.

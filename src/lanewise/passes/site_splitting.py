@@ -46,6 +46,7 @@ class Part:
 
 ANY = -1
 BULK = Part()
+ALIKE = "all its sites do the same in this phase"  # one class of sites: nothing to keep apart
 
 
 def legal(kernel: ir.Kernel) -> str | None:
@@ -55,7 +56,7 @@ def legal(kernel: ir.Kernel) -> str | None:
     if kernel.grid is not None:
         return "its elements are already mapped to threads"
     if not any(isinstance(s, ir.Assign) and s.name == SPECIAL for s in statements(kernel.body)):
-        return "all its sites do the same in this phase"
+        return ALIKE
     if any(
         isinstance(s, ir.Assign) and s.name == WORD and s.value == ir.Local(ALL, U32) for s in statements(kernel.body)
     ):

@@ -6,6 +6,7 @@ from typing import Any
 
 from lanewise.errors import PlanError
 from lanewise.ir import nodes as ir
+from lanewise.ir.names import is_own, own
 from lanewise.passes import (
     accumulation,
     prefetching,
@@ -23,6 +24,8 @@ from lanewise.plan import NEUTRAL, Plan
 from lanewise.stages.base import decided
 
 VECTOR_BITS = (0, 256, 512)
+NO_SUMS = "its sites sum nothing over sources"
+DEPARTING = "what departs from a site is computed from all that arrives there: no population is a result by itself"
 
 
 def check_device(kernel: ir.Kernel, plan: Plan, device_kind: str) -> None:
@@ -54,7 +57,7 @@ def check_pattern(kernel: ir.Kernel, plan: Plan) -> None:
         "slices": ("slicing", slicing.legal(kernel, plan.slices or 0, plan.tile or 0)),
         "parts": ("splitting of sources", splitting.legal(kernel, plan.parts or 0)),
         "unroll": ("unrolling", unrolling.legal(kernel, plan.unroll or 0)),
-        "accumulate": ("float64 accumulation", accumulation.legal(kernel)),
+        "accumulate": ("float64 accumulation", NO_SUMS if kernel.pattern == "sitewise" else accumulation.legal(kernel)),
         "reciprocity": ("reciprocity", reciprocity.legal(kernel, 1)),
         "prefetch": ("prefetching", prefetching.legal(kernel, _prefetch(plan))),
     }
@@ -62,9 +65,17 @@ def check_pattern(kernel: ir.Kernel, plan: Plan) -> None:
         value: Any = getattr(plan, name)
         if value is not None and value != getattr(NEUTRAL, name):
             raise refuse(title, kernel, reason or "it has no pairs")
+    if plan.fission and _departs(kernel):
+        raise refuse("loop splitting", kernel, DEPARTING)
     if plan.targets is not None and plan.targets != 1:
         reason = "it has no sources that several of its elements could share"
         raise refuse("thread merging", kernel, thread_merging.legal(kernel, plan.targets) or reason)
+
+
+def _departs(kernel: ir.Kernel) -> bool:
+    """Whether populations depart from the sites of a kernel; an observer only looks."""
+    populations = (a for a in kernel.arrays if a.written and (not is_own(a.name) or a.name == own("next")))
+    return kernel.pattern == "sitewise" and any(populations)
 
 
 def _prefetch(plan: Plan) -> prefetching.How:
