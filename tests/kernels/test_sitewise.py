@@ -588,6 +588,7 @@ def test_both_plans_of_branches_give_the_same_bits():
 def test_sites_that_cannot_be_apart_are_refused():
     """A wish is granted or refused; a phase whose sites all do the same is one class, together and apart."""
     sites = plain(device="cpu", mask=MASK // 2 * 2, streaming="pull")
+    sites.step, sites.fresh = 1, False  # the first step follows no links
     sites.dense, sites.marks, sites.solids = True, None, None  # as on a GPU where many sites of a large box are special
     assert refusal(lambda: FLOW.compile(sites, plan=Plan(branches="apart"), omega=0.5), PlanError) == (
         "branch splitting cannot be applied to flow: so many of its sites are special that each reads its word"
