@@ -15,6 +15,7 @@ from lanewise.kernels.site_values import SiteValues
 from lanewise.kernels.support import bind_record, compile_kernel, index_type, machine_of
 from lanewise.layouts import AoS
 from lanewise.passes import site_splitting
+from lanewise.patterns.interpolated_walls import CURVED, CURVED_COUNT, WEIGHTS
 from lanewise.patterns.links import EXTENTS, PLANE, WORDS
 from lanewise.patterns.momentum_exchange import WALLED, WALLED_COUNT
 from lanewise.patterns.outflow import BEFORE, OUTLET, OUTLET_COUNT, WEIGHT, Outlet, before_leaves
@@ -114,6 +115,24 @@ def bind_outflow(
     return SiteCall(executable.prepare({n: b for n, b in bound.items() if n in used}, environment), executable)
 
 
+def bind_interpolated_walls(executable: Executable, sites: Sites, step: int, values: SiteValues) -> SiteCall:
+    """Give compiled interpolated walls the sites' memory before this step."""
+    known = sites.interpolation
+    assert known is not None
+    name = next(a.name for a in executable.program.naive.arrays if a.written)
+    bound: dict[str, Any] = {
+        name: bind_record(sites.copies[step % len(sites.copies)]),
+        WORDS: bind_value_array(sites.words, U32),
+        CURVED: bind_value_array(known.places, index_type(sites.device)),
+        WEIGHTS: bind_record(known.weights),
+    }
+    environment: dict[str, Any] = {**values.environment, COUNT: sites.count, CURVED_COUNT: len(known.places)}
+    environment |= dict(zip(EXTENTS, reversed(sites.shape), strict=False))
+    environment[PLANE] = sites.shape[-1] * sites.shape[-2]
+    used = {a.name for k in (executable.program.naive, *executable.program.kernels) for a in k.arrays}
+    return SiteCall(executable.prepare({n: b for n, b in bound.items() if n in used}, environment), executable)
+
+
 def _bind_parts(executable: Executable, sites: Sites, bound: dict[str, Any], environment: dict[str, Any]) -> None:
     """Spans and lists of sites, for kernels that run over some of them."""
     index = index_type(sites.device)
@@ -121,6 +140,8 @@ def _bind_parts(executable: Executable, sites: Sites, bound: dict[str, Any], env
     names = {a.name for k in kernels for a in k.arrays}
     if WALLED in names:
         bound[WALLED], environment[WALLED_COUNT] = bind_value_array(sites.walled, index), len(sites.walled)
+    if WEIGHTS in names:
+        bound[WEIGHTS] = bind_record(sites.walled_weights)
     for part in site_splitting.parts(tuple(sorted(sites.present))):
         if part.array in names:
             array = sites.part(part.kind)

@@ -14,12 +14,13 @@ from lanewise import types as t
 from lanewise.errors import ArgumentError
 from lanewise.field_values import brought, check_fits
 from lanewise.kernels.arguments import describe
-from lanewise.kernels.site_calls import SiteCall, bind_outflow, bind_phase, compile_phase
+from lanewise.kernels.site_calls import SiteCall, bind_interpolated_walls, bind_outflow, bind_phase, compile_phase
 from lanewise.kernels.site_function import CALL_ARGUMENTS, SiteFunction
 from lanewise.kernels.site_stepper import SiteStepper
 from lanewise.kernels.site_values import SiteValues, sort_values
 from lanewise.lattices.base import Lattice
 from lanewise.layouts import Layout
+from lanewise.patterns.interpolated_walls import build_interpolated_walls
 from lanewise.patterns.momentum_exchange import build_momentum_exchange
 from lanewise.patterns.outflow import Outlet, build_outflow
 from lanewise.patterns.sitewise import SitewiseArguments, Update, build_sitewise, check_uniforms
@@ -27,6 +28,7 @@ from lanewise.plan import Plan
 from lanewise.runtime.memory import array_module, to_host
 from lanewise.sites.array import Sites, arrival_array, make_sites
 from lanewise.sites.edges import Rule
+from lanewise.sites.fractions import WallFractions
 from lanewise.sites.kinds import OUTFLOW, Wall, check_new
 from lanewise.types import Scalar
 
@@ -89,17 +91,20 @@ class Sitewise:
         streaming: str | None = None,
         layout: Layout | None = None,
         device: str | None = None,
+        fractions: WallFractions | None = None,
     ) -> Sites:
         """The sites of a box, all populations zero.
 
         shape: (ny, nx) or (nz, ny, nx). mask: the kind of every site, whole numbers of that shape. edges: the rule of an
         axis, or of its (low, high) face: "periodic", "slip" or the name of a wall. storage: "f16" (GPU), "f32" or "f64".
-        streaming: "pull" or "push" with two copies of the populations, or "in-place" with one. Raises `ArgumentError`
+        streaming: "pull" or "push" with two copies of the populations, or "in-place" with one. fractions: where walls cut
+        links, if not half-way: bounce-back is then interpolated (`sites/fractions.py`). Raises `ArgumentError`
         for what does not fit, `DeviceError` when it does not fit the memory, before anything is allocated.
         """
         return make_sites(
             self.lattice, shape, known=frozenset(self._functions) | frozenset(self._walls), walls=self.walls,
             real=self.real, mask=mask, edges=edges, storage=storage, streaming=streaming, layout=layout, device=device,
+            fractions=fractions,
         )  # fmt: skip
 
     def set_populations(self, sites: Sites, populations: Any) -> None:
@@ -150,7 +155,7 @@ class Sitewise:
         def calls(step: int, fresh: bool) -> list[SiteCall]:
             return [
                 self._call(sites, step, fresh, given, plan),
-                *self._outflows(sites, step + 1, given, first=fresh),
+                *self._between(sites, step + 1, given, first=fresh),
             ]
 
         return SiteStepper(self.__name__, sites, calls)
@@ -223,6 +228,26 @@ class Sitewise:
             self._compiled[key] = compile_phase(lambda index: build_sitewise(arguments, index), sites, plan)
         return bind_phase(self._compiled[key], sites, step, values, ())
 
+    def compile_between(self, sites: Sites, *, step: int, **values: Any) -> list[SiteCall]:
+        """The kernels that run before this step, beside the steps themselves, without running them: walls, then outflows."""
+        return self._between(sites, step, self._values(sites, values), first=False)
+
+    def _between(self, sites: Sites, step: int, values: SiteValues, *, first: bool) -> list[SiteCall]:
+        """What corrects populations before a step. Outflows look at what walls send back, so walls come first."""
+        return [*self._interpolated(sites, step, values), *self._outflows(sites, step, values, first=first)]
+
+    def _interpolated(self, sites: Sites, step: int, values: SiteValues) -> list[SiteCall]:
+        """What moves walls from half-way to where they are, before a step."""
+        if sites.interpolation is None:
+            return []
+        phase = sites.form.phase(step, fresh=False)
+        key = ("interpolated walls", phase.name, *self._situation(sites, values))
+        if key not in self._compiled:
+            main = (self._functions[0][1].update,)
+            arguments = replace(self._arguments(sites, step, False, values, main), dense=False)
+            self._compiled[key] = compile_phase(partial(build_interpolated_walls, arguments), sites, None)
+        return [bind_interpolated_walls(self._compiled[key], sites, step, values)]
+
     def _outflows(self, sites: Sites, step: int, values: SiteValues, *, first: bool) -> list[SiteCall]:
         """What fills outflow faces before a step; the `first` time there is nothing from before."""
         calls: list[SiteCall] = []
@@ -274,12 +299,14 @@ class Sitewise:
             raise ArgumentError(f"{self.__name__}.force takes a list of names of walls, found {walls!r}")
         numbers = tuple(sorted(self._wall_number(name) for name in walls))
         sorted_values = self._values(sites, values | self._unneeded(sites, values))
-        key = ("force", numbers, weights, sites.phase.name, *self._situation(sites, sorted_values))
+        # Populations that were set arrive as they are: no wall has sent them back yet.
+        curved = sites.interpolation is not None and not sites.fresh
+        key = ("force", numbers, weights, curved, sites.phase.name, *self._situation(sites, sorted_values))
         if key not in self._compiled:
             main = (self._functions[0][1].update,)
             arguments = self._arguments(sites, sites.step, sites.fresh, sorted_values, main)
             self._compiled[key] = compile_phase(
-                lambda index: build_momentum_exchange(arguments, index, numbers, weights), sites, None
+                lambda index: build_momentum_exchange(arguments, index, numbers, weights, curved=curved), sites, None
             )
         module = array_module(sites.device)
         result = module.zeros((len(sites.walled), self.lattice.dimension), np.float64)

@@ -18,6 +18,7 @@ from lanewise.record import Field, Record, RecordValue
 from lanewise.runtime.devices import resolve
 from lanewise.runtime.memory import array_module, bring, require_memory, to_host
 from lanewise.sites.edges import AXES, Edges, Rule, read_edges
+from lanewise.sites.fractions import Interpolation, WallFractions, make_interpolation, weight_array
 from lanewise.sites.kinds import MOST, Wall
 from lanewise.sites.streaming import Form, Phase, form_by_name
 from lanewise.sites.words import KIND_SHIFT, LINKS, make_marks, make_spans, make_words
@@ -71,6 +72,8 @@ class Sites:
         self._walls, self._walled = numbers, None
         self._outlets: dict[tuple[int, int], Any] = {}
         self.outflow: dict[tuple[int, int], Any] = {}
+        self.interpolation: Interpolation | None = None
+        self._walled_weights: Any = None
         _check_outlets(self.edges, self.shape)
 
     @property
@@ -129,6 +132,21 @@ class Sites:
             self._walled = self._places(np.flatnonzero((to_host(self.words) & LINKS != 0) & ~solid))
         return self._walled
 
+    @property
+    def walled_weights(self) -> RecordArray:
+        """The weights of interpolated links for each of the sites `walled`, zeros where there are none."""
+        if self._walled_weights is None:
+            known = self.interpolation
+            assert known is not None
+            walled = to_host(self.walled)
+            rows = np.zeros((len(walled), self.lattice.size))
+            found = known.weights.numpy()
+            for q in range(1, self.lattice.size):
+                rows[np.searchsorted(walled, to_host(known.places)), q] = found[f"q{q}"]
+            real = known.weights.record.leaves[0].type
+            self._walled_weights = weight_array(self.lattice, rows, real, self.device)
+        return self._walled_weights
+
     def outlet(self, axis: int, step: int) -> Any:
         """The sites of an outflow face that are no walls, nor behind one, as indices on the device."""
         if (axis, step) not in self._outlets:
@@ -169,6 +187,7 @@ def make_sites(
     streaming: str | None = None,
     layout: Layout | None = None,
     device: str | None = None,
+    fractions: WallFractions | None = None,
 ) -> Sites:
     """Check what the user gives, then allocate; `known` are the kinds that have a function or are walls."""
     where, size = resolve(device), _shape(lattice, shape)
@@ -178,9 +197,13 @@ def make_sites(
     count = math.prod(size)
     require_memory(where, _bytes(lattice, count, stored, form, arranged), f"{count:,} sites of {lattice.name}")
     kinds = _kinds(mask, size, known)
-    return Sites(
+    sites = Sites(
         lattice, size, kinds=kinds, walls=walls, edges=edges, storage=stored, form=form, layout=arranged, device=where
     )
+    if fractions is not None:
+        numbers = frozenset(w.number for w in walls)
+        sites.interpolation = make_interpolation(lattice, fractions, to_host(sites.words), numbers, real, where)
+    return sites
 
 
 def _bytes(lattice: Lattice, count: int, storage: Scalar, form: Form, layout: Layout) -> int:
