@@ -1,5 +1,7 @@
 """lanewise: write the physics for one element; the data structure and the kernel are designed for your machine."""
 
+from typing import TYPE_CHECKING
+
 from lanewise._version import __version__
 from lanewise.arrays import RecordArray
 from lanewise.errors import (
@@ -88,6 +90,10 @@ from lanewise.values import (
 from lanewise.values import (
     pow_ as pow,
 )
+
+if TYPE_CHECKING:  # for type checkers: what `__getattr__` imports
+    from lanewise import io as io
+    from lanewise import sims as sims
 
 
 def __getattr__(name: str) -> object:

@@ -8,7 +8,7 @@ no finite float becomes infinite.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -59,17 +59,22 @@ def assign(name: str, target: Any, values: Any) -> None:
         ) from error
 
 
-def check_fits(name: str, arrays: Sequence[Any], scalar: t.Scalar) -> None:
-    """Refuse arrays whose finite numbers become infinite in a float type, wherever they lie."""
+def check_fits(name: str, arrays: Iterable[Any], scalar: t.Scalar) -> None:
+    """Refuse arrays whose finite numbers become infinite in a float type. They may come one after the other."""
     most = float(np.finfo(scalar.dtype).max)
-    if all(np.finfo(a.dtype).max <= most if a.dtype.kind == "f" else a.dtype.kind == "b" for a in arrays):
-        return
-    largest = max((_largest(a) for a in arrays if a.size), default=0.0)
+    largest = max((_largest(a) for a in arrays if not _within(a.dtype, most)), default=0.0)
     with np.errstate(over="ignore"):
         if np.isinf(np.float64(largest).astype(scalar.dtype)):
             raise ArgumentError(
                 f"{name} are stored as {scalar}, which ends at {most:g}; found values up to {largest:.6g}"
             )
+
+
+def _within(dtype: Any, most: float) -> bool:
+    """Whether all finite numbers of a type are at most `most`."""
+    return (
+        dtype.kind == "b" or (float(np.finfo(dtype).max) if dtype.kind == "f" else float(np.iinfo(dtype).max)) <= most
+    )
 
 
 def converted(name: str, array: Any, scalar: t.Scalar, device: str) -> Any:

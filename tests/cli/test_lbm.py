@@ -135,6 +135,19 @@ OPTIONS: dict[str, tuple[str, str]] = {
         "the tolerance 1e-09 cannot be met: rounding alone changes velocities by about 2e-06 in storage f32; wanted 2e-06 or "
         "more, or precision f64",
     ),
+    "no tolerance": ("cavity --tolerance 0", "the tolerance is 0; wanted above 0 and below 1: a relative change of the velocity"),
+    "tolerance of nothing": (
+        "cavity --steps 10 --tolerance 1e-3",
+        "the tolerance 0.001 would not be looked at, because this run takes all its steps; add --until-steady",
+    ),
+    "tolerance of unsteady flow": (
+        "karman --tolerance 1e-3",
+        "the tolerance 0.001 would not be looked at, because this run takes all its steps; add --until-steady",
+    ),
+    "flat mesh": (
+        "karman --stl a.stl",
+        "--stl a.stl: a mesh has three dimensions, and this case two; wanted the case sphere, or --mask with a picture of the body's section",
+    ),
     "device": (
         "cavity --device gpu",
         "unknown device 'gpu'; wanted 'cpu', 'cuda', 'cuda:1' (a number for each GPU) or 'python' (the interpreter)",
@@ -200,6 +213,35 @@ def test_a_size_that_does_not_fit_the_memory(lanewise: Command, monkeypatch: pyt
     assert memory_bytes((512, 512), D2Q9, "f32", "in-place") > 1_000_000
 
 
+def test_a_box_whose_beginning_does_not_fit_the_memory(lanewise: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before the case makes its mask and its velocities."""
+    monkeypatch.setattr("lanewise.sims.lbm.room.available_memory", lambda device: 2_000_000_000)
+    outcome = lanewise("lbm", "run", "karman", "--size", 400, "--out", "a.h5")
+    assert_refused(
+        outcome,
+        "--size 400 makes about 9600 x 4800 sites, whose initial state takes 5.53 GB of main memory, and 2 GB are available; "
+        "wanted a smaller size",
+    )
+    outcome = lanewise(
+        "lbm", "run", "sphere", "--size", 5000, "--storage", "f64", "--streaming", "pull", "--out", "a.h5"
+    )
+    assert outcome.code == 2
+    assert outcome.err == (
+        "error: 60000 x 40000 x 40000 sites of D3Q19 stored as f64 with pull streaming need 29,568,000 GB, and 2 GB are available; "
+        "use at most 244 x 162 x 162 sites\n"
+    )
+    assert list(Path().iterdir()) == []
+
+
+def test_a_relaxation_time_just_above_a_half_is_warned_of(lanewise: Command) -> None:
+    outcome = lanewise("lbm", "run", "cavity", "--size", 8, "--re", 1000, "--steps", 2, "--lattice", "d2q9")
+    assert outcome.code == 0
+    assert outcome.err == (
+        "warning: the relaxation time tau is 0.5024; with TRT expect instability below 0.505: use another collision operator (kbc is the "
+        "most stable one), more sites or a lower Reynolds number\n"
+    )
+
+
 @pytest.mark.parametrize(
     ("option", "name"), [("--out", "a.h5"), ("--plot", "a.png"), ("--vti", "a.vti"), ("--movie", "a.gif")]
 )
@@ -216,7 +258,9 @@ def test_a_blow_up_keeps_the_last_checkpoint(lanewise: Command) -> None:
     unstable = ("lbm", "run", "karman", "--size", 8, "--re", 100_000, "--collision", "trt")
     outcome = lanewise(*unstable, "--out", "a.h5", "--checkpoint-every", 10)
     assert (outcome.code, outcome.out) == (2, "")
-    assert outcome.err.startswith("error: the flow blew up between step ")
+    warning, error = outcome.err.splitlines()
+    assert warning.startswith("warning: the relaxation time tau is 0.500024; with TRT expect instability below 0.505: ")
+    assert error.startswith("error: the flow blew up between step ")
     assert "site (y, x) = (" in outcome.err
     with h5py.File("a.h5") as file:
         assert np.isfinite(np.asarray(file["density"])).all()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import sys
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -63,17 +64,22 @@ def run(
     from lanewise.cli.lbm_progress import follow
     from lanewise.sims.lbm import runner
     from lanewise.sims.lbm.cases import find_case
+    from lanewise.sims.lbm.checks import FlowWarning
     from lanewise.sims.lbm.run import Output
 
     output = Output(out, vti, plot, movie, every or 0, forces, checkpoint_every or 0, overwrite)
     method = runner.Method(collision, precision, storage, streaming, layout, device, smagorinsky or 0.0)
-    end = runner.End(steps, until_steady, tolerance or 0.0)
+    end = runner.End(steps, until_steady, tolerance)
     if resume is None:
         chosen = find_case(_required(case))
         request = chosen.request(
             re=re, size=size, speed=speed, lattice=lattice, drive=drive, obstacle=_obstacle(mask, stl, quiet=quiet)
         )
-        prepared = runner.start(chosen, request, method, end, output)
+        with warnings.catch_warnings(record=True) as warned:
+            warnings.simplefilter("always", FlowWarning)
+            prepared = runner.start(chosen, request, method, end, output)
+        for text in dict.fromkeys(str(w.message) for w in warned):
+            print(f"warning: {text}", file=sys.stderr)
     else:
         kept: dict[str, Any] = {
             "CASE": case, "--re": re, "--size": size, "--speed": speed, "--drive": drive, "--mask": mask, "--stl": stl,
@@ -121,6 +127,11 @@ def _obstacle(mask: Path | None, stl: Path | None, *, quiet: bool) -> Obstacle |
         from lanewise.io.source import reading
         from lanewise.sims.lbm.obstacles import Placement, as_solid, read_mask, stl_mask
 
+        if stl is not None and len(shape) == 2:
+            raise InputError(
+                f"--stl {stl}: a mesh has three dimensions, and this case two; wanted the case sphere, or --mask with a picture "
+                "of the body's section"
+            )
         said: list[str] = []
         if stl is not None:
             solid = stl_mask(stl, shape, placement=Placement(length=width, centre=centre), report=said.append)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, cast
@@ -25,6 +25,7 @@ from lanewise.patterns.momentum_exchange import build_momentum_exchange
 from lanewise.patterns.outflow import Outlet, build_outflow
 from lanewise.patterns.sitewise import SitewiseArguments, Update, build_sitewise, check_uniforms
 from lanewise.plan import Plan
+from lanewise.runtime.launches import NamedLaunch
 from lanewise.runtime.memory import array_module, to_host
 from lanewise.sites.array import Sites, arrival_array, make_sites
 from lanewise.sites.edges import Rule
@@ -116,10 +117,13 @@ class Sitewise:
         shape = (self.lattice.size, *sites.shape)
         if np.shape(populations) != shape:
             raise ArgumentError(f"populations have the shape {shape}, found {np.shape(populations)}")
-        every = [brought("populations", populations[q], sites.device) for q in range(self.lattice.size)]
-        check_fits("populations", every, sites.storage)
+
+        def each() -> Iterator[Any]:  # one at a time: a second copy of all might not fit the device
+            return (brought("populations", populations[q], sites.device) for q in range(self.lattice.size))
+
+        check_fits("populations", each(), sites.storage)
         sites.step, sites.fresh = 0, True
-        for q, values in enumerate(every):
+        for q, values in enumerate(each()):
             setattr(sites.current, f"q{q}", values.astype(sites.storage.dtype).reshape(-1))
 
     def populations(self, sites: Sites, **values: Any) -> npt.NDArray[Any]:
@@ -152,10 +156,10 @@ class Sitewise:
         """What `run` makes for given values: bound once, to run again and again."""
         given = self._values(sites, values)
 
-        def calls(step: int, fresh: bool) -> list[SiteCall]:
+        def calls(step: int, fresh: bool) -> list[NamedLaunch]:
             return [
-                self._call(sites, step, fresh, given, plan),
-                *self._between(sites, step + 1, given, first=fresh),
+                self._call(sites, step, fresh, given, plan).named("collide-stream"),
+                *(c.named("boundaries") for c in self._between(sites, step + 1, given, first=fresh)),
             ]
 
         return SiteStepper(self.__name__, sites, calls)

@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # for type checkers: what `__getattr__` imports
+    from lanewise.sims import gravity as gravity
+    from lanewise.sims import lbm as lbm
 
 
 def __getattr__(name: str) -> object:

@@ -29,9 +29,9 @@ def chosen_lattice(lattice: str | Lattice | None, dimension: int) -> Lattice:
     if lattice is None:
         return D2Q9 if dimension == 2 else D3Q19
     if isinstance(lattice, str):
-        if lattice not in LATTICES:
+        if lattice.upper() not in LATTICES:
             raise InputError(f"unknown lattice {lattice!r}; wanted one of {', '.join(LATTICES)}")
-        lattice = LATTICES[lattice]
+        lattice = LATTICES[lattice.upper()]
     if lattice.dimension != dimension:
         shape = "(ny, nx)" if lattice.dimension == 2 else "(nz, ny, nx)"
         raise InputError(f"{lattice.name} needs a box of shape {shape}, found {dimension} axes")

@@ -14,6 +14,7 @@ from lanewise.sims.lbm.cases import Case, Request, Setup, find_case
 from lanewise.sims.lbm.checkpoint import Checkpoint, converted, read_checkpoint, restored
 from lanewise.sims.lbm.checks import check_mach
 from lanewise.sims.lbm.remembered import recall
+from lanewise.sims.lbm.room import check_room
 from lanewise.sims.lbm.run import Output, Run
 from lanewise.sims.lbm.simulation import Simulation
 from lanewise.sims.lbm.steadiness import FLOORS, Steadiness
@@ -37,12 +38,12 @@ class End:
     """When a run ends: after `steps`, or before when it is steady.
 
     until_steady: None leaves it to the case, False runs to the end. tolerance: the relative change of the velocity that
-    counts as steady, 0 for the case's own.
+    counts as steady, None for the case's own.
     """
 
     steps: int | None = None
     until_steady: bool | None = None
-    tolerance: float = 0.0
+    tolerance: float | None = None
 
 
 def start(case: Case, request: Request, method: Method, end: End, output: Output) -> Run:
@@ -50,6 +51,14 @@ def start(case: Case, request: Request, method: Method, end: End, output: Output
     if end.steps is not None:
         check_steps(end.steps)
     check_mach([request.speed], f"speed of the case, {case.speed_of},")
+    check_room(
+        case,
+        request,
+        precision=method.precision,
+        storage=method.storage,
+        streaming=method.streaming,
+        device=method.device,
+    )
     setup = case.make(request)
     check_output(case, setup, output)
     simulation = Simulation(
@@ -84,11 +93,9 @@ def resume(path: Path, method: Method, end: End, output: Output) -> Run:
     output = replace(output, out=output.out or path)
     check_output(case, setup, output, resumed=path)
     simulation = restored(saved, device=method.device, streaming=method.streaming, layout=method.layout)
-    wanted = End(
-        end.steps,
-        before.tolerance > 0 if end.until_steady is None else end.until_steady,
-        end.tolerance or before.tolerance,
-    )
+    until_steady = before.tolerance > 0 if end.until_steady is None else end.until_steady
+    kept = before.tolerance or None if until_steady else None
+    wanted = End(end.steps, until_steady, kept if end.tolerance is None else end.tolerance)
     return Run(
         case, before.request, setup, simulation, output, last, _steadiness(setup, simulation, wanted), before.initial_mass,
         before.rows, _difference(path, saved, simulation), first_step=saved.step, resumed=True,
@@ -98,17 +105,31 @@ def resume(path: Path, method: Method, end: End, output: Output) -> Run:
 def _steadiness(setup: Setup, simulation: Simulation, end: End) -> Steadiness | None:
     """How to tell that the flow is steady, or None. No tolerance is below what rounding keeps up."""
     wanted = setup.steady > 0 and end.steps is None if end.until_steady is None else end.until_steady
+    if end.tolerance is not None:
+        _check_tolerance(end.tolerance, wanted)
     if not wanted:
         return None
     s = simulation.settings
     floor = max(FLOORS[s.storage], FLOORS[s.precision])
-    if 0 < end.tolerance < floor:
+    if end.tolerance is not None and end.tolerance < floor:
         raise InputError(
             f"the tolerance {end.tolerance:g} cannot be met: rounding alone changes velocities by about {floor:g} in storage "
             f"{s.storage}; wanted {floor:g} or more, or precision f64"
         )
     every = max(1, round(setup.length / setup.speed))
     return Steadiness(end.tolerance or max(setup.steady or floor, floor), every, s.device)
+
+
+def _check_tolerance(tolerance: float, wanted: bool) -> None:
+    """Refuse what no change is below, what every one is, and a tolerance that nothing would look at."""
+    if not 0 < tolerance < 1:
+        raise InputError(
+            f"the tolerance is {tolerance:g}; wanted above 0 and below 1: a relative change of the velocity"
+        )
+    if not wanted:
+        raise InputError(
+            f"the tolerance {tolerance:g} would not be looked at, because this run takes all its steps; add --until-steady"
+        )
 
 
 def _difference(path: Path, saved: Checkpoint, simulation: Simulation) -> str:

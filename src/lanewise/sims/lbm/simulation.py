@@ -34,7 +34,7 @@ from lanewise.sims.lbm.arguments import (
     chosen_rate,
     chosen_streaming,
 )
-from lanewise.sims.lbm.checks import check_memory
+from lanewise.sims.lbm.checks import check_memory, warn_stiffness
 from lanewise.sims.lbm.compiled import make_engine
 from lanewise.sims.lbm.engine import Engine
 from lanewise.sims.lbm.initial import deviations
@@ -70,7 +70,8 @@ class Simulation:
     the precision. streaming: "in-place" (half the memory), "pull" or "push"; layout: by default the device's best.
 
     Raises `InputError` for values out of range, among them tau <= 1/2 and velocities above Mach 0.3, and `DeviceError`
-    for sizes that do not fit the memory; both before anything is allocated on the device.
+    for sizes that do not fit the memory; both before anything is allocated on the device. Warns (`FlowWarning`) of tau just
+    above 1/2.
     """
 
     def __init__(
@@ -85,6 +86,7 @@ class Simulation:
         sizes = check_shape(shape)
         self.lattice = chosen_lattice(lattice, len(sizes))
         rate = chosen_rate(viscosity, omega, re, speed, length)
+        warn_stiffness(1 / rate, collision, stacklevel=2)
         where = resolve(device)
         real, stored = chosen_numbers(precision, storage, where)
         settings = Settings(

@@ -127,7 +127,7 @@ class Units:
 
     @property
     def grid_reynolds(self) -> float:
-        """Reynolds number of one site; beyond about 10 BGK is likely to blow up where the flow is not smooth."""
+        """Reynolds number of one site; beyond about 10 most collision operators blow up where the flow is not smooth."""
         return self.lattice_velocity / self.nu
 
     def check(self, collision: str = "bgk") -> None:

@@ -130,8 +130,8 @@ class Case:
         drive: str | None = None, obstacle: Obstacle | None = None,
     ) -> Request:  # fmt: skip
         """What is asked for, completed; InputError for what the case does not have."""
-        lattice = self.lattices[0] if lattice is None else lattice
-        if lattice not in self.lattices:
+        found = self.lattices[0] if lattice is None else lattice.upper()
+        if found not in self.lattices:
             raise InputError(f"{self.name} runs on {_listed(self.lattices)}, found lattice {lattice!r}")
         if drive is not None and drive not in self.drives:
             wanted = f"wanted one of {_listed(self.drives)}" if self.drives else "it has only one"
@@ -141,7 +141,7 @@ class Case:
                 f"{self.name} has no obstacle that a mask or a mesh could replace; wanted {_with_obstacle()}"
             )
         chosen = Request(
-            self.re if re is None else re, self.size if size is None else size, self.speed if speed is None else speed, lattice,
+            self.re if re is None else re, self.size if size is None else size, self.speed if speed is None else speed, found,
             drive or (self.drives[0] if self.drives else ""), obstacle,
         )  # fmt: skip
         _check(chosen)
