@@ -43,6 +43,7 @@ def run(
     collision: o.Collision = None,
     smagorinsky: o.Smagorinsky = None,
     lattice: o.LatticeName = None,
+    walls: o.Walls = None,
     precision: o.Precision = None,
     storage: o.Storage = None,
     streaming: o.Streaming = None,
@@ -68,7 +69,7 @@ def run(
     from lanewise.sims.lbm.run import Output
 
     output = Output(out, vti, plot, movie, every or 0, forces, checkpoint_every or 0, overwrite)
-    method = runner.Method(collision, precision, storage, streaming, layout, device, smagorinsky or 0.0)
+    method = runner.Method(collision, precision, storage, streaming, layout, device, smagorinsky or 0.0, walls)
     end = runner.End(steps, until_steady, tolerance)
     if resume is None:
         chosen = find_case(_required(case))
@@ -84,7 +85,7 @@ def run(
         kept: dict[str, Any] = {
             "CASE": case, "--re": re, "--size": size, "--speed": speed, "--drive": drive, "--mask": mask, "--stl": stl,
             "--collision": collision, "--smagorinsky": smagorinsky, "--lattice": lattice, "--precision": precision,
-            "--storage": storage,
+            "--storage": storage, "--walls": walls,
         }  # fmt: skip
         _refuse_given(kept)
         prepared = runner.resume(resume, method, end, output)
@@ -125,7 +126,7 @@ def _obstacle(mask: Path | None, stl: Path | None, *, quiet: bool) -> Obstacle |
 
     def place(shape: Sequence[int], centre: Sequence[float], width: float) -> Any:
         from lanewise.io.source import reading
-        from lanewise.sims.lbm.obstacles import Placement, as_solid, read_mask, stl_mask
+        from lanewise.sims.lbm.obstacles import Placement, as_solid, read_mask, stl_solid
 
         if stl is not None and len(shape) == 2:
             raise InputError(
@@ -134,7 +135,7 @@ def _obstacle(mask: Path | None, stl: Path | None, *, quiet: bool) -> Obstacle |
             )
         said: list[str] = []
         if stl is not None:
-            solid = stl_mask(stl, shape, placement=Placement(length=width, centre=centre), report=said.append)
+            solid: Any = stl_solid(stl, shape, placement=Placement(length=width, centre=centre), report=said.append)
         else:
             found = read_mask(path, shape, report=said.append)
             with reading(path, "mask", ()):
@@ -174,6 +175,8 @@ def _print_summary(s: dict[str, Any]) -> None:
         "" if s["bandwidth_fraction"] is None else f", {100 * s['bandwidth_fraction']:.1f} % of the bandwidth of a copy"
     )
     print(f"{s['seconds']:.3f} s, {s['mlups']:,.1f} MLUPS{share}")
+    if s["interpolated_links"]:
+        print(f"walls interpolated on {s['interpolated_links']:,} links")
     steady = {None: "", True: "; steady", False: "; not steady yet"}[s["steady"]]
     print(f"tau {s['tau']:.4f}, mass drift {s['mass_drift']:+.3e}{steady}")
     for name, value in s["results"].items():

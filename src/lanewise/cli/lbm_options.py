@@ -42,6 +42,12 @@ Tolerance = Annotated[
 Collision = Annotated[str | None, _option(METHOD, "NAME", "bgk, trt, regularised, mrt or kbc (default the case's)")]
 Smagorinsky = Annotated[float | None, _option(METHOD, "X", "constant of Smagorinsky's turbulence model (default none)")]
 LatticeName = Annotated[str | None, _option(METHOD, "NAME", "D2Q9, D3Q19 or D3Q27 (default the case's)")]
+Walls = Annotated[
+    str | None,
+    _option(
+        METHOD, "NAME", "of round bodies and meshes: interpolated (at their surface) or half-way (default interpolated)"
+    ),
+]
 Precision = Annotated[str | None, _option(METHOD, "NAME", "of the arithmetic: f32 or f64 (default f32)")]
 Storage = Annotated[
     str | None, _option(METHOD, "NAME", "of populations: f16 (GPU), f32 or f64 (default the precision)")

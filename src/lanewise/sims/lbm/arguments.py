@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,8 @@ from lanewise.lattices import D2Q9, D3Q19, D3Q27, Lattice
 from lanewise.sims.lbm.checks import check_mach, check_tau
 from lanewise.sims.lbm.kinds import Edges, Kind, Open, Wall
 from lanewise.sims.lbm.obstacles.arrays import as_kinds
+from lanewise.sims.lbm.obstacles.cut_links import wall_fractions
+from lanewise.sims.lbm.obstacles.surfaces import Surface
 from lanewise.sims.lbm.openings import check_opening
 from lanewise.sims.lbm.operators import find_operator
 from lanewise.sims.lbm.settings import Geometry
@@ -132,6 +135,22 @@ def check_geometry(shape: tuple[int, ...], mask: Any, kinds: Mapping[int, Kind],
         if isinstance(kind, Open):
             check_opening(number, kind, shape, array)
     return Geometry(array if array is not None and array.any() else None, dict(kinds), dict(edges))
+
+
+def with_surfaces(lattice: Lattice, geometry: Geometry, surfaces: Mapping[int, Surface]) -> Geometry:
+    """The geometry with the fractions at which surfaces cut links; raises `InputError` for a surface of what is no wall of the mask."""
+    if not surfaces:
+        return geometry
+    present = set() if geometry.mask is None else {int(k) for k in np.unique(geometry.mask)}
+    for number in surfaces:
+        if number not in geometry.walls or number not in present:
+            known = ", ".join(f"{n} ({w.name})" for n, w in geometry.walls.items() if n in present) or "none"
+            raise InputError(
+                f"a surface is given for kind {number}, which is no wall of the mask; its walls are {known}"
+            )
+    assert geometry.mask is not None
+    names = {n: w.name for n, w in geometry.walls.items()}
+    return replace(geometry, fractions=wall_fractions(lattice, geometry.mask, geometry.edges, surfaces, names))
 
 
 def _check_kind(kind: Kind, dimension: int) -> None:

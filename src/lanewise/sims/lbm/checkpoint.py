@@ -1,8 +1,8 @@
 """Checkpoints: a flow file that others read, with a group `/lanewise` that holds what resuming needs.
 
-`/lanewise` has the settings, the kinds and the edges as attributes; `mask` and profiles of openings; and `state`, the
-memory of the populations just as it is: in its storage type, in its layout, in the middle of a pattern of in-place streaming. So a
-resumed run gives the bits of an uninterrupted one. It is written whole or not at all.
+`/lanewise` has the settings, the kinds and the edges as attributes; `mask`, profiles of openings and fractions of cut links;
+and `state`, the memory of the populations just as it is: in its storage type, in its layout, in the middle of a pattern of
+in-place streaming. So a resumed run gives the bits of an uninterrupted one. It is written whole or not at all.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from lanewise.sims.lbm.settings import (
     settings_from_json,
     settings_to_json,
 )
+from lanewise.sites.fractions import WallFractions
 
 if TYPE_CHECKING:
     from lanewise.sims.lbm.simulation import Simulation
@@ -71,6 +72,11 @@ def write_checkpoint(
         )
         if geometry.mask is not None:
             group.create_dataset("mask", data=geometry.mask, compression="gzip", compression_opts=1)
+        if geometry.fractions is not None:
+            group.create_dataset("fractions/places", data=geometry.fractions.places)
+            group.create_dataset(
+                "fractions/fractions", data=geometry.fractions.fractions, compression="gzip", compression_opts=1
+            )
         for number, kind in geometry.openings.items():
             if kind.profile is not None:
                 group.create_dataset(f"profiles/{number}", data=np.asarray(kind.profile, np.float64))
@@ -111,12 +117,19 @@ def read_checkpoint(path: Path) -> Checkpoint:
         if mask is not None and mask.shape != settings.shape:
             raise InputError(f"damaged checkpoint: its mask has shape {mask.shape}; wanted {settings.shape}")
         profiles = {int(n): np.asarray(p) for n, p in group["profiles"].items()} if "profiles" in group else {}
-        geometry = geometry_from_json(str(group.attrs["geometry"]), mask, profiles)
+        geometry = geometry_from_json(str(group.attrs["geometry"]), mask, profiles, _fractions(group))
         run = group["run"]
         return Checkpoint(
             path, settings, geometry, int(group.attrs["step"]), {n: a[()] for n, a in group["state"].items()},
             {n: str(v) for n, v in run.attrs.items()}, {n: np.asarray(a) for n, a in run.items()},
         )  # fmt: skip
+
+
+def _fractions(group: Any) -> WallFractions | None:
+    if "fractions" not in group:
+        return None
+    found = group["fractions"]
+    return WallFractions(np.asarray(found["places"], np.int64), np.asarray(found["fractions"], np.float64))
 
 
 def restored(

@@ -47,7 +47,7 @@ class CompiledEngine:
         self._sites = self._flow.sites(
             settings.shape, mask=geometry.mask, edges=dict(geometry.edges), storage=settings.storage,
             streaming=settings.streaming, layout=layout_by_name(settings.layout) if settings.layout else None,
-            device=settings.device,
+            device=settings.device, fractions=geometry.fractions,
         )  # fmt: skip
         self._forced: dict[str, Any] = {"force": settings.force} if settings.force else {}
         self._walls: dict[str, Any] = {
@@ -70,11 +70,20 @@ class CompiledEngine:
         known = 1 / 8 if self._sites.marks is not None else 2 if len(self._sites.copies) == 1 else 4
         return 2 * len(self._lattice) * self._sites.storage.size + known
 
+    @property
+    def interpolated_links(self) -> int:
+        """Links on which bounce-back is interpolated."""
+        return 0 if self._sites.interpolation is None else self._sites.interpolation.links
+
     def prepare(self) -> None:
         sites = self._sites
         step, fresh = sites.step, sites.fresh
         for sites.step, sites.fresh in ((0, True), (1, False), (2, False)):  # all phases of every streaming form
             self._flow.compile(sites, **self._values)
+        for following in (1, 2):
+            self._flow.compile_between(
+                sites, step=following, outflow_speed=self._settings.outflow_speed, **self._values
+            )
         sites.step, sites.fresh = step, fresh
 
     def run(self, steps: int) -> None:

@@ -24,6 +24,11 @@ class Engine(Protocol):
         """What a step reads and writes of memory for a fluid site."""
         ...
 
+    @property
+    def interpolated_links(self) -> int:
+        """How many links walls cut elsewhere than half-way."""
+        ...
+
     def prepare(self) -> None:
         """Compile what steps need, so that the first one costs no more than the others."""
         ...

@@ -13,7 +13,7 @@ Edges = Mapping[str, Edge]
 
 @dataclass(frozen=True, slots=True)
 class Wall:
-    """Half-way bounce-back: the wall lies half a link before its sites. `velocity`: of a moving one, in sites a step."""
+    """Bounce-back: the wall lies half a link before its sites, or where its surface is. `velocity`: of a moving one, in sites a step."""
 
     name: str
     velocity: tuple[float, ...] | None = None

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from lanewise.profiling.profile import span
 from lanewise.runtime.memory import to_host
 from lanewise.sims.interruption import deferred_interruption
 from lanewise.sims.lbm.bandwidth import copy_bandwidth
@@ -134,14 +135,18 @@ class Run:
         if self.done or measured or compared or filmed or step % check_interval(simulation.sites) == 0:
             simulation.check()
         if probe is not None and measured and not (self.rows and self.rows[-1][0] >= step):
-            values = probe.measure(simulation)
+            with span(simulation.profile, "observe", name="probe"):
+                values = probe.measure(simulation)
             self.rows.append((step, values))
             if self._series is not None:
-                self._series.add(step, *values)
+                with span(simulation.profile, "output", name="measurements"):
+                    self._series.add(step, *values)
         if steady is not None and compared:
-            self.settled = steady.settled(simulation.velocity)
+            with span(simulation.profile, "observe", name="steadiness"):
+                self.settled = steady.settled(simulation.velocity)
         if self._film is not None and filmed:
-            self._film.add(to_host(simulation.velocity), step)
+            with span(simulation.profile, "output", name="movie"):
+                self._film.add(self._on_host(simulation.velocity), step)
 
     def _checkpoint_due(self, since: float, cost: float) -> bool:
         every = self.output.checkpoint_every
@@ -153,8 +158,11 @@ class Run:
 
     def save(self) -> None:
         """Write the checkpoint, if there is a place for it. Replaces only this run's own file."""
-        if self.output.out is None:
-            return
+        if self.output.out is not None:
+            with span(self.simulation.profile, "checkpoint"):
+                self._write_checkpoint(self.output.out)
+
+    def _write_checkpoint(self, path: Path) -> None:
         self.simulation.check()
         if self._series is not None:
             self._series.sync()
@@ -162,7 +170,7 @@ class Run:
         history = {"step": series.steps, **{n: series.column(n) for n in series.names}} if len(series) else None
         parameters, attributes, arrays = remember(self)
         write_checkpoint(
-            self.output.out, self.simulation, overwrite=True, parameters=parameters, attributes=attributes, arrays=arrays,
+            path, self.simulation, overwrite=True, parameters=parameters, attributes=attributes, arrays=arrays,
             history=history,
         )  # fmt: skip
 
@@ -173,7 +181,11 @@ class Run:
     @property
     def state(self) -> State:
         simulation = self.simulation
-        return State(simulation.step, to_host(simulation.density), to_host(simulation.velocity))
+        return State(simulation.step, self._on_host(simulation.density), self._on_host(simulation.velocity))
+
+    def _on_host(self, field: Any) -> Any:
+        with span(self.simulation.profile, "transfer", name="fields to the host", nbytes=field.nbytes):
+            return to_host(field)
 
     @property
     def mlups(self) -> float:
@@ -183,7 +195,8 @@ class Run:
 
     def bandwidth_fraction(self) -> float | None:
         """The bytes that the steps moved, over what a copy on this device would have moved in that time."""
-        copied = copy_bandwidth(self.simulation.settings.device)
+        with span(self.simulation.profile, "observe", name="bandwidth of a copy"):
+            copied = copy_bandwidth(self.simulation.settings.device)
         return None if copied is None else self.mlups * 1e6 * self.simulation.bytes_per_site / copied
 
     def summary(self) -> dict[str, Any]:
@@ -197,5 +210,6 @@ class Run:
             "seconds": self.seconds, "mlups": self.mlups, "bandwidth_fraction": self.bandwidth_fraction(),
             "mass_drift": simulation.mass / self.initial_mass - 1,
             "steady": self.settled if self.steadiness else None, "change": self.steadiness.change if self.steadiness else None,
+            "interpolated_links": simulation.interpolated_links,
             "results": self.setup.results(self.state, self.series), "out": str(self.output.out) if self.output.out else None,
         }  # fmt: skip

@@ -2,27 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from lanewise.errors import InputError
 from lanewise.io.atomic import writable_target
+from lanewise.profiling.profile import Profile, span
 from lanewise.runtime.executable import device_kind
 from lanewise.sims.lbm.arguments import check_steps
 from lanewise.sims.lbm.cases import Case, Request, Setup, find_case
 from lanewise.sims.lbm.checkpoint import Checkpoint, converted, read_checkpoint, restored
 from lanewise.sims.lbm.checks import check_mach
+from lanewise.sims.lbm.obstacles.surfaces import Surface
 from lanewise.sims.lbm.remembered import recall
 from lanewise.sims.lbm.room import check_room
 from lanewise.sims.lbm.run import Output, Run
 from lanewise.sims.lbm.simulation import Simulation
 from lanewise.sims.lbm.steadiness import FLOORS, Steadiness
 
+WALLS = (INTERPOLATED, HALF_WAY) = ("interpolated", "half-way")
+
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """How a flow is computed; None leaves the choice to the case or the device."""
+    """How a flow is computed; None leaves the choice to the case or the device.
+
+    walls: "interpolated" (where their surface is known, which is the default) or "half-way".
+    """
 
     collision: str | None = None
     precision: str | None = None
@@ -31,6 +39,7 @@ class Method:
     layout: str | None = None
     device: str | None = None
     smagorinsky: float = 0.0
+    walls: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +55,9 @@ class End:
     tolerance: float | None = None
 
 
-def start(case: Case, request: Request, method: Method, end: End, output: Output) -> Run:
+def start(
+    case: Case, request: Request, method: Method, end: End, output: Output, profile: Profile | None = None
+) -> Run:
     """Check everything, build the flow, and set its initial state."""
     if end.steps is not None:
         check_steps(end.steps)
@@ -59,30 +70,33 @@ def start(case: Case, request: Request, method: Method, end: End, output: Output
         streaming=method.streaming,
         device=method.device,
     )
-    setup = case.make(request)
+    with span(profile, "setup", name="case"):
+        setup = case.make(request)
     check_output(case, setup, output)
     simulation = Simulation(
         lattice=setup.lattice, shape=setup.shape, viscosity=setup.viscosity, collision=method.collision or case.collision,
         smagorinsky=method.smagorinsky, force=setup.force, mask=setup.mask, kinds=setup.kinds, edges=setup.edges,
-        outflow_speed=setup.outflow_speed,
+        outflow_speed=setup.outflow_speed, surfaces=_surfaces(case, setup, method.walls),
         density=1.0 if setup.density is None else setup.density, velocity=setup.velocity, gradient=setup.gradient,
         precision=method.precision, storage=method.storage, streaming=method.streaming, layout=method.layout,
-        device=method.device,
+        device=method.device, profile=profile,
     )  # fmt: skip
     steadiness = _steadiness(setup, simulation, end)
     steps = end.steps if end.steps is not None else setup.steps
     return Run(case, request, setup, simulation, output, steps, steadiness, simulation.mass)
 
 
-def resume(path: Path, method: Method, end: End, output: Output) -> Run:
+def resume(path: Path, method: Method, end: End, output: Output, profile: Profile | None = None) -> Run:
     """Continue a checkpoint by `end.steps` steps, or to its planned end.
 
     Everything else is as it was, so the same device, streaming form and layout give the same bits; `Run.note` says when not.
     """
-    saved = read_checkpoint(path)
-    before = recall(saved)
+    with span(profile, "setup", name="read the checkpoint"):
+        saved = read_checkpoint(path)
+        before = recall(saved)
     case = find_case(before.case)
-    setup = case.make(before.request)
+    with span(profile, "setup", name="case"):
+        setup = case.make(before.request)
     if end.steps is not None:
         check_steps(end.steps)
         last = saved.step + end.steps
@@ -92,7 +106,9 @@ def resume(path: Path, method: Method, end: End, output: Output) -> Run:
             raise InputError(f"{path} is complete at step {saved.step:,}; say with --steps how many more")
     output = replace(output, out=output.out or path)
     check_output(case, setup, output, resumed=path)
-    simulation = restored(saved, device=method.device, streaming=method.streaming, layout=method.layout)
+    simulation = restored(
+        saved, device=method.device, streaming=method.streaming, layout=method.layout, profile=profile
+    )
     until_steady = before.tolerance > 0 if end.until_steady is None else end.until_steady
     kept = before.tolerance or None if until_steady else None
     wanted = End(end.steps, until_steady, kept if end.tolerance is None else end.tolerance)
@@ -100,6 +116,18 @@ def resume(path: Path, method: Method, end: End, output: Output) -> Run:
         case, before.request, setup, simulation, output, last, _steadiness(setup, simulation, wanted), before.initial_mass,
         before.rows, _difference(path, saved, simulation), first_step=saved.step, resumed=True,
     )  # fmt: skip
+
+
+def _surfaces(case: Case, setup: Setup, walls: str | None) -> Mapping[int, Surface]:
+    """The surfaces of walls that are interpolated: all that are known, unless half-way walls are wanted."""
+    if walls not in (None, *WALLS):
+        raise InputError(f"unknown walls {walls!r}; wanted one of {', '.join(WALLS)}")
+    if walls == INTERPOLATED and not setup.surfaces:
+        raise InputError(
+            f"--walls {INTERPOLATED}: the surface of the walls of {case.name} is not known: flat walls and bodies from pictures or "
+            f"arrays are {HALF_WAY}"
+        )
+    return {} if walls == HALF_WAY else setup.surfaces
 
 
 def _steadiness(setup: Setup, simulation: Simulation, end: End) -> Steadiness | None:
@@ -181,8 +209,11 @@ def finish(run: Run) -> dict[str, Any]:
     if o.vti is not None or o.plot is not None:
         from lanewise.sims.lbm.pictures import write_picture, write_vti_file
 
+        profile = run.simulation.profile
         if o.vti is not None:
-            write_vti_file(o.vti, run, overwrite=o.overwrite)
+            with span(profile, "output", name="fields for ParaView"):
+                write_vti_file(o.vti, run, overwrite=o.overwrite)
         if o.plot is not None:
-            write_picture(o.plot, run)
+            with span(profile, "output", name="picture"):
+                write_picture(o.plot, run)
     return run.summary()

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from lanewise.errors import InputError
 from lanewise.sims.lbm.kinds import Edge, Kind, Open, Wall
+from lanewise.sites.fractions import WallFractions
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +46,15 @@ class Settings:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Geometry:
-    """What the sites are: `mask` uint8 of the lattice's shape or None, the kinds by number, and the edges of the box."""
+    """What the sites are: `mask` uint8 of the lattice's shape or None, the kinds by number, and the edges of the box.
+
+    fractions: where walls cut links, if they are not all half-way.
+    """
 
     mask: NDArray[np.uint8] | None
     kinds: Mapping[int, Kind]
     edges: Mapping[str, Edge]
+    fractions: WallFractions | None = None
 
     @property
     def walls(self) -> dict[int, Wall]:
@@ -96,13 +101,15 @@ def geometry_to_json(geometry: Geometry) -> str:
     return json.dumps({"kinds": kinds, "edges": dict(geometry.edges)})
 
 
-def geometry_from_json(text: str, mask: Any, profiles: Mapping[int, Any]) -> Geometry:
+def geometry_from_json(
+    text: str, mask: Any, profiles: Mapping[int, Any], fractions: WallFractions | None = None
+) -> Geometry:
     """What `geometry_to_json` wrote, with the arrays; raises `InputError` for anything else."""
     try:
         read = json.loads(text)
         kinds = {int(number): _kind(values, profiles.get(int(number))) for number, values in read["kinds"].items()}
         edges = {axis: tuple(edge) if isinstance(edge, list) else edge for axis, edge in read["edges"].items()}
-        return Geometry(mask, kinds, edges)
+        return Geometry(mask, kinds, edges, fractions)
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise InputError(f"damaged checkpoint: its kinds cannot be read: {error}") from error
 

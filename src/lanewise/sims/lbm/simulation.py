@@ -33,6 +33,7 @@ from lanewise.sims.lbm.arguments import (
     chosen_parameters,
     chosen_rate,
     chosen_streaming,
+    with_surfaces,
 )
 from lanewise.sims.lbm.checks import check_memory, warn_stiffness
 from lanewise.sims.lbm.compiled import make_engine
@@ -40,6 +41,7 @@ from lanewise.sims.lbm.engine import Engine
 from lanewise.sims.lbm.initial import deviations
 from lanewise.sims.lbm.kinds import Edges, Kind, Wall
 from lanewise.sims.lbm.obstacles.boxes import check_shape
+from lanewise.sims.lbm.obstacles.surfaces import Surface
 from lanewise.sims.lbm.settings import Geometry, Settings
 from lanewise.sims.lbm.survival import check_fields, check_interval
 
@@ -62,6 +64,8 @@ class Simulation:
     force: a body force on every site, one component a dimension.
     mask: kinds of the sites, whole numbers of the lattice's shape (0 is fluid), or booleans (true is kind 1).
     kinds: what the numbers are: {1: Wall("wall"), 2: Open("inlet", ...)}. By default 1 is a wall at rest.
+    surfaces: of walls by their numbers, for example {1: obstacles.Round((20, 20), 5)}: such walls lie there, by interpolated
+    bounce-back, instead of half-way between fluid and solid sites.
     edges: the faces of the box by axis: "periodic" (default), "slip", "outflow", the name of a wall, or (low, high).
     outflow_speed: of convective outflow, above 0 and at most 1 site a step: about that of what flows out; 1 lets sound out best.
     density, velocity: the initial state, one value for all or arrays with one for each site; gradient: d u_b / d x_a of
@@ -81,7 +85,7 @@ class Simulation:
         force: Sequence[float] | None = None, mask: Any = None, kinds: Mapping[int, Kind] | None = None,
         edges: Edges | None = None, density: Any = 1.0, velocity: Any = None, gradient: Any = None,
         precision: str | None = None, storage: str | None = None, streaming: str | None = None, layout: str | None = None,
-        device: str | None = None, outflow_speed: float = 1.0,
+        device: str | None = None, outflow_speed: float = 1.0, surfaces: Mapping[int, Surface] | None = None,
     ) -> None:  # fmt: skip
         sizes = check_shape(shape)
         self.lattice = chosen_lattice(lattice, len(sizes))
@@ -95,6 +99,7 @@ class Simulation:
             check_outflow_speed(outflow_speed),
         )  # fmt: skip
         geometry = check_geometry(sizes, mask, WALL if kinds is None else kinds, edges or {})
+        geometry = with_surfaces(self.lattice, geometry, surfaces or {})
         check_initial(sizes, density, velocity, gradient)
         self._begin(settings, geometry)
         if velocity is not None or gradient is not None or force is not None or np.any(np.asarray(density) != 1):
@@ -176,6 +181,11 @@ class Simulation:
     def solid(self) -> NDArray[np.bool_]:
         """The sites of walls, on the host."""
         return self.geometry.solid(self.settings.shape)
+
+    @property
+    def interpolated_links(self) -> int:
+        """How many links are cut where a surface is; all other links that walls cut are so half-way."""
+        return self._engine.interpolated_links
 
     @property
     def density(self) -> Any:

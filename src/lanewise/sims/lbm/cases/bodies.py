@@ -10,25 +10,34 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lanewise.errors import InputError
+from lanewise.sims.lbm.obstacles.surfaces import Round, Solid, Surface, as_solid_body, point
 
 Mask = NDArray[np.bool_]
-Obstacle = Callable[[tuple[int, ...], tuple[float, ...], float], Mask]
-"""(shape of the box, centre (x, y, z), diameter) of the case's own body -> the solid sites of another one, of that shape."""
+Obstacle = Callable[[tuple[int, ...], tuple[float, ...], float], Mask | Solid]
+"""(shape of the box, centre (x, y, z), diameter) of the case's own body -> another one: its solid sites, of that shape, or a `Solid`."""
 
-Round = Callable[[tuple[int, ...], tuple[float, ...], float], Mask]
+Shape = Callable[[tuple[int, ...], tuple[float, ...], float], Mask]
 """(shape, centre, radius) -> the solid sites of a disc or a sphere."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Body:
-    """Solid sites in a box. `width` is the extent across the flow (along y), in sites: the length of Re and coefficients."""
+    """Solid sites in a box. `width` is the extent across the flow (along y), in sites: the length of Re and coefficients.
+
+    surface: where the body is known better than by its sites.
+    """
 
     solid: Mask
     width: float
+    surface: Surface | None = None
 
     @property
     def shape(self) -> tuple[int, ...]:
         return self.solid.shape
+
+    def surfaces(self, number: int) -> dict[int, Surface]:
+        """The surface, if it is known, as that of this kind."""
+        return {} if self.surface is None else {number: self.surface}
 
     @property
     def frontal_area(self) -> float:
@@ -37,13 +46,13 @@ class Body:
 
 
 def place(
-    obstacle: Obstacle | None, shape: tuple[int, ...], centre: tuple[float, ...], diameter: float, own: Round
+    obstacle: Obstacle | None, shape: tuple[int, ...], centre: tuple[float, ...], diameter: float, own: Shape
 ) -> Body:
     """The body that is asked for, or the case's own: round, of this diameter."""
     if obstacle is None:
-        return Body(own(shape, centre, diameter / 2), diameter)
-    solid = _checked(obstacle(shape, centre, diameter))
-    return Body(solid, extent(solid))
+        return Body(own(shape, centre, diameter / 2), diameter, Round(point(centre), diameter / 2))
+    found = as_solid_body(obstacle(shape, centre, diameter))
+    return Body(_checked(found.mask), extent(found.mask), found.surface)
 
 
 def extent(solid: Mask) -> float:

@@ -21,6 +21,7 @@ from lanewise.sims.lbm.cases.series import Series
 from lanewise.sims.lbm.cases.stream import BODY, INLET, OBSTACLE, OUTLET, WALL, force_probe, shedding, stream_mask
 from lanewise.sims.lbm.kinds import Kind, Open, Wall
 from lanewise.sims.lbm.obstacles.shapes import disc
+from lanewise.sims.lbm.obstacles.surfaces import Round
 
 HEIGHT, LENGTH, CENTRE, DIAMETER, VISCOSITY = 0.41, 2.2, 0.2, 0.1, 1e-3
 FRONT, BACK = (0.15, 0.2), (0.25, 0.2)  # where the difference in pressure is taken
@@ -73,6 +74,7 @@ def make(request: Request) -> Setup:
         lattice="D2Q9", shape=(ny, nx), viscosity=viscosity, speed=request.speed, length=diameter,
         steps=steps, steady=0.0 if unsteady else 1e-7, results=results, edges={"y": "wall"}, mask=stream_mask(solid),
         kinds=_kinds(request.speed, np.broadcast_to(profile[:, None], (ny, nx)), float(density[-1])),
+        surfaces={BODY: Round(scale.site((CENTRE, CENTRE)), diameter / 2)},
         density=np.broadcast_to(density, (ny, nx)).copy(), velocity=velocity,
         probe=force_probe(
             2, scale.speed**2 * diameter / 2, every, lambda flow: (_pressure_now(flow, scale),), (PRESSURE,),

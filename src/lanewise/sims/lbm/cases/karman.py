@@ -13,7 +13,7 @@ import numpy as np
 from lanewise.sims.lbm.cases.bodies import place
 from lanewise.sims.lbm.cases.registry import Case, Request, Setup, State, steps_for
 from lanewise.sims.lbm.cases.series import Series
-from lanewise.sims.lbm.cases.stream import force_probe, shedding, stream_kinds, stream_mask
+from lanewise.sims.lbm.cases.stream import BODY, force_probe, shedding, stream_kinds, stream_mask
 from lanewise.sims.lbm.obstacles.shapes import disc
 
 LENGTH, HEIGHT, UPSTREAM = 24, 12, 6  # in diameters
@@ -39,7 +39,7 @@ def make(request: Request) -> Setup:
         lattice="D2Q9", shape=shape, viscosity=speed * length / request.re, speed=speed, length=length,
         steps=steps_for(length, speed, 150), results=results,
         edges={"x": ("slip", "outflow"), "y": "slip"}, outflow_speed=speed, mask=stream_mask(body.solid, outlet=False),
-        kinds=stream_kinds((speed, 0.0), outlet=False), velocity=velocity,
+        kinds=stream_kinds((speed, 0.0), outlet=False), surfaces=body.surfaces(BODY), velocity=velocity,
         probe=force_probe(2, speed**2 * length / 2, round(length / speed / 8)), picture="vorticity",
     )  # fmt: skip
 

@@ -10,6 +10,7 @@ from lanewise.errors import InputError
 from lanewise.sims.lbm.cases.bodies import Obstacle
 from lanewise.sims.lbm.cases.series import Series
 from lanewise.sims.lbm.kinds import Edges, Kind
+from lanewise.sims.lbm.obstacles.surfaces import Surface
 
 if TYPE_CHECKING:
     from lanewise.plot.slices import Quantity
@@ -70,6 +71,7 @@ class Setup:
     shape           (ny, nx) or (nz, ny, nx) sites
     viscosity       kinematic, in lattice units; `speed` and `length` are those of the Reynolds number
     edges, mask     as in `Simulation`; `kinds` says what the numbers of the mask, and the walls of the edges, are
+    surfaces        of walls, by their numbers: these lie there instead of half-way between sites
     outflow_speed   at which outflow edges carry things out
     force           a body force on every site, one component a dimension
     density, velocity, gradient   the initial state as arrays (gradient: d velocity_b / d x_a in [..., a, b]), None at rest
@@ -99,6 +101,7 @@ class Setup:
     picture: Quantity = "speed"
     streamlines: bool = False
     outflow_speed: float = 1.0
+    surfaces: Mapping[int, Surface] = field(default_factory=dict[int, Surface])
 
 
 @dataclass(frozen=True, slots=True)

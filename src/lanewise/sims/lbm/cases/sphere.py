@@ -14,7 +14,7 @@ import numpy as np
 from lanewise.sims.lbm.cases.bodies import place
 from lanewise.sims.lbm.cases.registry import Case, Request, Setup, State, steps_for
 from lanewise.sims.lbm.cases.series import Series
-from lanewise.sims.lbm.cases.stream import force_probe, shedding, stream_kinds, stream_mask
+from lanewise.sims.lbm.cases.stream import BODY, force_probe, shedding, stream_kinds, stream_mask
 from lanewise.sims.lbm.obstacles.shapes import sphere
 
 LENGTH, ACROSS, UPSTREAM = 12, 8, 4  # in diameters: a narrower box holds the stream together, and the drag grows
@@ -40,7 +40,7 @@ def make(request: Request) -> Setup:
     return Setup(
         lattice=request.lattice, shape=shape, viscosity=speed * body.width / request.re, speed=speed, length=body.width,
         steps=steps_for(body.width, speed, 60), steady=1e-5, results=results, edges={"y": "slip", "z": "slip"},
-        mask=stream_mask(body.solid), kinds=stream_kinds((speed, 0.0, 0.0)), velocity=velocity,
+        mask=stream_mask(body.solid), kinds=stream_kinds((speed, 0.0, 0.0)), surfaces=body.surfaces(BODY), velocity=velocity,
         probe=force_probe(3, speed**2 * area / 2, round(body.width / speed / 4)),
     )  # fmt: skip
 

@@ -7,9 +7,10 @@ from lanewise.sims.lbm.obstacles.mesh import Mesh
 from lanewise.sims.lbm.obstacles.placement import Placement
 from lanewise.sims.lbm.obstacles.porous import porous
 from lanewise.sims.lbm.obstacles.shapes import box, cylinder, disc, sphere
-from lanewise.sims.lbm.obstacles.stl import mesh_mask, stl_mask
+from lanewise.sims.lbm.obstacles.stl import mesh_mask, mesh_solid, stl_mask, stl_solid
+from lanewise.sims.lbm.obstacles.surfaces import Round, SignedDistance, Solid, Surface
 
 __all__ = [
-    "Mesh", "Placement", "as_kinds", "as_solid", "box", "cylinder", "disc", "image_mask", "mesh_mask", "porous", "read_mask",
-    "sphere", "stl_mask",
+    "Mesh", "Placement", "Round", "SignedDistance", "Solid", "Surface", "as_kinds", "as_solid", "box", "cylinder", "disc",
+    "image_mask", "mesh_mask", "mesh_solid", "porous", "read_mask", "sphere", "stl_mask", "stl_solid",
 ]  # fmt: skip

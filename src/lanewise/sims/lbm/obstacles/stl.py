@@ -14,8 +14,10 @@ from lanewise.io.source import FilePath
 from lanewise.sims.lbm.obstacles.boxes import AXES, Mask, check_point, check_shape, sites_text
 from lanewise.sims.lbm.obstacles.mesh import Mesh, check_closed
 from lanewise.sims.lbm.obstacles.mesh_files import read_mesh
+from lanewise.sims.lbm.obstacles.mesh_surface import MeshSurface
 from lanewise.sims.lbm.obstacles.placement import Placement
 from lanewise.sims.lbm.obstacles.sources import Report, percent
+from lanewise.sims.lbm.obstacles.surfaces import Solid
 from lanewise.sims.lbm.obstacles.voxels import Rule, voxelise
 
 FRACTION = 0.5
@@ -44,7 +46,20 @@ def stl_mask(
     Raises InputError for a file that is no mesh, a surface that is not closed (with the number of open edges and where
     they are), triangles turned inside out, a mesh outside of the box or so small that no site lies inside.
     """
-    return mesh_mask(
+    return stl_solid(path, shape, placement=placement, rotate=rotate, rule=rule, report=report).mask
+
+
+def stl_solid(
+    path: FilePath,
+    shape: Sequence[int],
+    *,
+    placement: Placement | None = None,
+    rotate: Sequence[float] = (0, 0, 0),
+    rule: Rule = "winding",
+    report: Report | None = None,
+) -> Solid:
+    """`stl_mask` with the surface of the mesh, which says where it cuts links."""
+    return mesh_solid(
         read_mesh(path), shape, placement=placement, rotate=rotate, rule=rule, report=report, name=str(path)
     )
 
@@ -60,6 +75,20 @@ def mesh_mask(
     name: str = "mesh",
 ) -> Mask:
     """`stl_mask` for a mesh in memory, `Mesh.of(vertices, faces)`; needs no trimesh."""
+    return mesh_solid(mesh, shape, placement=placement, rotate=rotate, rule=rule, report=report, name=name).mask
+
+
+def mesh_solid(
+    mesh: Mesh,
+    shape: Sequence[int],
+    *,
+    placement: Placement | None = None,
+    rotate: Sequence[float] = (0, 0, 0),
+    rule: Rule = "winding",
+    report: Report | None = None,
+    name: str = "mesh",
+) -> Solid:
+    """`mesh_mask` with the surface of the mesh."""
     sizes = check_shape(shape)
     if len(sizes) != 3:
         raise InputError(f"{name}: a mesh needs a box of shape (nz, ny, nx), found {sizes}")
@@ -79,7 +108,7 @@ def mesh_mask(
             f"{Path(name).name}: {len(mesh.faces):,} triangles scaled by {scale:.4g} to {_edges(placed)} sites, from "
             f"{_point(placed.low)} to {_point(placed.high)}, in {sites_text(sizes)}; {percent(solid, mask.size)}"
         )
-    return mask
+    return Solid(mask, MeshSurface(placed))
 
 
 def _placed(

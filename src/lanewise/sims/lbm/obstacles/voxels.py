@@ -79,6 +79,15 @@ def voxelise(vertices: Floats, faces: Whole, shape: Sequence[int], rule: Rule = 
     return _filled(Crossings(column, plane, sign), (depth, height, width), rule)
 
 
+def columns_cut(vertices: Floats, faces: Whole, height: int, width: int) -> tuple[Whole, Floats]:
+    """The crossings of the columns y width + x of sites (x, y) with triangles: their columns, and their heights z."""
+    found = [_heights(_spans(vertices, part, height), width) for part in _parts(vertices, faces, height, width)]
+    if not found:
+        return np.empty(0, np.int64), np.empty(0)
+    spans, x, z = zip(*((s.row[n], x, z) for s, n, x, z in found), strict=True)
+    return np.concatenate(spans) * width + np.concatenate(x), np.concatenate(z)
+
+
 def _parts(vertices: Floats, faces: Whole, height: int, width: int) -> Iterator[Whole]:
     """The triangles that reach into the box seen along z, in parts of bounded work."""
     low, high = _bounds(vertices, faces)
@@ -135,12 +144,17 @@ def _merged(condition: Bits, one: Cuts, other: Cuts) -> Cuts:
     )
 
 
-def _crossings(spans: Spans, width: int, depth: int) -> Crossings:
+def _heights(spans: Spans, width: int) -> tuple[Spans, Whole, Whole, Floats]:
+    """Where columns cut the spans: the spans, the number of each crossing's, its x and z."""
     first = np.clip(np.ceil(spans.left), 0, width).astype(np.int64)
     stop = np.clip(np.ceil(spans.right), 0, width).astype(np.int64)
     span, x = _expanded(first, stop)
     left, right = spans.left[span], spans.right[span]
-    z = spans.left_z[span] + (x - left) / (right - left) * (spans.right_z[span] - spans.left_z[span])
+    return spans, span, x, spans.left_z[span] + (x - left) / (right - left) * (spans.right_z[span] - spans.left_z[span])
+
+
+def _crossings(spans: Spans, width: int, depth: int) -> Crossings:
+    _, span, x, z = _heights(spans, width)
     plane = np.clip(np.ceil(z), 0, depth).astype(np.int64)
     inside = plane < depth  # what lies above the box changes no site
     return Crossings(

@@ -1,0 +1,98 @@
+"""Surfaces of bodies: where a link from a fluid site to a solid one meets the wall, as a fraction of the link.
+
+With it walls lie where they are, not half-way between sites (`sites/fractions.py`). Coordinates are those of sites, x first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lanewise.sims.lbm.obstacles.boxes import AXES, Mask
+
+Floats = NDArray[np.float64]
+ROUNDING = 1e-6
+"""Of a link: a site that lies in the surface itself is solid or not by rounding, and its links end a little before it or after it."""
+HALVINGS = 50
+
+
+class Surface(Protocol):
+    """The surface of a body."""
+
+    def fractions(self, starts: Floats, step: Floats) -> Floats:
+        """Where lines from `starts`, (n, D), to `starts + step`, (D,), first meet the surface: 0 to 1, (n,); NaN where they do not."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Solid:
+    """A body: its sites, and its surface where that is known better than by them."""
+
+    mask: Mask
+    surface: Surface | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """A circle or a sphere about `centre`, or with fewer `axes` than the box a cylinder along the others.
+
+    The body may be inside it or outside.
+    """
+
+    centre: tuple[float, ...]
+    radius: float
+    axes: str = ""
+
+    def fractions(self, starts: Floats, step: Floats) -> Floats:
+        """The smaller solution of |start + t step - centre| = radius that lies on the link."""
+        axes = [AXES.index(a) for a in self.axes] if self.axes else list(range(len(step)))
+        p, e = starts[:, axes] - np.array(self.centre), step[axes]
+        a, b, c = float(e @ e), p @ e, (p * p).sum(axis=1) - self.radius**2
+        if a == 0:  # along the axis of a cylinder
+            return np.full(len(starts), np.nan)
+        root = b * b - a * c
+        root = np.sqrt(np.where((root < 0) & (root > -ROUNDING), 0.0, np.where(root < 0, np.nan, root)))
+        return first_on_link((-b - root) / a, (-b + root) / a)
+
+
+@dataclass(frozen=True, slots=True)
+class SignedDistance:
+    """The surface where `distance(points)`, (n, D) to (n,), is 0.
+
+    It is negative in the body, and need not be a distance elsewhere.
+    """
+
+    distance: Callable[[Floats], Floats]
+
+    def fractions(self, starts: Floats, step: Floats) -> Floats:
+        """By bisection between a start outside and an end inside; NaN for other lines."""
+        outside, inside = np.zeros(len(starts)), np.ones(len(starts))
+        known = (self.distance(starts) >= 0) & (self.distance(starts + step) <= 0)
+        for _ in range(HALVINGS):
+            middle = (outside + inside) / 2
+            out = self.distance(starts + middle[:, None] * step) > 0
+            outside, inside = np.where(out, middle, outside), np.where(out, inside, middle)
+        return np.where(known, (outside + inside) / 2, np.nan)
+
+
+def first_on_link(*found: Floats) -> Floats:
+    """The smallest of these that lies between 0 and 1, but for rounding; NaN where none does."""
+    on = [np.where((t >= -ROUNDING) & (t <= 1 + ROUNDING), np.clip(t, 0, 1), np.nan) for t in found]
+    first = on[0]
+    for other in on[1:]:
+        first = np.fmin(first, other)
+    return first
+
+
+def as_solid_body(found: Mask | Solid) -> Solid:
+    """A body of which only the sites are known stays as it is."""
+    return found if isinstance(found, Solid) else Solid(found)
+
+
+def point(values: Sequence[float]) -> tuple[float, ...]:
+    """A centre as a tuple of floats."""
+    return tuple(float(v) for v in values)
