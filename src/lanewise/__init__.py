@@ -26,7 +26,7 @@ from lanewise.layouts import AoAS, AoS, AoSoA, Layout, LayoutChoice, SoA, SoAoAS
 from lanewise.plan import Plan
 from lanewise.record import record
 from lanewise.runtime.devices import device
-from lanewise.search import AllPairs
+from lanewise.search import AllPairs, Bounded, Open, Periodic
 from lanewise.values import (
     abs_ as abs,
 )
@@ -114,6 +114,7 @@ __all__ = [
     "AoS",
     "AoSoA",
     "ArgumentError",
+    "Bounded",
     "CompileError",
     "DeviceError",
     "InputError",
@@ -121,6 +122,8 @@ __all__ = [
     "Lattice",
     "Layout",
     "LayoutChoice",
+    "Open",
+    "Periodic",
     "Plan",
     "PlanError",
     "RecordArray",

@@ -21,6 +21,7 @@ from lanewise.kernels.arguments import (
     sort_arguments,
 )  # fmt: skip
 from lanewise.kernels.compiled import Call, Compiled
+from lanewise.kernels.searched import Searched
 from lanewise.kernels.support import bind_record, compile_kernel, index_type, layouts_of, machine_of, value_type
 from lanewise.passes import self_term
 from lanewise.patterns.elementwise import result_arrays
@@ -56,6 +57,7 @@ class Pairwise:
         self._compiled: dict[Any, Compiled] = {}
         self._traits: dict[Any, Work] = {}
         self._tuned = TunedPlans()
+        self._searched: Searched | None = None
 
     def using(self, search: Search) -> Pairwise:
         """The same interaction over another search structure."""
@@ -75,6 +77,15 @@ class Pairwise:
         self._lowered = self._lowered or lower_function(self.signature)
         return self._lowered
 
+    @property
+    def searched(self) -> Searched | None:
+        """What compiles and binds calls over a search; None where every pair counts."""
+        if isinstance(self.search, AllPairs) and self.search.is_plain:
+            return None
+        if self._searched is None:
+            self._searched = Searched(self.__name__, self.signature, self.lowered, self.search, self)
+        return self._searched
+
     def __call__(self, *arguments: Any, out: Any = None, **named: Any) -> Any:
         """The sums for all targets: an array of shape (n,) or (n, components), or a tuple of them."""
         return self.bind(*arguments, out=out, **named)()
@@ -82,11 +93,15 @@ class Pairwise:
     def compile(self, *arguments: Any, plan: Plan | None = None, **named: Any) -> Compiled:
         """The kernel for these arguments, without running it."""
         given = self._sorted(arguments, named)
+        if (over := self.searched) is not None:
+            return over.compile(given, plan, partial(self.bind, plan=plan))
         return replace(self._specialise(given, plan), environment=self._environment(given))
 
     def bind(self, *arguments: Any, out: Any = None, plan: Plan | None = None, **named: Any) -> Call:
         """A call with its memory bound, to run many times."""
         given = self._sorted(arguments, named)
+        if (over := self.searched) is not None:
+            return over.bind(given, out, plan, partial(self.bind, plan=plan))
         compiled = self._specialise(given, plan)
         bound = {n: bind_record(r) for n, r in given.records.items()}
         target = next(iter(given.records.values()))
@@ -116,6 +131,10 @@ class Pairwise:
         from lanewise.tuning.workload import make_workload
 
         given, wanted = self._sorted(arguments, named), plan or Plan()
+        if self.searched is not None:
+            raise ArgumentError(
+                f"{self.__name__} runs over {self.search.describe()}: plans are measured for all pairs, @lw.pairwise without a search"
+            )
         counts = {n: len(r) for n, r in given.records.items()}
         check_tunable(self.__name__, given.device, counts)
         naive, environment = self._naive(given), self._environment(given)

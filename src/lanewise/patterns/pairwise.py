@@ -29,14 +29,14 @@ class PairwiseArguments:
 
 def build_pairwise(lowered: Lowered, arguments: PairwiseArguments, index: Scalar) -> ir.Kernel:
     """The naive kernel: one target at a time, all sources in order. Raises `CompileError` for results that cannot be summed."""
-    _check_results(lowered)
+    check_results(lowered)
     f = lowered.function
     i, j = ir.Local(own("i"), index), ir.Local(own("j"), index)
     target, fetch_target = _record(f, arguments.target, i)
     source, fetch_source = _record(f, arguments.source, j)
     target_count, source_count = (ir.Parameter(count_of(a.name), index) for a in (target, source))
     results = [ir.Local(own(r.name), r.type) for r in f.results]
-    sums = {r.name: ir.Local(_sum_name(r.name), r.type) for r in results}
+    sums = {r.name: ir.Local(sum_name(r.name), r.type) for r in results}
     parameters: list[ir.Expression] = [ir.Local(p.name, p.type) for p in f.parameters]
     if lowered.uses_same:  # the last parameter
         parameters[-1] = build.equal(i, j) if arguments.identical else build.FALSE
@@ -72,13 +72,14 @@ def _record(f: ir.Function, argument: tuple[str, Record, Layout], index: ir.Loca
     return record_array(name, record.leaves, layout, written=False), (ir.Fetch(name, index, reads),) if reads else ()
 
 
-def _sum_name(result: str) -> str:
+def sum_name(result: str) -> str:
     """`$sum.x` for the component x of the only result, `$sum.value` for a scalar, `$sum1.x` for the second of several results."""
     number, _, component = result.removeprefix(own("result")).partition(".")
     return own(f"sum{number}.{component or 'value'}")
 
 
-def _check_results(lowered: Lowered) -> None:
+def check_results(lowered: Lowered) -> None:
+    """Raise `CompileError` for results that cannot be summed."""
     for kind in lowered.results:
         if t.scalar_of(kind) == t.BOOL:
             raise CompileError(

@@ -1,15 +1,201 @@
-"""What a search structure is to a pairwise kernel."""
+"""What a search is to a pairwise kernel: what is asked for (Search), what was built for it (Structure), how a kernel runs through it (Walk)."""
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from lanewise.errors import ArgumentError
+from lanewise.ir import nodes as ir
+from lanewise.ir.names import own
+from lanewise.runtime.executable import Bound
+from lanewise.search.points import Points
+from lanewise.search.worlds import Bounded, Open, Periodic, World, world_dimension
+from lanewise.types import Scalar
+
+MOST_NEIGHBORS = 32  # of a list of the nearest, which is kept in registers
+
+Visit = Callable[[ir.Local], ir.Block]
+Launches = Sequence[Callable[[], object]]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Search(ABC):
-    """Decides which sources a target meets. Searches are frozen dataclasses, compared and hashed by value."""
+    """Decides which sources a target meets. Searches are frozen dataclasses, compared and hashed by value.
 
-    __slots__ = ()
+    radius: sources nearer than it are met (None: at any distance). k: only so many of them, the nearest ones (None: all).
+    world: where elements are. position: the field that says where an element is: a vec2, vec3, dvec2 or dvec3.
+    """
+
+    radius: float | None = None
+    k: int | None = None
+    world: World = field(default_factory=Open)
+    position: str = "position"
+
+    def __post_init__(self) -> None:
+        check_radius(type(self).__name__, self.radius)
+        check_k(type(self).__name__, self.k)
+        world: Any = self.world
+        if not isinstance(world, Open | Periodic | Bounded):
+            raise ArgumentError(
+                f"{type(self).__name__}(world={world!r}): wanted lw.Open(), lw.Periodic(size) or lw.Bounded(low, high)"
+            )
+        if isinstance(world, Periodic) and self.radius is not None and 2 * self.radius > min(world.size):
+            raise ArgumentError(
+                f"{type(self).__name__}(radius={self.radius:g}): in a periodic world a radius is at most half the smallest size, "
+                f"{min(world.size) / 2:g}"
+            )
 
     @abstractmethod
     def describe(self) -> str:
         """What it does, in a few words, for reports."""
+
+    @abstractmethod
+    def make(self, sources: Points) -> Structure:
+        """A structure for these sources; its memory is allocated now, and filled by its launches.
+
+        Raises `ArgumentError` for what does not fit together, `DeviceError` for what does not fit the memory.
+        """
+
+    def plan(self, points: Points) -> Search:
+        """The concrete search for these sources: automatic ones choose, all others are that themselves."""
+        del points
+        return self
+
+    def found(self) -> str:
+        """Which sources are met, in words."""
+        within = "" if self.radius is None else f" within {self.radius:g}"
+        beyond = "" if isinstance(self.world, Open) else f", {self.world}"
+        return (f"the {self.k} nearest{within}" if self.k is not None else f"all{within}") + beyond
+
+
+class Walk(ABC):
+    """How a kernel runs through a structure: plain IR. Walks are frozen dataclasses; equal ones make equal kernels.
+
+    Their index type is 32 bits on a GPU and 64 on a CPU. Names of arrays and uniforms start with `$`; what a walk assigns
+    in the kernel starts with `$walk.`.
+    """
+
+    __slots__ = ()
+
+    @abstractmethod
+    def arguments(self) -> tuple[ir.ArrayArgument, ...]:
+        """The arrays that it reads; the structure has them by the same names."""
+
+    @abstractmethod
+    def uniforms(self) -> tuple[ir.Parameter, ...]:
+        """The values for all that it reads; the structure has them by the same names."""
+
+    @abstractmethod
+    def around(self, place: Sequence[ir.Local], bound2: ir.Expression, visit: Visit) -> ir.Block:
+        """Call `visit(j)` once for the loop body that meets every source j, in sorted places, that may lie nearer than
+        sqrt(bound2) to the position `place`.
+
+        bound2: the squared distance, in the precision of the positions; a local that shrinks while a list of the nearest
+        fills, so that what lies farther may be left out at any time (what lies exactly at it may not).
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """How well a structure divides its sources, for people: cells or leaves, how full they are, threads without work."""
+
+    cells: int
+    occupied: int
+    least: int
+    most: int
+    mean: float
+    idle_threads: int = 0
+
+
+class Structure(ABC):
+    """What was built for some sources. It owns its memory on their device."""
+
+    @property
+    @abstractmethod
+    def order(self) -> Any:
+        """The sorted places: an int32 array of the caller's indices on the device; None where sources stay in their own order."""
+
+    @property
+    @abstractmethod
+    def arrays(self) -> Mapping[str, Bound]:
+        """The arrays that the walk reads, by name."""
+
+    @property
+    @abstractmethod
+    def uniforms(self) -> Mapping[str, Any]:
+        """The values for all that the walk reads, by name."""
+
+    @abstractmethod
+    def walk(self, index: Scalar) -> Walk:
+        """The way through it, with indices of this type."""
+
+    @abstractmethod
+    def launches(self) -> Launches:
+        """What rebuilds it from the present positions: no transfer to the host and no allocation, so graphs may hold it."""
+
+    @abstractmethod
+    def statistics(self) -> Statistics:
+        """Of the present contents. Waits for the device."""
+
+    @abstractmethod
+    def describe(self) -> str:
+        """What was built, with its figures, in one line."""
+
+
+RADIUS2 = own("radius2")  # the uniform with the squared radius
+ORDER = own("order")  # the array with the caller's index of every sorted place
+
+
+def radius2(search: Search, precision: Scalar) -> Any:
+    """The squared radius in the precision of the positions, rounded once; infinite without a radius.
+
+    Raises `ArgumentError` where the square is no positive finite number of that precision.
+    """
+    if search.radius is None:
+        return precision.dtype.type(math.inf)
+    limit = float(precision.dtype.type(0) + _largest(precision))
+    square = float(search.radius) ** 2
+    value = precision.dtype.type(min(square, limit))
+    if square > limit or not value > 0:
+        raise ArgumentError(f"radius={search.radius:g}: its square {square:g} is no positive {precision}")
+    return value
+
+
+def _largest(precision: Scalar) -> float:
+    import numpy as np
+
+    return float(np.finfo(precision.dtype.name).max)
+
+
+def check_radius(name: str, radius: Any) -> None:
+    """Raise `ArgumentError` for a radius that is not a positive finite number."""
+    if radius is None:
+        return
+    number = isinstance(radius, (int, float)) and not isinstance(radius, bool)
+    if not number or not math.isfinite(radius) or radius <= 0:
+        raise ArgumentError(f"{name}(radius={radius!r}): wanted a positive number")
+
+
+def check_k(name: str, k: Any) -> None:
+    """Raise `ArgumentError` for a number of neighbours that no kernel is made for."""
+    if k is None:
+        return
+    if isinstance(k, bool) or not isinstance(k, int) or not 1 <= k <= MOST_NEIGHBORS:
+        raise ArgumentError(
+            f"{name}(k={k!r}): wanted a whole number from 1 to {MOST_NEIGHBORS}, the longest list that is kept in registers"
+        )
+
+
+def check_sources(search: Search, sources: Points) -> None:
+    """Raise `ArgumentError` where a search asks for more neighbours than there are sources, or its world has other axes."""
+    if search.k is not None and search.k > sources.count:
+        raise ArgumentError(f"{search.describe()}: there are only {sources.count:,} sources")
+    axes = world_dimension(search.world)
+    if axes is not None and axes != sources.dimension:
+        raise ArgumentError(
+            f"{search.describe()}: the world has {axes} axes, and the positions have {sources.dimension}"
+        )
