@@ -76,12 +76,14 @@ def lowered(naive: ir.Kernel, plan: Plan, device_kind: str) -> tuple[ir.Kernel, 
 
 
 def box_sites(flow: Any, box: Box, form: str, *, layout: Any = None, storage: str = "f32", steps: int = 0) -> Any:
-    """Sites of a box for the interpreter, with small whole numbers everywhere, before some step."""
+    """Sites of a box for the interpreter, with small whole numbers everywhere but in walls, before some step."""
     sites = flow.sites(box.shape, mask=box.mask, edges=dict(box.edges), storage=storage, streaming=form, layout=layout, device="python")  # fmt: skip
     rng = np.random.default_rng(len(box.lattice) + steps)
+    solid = np.isin(sites.kinds.reshape(-1), sorted(sites._walls))
     for copy in sites.copies:
         for q in range(box.lattice.size):
-            setattr(copy, f"q{q}", rng.integers(0, 40, sites.count).astype(sites.storage.dtype))
+            values = np.where(solid, 0, rng.integers(0, 40, sites.count))
+            setattr(copy, f"q{q}", values.astype(sites.storage.dtype))
     sites.step, sites.fresh = steps, False
     return sites
 

@@ -353,10 +353,22 @@ class SiteBuilder:
                 ir.Commit(n, self.site, tuple((leaf, ir.Local(v, t.scalar_of(k))) for leaf, v in pairs(n, k)))
                 for n, k in self.results()
             )
-            inner = (*self.fetches(), *self.fields(), *self.applications(), *(self.puts() if a.puts else ()))
+            inner = (*self.fetches(), *self.fields(), *self.applications())
+            if a.puts and a.solids and a.dense and not a.phase.put_links:
+                return self.put_whole_sectors(inner)
+            inner += self.puts() if a.puts else ()
         if not a.solids:
             return (*inner, *commits)
         return (*zeros, ir.If(_not(ir.Local(WALL, BOOL)), inner), *commits)
+
+    def put_whole_sectors(self, inner: ir.Block) -> ir.Block:
+        """Walls among the sites of a sector are written along with them, as zeros."""
+        word, one = ir.Local(ALL, U32), ir.Literal(1, U32)
+        shares = ir.Compare("!=", ir.Binary("&", word, one, U32), ir.Literal(0, U32))
+        zeros = tuple(s for q in range(self.a.lattice.size) for s in self.declared(q))
+        wall = ir.Local(WALL, BOOL)
+        puts = ir.If(ir.Logical("or", _not(wall), shares), self.puts())
+        return (*zeros, ir.If(_not(wall), inner), puts)
 
     def applications(self) -> ir.Block:
         """The function of kind 0, or a chain of tests when there are others."""

@@ -16,16 +16,17 @@ from lanewise.lattices.base import Lattice
 from lanewise.layouts import AoSoA, Layout, SoA
 from lanewise.record import Field, Record, RecordValue
 from lanewise.runtime.devices import resolve
+from lanewise.runtime.cpu import SLAB_UNIT
 from lanewise.runtime.memory import array_module, bring, require_memory, to_host
 from lanewise.sites.edges import AXES, Edges, Rule, read_edges
 from lanewise.sites.fractions import Interpolation, WallFractions, make_interpolation, weight_array
 from lanewise.sites.kinds import MOST, Wall
+from lanewise.sites.runs import KINDS, Classes, make_classes, make_places, make_runs
 from lanewise.sites.streaming import Form, Phase, form_by_name
-from lanewise.sites.words import KIND_SHIFT, LINKS, make_marks, make_spans, make_words
+from lanewise.sites.words import KIND_SHIFT, LINKS, SECTOR, make_marks, make_spans, make_words, mark_shared_sectors
 from lanewise.types import F16, F32, F64, Scalar
 
 STORAGES = {s.name: s for s in (F16, F32, F64)}
-LONGEST_SPAN = 4096  # sites of one span: enough for SIMD loops, short enough to share the work among threads
 LEAST_DENSE = 65_536  # sites of a box that is worth telling dense from sparse
 DENSE = 0.1  # share of special sites from which on a GPU every site reads its word first (bench/results/gpu_lbm.md)
 BLOCK = 32  # sites of a block of the default layout on a GPU: a warp (bench/results/gpu_lbm.md)
@@ -62,13 +63,17 @@ class Sites:
         large = device.startswith("cuda") and self.count >= LEAST_DENSE
         self.dense = large and form.buffers > 1 and self.special > DENSE * self.count
         marked = form.buffers > 1 and not self.dense
+        solid = np.isin(kinds, sorted(numbers)).reshape(-1) if self.present & numbers else None
+        if solid is not None and self.dense:
+            mark_shared_sectors(words, solid, SECTOR // storage.size)
         self.words = bring(words, device)
         self.marks = bring(make_marks(words), device) if marked else None
-        solid = np.isin(kinds, sorted(numbers)).reshape(-1) if self.present & numbers else None
         self.solids = None if solid is None or not marked else bring(make_marks(solid), device)
         self.wall_sites = 0 if solid is None else int(np.count_nonzero(solid))
         self.step, self.fresh = 0, True
         self._parts: dict[int | None, Any] = {}
+        self._classes: Classes | None = None
+        self._moving = frozenset(w.number for w in walls if w.velocity is not None)
         self._walls, self._walled = numbers, None
         self._outlets: dict[tuple[int, int], Any] = {}
         self.outflow: dict[tuple[int, int], Any] = {}
@@ -116,13 +121,36 @@ class Sites:
         if kind not in self._parts:
             words, kinds = to_host(self.words), self.kinds.reshape(-1)
             if kind is None:
-                found = make_spans(words == 0, LONGEST_SPAN)
+                found = make_spans(words == 0, SLAB_UNIT)
             elif kind < 0:
                 found = np.flatnonzero((words != 0) & ~np.isin(kinds, sorted(self._walls)))
             else:
                 found = np.flatnonzero((words != 0) & (kinds == kind))
             self._parts[kind] = self._places(found)
         return self._parts[kind]
+
+    @property
+    def classes(self) -> Classes:
+        """The classes of sites whose links lead alike."""
+        if self._classes is None:
+            moving_sites = bool(self._moving & self.present)
+            self._classes = make_classes(to_host(self.words), self.shape, self.edges, self._moving, moving_sites)
+        return self._classes
+
+    def runs(self) -> Any:
+        """The runs (n, 3) of sites of one class, on the device: first, behind the last, class."""
+        return self._places(make_runs(self.classes.of_site, SLAB_UNIT))
+
+    def places(self, phase: Phase) -> Any:
+        """Where the populations of each class arrive from in a phase, (classes, Q) scalars on the device; for one array a population."""
+        arrangement, size = self.layout.arrange(population_record(self.lattice, self.storage).leaves), self.storage.size
+        starts = [n // size for n in arrangement.starts(self.count)]
+        return self._places(make_places(self.classes, self.lattice, self.shape, self.edges, phase, starts))
+
+    def unclassed(self) -> Any:
+        """The special sites of kind 0 that belong to no class, as indices on the device."""
+        words = to_host(self.words)
+        return self._places(np.flatnonzero((words & KINDS == 0) & (words != 0) & (self.classes.of_site < 0)))
 
     @property
     def walled(self) -> Any:

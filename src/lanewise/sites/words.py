@@ -3,6 +3,7 @@
     bits 0..25   links q = 1..26 that a wall cuts where they ARRIVE at the site
     bits 26..30  the kind of the site
     bit 31       the site lies at a face whose links wrap or are mirrored
+In the word of a wall site links mean nothing: there bit 0 says that it shares a sector of memory with a site that is updated.
 A word of 0 belongs to a bulk site: kind 0, all links lead to the neighbours at their fixed distances. The marks are one bit a site.
 """
 
@@ -16,6 +17,8 @@ from lanewise.sites.edges import Edges
 
 KIND_SHIFT, KIND_MASK, FACE = 26, 31, np.uint32(1 << 31)
 LINKS = np.uint32((1 << KIND_SHIFT) - 1)
+SHARES = np.uint32(1)
+SECTOR = 32  # bytes: what a GPU's memory moves at least
 Kinds = npt.NDArray[np.uint8]
 
 
@@ -59,6 +62,18 @@ def _layer(dimension: int, axis: int, end: int) -> tuple[slice, ...]:
     """The sites next to a face."""
     layer = slice(0, 1) if end == 0 else slice(-1, None)
     return tuple(layer if a == dimension - 1 - axis else slice(None) for a in range(dimension))
+
+
+def mark_shared_sectors(words: npt.NDArray[np.uint32], solid: npt.NDArray[np.bool_], sites: int) -> None:
+    """Say at each wall site whether its sector, so many sites that lie together, holds a site that is updated.
+
+    Such a wall site is written along with its neighbours: a sector written in part has to be read first.
+    """
+    padded = np.ones(-(-len(words) // sites) * sites, np.bool_)
+    padded[: len(solid)] = solid
+    mixed = np.repeat(~padded.reshape(-1, sites).all(axis=1), sites)[: len(words)]
+    words[solid] &= ~LINKS
+    words[solid & mixed] |= SHARES
 
 
 def make_marks(sites: npt.NDArray[np.uint32] | npt.NDArray[np.bool_]) -> npt.NDArray[np.uint32]:
