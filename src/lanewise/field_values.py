@@ -61,7 +61,8 @@ def assign(name: str, target: Any, values: Any) -> None:
 
 def check_fits(name: str, arrays: Iterable[Any], scalar: t.Scalar) -> None:
     """Refuse arrays whose finite numbers become infinite in a float type. They may come one after the other."""
-    most = float(np.finfo(scalar.dtype).max)
+    limits: Any = np.finfo
+    most = float(limits(scalar.dtype).max)
     largest = max((_largest(a) for a in arrays if not _within(a.dtype, most)), default=0.0)
     with np.errstate(over="ignore"):
         if np.isinf(np.float64(largest).astype(scalar.dtype)):
@@ -71,10 +72,9 @@ def check_fits(name: str, arrays: Iterable[Any], scalar: t.Scalar) -> None:
 
 
 def _within(dtype: Any, most: float) -> bool:
-    """Whether all finite numbers of a type are at most `most`."""
-    return (
-        dtype.kind == "b" or (float(np.finfo(dtype).max) if dtype.kind == "f" else float(np.iinfo(dtype).max)) <= most
-    )
+    """Whether all finite numbers of a NumPy type are at most `most`."""
+    limits: Any = np.finfo if dtype.kind == "f" else np.iinfo
+    return dtype.kind == "b" or float(limits(dtype).max) <= most
 
 
 def converted(name: str, array: Any, scalar: t.Scalar, device: str) -> Any:

@@ -23,7 +23,7 @@ def explain(
             metavar="NAME", help="explain for cpu or cuda, which needs no GPU (default cpu; cuda with --arch)"
         ),
     ] = None,
-    bodies: Annotated[int, typer.Option(min=1, metavar="N", help="number of elements")] = BODIES,
+    bodies: Annotated[int, typer.Option(min=1, metavar="N", help="number of elements, or of sites (about)")] = BODIES,
     precision: Annotated[
         str | None, typer.Option(metavar="NAME", help="of gravity: f32, f64 or mixed (default f32)")
     ] = None,
@@ -65,7 +65,7 @@ def explain(
         if precision is not None:
             raise InputError(f"--precision belongs to gravity; the types of {name} are those of its file")
         kind = layout_by_name(layout) if layout else None
-        offline = compile_offline(load_kernel(name), bodies, chosen, arch=arch, layout=kind, values=numbers)
+        offline = compile_offline(load_kernel(name, sites=True), bodies, chosen, arch=arch, layout=kind, values=numbers)
     if source and not json:
         print(offline.executable.source)
         return

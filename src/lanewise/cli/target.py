@@ -10,15 +10,21 @@ import traceback
 from collections.abc import Generator
 from pathlib import Path
 from types import ModuleType
+from typing import Any, overload
 
 from lanewise.errors import InputError, LanewiseError
 from lanewise.kernels.arguments import describe
 from lanewise.kernels.elementwise import Elementwise
 from lanewise.kernels.pairwise import Pairwise
+from lanewise.kernels.sitewise import Sitewise
 
 
-def load_kernel(text: str) -> Pairwise | Elementwise:
-    """The kernel that `path/to/file.py:name` names; the file is run to get it.
+@overload
+def load_kernel(text: str) -> Pairwise | Elementwise: ...
+@overload
+def load_kernel(text: str, *, sites: bool) -> Pairwise | Elementwise | Sitewise: ...
+def load_kernel(text: str, *, sites: bool = False) -> Pairwise | Elementwise | Sitewise:
+    """The kernel that `path/to/file.py:name` names, also one over the `sites` of a lattice; the file is run to get it.
 
     What the file prints goes to standard error: standard output belongs to the command. Raises `InputError` when there is
     no such file, when it cannot be run, and when it has no kernel of this name.
@@ -26,15 +32,20 @@ def load_kernel(text: str) -> Pairwise | Elementwise:
     path_text, separator, name = text.rpartition(":")
     if not separator or not path_text.endswith(".py"):
         if text.endswith(".py"):
-            found = _kernels_of(run_file(Path(text)))
+            found = _kernels_of(run_file(Path(text)), sites)
             raise InputError(f"{text}: which kernel? {_choices(text, found)}")
         raise InputError(
             f"nothing is known of {text!r}; wanted gravity, or a kernel of a file as in path/to/file.py:name"
         )
     module = run_file(Path(path_text))
-    kernels = _kernels_of(module)
+    kernels = _kernels_of(module, sites)
     if name in kernels:
         return kernels[name]
+    if isinstance(getattr(module, name, None), Sitewise):
+        raise InputError(
+            f"{path_text}: {name} is a sitewise kernel, whose layout, streaming form and plan are chosen by rules; tune is for "
+            "@lw.pairwise and @lw.elementwise, and lanewise explain shows what was chosen"
+        )
     if hasattr(module, name):
         raise InputError(
             f"{path_text}: {name} is no kernel, found {describe(getattr(module, name))}; {_choices(path_text, kernels)}"
@@ -86,11 +97,12 @@ def _last_line(error: BaseException, path: Path) -> str:
     return f"line {lines[-1]}: {last}" if lines else last
 
 
-def _kernels_of(module: ModuleType) -> dict[str, Pairwise | Elementwise]:
-    return {n: v for n, v in vars(module).items() if isinstance(v, (Pairwise, Elementwise))}
+def _kernels_of(module: ModuleType, sites: bool) -> dict[str, Any]:
+    wanted = (Pairwise, Elementwise, Sitewise) if sites else (Pairwise, Elementwise)
+    return {n: v for n, v in vars(module).items() if isinstance(v, wanted)}
 
 
-def _choices(path: str, kernels: dict[str, Pairwise | Elementwise]) -> str:
+def _choices(path: str, kernels: dict[str, Any]) -> str:
     if not kernels:
         return "it has no kernels: functions under @lw.pairwise or @lw.elementwise"
     return "wanted " + " or ".join(f"{path}:{n}" for n in sorted(kernels))

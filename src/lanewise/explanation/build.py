@@ -29,6 +29,8 @@ def explain(
     are estimated. `times` is asked for measured times once: of the subject's own plan, which comes first, and of those
     that rows compare it with.
     """
+    from lanewise.explanation.sites import analyse_step
+
     programs = Programs(subject.naive, subject.kind)
     draft = Rows(
         subject, programs, Estimates(subject, programs, {subject.plan: subject.taken} if subject.taken else {})
@@ -48,7 +50,9 @@ def explain(
         plan=subject.plan,
         origin=_origin(subject, measured),
         rows=Rows(subject, programs, estimates).make(measured),
-        analysis=analyse(subject, estimates.program(subject.plan)),
+        analysis=analyse(subject, estimates.program(subject.plan))
+        if subject.traffic is None
+        else analyse_step(subject),
         bound=estimates.bound(subject.plan),
         measured_seconds=measured.seconds.get(subject.plan),
         measured_by=measured.source if subject.plan in measured.seconds else "",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from lanewise.explanation.report import Change, Explanation, Row
 
+SHOWN = 12  # lines of the drawing of a layout
 OPTIONAL = ("predicted", "measured", "registers", "occupancy")  # columns that go when no row fills them
 
 
@@ -81,7 +82,11 @@ def _layouts(e: Explanation) -> list[str]:
     lines: list[str] = []
     for (layout, drawing), names in alike.items():
         lines.append(f"{', '.join(names)}: {layout}")
-        lines += [f"  {line}" for line in drawing.splitlines()]
+        drawn = drawing.splitlines()
+        more = len(drawn) - SHOWN
+        lines += [
+            f"  {line}" for line in (drawn if more <= 2 else [*drawn[:SHOWN], f"... and {more} lines like these"])
+        ]
     return lines
 
 

@@ -11,6 +11,7 @@ from lanewise.explanation.report import Bound
 from lanewise.explanation.subject import Subject
 from lanewise.models.occupancy import resident
 from lanewise.models.predict import predict
+from lanewise.models.streaming import step_time
 from lanewise.optimisations import Programs
 from lanewise.pipeline import Program
 from lanewise.plan import Plan
@@ -99,5 +100,16 @@ def _predict(subject: Subject, program: Program, resources: tuple[Resources, ...
     """Launches on a GPU count as those of a graph, which is how time loops launch and how plans are measured."""
     if subject.model is None:
         return None
+    if subject.traffic is not None:  # of steps over sites only the plan itself is foreseen: others move the same bytes
+        return _step_bound(subject) if program.plan == subject.plan else None
     found = predict(program, subject.environment, subject.model, resources, in_graph=subject.kind == "cuda")
     return Bound(found.bound.limiter, found.bound.seconds, found.seconds, dict(found.bound.details))
+
+
+def _step_bound(subject: Subject) -> Bound:
+    from lanewise.explanation.sites import operations_of
+
+    assert subject.traffic is not None
+    assert subject.model is not None
+    bound, seconds = step_time(subject.traffic, *operations_of(subject.naive), subject.model)
+    return Bound(bound.limiter, bound.seconds, seconds, dict(bound.details))

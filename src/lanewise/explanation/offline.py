@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any
 from lanewise.errors import InputError
 from lanewise.explanation.build import explain
 from lanewise.explanation.report import Explanation
+from lanewise.explanation.sites import explain_flow
 from lanewise.explanation.subject import Subject
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import COUNT, count_of
 from lanewise.kernels.arguments import flatten_uniforms
 from lanewise.kernels.pairwise import Pairwise
 from lanewise.kernels.samples import Kernel, Roles, sample_roles, sample_values
+from lanewise.kernels.sitewise import Sitewise
 from lanewise.kernels.support import compile_kernel, index_type
 from lanewise.layouts import Layout, default_layout
 from lanewise.models.devices import DeviceModel, device_model, table_model
@@ -48,7 +50,7 @@ class Offline:
 
 
 def compile_offline(
-    kernel: Kernel,
+    kernel: Kernel | Sitewise,
     count: int,
     device: str,
     *,
@@ -65,6 +67,8 @@ def compile_offline(
     if count < 1:
         raise InputError(f"{count} elements asked for; wanted at least 1")
     model = _model(device, arch)
+    if isinstance(kernel, Sitewise):
+        return Offline(*explain_flow(kernel, count, device, model, layout, values))
     roles = sample_roles(kernel, values)
     uniforms, invented = sample_values(kernel, values)
     layouts = {n: layout or default_layout(r, device) for n, r in roles.records.items()}

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from lanewise.errors import PlanError
 from lanewise.explanation.cells import show
 from lanewise.explanation.estimate import Estimates
 from lanewise.explanation.formulas import formula
@@ -18,6 +19,10 @@ from lanewise.optimisations.legality import BESIDE_THE_KERNELS, UNCHANGED
 from lanewise.plan import NEUTRAL, Plan
 
 WORTH_IT = 1.02  # a factor within 2 % is none
+SITES: dict[tuple[str, Any], str] = {  # what a decision is over the sites of a lattice
+    ("branches", "together"): "all sites in one kernel, where special ones correct what they fetched",
+    ("branches", "apart"): "the bulk and the special sites of each kind in kernels of their own",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,19 +49,23 @@ class Rows:
         if isinstance(found, str):
             if value == getattr(NEUTRAL, o.field):  # it is there by itself, and the kernel has no use for it
                 return Row(o.name, o.field, value, False, reason_of(found))
-            return Row(o.name, o.field, value, True, f"{o.describe(value, kind)}; not without it: {reason_of(found)}")
+            return Row(o.name, o.field, value, True, f"{self._describe(o, value)}; not without it: {reason_of(found)}")
         before, also = found
         if o.field not in BESIDE_THE_KERNELS and self._same(before, plan):
             return Row(o.name, o.field, value, False, UNCHANGED)
         self.compared.append(before)
         resting = f"{_listed(also)} {'rest' if len(also) > 1 else 'rests'} on it" if also else ""
-        reason = _joined(o.describe(value, kind), resting, formula(o.field, self.estimates, before, plan))
+        reason = _joined(self._describe(o, value), resting, formula(o.field, self.estimates, before, plan))
         registers = Change(self.estimates.registers(before), self.estimates.registers(plan))
         share = Change(self.estimates.occupancy(before), self.estimates.occupancy(plan))
         return Row(
             o.name, o.field, value, True, reason, self.estimates.factor(before, plan), times.factor(before, plan),
             registers=_known(registers), occupancy=_known(share),
         )  # fmt: skip
+
+    def _describe(self, o: Optimisation, value: Any) -> str:
+        found = SITES.get((o.field, value)) if self.subject.traffic is not None else None
+        return found or o.describe(value, self.subject.kind)
 
     def _without(self, o: Optimisation) -> tuple[Plan, tuple[str, ...]] | str:
         """The plan to compare with. Where an optimisation gives a kernel its shape, that is the default plan without it."""
@@ -71,7 +80,7 @@ class Rows:
 
     def _absent(self, o: Optimisation, value: Any, times: Times) -> Row:
         """Not applied: refused, only on request, or not worth it."""
-        plan, kind = self.subject.plan, self.subject.kind
+        plan = self.subject.plan
         candidates, refused = self._candidates(o, value)
         if not candidates:
             return Row(o.name, o.field, value, False, refused)
@@ -80,7 +89,7 @@ class Rows:
         self.compared.append(other)
         predicted, measured = self.estimates.factor(plan, other), times.factor(plan, other)
         if o.on_request:
-            reason = f"only on request: {o.describe(best, kind)}"
+            reason = f"only on request: {self._describe(o, best)}"
         elif spilled := self.estimates.spilled(other):
             reason = f"with {show(best)} the compiler spills {spilled} bytes of registers to memory"
         else:
@@ -112,7 +121,12 @@ class Rows:
         return found, refusals[0] if refusals else ""
 
     def _default(self, name: str, value: Any) -> Plan | None:
-        return None if self.subject.model is None else self.subject.default(Plan(**{name: value}))
+        if self.subject.model is None:
+            return None
+        try:
+            return self.subject.default(Plan(**{name: value}))
+        except PlanError:  # sites that cannot be apart
+            return None
 
     def _dropped(self, o: Optimisation, other: Plan) -> str:
         """The optimisations that a plan of its own does not have."""
@@ -136,11 +150,18 @@ class Rows:
             return Row(o.name, o.field, value, False, reason, known[best] if best else None, best=best)
         better = f"{best} is predicted to be {known[best]:.2f} x as fast" if best and known[best] > WORTH_IT else ""
         return Row(
-            o.name, o.field, value, True, _joined(f"{o.describe(value)}; compared with AoS", better), others["AoS"]
+            o.name,
+            o.field,
+            value,
+            True,
+            _joined(o.describe(value), "compared with AoS" if others["AoS"] else "", better),
+            others["AoS"],
         )
 
     def _against(self, layout: Layout) -> float | None:
         """How many times faster the records are as they lie than in another layout, with the same plan."""
+        if self.subject.traffic is not None:
+            return None  # what a step over sites moves is the same in every layout
         other = self.subject.with_layout(layout)
         programs = Programs(other.naive, other.kind)
         if programs.refusal(other.plan) is not None:
@@ -174,7 +195,7 @@ def _any_value(o: Optimisation, value: Any) -> Any:
 def _unsuited(o: Optimisation, kind: str, pattern: str) -> str:
     """Why an optimisation has no values worth trying for a pattern on a kind of device."""
     if pattern != "pairwise" and o.values(kind, "pairwise"):
-        return f"it belongs to loops over sources, which an {pattern} kernel does not have"
+        return f"it belongs to loops over sources, which {'an' if pattern[0] in 'aeiou' else 'a'} {pattern} kernel does not have"
     return "only a GPU has it" if kind == "cpu" else "only a CPU has it"
 
 

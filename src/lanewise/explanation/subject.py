@@ -7,10 +7,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from lanewise.ir import nodes as ir
+from lanewise.ir.names import own
 from lanewise.layouts import AoS, Layout
 from lanewise.models.devices import DeviceModel
+from lanewise.models.streaming import SiteTraffic
 from lanewise.plan import Plan
-from lanewise.plans import Machine, complete_plan
+from lanewise.plans import Machine, complete_plan, complete_site_plan
 from lanewise.runtime.nvrtc import Resources
 from lanewise.work import Work
 
@@ -22,7 +24,7 @@ class Subject:
     naive: the kernel before any pass; plan: every field decided; device: "cpu", "cuda" or "cuda:1"; model: of that
     device, None for the interpreter; environment: counts and values for all by their IR names; counts: the same counts
     by the names of the parameters; layouts: of the record parameters. taken: what the compiler says of the kernels of the
-    plan (CUDA). invented: values that nobody gave.
+    plan (CUDA). invented: values that nobody gave. traffic, box: what a step over sites moves, and which sites.
     """
 
     name: str
@@ -36,6 +38,8 @@ class Subject:
     work: Work
     taken: tuple[Resources, ...] = ()
     invented: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    traffic: SiteTraffic | None = None
+    box: str = ""
 
     @property
     def kind(self) -> str:
@@ -45,6 +49,9 @@ class Subject:
     def default(self, wanted: Plan) -> Plan:
         """The plan of these decisions, all others by default."""
         assert self.model is not None
+        if self.traffic is not None:
+            machine = Machine(self.kind, self.model.multiprocessors, self.model.vector_bits or 256)
+            return complete_site_plan(wanted, machine, self.naive)
         return complete_plan(wanted, Machine(self.kind, self.model.multiprocessors), self.work)
 
     def with_layout(self, layout: Layout) -> Subject:
@@ -60,5 +67,12 @@ class Subject:
 
 
 def _arranged(naive: ir.Kernel, records: Mapping[str, Any], layout: Layout) -> ir.Kernel:
-    arrays = tuple(replace(a, arrangement=layout.arrange(a.leaves)) if a.name in records else a for a in naive.arrays)
+    arrays = tuple(
+        replace(a, arrangement=layout.arrange(a.leaves)) if _is_record(a, records) else a for a in naive.arrays
+    )
     return replace(naive, arrays=arrays)
+
+
+def _is_record(array: ir.ArrayArgument, records: Mapping[str, Any]) -> bool:
+    """A record parameter, or the other copy of the populations of sites."""
+    return array.name in records or array.name == own("next")

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lanewise import types as t
 from lanewise.arrays import RecordArray
+from lanewise.errors import ArgumentError
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import COUNT, own
 from lanewise.kernels.arguments import bind_value_array
@@ -26,6 +27,9 @@ from lanewise.runtime.executable import Bound, Executable, Launch
 from lanewise.sites.array import Sites
 from lanewise.types import U32
 
+if TYPE_CHECKING:
+    from lanewise.explanation import Explanation
+
 Results = tuple[tuple[Any, t.ValueType], ...]
 
 
@@ -35,6 +39,7 @@ class SiteCall:
 
     launch: Launch
     executable: Executable
+    sites: Sites | None = None
 
     def __call__(self) -> None:
         self.launch()
@@ -54,6 +59,18 @@ class SiteCall:
         from lanewise.models.resources import kernel_resources
 
         return kernel_resources(self.executable)
+
+    def explain(self, *, measure_resources: bool = True) -> Explanation:
+        """A row for each optimisation, what a site reads, writes and computes, what bounds the step, and the time to expect.
+
+        Print it, show it in a notebook, or take `.json()`. `measure_resources` compiles the plans that are compared, for their
+        registers (CUDA). Raises `ArgumentError` for a call that is not `flow.compile`'s.
+        """
+        from lanewise.explanation.sites import explain_step
+
+        if self.sites is None:
+            raise ArgumentError(f"{self.executable.program.naive.name}: explained is what flow.compile(sites, ...) gives")
+        return explain_step(self.executable, self.sites, measure_resources=measure_resources)
 
 
 def compile_phase(build: Callable[[t.Scalar], ir.Kernel], sites: Sites, plan: Plan | None) -> Executable:

@@ -76,6 +76,11 @@ class Sitewise:
         return tuple(self._walls.values())
 
     @property
+    def main(self) -> SiteFunction:
+        """The function of the sites of kind 0."""
+        return self._functions[0][1]
+
+    @property
     def real(self) -> Scalar:
         """The type that sites compute in."""
         return self._functions[0][1].real
@@ -165,8 +170,8 @@ class Sitewise:
         return SiteStepper(self.__name__, sites, calls)
 
     def compile(self, sites: Sites, *, plan: Plan | None = None, **values: Any) -> SiteCall:
-        """The kernel of the next step, without running it: its plan, source, resources."""
-        return self._call(sites, sites.step, sites.fresh, self._values(sites, values), plan)
+        """The kernel of the next step, without running it: its plan, source, resources, explanation."""
+        return replace(self._call(sites, sites.step, sites.fresh, self._values(sites, values), plan), sites=sites)
 
     def _check_sites(self, sites: Sites) -> None:
         """Refuse sites of another lattice, with kinds that are not this flow's, or functions that do not fit together."""

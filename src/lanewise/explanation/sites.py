@@ -1,0 +1,173 @@
+"""The explanation of a step over the sites of a lattice: of a compiled one, and of a flow that is only at hand as a kernel."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from lanewise import types as t
+from lanewise.analysis.counts import count_operations
+from lanewise.errors import ArgumentError, InputError
+from lanewise.explanation.build import explain
+from lanewise.explanation.report import Analysis, Explanation
+from lanewise.explanation.subject import Subject
+from lanewise.ir import nodes as ir
+from lanewise.ir.names import own
+from lanewise.ir.traverse import statements
+from lanewise.kernels.support import compile_kernel, index_type
+from lanewise.layouts import AoSoA, Layout, SoA
+from lanewise.models.devices import DeviceModel, device_model
+from lanewise.models.resources import kernel_resources
+from lanewise.models.streaming import ASSUMED, SiteTraffic
+from lanewise.patterns.sitewise import SitewiseArguments, build_sitewise
+from lanewise.plans import Machine, complete_site_plan
+from lanewise.runtime.executable import Executable
+from lanewise.sites.edges import read_edges
+from lanewise.sites.streaming import Form, form_by_name
+from lanewise.work import Work
+
+if TYPE_CHECKING:
+    from lanewise.kernels.sitewise import Sitewise
+    from lanewise.sites.array import Sites
+
+WORDS, MARKS, SOLIDS = own("words"), own("marks"), own("solids")
+
+
+def explain_step(executable: Executable, sites: Sites, *, measure_resources: bool = True) -> Explanation:
+    """The explanation of a compiled step of these sites."""
+    device = executable.device
+    model = None if device == "python" else device_model(device)
+    traffic = traffic_of(
+        executable.program.naive, sites.count, sites.count - sites.wall_sites, sites.special, len(sites.copies), dense=sites.dense
+    )  # fmt: skip
+    box = f"{' x '.join(str(n) for n in reversed(sites.shape))} sites of {sites.lattice.name}, {sites.form.name}"
+    subject = _subject(executable, device, model, sites.layout, traffic, box)
+    return explain(subject, resources=kernel_resources(executable), measure_resources=measure_resources)
+
+
+def traffic_of(
+    naive: ir.Kernel, count: int, fluid: int, special: int, copies: int, *, dense: bool = False
+) -> SiteTraffic:
+    """What a step of this kernel moves; raises `ArgumentError` for a kernel that only looks."""
+    arrays = {a.name: a for a in naive.arrays}
+    populations = naive.arrays[0]
+    if not (populations.written or own("next") in arrays):
+        raise ArgumentError(f"{naive.name} only looks at populations; a step is explained")
+    values = sum(
+        x.type.size
+        for a in naive.arrays
+        if a.name not in (populations.name, own("next"), WORDS, MARKS, SOLIDS)
+        for x in a.leaves
+    )
+    bits = sum(n in arrays for n in (MARKS, SOLIDS))
+    return SiteTraffic(
+        count, fluid, special, len(populations.leaves), populations.leaves[0].type.size, copies,
+        words=WORDS in arrays and not bits, bits=bits, values=values, dense=dense,
+    )  # fmt: skip
+
+
+def explain_flow(
+    flow: Sitewise,
+    count: int,
+    device: str,
+    model: DeviceModel,
+    layout: Layout | None,
+    values: Mapping[str, float] | None,
+) -> tuple[Subject, Executable]:
+    """A flow compiled for a periodic box of about `count` sites of kind 0, and loaded nowhere."""
+    function = flow.main
+    if unknown := [n for n in values or {} if n not in function.parameters]:
+        known = ", ".join(function.parameters) or "no value"
+        raise InputError(f"{flow.__name__} has no value {unknown[0]!r} to set; it has {known}")
+    side = max(1, round(count ** (1 / flow.lattice.dimension)))
+    shape = (side,) * flow.lattice.dimension
+    form = form_by_name("pull" if device == "cuda" else "in-place")
+    arranged = layout or (AoSoA(32) if device == "cuda" else SoA())
+    naive = build_sitewise(_arguments(flow, form, arranged), index_type(device))
+    plan = complete_site_plan(None, Machine(model.kind, model.multiprocessors, model.vector_bits or 256), naive)
+    executable = compile_kernel(naive, plan, device, arch=model.arch if device == "cuda" else None)
+    total, inner = math.prod(shape), math.prod(max(0, n - 2) for n in shape)
+    traffic = traffic_of(naive, total, total, total - inner, form.buffers)
+    box = f"{' x '.join(map(str, shape))} sites of {flow.lattice.name}, {form.name}, all of kind 0, without walls, periodic"
+    return _subject(executable, device, model, arranged, traffic, box), executable
+
+
+def _arguments(flow: Sitewise, form: Form, layout: Layout) -> SitewiseArguments:
+    """Of a step that follows links, as most do."""
+    function = flow.main
+    phase = next(p for p in (form.phase(step, fresh=False) for step in (0, 1)) if p.fetch_links or p.put_links)
+    return SitewiseArguments(
+        lattice=flow.lattice, edges=read_edges(None, flow.lattice.dimension, {}), phase=phase, storage=flow.real, real=flow.real,
+        layout=layout, updates=(function.update,), two=form.buffers > 1, uniforms=tuple(function.parameters.items()),
+        marked=form.buffers > 1,
+    )  # fmt: skip
+
+
+def _subject(
+    executable: Executable, device: str, model: DeviceModel | None, layout: Layout, traffic: SiteTraffic, box: str
+) -> Subject:
+    naive = executable.program.naive
+    return Subject(
+        naive.name, naive, executable.program.plan, device, model, {}, {"sites": traffic.sites}, {naive.arrays[0].name: layout},
+        Work("sitewise", traffic.sites), tuple(c.resources for c in executable.cubins), traffic=traffic, box=box,
+    )  # fmt: skip
+
+
+# ---------------------------------------------------------------- what a step does
+
+
+def analyse_step(subject: Subject) -> Analysis:
+    """Operations of the function of each kind, what a site moves, and what the prediction takes for granted."""
+    traffic = subject.traffic
+    assert traffic is not None
+    operations = {f.name: dict(sorted(count_operations(f).items())) for f in kinds(subject.naive)}
+    lines = [("sites", subject.box)]
+    for name, found in operations.items():
+        lines.append(("operations", f"{name}: {', '.join(f'{n} {o}' for o, n in found.items()) or 'none'}"))
+    rows = accesses(subject.naive, traffic)
+    lines += [("accesses", text) for text, _ in rows]
+    lines.append(("bytes", f"{traffic.nbytes / traffic.fluid:.1f} a step of a site that is updated"))
+    lines += [("assumed", text) for text in ASSUMED]
+    facts: dict[str, Any] = {
+        "operations": operations, "accesses": [fact for _, fact in rows], "bytes_per_site": traffic.nbytes / traffic.fluid,
+        "special_sites": traffic.special, "updated_sites": traffic.fluid, "assumed": list(ASSUMED),
+    }  # fmt: skip
+    return Analysis(tuple(lines), facts)
+
+
+def kinds(naive: ir.Kernel) -> list[ir.Function]:
+    """The functions of the kinds of sites, kind 0 first."""
+    found = (s.function for s in statements(naive.body) if isinstance(s, ir.Apply))
+    return list({f.name: f for f in found}.values())
+
+
+def operations_of(naive: ir.Kernel) -> tuple[int, bool]:
+    """How many operations the function of kind 0 has, and whether they are in float64."""
+    main = kinds(naive)[0]
+    return sum(count_operations(main).values()), any(p.type == t.F64 for p in main.parameters)
+
+
+def accesses(naive: ir.Kernel, traffic: SiteTraffic) -> list[tuple[str, dict[str, Any]]]:
+    """Each array as a line and as a fact: how often it is read or written, and its bytes for a site."""
+    f, rows = naive.arrays[0], list[tuple[str, dict[str, Any]]]()
+    size = traffic.populations * traffic.storage
+
+    def add(text: str, array: str, nbytes: float, times: int, *, written: bool = False) -> None:
+        rows.append((text, {"array": array, "read": True, "written": written, "times": times, "bytes": nbytes}))
+
+    kind = f"{traffic.populations} {f.leaves[0].type}"
+    add(f"{f.name}: {kind} read and written by {traffic.fluid:,} sites", f.name, size, traffic.fluid, written=True)
+    if traffic.words:
+        add(f"words: 4 bytes read by {traffic.sites:,} sites", "words", 4, traffic.sites)
+    if traffic.bits:
+        add(
+            f"marks: {traffic.bits} {'bits' if traffic.bits > 1 else 'bit'} read by {traffic.sites:,} sites",
+            "marks",
+            traffic.bits / 8,
+            traffic.sites,
+        )
+        add(f"words: 4 bytes read by {traffic.special:,} special sites", "words", 4, traffic.special)
+    if traffic.values:
+        add(f"values: {traffic.values} bytes read by {traffic.fluid:,} sites", "values", traffic.values, traffic.fluid)
+    return rows

@@ -1,0 +1,69 @@
+"""How long a step over the sites of a lattice takes: what it moves through memory, over the bandwidth that such kernels reach.
+
+A model of what sites do, not of the text of their kernels: there the branches of special sites stand beside those of the bulk, and
+counting both would count every population twice.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lanewise.models.devices import DeviceModel
+from lanewise.models.roofline import Bound, bound_of
+
+# The share of a copy's bandwidth that steps reach, by bytes of a stored number and copies of the populations: NVIDIA H200,
+# D3Q19 on 512 x 512 x 256 sites without walls (bench/results/gpu_lbm.md).
+GPU_SHARES = {(2, 2): 0.81, (2, 1): 0.69, (4, 2): 0.95, (4, 1): 0.89, (8, 2): 0.95, (8, 1): 0.89}
+DENSE_SHARES = {2: 0.31, 4: 0.43, 8: 0.43}  # where many sites are special: 30 % of them solid, in the same file
+CPU_SHARE = 0.95  # D3Q19 on 120 x 120 x 120 sites in place, two cores of an AMD EPYC 9004
+
+ASSUMED = (
+    "every population is fetched and put once a step, through memory: boxes that caches hold take less",
+    "special sites do as much as the bulk; both sides of a branch of the function count as operations",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SiteTraffic:
+    """What a step over some sites moves.
+
+    sites, fluid: all of them, and those that are updated; special: those that are not of the bulk. populations: of a site;
+    storage: bytes of each. copies: of all populations. words: every site reads 4 bytes about itself; bits: or so many bits, and a
+    special site 4 bytes. values: bytes of values that vary from site to site. dense: many sites are special.
+    """
+
+    sites: int
+    fluid: int
+    special: int
+    populations: int
+    storage: int
+    copies: int
+    words: bool
+    bits: int = 0
+    values: int = 0
+    dense: bool = False
+
+    @property
+    def nbytes(self) -> float:
+        """Bytes of a step."""
+        about = 4 * self.sites if self.words else self.bits * self.sites / 8 + (4 * self.special if self.bits else 0)
+        return self.fluid * (2 * self.populations * self.storage + self.values) + about
+
+
+def step_time(traffic: SiteTraffic, operations: int, wide: bool, device: DeviceModel) -> tuple[Bound, float]:
+    """The least time of a step, and the time to expect, in seconds.
+
+    `operations` are those of the function of a site, in float64 if `wide`.
+    """
+    lanes = device.fp64_lanes if wide else device.fp32_lanes
+    arithmetic = traffic.fluid * operations / (device.cycles * lanes)
+    memory = traffic.nbytes / device.memory_bandwidth
+    bound = bound_of({"memory": memory, "fp64" if wide else "fp32": arithmetic})
+    launch = device.graph_launch_seconds if device.kind == "cuda" else device.launch_seconds
+    return bound, max(memory / _share(traffic, device), arithmetic) + launch
+
+
+def _share(traffic: SiteTraffic, device: DeviceModel) -> float:
+    if device.kind != "cuda":
+        return CPU_SHARE
+    return DENSE_SHARES[traffic.storage] if traffic.dense else GPU_SHARES[traffic.storage, traffic.copies]

@@ -1,0 +1,92 @@
+"""Explanations of steps over the sites of a lattice: what they say, and that the time that they foresee is that of the bytes."""
+
+import io
+import json
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+import lanewise as lw
+from lanewise.errors import ArgumentError, InputError
+from lanewise.explanation.offline import compile_offline
+from lanewise.models.devices import table_model
+from lanewise.models.streaming import SiteTraffic, step_time
+from lanewise.optimisations import OPTIMISATIONS
+from lanewise.plan import Plan
+from tests.kernels.test_sitewise import EDGES, FLOW, MASK, VALUES
+
+
+def compiled(streaming: str, plan: Plan | None = None, device: str = "cpu"):
+    sites = FLOW.sites((4, 5), mask=MASK, edges=EDGES, streaming=streaming, device=device)
+    sites.step, sites.fresh = 1, False
+    return FLOW.compile(sites, plan=plan, **VALUES)
+
+
+@pytest.mark.parametrize("streaming", ["in-place", "pull", "push"])
+@pytest.mark.parametrize("device", ["cpu", "python"])
+def test_a_step_is_explained(streaming, device):
+    found = compiled(streaming, device=device).explain()
+    facts = json.loads(found.json())
+    assert [r["field"] for r in facts["optimisations"]] == [o.field for o in OPTIMISATIONS]
+    assert all(r["reason"].strip() for r in facts["optimisations"])
+    assert (facts["pattern"], facts["counts"], facts["layout"]) == ("sitewise", {"sites": 20}, {"f": "SoA"})
+    assert facts["analysis"]["operations"].keys() == {"flow", "source"}
+    assert facts["analysis"]["updated_sites"] == 18
+    words, bits = (4 * 20, 0) if streaming == "in-place" else (4 * facts["analysis"]["special_sites"], 2 * 20 / 8)
+    assert facts["analysis"]["bytes_per_site"] == pytest.approx(2 * 9 * 4 + (words + bits) / 18)
+    text = str(found)
+    assert max(map(len, text.splitlines())) <= 120
+    assert f"5 x 4 sites of D2Q9, {streaming}" in text
+    assert "f: 9 f32 read and written by 18 sites" in text
+    assert "boxes that caches hold take less" in text
+    console = Console(width=160, record=True, file=io.StringIO())
+    console.print(found)
+    assert "branch splitting" in console.export_text()
+    assert (facts["bound"] == {}) == (device == "python")
+
+
+def test_the_row_of_the_classes_of_sites():
+    together, apart = (compiled("pull", Plan(branches=b)).explain().row("branches") for b in ("together", "apart"))
+    assert (together.applied, apart.applied) == (False, True)
+    assert apart.reason == "the bulk and the special sites of each kind in kernels of their own"
+    assert together.reason == "possible with apart; there is no prediction"
+
+
+def test_only_steps_are_explained():
+    call = compiled("pull")
+    with pytest.raises(ArgumentError, match=r"^flow: explained is what flow\.compile\(sites, \.\.\.\) gives$"):
+        type(call)(call.launch, call.executable).explain()
+
+
+@pytest.mark.parametrize(
+    ("storage", "copies", "bits", "words", "mlups"),
+    [(4, 2, 1, False, 26_875), (4, 1, 0, True, 24_917), (2, 2, 1, False, 45_834), (2, 1, 0, True, 38_679)],
+)
+def test_the_foreseen_time_is_near_the_measured_one(storage, copies, bits, words, mlups):
+    """D3Q19 on 512 x 512 x 256 sites of an NVIDIA H200: bench/results/gpu_lbm.md."""
+    count = 512 * 512 * 256
+    traffic = SiteTraffic(count, count, 0, 19, storage, copies, words, bits)
+    bound, seconds = step_time(traffic, 200, False, table_model("sm_90"))
+    assert bound.limiter == "memory"
+    assert count / seconds / 1e6 == pytest.approx(mlups, rel=0.06)
+
+
+def test_a_flow_is_explained_without_sites_and_without_a_gpu():
+    offline = compile_offline(FLOW, 10_000, "cuda", arch="sm_90", layout=lw.SoA())
+    facts = offline.explain().as_dict()
+    assert facts["counts"] == {"sites": 10_000}
+    assert facts["layout"] == {"f": "SoA"}
+    assert facts["resources"]["registers"] > 0
+    assert facts["bound"]["unit"] == "memory"
+    assert 'extern "C" __global__' in offline.executable.source
+    with pytest.raises(InputError, match=r"^flow has no value 'level' to set; it has omega$"):
+        compile_offline(FLOW, 100, "cpu", values={"level": 1.0})
+
+
+def test_more_operations_than_bytes():
+    traffic = SiteTraffic(1000, 1000, 0, 9, 8, 2, False, 1)
+    bound, seconds = step_time(traffic, 100_000, True, table_model("sm_90"))
+    assert bound.limiter == "fp64"
+    assert seconds >= bound.seconds
+    assert np.isfinite(seconds)
