@@ -54,6 +54,15 @@ def partial_of(array: str) -> str:
     return own(f"partial.{array.removeprefix(MARK)}")
 
 
+def view_of(array: str, number: int) -> str:
+    """One of several views of the whole memory of a record array, each an array of scalars."""
+    return own(f"view.{array.removeprefix(MARK)}.{number}")
+
+
+def is_view(name: str) -> bool:
+    return name.startswith(own("view."))
+
+
 def identifier(name: str) -> str:
     """The name as C++ and Python accept it, as far as its letters go: letters beyond ASCII become numbers, dots underscores."""
     plain = name.replace(MARK, "").replace(".", "_").replace(COPY, "_")

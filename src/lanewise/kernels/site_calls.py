@@ -10,12 +10,12 @@ from lanewise import types as t
 from lanewise.arrays import RecordArray
 from lanewise.errors import ArgumentError
 from lanewise.ir import nodes as ir
-from lanewise.ir.names import COUNT, own
+from lanewise.ir.names import COUNT, own, view_of
 from lanewise.kernels.arguments import bind_value_array
 from lanewise.kernels.site_values import SiteValues
 from lanewise.kernels.support import bind_record, compile_kernel, index_type, machine_of
 from lanewise.layouts import AoS
-from lanewise.passes import site_splitting
+from lanewise.passes import site_runs, site_splitting
 from lanewise.patterns.interpolated_walls import CURVED, CURVED_COUNT, WEIGHTS
 from lanewise.patterns.links import EXTENTS, PLANE, WORDS
 from lanewise.patterns.momentum_exchange import WALLED, WALLED_COUNT
@@ -24,6 +24,7 @@ from lanewise.patterns.sitewise import ARRIVED, MARKS, NEXT, SOLIDS
 from lanewise.plan import Plan
 from lanewise.plans import complete_site_plan
 from lanewise.runtime.executable import Bound, Executable, Launch
+from lanewise.runtime.launches import NamedLaunch
 from lanewise.sites.array import Sites
 from lanewise.types import U32
 
@@ -43,6 +44,10 @@ class SiteCall:
 
     def __call__(self) -> None:
         self.launch()
+
+    def named(self, stage: str) -> NamedLaunch:
+        """Itself as a launch of a stage of a step, by the name of its kernel."""
+        return NamedLaunch(stage, self.executable.program.naive.name, self.launch)
 
     @property
     def plan(self) -> Plan:
@@ -69,7 +74,9 @@ class SiteCall:
         from lanewise.explanation.sites import explain_step
 
         if self.sites is None:
-            raise ArgumentError(f"{self.executable.program.naive.name}: explained is what flow.compile(sites, ...) gives")
+            raise ArgumentError(
+                f"{self.executable.program.naive.name}: explained is what flow.compile(sites, ...) gives"
+            )
         return explain_step(self.executable, self.sites, measure_resources=measure_resources)
 
 
@@ -106,6 +113,7 @@ def bind_phase(
     environment |= dict(zip(EXTENTS, reversed(sites.shape), strict=False))
     environment[PLANE] = sites.shape[-1] * sites.shape[-2]
     _bind_parts(executable, sites, bound, environment)
+    _bind_runs(executable, sites, step, bound, environment)
     used = {a.name for k in (naive, *executable.program.kernels) for a in k.arrays}
     return SiteCall(executable.prepare({n: b for n, b in bound.items() if n in used}, environment), executable)
 
@@ -164,3 +172,27 @@ def _bind_parts(executable: Executable, sites: Sites, bound: dict[str, Any], env
             array = sites.part(part.kind)
             bound[part.array] = bind_value_array(array, t.Vector(index, 2) if part.kind is None else index)
             environment[part.count] = len(array)
+
+
+def _bind_runs(
+    executable: Executable, sites: Sites, step: int, bound: dict[str, Any], environment: dict[str, Any]
+) -> None:
+    """Runs of sites, the places of their populations, and views of the memory these lie in; what is left is listed."""
+    arrays = {a.name: a for k in executable.program.kernels for a in k.arrays}
+    if site_runs.RUNS not in arrays:
+        return
+    index = index_type(sites.device)
+    runs = sites.runs()
+    bound[site_runs.RUNS], environment[site_runs.RUN_COUNT] = bind_value_array(runs, t.Vector(index, 3)), len(runs)
+    places = sites.places(sites.form.phase(step, fresh=False)).reshape(-1)
+    bound[site_runs.PLACES] = bind_value_array(places, index)
+    populations = executable.program.naive.arrays[0].name
+    memory = bound[populations].data
+    scalars = memory[: len(memory) // sites.storage.size * sites.storage.size].view(sites.storage.dtype)
+    for q in range(sites.lattice.size):
+        bound[view_of(populations, q)] = bind_value_array(scalars, sites.storage)
+    for kind in (site_splitting.ANY, 0):
+        part = site_splitting.Part(kind)
+        if part.array in arrays:
+            left = sites.unclassed(kind)
+            bound[part.array], environment[part.count] = bind_value_array(left, index), len(left)

@@ -15,7 +15,7 @@ from lanewise.errors import PlanError
 from lanewise.ir import nodes as ir
 from lanewise.ir.evaluate import evaluate
 from lanewise.ir.machine import Machine, Memory
-from lanewise.ir.names import COUNT, is_own
+from lanewise.ir.names import COUNT, is_own, is_view
 from lanewise.ir.printer import print_kernel
 from lanewise.layouts import Arrangement
 from lanewise.passes.base import refuse
@@ -139,7 +139,8 @@ def _check_apart(program: Program, arrays: Arrays) -> None:
     fields = [f"{n}={v!r}" for n, v in (("fission", True), ("branches", "apart")) if getattr(program.plan, n) == v]
     if not fields or len(program.kernels) < 2:
         return
-    written = {a.name for k in program.kernels for a in k.arrays if a.written and a.name in arrays}
+    arrays = {n: b for n, b in arrays.items() if not is_view(n)}  # views have the memory of an array in common, and know it
+    written = {a.name for k in (program.naive, *program.kernels) for a in k.arrays if a.written and a.name in arrays}
     for name in sorted(written):
         for other in sorted(arrays.keys() - {name}):
             if memory.overlap(arrays[name].data, arrays[other].data):
@@ -191,15 +192,17 @@ def _slab_launch(
     """The kernels of parts of the sites, slab by slab: sites at faces and walls while their neighbours are in the caches."""
     count = int(environment[COUNT])
     slabs = max(1, min(MOST_SLABS, count // SLAB_SITES))
-    starts = np.linspace(0, count, slabs + 1).astype(np.int64)
+    units = np.linspace(0, -(-count // cpu.SLAB_UNIT), slabs + 1).astype(np.int64)
     work: list[cpu.Slabbed] = []
     for kernel, function in zip(program.kernels, functions, strict=True):
         buffers = tuple(_host_buffer(b, arrays[b.array]) for b in kernel.buffers)
         arguments = buffers + tuple(int(x) if isinstance(x, np.integer) else x for x in _scalars(kernel, environment))
-        listed = arrays[kernel.arrays[-1].name]  # spans or sites, in ascending order
-        first = listed.data.view(np.int64).reshape(listed.count, -1)[:, 0] if listed.count else np.zeros(0, np.int64)
+        listed = arrays[kernel.arrays[-1].name]  # spans, runs or sites, units of a slab in ascending order
+        if not listed.count:
+            continue
+        first = listed.data.view(np.int64).reshape(listed.count, -1)[:, 0]
         function(*arguments, 0, 0)
-        work.append(cpu.Slabbed(function, arguments, [int(x) for x in np.searchsorted(first, starts)]))
+        work.append(cpu.Slabbed(function, arguments, [int(x) for x in np.searchsorted(first // cpu.SLAB_UNIT, units)]))
     return lambda: cpu.run_slabs(work)
 
 

@@ -15,13 +15,13 @@ from lanewise.errors import ArgumentError
 from lanewise.lattices.base import Lattice
 from lanewise.layouts import AoSoA, Layout, SoA
 from lanewise.record import Field, Record, RecordValue
-from lanewise.runtime.devices import resolve
 from lanewise.runtime.cpu import SLAB_UNIT
+from lanewise.runtime.devices import resolve
 from lanewise.runtime.memory import array_module, bring, require_memory, to_host
 from lanewise.sites.edges import AXES, Edges, Rule, read_edges
 from lanewise.sites.fractions import Interpolation, WallFractions, make_interpolation, weight_array
 from lanewise.sites.kinds import MOST, Wall
-from lanewise.sites.runs import KINDS, Classes, make_classes, make_places, make_runs
+from lanewise.sites.runs import Classes, make_classes, make_places, make_runs
 from lanewise.sites.streaming import Form, Phase, form_by_name
 from lanewise.sites.words import KIND_SHIFT, LINKS, SECTOR, make_marks, make_spans, make_words, mark_shared_sectors
 from lanewise.types import F16, F32, F64, Scalar
@@ -147,10 +147,10 @@ class Sites:
         starts = [n // size for n in arrangement.starts(self.count)]
         return self._places(make_places(self.classes, self.lattice, self.shape, self.edges, phase, starts))
 
-    def unclassed(self) -> Any:
-        """The special sites of kind 0 that belong to no class, as indices on the device."""
-        words = to_host(self.words)
-        return self._places(np.flatnonzero((words & KINDS == 0) & (words != 0) & (self.classes.of_site < 0)))
+    def unclassed(self, kind: int) -> Any:
+        """The sites of `part(kind)` that belong to no class."""
+        listed = to_host(self.part(kind))
+        return self._places(listed[self.classes.of_site[listed] < 0])
 
     @property
     def walled(self) -> Any:
