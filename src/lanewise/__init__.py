@@ -24,9 +24,10 @@ from lanewise.kernels.sitewise import Sitewise, sitewise
 from lanewise.lattices import D2Q9, D3Q19, D3Q27, Lattice
 from lanewise.layouts import AoAS, AoS, AoSoA, Layout, LayoutChoice, SoA, SoAoAS, Use, choose_layout
 from lanewise.plan import Plan
+from lanewise.profiling import Profile
 from lanewise.record import record
 from lanewise.runtime.devices import device
-from lanewise.search import AllPairs, Bounded, Open, Periodic
+from lanewise.search import AllPairs, Bounded, Nearest, Neighbors, Open, Periodic, StaticGrid
 from lanewise.values import (
     abs_ as abs,
 )
@@ -122,15 +123,19 @@ __all__ = [
     "Lattice",
     "Layout",
     "LayoutChoice",
+    "Nearest",
+    "Neighbors",
     "Open",
     "Periodic",
     "Plan",
     "PlanError",
+    "Profile",
     "RecordArray",
     "RecordError",
     "Sitewise",
     "SoA",
     "SoAoAS",
+    "StaticGrid",
     "Use",
     "VerificationError",
     "__version__",

@@ -11,7 +11,9 @@ from typing import Any
 import typer
 
 from lanewise.cli import options as o
+from lanewise.cli import profile as p
 from lanewise.errors import InputError
+from lanewise.profiling import span
 
 INTERRUPTED = 130  # the shell's code for Ctrl-C
 gravity_app = typer.Typer(no_args_is_help=True, help="Gravity by direct summation.")
@@ -22,7 +24,7 @@ def _group() -> None:
     """Gravity by direct summation."""
 
 
-@gravity_app.command()
+@gravity_app.command(cls=p.ProfiledCommand)
 def run(
     ic: o.Ic = None,
     bodies: o.Bodies = None,
@@ -42,6 +44,8 @@ def run(
     snapshot_every: o.SnapshotEvery = 0,
     checkpoint_seconds: o.CheckpointSeconds = 10.0,
     plot: o.Plot = None,
+    profile: p.Wanted = False,
+    profile_trace: p.Trace = None,
     json_: o.Json = False,
     quiet: o.Quiet = False,
 ) -> None:
@@ -57,6 +61,7 @@ def run(
         writable_target(out, overwrite)
     if plot is not None:
         _check_picture(plot, overwrite, out, resume)
+    report = p.ProfileReport(profile, profile_trace, overwrite, out, resume, plot)
     output = Output(out, diagnostics_every, snapshot_every, checkpoint_seconds, overwrite)
     chosen: dict[str, Any] = {
         "ic": ic, "bodies": bodies, "dt": dt, "softening": softening, "integrator": integrator, "precision": precision, "layout": layout,
@@ -65,22 +70,25 @@ def run(
     given = {name: value for name, value in chosen.items() if value is not None}
     if resume is None:
         planned: dict[str, Any] = {} if steps is None else {"steps": steps}
-        prepared = runner.start(**given, **planned, device=device, output=output)
+        prepared = runner.start(**given, **planned, device=device, output=output, profile=report.profile)
     elif given:
         name = next(iter(given)).replace("_", "-")
         raise InputError(f"--{name} cannot be changed with --resume: the checkpoint keeps its own")
     else:
-        prepared = runner.resume(resume, steps=steps, device=device, output=output)
+        prepared = runner.resume(resume, steps=steps, device=device, output=output, profile=report.profile)
         if prepared.note:
             print(f"note: {prepared.note}", file=sys.stderr)
     try:
         follow(prepared, quiet=quiet)
     except KeyboardInterrupt:
+        report.finish()
         print(_interruption(prepared), file=sys.stderr)
         raise typer.Exit(INTERRUPTED) from None
     if plot is not None:
-        _plot(prepared, plot)
+        with span(report.profile, "output", name="picture"):
+            _plot(prepared, plot)
     summary = prepared.summary()
+    report.finish(summary)
     _print_summary(summary)
     if json_:
         print(json.dumps({name: _json_value(value) for name, value in summary.items()}))

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from lanewise.cli import lbm_options as o
+from lanewise.cli import profile as p
 from lanewise.cli.gravity import INTERRUPTED
 from lanewise.errors import InputError
 
@@ -28,7 +29,7 @@ def _group() -> None:
     """Flow by the lattice Boltzmann method."""
 
 
-@lbm_app.command()
+@lbm_app.command(cls=p.ProfiledCommand)
 def run(
     case: o.CaseName = None,
     re: o.Re = None,
@@ -58,6 +59,8 @@ def run(
     every: o.Every = None,
     forces: o.Forces = None,
     overwrite: o.Overwrite = False,
+    profile: p.Wanted = False,
+    profile_trace: p.Trace = None,
     json_: o.Json = False,
     quiet: o.Quiet = False,
 ) -> None:
@@ -68,6 +71,7 @@ def run(
     from lanewise.sims.lbm.checks import FlowWarning
     from lanewise.sims.lbm.run import Output
 
+    report = p.ProfileReport(profile, profile_trace, overwrite, out, resume, vti, plot, movie, forces)
     output = Output(out, vti, plot, movie, every or 0, forces, checkpoint_every or 0, overwrite)
     method = runner.Method(collision, precision, storage, streaming, layout, device, smagorinsky or 0.0, walls)
     end = runner.End(steps, until_steady, tolerance)
@@ -78,7 +82,7 @@ def run(
         )
         with warnings.catch_warnings(record=True) as warned:
             warnings.simplefilter("always", FlowWarning)
-            prepared = runner.start(chosen, request, method, end, output)
+            prepared = runner.start(chosen, request, method, end, output, report.profile)
         for text in dict.fromkeys(str(w.message) for w in warned):
             print(f"warning: {text}", file=sys.stderr)
     else:
@@ -88,15 +92,17 @@ def run(
             "--storage": storage, "--walls": walls,
         }  # fmt: skip
         _refuse_given(kept)
-        prepared = runner.resume(resume, method, end, output)
+        prepared = runner.resume(resume, method, end, output, report.profile)
         if prepared.note:
             print(f"note: {prepared.note}", file=sys.stderr)
     try:
         follow(prepared, quiet=quiet)
     except KeyboardInterrupt:
+        report.finish()
         print(_interruption(prepared), file=sys.stderr)
         raise typer.Exit(INTERRUPTED) from None
     summary = runner.finish(prepared)
+    report.finish(summary)
     _print_summary(summary)
     if json_:
         print(json.dumps(_json_value(summary)))

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 import numpy as np
 
 from lanewise.errors import ArgumentError
 from lanewise.kernels.arguments import describe
-from lanewise.kernels.site_calls import SiteCall
+from lanewise.profiling.profile import Profile
+from lanewise.runtime.launches import NamedLaunch
 from lanewise.runtime.stepping import make_stepper
 from lanewise.sites.array import Sites
 
@@ -17,11 +18,17 @@ from lanewise.sites.array import Sites
 class SiteStepper:
     """Steps of some sites with given values, bound once."""
 
-    def __init__(self, name: str, sites: Sites, calls: Callable[[int, bool], list[SiteCall]]) -> None:
+    def __init__(
+        self, name: str, sites: Sites, calls: Callable[[int, bool], Sequence[NamedLaunch]], profile: Profile | None = None,
+    ) -> None:  # fmt: skip
         """`calls(step, fresh)` gives the launches of a step."""
-        self._name, self._sites, self._calls = name, sites, calls
+        self._name, self._sites, self._calls, self._profile = name, sites, calls, profile
         self._cycle = max(len(sites.form.phases), len(sites.copies))
         self._steppers: dict[Any, Any] = {}
+
+    def profiled(self, profile: Profile | None) -> SiteStepper:
+        """The same steps, of which the profile is told where their time goes."""
+        return SiteStepper(self._name, self._sites, self._calls, profile)
 
     def run(self, steps: int) -> None:
         """Run, and wait for the result."""
@@ -46,5 +53,5 @@ class SiteStepper:
         key = (s.fresh, steps.start % self._cycle, len(steps))
         if key not in self._steppers:
             calls = [call for step in steps for call in self._calls(step, s.fresh)]
-            self._steppers[key] = make_stepper(s.device, calls)
+            self._steppers[key] = make_stepper(s.device, calls, self._profile, len(steps))
         return self._steppers[key]

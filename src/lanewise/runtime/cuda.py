@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
+from itertools import pairwise
 from typing import Any
 
 from lanewise.errors import DeviceError
@@ -112,6 +113,53 @@ class Graph:
     def launch(self) -> None:
         with use(self.device):
             self._graph.launch(self._stream)
+
+
+class Marks:
+    """Events that a graph records between its launches: readings of the device's clock, taken anew by every replay.
+
+    Nodes that record events (CUDA Programming Guide, "Cross-stream Dependencies and Events"; `CU_EVENT_RECORD_EXTERNAL`).
+    """
+
+    def __init__(self, device: str, count: int) -> None:
+        self.device, self._stream = device, _graph_stream(device)
+        with use(device):
+            self._events = [cupy().cuda.Event() for _ in range(count)]
+
+    def record(self, number: int) -> None:
+        """Within the work of a `Graph`: put the node here."""
+        from cuda.bindings import driver as module  # pyright: ignore[reportAttributeAccessIssue]
+
+        driver: Any = module
+        event, stream = driver.CUevent(int(self._events[number].ptr)), driver.CUstream(int(self._stream.ptr))
+        flag = driver.CUevent_record_flags.CU_EVENT_RECORD_EXTERNAL
+        (error,) = driver.cuEventRecordWithFlags(event, stream, int(flag))
+        if int(error):
+            raise DeviceError(f"an event cannot be recorded in a graph on {self.device!r}: {error.name}")
+
+    def seconds(self) -> list[float]:
+        """From each event to the next, in the last replay; waits for its end."""
+        with use(self.device):
+            self._events[-1].synchronize()
+            return [_seconds(a, b) for a, b in pairwise(self._events)]
+
+    def since(self, event: Any) -> float:
+        """Seconds from another event to the first one; waits for the end of the last replay."""
+        with use(self.device):
+            self._events[-1].synchronize()
+            return _seconds(event, self._events[0])
+
+
+def graph_event(device: str) -> Any:
+    """An event, recorded after all graphs of a device that have been launched."""
+    with use(device):
+        event = cupy().cuda.Event()
+        event.record(_graph_stream(device))
+        return event
+
+
+def _seconds(start: Any, stop: Any) -> float:
+    return float(cupy().cuda.get_elapsed_time(start, stop)) * 1e-3
 
 
 def wait_for_graphs(device: str) -> None:

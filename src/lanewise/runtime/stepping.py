@@ -1,13 +1,18 @@
-"""Repeat a fixed sequence of launches: one after the other on a CPU, as graphs on a GPU."""
+"""Repeat a fixed sequence of launches: one after the other on a CPU, as graphs on a GPU.
+
+With a profile (`lanewise.profiling`) the launches, given as `NamedLaunch`, are also measured by stage.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Protocol
 
+from lanewise.profiling.profile import Profile
 from lanewise.runtime import cuda
+from lanewise.runtime.launches import Work, bare
+from lanewise.runtime.profiled_stepping import ProfiledGraphStepper, ProfiledHostStepper
 
-Work = Callable[[], object]
 LONG_GRAPH = 32  # steps in one graph: a graph launch costs a few microseconds, a step inside it half of one a kernel
 
 
@@ -19,7 +24,7 @@ class Stepper(Protocol):
 
 class _HostStepper:
     def __init__(self, calls: Sequence[Work]) -> None:
-        self._calls = tuple(calls)
+        self._calls = bare(calls)
 
     def run(self, steps: int) -> None:
         for _ in range(steps):
@@ -31,7 +36,7 @@ class _GraphStepper:
     """One graph of many steps for the bulk, one of a single step for the rest: the same launches in the same order."""
 
     def __init__(self, device: str, calls: Sequence[Work]) -> None:
-        self._device, self._calls = device, tuple(calls)
+        self._device, self._calls = device, bare(calls)
         self._graphs: dict[int, cuda.Graph] = {}
 
     def run(self, steps: int) -> None:
@@ -49,6 +54,13 @@ class _GraphStepper:
         return self._graphs[steps]
 
 
-def make_stepper(device: str, calls: Sequence[Work]) -> Stepper:
-    """The stepper of a device for these launches."""
-    return _GraphStepper(device, calls) if device.startswith("cuda") else _HostStepper(calls)
+def make_stepper(device: str, calls: Sequence[Work], profile: Profile | None = None, steps: int = 1) -> Stepper:
+    """The stepper of a device for these launches.
+
+    With a profile it tells how long each takes (see `NamedLaunch`); `steps`: of the simulation, in one repetition of them.
+    """
+    if device.startswith("cuda"):
+        if profile is not None:
+            return ProfiledGraphStepper(device, calls, profile, steps, LONG_GRAPH)
+        return _GraphStepper(device, calls)
+    return _HostStepper(calls) if profile is None else ProfiledHostStepper(calls, profile, steps)

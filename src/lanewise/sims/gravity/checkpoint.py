@@ -21,6 +21,7 @@ from lanewise.io.gadget_writer import write_gadget
 from lanewise.io.hdf5 import open_hdf5
 from lanewise.io.particles import Particles
 from lanewise.plan import Plan
+from lanewise.profiling.profile import span
 from lanewise.runtime.memory import to_host
 from lanewise.sims.gravity.diagnostics import COLUMNS, Diagnostics, from_row, to_row
 from lanewise.sims.gravity.plans import Plans, from_json, to_json
@@ -112,7 +113,8 @@ def _system_reason(error: BaseException | None) -> str:
 def current_particles(simulation: Simulation, labels: Labels) -> Particles:
     """The bodies as they are now, on the host, with their ids and components; on a CPU without copying, in their own precision."""
     bodies = simulation.bodies
-    position, velocity, mass = (to_host(getattr(bodies, n)) for n in ("position", "velocity", "mass"))
+    with span(simulation.profile, "transfer", name="bodies to the host", nbytes=bodies.nbytes):
+        position, velocity, mass = (to_host(getattr(bodies, n)) for n in ("position", "velocity", "mass"))
     return Particles(position, velocity, mass, labels.ids, labels.component, simulation.time, simulation.softening)
 
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 from lanewise.arrays import RecordArray
 from lanewise.kernels.compiled import Call
+from lanewise.runtime.launches import NamedLaunch
 from lanewise.sims.gravity.integrators import Integrator
 from lanewise.sims.gravity.physics import Physics
 from lanewise.sims.gravity.survival import Survival
@@ -14,16 +12,18 @@ from lanewise.sims.gravity.survival import Survival
 
 def step_launches(
     physics: Physics, integrator: Integrator, bodies: RecordArray, force: Call, survival: Survival, dt: float, g: float
-) -> list[Callable[[], Any]]:
+) -> list[NamedLaunch]:
     """The kicks, drifts and forces of a step of `dt`, in order; `g` is the gravitational constant.
 
     `force` has the accelerations of the current positions for G = 1 in its result, before the step and after it.
     """
     acceleration, kicks = force.results[0], integrator.kicks
-    launches: list[Callable[[], Any]] = []
+    launches: list[NamedLaunch] = []
     for kick, drift in zip(kicks, integrator.drifts, strict=False):  # there is one kick more than drifts
-        launches.append(physics.kick_drift.bind(bodies, acceleration, kick * dt * g, drift * dt))
-        launches.append(force)
+        moved = physics.kick_drift.bind(bodies, acceleration, kick * dt * g, drift * dt)
+        launches.append(NamedLaunch("integrate", "kick_drift", moved.launch))
+        launches.append(NamedLaunch("forces", force.compiled.name, force.launch))
     counts = survival.counts
-    launches.append(physics.kick.bind(bodies, acceleration, counts, kicks[-1] * dt * g, out=counts))
+    last = physics.kick.bind(bodies, acceleration, counts, kicks[-1] * dt * g, out=counts)
+    launches.append(NamedLaunch("integrate", "kick", last.launch))
     return launches

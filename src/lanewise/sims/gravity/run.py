@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from lanewise.io.particles import Particles
+from lanewise.profiling.profile import span
 from lanewise.sims.gravity.checkpoint import Labels, Settings, current_particles, write_checkpoint
 from lanewise.sims.gravity.diagnostics import Diagnostics
 from lanewise.sims.gravity.simulation import Simulation
@@ -93,7 +94,7 @@ class Run:
             self.history.append(self.simulation.diagnostics())
         if self.output.out and self.output.snapshot_every and step % self.output.snapshot_every == 0:
             path = snapshot_path(self.output.out, step)
-            self._write(path)
+            self._write(path, "output")
             self.written.append(path)
 
     def snapshots(self) -> list[Path]:
@@ -110,10 +111,11 @@ class Run:
     def save(self) -> None:
         """Write the checkpoint, if there is a place for it. Replaces only this run's own file."""
         if self.output.out:
-            self._write(self.output.out)
+            self._write(self.output.out, "checkpoint")
 
-    def _write(self, path: Path) -> None:
-        write_checkpoint(path, self.simulation, self.labels, self.settings, self.history, overwrite=True)
+    def _write(self, path: Path, stage: str) -> None:
+        with span(self.simulation.profile, stage, name="checkpoint" if stage == "checkpoint" else "snapshot"):
+            write_checkpoint(path, self.simulation, self.labels, self.settings, self.history, overwrite=True)
 
     @property
     def pairs_per_second(self) -> float:

@@ -10,6 +10,7 @@ from lanewise.errors import InputError, PlanError
 from lanewise.io.atomic import writable_target
 from lanewise.io.particles import Particles
 from lanewise.layouts import Layout, layout_by_name
+from lanewise.profiling.profile import Profile, span
 from lanewise.runtime.devices import resolve
 from lanewise.runtime.executable import device_kind
 from lanewise.sims.gravity.checkpoint import Checkpoint, Labels, Settings, read_checkpoint
@@ -26,24 +27,26 @@ DEFAULT_SOFTENING = 0.0
 def start(
     *, ic: str = "plummer", bodies: int | None = None, seed: int = 0, steps: int = 100, dt: float = 1e-3, softening: float | None = None,
     integrator: str = "leapfrog", precision: str = "f32", device: str | None = None, layout: str | None = None,
-    gravitational_constant: float = 1.0, output: Output = NO_FILES,
+    gravitational_constant: float = 1.0, output: Output = NO_FILES, profile: Profile | None = None,
 ) -> Run:  # fmt: skip
     """Check everything, make the bodies, and measure the initial state."""
     check_steps(steps)
     check_time_step(dt)
     where = resolve(device)
     chosen: Layout | None = layout_by_name(layout) if layout else None
-    particles = load_particles(ic, bodies, seed)
+    with span(profile, "setup", name="initial conditions"):
+        particles = load_particles(ic, bodies, seed)
     if softening is None:
         softening = particles.softening if particles.softening is not None else DEFAULT_SOFTENING
     check_softening(softening)
-    arrays = make_bodies(particles, precision=precision, layout=chosen, device=where)
+    arrays = make_bodies(particles, precision=precision, layout=chosen, device=where, profile=profile)
     simulation = Simulation(
         arrays,
         softening=softening,
         integrator=integrator,
         gravitational_constant=gravitational_constant,
         time=particles.time,
+        profile=profile,
     )
     settings = Settings(
         ic,
@@ -61,13 +64,14 @@ def start(
     return _ready(simulation, particles, settings, output, [simulation.diagnostics()])
 
 
-def resume(path: Path, *, steps: int | None, device: str | None, output: Output) -> Run:
+def resume(path: Path, *, steps: int | None, device: str | None, output: Output, profile: Profile | None = None) -> Run:
     """Continue a checkpoint by `steps` steps, or to its planned end.
 
     Everything else is as it was, the plans of the kernels too, so the same device gives the same bits. On another kind of
     device the plans are chosen anew, and `Run.note` says so.
     """
-    saved: Checkpoint = read_checkpoint(path)
+    with span(profile, "setup", name="read the checkpoint"):
+        saved: Checkpoint = read_checkpoint(path)
     s = saved.settings
     left = s.steps - saved.step
     if steps is None and left < 1:
@@ -76,21 +80,26 @@ def resume(path: Path, *, steps: int | None, device: str | None, output: Output)
         check_steps(steps)
     where = resolve(device or s.device)
     settings = replace(s, steps=saved.step + (steps if steps is not None else left), device=where)
-    arrays = make_bodies(saved.particles, precision=s.precision, layout=layout_by_name(s.layout), device=where)
+    arrays = make_bodies(
+        saved.particles, precision=s.precision, layout=layout_by_name(s.layout), device=where, profile=profile
+    )
     same_kind = device_kind(where) == device_kind(s.device)
-    simulation = _continued(path, saved, arrays, saved.plans if same_kind else None)
+    simulation = _continued(path, saved, arrays, saved.plans if same_kind else None, profile)
     run = _ready(simulation, saved.particles, settings, replace(output, out=output.out or path), saved.history)
     run.note = _difference(path, saved, where, same_kind=same_kind)
     return run
 
 
-def _continued(path: Path, saved: Checkpoint, bodies: RecordArray, plans: Plans | None) -> Simulation:
+def _continued(
+    path: Path, saved: Checkpoint, bodies: RecordArray, plans: Plans | None, profile: Profile | None
+) -> Simulation:
     """The simulation at the step of the checkpoint, with these plans or with those of today."""
     s = saved.settings
     try:
         simulation = Simulation(
             bodies, softening=s.softening, integrator=s.integrator, gravitational_constant=s.gravitational_constant,
             time=s.start_time, plan=plans.force if plans else None, potential_plan=plans.potential if plans else None,
+            profile=profile,
         )  # fmt: skip
         found = simulation.plans  # compiles both kernels: now, not at the first measurement
         assert plans in (None, found)

@@ -15,6 +15,7 @@ from lanewise.errors import InputError
 from lanewise.kernels.compiled import Call, Compiled
 from lanewise.layouts import Layout, default_layout
 from lanewise.plan import Plan
+from lanewise.profiling.profile import Profile, span
 from lanewise.runtime.devices import resolve
 from lanewise.runtime.memory import require_memory
 from lanewise.runtime.stepping import Stepper, make_stepper
@@ -50,6 +51,7 @@ class Simulation:
     time: the time of the initial state; step: how many steps led to it.
     plan, potential_plan: decisions for the kernels of forces and of the potential energy; `plans` of another simulation
     on such a device give its bits.
+    profile: is told where the time goes (`lw.Profile()`); results keep their bits.
 
     Raises `InputError` for values out of range and for NaN or infinity in the bodies, `DeviceError` when the memory does not suffice.
     """
@@ -57,7 +59,17 @@ class Simulation:
     def __init__(
         self, bodies: RecordArray, *, softening: float = 0.0, integrator: str = "leapfrog", gravitational_constant: float = 1.0,
         time: float = 0.0, step: int = 0, plan: Plan | None = None, potential_plan: Plan | None = None,
+        profile: Profile | None = None,
     ) -> None:  # fmt: skip
+        self.profile = profile
+        with span(profile, "setup", name="simulation"):
+            self._begin(bodies, softening, integrator, gravitational_constant, time, step, plan, potential_plan)
+
+    def _begin(
+        self, bodies: RecordArray, softening: float, integrator: str, gravitational_constant: float, time: float, step: int,
+        plan: Plan | None, potential_plan: Plan | None,
+    ) -> None:  # fmt: skip
+        """Check everything, allocate, and compute the first forces."""
         self.precision = precision_of(bodies.record)
         self._pair = pair_type(self.precision)
         check_softening(softening, self._pair)
@@ -101,7 +113,8 @@ class Simulation:
         before = self.step
         self._stepper.run(steps)
         self.step += steps
-        self._survival.check(before, self.step)
+        with span(self.profile, "check"):
+            self._survival.check(before, self.step)
 
     def prepare(self, dt: float) -> None:
         """Compile what steps of `dt` need, so that the first one costs no more than the others."""
@@ -109,11 +122,13 @@ class Simulation:
         if dt != self._dt:
             self._elapsed += (self.step - self.start_step) * self._dt
             self.start_step, self._dt, self._stepper = self.step, dt, None
-        if self._stepper is None:
+        if self._stepper is not None:
+            return
+        with span(self.profile, "setup", name="launches of a step"):
             launches = step_launches(
                 self._physics, self.integrator, self.bodies, self._force, self._survival, dt, self.gravitational_constant
             )  # fmt: skip
-            self._stepper = make_stepper(self.bodies.device, launches)
+            self._stepper = make_stepper(self.bodies.device, launches, self.profile)
 
     def continue_from(self, step: int, dt: float) -> None:
         """Say that the bodies are `step` steps of `dt` on: a resumed run computes its times as an uninterrupted one."""
@@ -150,8 +165,10 @@ class Simulation:
 
     def diagnostics(self) -> Diagnostics:
         """Energies and momenta, computed by the library's own kernels and summed in float64."""
-        kinetic, momentum, angular, scale = self._physics.moments.sum(self.bodies)
-        return Diagnostics(self.step, self.time, kinetic, self._potential_energy(), momentum, angular, scale)
+        first = self._potential is None
+        with span(self.profile, "diagnostics", name="first, with compilation" if first else "measured"):
+            kinetic, momentum, angular, scale = self._physics.moments.sum(self.bodies)
+            return Diagnostics(self.step, self.time, kinetic, self._potential_energy(), momentum, angular, scale)
 
     def energy(self) -> float:
         """The total energy."""
@@ -175,8 +192,9 @@ class Simulation:
 
 
 def make_bodies(
-    particles: Any, *, precision: str = "f32", layout: Layout | None = None, device: str | None = None
-) -> RecordArray:
+    particles: Any, *, precision: str = "f32", layout: Layout | None = None, device: str | None = None,
+    profile: Profile | None = None,
+) -> RecordArray:  # fmt: skip
     """Record arrays from `Particles` (float64 arrays on the host) in a precision, layout and place."""
     if precision not in RECORDS:
         raise InputError(f"unknown precision {precision!r}; wanted one of {', '.join(RECORDS)}")
@@ -188,7 +206,9 @@ def make_bodies(
         check_range(particles)
     count = len(particles.mass)
     require_memory(where, layout.arrange(record.leaves).nbytes(count) + count * 24, f"a simulation of {count:,} bodies")
-    bodies: RecordArray = cls.array(
-        position=particles.position, mass=particles.mass, velocity=particles.velocity, layout=layout, device=where
-    )
+    nbytes = layout.arrange(record.leaves).nbytes(count)
+    with span(profile, "transfer", name="bodies to the device", nbytes=nbytes):
+        bodies: RecordArray = cls.array(
+            position=particles.position, mass=particles.mass, velocity=particles.velocity, layout=layout, device=where
+        )
     return bodies

@@ -17,6 +17,7 @@ import numpy as np
 from lanewise._version import __version__
 from lanewise.errors import InputError
 from lanewise.io.hdf5 import open_hdf5
+from lanewise.profiling.profile import Profile, span
 from lanewise.runtime.devices import resolve
 from lanewise.runtime.executable import device_kind
 from lanewise.runtime.memory import to_host
@@ -80,7 +81,9 @@ def write_checkpoint(
         for number, kind in geometry.openings.items():
             if kind.profile is not None:
                 group.create_dataset(f"profiles/{number}", data=np.asarray(kind.profile, np.float64))
-        for name, value in simulation.engine.save().items():
+        with span(simulation.profile, "transfer", name="populations to the host"):
+            state = simulation.engine.save()
+        for name, value in state.items():
             group.create_dataset(f"state/{name}", data=value)
         run = group.create_group("run")
         for name, text in (attributes or {}).items():
@@ -90,8 +93,11 @@ def write_checkpoint(
 
     solid = simulation.solid
     shown = {"step": simulation.step, **_shown(simulation), **(parameters or {})}
+    density, velocity = simulation.density, simulation.velocity
+    with span(simulation.profile, "transfer", name="fields to the host", nbytes=density.nbytes + velocity.nbytes):
+        fields = to_host(density), to_host(velocity)
     write_flow(
-        path, to_host(simulation.density), to_host(simulation.velocity), shown, solid=solid if solid.any() else None,
+        path, *fields, shown, solid=solid if solid.any() else None,
         history=history, extra=add_group, overwrite=overwrite,
     )  # fmt: skip
 
@@ -133,8 +139,9 @@ def _fractions(group: Any) -> WallFractions | None:
 
 
 def restored(
-    saved: Checkpoint, *, device: str | None = None, streaming: str | None = None, layout: str | None = None
-) -> Simulation:
+    saved: Checkpoint, *, device: str | None = None, streaming: str | None = None, layout: str | None = None,
+    profile: Profile | None = None,
+) -> Simulation:  # fmt: skip
     """The simulation at the step of the checkpoint.
 
     On the same streaming form and layout its memory is put back as it was. Otherwise it is restored first as it was, and the
@@ -150,13 +157,14 @@ def restored(
         layout=layout or _kept_layout(s, device),
     )
     lattice = chosen_lattice(s.lattice, len(s.shape))
-    simulation = Simulation._restored(lattice, wanted, saved.geometry, saved.step)  # pyright: ignore[reportPrivateUsage]
+    simulation = Simulation._restored(lattice, wanted, saved.geometry, saved.step, profile)  # pyright: ignore[reportPrivateUsage]
     if converted(s, simulation.settings):
         before = Simulation._restored(lattice, replace(s, device=wanted.device), saved.geometry, saved.step)  # pyright: ignore[reportPrivateUsage]
         before.engine.restore(saved.state)
         simulation.engine.set_arriving(before.engine.arriving())
     else:
-        simulation.engine.restore(saved.state)
+        with span(profile, "transfer", name="populations to the device"):
+            simulation.engine.restore(saved.state)
     return simulation
 
 

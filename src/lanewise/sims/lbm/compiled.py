@@ -13,6 +13,7 @@ from lanewise.errors import InputError
 from lanewise.kernels.sitewise import Observer, SiteStepper, Sitewise, sitewise
 from lanewise.lattices import Lattice
 from lanewise.layouts import layout_by_name
+from lanewise.profiling.profile import Profile
 from lanewise.runtime.memory import bring, to_host
 from lanewise.sims.lbm.kinds import Open
 from lanewise.sims.lbm.openings import opening_function, opening_observer, opening_values
@@ -20,9 +21,11 @@ from lanewise.sims.lbm.operators import find_operator, make_macroscopic
 from lanewise.sims.lbm.settings import Geometry, Settings
 
 
-def make_engine(lattice: Lattice, settings: Settings, geometry: Geometry) -> CompiledEngine:
+def make_engine(
+    lattice: Lattice, settings: Settings, geometry: Geometry, profile: Profile | None = None
+) -> CompiledEngine:
     """Compile what the settings say, and allocate populations at rest."""
-    return CompiledEngine(lattice, settings, geometry)
+    return CompiledEngine(lattice, settings, geometry, profile)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,8 +44,10 @@ class _Opening:
 class CompiledEngine:
     """See `Engine`."""
 
-    def __init__(self, lattice: Lattice, settings: Settings, geometry: Geometry) -> None:
-        self._lattice, self._settings, self._geometry = lattice, settings, geometry
+    def __init__(
+        self, lattice: Lattice, settings: Settings, geometry: Geometry, profile: Profile | None = None
+    ) -> None:
+        self._lattice, self._settings, self._geometry, self._profile = lattice, settings, geometry, profile
         self._flow = make_flow(lattice, settings, geometry)
         self._sites = self._flow.sites(
             settings.shape, mask=geometry.mask, edges=dict(geometry.edges), storage=settings.storage,
@@ -89,7 +94,8 @@ class CompiledEngine:
     def run(self, steps: int) -> None:
         if self._stepper is None:
             speed = self._settings.outflow_speed
-            self._stepper = self._flow.stepper(self._sites, outflow_speed=speed, **self._values)
+            stepper = self._flow.stepper(self._sites, outflow_speed=speed, **self._values)
+            self._stepper = stepper.profiled(self._profile)
         self._stepper.run(steps)
 
     def moments(self) -> tuple[Any, Any]:

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from lanewise.errors import InputError
 from lanewise.io.source import FilePath
 from lanewise.lattices import Lattice
+from lanewise.profiling.profile import Profile, span
 from lanewise.runtime.devices import resolve
 from lanewise.runtime.memory import array_module, available_memory
 from lanewise.sims.lbm.arguments import (
@@ -72,6 +73,7 @@ class Simulation:
     the velocity in [..., a, b], whose stress then belongs to the initial state.
     precision: of the arithmetic, "f32" or "f64"; storage: of the populations, "f16" (on GPUs), "f32" or "f64", by default
     the precision. streaming: "in-place" (half the memory), "pull" or "push"; layout: by default the device's best.
+    profile: is told where the time goes (`lw.Profile()`); results keep their bits.
 
     Raises `InputError` for values out of range, among them tau <= 1/2 and velocities above Mach 0.3, and `DeviceError`
     for sizes that do not fit the memory; both before anything is allocated on the device. Warns (`FlowWarning`) of tau just
@@ -86,6 +88,7 @@ class Simulation:
         edges: Edges | None = None, density: Any = 1.0, velocity: Any = None, gradient: Any = None,
         precision: str | None = None, storage: str | None = None, streaming: str | None = None, layout: str | None = None,
         device: str | None = None, outflow_speed: float = 1.0, surfaces: Mapping[int, Surface] | None = None,
+        profile: Profile | None = None,
     ) -> None:  # fmt: skip
         sizes = check_shape(shape)
         self.lattice = chosen_lattice(lattice, len(sizes))
@@ -101,17 +104,20 @@ class Simulation:
         geometry = check_geometry(sizes, mask, WALL if kinds is None else kinds, edges or {})
         geometry = with_surfaces(self.lattice, geometry, surfaces or {})
         check_initial(sizes, density, velocity, gradient)
-        self._begin(settings, geometry)
+        self._begin(settings, geometry, profile)
         if velocity is not None or gradient is not None or force is not None or np.any(np.asarray(density) != 1):
-            self._set(density, velocity, gradient)
+            with span(profile, "setup", name="initial state"):
+                self._set(density, velocity, gradient)
 
-    def _begin(self, settings: Settings, geometry: Geometry) -> None:
+    def _begin(self, settings: Settings, geometry: Geometry, profile: Profile | None = None) -> None:
         """Compile and allocate; populations are at rest."""
+        self.profile = profile
         check_memory(
             settings.shape, self.lattice, settings.storage, settings.streaming, available_memory(settings.device)
         )
         self.geometry = geometry
-        self._engine: Engine = make_engine(self.lattice, settings, geometry)
+        with span(profile, "setup", name="sites and kernels"):
+            self._engine: Engine = make_engine(self.lattice, settings, geometry, profile)
         self.settings = replace(settings, layout=self._engine.layout)
         self._fluid = int(math.prod(settings.shape) - np.count_nonzero(geometry.solid(settings.shape)))
         self.step = self._checked = 0
@@ -131,7 +137,8 @@ class Simulation:
 
     def prepare(self) -> None:
         """Compile what steps need, so that the first one costs no more than the others."""
-        self._engine.prepare()
+        with span(self.profile, "setup", name="kernels of steps"):
+            self._engine.prepare()
 
     def advance(self, steps: int) -> None:
         """Take `steps` steps and wait for them, without looking at the result. On CUDA they run as graphs."""
@@ -140,9 +147,10 @@ class Simulation:
 
     def check(self) -> None:
         """Raise `InputError` when the flow has blown up: it names the site and between which steps."""
-        excess, velocity = self._moments()
-        s = self.settings
-        check_fields(excess, velocity, s.shape, s.device, self._checked, self.step)
+        with span(self.profile, "observe", name="check"):
+            excess, velocity = self._moments()
+            s = self.settings
+            check_fields(excess, velocity, s.shape, s.device, self._checked, self.step)
         self._checked = self.step
 
     def run(self, steps: int, callback: Callback | None = None, every: int = 1) -> Simulation:
@@ -200,7 +208,9 @@ class Simulation:
     def _moments(self) -> tuple[Any, Any]:
         """Density less 1 and velocity after the last step, computed once."""
         if self._seen is None or self._seen[0] != self.step:
-            self._seen = (self.step, *self._engine.moments())
+            name = "first look, with compilation" if self._seen is None else "density and velocity"
+            with span(self.profile, "observe", name=name):
+                self._seen = (self.step, *self._engine.moments())
         return self._seen[1], self._seen[2]
 
     @property
@@ -220,7 +230,8 @@ class Simulation:
                 raise InputError(
                     f"no wall has the name {name!r}; wanted {', '.join(sorted(walls)) or 'a simulation with walls'}"
                 )
-        return self._engine.force(names)
+        with span(self.profile, "observe", name="force"):
+            return self._engine.force(names)
 
     @property
     def bytes_per_site(self) -> float:
@@ -237,19 +248,23 @@ class Simulation:
 
     @staticmethod
     def resume(
-        path: FilePath, *, device: str | None = None, streaming: str | None = None, layout: str | None = None
-    ) -> Simulation:
+        path: FilePath, *, device: str | None = None, streaming: str | None = None, layout: str | None = None,
+        profile: Profile | None = None,
+    ) -> Simulation:  # fmt: skip
         """The simulation of a checkpoint, to the bit where nothing is changed; else its populations are converted."""
         from lanewise.sims.lbm.checkpoint import read_checkpoint, restored
 
-        return restored(read_checkpoint(Path(path)), device=device, streaming=streaming, layout=layout)
+        saved = read_checkpoint(Path(path))
+        return restored(saved, device=device, streaming=streaming, layout=layout, profile=profile)
 
     @classmethod
-    def _restored(cls, lattice: Lattice, settings: Settings, geometry: Geometry, step: int) -> Simulation:
+    def _restored(
+        cls, lattice: Lattice, settings: Settings, geometry: Geometry, step: int, profile: Profile | None = None
+    ) -> Simulation:
         """At rest, for a checkpoint to fill."""
         simulation = cls.__new__(cls)
         simulation.lattice = lattice
-        simulation._begin(settings, geometry)
+        simulation._begin(settings, geometry, profile)
         simulation.step = simulation._checked = step
         return simulation
 

@@ -1,0 +1,5 @@
+"""Where the time goes: spans on the host, sampled steps, a table of shares, and a trace for Perfetto."""
+
+from lanewise.profiling.profile import Profile, span
+
+__all__ = ["Profile", "span"]

@@ -1,0 +1,166 @@
+"""`Profile`: what a simulation is handed to tell where its time goes.
+
+profile = lw.Profile()
+simulation = Simulation(bodies, softening=0.02, profile=profile)
+simulation.run(steps=100, dt=1e-3)
+print(profile)
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from lanewise.profiling.sequence import Cost, Sequence
+from lanewise.profiling.trace import Event, Sample, Track, trace_events, write_trace
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from lanewise.io.source import FilePath
+
+clock = time.perf_counter_ns
+MOST_EVENTS = 200_000  # kept for the trace, about 30 megabytes of JSON; the table counts all
+
+
+@dataclass(slots=True)
+class Total:
+    """All spans of a stage and name: how many, how long without the spans within them, and the bytes that they moved."""
+
+    count: int = 0
+    nanoseconds: int = 0
+    nbytes: int = 0
+
+
+class Profile:
+    """Spans of time by stage and name, and the stages of steps. For one thread.
+
+    A second does not count twice: a span within another one is taken from it, so the stages add up to the whole. Numbers grow
+    for as long as it is used; hand a new one to the next run.
+    """
+
+    def __init__(self, most_events: int = MOST_EVENTS) -> None:
+        """`most_events`: of the trace. Later ones are counted in the table, and `summary` says how many the trace lacks."""
+        self.origin = clock()
+        self.totals: dict[tuple[str, str], Total] = {}
+        self.sequences: list[Sequence] = []
+        self.nanoseconds = 0  # of the outermost spans
+        self.events: list[Event] = []
+        self.samples: list[Sample] = []
+        self.dropped = 0
+        self._room = most_events
+        self._within: list[int] = []  # nanoseconds of inner spans, for each span that is open
+
+    # ------------------------------------------------------------ measuring
+
+    def span(self, stage: str, *, name: str = "", nbytes: int = 0) -> AbstractContextManager[None]:
+        """A context whose time is that of a stage of the host's work; `nbytes`: what it moves or writes."""
+        return _Span(self, stage, name, nbytes)
+
+    def sequence(self, names: tuple[tuple[str, str], ...], steps: int, cost: Cost) -> Sequence:
+        """Account for a sequence of launches that will be repeated (see `Sequence`)."""
+        found = Sequence(names, steps, cost)
+        self.sequences.append(found)
+        return found
+
+    def running(self, sequence: Sequence, repetitions: int) -> AbstractContextManager[None]:
+        """A context in which the sequence is repeated so often."""
+        return _Running(self, sequence, repetitions)
+
+    def sample(self, sequence: Sequence, marks: list[int], weight: int, track: Track = Track.HOST) -> None:
+        """Take up a sampled repetition (see `Sequence.add`)."""
+        sequence.add(marks, weight)
+        if self._has_room(len(marks)):
+            self.samples.append((sequence.names, marks, track))
+
+    def _has_room(self, events: int) -> bool:
+        """Whether the trace takes them; a trace that is full counts what it lacks."""
+        if events > self._room:
+            self.dropped += events
+            return False
+        self._room -= events
+        return True
+
+    def _open(self) -> int:
+        self._within.append(0)
+        return clock()
+
+    def _close(self, begin: int, event: str, stage: str) -> int:
+        """End the innermost span; returns its time without that of spans within it."""
+        taken = clock() - begin
+        inner = self._within.pop()
+        if self._within:
+            self._within[-1] += taken
+        else:
+            self.nanoseconds += taken
+        if self._has_room(1):
+            self.events.append(Event(event, stage, begin, taken, Track.HOST))
+        return taken - inner
+
+    # ------------------------------------------------------------ looking
+
+    def summary(self) -> dict[str, Any]:
+        """Plain data: seconds and shares by stage and name, and how many steps were sampled (see `summary.summarise`)."""
+        from lanewise.profiling.summary import summarise
+
+        return summarise(self)
+
+    def table(self) -> Table:
+        """The summary as a table for `rich.print`."""
+        from lanewise.profiling.table import make_table
+
+        return make_table(self.summary())
+
+    def __str__(self) -> str:
+        from lanewise.profiling.table import as_text
+
+        return as_text(self.summary())
+
+    def trace(self) -> dict[str, Any]:
+        """The spans in the Trace Event Format, which Perfetto and chrome://tracing open."""
+        return trace_events(self.events, self.samples, self.origin, self.dropped)
+
+    def write_trace(self, path: FilePath, *, overwrite: bool = False) -> None:
+        """Write the trace as JSON: whole, or not at all. Raises `InputError` for a file that exists, without `overwrite`."""
+        write_trace(path, self.trace(), overwrite=overwrite)
+
+
+def span(profile: Profile | None, stage: str, *, name: str = "", nbytes: int = 0) -> AbstractContextManager[None]:
+    """`profile.span(...)`, or a context that does nothing when nobody asks where the time goes."""
+    return nullcontext() if profile is None else profile.span(stage, name=name, nbytes=nbytes)
+
+
+class _Span(AbstractContextManager[None]):
+    __slots__ = ("_begin", "_name", "_nbytes", "_profile", "_stage")
+
+    def __init__(self, profile: Profile, stage: str, name: str, nbytes: int) -> None:
+        self._profile, self._stage, self._name, self._nbytes = profile, stage, name, nbytes
+
+    def __enter__(self) -> None:
+        self._begin = self._profile._open()  # pyright: ignore[reportPrivateUsage]
+
+    def __exit__(self, *_: object) -> None:
+        profile, name = self._profile, self._name or self._stage
+        taken = profile._close(self._begin, name, self._stage)  # pyright: ignore[reportPrivateUsage]
+        total = profile.totals.setdefault((self._stage, name), Total())
+        total.count += 1
+        total.nanoseconds += taken
+        total.nbytes += self._nbytes
+
+
+class _Running(AbstractContextManager[None]):
+    __slots__ = ("_begin", "_profile", "_repetitions", "_sequence")
+
+    def __init__(self, profile: Profile, sequence: Sequence, repetitions: int) -> None:
+        self._profile, self._sequence, self._repetitions = profile, sequence, repetitions
+
+    def __enter__(self) -> None:
+        self._begin = self._profile._open()  # pyright: ignore[reportPrivateUsage]
+
+    def __exit__(self, *_: object) -> None:
+        steps = self._repetitions * self._sequence.steps
+        event = f"{steps:,} step{'' if steps == 1 else 's'}"
+        self._sequence.nanoseconds += self._profile._close(self._begin, event, "steps")  # pyright: ignore[reportPrivateUsage]
+        self._sequence.repetitions += self._repetitions
