@@ -45,5 +45,6 @@ def check_fields(excess: Any, velocity: Any, shape: tuple[int, ...], device: str
     raise InputError(
         f"the flow blew up between step {last_good:,} and step {step:,}: site {site_text(np.unravel_index(place, shape))} has "
         f"density {1 + float(excess[place]):.4g} and speed {speed:.4g} ({bad:,} such site{'s' if bad > 1 else ''}); a lower Reynolds "
-        "number, more sites, a lower velocity, or another collision operator (--collision) keeps it stable"
+        "number, more sites, a lower velocity, or another collision operator (--collision) keeps it stable; where the relaxation time is "
+        "above 2, a lower velocity or fewer sites"
     )
