@@ -27,7 +27,7 @@ from lanewise.plan import Plan
 from lanewise.profiling import Profile
 from lanewise.record import record
 from lanewise.runtime.devices import device
-from lanewise.search import AllPairs, Bounded, Open, Periodic
+from lanewise.search import AllPairs, Bounded, Nearest, Neighbors, Open, Periodic, StaticGrid
 from lanewise.values import (
     abs_ as abs,
 )
@@ -123,6 +123,8 @@ __all__ = [
     "Lattice",
     "Layout",
     "LayoutChoice",
+    "Nearest",
+    "Neighbors",
     "Open",
     "Periodic",
     "Plan",
@@ -133,6 +135,7 @@ __all__ = [
     "Sitewise",
     "SoA",
     "SoAoAS",
+    "StaticGrid",
     "Use",
     "VerificationError",
     "__version__",

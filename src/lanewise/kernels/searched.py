@@ -1,4 +1,4 @@
-"""A call of a pairwise kernel over a search: the structure is rebuilt, the fields are gathered in its order, the kernel walks through it."""
+"""A call of a pairwise kernel over a search: rebuild the structure, gather the fields in its order, walk through it."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ class Searched:
         values[RADIUS2] = radius2(search, sources.precision)
         if isinstance(search.world, Periodic):
             for axis, size in enumerate(search.world.size):
-                values |= {period(axis): real(size), inverse_period(axis): real(1 / real(size))}
+                values |= {period(axis): real(size), inverse_period(axis): real(1 / size)}
         return values | dict(structure.uniforms)
 
     def _copied(self, given: Arguments) -> tuple[Leaf, ...]:

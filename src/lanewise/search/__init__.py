@@ -1,7 +1,9 @@
 """The structures that `pairwise` runs over: one file each."""
 
 from lanewise.search.all_pairs import AllPairs
+from lanewise.search.automatic import Nearest, Neighbors
 from lanewise.search.base import Search
+from lanewise.search.static_grid import StaticGrid
 from lanewise.search.worlds import Bounded, Open, Periodic, World
 
-__all__ = ["AllPairs", "Bounded", "Open", "Periodic", "Search", "World"]
+__all__ = ["AllPairs", "Bounded", "Nearest", "Neighbors", "Open", "Periodic", "Search", "StaticGrid", "World"]

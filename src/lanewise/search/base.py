@@ -1,4 +1,4 @@
-"""What a search is to a pairwise kernel: what is asked for (Search), what was built for it (Structure), how a kernel runs through it (Walk)."""
+"""What a search is to a pairwise kernel: what is asked for (Search), what was built (Structure), how a kernel runs through it (Walk)."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+
+import numpy as np
 
 from lanewise.errors import ArgumentError
 from lanewise.ir import nodes as ir
@@ -91,11 +93,11 @@ class Walk(ABC):
 
     @abstractmethod
     def around(self, place: Sequence[ir.Local], bound2: ir.Expression, visit: Visit) -> ir.Block:
-        """Call `visit(j)` once for the loop body that meets every source j, in sorted places, that may lie nearer than
-        sqrt(bound2) to the position `place`.
+        """Loops that run the block `visit(j)` for every source j, in sorted places, that may lie nearer than sqrt(bound2) to `place`.
 
-        bound2: the squared distance, in the precision of the positions; a local that shrinks while a list of the nearest
-        fills, so that what lies farther may be left out at any time (what lies exactly at it may not).
+        `visit` is called once, for the block of the innermost loop. `bound2` is the squared distance in the precision of the
+        positions; it may be a local that shrinks while a list of the nearest fills, so that a walk may leave out what lies
+        farther than it is then (not what lies exactly at it).
         """
 
 
@@ -153,22 +155,14 @@ ORDER = own("order")  # the array with the caller's index of every sorted place
 def radius2(search: Search, precision: Scalar) -> Any:
     """The squared radius in the precision of the positions, rounded once; infinite without a radius.
 
-    Raises `ArgumentError` where the square is no positive finite number of that precision.
+    Raises `ArgumentError` where the precision does not hold the square.
     """
     if search.radius is None:
         return precision.dtype.type(math.inf)
-    limit = float(precision.dtype.type(0) + _largest(precision))
-    square = float(search.radius) ** 2
-    value = precision.dtype.type(min(square, limit))
-    if square > limit or not value > 0:
-        raise ArgumentError(f"radius={search.radius:g}: its square {square:g} is no positive {precision}")
-    return value
-
-
-def _largest(precision: Scalar) -> float:
-    import numpy as np
-
-    return float(np.finfo(precision.dtype.name).max)
+    square, limits = float(search.radius) ** 2, np.finfo(precision.dtype.name)
+    if not float(limits.tiny) <= square <= float(limits.max):
+        raise ArgumentError(f"radius={search.radius:g}: its square {square:g} is beyond the numbers of {precision}")
+    return precision.dtype.type(square)
 
 
 def check_radius(name: str, radius: Any) -> None:

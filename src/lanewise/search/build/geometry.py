@@ -1,0 +1,100 @@
+"""Where the cells of a grid lie: decided on the host when a grid is made, from the world or from the first positions."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from lanewise.runtime.memory import to_host
+from lanewise.search.points import Points
+from lanewise.search.worlds import Bounded, Open, Periodic, World
+
+SAMPLE = 1 << 16  # positions that the box of an open world is taken from
+TAIL, MARGIN = (
+    0.01,
+    0.1,
+)  # share of positions that the box may leave out on each side, and the part that it is widened by
+MOST_ALONG = 2**23  # cells along an axis: a float32 counts them exactly
+MOST_CELLS = 2**31 - 2**16  # a cell's number has 32 bits
+
+
+@dataclass(frozen=True, slots=True)
+class Geometry:
+    """A box of cells. low: its lowest corner; side: of a cell; cells: how many; each one number an axis.
+
+    periodic: positions wrap around. Otherwise the outermost cells reach to infinity.
+    """
+
+    low: tuple[float, ...]
+    side: tuple[float, ...]
+    cells: tuple[int, ...]
+    periodic: bool
+
+    @property
+    def total(self) -> int:
+        return math.prod(self.cells)
+
+    @property
+    def size(self) -> tuple[float, ...]:
+        return tuple(s * n for s, n in zip(self.side, self.cells, strict=True))
+
+
+def box_of(world: World, points: Points) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """The lowest corner and the extents of the box that cells shall cover.
+
+    In an open world a few elements far away do not widen it: they are found in the outermost cells.
+    """
+    match world:
+        case Periodic():
+            return world.origin, world.size
+        case Bounded():
+            return world.low, tuple(b - a for a, b in zip(world.low, world.high, strict=True))
+        case Open():
+            ends = [_ends(column) for column in _sample(points)]
+            return tuple(a for a, _ in ends), tuple(b - a for a, b in ends)
+
+
+def _sample(points: Points) -> list[npt.NDArray[np.float64]]:
+    step = -(-points.count // SAMPLE)
+    return [np.sort(np.asarray(to_host(c[::step]), np.float64)) for c in points.columns()]
+
+
+def _ends(values: npt.NDArray[np.float64]) -> tuple[float, float]:
+    """The range of sorted values, without a few that lie far from all others."""
+    cut = int(len(values) * TAIL)
+    low, high = float(values[cut]), float(values[len(values) - 1 - cut])
+    wider = (high - low) * MARGIN
+    return max(float(values[0]), low - wider), min(float(values[-1]), high + wider)
+
+
+def fitted(low: tuple[float, ...], extent: tuple[float, ...], least: float, most: int, *, periodic: bool) -> Geometry:
+    """As many cells as there may be (`most`), with sides of at least `least`, nearly cubes."""
+    widest = max(*extent, least)
+    small, large = max(least, widest * 1e-7), widest
+    if _count(extent, small) > most:
+        for _ in range(50):
+            middle = math.sqrt(small * large)
+            small, large = (middle, large) if _count(extent, middle) > most else (small, middle)
+        small = large
+    cells = tuple(_along(e, small) for e in extent)
+    return Geometry(low, _sides(extent, cells), cells, periodic)
+
+
+def divided(low: tuple[float, ...], extent: tuple[float, ...], cells: tuple[int, ...], *, periodic: bool) -> Geometry:
+    """So many cells along each axis."""
+    return Geometry(low, _sides(extent, cells), cells, periodic)
+
+
+def _sides(extent: tuple[float, ...], cells: tuple[int, ...]) -> tuple[float, ...]:
+    return tuple(e / n if e > 0 else 1.0 for e, n in zip(extent, cells, strict=True))
+
+
+def _along(extent: float, side: float) -> int:
+    return max(1, int(min(extent / side, MOST_ALONG))) if side > 0 else 1
+
+
+def _count(extent: tuple[float, ...], side: float) -> int:
+    return math.prod(_along(e, side) for e in extent)

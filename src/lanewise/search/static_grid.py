@@ -1,0 +1,147 @@
+"""Static grid: uniform cells over a box, and the sources of each cell side by side. Cells that are neighbours along x are one range."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from lanewise.errors import ArgumentError, DeviceError
+from lanewise.kernels.arguments import bind_value_array
+from lanewise.runtime.executable import Bound, device_kind
+from lanewise.runtime.memory import available_memory, to_host
+from lanewise.search.base import Launches, Search, Statistics, Structure, Walk, check_sources, radius2
+from lanewise.search.build.cells import CellBuilder, host_cells
+from lanewise.search.build.cells_device import device_cells
+from lanewise.search.build.geometry import MOST_ALONG, MOST_CELLS, Geometry, box_of, divided, fitted
+from lanewise.search.grid_expressions import STARTS, grid_uniforms
+from lanewise.search.grid_walk import GridWalk
+from lanewise.search.points import Points
+from lanewise.search.rings import RingWalk
+from lanewise.search.worlds import Periodic
+from lanewise.types import I32, Scalar
+
+CELLS_A_SOURCE = 2  # cells at most for each source, where the grid is chosen: bounds the memory and the time to build
+SOURCES_A_CELL = 2  # on average, where no radius says how large a cell shall be
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StaticGrid(Search):
+    """Uniform cells over the world, or over the box of the first positions in an open world.
+
+    cells: along every axis, one number or one for each axis; None: cells with sides of at least the radius, at most two for
+    each source. build: "device" builds where the sources are; "host" on the host, with transfers in every build (no graph
+    can hold them). index: where the starts of cells lie on a GPU, in "global" or in "constant" memory (64 KiB).
+    """
+
+    cells: int | tuple[int, ...] | None = None
+    build: Literal["device", "host"] = "device"
+    index: Literal["global", "constant"] = "global"
+
+    def __post_init__(self) -> None:
+        super(StaticGrid, self).__post_init__()
+        if self.radius is None and self.k is None:
+            raise ArgumentError("StaticGrid(): wanted a radius, or k nearest sources, or both")
+        if self.radius is None and isinstance(self.world, Periodic):
+            raise ArgumentError(
+                "StaticGrid(k=...): in a periodic world a grid needs a radius; lw.AllPairs(k=...) does without"
+            )
+        numbers: tuple[Any, ...] = self.cells if isinstance(self.cells, tuple) else (self.cells,)
+        whole = all(isinstance(n, int) and not isinstance(n, bool) and n >= 1 for n in numbers)
+        if self.cells is not None and not whole:
+            raise ArgumentError(
+                f"StaticGrid(cells={self.cells!r}): wanted a whole number from 1 on, or one for each axis"
+            )
+        for name, found, known in (
+            ("build", self.build, ("device", "host")),
+            ("index", self.index, ("global", "constant")),
+        ):
+            if found not in known:
+                raise ArgumentError(f"StaticGrid({name}={found!r}): wanted {known[0]!r} or {known[1]!r}")
+
+    def describe(self) -> str:
+        return f"static grid: {self.found()}"
+
+    def make(self, sources: Points) -> Structure:
+        check_sources(self, sources)
+        radius2(self, sources.precision)
+        geometry = self.geometry(sources)
+        _check_memory(self, geometry, sources)
+        on_gpu = device_kind(sources.device) == "cuda"
+        build = device_cells if on_gpu and self.build == "device" else host_cells
+        return _Grid(self, geometry, sources, build(geometry, sources))
+
+    def geometry(self, sources: Points) -> Geometry:
+        """Where the cells are. Raises `ArgumentError` for cells along the wrong number of axes."""
+        (low, extent), periodic = box_of(self.world, sources), isinstance(self.world, Periodic)
+        if self.cells is not None:
+            cells = self.cells if isinstance(self.cells, tuple) else (self.cells,) * sources.dimension
+            if len(cells) != sources.dimension:
+                raise ArgumentError(
+                    f"StaticGrid(cells={cells}): the positions have {sources.dimension} axes, wanted as many numbers"
+                )
+            return divided(low, extent, cells, periodic=periodic)
+        most = sources.count * CELLS_A_SOURCE if self.radius is not None else max(1, sources.count // SOURCES_A_CELL)
+        return fitted(low, extent, self.radius or 0.0, most, periodic=periodic)
+
+
+def _check_memory(search: StaticGrid, geometry: Geometry, sources: Points) -> None:
+    """Refuse cells that are too many, before anything is allocated."""
+    shape = " x ".join(str(n) for n in geometry.cells)
+    if geometry.total > MOST_CELLS:
+        raise ArgumentError(
+            f"StaticGrid(cells={search.cells}): {shape} are {geometry.total:,} cells, and their numbers have 32 bits; wanted at most "
+            f"{MOST_CELLS:,}"
+        )
+    if max(geometry.cells) > MOST_ALONG:
+        raise ArgumentError(f"StaticGrid(cells={search.cells}): wanted at most {MOST_ALONG:,} cells along an axis")
+    needed, available = 8 * geometry.total, available_memory(sources.device)
+    if needed > available:
+        raise DeviceError(
+            f"StaticGrid(cells={search.cells}): {shape} cells need {needed:,} bytes on {sources.device!r}, and {available:,} are available"
+        )
+
+
+class _Grid(Structure):
+    def __init__(self, search: StaticGrid, geometry: Geometry, sources: Points, built: CellBuilder) -> None:
+        self._search, self._geometry, self._sources, self._built = search, geometry, sources, built
+
+    @property
+    def geometry(self) -> Geometry:
+        """Where the cells are."""
+        return self._geometry
+
+    @property
+    def order(self) -> Any:
+        return self._built.order
+
+    @property
+    def arrays(self) -> Mapping[str, Bound]:
+        return {STARTS: bind_value_array(self._built.starts, I32)}
+
+    @property
+    def uniforms(self) -> Mapping[str, Any]:
+        return grid_uniforms(self._geometry, self._search.radius, self._sources.precision)
+
+    def walk(self, index: Scalar) -> Walk:
+        s, axes = self._sources, self._sources.dimension
+        if self._search.radius is None:
+            return RingWalk(index, s.precision, axes)
+        return GridWalk(index, s.precision, axes, isinstance(self._search.world, Periodic))
+
+    def launches(self) -> Launches:
+        return self._built.launches
+
+    def statistics(self) -> Statistics:
+        members = np.diff(to_host(self._built.starts)[: self._geometry.total + 1])
+        occupied = members[members > 0]
+        return Statistics(
+            len(members), len(occupied), int(members.min()), int(members.max()), float(occupied.mean()) if len(occupied) else 0.0
+        )  # fmt: skip
+
+    def describe(self) -> str:
+        g = self._geometry
+        sides = " x ".join(f"{s:g}" for s in g.side)
+        return f"{self._search.describe()}; {' x '.join(map(str, g.cells))} cells of {sides}"
