@@ -274,7 +274,7 @@ class Sitewise:
 
     def _situation(self, sites: Sites, values: SiteValues) -> tuple[Any, ...]:
         return (
-            sites.device, sites.dense, min(sites.shape) < 2, sites.layout, sites.storage, sites.form.name, sites.edges, sites.present,
+            sites.device, sites.dense, sites.placed, sites.framed, sites.row_block, min(sites.shape) < 2, sites.layout, sites.storage, sites.form.name, sites.edges, sites.present,
             values.arrays_of, tuple(self._functions), self.walls,
         )  # fmt: skip
 
@@ -287,7 +287,7 @@ class Sitewise:
             real=self.real, layout=sites.layout, updates=functions or tuple(f.update for f in self._updates(sites)),
             walls=walls, solids=any(w.number in sites.present for w in walls), two=len(sites.copies) > 1,
             arrays=values.arrays_of, uniforms=values.uniforms_of, puts=functions is None, marked=sites.marks is not None, dense=sites.dense,
-            thin=min(sites.shape) < 2,
+            thin=min(sites.shape) < 2, placed=sites.placed, framed=sites.framed, row_block=sites.row_block,
         )  # fmt: skip
 
     # ------------------------------------------------------------ looking
@@ -302,7 +302,8 @@ class Sitewise:
         Momentum exchange over the links that they cut, in the form that is right for moving walls, too: B. Wen, C. Zhang,
         Y. Tu, C. Wang, H. Fang, Galilean invariant fluid-solid interfacial dynamics in lattice Boltzmann simulations,
         Journal of Computational Physics 266 (2014), 161-170. `weights` adds the lattice's weights, for populations that
-        are deviations from them. Raises `ArgumentError` for a name that is no wall.
+        are deviations from them. Links at edges and corners of the box where two different walls meet belong to neither.
+        Raises `ArgumentError` for a name that is no wall.
         """
         if isinstance(walls, str) or not walls:
             raise ArgumentError(f"{self.__name__}.force takes a list of names of walls, found {walls!r}")
