@@ -6,12 +6,13 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # for type checkers: what `__getattr__` imports
+    from lanewise.sims import boids as boids
     from lanewise.sims import gravity as gravity
     from lanewise.sims import lbm as lbm
 
 
 def __getattr__(name: str) -> object:
-    """`lw.sims.gravity` and `lw.sims.lbm` are imported when they are first used."""
-    if name in ("gravity", "lbm"):
+    """`lw.sims.boids`, `lw.sims.gravity` and `lw.sims.lbm` are imported when they are first used."""
+    if name in ("boids", "gravity", "lbm"):
         return importlib.import_module(f"lanewise.sims.{name}")
     raise AttributeError(f"module 'lanewise.sims' has no attribute {name!r}")

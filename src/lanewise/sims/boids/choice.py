@@ -1,0 +1,95 @@
+"""Which search a flock uses: a name of the command line, or a search of the caller's, made to fit its world."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import fields
+from typing import Any
+
+import lanewise as lw
+from lanewise.errors import InputError
+from lanewise.search import Search
+from lanewise.search.base import MOST_NEIGHBORS
+from lanewise.search.worlds import World
+from lanewise.sims.boids.rules import BOX, OPEN
+
+MARGIN = 1e-5  # of the world's radius: rounding may put an agent this far outside
+
+
+def _automatic(radius: float, k: int | None, world: World) -> Search:
+    return lw.Neighbors(radius=radius, world=world) if k is None else lw.Nearest(k=k, radius=radius, world=world)
+
+
+SEARCHES: dict[str, Callable[[float, int | None, World], Search]] = {
+    "auto": _automatic,
+    "all-pairs": lambda radius, k, world: lw.AllPairs(radius=radius, k=k, world=world),
+    "static-grid": lambda radius, k, world: lw.StaticGrid(radius=radius, k=k, world=world),
+    "dynamic-grid": lambda radius, k, world: lw.DynamicGrid(radius=radius, k=k, world=world),
+}
+"""Name -> (radius, k, world) -> search."""
+
+
+def search_world(end_of_world: int, radius: float) -> World:
+    """Where a search expects the agents."""
+    if end_of_world == OPEN:
+        return lw.Open()
+    if end_of_world == BOX:
+        return lw.Periodic((2 * radius,) * 3, origin=-radius)
+    edge = radius * (1 + MARGIN)
+    return lw.Bounded((-edge,) * 3, (edge,) * 3)
+
+
+def check_k(k: int | None, agents: int) -> None:
+    """Refuse no neighbours, more than there are agents, and more than kernels are made for."""
+    if k is None:
+        return
+    if k < 1:
+        raise InputError(f"k is {k}; wanted at least 1 neighbour")
+    if k > agents:
+        raise InputError(f"k is {k}; there are only {agents} agents")
+    if k > MOST_NEIGHBORS:
+        raise InputError(f"k is {k}; wanted at most {MOST_NEIGHBORS}, the longest list that is kept in registers")
+
+
+def find_search(name: str | Search, radius: float, k: int | None, world: World) -> Search:
+    """The search of a name; a search itself stays as it is, but has to have this radius, k and world (its own may be left out).
+
+    Raises `InputError` for an unknown name, a radius that the world is too small for, and a search that looks for something else.
+    """
+    size = min(world.size) if isinstance(world, lw.Periodic) else None
+    if size is not None and 2 * radius > size:
+        raise InputError(
+            f"the radius is {radius:g}; in a periodic world of {size:g} it is at most half of that, {size / 2:g}"
+        )
+    if isinstance(name, str):
+        if name not in SEARCHES:
+            raise InputError(f"unknown search {name!r}; wanted one of {', '.join(SEARCHES)}")
+        return SEARCHES[name](radius, k, world)
+    wanted = {"radius": radius, "k": k, "world": world}
+    for part, value in wanted.items():
+        if getattr(name, part) != value:
+            raise InputError(
+                f"the search has {part} {getattr(name, part)}, and the flock {value}; build it with the flock's, or name it: "
+                f"{', '.join(SEARCHES)}"
+            )
+    return name
+
+
+def search_to_json(search: Search) -> str:
+    """One line from which `search_from_json` makes the same search for the same radius, k and world."""
+    own = {
+        f.name: getattr(search, f.name) for f in fields(search) if f.name not in ("radius", "k", "world", "position")
+    }
+    return json.dumps({"search": type(search).__name__, **own}, default=str)
+
+
+def search_from_json(text: str, radius: float, k: int | None, world: World) -> Search:
+    """What `search_to_json` wrote; raises `ValueError`."""
+    values: dict[str, Any] = json.loads(text)
+    cls: Any = getattr(lw, values.pop("search"))
+    if not issubclass(cls, Search):
+        raise ValueError(f"{cls} is no search")
+    own: dict[str, Any] = {n: tuple(v) if isinstance(v, list) else v for n, v in values.items()}
+    made: Search = cls(radius=radius, k=k, world=world, **own)
+    return made

@@ -1,0 +1,218 @@
+"""The rules of the flock for one pair of agents and for one agent, in every precision.
+
+The function of a pair says what a flockmate adds to the three urges of an agent; which flockmates there are is the affair of the
+search. Of each urge only the direction counts (it is normalised when all flockmates are in), so instead of means and counts it sums
+differences: sum(f_j - f_i) points where mean(f_j) - f_i points. An agent that meets itself adds nothing.
+
+Source: C. W. Reynolds, Flocks, Herds, and Schools (1987), and Steering Behaviors for Autonomous Characters (1999), with the
+constants and the details of his OpenSteer; see docs/boids.md.
+
+Without `from __future__ import annotations`: the types are chosen when a set of kernels is made.
+"""
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import lanewise as lw
+from lanewise import types as t
+from lanewise.errors import InputError
+from lanewise.kernels.elementwise import Elementwise
+from lanewise.kernels.pairwise import Pairwise
+
+SPHERE, OPEN, BOX, BOUNDED = 0, 1, 2, 3  # what happens to an agent at the end of the world
+
+
+@lw.record
+class Boid:
+    """An agent in float32: 52 bytes. The side is forward x up."""
+
+    position: lw.vec3
+    speed: lw.f32
+    forward: lw.vec3
+    up: lw.vec3
+    acceleration: lw.vec3
+
+
+@lw.record
+class Boid64:
+    """An agent in float64: 104 bytes."""
+
+    position: lw.dvec3
+    speed: lw.f64
+    forward: lw.dvec3
+    up: lw.dvec3
+    acceleration: lw.dvec3
+
+
+RECORDS: dict[str, Any] = {"f32": Boid, "f64": Boid64}
+FIELDS = tuple(f.name for f in Boid.__record__.fields)  # type: ignore[attr-defined]
+
+
+def record_class(precision: str) -> Any:
+    """The record of an agent; raises `InputError` for an unknown precision."""
+    if precision not in RECORDS:
+        raise InputError(f"unknown precision {precision!r}; wanted one of {', '.join(RECORDS)}")
+    return RECORDS[precision]
+
+
+def scalar_of(precision: str) -> t.Scalar:
+    """The type of all numbers."""
+    return t.F64 if precision == "f64" else t.F32
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """The kernels of a flock.
+
+    steer: over the pairs that a search finds; steer_within: over all of them. move: an agent by its urges; move_around: the same with
+    obstacles ahead. unsound: 1 for an agent that is no longer in the world.
+    """
+
+    steer: Pairwise
+    steer_within: Pairwise
+    move: Elementwise
+    move_around: Elementwise
+    unsound: Elementwise
+
+
+@lw.function
+def unit(v):  # type: ignore[no-untyped-def]
+    """The direction of a vector: v / |v|, and 0 for 0."""
+    square = lw.dot(v, v)
+    return lw.select(square > 0, v / lw.sqrt(square), v)
+
+
+@lw.function
+def truncated(v, most):  # type: ignore[no-untyped-def]
+    """v, no longer than `most`."""
+    size = lw.sqrt(lw.dot(v, v))
+    return lw.select(size > most, v * (most / size), v)
+
+
+# Where the speed is low an agent must not turn on the spot: the force stays in a cone around the heading, whose cosine falls from 1
+# at rest to -1 at a fifth of the largest speed.
+@lw.function
+def in_cone(force, forward, speed, max_speed):  # type: ignore[no-untyped-def]
+    """The force, turned towards the heading as far as the speed asks for."""
+    square = lw.dot(force, force)
+    share = speed / (0.2 * max_speed)
+    least = 1 - 2 * share**20
+    size = lw.sqrt(square)
+    along = lw.dot(force, forward)
+    across = unit(force - along * forward)
+    turned = size * (least * forward + lw.sqrt(lw.max(0 * least, 1 - least * least)) * across)
+    return lw.select(share <= 1 and square > 0 and along < least * size, turned, force)
+
+
+@cache
+def make_rules(precision: str, end_of_world: int, unit_side: bool) -> Rules:
+    """The kernels of a precision, for one end of the world, with the side normalised or (in the thesis) not."""
+    boid: Any = record_class(precision)
+    real, vec, vec4 = (lw.f64, lw.dvec3, lw.dvec4) if precision == "f64" else (lw.f32, lw.vec3, lw.vec4)
+    normalised = int(unit_side)
+
+    # A behaviour sees who is very near, and who is within its radius and its angle.
+    @lw.function
+    def seen(d2, cosine, near2, radius2, least):  # type: ignore[no-untyped-def]
+        return d2 < near2 or (d2 <= radius2 and cosine > least)
+
+    # Vectors of numbers have the order of the behaviours: separation, alignment, cohesion.
+    @lw.function
+    def urges(off, heading, other_heading, near2, facing, radius2, cosine):  # type: ignore[no-untyped-def]
+        """What a flockmate at `off` adds to separation, alignment and cohesion."""
+        d2 = lw.dot(off, off)
+        ahead = facing * lw.dot(heading, off) * lw.rsqrt(d2)
+        apart = seen(d2, ahead, near2, radius2.x, cosine.x) and d2 > 0
+        alike = seen(d2, ahead, near2, radius2.y, cosine.y)
+        together = seen(d2, ahead, near2, radius2.z, cosine.z)
+        none = vec(0)
+        return (
+            lw.select(apart, -off / d2, none),
+            lw.select(alike, other_heading - heading, none),
+            lw.select(together, off, none),
+        )
+
+    @lw.pairwise
+    def steer(target: boid, source: boid, near2: real, facing: real, radius2: vec, cosine: vec) -> tuple[vec, vec, vec]:  # type: ignore[valid-type]
+        off = source.position - target.position
+        return urges(off, target.forward, source.forward, near2, facing, radius2, cosine)
+
+    # For all pairs without a search: who is not nearer than `reach` is no flockmate.
+    @lw.pairwise
+    def steer_within(
+        target: boid, source: boid, near2: real, facing: real, radius2: vec, cosine: vec, reach2: real,  # type: ignore[valid-type]
+    ) -> tuple[vec, vec, vec]:  # type: ignore[valid-type]  # fmt: skip
+        off = source.position - target.position
+        if lw.dot(off, off) >= reach2:
+            return vec(0), vec(0), vec(0)
+        return urges(off, target.forward, source.forward, near2, facing, radius2, cosine)
+
+    @lw.function
+    def kept(p, world):  # type: ignore[no-untyped-def]
+        """A place at the end of the world: through the sphere, or in at the other side of the box."""
+        if end_of_world == SPHERE:
+            distance = lw.sqrt(lw.dot(p, p))
+            return lw.select(distance > world, p - 2 * world * p / distance, p)
+        if end_of_world == BOX:
+            return p - 2 * world * lw.floor((p + world) / (2 * world))
+        return p
+
+    @lw.function
+    def inside(p, world):  # type: ignore[no-untyped-def]
+        """Whether an agent may go on: one that has left a bounded world stays where it is, so that it is found."""
+        if end_of_world == BOUNDED:
+            return lw.dot(p, p) <= world * world
+        return True
+
+    @lw.function
+    def urge(separation, alignment, cohesion, weights):  # type: ignore[no-untyped-def]
+        return weights.x * unit(separation) + weights.y * unit(alignment) + weights.z * unit(cohesion)
+
+    # OpenSteer's SimpleVehicle: smoothed acceleration, Euler's method, and a body that banks into its turns.
+    @lw.function
+    def moved(b, wish, max_force, max_speed, mass, dt, smoothing, roll, world):  # type: ignore[no-untyped-def]
+        force = truncated(in_cone(wish, b.forward, b.speed, max_speed), max_force)
+        acceleration = b.acceleration + (force / mass - b.acceleration) * smoothing
+        velocity = truncated(b.forward * b.speed + acceleration * dt, max_speed)
+        speed = lw.sqrt(lw.dot(velocity, velocity))
+        position = kept(b.position + velocity * dt, world)
+        up = unit(b.up + (0.05 * acceleration + vec(0, 0.2, 0) - b.up) * roll)
+        forward = lw.select(speed > 0, velocity / speed, b.forward)
+        side = lw.cross(forward, up)
+        if normalised == 1:
+            side = unit(side)
+        return position, speed, forward, lw.cross(side, forward), acceleration
+
+    @lw.elementwise
+    def move(
+        b: boid, separation: vec, alignment: vec, cohesion: vec, weights: vec, max_force: real, max_speed: real, mass: real,  # type: ignore[valid-type]
+        dt: real, smoothing: real, roll: real, world: real,  # type: ignore[valid-type]
+    ):  # type: ignore[no-untyped-def]  # fmt: skip
+        wish = urge(separation, alignment, cohesion, weights)
+        if inside(b.position, world):
+            b.position, b.speed, b.forward, b.up, b.acceleration = moved(
+                b, wish, max_force, max_speed, mass, dt, smoothing, roll, world
+            )
+
+    # `ahead` is the nearest obstacle on the path: where to steer to, and how far it is (see avoidance.py). Avoiding it comes first.
+    @lw.elementwise
+    def move_around(
+        b: boid, separation: vec, alignment: vec, cohesion: vec, ahead: vec4, avoid_time: real, weights: vec, max_force: real,  # type: ignore[valid-type]
+        max_speed: real, mass: real, dt: real, smoothing: real, roll: real, world: real,  # type: ignore[valid-type]
+    ):  # type: ignore[no-untyped-def]  # fmt: skip
+        hint = vec(ahead.x, ahead.y, ahead.z)
+        lateral = hint - lw.dot(hint, b.forward) * b.forward
+        avoiding = ahead.w < avoid_time * b.speed and lw.dot(lateral, lateral) > 0
+        wish = lw.select(avoiding, max_force * unit(lateral), urge(separation, alignment, cohesion, weights))
+        if inside(b.position, world):
+            b.position, b.speed, b.forward, b.up, b.acceleration = moved(
+                b, wish, max_force, max_speed, mass, dt, smoothing, roll, world
+            )
+
+    @lw.elementwise
+    def unsound(b: boid, world: real) -> lw.i32:  # type: ignore[valid-type]
+        total = lw.dot(b.position, b.position) + lw.dot(b.forward, b.forward) + b.speed
+        return 0 if lw.isfinite(total) and inside(b.position, world) else 1
+
+    return Rules(steer, steer_within, move, move_around, unsound)

@@ -1,0 +1,157 @@
+"""What a step does, in launches: all steer and then all move, or one agent after another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from lanewise.arrays import RecordArray
+from lanewise.kernels.compiled import Call
+from lanewise.kernels.searched import SearchedLaunch, structure_of
+from lanewise.kernels.sequential import Step, bind_in_turn
+from lanewise.runtime.memory import array_module
+from lanewise.search import Search
+from lanewise.search.base import Structure
+from lanewise.sims.boids.avoidance import kernel_of, make_avoidance
+from lanewise.sims.boids.boundaries import find_boundary
+from lanewise.sims.boids.parameters import move_values, pair_values
+from lanewise.sims.boids.rules import Rules, make_rules
+from lanewise.sims.boids.settings import Settings
+
+Work = Callable[[], object]
+URGES = ("separation", "alignment", "cohesion")
+
+
+class Semantics(Protocol):
+    """What a flock asks of one of the semantics."""
+
+    def launches(self, dt: float, phase: int) -> Sequence[Work]:
+        """A step of `dt`. Of `think_every` steps each has a phase: its number modulo think_every."""
+        ...
+
+    @property
+    def structure(self) -> Structure | None:
+        """What finds flockmates; None where every agent looks at all others by itself."""
+        ...
+
+    @property
+    def urges(self) -> tuple[Any, ...]:
+        """The sums over pairs of the last step, (n, 3) each on the device; nothing where they are never in memory."""
+        ...
+
+
+def rules_of(settings: Settings) -> Rules:
+    """The kernels of a flock."""
+    return make_rules(settings.precision, find_boundary(settings.boundary).end, settings.parameters.unit_side)
+
+
+def make_semantics(settings: Settings, boids: RecordArray, search: Search) -> Semantics:
+    """Compile and bind everything that does not depend on the time step."""
+    if settings.semantics == "seq":
+        return InTurn(settings, boids)
+    return Synchronous(settings, boids, search)
+
+
+class Synchronous:
+    """All steering from the old state, then all updates: the two substages of the thesis.
+
+    Where agents think in every m-th step only, agent i does in those steps whose number has the remainder i % m; in the others it
+    follows its last wish. The thinkers of a step are copied together, so that their search costs what so many agents cost.
+    """
+
+    def __init__(self, settings: Settings, boids: RecordArray, search: Search) -> None:
+        self._settings, self._boids, self._rules = settings, boids, rules_of(settings)
+        steer = self._rules.steer.using(search)
+        values: dict[str, Any] = pair_values(settings.parameters)
+        self._thinkers: RecordArray | None = None
+        if settings.think_every == 1:
+            self._steer: Call = steer.bind(boids, boids, **values)
+            self._urges: tuple[Any, ...] = self._steer.results
+            return
+        module, count = array_module(boids.device), len(boids)
+        shape, kind = (count, 3), boids.position.dtype
+        self._urges = tuple(module.zeros(shape, kind) for _ in URGES)
+        self._thinkers = type(boids).zeros(
+            boids.record, -(-count // settings.think_every), layout=boids.layout, device=boids.device,
+            python_class=boids._python_class,  # pyright: ignore[reportPrivateUsage]
+        )  # fmt: skip
+        self._gather(0)
+        self._steer = steer.bind(self._thinkers, boids, **values)
+
+    def launches(self, dt: float, phase: int) -> Sequence[Work]:
+        steer: list[Work] = [self._steer.launch]
+        if isinstance(self._steer.launch, SearchedLaunch):
+            steer = list(self._steer.launch.parts)
+        if self._thinkers is not None:
+            steer = [lambda: self._gather(phase), *steer, lambda: self._scatter(phase)]
+        return [*steer, *self._moves(dt)]
+
+    def _moves(self, dt: float) -> list[Work]:
+        """What steps have behind the steering: obstacles, and the update."""
+        s, boids = self._settings, self._boids
+        values: dict[str, Any] = {**move_values(s.parameters, dt), "world": s.world}
+        if not s.all_obstacles:
+            return [self._rules.move.bind(boids, *self._urges, **values)]
+        kernels = make_avoidance(s.precision)
+        clear = kernels.clear.bind(boids)
+        ahead = clear.results[0]
+        calls: list[Work] = [clear]
+        for o in s.all_obstacles:
+            kernel, numbers = kernel_of(kernels, o, s.parameters.agent_radius)
+            calls.append(kernel.bind(boids, ahead, out=ahead, **numbers))
+        around = self._rules.move_around.bind(boids, *self._urges, ahead, avoid_time=s.parameters.avoid_time, **values)
+        return [*calls, around]
+
+    def _gather(self, phase: int) -> None:
+        """Copy what steering reads of the agents that think now."""
+        assert self._thinkers is not None
+        for name in ("position", "forward"):
+            mine = getattr(self._boids, name)[phase :: self._settings.think_every]
+            getattr(self._thinkers, name)[: len(mine)] = mine
+
+    def _scatter(self, phase: int) -> None:
+        for urge, thought in zip(self._urges, self._steer.results, strict=True):
+            place = urge[phase :: self._settings.think_every]
+            place[...] = thought[: len(place)]
+
+    @property
+    def structure(self) -> Structure | None:
+        return structure_of(self._steer)
+
+    @property
+    def urges(self) -> tuple[Any, ...]:
+        return self._urges
+
+
+class InTurn:
+    """OpenSteer's own way: each agent steers by what the others have become, and moves before the next one looks."""
+
+    def __init__(self, settings: Settings, boids: RecordArray) -> None:
+        self._settings, self._boids, self._rules = settings, boids, rules_of(settings)
+
+    def launches(self, dt: float, phase: int) -> Sequence[Work]:
+        del phase  # every agent thinks
+        s = self._settings
+        values: dict[str, Any] = {**move_values(s.parameters, dt), "world": s.world}
+        takes = {name: (0, number) for number, name in enumerate(URGES)}
+        steps: list[Step] = []
+        if s.all_obstacles:
+            kernels = make_avoidance(s.precision)
+            steps.append(Step(kernels.clear))
+            for o in s.all_obstacles:
+                kernel, numbers = kernel_of(kernels, o, s.parameters.agent_radius)
+                steps.append(Step(kernel, {"ahead": (len(steps), 0)}, numbers))
+            takes["ahead"] = (len(steps), 0)
+            steps.append(Step(self._rules.move_around, takes, {**values, "avoid_time": s.parameters.avoid_time}))
+        else:
+            steps.append(Step(self._rules.move, takes, values))
+        within = {**pair_values(s.parameters), "reach2": s.parameters.radius**2}
+        return [bind_in_turn(self._rules.steer_within, within, steps, self._boids)]
+
+    @property
+    def structure(self) -> Structure | None:
+        return None
+
+    @property
+    def urges(self) -> tuple[Any, ...]:
+        return ()

@@ -1,0 +1,127 @@
+"""Everything that decides how a flock goes on, but for its agents: what a checkpoint keeps."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from lanewise.errors import InputError
+from lanewise.sims.boids.boundaries import find_boundary
+from lanewise.sims.boids.obstacles import Obstacle, as_dict, obstacle_of
+from lanewise.sims.boids.parameters import Parameters
+from lanewise.sims.boids.rules import RECORDS
+
+DT = 1 / 60
+MOST_STEPS = 10**12
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Names and numbers. `obstacles`: besides those of the boundary. `search`: as it was asked for, a name or "given"."""
+
+    semantics: str
+    parameters: Parameters
+    k: int | None
+    search: str
+    world: float
+    boundary: str
+    obstacles: tuple[Obstacle, ...]
+    think_every: int
+    precision: str
+    layout: str
+    device: str
+
+    @property
+    def all_obstacles(self) -> tuple[Obstacle, ...]:
+        """Those of the boundary first."""
+        return (*find_boundary(self.boundary).obstacles(self.world), *self.obstacles)
+
+
+def as_parameters(settings: Settings) -> dict[str, Any]:
+    """Flat names and values for the attributes of a file."""
+    return {
+        **{n: v for n, v in asdict(settings).items() if n not in ("obstacles", "parameters")},
+        **asdict(settings.parameters), "obstacles": [json.dumps(as_dict(o)) for o in settings.obstacles] or None,
+    }  # fmt: skip
+
+
+def settings_to_json(settings: Settings) -> str:
+    """One line; floats read back exactly."""
+    return json.dumps({**asdict(settings), "obstacles": [as_dict(o) for o in settings.obstacles]})
+
+
+def settings_from_json(text: str) -> Settings:
+    """What `settings_to_json` wrote; raises `InputError` for anything else."""
+    try:
+        values: dict[str, Any] = json.loads(text)
+        values |= {"obstacles": tuple(_obstacle(o) for o in values["obstacles"])}
+        values |= {"parameters": Parameters(**values["parameters"])}
+        return Settings(**values)
+    except (ValueError, TypeError, KeyError) as error:
+        raise InputError(f"damaged checkpoint: its settings cannot be read: {error}") from error
+
+
+def _obstacle(values: Mapping[str, Any]) -> Obstacle:
+    return obstacle_of(values["kind"], {n: v for n, v in values.items() if n != "kind"})
+
+
+# ------------------------------------------------------------ what is refused
+
+
+def check_world(world: float) -> None:
+    """Refuse what is no positive, finite length."""
+    if not (math.isfinite(world) and world > 0):
+        raise InputError(f"the radius of the world is {world:g}; wanted a finite length above zero")
+
+
+def check_time_step(dt: float) -> None:
+    """Refuse a time step of zero or less, or not finite."""
+    if not (math.isfinite(dt) and dt > 0):
+        raise InputError(f"the time step dt is {dt}; wanted a finite time above zero")
+
+
+def check_steps(steps: int) -> None:
+    """Refuse no steps, and more than a run can count."""
+    if not 1 <= steps <= MOST_STEPS:
+        raise InputError(f"the number of steps is {steps}; wanted a whole number from 1 to {MOST_STEPS:,}")
+
+
+def check_think_every(every: int) -> None:
+    """Refuse less than every step."""
+    if every < 1:
+        raise InputError(f"think-every is {every}; wanted a whole number of steps from 1 on")
+
+
+def check_precision(precision: str) -> None:
+    """Refuse an unknown one."""
+    if precision not in RECORDS:
+        raise InputError(f"unknown precision {precision!r}; wanted one of {', '.join(RECORDS)}")
+
+
+def check_semantics_fit(settings: Settings) -> None:
+    """Refuse what one agent after another cannot have."""
+    if settings.semantics != "seq":
+        return
+    if settings.device.startswith("cuda"):
+        raise InputError(
+            f"semantics seq moves one agent after another, which {settings.device} cannot do; wanted --device cpu, or --semantics sync"
+        )
+    if settings.k is not None:
+        raise InputError(
+            "semantics seq sees all flockmates within the radius, as OpenSteer does; leave k out, or use semantics sync"
+        )
+    if settings.search not in ("auto", "all-pairs"):
+        raise InputError(
+            f"semantics seq looks at all pairs, because a structure would be out of date after every agent; found search {settings.search}"
+        )
+    if settings.boundary == "periodic":
+        raise InputError(
+            "semantics seq does not see across the faces of a periodic world; wanted another boundary, or semantics sync"
+        )
+    if settings.think_every != 1:
+        raise InputError(
+            "semantics seq lets every agent think in every step; leave think-every out, or use semantics sync"
+        )

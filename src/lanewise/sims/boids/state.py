@@ -1,0 +1,176 @@
+"""The agents of a flock on the host, and their table as CSV: what `--from` reads and `--final` writes.
+
+Columns, in any order: id, the position px,py,pz, the unit vectors forward fx,fy,fz, up ux,uy,uz and side sx,sy,sz, the speed, and the
+smoothed acceleration ax,ay,az. Written are all of them; read may be tables without id, side and acceleration. The side follows from
+forward and up; columns stx,sty,stz (a steering force) are passed over.
+"""
+
+from __future__ import annotations
+
+import csv
+import itertools
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lanewise.errors import InputError
+from lanewise.io.atomic import atomic_path
+from lanewise.io.source import FilePath, existing_file, reading
+
+VECTORS = {"position": "p", "forward": "f", "up": "u", "acceleration": "a"}
+REQUIRED = ("px", "py", "pz", "fx", "fy", "fz", "ux", "uy", "uz", "speed")
+OPTIONAL = ("id", "sx", "sy", "sz", "ax", "ay", "az")
+PASSED_OVER = ("stx", "sty", "stz")
+COLUMNS = ("id", *REQUIRED[:9], *OPTIONAL[1:4], "speed", *OPTIONAL[4:])
+WANTED = f"{','.join(REQUIRED)} and perhaps {','.join(OPTIONAL)}"
+UNIT_TOLERANCE = 1e-3  # how far the length of a heading may be from 1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class State:
+    """n agents: vectors (n, 3), speed (n,), float32 or float64; ids (n,) int64."""
+
+    position: NDArray[Any]
+    forward: NDArray[Any]
+    up: NDArray[Any]
+    speed: NDArray[Any]
+    acceleration: NDArray[Any]
+    ids: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.speed)
+
+    @property
+    def side(self) -> NDArray[Any]:
+        """The third unit vector: forward x up."""
+        return np.cross(self.forward, self.up)
+
+    @property
+    def velocity(self) -> NDArray[Any]:
+        return self.forward * self.speed[:, None]
+
+
+def check_state(state: State) -> None:
+    """Refuse no agents, shapes that differ, NaN and infinity, headings that are no unit vectors, negative speeds, ids that come twice."""
+    count = len(state.speed)
+    if count < 1:
+        raise InputError("0 agents; wanted at least 1")
+    for name in (*VECTORS, "speed"):
+        values: NDArray[Any] = getattr(state, name)
+        wanted = (count, 3) if name in VECTORS else (count,)
+        if values.shape != wanted:
+            raise InputError(f"{name} has shape {values.shape}; wanted {wanted}")
+        if (row := _first(~np.isfinite(values))) is not None:
+            raise InputError(f"{name} of agent {row} is {_shown(values[row])}; wanted finite numbers")
+    length = np.linalg.norm(state.forward.astype(np.float64), axis=1)
+    if (row := _first(np.abs(length - 1) > UNIT_TOLERANCE)) is not None:
+        raise InputError(f"forward of agent {row} has length {length[row]:g}; wanted a unit vector")
+    if (row := _first(~state.up.any(axis=1))) is not None:
+        raise InputError(f"up of agent {row} is {_shown(state.up[row])}; wanted a direction")
+    if (row := _first(state.speed < 0)) is not None:
+        raise InputError(f"speed of agent {row} is {state.speed[row]:g}; wanted zero or more")
+    ids, counts = np.unique(state.ids, return_counts=True)
+    if (row := _first(counts > 1)) is not None:
+        raise InputError(f"{counts[row]} agents have the id {ids[row]}; wanted one each")
+
+
+def _first(bad: Any) -> int | None:
+    bad = bad.any(axis=1) if bad.ndim == 2 else bad
+    return int(np.argmax(bad)) if bad.any() else None
+
+
+def _shown(value: Any) -> str:
+    numbers = [f"{float(x):g}" for x in np.ravel(value)]
+    return numbers[0] if len(numbers) == 1 else f"({', '.join(numbers)})"
+
+
+# ------------------------------------------------------------ the table
+
+
+def read_state(path: FilePath) -> State:
+    """The agents of a table, in the order of its lines. Raises `InputError` naming the file, the line (from 1) and the column."""
+    file = existing_file(path)
+    with (
+        reading(path, "CSV", (UnicodeDecodeError, csv.Error)),
+        Path(file).open(encoding="utf-8-sig", newline="") as stream,
+    ):
+        lines = csv.reader(stream)
+        names = _column_names(lines)
+        rows = list(_rows(lines, names))
+        columns = dict(zip(names, np.array(rows, np.float64).reshape(-1, len(names)).T, strict=True))
+        ids = (
+            np.array([int(row[names.index("id")]) for row in rows], np.int64) if "id" in names else np.arange(len(rows))
+        )
+        zero = np.zeros(len(rows))
+
+        def vector(letter: str) -> NDArray[np.float64]:
+            return np.stack([columns.get(f"{letter}{axis}", zero) for axis in "xyz"], axis=1)
+
+        vectors = {name: vector(letter) for name, letter in VECTORS.items()}
+        state = State(**vectors, speed=columns["speed"], ids=ids)
+        check_state(state)
+        return state
+
+
+def write_state(path: FilePath, state: State, *, overwrite: bool = False) -> None:
+    """Write in one step, with as many digits as bring back the same number. Raises InputError as `atomic_path`."""
+    columns = [
+        state.ids,
+        *state.position.T,
+        *state.forward.T,
+        *state.up.T,
+        *state.side.T,
+        state.speed,
+        *state.acceleration.T,
+    ]
+    with atomic_path(path, overwrite) as temporary, temporary.open("w", encoding="utf-8") as stream:
+        stream.write(",".join(COLUMNS) + "\n")
+        for row in zip(*columns, strict=True):
+            stream.write(",".join(map(str, row)) + "\n")  # the shortest text of each precision
+
+
+def _column_names(lines: Iterator[list[str]]) -> list[str]:
+    names = [cell.strip().lower() for line in itertools.islice(lines, 1) for cell in line]
+    if not set(names) & set(REQUIRED):
+        raise InputError(f"line 1 is {_shortened(','.join(names))}; wanted the names of the columns: {WANTED}")
+    for place, name in enumerate(names, 1):
+        if name not in (*COLUMNS, *PASSED_OVER):
+            raise InputError(f"line 1, column {place}: unknown column {_shortened(name)}; wanted {WANTED}")
+        if names.index(name) != place - 1:
+            raise InputError(f"line 1, column {place}: a second column {name}")
+    if missing := [name for name in REQUIRED if name not in names]:
+        raise InputError(f"line 1: no column {', '.join(missing)}; wanted {WANTED}")
+    for letter in "sa":
+        if 0 < sum(f"{letter}{axis}" in names for axis in "xyz") < 3:
+            raise InputError(f"line 1: wanted all of {','.join(f'{letter}{axis}' for axis in 'xyz')}, or none")
+    return names
+
+
+def _rows(lines: Any, names: list[str]) -> Iterator[list[float]]:
+    """The numbers of an agent. `lines` is a csv.reader: it counts the lines of the file."""
+    for cells in lines:
+        if not any(map(str.strip, cells)):
+            continue
+        if len(cells) != len(names):
+            raise InputError(f"line {lines.line_num} has {len(cells)} values; wanted {len(names)} ({','.join(names)})")
+        yield [_number(lines.line_num, place, *pair) for place, pair in enumerate(zip(names, cells, strict=True), 1)]
+
+
+def _number(line: int, place: int, name: str, cell: str) -> float:
+    try:
+        value: float = int(cell) if name == "id" else float(cell)
+        if math.isfinite(value) and abs(value) < 2**63:
+            return value
+    except ValueError:
+        pass
+    wanted = "a whole number" if name == "id" else "a finite number"
+    raise InputError(f"line {line}, column {place} ({name}): {_shortened(cell)}; wanted {wanted}")
+
+
+def _shortened(text: str) -> str:
+    return repr(text if len(text) <= 40 else text[:37] + "...")

@@ -1,0 +1,104 @@
+"""What a flock looks like in numbers: order, distances, speeds, how full its cells are.
+
+Without `from __future__ import annotations`: the types are chosen when a set of kernels is made.
+"""
+
+from dataclasses import asdict, dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import lanewise as lw
+from lanewise.arrays import RecordArray
+from lanewise.kernels.elementwise import Elementwise
+from lanewise.kernels.pairwise import Pairwise
+from lanewise.search import Search
+from lanewise.sims.boids.rules import record_class
+
+MOST_CELLS = 2**20  # an axis
+
+
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """A flock in numbers.
+
+    polarisation: the length of the mean heading, 1 when all look the same way. nearest: distances to the nearest flockmate, however
+    far (NaN for an agent alone). cells: cubes as large as the search radius, those with agents in them.
+    """
+
+    polarisation: float
+    speed_min: float
+    speed_mean: float
+    speed_max: float
+    nearest_min: float
+    nearest_mean: float
+    cells: int
+    cell_min: int
+    cell_max: int
+    cell_mean: float
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Measures:
+    """The kernels: heading and speed of an agent; the squared distance of a pair."""
+
+    moments: Elementwise
+    distance2: Pairwise
+    root: Elementwise
+
+
+@cache
+def make_measures(precision: str) -> Measures:
+    """The kernels of a precision."""
+    boid: Any = record_class(precision)
+    real = lw.f64 if precision == "f64" else lw.f32
+
+    @lw.elementwise
+    def moments(b: boid) -> tuple[lw.dvec3, lw.f64]:  # type: ignore[valid-type]
+        return lw.dvec3(b.forward), lw.f64(b.speed)
+
+    @lw.pairwise
+    def distance2(target: boid, source: boid) -> real:  # type: ignore[valid-type]
+        d = source.position - target.position
+        return lw.dot(d, d)
+
+    @lw.elementwise
+    def root(square: real) -> lw.f64:  # type: ignore[valid-type]
+        return lw.sqrt(lw.f64(square))
+
+    return Measures(moments, distance2, root)
+
+
+def polarisation(boids: RecordArray, measures: Measures) -> float:
+    """The length of the mean heading, summed in float64."""
+    heading, _ = measures.moments.sum(boids)
+    return float(np.linalg.norm(heading)) / len(boids)
+
+
+def measure(boids: RecordArray, precision: str, search: Search, position: NDArray[Any], radius: float) -> Statistics:
+    """All of them. `search` finds the nearest one; `position`: of the same agents, (n, 3) on the host."""
+    kernels = make_measures(precision)
+    (heading, speed), (_, slowest), (_, fastest) = (getattr(kernels.moments, f)(boids) for f in ("sum", "min", "max"))
+    count = len(boids)
+    least = mean = float("nan")
+    if count > 1:
+        square = kernels.distance2.using(search)(boids, boids)
+        least, mean = float(kernels.root.min(square)), float(kernels.root.sum(square)) / count
+    populations = cell_populations(position, radius)
+    return Statistics(
+        float(np.linalg.norm(heading)) / count, float(slowest), float(speed) / count, float(fastest), least, mean,
+        len(populations), int(populations.min()), int(populations.max()), count / len(populations),
+    )  # fmt: skip
+
+
+def cell_populations(position: NDArray[Any], side: float) -> NDArray[np.int64]:
+    """How many agents are in each cube of this side that has any."""
+    cells = np.floor((position.astype(np.float64) - position.min(axis=0)) / side).astype(np.int64)
+    if (cells.max(axis=0) < MOST_CELLS).all():
+        return np.unique((cells[:, 0] * MOST_CELLS + cells[:, 1]) * MOST_CELLS + cells[:, 2], return_counts=True)[1]
+    return np.unique(cells, axis=0, return_counts=True)[1]
