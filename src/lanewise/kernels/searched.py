@@ -27,6 +27,7 @@ from lanewise.runtime.memory import allocate
 from lanewise.search.base import ORDER, RADIUS2, Search, Structure, radius2
 from lanewise.search.points import Points, points_of
 from lanewise.search.worlds import Periodic
+from lanewise.types import Scalar
 from lanewise.work import Work
 
 BLOCK = 128  # threads: few enough that a slow warp holds back few others
@@ -108,8 +109,8 @@ class Searched:
             points.check(f"{self.name}: {name!r}", self.search.world)
         search = self.search.plan(sources)
         structure = search.make(sources)
-        copied = self._copied(given) if structure.order is not None else ()
-        naive = self._naive(given, search, structure, copied)
+        copied = self.copied(given) if structure.order is not None else ()
+        naive = self.naive(given, search, structure, copied, index_type(given.device))
         return _Situation(
             given, search, sources, structure, naive, copied, self._environment(given, search, sources, structure)
         )
@@ -124,7 +125,7 @@ class Searched:
                 values |= {period(axis): real(size), inverse_period(axis): real(1 / size)}
         return values | dict(structure.uniforms)
 
-    def _copied(self, given: Arguments) -> tuple[Leaf, ...]:
+    def copied(self, given: Arguments) -> tuple[Leaf, ...]:
         """The leaves that the kernel reads of sources (and of targets that are the same array), the position first."""
         (target_name, target), (source_name, source) = given.records.items()
         used = {p.name for p in self.lowered.function.parameters}
@@ -134,9 +135,11 @@ class Searched:
             x for x in source.record.leaves if x not in place and any(f"{n}.{x.name}" in used for n in names)
         ))  # fmt: skip
 
-    def _naive(self, given: Arguments, search: Search, structure: Structure, copied: tuple[Leaf, ...]) -> ir.Kernel:
+    def naive(
+        self, given: Arguments, search: Search, structure: Structure, copied: tuple[Leaf, ...], index: Scalar
+    ) -> ir.Kernel:
+        """The kernel before any decision about it. `copied`: what the sorted copy of the sources holds, if there is one."""
         (target_name, target), (source_name, source) = given.records.items()
-        index = index_type(given.device)
         identical, ordered = target.data is source.data, structure.order is not None
         sides = {n: Side(n, r.record.leaves, r.layout) for n, r in given.records.items()}
         if ordered:

@@ -1,0 +1,44 @@
+"""Pair functions over searches, and their kernels for any device, without that device."""
+
+from typing import Any
+
+import lanewise as lw
+from lanewise import types as t
+from lanewise.frontend.function import lower_function
+from lanewise.ir import nodes as ir
+from lanewise.kernels.searched import Searched, complete_search_plan
+from lanewise.pipeline import Program, build_program
+from lanewise.plan import Plan
+from lanewise.search import Search
+from lanewise.search.points import points_of
+
+
+@lw.record
+class Boid:
+    position: lw.vec3
+    forward: lw.vec3
+    speed: lw.f32
+
+
+@lw.pairwise
+def steer(target: Boid, source: Boid) -> tuple[lw.vec3, lw.vec3, lw.i32]:
+    offset = source.position - target.position
+    return offset / (lw.dot(offset, offset) + 0.1), source.forward, 1
+
+
+def naive_kernel(kernel: Any, search: Search, *records: Any, index: t.Scalar = t.I32, **values: Any) -> ir.Kernel:
+    """The naive kernel of a call, with indices of a GPU."""
+    given = kernel._sorted(records, values)
+    searched = Searched(kernel.__name__, kernel.signature, lower_function(kernel.signature), search, kernel)
+    sources = points_of(list(given.records.values())[1], search.position)
+    concrete = search.plan(sources)
+    structure = concrete.make(sources)
+    return searched.naive(
+        given, concrete, structure, searched.copied(given) if structure.order is not None else (), index
+    )
+
+
+def cuda_program(kernel: Any, search: Search, *records: Any, plan: Plan | None = None, **values: Any) -> Program:
+    naive = naive_kernel(kernel, search, *records, **values)
+    complete = Plan(block=128).filled(complete_search_plan(plan, "cpu", 1))
+    return build_program(naive, complete, "cuda")
