@@ -1,19 +1,21 @@
 """How fast are generated lattice Boltzmann kernels on this CPU, beside lbmpy and beside what memory gives?
 
 `LBMPY_PYTHON=/path/to/python python -m bench.cpu_lbm.compare` writes bench/results/cpu_lbm.{md,json}. That Python has lbmpy 2 and a
-C compiler in its path. Versions of one box are interleaved in one run. Both programs collide alike (BGK, compressible, deviations
-from the weights), which is checked before anything is timed; lanewise's box is periodic, lbmpy's kernel runs alone and fills no ghosts.
+C compiler in its path. Versions of one box are interleaved in one run, with the same precision, threads and collision (BGK,
+compressible, deviations from the weights); that both compute the same is checked before anything is timed. "alone": the kernel over
+the inside, without walls, in both programs. "walls": a whole step between walls at rest, lbmpy with its own boundary handling.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 
 import lanewise as lw
 from bench.cpu_lbm import bandwidth
-from bench.cpu_lbm.flows import FORMS, Box, version
+from bench.cpu_lbm.flows import FORMS, SETTINGS, Box, version
 from bench.cpu_lbm.peer import Peer, check
 from bench.harness import Measurement, describe_machine, interleave, write_results
 
@@ -50,11 +52,12 @@ def peers(peer: Peer | None, box: Box) -> Versions:
     if peer is None:
         return {}
     versions: Versions = {}
-    for form in FORMS:
-        check(peer, box, form)
-        for threads in THREADS:
-            name = f"{box}, lbmpy, {form}, {threads} thread(s)"
-            peer.make(name, box, form, threads)
+    for setting, form in product(SETTINGS, FORMS):
+        check(peer, box, form, walls=setting == "walls")
+        for threads, streaming in product(THREADS, (False, True) if form == "pull" else (False,)):
+            stores = ", streaming stores" if streaming else ""
+            name = f"{box}, {setting}, {form}{stores}, lbmpy, {threads} thread(s)"
+            peer.make(name, box, form, threads, walls=setting == "walls", streaming_stores=streaming)
             versions[name] = lambda name=name: (peer.ask(run=name, steps=STEPS), None)[1]
     return versions
 
@@ -63,9 +66,9 @@ def measure(peer: Peer | None, box: Box) -> list[Measurement]:
     """All versions of one box, interleaved."""
     versions, shares = bounds(box)
     versions |= peers(peer, box)
-    for form in FORMS:
-        for threads in THREADS:
-            versions[f"{box}, lanewise, {form}, {threads} thread(s)"] = version(box, form, threads, STEPS)
+    for setting, form, threads in product(SETTINGS, FORMS, THREADS):
+        name = f"{box}, {setting}, {form}, lanewise, {threads} thread(s)"
+        versions[name] = version(box, form, setting, threads, STEPS)
     times = interleave(versions, ROUNDS)
     if peer is not None:
         for name in versions:
@@ -97,7 +100,7 @@ def main() -> None:
     if peer is not None:
         peer.close()
     machine["load average before and after each box"] = ", ".join(load)
-    title = "Lattice Boltzmann on a CPU: BGK, lanewise in a periodic box, lbmpy's kernel alone; the bound is the best pass over memory"
+    title = "Lattice Boltzmann on a CPU: BGK, kernels alone and whole steps between walls; the bound is the best pass over memory"
     print(write_results(Path("bench/results/cpu_lbm.md"), title, rows, machine))
 
 

@@ -1,10 +1,14 @@
-"""The flows of the CPU lattice Boltzmann benchmark: BGK in a periodic box, by lanewise's own collision operator."""
+"""The flows of the CPU lattice Boltzmann benchmark: BGK by lanewise's own collision operator.
+
+"alone": the sites inside a layer of sites that are left as they are, one loop that follows links and meets no wall or face, as
+lbmpy's kernel without boundary handling does. "walls": the whole step of a box with walls at rest (half-way bounce-back) all around.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,10 +16,14 @@ from numpy.typing import NDArray
 
 import lanewise as lw
 from lanewise.kernels.sitewise import Sitewise, sitewise
+from lanewise.passes import site_splitting
 from lanewise.sims.lbm.operators.bgk import make_bgk
+from lanewise.sites.array import Sites
 
 OMEGA = 1.7
 FORMS = ("pull", "in-place")
+WALL = 1
+SETTINGS = ("alone", "walls")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,23 +71,32 @@ def random_populations(box: Box, seed: int = 1) -> NDArray[Any]:
 
 def make_flow(box: Box) -> Sitewise:
     """The product's BGK operator as a sitewise kernel."""
-    return sitewise(box.lattice)(make_bgk(box.lattice, box.precision))
+    flow = sitewise(box.lattice)(make_bgk(box.lattice, box.precision))
+    flow.wall(WALL, "wall")
+    return flow
 
 
-def steps(box: Box, form: str, populations: NDArray[Any], count: int) -> NDArray[Any]:
-    """(Q, *shape): the populations that arrive after `count` steps in the periodic box."""
+def _edges(box: Box, walls: bool) -> dict[str, str]:
+    return dict.fromkeys("xyz"[: box.lattice.dimension], "wall" if walls else "periodic")
+
+
+def steps(box: Box, form: str, populations: NDArray[Any], count: int, *, walls: bool) -> NDArray[Any]:
+    """(Q, *shape): the populations that arrive after `count` steps in the box, periodic or between walls."""
     flow = make_flow(box)
-    sites = flow.sites(box.shape, streaming=form, device="cpu")
+    sites = flow.sites(box.shape, edges=_edges(box, walls), streaming=form, device="cpu")
     flow.set_populations(sites, populations)
     flow.run(sites, count, omega=OMEGA)
     return np.asarray(flow.populations(sites))
 
 
-def version(box: Box, form: str, threads: int, count: int) -> Callable[[], None]:
+def version(box: Box, form: str, setting: str, threads: int, count: int) -> Callable[[], None]:
     """`count` steps of lanewise on so many threads, compiled and bound."""
     flow = make_flow(box)
-    sites = flow.sites(box.shape, streaming=form, device="cpu")
-    flow.set_populations(sites, random_populations(box))
+    framed = box if setting == "walls" else replace(box, edge=box.edge + 2)
+    sites = flow.sites(framed.shape, edges=_edges(box, setting == "walls"), streaming=form, device="cpu")
+    if setting == "alone":
+        _keep_the_inside(sites)
+    flow.set_populations(sites, random_populations(framed))
     stepper = flow.stepper(sites, omega=OMEGA)
 
     def run() -> None:
@@ -88,3 +105,10 @@ def version(box: Box, form: str, threads: int, count: int) -> Callable[[], None]
 
     run()
     return run
+
+
+def _keep_the_inside(sites: Sites) -> None:
+    """Only the sites of the bulk follow links; a phase that follows none takes all."""
+    known = sites.classes
+    sites._classes = replace(known, of_site=np.where(known.of_site == 0, 0, -1).astype(np.int32))  # pyright: ignore[reportPrivateUsage]
+    sites._parts[site_splitting.ANY] = np.zeros(0, np.int64)  # pyright: ignore[reportPrivateUsage]
