@@ -1,0 +1,188 @@
+"""Elements in the order of a Hilbert curve, and the tree of boxes above them, on a GPU: eight short kernels.
+
+Quantiles of a sample, keys, four passes of a radix sort, the boxes of leaves and small nodes, the boxes above. Nothing is read
+back and nothing is allocated when they run, so a graph may hold them. `curve_host.py` does the same on a CPU.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from lanewise.emit.cuda_prelude import literal
+from lanewise.runtime import cuda
+from lanewise.runtime.memory import allocate
+from lanewise.runtime.nvrtc import Cubin, compile_cubin
+from lanewise.search.build import curve_device, radix
+from lanewise.search.build.tree import Tree, margin, node_arrangement
+from lanewise.search.points import Points
+from lanewise.search.worlds import Periodic, World
+from lanewise.types import F32, F64
+
+KEY_BITS = {2: 15, 3: 10}  # an axis
+_SPELLING = {F32: "float", F64: "double"}
+_TEXTS = {
+    "curve_sample": (curve_device.SAMPLE, curve_device.SAMPLES),
+    "curve_keys": (curve_device.KEYS, curve_device.KEY_THREADS),
+    "curve_sort": (radix.SORT, radix.THREADS),
+    "curve_boxes": (curve_device.BOXES, curve_device.BOX_THREADS),
+    "curve_upper": (curve_device.UPPER, curve_device.UPPER_THREADS),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Grains:
+    """Elements a thread handles in the kernels of keys and of the sort: few where blocks would be too few to fill a GPU."""
+
+    keys: int
+    sort: int
+
+
+def grains(count: int) -> Grains:
+    """For about two blocks on each multiprocessor of an NVIDIA H200."""
+    if count >= 1 << 19:
+        return Grains(8, 8)
+    return Grains(4, 4) if count >= 1 << 17 else Grains(2, 2)
+
+
+def kernel_texts(points: Points, world: World, leaf: int) -> dict[str, str]:
+    """The CUDA text of every kernel, for the layout, precision and world of these points."""
+    grain = grains(points.count)
+    items = {"curve_keys": grain.keys, "curve_sort": grain.sort}
+    return {
+        name: _defines(points, leaf, items.get(name, 1)) + _coordinates(points, world) + text
+        for name, (text, _) in _TEXTS.items()
+    }
+
+
+def _defines(points: Points, leaf: int, items: int) -> str:
+    numbers = {
+        "AXES": points.dimension, "BITS": KEY_BITS[points.dimension], "LEAF": leaf, "FAN": curve_device.FAN, "ITEMS": items,
+        "SAMPLES": curve_device.SAMPLES, "SEGMENTS": curve_device.SEGMENTS, "BINS": radix.BINS, "PASSES": radix.PASSES,
+        "THREADS": radix.THREADS, "KEY_THREADS": curve_device.KEY_THREADS, "BOX_THREADS": curve_device.BOX_THREADS,
+        "UPPER_THREADS": curve_device.UPPER_THREADS, "MARGIN": literal(margin(points.precision), points.precision),
+        "INFINITE": "real(__int_as_float(0x7f800000))",
+    }  # fmt: skip
+    lines = [f"#define {name} {value}" for name, value in numbers.items()]
+    return "\n".join([*lines, f"typedef {_SPELLING[points.precision]} real;", ""])
+
+
+def _coordinates(points: Points, world: World) -> str:
+    """`raw`: a coordinate as it lies in memory; `coordinate`: within the world; `wrapping_margin`: what wrapping rounds away."""
+    cases: list[str] = []
+    for axis, leaf in enumerate(points.leaves):
+        slot = points.arrangement.slot(leaf)
+        buffer = points.arrangement.buffers[slot.buffer]
+        place = f"i * {buffer.block}LL"
+        if buffer.width > 1:
+            place = f"i / {buffer.width} * {buffer.block}LL + i % {buffer.width} * {slot.stride}"
+        cases.append(f"    if (axis == {axis}) return *(const real *)({'xyz'[axis]} + {place});\n")
+    columns = "const char *x, const char *y, const char *z"
+    head = "__device__ __forceinline__ real"
+    return (
+        f"\n{head} raw(int axis, {columns}, long long i)\n{{\n{''.join(cases)}    return real(0);\n}}\n"
+        f"\n{head} coordinate(int axis, {columns}, long long i)\n{{\n{_wrap(points, world)}}}\n"
+        f"\n{head} wrapping_margin(int axis, {columns}, long long i)\n{{\n{_lost(points, world)}}}\n"
+    )
+
+
+def _wrap(points: Points, world: World) -> str:
+    if not isinstance(world, Periodic):
+        return "    return raw(axis, x, y, z, i);\n"
+    text = "    const real place = raw(axis, x, y, z, i);\n"
+    for axis in range(points.dimension):
+        size, inverse, origin = (
+            literal(v, points.precision) for v in (world.size[axis], 1 / world.size[axis], world.origin[axis])
+        )
+        text += f"    if (axis == {axis}) return place - {size} * floor((place - {origin}) * {inverse});\n"
+    return text + "    return place;\n"
+
+
+def _lost(points: Points, world: World) -> str:
+    if not isinstance(world, Periodic):
+        return "    return real(0);\n"
+    largest = max(*world.size, *(abs(o) for o in world.origin))
+    return f"    return MARGIN * (fabs(raw(axis, x, y, z, i)) + {literal(largest, points.precision)});\n"
+
+
+def compile_texts(points: Points, world: World, leaf: int, arch: str) -> dict[str, Cubin]:
+    """The machine code of every kernel; needs no GPU."""
+    return {name: compile_cubin(text, name, arch) for name, text in kernel_texts(points, world, leaf).items()}
+
+
+class DeviceCurve:
+    """The order and the tree on a GPU, in memory of their own."""
+
+    def __init__(self, points: Points, world: World, leaf: int) -> None:
+        self._points, self.tree, device = points, Tree(points.count, leaf), points.device
+        cubins = compile_texts(points, world, leaf, cuda.architecture(device))
+        self._kernels = {n: cuda.CudaKernel(device, c, n, _TEXTS[n][1]) for n, c in cubins.items()}
+        self._tiles = -(-points.count // (radix.THREADS * grains(points.count).sort))
+        self.arrangement = node_arrangement(points.dimension, points.precision)
+        self.nodes = self._memory(self.arrangement.nbytes(self.tree.nodes), "the boxes")
+        self._values = [self._memory(4 * points.count, "the order") for _ in range(2)]
+        self._keys = [self._memory(4 * points.count, "the keys") for _ in range(2)]
+        self._quantiles = self._memory(8 * 3 * (curve_device.SEGMENTS + 1), "the quantiles")
+        self._histogram = self._memory(4 * radix.PASSES * radix.BINS, "the histogram")
+        self._tickets = self._memory(4 * radix.PASSES, "the tickets")
+        self._status = self._memory(4 * radix.PASSES * radix.BINS * self._tiles, "the status of the sort")
+
+    def _memory(self, nbytes: int, what: str) -> Any:
+        return allocate(self._points.device, nbytes, f"{what} of a dynamic grid")
+
+    @property
+    def order(self) -> Any:
+        return self._values[0].view(np.int32)
+
+    def launches(self) -> tuple[Callable[[], object], ...]:
+        """One function a kernel, in order."""
+        p, count = self._points, np.int32(self._points.count)
+        slots = [p.arrangement.slot(leaf) for leaf in p.leaves]
+        starts = p.arrangement.starts(p.count)
+        columns = [int(p.data.data.ptr) + starts[s.buffer] + s.offset for s in slots]
+        xyz = (*columns, *([0] * (3 - p.dimension)))
+        top, total = np.int32(len(self.tree.levels) - 1), np.int32(self.tree.nodes)
+        words = radix.PASSES * radix.BINS * self._tiles
+        key_blocks = -(-p.count // (curve_device.KEY_THREADS * grains(p.count).keys))
+        quantiles, histogram, status, tickets = (
+            int(m.data.ptr) for m in (self._quantiles, self._histogram, self._status, self._tickets)
+        )
+        keys, nodes, order = int(self._keys[0].data.ptr), int(self.nodes.data.ptr), int(self._values[0].data.ptr)
+        calls = [
+            self._call("curve_sample", p.dimension, *xyz, count, quantiles, histogram, tickets),
+            self._call("curve_keys", key_blocks, *xyz, count, quantiles, keys, histogram, status, np.int32(words)),
+            *(self._sort_pass(number, histogram, status, tickets) for number in range(radix.PASSES)),
+            self._call("curve_boxes", -(-p.count // curve_device.BOX_THREADS), *xyz, count, order, nodes, top, total),
+        ]
+        first = first_above(self.tree.leaf)
+        if first <= top:
+            calls.append(self._call("curve_upper", 1, count, nodes, np.int32(first), top, total))
+        return tuple(calls)
+
+    def _sort_pass(self, number: int, histogram: int, status: int, tickets: int) -> Callable[[], object]:
+        """Keys and indices from one memory to the other; the last pass ends in the order's memory."""
+        even = number % 2
+        keys = [int(m.data.ptr) for m in self._keys]
+        values = [int(m.data.ptr) for m in self._values]
+        last = number == radix.PASSES - 1
+        bins = 4 * radix.BINS * number
+        return self._call(
+            "curve_sort", self._tiles, keys[even], values[even] if number else 0, 0 if last else keys[1 - even],
+            values[1 - even], histogram + bins, status + bins * self._tiles, tickets + 4 * number,
+            np.int32(self._points.count), np.int32(8 * number),
+        )  # fmt: skip
+
+    def _call(self, name: str, blocks: int, *arguments: Any) -> Callable[[], object]:
+        kernel = self._kernels[name]
+        return lambda: kernel.launch((blocks, 1), arguments)
+
+
+def first_above(leaf: int) -> int:
+    """The first level whose nodes have more elements than a block of the boxes' kernel."""
+    level = 0
+    while leaf * curve_device.FAN**level <= curve_device.BOX_THREADS:
+        level += 1
+    return level
