@@ -1,0 +1,113 @@
+"""Surfaces: where links meet circles, spheres, cylinders, signed distances and meshes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import lanewise as lw
+from lanewise.errors import InputError
+from lanewise.sims.lbm import obstacles
+from lanewise.sims.lbm.obstacles import Round, SignedDistance
+from lanewise.sims.lbm.obstacles.cut_links import wall_fractions
+from lanewise.sites.fractions import WallFractions
+
+NAMES = {1: "body"}
+LATTICES = {2: lw.D2Q9, 3: lw.D3Q27}
+
+
+def ends_of(found: WallFractions, shape: tuple[int, ...]) -> np.ndarray:
+    """Where all links with a fraction meet the surface, x first."""
+    rows, q = np.nonzero(~np.isnan(found.fractions))
+    starts = np.stack(np.unravel_index(found.places[rows], shape)[::-1], axis=1)
+    steps = -np.array(LATTICES[len(shape)].velocities)[q]
+    return starts + found.fractions[rows, q][:, None] * steps
+
+
+def cut_links(mask: np.ndarray) -> int:
+    """Counted by comparing every site with every neighbour; no body reaches the faces."""
+    dimension = mask.ndim
+    pairs = (np.roll(mask, e[::-1], tuple(range(dimension))) & ~mask for e in LATTICES[dimension].velocities)
+    return sum(int(np.count_nonzero(p)) for p in pairs)
+
+
+radii = st.floats(0.8, 4.0)
+places = st.tuples(*[st.floats(5.0, 6.0)] * 3)
+
+
+@given(places, radii, st.sampled_from((2, 3)))
+def test_links_end_on_the_sphere(middle: tuple[float, float, float], radius: float, dimension: int) -> None:
+    shape, centre = (12,) * dimension, tuple(middle[:dimension])
+    body = obstacles.disc if dimension == 2 else obstacles.sphere
+    mask = body(shape, centre, radius)
+    if not mask.any():
+        return
+    found = wall_fractions(LATTICES[dimension], mask.astype(np.uint8), {}, {1: Round(centre, radius)}, NAMES)
+    assert found.links == cut_links(mask)
+    np.testing.assert_allclose(np.linalg.norm(ends_of(found, shape) - centre, axis=1), radius, rtol=1e-9)
+    signed = SignedDistance(lambda p: np.linalg.norm(p - np.array(centre), axis=1) - radius)
+    other = wall_fractions(LATTICES[dimension], mask.astype(np.uint8), {}, {1: signed}, NAMES)
+    np.testing.assert_array_equal(other.places, found.places)
+    np.testing.assert_allclose(other.fractions, found.fractions, atol=1e-6)
+
+
+def test_a_pipe_has_its_wall_outside_and_is_periodic() -> None:
+    """A cylinder along z in a box of one layer; links along z lead to the same layer again, and are not cut."""
+    solid = ~obstacles.cylinder((1, 12, 12), (5.7, 5.2), 4.6)
+    found = wall_fractions(lw.D3Q27, solid.astype(np.uint8), {}, {1: Round((5.7, 5.2), 4.6, "xy")}, NAMES)
+    ends = ends_of(found, (1, 12, 12))
+    np.testing.assert_allclose(np.hypot(ends[:, 0] - 5.7, ends[:, 1] - 5.2), 4.6)
+    assert found.links == cut_links(solid)
+
+
+def test_bodies_go_on_through_periodic_faces_and_end_at_others() -> None:
+    mask = np.zeros((5, 6), np.uint8)
+    mask[2, 0] = 1
+    surface = {1: Round((0.0, 2.0), 0.3)}
+    periodic = wall_fractions(lw.D2Q9, mask, {"y": "wall"}, surface, NAMES)
+    assert set(periodic.places) == {6, 7, 13, 18, 19, 11, 17, 23}
+    walled = wall_fractions(lw.D2Q9, mask, {"x": "slip", "y": "wall"}, surface, NAMES)
+    assert set(walled.places) == {6, 7, 13, 18, 19}
+
+
+def sphere_mesh(folder: Path, radius: float) -> Path:
+    trimesh = pytest.importorskip("trimesh")
+    trimesh.creation.icosphere(5, radius).export(folder / "sphere.stl")
+    return folder / "sphere.stl"
+
+
+def test_a_mesh_of_a_sphere_is_a_sphere(tmp_path: Path) -> None:
+    """10,240 triangles lie within 0.05 % of the radius inside the sphere. Every link is cut."""
+    centre, radius, shape = (11.3, 10.8, 12.1), 7.6, (24, 23, 22)
+    place = obstacles.Placement(scale=1.0, centre=centre)
+    body = obstacles.stl_solid(sphere_mesh(tmp_path, radius), shape, placement=place)
+    assert body.surface is not None
+    found = wall_fractions(lw.D3Q27, body.mask.astype(np.uint8), {}, {1: body.surface}, NAMES)
+    assert found.links == cut_links(body.mask)
+    distance = np.linalg.norm(ends_of(found, shape) - centre, axis=1)
+    np.testing.assert_allclose(distance, radius, rtol=1e-3)
+
+
+def test_a_mesh_with_faces_in_sites(tmp_path: Path) -> None:
+    """Of a cube whose lower faces go through sites, which are solid: these links are cut at their ends."""
+    trimesh = pytest.importorskip("trimesh")
+    trimesh.creation.box((4, 4, 4)).export(tmp_path / "cube.stl")
+    place = obstacles.Placement(scale=1.0, centre=(6, 6, 6))
+    body = obstacles.stl_solid(tmp_path / "cube.stl", (12, 12, 12), placement=place)
+    assert body.surface is not None
+    found = wall_fractions(lw.D3Q19, body.mask.astype(np.uint8), {}, {1: body.surface}, NAMES)
+    known = found.fractions[~np.isnan(found.fractions)]
+    assert set(np.unique(known)) == {0.0, 1.0}
+
+
+def test_a_surface_elsewhere() -> None:
+    mask = obstacles.disc((12, 12), (6, 6), 2).astype(np.uint8)
+    with pytest.raises(InputError) as caught:
+        wall_fractions(lw.D2Q9, mask, {}, {1: Round((2.0, 2.0), 0.2)}, NAMES)
+    assert str(caught.value).startswith(
+        "the surface of 'body' meets none of the 40 links that its sites cut; wanted the"
+    )
