@@ -22,6 +22,7 @@ from lanewise.passes import (
     constant_folding,
     dead_code,
     layout_lowering,
+    load_selection,
     register_cap,
     scalar_replacement,
     uniform_parameters,
@@ -90,6 +91,10 @@ def _finish(kernels: Kernels, plan: Plan, device_kind: str, checked: Checked) ->
             k if some and not k.uniforms else checked("uniforms", uniform_parameters.apply(k, plan.uniforms))
             for k in kernels
         )
-    # Last: no pass after it could tell which array a load belongs to.
-    vector = device_kind == "cuda"
-    return tuple(checked("layout lowering", layout_lowering.apply(k, vector_loads=vector)) for k in kernels)
+    # Late: no pass after it could tell which array a load belongs to.
+    on_gpu = device_kind == "cuda"
+    kernels = tuple(checked("layout lowering", layout_lowering.apply(k, vector_loads=on_gpu)) for k in kernels)
+    if not on_gpu:
+        return kernels
+    # After places are known in buffers: leaves of one buffer are a choice of places. SIMD loops would have to gather.
+    return tuple(checked("load selection", load_selection.apply(k)) for k in kernels)

@@ -14,6 +14,8 @@ from lanewise.patterns.sitewise import build_sitewise
 from lanewise.pipeline import Program, build_program
 from lanewise.plan import Plan
 from lanewise.plans import Machine, complete_site_plan
+from lanewise.sites.array import row_block_of
+from lanewise.sites.words import make_marks, make_words, mark_shared_sectors
 from tests.harness import run_kernel
 from tests.lbm.boxes import Box
 
@@ -91,4 +93,19 @@ def box_sites(flow: Any, box: Box, form: str, *, layout: Any = None, storage: st
 def read_by_words(sites: Any, *, dense: bool) -> Any:
     """The same sites without marks: kernels learn from words what is special, as they do in place, or in dense boxes of a GPU."""
     sites.marks, sites.solids, sites.dense = None, None, dense
+    return sites
+
+
+def read_by_place(sites: Any, *, dense: bool = False) -> Any:
+    """The same sites as a GPU has them: each computes where it lies, and rows may be whole blocks of the layout."""
+    walls = frozenset(sites._walls)
+    sites._parts.clear()
+    sites.placed, sites.framed = True, not (dense or sites.kinds.any())
+    sites.row_block = row_block_of(sites.layout, sites.shape[-1])
+    sites.words = make_words(sites.lattice, sites.kinds, sites.edges, walls, placed=True)
+    if dense:
+        solid = np.isin(sites.kinds.reshape(-1), sorted(walls))
+        mark_shared_sectors(sites.words, solid, 8)
+        return read_by_words(sites, dense=True)
+    sites.marks = make_marks(sites.words)
     return sites

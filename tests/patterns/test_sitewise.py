@@ -23,7 +23,7 @@ from lanewise.patterns.sitewise import build_sitewise
 from lanewise.plan import Plan
 from tests.lbm.boxes import LID, WALL, boxes
 from tests.lbm.kernels import NEGATED, REVERSED, SOURCE, exact
-from tests.patterns.sitewise import VALUES, after, box_sites, lowered, naive_kernel, read_by_words, relax
+from tests.patterns.sitewise import VALUES, after, box_sites, lowered, naive_kernel, read_by_place, read_by_words, relax
 
 KINDS = (0, REVERSED, SOURCE, NEGATED, WALL, LID)
 EDGES = {"x": "slip", "y": ("wall", "lid")}
@@ -99,6 +99,21 @@ def test_marks_or_words_say_the_same(box, form, step, dense):
                 plan = Plan(block=32 if kind == "cuda" else None)
                 assert after(pair.flow, sites, kernel, lowered(kernel, plan, kind), **pair.values) == wanted
     assert found == wanted
+
+
+@settings(max_examples=20)
+@given(boxes(kinds=KINDS, most=4), st.sampled_from((lw.SoA(), lw.AoSoA(1), lw.AoSoA(2))), st.booleans())
+def test_sites_may_compute_where_they_lie(box, layout, dense):
+    """As on a GPU, where faces that wrap are nothing special: the same bits."""
+    pair = exact(box.lattice)
+    sites = box_sites(pair.flow, box, "pull", layout=layout)
+    wanted = after(pair.flow, sites, naive := naive_kernel(pair.flow, sites, **pair.values), (naive,), **pair.values)
+    read_by_place(sites, dense=dense)
+    kernel = naive_kernel(pair.flow, sites, **pair.values)
+    verify_kernel(kernel)
+    assert after(pair.flow, sites, kernel, (kernel,), **pair.values) == wanted
+    shaped = lowered(kernel, Plan(block=32), "cuda")
+    assert after(pair.flow, sites, kernel, shaped, **pair.values) == wanted
 
 
 @settings(max_examples=15)

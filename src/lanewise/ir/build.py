@@ -67,13 +67,28 @@ def divide(a: Operand, b: Operand) -> ir.Expression:
             return left
         case int(x), int(y):
             return ir.Literal(x // y, left.type)
+        case _, int(y) if (parts := _whole(left, y)) is not None:
+            return add(divide(parts[0], y), parts[1])
         case _:
             return ir.Binary("//", left, right, left.type)
 
 
 def remainder(a: Operand, b: Operand) -> ir.Expression:
     left, right = _pair(a, b)
-    return ir.Literal(0, left.type) if _known(right) == 1 else ir.Binary("%", left, right, left.type)
+    if _known(right) == 1:
+        return ir.Literal(0, left.type)
+    if (known := _known(right)) is not None and (parts := _whole(left, known)) is not None:
+        return remainder(parts[0], known)
+    return ir.Binary("%", left, right, left.type)
+
+
+def _whole(e: ir.Expression, divisor: int) -> tuple[ir.Expression, ir.Expression] | None:
+    """(rest, quotient) of a sum `rest + quotient * divisor`."""
+    match e:
+        case ir.Binary(operator="+", left=rest, right=ir.Binary(operator="*", left=quotient, right=ir.Literal(value=v))):
+            return (rest, quotient) if v == divisor else None
+        case _:
+            return None
 
 
 def ceil_divide(a: ir.Expression, b: int) -> ir.Expression:

@@ -17,7 +17,7 @@ from lanewise.kernels.support import bind_record, compile_kernel, index_type, ma
 from lanewise.layouts import AoS
 from lanewise.passes import site_runs, site_splitting
 from lanewise.patterns.interpolated_walls import CURVED, CURVED_COUNT, WEIGHTS
-from lanewise.patterns.links import EXTENTS, PLANE, WORDS
+from lanewise.patterns.links import WORDS, box_counts
 from lanewise.patterns.momentum_exchange import WALLED, WALLED_COUNT
 from lanewise.patterns.outflow import BEFORE, OUTLET, OUTLET_COUNT, WEIGHT, Outlet, before_leaves
 from lanewise.patterns.sitewise import ARRIVED, MARKS, NEXT, SOLIDS
@@ -110,8 +110,7 @@ def bind_phase(
     if arrived is not None:
         bound[ARRIVED] = bind_record(arrived)
     environment: dict[str, Any] = {**values.environment, COUNT: sites.count}
-    environment |= dict(zip(EXTENTS, reversed(sites.shape), strict=False))
-    environment[PLANE] = sites.shape[-1] * sites.shape[-2]
+    environment |= box_counts(sites.shape, sites.row_block)
     _bind_parts(executable, sites, bound, environment)
     _bind_runs(executable, sites, step, bound, environment)
     used = {a.name for k in (naive, *executable.program.kernels) for a in k.arrays}
@@ -134,8 +133,7 @@ def bind_outflow(
         BEFORE: Bound(before.reshape(-1).view("uint8"), AoS().arrange(leaves), len(before)),
     }
     environment: dict[str, Any] = {**values.environment, COUNT: sites.count, OUTLET_COUNT: len(listed), WEIGHT: weight}
-    environment |= dict(zip(EXTENTS, reversed(sites.shape), strict=False))
-    environment[PLANE] = sites.shape[-1] * sites.shape[-2]
+    environment |= box_counts(sites.shape, sites.row_block)
     used = {a.name for k in (executable.program.naive, *executable.program.kernels) for a in k.arrays}
     return SiteCall(executable.prepare({n: b for n, b in bound.items() if n in used}, environment), executable)
 
@@ -152,8 +150,7 @@ def bind_interpolated_walls(executable: Executable, sites: Sites, step: int, val
         WEIGHTS: bind_record(known.weights),
     }
     environment: dict[str, Any] = {**values.environment, COUNT: sites.count, CURVED_COUNT: len(known.places)}
-    environment |= dict(zip(EXTENTS, reversed(sites.shape), strict=False))
-    environment[PLANE] = sites.shape[-1] * sites.shape[-2]
+    environment |= box_counts(sites.shape, sites.row_block)
     used = {a.name for k in (executable.program.naive, *executable.program.kernels) for a in k.arrays}
     return SiteCall(executable.prepare({n: b for n, b in bound.items() if n in used}, environment), executable)
 

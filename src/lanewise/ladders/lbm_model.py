@@ -10,7 +10,7 @@ import numpy as np
 from lanewise.ir.names import COUNT
 from lanewise.models.devices import DeviceModel
 from lanewise.models.predict import predict
-from lanewise.patterns.links import EXTENTS, PLANE
+from lanewise.patterns.links import box_counts
 from lanewise.runtime.executable import Executable
 from lanewise.sites.array import Sites
 
@@ -33,8 +33,7 @@ def predicted_seconds(
 
 def environment_of(sites: Sites, values: Mapping[str, Any]) -> dict[str, Any]:
     """All counts and values of a step by their names in the IR."""
-    found: dict[str, Any] = {COUNT: sites.count, PLANE: sites.shape[-1] * sites.shape[-2]}
-    found |= dict(zip(EXTENTS, reversed(sites.shape), strict=False))
+    found: dict[str, Any] = {COUNT: sites.count, **box_counts(sites.shape, sites.row_block)}
     for name, value in values.items():
         if np.ndim(value) == 0:
             found[name] = value

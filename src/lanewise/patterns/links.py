@@ -16,11 +16,14 @@ from lanewise.lattices.base import Lattice
 from lanewise.sites.edges import AXES, Edges
 from lanewise.sites.kinds import REST, Wall
 from lanewise.sites.words import KIND_MASK, KIND_SHIFT
-from lanewise.types import BOOL, I32, U32, Scalar
+from lanewise.types import BOOL, I32, I64, U32, Scalar
 
 WORDS, WORD, KIND = own("words"), own("word"), own("kind")
 EXTENTS = tuple(own(f"n{a}") for a in AXES)
 PLANE = own("plane")  # sites of a layer: nx * ny
+MAGIC = tuple(own(f"magic.{a}") for a in AXES)  # what stands for a division by an extent
+SHIFT = tuple(own(f"shift.{a}") for a in AXES)
+ROW, LAYER = own("row.blocks"), own("layer.blocks")  # blocks of sites in a row along x, and in a layer
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +36,8 @@ class Links:
     solids: bool  # the mask has walls, too
     site: ir.Local
     real: Scalar
+    placed: bool = False  # every site computes where it lies: faces that wrap need no test
+    row_block: int = 0  # rows along x are whole blocks of so many sites
 
     @property
     def index(self) -> Scalar:
@@ -83,26 +88,104 @@ class Links:
         last = self.lattice.dimension - 1
         for axis in range(last + 1):
             name = own(AXES[axis])
-            value = rest if axis == last else build.remainder(rest, self.extent(axis))
+            further = ir.Local(own(f"rest.{AXES[axis]}"), self.index)
+            if self.placed and axis < last:
+                body.append(ir.Assign(further.name, self.quotient(rest, axis)))
+                value = build.subtract(rest, build.multiply(further, self.extent(axis)))
+            else:
+                value = rest if axis == last else build.remainder(rest, self.extent(axis))
             body.append(ir.Assign(name, value))
             if axis < last:
-                body.append(ir.Assign(own(f"rest.{AXES[axis]}"), build.divide(rest, self.extent(axis))))
-                rest = ir.Local(own(f"rest.{AXES[axis]}"), self.index)
+                if not self.placed:
+                    body.append(ir.Assign(further.name, build.divide(rest, self.extent(axis))))
+                rest = further
             here = ir.Local(name, self.index)
             body.append(ir.Assign(_at(axis, -1).name, build.equal(here, 0)))
             body.append(ir.Assign(_at(axis, 1).name, build.equal(here, build.subtract(self.extent(axis), 1))))
         return tuple(body)
+
+    def quotient(self, value: ir.Expression, axis: int) -> ir.Expression:
+        """value // extent for values below 2**31, as a product and a shift.
+
+        T. Granlund, P. L. Montgomery, Division by invariant integers using multiplication, PLDI 1994.
+        """
+        wide = ir.Cast(ir.Cast(value, U32), I64)
+        product = ir.Binary("*", wide, ir.Cast(ir.Local(MAGIC[axis], U32), I64), I64)
+        return ir.Cast(ir.Binary(">>", product, ir.Cast(ir.Local(SHIFT[axis], U32), I64), I64), self.index)
+
+    def distances(self) -> ir.Block:
+        """How far it is to the neighbours along each axis, around faces that wrap; nowhere at others."""
+        body: list[ir.Statement] = []
+        for axis in range(self.lattice.dimension):
+            stride, extent = self.unit(axis), self.extent(axis)
+            for step in (-1, 1):
+                wraps = self.edges.face(axis, step) == "periodic"
+                around = build.multiply(build.subtract(extent, 1), stride) if wraps else ir.Literal(0, self.index)
+                if step < 0:
+                    further = build.subtract(ir.Literal(0, self.index), stride)
+                else:
+                    further, around = stride, build.subtract(0, around) if wraps else around
+                value = ir.Select(_at(axis, step), around, further, self.index)
+                body.append(ir.Assign(self.distance(axis, step).name, value))
+        return tuple(body)
+
+    def unit(self, axis: int) -> ir.Expression:
+        """The distance of neighbours along an axis in the unit of `distance`: sites, or whole blocks of them."""
+        if axis and self.row_block:
+            return ir.Local((ROW, LAYER)[axis - 1], self.index)
+        return self.stride(axis)
+
+    def distance(self, axis: int, step: int) -> ir.Local:
+        return ir.Local(own(f"{'back' if step < 0 else 'ahead'}.{AXES[axis]}"), self.index)
+
+    def neighbour(self, q: int, sign: int) -> ir.Expression:
+        """The site along (1) or against (-1) direction q, when every site computes where it lies."""
+        moves = [self.distance(a, sign * c) for a, c in enumerate(self.lattice.velocities[q]) if c]
+        near: ir.Expression = self.site
+        far: ir.Expression = ir.Literal(0, self.index)
+        for axis, move in zip((a for a, c in enumerate(self.lattice.velocities[q]) if c), moves, strict=True):
+            if axis and self.row_block:
+                far = build.add(far, move)
+            else:
+                near = build.add(near, move)
+        return build.add(near, build.multiply(far, self.row_block)) if far != ir.Literal(0, self.index) else near
+
+    def face_word(self) -> ir.Expression:
+        """The word of a site whose box has no sites of other kinds: it follows from the faces that it lies at."""
+        word: ir.Expression = ir.Literal(0, U32)
+        for axis in range(self.lattice.dimension):
+            for step in (-1, 1):
+                if isinstance(self.edges.face(axis, step), int):
+                    crossing = (q for q, e in enumerate(self.lattice.velocities) if q and e[axis] == -step)
+                    cut = ir.Literal(sum(1 << (q - 1) for q in crossing), U32)
+                    here = ir.Select(_at(axis, step), cut, ir.Literal(0, U32), U32)
+                    word = here if word == ir.Literal(0, U32) else ir.Binary("|", word, here, U32)
+        return word
+
+    def at_special_face(self) -> ir.Expression:
+        """Whether the site lies at a face that does not just wrap."""
+        found: ir.Expression = ir.Literal(False, BOOL)
+        for axis in range(self.lattice.dimension):
+            for step in (-1, 1):
+                if self.edges.face(axis, step) != "periodic":
+                    at = _at(axis, step)
+                    found = at if isinstance(found, ir.Literal) else ir.Logical("or", found, at)
+        return found
 
     def is_cut(self, q: int) -> ir.Expression:
         """Whether a wall cuts the link that arrives along direction q."""
         return _bit(ir.Local(WORD, U32), q - 1)
 
     def bends(self, q: int, sign: int) -> ir.Expression | None:
-        """Whether the link along or against q wraps or is mirrored at a face; None where no face does that."""
+        """Whether the link along or against q wraps or is mirrored at a face; None where no face does that.
+
+        Where every site computes where it lies, links that wrap are like others.
+        """
         found: ir.Expression | None = None
         for axis, component in enumerate(self.lattice.velocities[q]):
             step = sign * component
-            if step and not isinstance(self.edges.face(axis, step), int):
+            face = self.edges.face(axis, step) if step else 0
+            if face == "slip" or (face == "periodic" and not self.placed):
                 at = _at(axis, step)
                 found = at if found is None else ir.Logical("or", found, at)
         return found
@@ -183,6 +266,18 @@ class Links:
                 else:
                     total = ir.Binary("+" if component > 0 else "-", total, u, self.real)
         return total
+
+
+def box_counts(shape: tuple[int, ...], row_block: int) -> dict[str, int]:
+    """The values of all numbers about a box that kernels may ask for."""
+    extents = tuple(reversed(shape))
+    found = {**dict(zip(EXTENTS, extents, strict=False)), PLANE: extents[0] * extents[1]}
+    for axis, extent in enumerate(extents):
+        bits = (extent - 1).bit_length()
+        found |= {MAGIC[axis]: -(-(1 << (31 + bits)) // extent), SHIFT[axis]: 31 + bits}
+    if row_block:
+        found |= {ROW: extents[0] // row_block, LAYER: extents[0] // row_block * extents[1]}
+    return found
 
 
 def kind_of(word: ir.Expression) -> ir.Expression:

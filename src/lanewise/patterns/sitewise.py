@@ -21,7 +21,20 @@ from lanewise.ir.names import COUNT, identifier, own, owner
 from lanewise.ir.traverse import statements
 from lanewise.lattices.base import Lattice
 from lanewise.layouts import Layout, SoA
-from lanewise.patterns.links import EXTENTS, KIND, PLANE, WORD, WORDS, Links, kind_of, walls_of
+from lanewise.patterns.links import (
+    EXTENTS,
+    KIND,
+    LAYER,
+    MAGIC,
+    PLANE,
+    ROW,
+    SHIFT,
+    WORD,
+    WORDS,
+    Links,
+    kind_of,
+    walls_of,
+)
 from lanewise.patterns.values import pairs, record_array, value_array
 from lanewise.record import Leaf
 from lanewise.sites.edges import Edges
@@ -52,7 +65,9 @@ class SitewiseArguments:
     are sites of the mask. two: fetch from one copy of the populations and put into another. arrays: parameters with one value
     a site. puts: populations depart; an observer only looks. collects: store the populations that arrive, and apply nothing.
     marked: bits say which sites are special and which are walls; without them every site reads its word. dense: many sites
-    are special. thin: the box is one site wide along some axis.
+    are special. thin: the box is one site wide along some axis. placed: every site computes where it lies, so that faces that
+    wrap are nothing special. framed: besides, all sites are of kind 0, so that what is special follows from that, and no mark or
+    word is read. row_block: rows along x are whole blocks of so many sites (0: not known), which makes places cheap.
     """
 
     lattice: Lattice
@@ -72,6 +87,9 @@ class SitewiseArguments:
     marked: bool = True
     dense: bool = False
     thin: bool = False
+    placed: bool = False
+    framed: bool = False
+    row_block: int = 0
 
 
 def population_leaves(lattice: Lattice, storage: Scalar) -> tuple[Leaf, ...]:
@@ -90,7 +108,10 @@ class SiteBuilder:
     def __init__(self, arguments: SitewiseArguments, index: Scalar) -> None:
         a = self.a = arguments
         self.site = ir.Local(own("n"), index)
-        self.links = Links(a.lattice, a.edges, a.walls, a.solids, self.site, a.real)
+        self.placed = a.placed and a.phase.fetch_links and not a.phase.put_links
+        self.framed = self.placed and a.framed
+        row_block = a.row_block if self.placed else 0
+        self.links = Links(a.lattice, a.edges, a.walls, a.solids, self.site, a.real, self.placed, row_block)
         self.main = a.updates[0]
         self.populations = self.main.populations
         self.follows = a.phase.fetch_links or (a.puts and a.phase.put_links)
@@ -137,8 +158,14 @@ class SiteBuilder:
 
     def counts(self) -> tuple[ir.Parameter, ...]:
         """The extents of the box, and in three dimensions the sites of a layer."""
-        names = (*EXTENTS[: self.a.lattice.dimension], *((PLANE,) if self.a.lattice.dimension > 2 else ()))
-        return tuple(ir.Parameter(name, self.site.type) for name in names)
+        dimension = self.a.lattice.dimension
+        names = (*EXTENTS[:dimension], *((PLANE,) if dimension > 2 else ()))
+        blocks = (ROW, LAYER)[: dimension - 1] if self.links.row_block else ()
+        divisions = (x for a in range(dimension - 1) for x in (MAGIC[a], SHIFT[a])) if self.placed else ()
+        return (
+            *(ir.Parameter(name, self.site.type) for name in (*names, *blocks)),
+            *(ir.Parameter(name, U32) for name in divisions),
+        )
 
     def arrays(self) -> Iterator[ir.ArrayArgument]:
         a = self.a
@@ -175,7 +202,11 @@ class SiteBuilder:
     def head(self) -> ir.Block:
         """Whether the site is special, and whether it is a wall: by its bits, or else by its word."""
         body: list[ir.Statement] = []
-        if not self.a.marked and (self.has_words or self.a.solids):
+        if self.placed:
+            body += (*self.links.coordinates(), *self.links.distances())
+        if self.framed:
+            body.append(ir.Assign(SPECIAL, self.links.at_special_face()))
+        elif not self.a.marked and (self.has_words or self.a.solids):
             word = ir.Local(ALL, U32)
             body.append(ir.Fetch(WORDS, self.site, (("value", word.name),)))
             body.append(ir.Assign(SPECIAL, ir.Compare("!=", word, ir.Literal(0, U32))))
@@ -200,10 +231,12 @@ class SiteBuilder:
 
     def word(self) -> ir.Block:
         """What a special site learns first."""
+        if self.framed:
+            return (ir.Assign(WORD, self.links.face_word()),)
         body: ir.Block = (ir.Fetch(WORDS, self.site, (("value", WORD),)),)
         if self.kinds:
             body += (ir.Assign(KIND, kind_of(ir.Local(WORD, U32))),)
-        return body + (self.links.coordinates() if self.follows else ())
+        return body + (self.links.coordinates() if self.follows and not self.placed else ())
 
     # ------------------------------------------------------------ fetching
 
@@ -225,6 +258,8 @@ class SiteBuilder:
         return tuple(body)
 
     def bulk_place(self, q: int) -> ir.Expression:
+        if self.placed:
+            return self.links.neighbour(q, -1)
         return self.inside(self.links.offset(q, -1), self.links.order(q, -1))
 
     def fetch_by_word(self) -> ir.Block:
@@ -234,10 +269,11 @@ class SiteBuilder:
         zeros = (ir.Assign(v.name, ir.Literal(0.0, self.a.storage)) for v in stored)
         fetched = [s for q in size for s in self.fetch_anew(q, stored[q], bulk=True)]
         used = [s for q in size for s in self.use_anew(q, stored[q], bulk=True)]
-        where = (ir.If(self.special, self.links.coordinates()),) if self.links.asks_where else ()
+        asks = self.links.asks_where and not self.placed
+        where = (*self.nowhere(), ir.If(self.special, self.links.coordinates())) if asks else ()
         word = ir.Assign(WORD, ir.Local(ALL, U32))
         kind = (ir.Assign(KIND, kind_of(ir.Local(WORD, U32))),) if self.kinds else ()
-        return (*self.nowhere(), word, *kind, *where, *zeros, *fetched, *used)
+        return (word, *kind, *where, *zeros, *fetched, *used)
 
     def inside(self, place: ir.Expression, order: int) -> ir.Expression:
         """A place of the array, also for special sites at its ends; `order` tells at which end it could lie outside."""

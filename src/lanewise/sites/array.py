@@ -57,11 +57,15 @@ class Sites:
         self.present = frozenset(int(k) for k in np.flatnonzero(np.bincount(kinds.reshape(-1), minlength=MOST)))
         self.copies = [_populations(lattice, storage, self.count, self.layout, device) for _ in range(form.buffers)]
         numbers = frozenset(w.number for w in walls)
-        words = make_words(lattice, kinds, self.edges, numbers)
+        # On a GPU every site computes where it lies, when that is all that it takes to find its neighbours.
+        self.placed = device.startswith("cuda") and form.name == "pull"
+        self.framed = self.placed and not kinds.any()
+        self.row_block = row_block_of(layout, shape[-1]) if self.placed else 0
+        words = make_words(lattice, kinds, self.edges, numbers, placed=self.placed)
         # In place memory counts: there every site reads its word instead of a bit that says whether it has to.
         self.special = int(np.count_nonzero(words))
         large = device.startswith("cuda") and self.count >= LEAST_DENSE
-        self.dense = large and form.buffers > 1 and self.special > DENSE * self.count
+        self.dense = large and form.buffers > 1 and not self.framed and self.special > DENSE * self.count
         marked = form.buffers > 1 and not self.dense
         solid = np.isin(kinds, sorted(numbers)).reshape(-1) if self.present & numbers else None
         if solid is not None and self.dense:
@@ -232,6 +236,12 @@ def make_sites(
         numbers = frozenset(w.number for w in walls)
         sites.interpolation = make_interpolation(lattice, fractions, to_host(sites.words), numbers, real, where)
     return sites
+
+
+def row_block_of(layout: Layout, extent: int) -> int:
+    """The sites of a block of the layout, if rows of this extent are whole blocks; else 0."""
+    width = layout.width if isinstance(layout, AoSoA) else 1
+    return width if width > 1 and extent % width == 0 else 0
 
 
 def _bytes(lattice: Lattice, count: int, storage: Scalar, form: Form, layout: Layout) -> int:

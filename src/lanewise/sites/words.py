@@ -22,8 +22,13 @@ SECTOR = 32  # bytes: what a GPU's memory moves at least
 Kinds = npt.NDArray[np.uint8]
 
 
-def make_words(lattice: Lattice, kinds: Kinds, edges: Edges, walls: frozenset[int]) -> npt.NDArray[np.uint32]:
-    """The words of all sites, x fastest, shape (count,). `walls` are the kinds that are walls."""
+def make_words(
+    lattice: Lattice, kinds: Kinds, edges: Edges, walls: frozenset[int], *, placed: bool = False
+) -> npt.NDArray[np.uint32]:
+    """The words of all sites, x fastest, shape (count,). `walls` are the kinds that are walls.
+
+    Sites that compute where they lie (`placed`) need not be told of faces that wrap.
+    """
     words = np.zeros(kinds.shape, np.uint32)
     if kinds.any():
         np.left_shift(kinds, np.uint32(KIND_SHIFT), out=words, dtype=np.uint32)
@@ -32,7 +37,7 @@ def make_words(lattice: Lattice, kinds: Kinds, edges: Edges, walls: frozenset[in
         _mark_cut(words, lattice.velocities[q], np.uint32(1 << (q - 1)), edges, solid)
     for axis in range(lattice.dimension):
         for face, end in zip(edges.faces[axis], (0, -1), strict=True):
-            if not isinstance(face, int):
+            if face == "slip" or (face == "periodic" and not placed):
                 words[_layer(lattice.dimension, axis, end)] |= FACE
     return words.reshape(-1)
 

@@ -1,0 +1,46 @@
+"""Two loads on the two sides of a branch become one load from a selected place.
+
+    if cut: load f[a]: $x; v = $x  else: load f[b]: $y; v = $y      ->      load f[cut ? a : b]: $y; v = $y
+A warp whose lanes part at a branch issues both loads one after the other, and waits at the places where lanes meet again; with one
+load no lane parts. What both places have in common is computed once. Each lane still loads what it loaded before, and nothing else.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from lanewise.ir import nodes as ir
+from lanewise.ir.traverse import flat_map
+
+
+def apply(kernel: ir.Kernel) -> ir.Kernel:
+    """Merge the branches that do nothing but load a value each from one buffer. Runs after layout lowering."""
+    return replace(kernel, body=flat_map(kernel.body, _statement))
+
+
+def _statement(s: ir.Statement) -> ir.Block:
+    match s:
+        case ir.If(
+            condition=condition,
+            then=(ir.Load(names=(one,)) as first, ir.Assign(value=ir.Local(name=one_read)) as taken),
+            otherwise=(ir.Load(names=(other,)) as second, ir.Assign(value=ir.Local(name=other_read)) as also),
+        ) if (
+            first.buffer == second.buffer and taken.name == also.name and (one, other) == (one_read, other_read)
+        ):
+            return (ir.Load(second.buffer, selected(condition, first.index, second.index), (other,)), also)
+        case _:
+            return (s,)
+
+
+def selected(condition: ir.Expression, one: ir.Expression, other: ir.Expression) -> ir.Expression:
+    """`one` where the condition holds, else `other`, selecting as little as possible."""
+    if one == other:
+        return one
+    match one, other:
+        case ir.Binary(operator="+" | "*" as operator), ir.Binary() if operator == other.operator:
+            left = selected(condition, one.left, other.left)
+            return ir.Binary(operator, left, selected(condition, one.right, other.right), one.type)
+        case ir.Cast(), ir.Cast() if one.operand.type == other.operand.type:
+            return ir.Cast(selected(condition, one.operand, other.operand), one.type)
+        case _:
+            return ir.Select(condition, one, other, one.type)
