@@ -219,7 +219,8 @@ def _cuda_launch(kernel: ir.Kernel, compiled: cuda.CudaKernel, arrays: Arrays, e
     grid = _grid(kernel)
     elements = _whole(grid.extent, environment)
     blocks = -(-elements // grid.lanes)
-    if max(elements, *(int(environment[c.name]) for c in kernel.counts)) * grid.parts > MAX_GRID_ELEMENTS:
+    counted = (int(environment[c.name]) for c in kernel.counts if c.type.kind == "i")  # the others are no numbers of things
+    if max(elements, *counted) * grid.parts > MAX_GRID_ELEMENTS:
         raise PlanError(
             f"{kernel.name} has more than {MAX_GRID_ELEMENTS:,} elements; a launch on a GPU counts them with 32 bits"
         )
