@@ -64,8 +64,12 @@ def complete_site_plan(wanted: Plan | None, machine: Machine, naive: ir.Kernel) 
     undivided = site_splitting.legal(naive)
     divided = undivided is None
     default = Plan(
-        # Small populations: many loads of few bytes, for which fewer warps a block wait for each other.
-        block=0 if not on_gpu else 64 if naive.arrays[0].leaves[0].type.size == 2 else 256,
+        # Many loads of few bytes, or sites that all read their word first: small blocks wait less for each other.
+        block=0
+        if not on_gpu
+        else 64
+        if naive.arrays[0].leaves[0].type.size == 2 or undivided == site_splitting.DENSE
+        else 256,
         # SIMD loops run over the bulk alone; on a GPU the marks cost less than lists (bench/results/gpu_lbm.md).
         branches="apart" if divided and not on_gpu else "together",
         # In place every line that is stored was read, and whole registers pay; two copies leave the width to the compiler.

@@ -288,6 +288,7 @@ class Sitewise:
             walls=walls, solids=any(w.number in sites.present for w in walls), two=len(sites.copies) > 1,
             arrays=values.arrays_of, uniforms=values.uniforms_of, puts=functions is None, marked=sites.marks is not None, dense=sites.dense,
             thin=min(sites.shape) < 2, placed=sites.placed, framed=sites.framed, row_block=sites.row_block,
+            moving_sites=any(w.velocity is not None and w.number in sites.present for w in walls),
         )  # fmt: skip
 
     # ------------------------------------------------------------ looking

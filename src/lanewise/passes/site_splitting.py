@@ -46,6 +46,7 @@ class Part:
 
 ANY = -1
 BULK = Part()
+DENSE = "so many of its sites are special that each reads its word"
 ALIKE = "all its sites do the same in this phase"  # one class of sites: nothing to keep apart
 
 
@@ -60,7 +61,7 @@ def legal(kernel: ir.Kernel) -> str | None:
     if any(
         isinstance(s, ir.Assign) and s.name == WORD and s.value == ir.Local(ALL, U32) for s in statements(kernel.body)
     ):
-        return "so many of its sites are special that each reads its word"
+        return DENSE
     return None
 
 

@@ -38,6 +38,8 @@ class Links:
     real: Scalar
     placed: bool = False  # every site computes where it lies: faces that wrap need no test
     row_block: int = 0  # rows along x are whole blocks of so many sites
+    framed: bool = False  # all walls are faces of the box, and every site computes where it lies
+    moving_sites: bool = True  # walls that move may be sites of the mask
 
     @property
     def index(self) -> Scalar:
@@ -150,30 +152,29 @@ class Links:
                 near = build.add(near, move)
         return build.add(near, build.multiply(far, self.row_block)) if far != ir.Literal(0, self.index) else near
 
-    def face_word(self) -> ir.Expression:
-        """The word of a site whose box has no sites of other kinds: it follows from the faces that it lies at."""
-        word: ir.Expression = ir.Literal(0, U32)
-        for axis in range(self.lattice.dimension):
-            for step in (-1, 1):
-                if isinstance(self.edges.face(axis, step), int):
-                    crossing = (q for q, e in enumerate(self.lattice.velocities) if q and e[axis] == -step)
-                    cut = ir.Literal(sum(1 << (q - 1) for q in crossing), U32)
-                    here = ir.Select(_at(axis, step), cut, ir.Literal(0, U32), U32)
-                    word = here if word == ir.Literal(0, U32) else ir.Binary("|", word, here, U32)
-        return word
+    def at_wall(self, q: int) -> ir.Expression:
+        """Whether the link that arrives along direction q comes through a wall at a face."""
+        found: ir.Expression = build.FALSE
+        for axis, component in enumerate(self.lattice.velocities[q]):
+            if component and isinstance(self.edges.face(axis, -component), int):
+                at = _at(axis, -component)
+                found = at if found == build.FALSE else ir.Logical("or", found, at)
+        return found
 
     def at_special_face(self) -> ir.Expression:
         """Whether the site lies at a face that does not just wrap."""
-        found: ir.Expression = ir.Literal(False, BOOL)
+        found: ir.Expression = build.FALSE
         for axis in range(self.lattice.dimension):
             for step in (-1, 1):
                 if self.edges.face(axis, step) != "periodic":
                     at = _at(axis, step)
-                    found = at if isinstance(found, ir.Literal) else ir.Logical("or", found, at)
+                    found = at if found == build.FALSE else ir.Logical("or", found, at)
         return found
 
     def is_cut(self, q: int) -> ir.Expression:
         """Whether a wall cuts the link that arrives along direction q."""
+        if self.framed:
+            return self.at_wall(q)
         return _bit(ir.Local(WORD, U32), q - 1)
 
     def bends(self, q: int, sign: int) -> ir.Expression | None:
@@ -231,7 +232,7 @@ class Links:
                 met = ir.Select(_at(axis, -component), known, met, I32)
         result = ir.Local(name, I32)
         body: tuple[ir.Statement, ...] = (ir.Assign(name, met),)
-        if self.solids:
+        if self.solids and self.moving_sites:
             word = ir.Local(f"{name}.word", U32)
             look = self.towards(
                 q,
@@ -245,7 +246,10 @@ class Links:
     def added(self, q: int, met: ir.Local) -> ir.Expression | None:
         """6 w (e . u) of the moving wall that was met; None where no wall moves along q."""
         total: ir.Expression | None = None
+        faces = {self.edges.face(a, -c) for a, c in enumerate(self.lattice.velocities[q]) if c}
         for wall in self.moving:
+            if wall.number not in faces and not (self.solids and self.moving_sites):
+                continue
             along = self.speed(q, wall)
             if along is None:
                 continue

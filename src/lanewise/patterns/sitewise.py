@@ -68,6 +68,7 @@ class SitewiseArguments:
     are special. thin: the box is one site wide along some axis. placed: every site computes where it lies, so that faces that
     wrap are nothing special. framed: besides, all sites are of kind 0, so that what is special follows from that, and no mark or
     word is read. row_block: rows along x are whole blocks of so many sites (0: not known), which makes places cheap.
+    moving_sites: walls that move may be sites of the mask.
     """
 
     lattice: Lattice
@@ -90,6 +91,7 @@ class SitewiseArguments:
     placed: bool = False
     framed: bool = False
     row_block: int = 0
+    moving_sites: bool = True
 
 
 def population_leaves(lattice: Lattice, storage: Scalar) -> tuple[Leaf, ...]:
@@ -111,7 +113,10 @@ class SiteBuilder:
         self.placed = a.placed and a.phase.fetch_links and not a.phase.put_links
         self.framed = self.placed and a.framed
         row_block = a.row_block if self.placed else 0
-        self.links = Links(a.lattice, a.edges, a.walls, a.solids, self.site, a.real, self.placed, row_block)
+        self.links = Links(
+            a.lattice, a.edges, a.walls, a.solids, self.site, a.real,
+            placed=self.placed, row_block=row_block, framed=self.framed, moving_sites=a.moving_sites,
+        )  # fmt: skip
         self.main = a.updates[0]
         self.populations = self.main.populations
         self.follows = a.phase.fetch_links or (a.puts and a.phase.put_links)
@@ -232,7 +237,7 @@ class SiteBuilder:
     def word(self) -> ir.Block:
         """What a special site learns first."""
         if self.framed:
-            return (ir.Assign(WORD, self.links.face_word()),)
+            return ()
         body: ir.Block = (ir.Fetch(WORDS, self.site, (("value", WORD),)),)
         if self.kinds:
             body += (ir.Assign(KIND, kind_of(ir.Local(WORD, U32))),)
