@@ -52,6 +52,14 @@ WARP = 32
 Running = Generator[bool, None, None]  # a thread: yields True at each barrier
 
 
+class _Break(Exception):
+    """A `break` in a kernel, on its way to the loop around it."""
+
+
+class _Continue(Exception):
+    """A `continue` in a kernel, on its way to the loop around it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Copy:
     """An asynchronous copy under way: the places that it changes, and what finishes it."""
@@ -164,7 +172,16 @@ class Machine:
                 case ir.For():
                     for i in loop_range(s, env):
                         env[s.variable] = i
-                        yield from self._block(s.body, env, shared)
+                        if (yield from self._leaves(s.body, env, shared)):
+                            break
+                case ir.While():
+                    while evaluate(s.condition, env):
+                        if (yield from self._leaves(s.body, env, shared)):
+                            break
+                case ir.Break():
+                    raise _Break
+                case ir.Continue():
+                    raise _Continue
                 case ir.Parallel():
                     yield from self._parallel(s, env, shared)
                 case ir.Fetch() | ir.Commit() | ir.Load() | ir.Store():
@@ -175,6 +192,16 @@ class Machine:
                     shared.wait(env["@id"])
                 case _:
                     run_statement(s, env)
+
+    def _leaves(self, body: ir.Block, env: Environment, shared: Shared) -> Generator[bool, None, bool]:
+        """Run the body of a loop once; whether a `break` leaves the loop."""
+        try:
+            yield from self._block(body, env, shared)
+        except _Continue:
+            return False
+        except _Break:
+            return True
+        return False
 
     def _cooperate(
         self, s: ir.Rotate | ir.Draw | ir.AwaitTurn | ir.EndTurn, env: Environment, shared: Shared
