@@ -6,6 +6,7 @@ import sys
 
 import typer
 
+from lanewise.cli.boids import boids_app
 from lanewise.cli.explain import explain
 from lanewise.cli.gravity import INTERRUPTED, gravity_app
 from lanewise.cli.info import info
@@ -19,6 +20,7 @@ app = typer.Typer(
     help="Write the physics for one element; lanewise designs the data structure and the kernel.",
     epilog="First: lanewise gravity run --plot run.png. Then: lanewise explain gravity. Every command has --help.",
 )  # fmt: skip
+app.add_typer(boids_app, name="boids")
 app.add_typer(gravity_app, name="gravity")
 app.add_typer(lbm_app, name="lbm")
 app.command()(info)

@@ -9,8 +9,9 @@ from typing import Any
 
 import lanewise as lw
 from lanewise.errors import InputError
-from lanewise.search import Search
+from lanewise.search import AllPairs, Search, StaticGrid
 from lanewise.search.base import MOST_NEIGHBORS
+from lanewise.search.dynamic_grid import DynamicGrid
 from lanewise.search.worlds import World
 from lanewise.sims.boids.rules import BOX, OPEN
 
@@ -25,9 +26,13 @@ SEARCHES: dict[str, Callable[[float, int | None, World], Search]] = {
     "auto": _automatic,
     "all-pairs": lambda radius, k, world: lw.AllPairs(radius=radius, k=k, world=world),
     "static-grid": lambda radius, k, world: lw.StaticGrid(radius=radius, k=k, world=world),
-    "dynamic-grid": lambda radius, k, world: lw.DynamicGrid(radius=radius, k=k, world=world),
+    "dynamic-grid": lambda radius, k, world: DynamicGrid(radius=radius, k=k, world=world),
 }
 """Name -> (radius, k, world) -> search."""
+
+
+CONCRETE: dict[str, Any] = {cls.__name__: cls for cls in (AllPairs, StaticGrid, DynamicGrid)}
+"""What automatic searches choose from, by the names in checkpoints."""
 
 
 def search_world(end_of_world: int, radius: float) -> World:
@@ -85,11 +90,9 @@ def search_to_json(search: Search) -> str:
 
 
 def search_from_json(text: str, radius: float, k: int | None, world: World) -> Search:
-    """What `search_to_json` wrote; raises `ValueError`."""
+    """What `search_to_json` wrote; raises `KeyError`, `TypeError` or `ValueError`."""
     values: dict[str, Any] = json.loads(text)
-    cls: Any = getattr(lw, values.pop("search"))
-    if not issubclass(cls, Search):
-        raise ValueError(f"{cls} is no search")
+    cls: Any = CONCRETE[values.pop("search")]
     own: dict[str, Any] = {n: tuple(v) if isinstance(v, list) else v for n, v in values.items()}
     made: Search = cls(radius=radius, k=k, world=world, **own)
     return made

@@ -18,11 +18,13 @@ from lanewise.arrays import RecordArray
 from lanewise.errors import ArgumentError, InputError
 from lanewise.io.source import FilePath
 from lanewise.layouts import default_layout, layout_by_name
+from lanewise.profiling.profile import Profile, span
 from lanewise.runtime.devices import resolve
-from lanewise.runtime.memory import require_memory, to_host
+from lanewise.runtime.memory import bring, require_memory, to_host
 from lanewise.runtime.stepping import Stepper, make_stepper
-from lanewise.search import Search
-from lanewise.search.points import points_of
+from lanewise.search import Nearest, Neighbors, Search
+from lanewise.search.automatic import choose
+from lanewise.search.points import Points, points_of
 from lanewise.sims.boids.boundaries import find_boundary
 from lanewise.sims.boids.choice import check_k, find_search, search_world
 from lanewise.sims.boids.initial import make_state
@@ -32,6 +34,7 @@ from lanewise.sims.boids.rules import FIELDS, SPHERE, record_class
 from lanewise.sims.boids.semantics import Semantics, make_semantics
 from lanewise.sims.boids.settings import (
     DT,
+    Clock,
     Settings,
     check_precision,
     check_semantics_fit,
@@ -60,6 +63,7 @@ class Flock:
     search: "auto", "all-pairs", "static-grid", "dynamic-grid", or a search such as `lw.StaticGrid(...)`.
     think_every: an agent steers anew in every n-th step only.
     precision: "f32" or "f64"; layout: by default the device's best.
+    profile: is told where the time goes (`lw.Profile()`); results keep their bits.
     constants: any number of `Parameters`, as `cohesion_weight=4`.
 
     Raises `InputError` for values out of range, `DeviceError` when the memory does not suffice.
@@ -69,7 +73,8 @@ class Flock:
         self, agents: int | None = None, *, state: State | None = None, world: float = 50.0, semantics: str = "sync",
         k: int | None = None, search: str | Search = "auto", boundary: str = "wrap", obstacles: Sequence[Obstacle] = (),
         think_every: int = 1, precision: str = "f32", layout: str | None = None, device: str | None = None,
-        start: str = "ball", start_radius: float | None = None, seed: int = 0, **constants: float,
+        start: str = "ball", start_radius: float | None = None, seed: int = 0, profile: Profile | None = None,
+        **constants: float,
     ) -> None:  # fmt: skip
         parameters = make_parameters(semantics, constants)
         check_world(world)
@@ -93,7 +98,9 @@ class Flock:
             )
         elif agents is not None and agents != len(state):
             raise InputError(f"the state has {len(state)} agents, not {agents}; leave agents out")
-        self._begin(settings, state, search)
+        self.profile = profile
+        with span(profile, "setup", name="flock"):
+            self._begin(settings, state, search)
 
     def _begin(self, settings: Settings, state: State, search: str | Search) -> None:
         """Allocate, compile and bind."""
@@ -111,11 +118,11 @@ class Flock:
                 if settings.semantics == "seq"
                 else find_search(search, radius, settings.k, world)
             )
-            self.search: Search = asked.plan(points_of(self.boids, "position"))
+            self.search, self.search_reason = _chosen(asked, points_of(self.boids, "position"))
             self._semantics: Semantics = make_semantics(settings, self.boids, self.search)
         except ArgumentError as error:  # of a search: its arguments come from the user of the flock
             raise InputError(str(error)) from error
-        self.step = self._checked = 0
+        self.step = 0
         self.start_time, self.start_step, self._elapsed, self._dt = 0.0, 0, 0.0, 0.0
         self._steppers: dict[int | None, Stepper] = {}
 
@@ -132,11 +139,15 @@ class Flock:
         if dt != self._dt:
             self._elapsed += (self.step - self.start_step) * self._dt
             self.start_step, self._dt, self._steppers = self.step, dt, {}
-        if not self._steppers:
+        if self._steppers:
+            return
+        with span(self.profile, "setup", name="launches of a step"):
             period, device = self.settings.think_every, self.settings.device
             phases = [self._semantics.launches(dt, phase) for phase in range(period)]
-            self._steppers = {None: make_stepper(device, [work for phase in phases for work in phase])}
-            self._steppers |= {number: make_stepper(device, phase) for number, phase in enumerate(phases)}
+            whole = [work for phase in phases for work in phase]
+            self._steppers = {None: make_stepper(device, whole, self.profile, period)}
+            if period > 1:
+                self._steppers |= {n: make_stepper(device, phase, self.profile) for n, phase in enumerate(phases)}
 
     def advance(self, steps: int, dt: float = DT) -> None:
         """Take `steps` steps of `dt` and wait for them. On CUDA they run as graphs.
@@ -149,7 +160,8 @@ class Flock:
             rounds = (end - self.step) // period if self.step % period == 0 else 0
             self._steppers[None if rounds else self.step % period].run(rounds or 1)
             self.step += rounds * period or 1
-        check_survival(self, before)
+        with span(self.profile, "check"):
+            check_survival(self, before)
 
     def run(self, steps: int, dt: float = DT, callback: Callback | None = None, every: int = 1) -> Flock:
         """`steps` steps of `dt`; `callback(flock)` after every `every` of them and after the last."""
@@ -203,7 +215,10 @@ class Flock:
         """Order, distances, speeds, and how full cells of the search radius are."""
         s = self.settings
         world = search_world(find_boundary(s.boundary).end, s.world)
-        nearest = lw.AllPairs(k=1, world=world) if len(self) > 1 else self.search
+        within = (
+            s.parameters.radius if isinstance(world, lw.Periodic) else None
+        )  # without one all pairs would have to be looked at
+        nearest = lw.Nearest(k=1, radius=within, world=world)
         return measure(self.boids, s.precision, nearest, to_host(self.boids.position), s.parameters.radius)
 
     def describe_search(self) -> str:
@@ -226,25 +241,25 @@ class Flock:
 
         return restored(read_checkpoint(Path(path)), device=device)
 
+    @property
+    def clock(self) -> Clock:
+        """What the time follows from, for a resumed flock to go on with the same times."""
+        return Clock(self.step, self.start_time, self.start_step, self._elapsed, self._dt)
+
     @classmethod
     def _restored(
-        cls,
-        settings: Settings,
-        state: State,
-        search: str | Search,
-        step: int,
-        dt: float,
-        time: float,
-        urges: Sequence[Any],
-    ) -> Flock:
+        cls, settings: Settings, state: State, search: str | Search, clock: Clock, urges: Sequence[Any],
+        profile: Profile | None = None,
+    ) -> Flock:  # fmt: skip
         """At the step of a checkpoint."""
         flock = cls.__new__(cls)
-        flock._begin(settings, state, search)
-        flock.step = flock._checked = flock.start_step = step
-        flock.start_time = time
+        flock.profile = profile
+        with span(profile, "setup", name="flock"):
+            flock._begin(settings, state, search)
+        flock.step, flock.start_time, flock.start_step = clock.step, clock.start_time, clock.start_step
+        flock._elapsed, flock._dt = clock.elapsed, clock.dt
         for mine, kept in zip(flock._semantics.urges, urges, strict=False):
-            mine[...] = mine.dtype.type(0) if kept is None else _on_device(kept, mine)
-        del dt
+            mine[...] = bring(kept, settings.device)
         return flock
 
     @property
@@ -253,12 +268,11 @@ class Flock:
         return self._semantics.urges
 
 
-def _on_device(values: Any, like: Any) -> Any:
-    if isinstance(like, np.ndarray):
-        return values
-    from lanewise.runtime.memory import bring
-
-    return bring(values, f"cuda:{like.device.id}")
+def _chosen(asked: Search, points: Points) -> tuple[Search, str]:
+    """The search with a structure of its own, and why it is that one."""
+    if isinstance(asked, Neighbors | Nearest):
+        return choose(asked, points)
+    return asked, "asked for"
 
 
 def make_boids(state: State, settings: Settings) -> RecordArray:

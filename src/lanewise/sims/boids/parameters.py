@@ -96,5 +96,5 @@ def move_values(p: Parameters, dt: float) -> dict[str, Any]:
     """What the function that moves an agent takes for all: OpenSteer's SimpleVehicle in terms of the time step."""
     return {
         "weights": np.array([p.separation_weight, p.alignment_weight, p.cohesion_weight]), "max_force": p.max_force,
-        "max_speed": p.max_speed, "mass": p.mass, "dt": dt, "smoothing": min(max(9 * dt, 0.15), 0.4), "roll": min(3 * dt, 1.0),
+        "max_speed": p.max_speed, "inverse_mass": 1 / p.mass, "dt": dt, "smoothing": min(max(9 * dt, 0.15), 0.4), "roll": min(3 * dt, 1.0),
     }  # fmt: skip

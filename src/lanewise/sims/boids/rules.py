@@ -80,14 +80,14 @@ class Rules:
 def unit(v):  # type: ignore[no-untyped-def]
     """The direction of a vector: v / |v|, and 0 for 0."""
     square = lw.dot(v, v)
-    return lw.select(square > 0, v / lw.sqrt(square), v)
+    return v * lw.select(square > 0, 1 / lw.sqrt(square), 0 * square)
 
 
 @lw.function
 def truncated(v, most):  # type: ignore[no-untyped-def]
     """v, no longer than `most`."""
     size = lw.sqrt(lw.dot(v, v))
-    return lw.select(size > most, v * (most / size), v)
+    return v * lw.select(size > most, most / size, 0 * size + 1)
 
 
 # Where the speed is low an agent must not turn on the spot: the force stays in a cone around the heading, whose cosine falls from 1
@@ -153,7 +153,7 @@ def make_rules(precision: str, end_of_world: int, unit_side: bool) -> Rules:
         """A place at the end of the world: through the sphere, or in at the other side of the box."""
         if end_of_world == SPHERE:
             distance = lw.sqrt(lw.dot(p, p))
-            return lw.select(distance > world, p - 2 * world * p / distance, p)
+            return p - p * lw.select(distance > world, 2 * world / distance, 0 * distance)
         if end_of_world == BOX:
             return p - 2 * world * lw.floor((p + world) / (2 * world))
         return p
@@ -171,14 +171,14 @@ def make_rules(precision: str, end_of_world: int, unit_side: bool) -> Rules:
 
     # OpenSteer's SimpleVehicle: smoothed acceleration, Euler's method, and a body that banks into its turns.
     @lw.function
-    def moved(b, wish, max_force, max_speed, mass, dt, smoothing, roll, world):  # type: ignore[no-untyped-def]
+    def moved(b, wish, max_force, max_speed, inverse_mass, dt, smoothing, roll, world):  # type: ignore[no-untyped-def]
         force = truncated(in_cone(wish, b.forward, b.speed, max_speed), max_force)
-        acceleration = b.acceleration + (force / mass - b.acceleration) * smoothing
+        acceleration = b.acceleration + (force * inverse_mass - b.acceleration) * smoothing
         velocity = truncated(b.forward * b.speed + acceleration * dt, max_speed)
         speed = lw.sqrt(lw.dot(velocity, velocity))
         position = kept(b.position + velocity * dt, world)
         up = unit(b.up + (0.05 * acceleration + vec(0, 0.2, 0) - b.up) * roll)
-        forward = lw.select(speed > 0, velocity / speed, b.forward)
+        forward = lw.select(speed > 0, velocity * (1 / speed), b.forward)
         side = lw.cross(forward, up)
         if normalised == 1:
             side = unit(side)
@@ -186,20 +186,20 @@ def make_rules(precision: str, end_of_world: int, unit_side: bool) -> Rules:
 
     @lw.elementwise
     def move(
-        b: boid, separation: vec, alignment: vec, cohesion: vec, weights: vec, max_force: real, max_speed: real, mass: real,  # type: ignore[valid-type]
+        b: boid, separation: vec, alignment: vec, cohesion: vec, weights: vec, max_force: real, max_speed: real, inverse_mass: real,  # type: ignore[valid-type]
         dt: real, smoothing: real, roll: real, world: real,  # type: ignore[valid-type]
     ):  # type: ignore[no-untyped-def]  # fmt: skip
         wish = urge(separation, alignment, cohesion, weights)
         if inside(b.position, world):
             b.position, b.speed, b.forward, b.up, b.acceleration = moved(
-                b, wish, max_force, max_speed, mass, dt, smoothing, roll, world
+                b, wish, max_force, max_speed, inverse_mass, dt, smoothing, roll, world
             )
 
     # `ahead` is the nearest obstacle on the path: where to steer to, and how far it is (see avoidance.py). Avoiding it comes first.
     @lw.elementwise
     def move_around(
         b: boid, separation: vec, alignment: vec, cohesion: vec, ahead: vec4, avoid_time: real, weights: vec, max_force: real,  # type: ignore[valid-type]
-        max_speed: real, mass: real, dt: real, smoothing: real, roll: real, world: real,  # type: ignore[valid-type]
+        max_speed: real, inverse_mass: real, dt: real, smoothing: real, roll: real, world: real,  # type: ignore[valid-type]
     ):  # type: ignore[no-untyped-def]  # fmt: skip
         hint = vec(ahead.x, ahead.y, ahead.z)
         lateral = hint - lw.dot(hint, b.forward) * b.forward
@@ -207,7 +207,7 @@ def make_rules(precision: str, end_of_world: int, unit_side: bool) -> Rules:
         wish = lw.select(avoiding, max_force * unit(lateral), urge(separation, alignment, cohesion, weights))
         if inside(b.position, world):
             b.position, b.speed, b.forward, b.up, b.acceleration = moved(
-                b, wish, max_force, max_speed, mass, dt, smoothing, roll, world
+                b, wish, max_force, max_speed, inverse_mass, dt, smoothing, roll, world
             )
 
     @lw.elementwise

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 from lanewise.arrays import RecordArray
 from lanewise.kernels.compiled import Call
 from lanewise.kernels.searched import SearchedLaunch, structure_of
 from lanewise.kernels.sequential import Step, bind_in_turn
+from lanewise.runtime.launches import NamedLaunch
 from lanewise.runtime.memory import array_module
 from lanewise.search import Search
 from lanewise.search.base import Structure
@@ -18,14 +19,13 @@ from lanewise.sims.boids.parameters import move_values, pair_values
 from lanewise.sims.boids.rules import Rules, make_rules
 from lanewise.sims.boids.settings import Settings
 
-Work = Callable[[], object]
 URGES = ("separation", "alignment", "cohesion")
 
 
 class Semantics(Protocol):
     """What a flock asks of one of the semantics."""
 
-    def launches(self, dt: float, phase: int) -> Sequence[Work]:
+    def launches(self, dt: float, phase: int) -> Sequence[NamedLaunch]:
         """A step of `dt`. Of `think_every` steps each has a phase: its number modulo think_every."""
         ...
 
@@ -50,6 +50,18 @@ def make_semantics(settings: Settings, boids: RecordArray, search: Search) -> Se
     if settings.semantics == "seq":
         return InTurn(settings, boids)
     return Synchronous(settings, boids, search)
+
+
+def _named(call: Call) -> list[NamedLaunch]:
+    """The launches of a search by stage: the last one is the kernel, what comes before it builds the structure."""
+    launch = call.launch
+    if not isinstance(launch, SearchedLaunch):
+        return [NamedLaunch("search", call.compiled.name, launch)]
+    *build, search = launch.parts
+    return [
+        *(NamedLaunch("build", "structure", part) for part in build),
+        NamedLaunch("search", call.compiled.name, search),
+    ]
 
 
 class Synchronous:
@@ -78,29 +90,30 @@ class Synchronous:
         self._gather(0)
         self._steer = steer.bind(self._thinkers, boids, **values)
 
-    def launches(self, dt: float, phase: int) -> Sequence[Work]:
-        steer: list[Work] = [self._steer.launch]
-        if isinstance(self._steer.launch, SearchedLaunch):
-            steer = list(self._steer.launch.parts)
-        if self._thinkers is not None:
-            steer = [lambda: self._gather(phase), *steer, lambda: self._scatter(phase)]
-        return [*steer, *self._moves(dt)]
+    def launches(self, dt: float, phase: int) -> Sequence[NamedLaunch]:
+        *build, search = _named(self._steer)
+        if self._thinkers is None:
+            return [*build, search, *self._moves(dt)]
+        gather = NamedLaunch("build", "thinkers", lambda: self._gather(phase))
+        scatter = NamedLaunch("search", "urges of thinkers", lambda: self._scatter(phase))
+        return [gather, *build, search, scatter, *self._moves(dt)]
 
-    def _moves(self, dt: float) -> list[Work]:
+    def _moves(self, dt: float) -> list[NamedLaunch]:
         """What steps have behind the steering: obstacles, and the update."""
         s, boids = self._settings, self._boids
         values: dict[str, Any] = {**move_values(s.parameters, dt), "world": s.world}
         if not s.all_obstacles:
-            return [self._rules.move.bind(boids, *self._urges, **values)]
+            return [NamedLaunch("update", "move", self._rules.move.bind(boids, *self._urges, **values).launch)]
         kernels = make_avoidance(s.precision)
         clear = kernels.clear.bind(boids)
         ahead = clear.results[0]
-        calls: list[Work] = [clear]
+        calls = [NamedLaunch("avoid", "clear", clear.launch)]
         for o in s.all_obstacles:
             kernel, numbers = kernel_of(kernels, o, s.parameters.agent_radius)
-            calls.append(kernel.bind(boids, ahead, out=ahead, **numbers))
+            call = kernel.bind(boids, ahead, out=ahead, **numbers)
+            calls.append(NamedLaunch("avoid", kernel.__name__, call.launch))
         around = self._rules.move_around.bind(boids, *self._urges, ahead, avoid_time=s.parameters.avoid_time, **values)
-        return [*calls, around]
+        return [*calls, NamedLaunch("update", "move_around", around.launch)]
 
     def _gather(self, phase: int) -> None:
         """Copy what steering reads of the agents that think now."""
@@ -129,7 +142,7 @@ class InTurn:
     def __init__(self, settings: Settings, boids: RecordArray) -> None:
         self._settings, self._boids, self._rules = settings, boids, rules_of(settings)
 
-    def launches(self, dt: float, phase: int) -> Sequence[Work]:
+    def launches(self, dt: float, phase: int) -> Sequence[NamedLaunch]:
         del phase  # every agent thinks
         s = self._settings
         values: dict[str, Any] = {**move_values(s.parameters, dt), "world": s.world}
@@ -146,7 +159,7 @@ class InTurn:
         else:
             steps.append(Step(self._rules.move, takes, values))
         within = {**pair_values(s.parameters), "reach2": s.parameters.radius**2}
-        return [bind_in_turn(self._rules.steer_within, within, steps, self._boids)]
+        return [NamedLaunch("steps", "in turn", bind_in_turn(self._rules.steer_within, within, steps, self._boids))]
 
     @property
     def structure(self) -> Structure | None:

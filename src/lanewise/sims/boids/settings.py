@@ -40,6 +40,17 @@ class Settings:
         return (*find_boundary(self.boundary).obstacles(self.world), *self.obstacles)
 
 
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """The step, and what the time follows from: start_time + elapsed + (step - start_step) dt."""
+
+    step: int
+    start_time: float
+    start_step: int
+    elapsed: float
+    dt: float
+
+
 def as_parameters(settings: Settings) -> dict[str, Any]:
     """Flat names and values for the attributes of a file."""
     return {

@@ -18,6 +18,7 @@ from lanewise.search import Search
 from lanewise.sims.boids.rules import record_class
 
 MOST_CELLS = 2**20  # an axis
+FARTHEST = 1e300
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +26,8 @@ class Statistics:
     """A flock in numbers.
 
     polarisation: the length of the mean heading, 1 when all look the same way. nearest: distances to the nearest flockmate, however
-    far (NaN for an agent alone). cells: cubes as large as the search radius, those with agents in them.
+    far; in a periodic world those within the search radius (NaN where there is none). cells: cubes as large as the search radius,
+    those with agents in them.
     """
 
     polarisation: float
@@ -45,11 +47,16 @@ class Statistics:
 
 @dataclass(frozen=True, slots=True)
 class Measures:
-    """The kernels: heading and speed of an agent; the squared distance of a pair."""
+    """The kernels of measuring.
+
+    moments: heading and speed. nearest: the squared distance of the nearest one, and whether there is one. distance, reach: that distance;
+    without one nothing, and farther than any.
+    """
 
     moments: Elementwise
-    distance2: Pairwise
-    root: Elementwise
+    nearest: Pairwise
+    distance: Elementwise
+    reach: Elementwise
 
 
 @cache
@@ -63,15 +70,19 @@ def make_measures(precision: str) -> Measures:
         return lw.dvec3(b.forward), lw.f64(b.speed)
 
     @lw.pairwise
-    def distance2(target: boid, source: boid) -> real:  # type: ignore[valid-type]
+    def nearest(target: boid, source: boid) -> tuple[real, lw.i32]:  # type: ignore[valid-type]
         d = source.position - target.position
-        return lw.dot(d, d)
+        return lw.dot(d, d), 1
 
     @lw.elementwise
-    def root(square: real) -> lw.f64:  # type: ignore[valid-type]
-        return lw.sqrt(lw.f64(square))
+    def distance(square: real, found: lw.i32) -> lw.f64:  # type: ignore[valid-type]
+        return lw.sqrt(lw.f64(square)) if found > 0 else 0 * lw.f64(square)
 
-    return Measures(moments, distance2, root)
+    @lw.elementwise
+    def reach(square: real, found: lw.i32) -> lw.f64:  # type: ignore[valid-type]
+        return lw.sqrt(lw.f64(square)) if found > 0 else 0 * lw.f64(square) + FARTHEST
+
+    return Measures(moments, nearest, distance, reach)
 
 
 def polarisation(boids: RecordArray, measures: Measures) -> float:
@@ -81,14 +92,15 @@ def polarisation(boids: RecordArray, measures: Measures) -> float:
 
 
 def measure(boids: RecordArray, precision: str, search: Search, position: NDArray[Any], radius: float) -> Statistics:
-    """All of them. `search` finds the nearest one; `position`: of the same agents, (n, 3) on the host."""
+    """All of them. `search`: for the nearest one, with k = 1; `position`: of the same agents, (n, 3) on the host."""
     kernels = make_measures(precision)
     (heading, speed), (_, slowest), (_, fastest) = (getattr(kernels.moments, f)(boids) for f in ("sum", "min", "max"))
     count = len(boids)
     least = mean = float("nan")
     if count > 1:
-        square = kernels.distance2.using(search)(boids, boids)
-        least, mean = float(kernels.root.min(square)), float(kernels.root.sum(square)) / count
+        square, found = kernels.nearest.using(search)(boids, boids)
+        if some := int(lw.sum(found)):
+            least, mean = float(kernels.reach.min(square, found)), float(kernels.distance.sum(square, found)) / some
     populations = cell_populations(position, radius)
     return Statistics(
         float(np.linalg.norm(heading)) / count, float(slowest), float(speed) / count, float(fastest), least, mean,

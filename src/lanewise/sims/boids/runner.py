@@ -1,0 +1,124 @@
+"""The beginning of a run: from a start or a table, or from a checkpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from lanewise.errors import InputError
+from lanewise.io.atomic import writable_target
+from lanewise.profiling.profile import Profile, span
+from lanewise.runtime.executable import device_kind
+from lanewise.search import StaticGrid
+from lanewise.sims.boids.checkpoint import Checkpoint, read_checkpoint, restored
+from lanewise.sims.boids.flock import Flock
+from lanewise.sims.boids.obstacles import Obstacle, parse_obstacle, read_obstacles
+from lanewise.sims.boids.run import Output, Run
+from lanewise.sims.boids.settings import DT, check_steps, check_time_step
+from lanewise.sims.boids.state import State, read_state
+from lanewise.sims.boids.statistics import Statistics
+from lanewise.sims.boids.trajectory import Trajectory
+
+STEPS = 1000
+NO_FILES = Output()
+ONLY_STARTS = ("agents", "start", "start_radius", "seed")
+"""What a table of agents leaves nothing to say about."""
+
+
+def start(
+    chosen: Mapping[str, Any] | None = None, *, table: Path | None = None, steps: int | None = None, dt: float | None = None,
+    output: Output = NO_FILES, profile: Profile | None = None,
+) -> Run:  # fmt: skip
+    """Check everything, make the flock, and measure the initial state. `chosen`: arguments of `Flock`, without those left open."""
+    given = dict(chosen or {})
+    total, step_time = STEPS if steps is None else steps, DT if dt is None else dt
+    check_steps(total)
+    check_time_step(step_time)
+    check_output(output)
+    state: State | None = None
+    if table is not None:
+        for name in ONLY_STARTS:
+            if name in given:
+                raise InputError(
+                    f"--{name.replace('_', '-')} cannot be given with --from: the table says where the agents are"
+                )
+        with span(profile, "setup", name="read the agents"):
+            state = read_state(table)
+    flock = Flock(state=state, profile=profile, **given)
+    return Run(flock, output, step_time, total, flock.statistics())
+
+
+def resume(
+    path: Path,
+    *,
+    steps: int | None,
+    dt: float | None,
+    device: str | None,
+    output: Output,
+    profile: Profile | None = None,
+) -> Run:
+    """Continue a checkpoint by `steps` steps, or to its planned end.
+
+    Everything else is as it was, so the same kind of device gives the same bits; `Run.note` says when not.
+    """
+    with span(profile, "setup", name="read the checkpoint"):
+        saved = read_checkpoint(path)
+    if saved.run is None:
+        raise InputError(
+            f"{path}: a checkpoint without a run, written by Flock.checkpoint; continue it with Flock.resume"
+        )
+    before, plan = saved.clock.step, saved.run
+    if steps is not None:
+        check_steps(steps)
+        last = before + steps
+    else:
+        last = int(plan["steps"])
+        if before >= last:
+            raise InputError(f"{path} is complete at step {before:,}; say with --steps how many more")
+    step_time = float(plan["dt"]) if dt is None else dt
+    check_time_step(step_time)
+    output = replace(output, out=output.out or path, every=output.every or int(plan["every"]))
+    check_output(output, resumed=path)
+    flock = restored(saved, device=device, profile=profile)
+    return Run(
+        flock, output, step_time, last, Statistics(**plan["first"]), Trajectory(path), before, int(plan["last_frame"]),
+        _difference(path, saved, flock),
+    )  # fmt: skip
+
+
+def _difference(path: Path, saved: Checkpoint, flock: Flock) -> str:
+    """Why the bits may not be those of an uninterrupted run."""
+    if device_kind(saved.settings.device) != device_kind(flock.settings.device):
+        return f"{path} was computed on {saved.settings.device}; on {flock.settings.device} the last places differ"
+    s = flock.settings
+    if s.boundary == "open" and s.k is None and isinstance(flock.search, StaticGrid):
+        return f"{path}: the cells of a static grid in an open world follow the first positions; the last places may differ"
+    return ""
+
+
+def obstacles_of(texts: Sequence[str]) -> tuple[Obstacle, ...]:
+    """The obstacles of `--obstacle`: texts, and names of .toml files."""
+    found: list[Obstacle] = []
+    for text in texts:
+        found += read_obstacles(text) if text.endswith(".toml") else [parse_obstacle(text)]
+    return tuple(found)
+
+
+def check_output(output: Output, resumed: Path | None = None) -> None:
+    """Refuse files that cannot be written or that are in each other's way, before anything is computed."""
+    if output.checkpoint_every and output.out is None:
+        raise InputError("--checkpoint-every needs --out: checkpoints go there")
+    if output.every and output.out is None:
+        raise InputError("--every needs --out: frames of the trajectory go there")
+    taken: dict[Path, str] = {} if resumed is None else {resumed.resolve(): "--resume"}
+    for name, path in (("out", output.out), ("final", output.final)):
+        if path is None:
+            continue
+        place = path.resolve()
+        own = resumed is not None and name == "out" and place == resumed.resolve()
+        if place in taken and not own:
+            raise InputError(f"--{name} {path} is the file of {taken[place]}, too; wanted another one")
+        taken[place] = f"--{name}"
+        writable_target(path, output.overwrite or own)

@@ -1,0 +1,137 @@
+"""A flock on its way, as an HDF5 file that h5py, MATLAB, Julia or h5dump read without lanewise.
+
+| name | shape | |
+| --- | --- | --- |
+| trajectory/step, time | (frames,) | of every frame |
+| trajectory/position, forward | (frames, n, 3) | in the precision of the flock |
+| trajectory/speed | (frames, n) | |
+| history/NAME | (frames,) | the statistics of every frame |
+| state/position, forward, up, acceleration | (n, 3) | the last state |
+| state/speed, id | (n,) | |
+
+Every parameter of the run is an attribute of the file. Frames are kept in memory until the file is written: whole, in one step, as a
+copy of what it was with the new frames behind.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lanewise._version import __version__
+from lanewise.errors import InputError
+from lanewise.io.atomic import atomic_path
+from lanewise.sims.boids.settings import as_parameters
+from lanewise.sims.boids.state import State
+from lanewise.sims.boids.statistics import Statistics
+from lanewise.sims.lbm.output.parameters import attributes
+
+if TYPE_CHECKING:
+    from lanewise.sims.boids.flock import Flock
+
+FORMAT = "lanewise flock 1"
+"""The attribute `format`, by which the file is recognised."""
+
+STATE = ("position", "forward", "up", "acceleration", "speed")
+MOST_WAITING = 1 << 28  # bytes of frames in memory before the file is written
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Frame:
+    """A moment: arrays on the host."""
+
+    step: int
+    time: float
+    position: NDArray[Any]
+    forward: NDArray[Any]
+    speed: NDArray[Any]
+    statistics: Statistics
+
+
+def frame_of(flock: Flock) -> Frame:
+    """What the flock looks like now."""
+    state = flock.state
+    return Frame(flock.step, flock.time, state.position, state.forward, state.speed, flock.statistics())
+
+
+@dataclass(slots=True)
+class Trajectory:
+    """The frames that wait to be written. `base`: the file that holds the earlier ones, if there is one."""
+
+    base: Path | None = None
+    waiting: list[Frame] = field(default_factory=list[Frame])
+
+    @property
+    def nbytes(self) -> int:
+        return sum(f.position.nbytes + f.forward.nbytes + f.speed.nbytes for f in self.waiting)
+
+    def write(
+        self, path: Path, flock: Flock, parameters: Mapping[str, Any], extra: Callable[[Any], None], *, overwrite: bool
+    ) -> None:
+        """Write everything: the waiting frames behind the earlier ones, and the state as it is now.
+
+        extra: called with the open h5py.File at the end. Raises `InputError`, and leaves the file as it was, when it cannot be written.
+        """
+        try:
+            with atomic_path(path, overwrite) as temporary:
+                if self.base is not None:
+                    shutil.copyfile(self.base, temporary)
+                with import_module("h5py").File(temporary, "w" if self.base is None else "r+") as file:
+                    _fill(file, flock, self.waiting, parameters)
+                    extra(file)
+        except RuntimeError as error:  # what h5py raises when it closes a file after the disk is full
+            raise InputError(f"{path}: cannot be written: {str(error).partition(chr(10))[0]}") from error
+        self.base = path
+        self.waiting.clear()
+
+
+def _fill(file: Any, flock: Flock, frames: list[Frame], parameters: Mapping[str, Any]) -> None:
+    shown = {
+        **as_parameters(flock.settings),
+        "agents": len(flock),
+        "step": flock.step,
+        "time": flock.time,
+        **parameters,
+    }
+    for name, value in {**dict(attributes(shown)), "format": FORMAT, "lanewise_version": __version__}.items():
+        file.attrs[name] = value
+    state: State = flock.state
+    for name in STATE:
+        _replace(file, f"state/{name}", getattr(state, name))
+    _replace(file, "state/id", state.ids)
+    if not frames:
+        return
+    columns: dict[str, list[Any]] = {
+        f"trajectory/{name}": [getattr(f, name) for f in frames]
+        for name in ("step", "time", "position", "forward", "speed")
+    }
+    rows = [f.statistics.as_dict() for f in frames]
+    columns |= {f"history/{name}": [row[name] for row in rows] for name in rows[0]}
+    for name, values in columns.items():
+        _append(file, name, np.array(values))
+
+
+def _replace(file: Any, name: str, values: NDArray[Any]) -> None:
+    if name in file:
+        file[name][...] = values
+    else:
+        file.create_dataset(name, data=values)
+
+
+def _append(file: Any, name: str, values: NDArray[Any]) -> None:
+    if name not in file:
+        chunk = (1, *values.shape[1:]) if values.ndim > 1 else (1024,)
+        file.create_dataset(
+            name, (0, *values.shape[1:]), values.dtype, maxshape=(None, *values.shape[1:]), chunks=chunk
+        )
+    data = file[name]
+    before = data.shape[0]
+    data.resize(before + len(values), axis=0)
+    data[before:] = values
