@@ -63,7 +63,8 @@ def _caption(summary: dict[str, Any]) -> Iterator[str]:
     steps = summary["steps"]
     if steps["count"]:
         factor = steps["sampled_over_mean"]
-        more = "" if factor is None else f"; one of them took {factor:.2f} times the mean step"
-        yield f"{steps['sampled']:,} of {steps['count']:,} steps were measured launch by launch{more}"
+        yield f"{steps['sampled']:,} of {steps['count']:,} steps were measured launch by launch"
+        if factor is not None:
+            yield f"a measured step took {factor:.2f} times the mean of all"
     if summary["dropped_events"]:
         yield f"the trace lacks {summary['dropped_events']:,} later events"

@@ -166,7 +166,7 @@ class Simulation:
     def diagnostics(self) -> Diagnostics:
         """Energies and momenta, computed by the library's own kernels and summed in float64."""
         first = self._potential is None
-        with span(self.profile, "diagnostics", name="first, with compilation" if first else "measured"):
+        with span(self.profile, "diagnostics", name="first (compiles)" if first else "measured"):
             kinetic, momentum, angular, scale = self._physics.moments.sum(self.bodies)
             return Diagnostics(self.step, self.time, kinetic, self._potential_energy(), momentum, angular, scale)
 

@@ -208,7 +208,7 @@ class Simulation:
     def _moments(self) -> tuple[Any, Any]:
         """Density less 1 and velocity after the last step, computed once."""
         if self._seen is None or self._seen[0] != self.step:
-            name = "first look, with compilation" if self._seen is None else "density and velocity"
+            name = "first look (compiles)" if self._seen is None else "density and velocity"
             with span(self.profile, "observe", name=name):
                 self._seen = (self.step, *self._engine.moments())
         return self._seen[1], self._seen[2]
