@@ -1,8 +1,9 @@
 """The k best candidates of a target, in registers: a sorted list that is never addressed, only shifted.
 
-A candidate goes in by a chain of k compare-and-exchange steps. (d2, index) is the order, so that ties in d2 go to the smaller index
-whatever the order in which candidates come. Empty places hold the bound itself with an index before every other one: a candidate at
-exactly the bound does not displace them, which is what makes the radius strict.
+    before_m = d2 < best_m  for every m, of the old list;  best_m = best_(m-1) if before_(m-1) else new if before_m else best_m
+(d2, index) is the order, so that ties in d2 go to the smaller index whatever the order in which candidates come. Ties are rare: the
+caller's indices are fetched only when there is one. Empty places hold the bound itself, which no candidate at the bound displaces: that
+makes the radius strict.
 """
 
 from __future__ import annotations
@@ -13,16 +14,17 @@ from dataclasses import dataclass
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import own
+from lanewise.search.base import ORDER
 from lanewise.types import BOOL, I32, Scalar
 
-EMPTY = -1  # the index of a place that nobody took
+EMPTY = -1  # in place of a source that nobody took
 
 
 @dataclass(frozen=True, slots=True)
 class Nearest:
-    """A list of k candidates: d2, the caller's index (`rank`) and the place to read the source from (`place`).
+    """A list of k candidates: d2, and the place to read the source from.
 
-    `ranked`: place and rank differ; else the place is the rank.
+    ranked: `$order` has the caller's indices of places; else places are those indices, and are visited from the smallest on.
     """
 
     k: int
@@ -36,8 +38,8 @@ class Nearest:
     def place(self, m: int) -> ir.Local:
         return ir.Local(own(f"best.place.{m}"), self.index)
 
-    def rank(self, m: int) -> ir.Local:
-        return ir.Local(own(f"best.rank.{m}"), I32) if self.ranked else self.place(m)
+    def before(self, m: int) -> ir.Local:
+        return ir.Local(own(f"before.{m}"), BOOL)
 
     @property
     def bound2(self) -> ir.Local:
@@ -50,32 +52,46 @@ class Nearest:
         for m in range(self.k):
             empty.append(ir.Assign(self.d2(m).name, bound2))
             empty.append(ir.Assign(self.place(m).name, ir.Literal(EMPTY, self.index)))
-            if self.ranked:
-                empty.append(ir.Assign(self.rank(m).name, ir.Literal(EMPTY, I32)))
         return tuple(empty)
 
-    def insert(self, d2: ir.Expression, place: ir.Expression, rank: ir.Expression) -> ir.Block:
+    def enters(self, d2: ir.Expression) -> ir.Expression:
+        """Whether a candidate may get in: at the bound only a smaller index does."""
+        return ir.Compare("<=" if self.ranked else "<", d2, self.bound2)
+
+    def insert(self, d2: ir.Local, place: ir.Local) -> ir.Block:
         """Put a candidate where it belongs; the last one falls out."""
-        new_d2 = ir.Local(own("new.d2"), self.precision)
-        new_place = ir.Local(own("new.place"), self.index)
-        new_rank = ir.Local(own("new.rank"), I32) if self.ranked else new_place
-        body: list[ir.Statement] = [ir.Assign(new_d2.name, d2), ir.Assign(new_place.name, place)]
+        slots = range(self.k)
+        tests: ir.Block = tuple(ir.Assign(self.before(m).name, ir.Compare("<", d2, self.d2(m))) for m in slots)
         if self.ranked:
-            body.append(ir.Assign(new_rank.name, rank))
-        carried = [(self.d2, new_d2), (self.place, new_place), *([(self.rank, new_rank)] if self.ranked else [])]
+            tie: ir.Expression = build.equal(d2, self.d2(0))
+            for m in slots[1:]:
+                tie = ir.Logical("or", tie, build.equal(d2, self.d2(m)))
+            tests = (*tests, ir.If(tie, self.settle(d2, place)))
+        return (*tests, *(s for m in reversed(slots) for s in self.shift(m, d2, place)))
+
+    def settle(self, d2: ir.Local, place: ir.Local) -> ir.Block:
+        """Compare the caller's indices where distances are equal."""
+        rank, zero = ir.Local(own("rank"), I32), ir.Literal(0, self.index)
+        body: list[ir.Statement] = [ir.Fetch(ORDER, place, (("value", rank.name),))]
         for m in range(self.k):
-            first = ir.Local(own(f"first.{m}"), BOOL)
-            body.append(ir.Assign(first.name, _before(new_d2, new_rank, self.d2(m), self.rank(m))))
-            for column, new in carried:
-                old = column(m)
-                if m == self.k - 1:
-                    body.append(ir.Assign(old.name, ir.Select(first, new, old, old.type)))
-                    continue
-                out = ir.Local(own(f"out.{m}.{new.name}"), new.type)
-                body.append(ir.Assign(out.name, ir.Select(first, old, new, old.type)))
-                body.append(ir.Assign(old.name, ir.Select(first, new, old, old.type)))
-                body.append(ir.Assign(new.name, out))
+            other = ir.Local(own(f"rank.{m}"), I32)
+            taken = ir.Logical("and", build.equal(d2, self.d2(m)), ir.Compare(">=", self.place(m), zero))
+            smaller = (
+                ir.Fetch(ORDER, self.place(m), (("value", other.name),)),
+                ir.Assign(self.before(m).name, ir.Compare("<", rank, other)),
+            )
+            body.append(ir.If(taken, smaller))
         return tuple(body)
+
+    def shift(self, m: int, d2: ir.Local, place: ir.Local) -> ir.Block:
+        """What stands in slot m from now on; from the last slot on, so that the one before still has its old value."""
+        done: list[ir.Statement] = []
+        for column, new in ((self.d2, d2), (self.place, place)):
+            value: ir.Expression = ir.Select(self.before(m), new, column(m), new.type)
+            if m:
+                value = ir.Select(self.before(m - 1), column(m - 1), value, new.type)
+            done.append(ir.Assign(column(m).name, value))
+        return tuple(done)
 
     def each(self, visit: Callable[[ir.Local], ir.Block]) -> ir.Block:
         """Visit the places of those found, from the nearest to the farthest; the list is used up."""
@@ -88,8 +104,3 @@ class Nearest:
         shift = tuple(ir.Assign(self.place(n).name, self.place(n + 1)) for n in range(self.k - 1))
         loop = ir.For(m.name, zero, count, one, (*visit(self.place(0)), *shift))
         return (ir.Assign(count.name, total), loop)
-
-
-def _before(d2: ir.Local, rank: ir.Local, other: ir.Local, other_rank: ir.Local) -> ir.Expression:
-    tie = ir.Logical("and", ir.Compare("==", d2, other), ir.Compare("<", rank, other_rank))
-    return ir.Logical("or", ir.Compare("<", d2, other), tie)

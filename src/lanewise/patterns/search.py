@@ -159,18 +159,12 @@ class _SearchBuilder:
         return (*self.fetch_position(j), *self.distance(), near)
 
     def consider(self, j: ir.Local) -> ir.Block:
-        """A source that may be among the nearest: its position, and if it may get into the list its index."""
+        """A source that may be among the nearest, if it is not the target itself."""
         assert self.best is not None
-        enters: ir.Expression = ir.Compare("<=", self.d2, self.best.bound2)
+        enters = self.best.enters(self.d2)
         if self.a.identical:
             enters = ir.Logical("and", enters, ir.Compare("!=", self.i, j))
-        rank: ir.Expression = j
-        fetch: ir.Block = ()
-        if self.a.ordered:
-            rank = ir.Local(own("rank"), I32)
-            fetch = (ir.Fetch(ORDER, j, (("value", rank.name),)),)
-        body = (*fetch, *self.best.insert(self.d2, j, rank))
-        return (*self.fetch_position(j), *self.distance(), ir.If(enters, body))
+        return (*self.fetch_position(j), *self.distance(), ir.If(enters, self.best.insert(self.d2, j)))
 
     def fetch_position(self, j: ir.Local) -> ir.Block:
         """The position, moved to the nearest image; what one load brings besides comes with it."""
