@@ -234,6 +234,8 @@ class Sitewise:
         key = (phase.name, plan, *self._situation(sites, values))
         if key not in self._compiled:
             arguments = self._arguments(sites, step, fresh, values)
+            if plan is not None and plan.branches == "apart":  # then there have to be classes of sites
+                arguments = replace(arguments, framed=False)
             self._compiled[key] = compile_phase(lambda index: build_sitewise(arguments, index), sites, plan)
         return bind_phase(self._compiled[key], sites, step, values, ())
 

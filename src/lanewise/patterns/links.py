@@ -107,7 +107,7 @@ class Links:
         return tuple(body)
 
     def quotient(self, value: ir.Expression, axis: int) -> ir.Expression:
-        """value // extent for values below 2**31, as a product and a shift.
+        """`value // extent` for values below 2**31, as a product and a shift.
 
         T. Granlund, P. L. Montgomery, Division by invariant integers using multiplication, PLDI 1994.
         """
@@ -161,14 +161,16 @@ class Links:
                 found = at if found == build.FALSE else ir.Logical("or", found, at)
         return found
 
-    def at_special_face(self) -> ir.Expression:
-        """Whether the site lies at a face that does not just wrap."""
+    def at_moving_face(self) -> ir.Expression | None:
+        """Whether the site lies at a face that moves; None where sites of the mask may move, too."""
+        if self.solids and self.moving_sites:
+            return None
+        moving = {w.number for w in self.moving}
         found: ir.Expression = build.FALSE
-        for axis in range(self.lattice.dimension):
-            for step in (-1, 1):
-                if self.edges.face(axis, step) != "periodic":
-                    at = _at(axis, step)
-                    found = at if found == build.FALSE else ir.Logical("or", found, at)
+        faces = ((a, s) for a in range(self.lattice.dimension) for s in (-1, 1) if self.edges.face(a, s) in moving)
+        for axis, step in faces:
+            at = _at(axis, step)
+            found = at if found == build.FALSE else ir.Logical("or", found, at)
         return found
 
     def is_cut(self, q: int) -> ir.Expression:

@@ -209,9 +209,9 @@ class SiteBuilder:
         body: list[ir.Statement] = []
         if self.placed:
             body += (*self.links.coordinates(), *self.links.distances())
-        if self.framed:
-            body.append(ir.Assign(SPECIAL, self.links.at_special_face()))
-        elif not self.a.marked and (self.has_words or self.a.solids):
+        if self.framed:  # places are chosen by where the site lies: no class of sites has a branch of its own
+            return (*body, *((ir.Assign(KIND, ir.Literal(0, I32)),) if self.kinds else ()))
+        if not self.a.marked and (self.has_words or self.a.solids):
             word = ir.Local(ALL, U32)
             body.append(ir.Fetch(WORDS, self.site, (("value", word.name),)))
             body.append(ir.Assign(SPECIAL, ir.Compare("!=", word, ir.Literal(0, U32))))
@@ -236,8 +236,6 @@ class SiteBuilder:
 
     def word(self) -> ir.Block:
         """What a special site learns first."""
-        if self.framed:
-            return ()
         body: ir.Block = (ir.Fetch(WORDS, self.site, (("value", WORD),)),)
         if self.kinds:
             body += (ir.Assign(KIND, kind_of(ir.Local(WORD, U32))),)
@@ -251,7 +249,7 @@ class SiteBuilder:
             learns = self.kinds or (self.a.puts and phase.put_links)
             learnt = (ir.If(self.special, self.word()),) if learns else ()
             return (*self.fetch_own(phase.fetch_opposite), *self.default_word(), *learnt)
-        if self.a.dense:
+        if self.a.dense or self.framed:
             return self.fetch_by_word()
         return (*self.fetch_bulk(), *self.default_word(), ir.If(self.special, (*self.word(), *self.corrections())))
 
@@ -268,17 +266,34 @@ class SiteBuilder:
         return self.inside(self.links.offset(q, -1), self.links.order(q, -1))
 
     def fetch_by_word(self) -> ir.Block:
-        """Every population once, from the place that the site's word says."""
+        """Every population once, from the place that the site's word says, or the faces that it lies at."""
         size = range(self.a.lattice.size)
         stored = [ir.Local(own(f"anew.{q}"), self.a.storage) for q in size]
         zeros = (ir.Assign(v.name, ir.Literal(0.0, self.a.storage)) for v in stored)
-        fetched = [s for q in size for s in self.fetch_anew(q, stored[q], bulk=True)]
-        used = [s for q in size for s in self.use_anew(q, stored[q], bulk=True)]
-        asks = self.links.asks_where and not self.placed
-        where = (*self.nowhere(), ir.If(self.special, self.links.coordinates())) if asks else ()
+        fetched = (s for q in size for s in self.fetch_anew(q, stored[q], bulk=True))
+        taken = (ir.Assign(self.value(q).name, _converted(stored[q], self.a.real)) for q in size)
+        return (*self.learn(), *zeros, *fetched, *taken, *self.add_at_moving_walls())
+
+    def learn(self) -> ir.Block:
+        """What a site knows before it fetches: its word, its kind, and where it lies."""
+        if self.framed:
+            return ()
         word = ir.Assign(WORD, ir.Local(ALL, U32))
         kind = (ir.Assign(KIND, kind_of(ir.Local(WORD, U32))),) if self.kinds else ()
-        return (word, *kind, *where, *zeros, *fetched, *used)
+        asks = self.links.asks_where and not self.placed
+        where = (*self.nowhere(), ir.If(self.special, self.links.coordinates())) if asks else ()
+        return (word, *kind, *where)
+
+    def add_at_moving_walls(self) -> ir.Block:
+        """What walls that move add to what they send back; most sites skip it all at once."""
+        added: list[ir.Statement] = []
+        for q in range(1, self.a.lattice.size):
+            met, value = ir.Local(own(f"met.{q}"), I32), self.value(q)
+            if self.links.can_be_cut and (term := self.links.added(q, met)) is not None:
+                total = ir.Assign(value.name, ir.Binary("+", value, term, self.a.real))
+                added.append(ir.If(self.links.is_cut(q), (*self.links.wall_met(q, met.name), total)))
+        near = self.links.at_moving_face()
+        return tuple(added) if near is None or not added else (ir.If(near, tuple(added)),)
 
     def inside(self, place: ir.Expression, order: int) -> ir.Expression:
         """A place of the array, also for special sites at its ends; `order` tells at which end it could lie outside."""
@@ -354,13 +369,11 @@ class SiteBuilder:
             return free
         return (ir.If(self.links.is_cut(q), fetch(self.site, self.a.lattice.opposite[leaf]), free),)
 
-    def use_anew(self, q: int, stored: ir.Local, *, bulk: bool = False) -> ir.Block:
+    def use_anew(self, q: int, stored: ir.Local) -> ir.Block:
         value, bends = self.value(q), self.links.bends(q, -1)
         taken = ir.Assign(value.name, _converted(stored, self.a.real))
-        free: ir.Block = (taken,) if bulk else () if bends is None else (ir.If(bends, (taken,)),)
+        free: ir.Block = () if bends is None else (ir.If(bends, (taken,)),)
         if not (q and self.links.can_be_cut):
-            return free
-        if bulk and not (self.links.moving and self.links.added(q, ir.Local(own("met"), I32))):
             return free
         met = ir.Local(own(f"met.{q}"), I32)
         cut: ir.Block = (taken,)
