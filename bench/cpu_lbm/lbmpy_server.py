@@ -77,7 +77,7 @@ def make(
 def _walls(
     kernel: Kernel, stencil: Any, edge: int, precision: str, pattern: str, timesteps: list[Any], threads: int
 ) -> list[Any]:
-    """lbmpy's boundary handling: walls at rest in the layer of ghosts. It runs on the arrays of the kernel."""
+    """What lbmpy's boundary handling does: walls at rest in the layer of ghosts. It runs on the arrays of the kernel."""
     dtype = np.float32 if precision == "f32" else np.float64
     handlings: list[Any] = []
     for array in kernel.arrays:

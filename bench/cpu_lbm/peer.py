@@ -59,7 +59,9 @@ class Peer:
 
 
 def check(peer: Peer, box: Box, form: str, *, walls: bool) -> float:
-    """The largest difference of a population between lanewise and lbmpy after two steps: between walls everywhere, else away from the faces.
+    """The largest difference of a population between lanewise and lbmpy after two steps.
+
+    Between walls everywhere; without them away from the faces.
 
     Raises:
         ValueError: it is more than rounding.
