@@ -125,10 +125,22 @@ class GridExpressions:
             ir.If(ir.Compare(">=", w, whole), (ir.Assign(w.name, self.binary("-", w, whole)),)),
         )
 
-    def inside(self, scaled: ir.Expression, axis: int, beyond: int) -> ir.Expression:
-        """Cut off at the borders of the grid: from 0 to the number of cells less `beyond`."""
+    def cut_off(self, value: ir.Local, axis: int, beyond: int) -> ir.Block:
+        """Keep a coordinate within the grid: from 0 to the number of cells less `beyond`; what is no number becomes 0."""
         top = ir.Cast(build.subtract(self.cells(axis), beyond), self.precision)
-        return self.at_most(self.at_least(scaled, self.number(0)), top)
+        return (
+            ir.Assign(value.name, self.at_least(value, self.number(0))),
+            ir.Assign(value.name, self.at_most(value, top)),
+        )
+
+    def cell(self, name: str, place: ir.Expression, axis: int) -> ir.Block:
+        """Assign the cell that a coordinate lies in."""
+        value = self.real(f"{name}.real")
+        return (
+            ir.Assign(value.name, self.scaled(place, axis)),
+            *self.cut_off(value, axis, 1),
+            ir.Assign(self.whole(name).name, ir.Cast(value, self.index)),
+        )
 
     def range(self, row: ir.Expression, first: ir.Expression, last: ir.Expression, visit: Visit) -> ir.Block:
         """Visit the sources of the cells `first` to `last` of a row, which lie side by side."""
@@ -155,13 +167,22 @@ class GridExpressions:
     def loop(self, name: str, first: ir.Expression, last: ir.Expression, body: ir.Block) -> ir.For:
         return ir.For(own(f"walk.{name}"), first, build.add(last, 1), ir.Literal(1, self.index), body)
 
-    def gap(self, c: ir.Local, scaled: ir.Expression, axis: int) -> ir.Expression:
-        """The distance of a position to the cells c along an axis, in units of length, less what rounding may add."""
-        at = ir.Cast(c, self.precision)
-        below = self.binary("-", at, scaled)
-        above = self.binary("-", scaled, self.binary("+", at, self.number(1)))
-        away = self.binary("-", self.at_least(below, above), self.value(margin(axis)))
-        return self.binary("*", self.at_least(away, self.number(0)), self.value(side(axis)))
+    def gap(self, name: str, c: ir.Local, scaled: ir.Expression, axis: int) -> ir.Block:
+        """Assign the distance of a position to the cells c along an axis, in units of length, less what rounding may add."""
+        at, gap, above = ir.Cast(c, self.precision), self.real(name), self.real(f"{name}.above")
+        return (
+            ir.Assign(gap.name, self.binary("-", at, scaled)),
+            ir.Assign(above.name, self.binary("-", scaled, self.binary("+", at, self.number(1)))),
+            ir.Assign(gap.name, self.at_least(gap, above)),
+            *self.surely(gap, axis),
+        )
+
+    def surely(self, gap: ir.Local, axis: int) -> ir.Block:
+        """What a distance in cells is at least, whatever rounding did, in units of length."""
+        return (
+            ir.Assign(gap.name, self.binary("-", gap, self.value(margin(axis)))),
+            ir.Assign(gap.name, self.binary("*", self.at_least(gap, self.number(0)), self.value(side(axis)))),
+        )
 
     def arguments(self) -> tuple[ir.ArrayArgument, ...]:
         return (value_array(STARTS, I32, written=False),)

@@ -7,7 +7,7 @@ positions wrap around, rounding may move a position across a border: the range i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from lanewise.ir import build
@@ -50,23 +50,25 @@ class _Rows:
     def open(self, visit: Visit) -> ir.Block:
         g, body = self.g, list[ir.Statement]()
         for axis, p in enumerate(self.place):
-            ends = (g.binary("-", p, g.value(REACH)), g.binary("+", p, g.value(REACH)))
-            for end, at in zip((self.first[axis], self.last[axis]), ends, strict=True):
-                body.append(ir.Assign(end.name, ir.Cast(g.inside(g.scaled(at, axis), axis, 1), g.index)))
+            c = COMPONENTS[axis]
+            body += g.cell(f"first.{c}", g.binary("-", p, g.value(REACH)), axis)
+            body += g.cell(f"last.{c}", g.binary("+", p, g.value(REACH)), axis)
             if axis:
-                body.append(ir.Assign(self.scaled[axis].name, g.inside(g.scaled(p, axis), axis, 0)))
+                body += (ir.Assign(self.scaled[axis].name, g.scaled(p, axis)), *g.cut_off(self.scaled[axis], axis, 0))
         inner = g.range(g.row(self.cell[1:]), self.first[0], self.last[0], visit)
-        gaps = [g.gap(self.cell[axis], self.scaled[axis], axis) for axis in range(g.axes)]
-        return (*body, *self.rows(gaps, inner))
+        return (*body, *self.rows(self.gap, inner))
 
-    def rows(self, gaps: Sequence[ir.Expression], inner: ir.Block) -> ir.Block:
+    def gap(self, axis: int) -> ir.Block:
+        """How far the cells of a row or a layer are."""
+        return self.g.gap(f"gap.{COMPONENTS[axis]}", self.cell[axis], self.scaled[axis], axis)
+
+    def rows(self, gap: Callable[[int], ir.Block], inner: ir.Block) -> ir.Block:
         """The loops over z and y around what is done in a row, and the test that leaves rows out."""
         g = self.g
-        gap = [g.real(f"gap.{c}") for c in COMPONENTS[: g.axes]]
-        block: ir.Block = (ir.If(g.near(gap[1:], self.bound2), inner),)
+        gaps = [g.real(f"gap.{c}") for c in COMPONENTS[: g.axes]]
+        block: ir.Block = (ir.If(g.near(gaps[1:], self.bound2), inner),)
         for axis in range(1, g.axes):
-            block = (ir.Assign(gap[axis].name, gaps[axis]), *block)
-            block = (g.loop(COMPONENTS[axis], self.first[axis], self.last[axis], block),)
+            block = (g.loop(COMPONENTS[axis], self.first[axis], self.last[axis], (*gap(axis), *block)),)
         return block
 
     # ------------------------------------------------------------ positions that wrap around
@@ -79,11 +81,13 @@ class _Rows:
         home = [g.whole(f"home.{c}") for c in COMPONENTS[: g.axes]]
         places = tuple(ir.Assign(home[axis].name, self.wrapped(self.cell[axis], axis)) for axis in range(1, g.axes))
         inner = (*places, *self.pieces(g.row(home[1:]), visit))
-        gaps = [
-            ir.Select(self.cut(axis), g.number(0), g.gap(self.cell[axis], self.scaled[axis], axis), g.precision)
-            for axis in range(g.axes)
-        ]
-        return (*body, *self.rows(gaps, inner))
+        return (*body, *self.rows(self.wrapping_gap, inner))
+
+    def wrapping_gap(self, axis: int) -> ir.Block:
+        """As `gap`; no distance where all cells are looked at."""
+        gap = self.g.real(f"gap.{COMPONENTS[axis]}")
+        nothing = ir.If(self.cut(axis), (ir.Assign(gap.name, self.g.number(0)),))
+        return (*self.gap(axis), nothing)
 
     def cut(self, axis: int) -> ir.Local:
         """Whether all cells of an axis are looked at: then what is near on one side may be nearer on the other."""

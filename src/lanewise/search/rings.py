@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.search.base import Visit, Walk
-from lanewise.search.grid_expressions import GridExpressions, margin, side
+from lanewise.search.grid_expressions import GridExpressions
 from lanewise.types import BOOL, COMPONENTS, Scalar
 
 
@@ -44,9 +44,8 @@ class _Rings:
     def block(self, visit: Visit) -> ir.Block:
         g, body = self.g, list[ir.Statement]()
         for axis, p in enumerate(self.place):
-            body.append(ir.Assign(self.scaled[axis].name, g.inside(g.scaled(p, axis), axis, 0)))
-            cell = g.at_most(self.scaled[axis], ir.Cast(build.subtract(g.cells(axis), 1), g.precision))
-            body.append(ir.Assign(self.home[axis].name, ir.Cast(cell, g.index)))
+            body += (ir.Assign(self.scaled[axis].name, g.scaled(p, axis)), *g.cut_off(self.scaled[axis], axis, 0))
+            body += g.cell(f"home.{COMPONENTS[axis]}", p, axis)
         grow = ir.Assign(self.ring.name, build.add(self.ring, 1))
         again = ir.While(ir.Literal(True, BOOL), (*self.rows(visit), *self.leave(), grow))
         return (*body, ir.Assign(self.ring.name, ir.Literal(0, g.index)), again)
@@ -115,9 +114,11 @@ class _Rings:
         self, there: ir.Expression, away: ir.Expression, axis: int, rest: ir.Local, more: ir.Local
     ) -> ir.Statement:
         """Cells beyond a face of the ring, if there are any: how far they are at least."""
-        g = self.g
-        sure = g.at_least(g.binary("-", away, g.value(margin(axis))), g.number(0))
-        distance = g.binary("*", sure, g.value(side(axis)))
-        return ir.If(
-            there, (ir.Assign(rest.name, g.at_most(rest, distance)), ir.Assign(more.name, ir.Literal(True, BOOL)))
+        g, gap = self.g, self.g.real("gap")
+        taken = (
+            ir.Assign(gap.name, away),
+            *g.surely(gap, axis),
+            ir.Assign(rest.name, g.at_most(rest, gap)),
+            ir.Assign(more.name, ir.Literal(True, BOOL)),
         )
+        return ir.If(there, taken)

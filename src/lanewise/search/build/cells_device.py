@@ -7,11 +7,12 @@ The scan leaves the counters zero for the next build.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from lanewise.layouts import Arrangement
 from lanewise.runtime import cuda
 from lanewise.runtime.memory import allocate
 from lanewise.runtime.nvrtc import Cubin, compile_cubin
@@ -27,41 +28,62 @@ def compile_cells(sources: Points, arch: str, *, periodic: bool) -> dict[str, Cu
     return {name: compile_cubin(text, name, arch) for name, text in texts.items()}
 
 
-def device_cells(geometry: Geometry, sources: Points) -> CellBuilder:
-    """Cells built where the sources are, without a transfer or an allocation in a build."""
-    device, n = sources.device, sources.count
-    tiles = -(-(geometry.total + 1) // TILE)
-    sizes = {
-        "counts": tiles * TILE, "starts": tiles * TILE, "place": 2 * n, "members": n, "order": n, "sums": tiles,
-        "crowded": n // CROWDED + 2,
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """One launch of a kernel. Arguments are names of memory, addresses as Python integers, and numbers as NumPy scalars."""
+
+    kernel: str
+    blocks: int
+    threads: int
+    arguments: tuple[Any, ...]
+
+
+def memory_sizes(geometry: Geometry, count: int) -> dict[str, int]:
+    """How many int32 the kernels need of each kind of memory, all zero at first."""
+    tiles = _tiles(geometry)
+    return {
+        "counts": tiles * TILE, "starts": tiles * TILE, "place": 2 * count, "members": count, "order": count, "sums": tiles,
+        "crowded": count // CROWDED + 2,
     }  # fmt: skip
-    a = {
-        name: allocate(device, 4 * length, f"{geometry.total:,} cells").view("int32") for name, length in sizes.items()
-    }
-    cubins = compile_cells(sources, cuda.architecture(device), periodic=geometry.periodic)
-    kernels = {
-        name: cuda.CudaKernel(device, c, name, SORTING_THREADS if name == "cells_sort" else THREADS)
-        for name, c in cubins.items()
-    }
-    i32, by_source = np.int32, (-(-n // THREADS), 1)
-    columns = _column_pointers(sources.data, sources.arrangement, sources.leaves, n)
-    work: list[tuple[str, tuple[int, int], tuple[Any, ...]]] = [
-        ("cells_count", by_source, (*columns, a["counts"], a["place"], i32(n), *axis_values(geometry, sources))),
-        ("cells_sums", (tiles, 1), (a["counts"], a["sums"], a["crowded"])),
-        ("cells_scan", (tiles, 1), (a["counts"], a["sums"], a["starts"], a["crowded"])),
-        ("cells_fill", by_source, (a["place"], a["starts"], a["members"], i32(n))),
-        ("cells_sort", (SORTERS, 1), (a["crowded"], a["starts"], a["members"])),
-        ("cells_rank", by_source, (a["place"], a["starts"], a["members"], a["order"], i32(n))),
+
+
+def launch_list(geometry: Geometry, sources: Points, columns: list[int]) -> list[Launch]:
+    """The launches of one build; `columns` are the addresses of the coordinates of the first source."""
+    n, tiles = np.int32(sources.count), _tiles(geometry)
+    by_source = -(-sources.count // THREADS)
+    return [
+        Launch("cells_count", by_source, THREADS, (*columns, "counts", "place", n, *axis_values(geometry, sources))),
+        Launch("cells_sums", tiles, THREADS, ("counts", "sums", "crowded")),
+        Launch("cells_scan", tiles, THREADS, ("counts", "sums", "starts", "crowded")),
+        Launch("cells_fill", by_source, THREADS, ("place", "starts", "members", n)),
+        Launch("cells_sort", SORTERS, SORTING_THREADS, ("crowded", "starts", "members")),
+        Launch("cells_rank", by_source, THREADS, ("place", "starts", "members", "order", n)),
     ]
 
-    def launch(name: str, grid: tuple[int, int], arguments: tuple[Any, ...]) -> Any:
-        plain = tuple(int(x.data.ptr) if hasattr(x, "data") and hasattr(x.data, "ptr") else x for x in arguments)
-        kept = (arguments, sources)  # a pointer does not keep the memory that it points to
-        return lambda: (kernels[name].launch(grid, plain), kept)[0]
 
-    return CellBuilder(a["starts"][: geometry.total + 1], a["order"], tuple(launch(*w) for w in work))
+def device_cells(geometry: Geometry, sources: Points) -> CellBuilder:
+    """Cells built where the sources are, without a transfer or an allocation in a build."""
+    device, what = sources.device, f"{geometry.total:,} cells"
+    memory = {
+        name: allocate(device, 4 * length, what).view("int32")
+        for name, length in memory_sizes(geometry, sources.count).items()
+    }
+    cubins = compile_cells(sources, cuda.architecture(device), periodic=geometry.periodic)
+    first = int(sources.data.data.ptr)
+    columns = [first + sources.arrangement.address(leaf, 0, sources.count) for leaf in sources.leaves]
+    work = tuple(
+        partial(_run, cuda.CudaKernel(device, cubins[x.kernel], x.kernel, x.threads), x, memory, sources)
+        for x in launch_list(geometry, sources, columns)
+    )
+    return CellBuilder(memory["starts"][: geometry.total + 1], memory["order"], work)
 
 
-def _column_pointers(data: Any, arrangement: Arrangement, leaves: tuple[str, ...], count: int) -> list[int]:
-    """Where each coordinate of the first source lies."""
-    return [int(data.data.ptr) + arrangement.address(leaf, 0, count) for leaf in leaves]
+def _run(kernel: cuda.CudaKernel, launch: Launch, memory: dict[str, Any], sources: Points) -> None:
+    """Launch; the arguments keep the memory alive that addresses point to."""
+    del sources
+    arguments = tuple(int(memory[a].data.ptr) if isinstance(a, str) else a for a in launch.arguments)
+    kernel.launch((launch.blocks, 1), arguments)
+
+
+def _tiles(geometry: Geometry) -> int:
+    return -(-(geometry.total + 1) // TILE)

@@ -49,7 +49,7 @@ extern "C" __global__ void __launch_bounds__({threads}) cells_sums_kernel(
         total += c.x + c.y + c.z + c.w;
     }}
     __shared__ int warps[{threads} / 32];
-    total = __reduce_add_sync(0xffffffffu, total);
+    for (int away = 16; away > 0; away /= 2) total += __shfl_xor_sync(0xffffffffu, total, away);
     if (threadIdx.x % 32 == 0) warps[threadIdx.x / 32] = total;
     __syncthreads();
     if (threadIdx.x == 0) {{

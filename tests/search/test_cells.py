@@ -1,0 +1,103 @@
+"""The kernels that fill cells, run on a CPU as C++: every cell has its members, in the order of their indices."""
+
+import re
+
+import numpy as np
+import pytest
+
+import lanewise as lw
+from lanewise.runtime.nvrtc import compile_cubin
+from lanewise.search.build.cells import host_cells
+from lanewise.search.build.cells_device import launch_list, memory_sizes
+from lanewise.search.build.cells_text import kernel_texts
+from lanewise.search.build.geometry import Geometry, fitted
+from lanewise.search.points import Points, points_of
+from tests.search.clouds import CLOUDS, cloud
+from tests.search.emulated_cuda import COMPILER, launch
+from tests.search.numbered import numbered
+
+_MORE = """
+struct int2 { int x, y; };
+struct int4 { int x, y, z, w; };
+static int2 make_int2(int x, int y) { return {x, y}; }
+static int4 make_int4(int x, int y, int z, int w) { return {x, y, z, w}; }
+static int atomicAdd(int *to, int v) { const int old = *to; *to += v; return old; }
+"""
+
+
+def emulated(geometry: Geometry, sources: Points) -> dict[str, np.ndarray]:
+    """The memory of the kernels after two builds."""
+    texts = kernel_texts(sources.arrangement, sources.leaves, sources.precision, periodic=geometry.periodic)
+    memory = {name: np.zeros(length, np.int32) for name, length in memory_sizes(geometry, sources.count).items()}
+    columns = [sources.data.ctypes.data + sources.arrangement.address(x, 0, sources.count) for x in sources.leaves]
+    for _ in range(2):
+        for x in launch_list(geometry, sources, columns):
+            text, arguments = _MORE + texts[x.kernel], list(x.arguments)
+            if x.kernel == "cells_count":
+                text, arguments = _with_values(text, arguments, len(sources.leaves))
+            given = [memory[a].ctypes.data if isinstance(a, str) else a for a in arguments]
+            launch(text, x.kernel, x.blocks if x.kernel != "cells_sort" else 3, x.threads, *given)
+    return memory
+
+
+def _with_values(text: str, arguments: list, axes: int) -> tuple[str, list]:
+    """The values of the grid as constants of the text: the emulation takes whole numbers only."""
+    head, values, tail = re.split(r"(?<=int n),([^)]*)(?=\))", text, maxsplit=1)
+    names = re.findall(r"T (\w+)", values)
+    given = arguments[-5 * axes :]
+    constants = "".join(f"static const T {n} = (T){float(v)!r};\n" for n, v in zip(names, given, strict=True))
+    kind = re.search(r"using T = \w+;\n", head).end()
+    return head[:kind] + constants + head[kind:] + tail, arguments[: -5 * axes]
+
+
+def check(geometry: Geometry, sources: Points) -> None:
+    memory, host = emulated(geometry, sources), host_cells(geometry, sources)
+    for fill in host.launches:
+        fill()
+    np.testing.assert_array_equal(memory["starts"][: geometry.total + 1], host.starts)
+    np.testing.assert_array_equal(memory["order"], host.order)
+    assert not memory["counts"].any()  # for the next build
+
+
+needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler (g++) on this machine")
+
+
+@needs_compiler
+@pytest.mark.parametrize("name", CLOUDS)
+def test_every_cloud(name):
+    x, radius = cloud(name, 700, 3, "f4")
+    low, high = x.min(axis=0).astype(float), x.max(axis=0).astype(float)
+    geometry = fitted(tuple(low), tuple(np.minimum(high - low, 20.0)), radius, 1400, periodic=False)
+    check(geometry, points_of(numbered(x), "position"))
+
+
+@needs_compiler
+@pytest.mark.parametrize(
+    ("dtype", "axes", "layout"), [("f8", 2, lw.AoSoA(8)), ("f4", 2, lw.AoS()), ("f8", 3, lw.SoAoAS())]
+)
+def test_layouts_and_periodic_worlds(dtype, axes, layout):
+    x, _ = cloud("uniform", 500, axes, dtype)
+    sources = points_of(numbered(x * 3 - 1, layout), "position")
+    check(Geometry((0.0,) * axes, (0.125,) * axes, (8, 4, 8)[:axes], periodic=True), sources)
+
+
+@needs_compiler
+def test_many_cells_and_crowded_ones():
+    """Several tiles of the scan, and cells that are sorted: in shared memory, and beyond it."""
+    x, _ = cloud("uniform", 12_000, 3, "f4")
+    x[:9000] = 0.5
+    x[9000:9100] = 0.75
+    check(
+        Geometry((0.0, 0.0, 0.0), (0.05, 0.05, 0.05), (20, 20, 23), periodic=False), points_of(numbered(x), "position")
+    )
+
+
+@pytest.mark.parametrize("layout", [lw.SoA(), lw.AoSoA(32)], ids=str)
+@pytest.mark.parametrize("periodic", [False, True])
+@pytest.mark.parametrize(("dtype", "axes"), [("f4", 3), ("f8", 2)])
+def test_they_compile_without_spills(dtype, axes, periodic, layout):
+    sources = points_of(numbered(np.zeros((3, axes), dtype), layout), "position")
+    for name, text in kernel_texts(sources.arrangement, sources.leaves, sources.precision, periodic=periodic).items():
+        resources = compile_cubin(text, name, "sm_90").resources
+        assert resources.spill_stores == resources.spill_loads == resources.stack_bytes == 0
+        assert resources.registers <= 40

@@ -1,0 +1,62 @@
+"""The generated text of kernels over a grid, read line by line, and what the compiler says of it."""
+
+import numpy as np
+import pytest
+
+import lanewise as lw
+from lanewise import types as t
+from lanewise.emit.cuda import emit_cuda
+from lanewise.emit.numba import emit_numba
+from lanewise.ir.printer import print_kernel
+from lanewise.pipeline import build_program
+from lanewise.plan import NEUTRAL
+from lanewise.runtime.executable import build_executable
+from tests.search.kernels import Boid, cuda_program, naive_kernel, steer
+from tests.search.numbered import KINDS, numbered
+
+RECORDS = Boid.zeros(10)
+SEARCHES = {
+    "radius": lw.StaticGrid(radius=0.5, cells=2),
+    "nearest": lw.StaticGrid(radius=0.5, k=2, cells=2),
+    "periodic": lw.StaticGrid(radius=0.5, cells=2, world=lw.Periodic((2.0, 2.0, 2.0))),
+    "rings": lw.StaticGrid(k=2, cells=2),
+}
+
+
+@pytest.mark.parametrize("name", SEARCHES)
+def test_naive_kernel(golden, name):
+    golden(f"naive_{name}", print_kernel(naive_kernel(steer, SEARCHES[name], RECORDS, RECORDS), with_functions=False))
+
+
+@pytest.mark.parametrize("name", ["radius", "nearest"])
+def test_text_in_cuda(golden, name):
+    program = cuda_program(steer, SEARCHES[name], RECORDS, RECORDS)
+    golden(f"cuda_{name}", emit_cuda(program.kernels[0], f"lanewise: steer\nplan: {program.plan.short()}"))
+
+
+@pytest.mark.parametrize("name", ["radius", "nearest"])
+def test_text_in_python(golden, name):
+    program = build_program(naive_kernel(steer, SEARCHES[name], RECORDS, RECORDS, index=t.I64), NEUTRAL, "cpu")
+    golden(f"numba_{name}", emit_numba(program.kernels[0], "lanewise: steer"))
+
+
+@pytest.mark.parametrize("name", SEARCHES)
+@pytest.mark.parametrize(("dtype", "axes"), KINDS)
+def test_kernels_keep_their_values_in_registers(name, dtype, axes):
+    """A few bytes are put away around the slow path of the function's square root, which hardly ever runs."""
+    search = SEARCHES[name]
+    if isinstance(search.world, lw.Periodic):
+        search = lw.StaticGrid(radius=0.5, cells=2, world=lw.Periodic((2.0,) * axes))
+    records = numbered(np.zeros((4, axes), dtype))
+    program = cuda_program(KINDS[dtype, axes][1], search, records, records)
+    (cubin,) = build_executable(program, "cuda", "sm_90").cubins
+    assert cubin.resources.spill_stores <= 16
+    assert cubin.resources.registers <= (64 if dtype == "f4" else 96)
+
+
+def test_seven_nearest_fit_the_registers_of_nine_blocks():
+    """The flock of the thesis: 56 registers let nine blocks of 128 threads run on a multiprocessor."""
+    program = cuda_program(steer, lw.StaticGrid(radius=4.0, k=7, cells=2), RECORDS, RECORDS)
+    (cubin,) = build_executable(program, "cuda", "sm_90").cubins
+    assert cubin.resources.registers <= 56
+    assert cubin.resources.spill_stores == 0
