@@ -34,7 +34,8 @@ def build_momentum_exchange(
     `measured` are the kinds of walls whose force is wanted; `weights` adds the lattice's to the populations. curved: some walls
     are interpolated, and `$weights` has a record for each of the sites.
     """
-    builder = SiteBuilder(replace(arguments, puts=False, collects=True), index)
+    # Whose force it is asks for the kind of a wall of the mask, whether that moves or not.
+    builder = SiteBuilder(replace(arguments, puts=False, collects=True, moving_sites=True), index)
     links, phase, size = builder.links, arguments.phase, arguments.lattice.size
     place = ir.Local(own("i"), index)
     vector = t.Vector(F64, arguments.lattice.dimension)
