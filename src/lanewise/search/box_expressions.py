@@ -104,6 +104,17 @@ class BoxExpressions:
         assert total is not None
         return (*body, ir.Assign(self.real("d2").name, total))
 
+    def distance_of_centre(self, place: Sequence[ir.Local]) -> ir.Block:
+        """`$walk.middle`: the squared distance of the centre of the box whose distance was computed."""
+        total: ir.Expression | None = None
+        for axis, p in enumerate(place):
+            c = COMPONENTS[axis]
+            apart = self.binary("-", self.real(f"moved.{c}" if self.periodic else f"centre.{c}"), p)
+            square = self.binary("*", apart, apart)
+            total = square if total is None else self.binary("+", total, square)
+        assert total is not None
+        return (ir.Assign(self.real("middle").name, total),)
+
     def gap(self, place: ir.Local, axis: int) -> ir.Block:
         c = COMPONENTS[axis]
         centre, half, gap = self.real(f"centre.{c}"), self.real(f"half.{c}"), self.real(f"gap.{c}")

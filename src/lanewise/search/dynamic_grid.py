@@ -14,18 +14,19 @@ from lanewise.errors import ArgumentError
 from lanewise.runtime.executable import Bound, device_kind
 from lanewise.search.base import Launches, Search, Statistics, Structure, Walk, check_sources, radius2
 from lanewise.search.box_expressions import BOXES, box_uniforms
-from lanewise.search.build.curve import DeviceCurve
+from lanewise.search.build.curve import device_curve
 from lanewise.search.build.curve_device import BOX_THREADS
 from lanewise.search.build.curve_host import HostCurve
 from lanewise.search.build.tree import fitting_leaf
 from lanewise.search.points import Points
-from lanewise.search.tree_walk import NODES, SOURCES, TreeWalk
+from lanewise.search.tree_walk import LEAVES, NODES, SOURCES, TOP, Begin, TreeWalk
 from lanewise.search.worlds import Periodic
 from lanewise.types import Scalar
 
 Order = Literal["curve"]
 ORDERS = ("curve",)
 CURVE_LEAF = 8  # elements: fewest boxes and elements together for a handful of neighbours
+FILL = 2  # sources that are met first, for each that the list takes: a bound that is tight saves more than they cost
 THREADS = 128  # a block of the thesis, one for each leaf
 
 
@@ -70,7 +71,7 @@ class _CurveGrid(Structure):
     def __init__(self, search: DynamicGrid, sources: Points) -> None:
         self._search, self._sources = search, sources
         leaf = fitting_leaf(sources.count, search.leaf or CURVE_LEAF, sources.precision)
-        make = DeviceCurve if device_kind(sources.device) == "cuda" else HostCurve
+        make = device_curve if device_kind(sources.device) == "cuda" else HostCurve
         self._built = make(sources, search.world, leaf)
 
     @property
@@ -83,19 +84,21 @@ class _CurveGrid(Structure):
 
     @property
     def uniforms(self) -> Mapping[str, Any]:
-        values: dict[str, Any] = {NODES: self._built.tree.nodes, SOURCES: self._sources.count}
+        tree = self._built.tree
+        values: dict[str, Any] = {
+            NODES: tree.nodes,
+            SOURCES: tree.count,
+            LEAVES: tree.levels[0],
+            TOP: len(tree.levels) - 1,
+        }
         return values | dict(box_uniforms(self._search.world, self._sources.precision))
 
     def walk(self, index: Scalar) -> Walk:
-        s, search = self._sources, self._search
-        return TreeWalk(
-            index,
-            s.precision,
-            s.dimension,
-            self._built.tree.leaf,
-            isinstance(search.world, Periodic),
-            search.radius is None,
-        )
+        s, search, leaf = self._sources, self._search, self._built.tree.leaf
+        begin: Begin = "root" if search.k is None else "nearest" if search.radius is None else "own"
+        together = -(-FILL * ((search.k or 0) + 1) // leaf)
+        periodic = isinstance(search.world, Periodic)
+        return TreeWalk(index, s.precision, s.dimension, leaf, periodic, begin, max(1, together))
 
     def launches(self) -> Launches:
         return self._built.launches()

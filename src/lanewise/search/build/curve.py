@@ -6,9 +6,9 @@ back and nothing is allocated when they run, so a graph may hold them. `curve_ho
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -25,12 +25,20 @@ from lanewise.types import F32, F64
 KEY_BITS = {2: 15, 3: 10}  # an axis
 _SPELLING = {F32: "float", F64: "double"}
 _TEXTS = {
-    "curve_sample": (curve_device.SAMPLE, curve_device.SAMPLES),
-    "curve_keys": (curve_device.KEYS, curve_device.KEY_THREADS),
-    "curve_sort": (radix.SORT, radix.THREADS),
-    "curve_boxes": (curve_device.BOXES, curve_device.BOX_THREADS),
-    "curve_upper": (curve_device.UPPER, curve_device.UPPER_THREADS),
+    "curve_sample": curve_device.SAMPLE,
+    "curve_keys": curve_device.KEYS,
+    "curve_sort": radix.SORT,
+    "curve_boxes": curve_device.BOXES,
+    "curve_upper": curve_device.UPPER,
 }
+THREADS = {
+    "curve_sample": curve_device.SAMPLES,
+    "curve_keys": curve_device.KEY_THREADS,
+    "curve_sort": radix.THREADS,
+    "curve_boxes": curve_device.BOX_THREADS,
+    "curve_upper": curve_device.UPPER_THREADS,
+}
+"""Of a block of each kernel."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +62,7 @@ def kernel_texts(points: Points, world: World, leaf: int) -> dict[str, str]:
     items = {"curve_keys": grain.keys, "curve_sort": grain.sort}
     return {
         name: _defines(points, leaf, items.get(name, 1)) + _coordinates(points, world) + text
-        for name, (text, _) in _TEXTS.items()
+        for name, text in _TEXTS.items()
     }
 
 
@@ -113,13 +121,24 @@ def compile_texts(points: Points, world: World, leaf: int, arch: str) -> dict[st
     return {name: compile_cubin(text, name, arch) for name, text in kernel_texts(points, world, leaf).items()}
 
 
-class DeviceCurve:
-    """The order and the tree on a GPU, in memory of their own."""
+class Launchable(Protocol):
+    """A kernel with its number of threads: pointers are Python integers, numbers NumPy scalars."""
 
-    def __init__(self, points: Points, world: World, leaf: int) -> None:
-        self._points, self.tree, device = points, Tree(points.count, leaf), points.device
-        cubins = compile_texts(points, world, leaf, cuda.architecture(device))
-        self._kernels = {n: cuda.CudaKernel(device, c, n, _TEXTS[n][1]) for n, c in cubins.items()}
+    def launch(self, grid: tuple[int, int], arguments: tuple[Any, ...]) -> None: ...
+
+
+def device_curve(points: Points, world: World, leaf: int) -> DeviceCurve:
+    """The order and the tree of points on a GPU."""
+    cubins = compile_texts(points, world, leaf, cuda.architecture(points.device))
+    kernels = {n: cuda.CudaKernel(points.device, c, n, THREADS[n]) for n, c in cubins.items()}
+    return DeviceCurve(points, leaf, kernels)
+
+
+class DeviceCurve:
+    """The order and the tree, in memory of their own where the points are, filled by these kernels."""
+
+    def __init__(self, points: Points, leaf: int, kernels: Mapping[str, Launchable]) -> None:
+        self._points, self._kernels, self.tree = points, kernels, Tree(points.count, leaf)
         self._tiles = -(-points.count // (radix.THREADS * grains(points.count).sort))
         self.arrangement = node_arrangement(points.dimension, points.precision)
         self.nodes = self._memory(self.arrangement.nbytes(self.tree.nodes), "the boxes")
@@ -142,15 +161,14 @@ class DeviceCurve:
         p, count = self._points, np.int32(self._points.count)
         slots = [p.arrangement.slot(leaf) for leaf in p.leaves]
         starts = p.arrangement.starts(p.count)
-        columns = [int(p.data.data.ptr) + starts[s.buffer] + s.offset for s in slots]
+        columns = [_address(p.data) + starts[s.buffer] + s.offset for s in slots]
         xyz = (*columns, *([0] * (3 - p.dimension)))
         top, total = np.int32(len(self.tree.levels) - 1), np.int32(self.tree.nodes)
         words = radix.PASSES * radix.BINS * self._tiles
         key_blocks = -(-p.count // (curve_device.KEY_THREADS * grains(p.count).keys))
-        quantiles, histogram, status, tickets = (
-            int(m.data.ptr) for m in (self._quantiles, self._histogram, self._status, self._tickets)
-        )
-        keys, nodes, order = int(self._keys[0].data.ptr), int(self.nodes.data.ptr), int(self._values[0].data.ptr)
+        memories = (self._quantiles, self._histogram, self._status, self._tickets)
+        quantiles, histogram, status, tickets = (_address(m) for m in memories)
+        keys, nodes, order = (_address(m) for m in (self._keys[0], self.nodes, self._values[0]))
         calls = [
             self._call("curve_sample", p.dimension, *xyz, count, quantiles, histogram, tickets),
             self._call("curve_keys", key_blocks, *xyz, count, quantiles, keys, histogram, status, np.int32(words)),
@@ -165,8 +183,7 @@ class DeviceCurve:
     def _sort_pass(self, number: int, histogram: int, status: int, tickets: int) -> Callable[[], object]:
         """Keys and indices from one memory to the other; the last pass ends in the order's memory."""
         even = number % 2
-        keys = [int(m.data.ptr) for m in self._keys]
-        values = [int(m.data.ptr) for m in self._values]
+        keys, values = [_address(m) for m in self._keys], [_address(m) for m in self._values]
         last = number == radix.PASSES - 1
         bins = 4 * radix.BINS * number
         return self._call(
@@ -176,8 +193,11 @@ class DeviceCurve:
         )  # fmt: skip
 
     def _call(self, name: str, blocks: int, *arguments: Any) -> Callable[[], object]:
-        kernel = self._kernels[name]
-        return lambda: kernel.launch((blocks, 1), arguments)
+        return lambda: self._kernels[name].launch((blocks, 1), arguments)  # keeps the memory alive, too
+
+
+def _address(memory: Any) -> int:
+    return int(memory.data.ptr) if hasattr(memory, "__cuda_array_interface__") else int(memory.ctypes.data)
 
 
 def first_above(leaf: int) -> int:
