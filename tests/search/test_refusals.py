@@ -1,11 +1,15 @@
 """What searches refuse, word by word."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import lanewise as lw
 from lanewise.errors import ArgumentError, CompileError, DeviceError
-from lanewise.search.build.geometry import MOST_CELLS
+from lanewise.search.build.geometry import MOST_CELLS, Geometry
+from lanewise.search.points import points_of
+from lanewise.search.static_grid import check_constant
 from tests.search.numbered import KINDS, numbered
 
 MEET = KINDS["f4", 3][1]
@@ -124,6 +128,20 @@ def test_cells_that_do_not_fit_the_memory(monkeypatch):
     assert (
         text
         == "StaticGrid(cells=100): 100 x 100 x 100 cells need 8,000,000 bytes on 'cpu', and 1,000,000 are available"
+    )
+
+
+def test_constant_memory():
+    records = numbered(points())
+    assert refused(
+        ArgumentError, lambda: MEET.using(lw.StaticGrid(radius=0.5, index="constant"))(records, records)
+    ) == ("StaticGrid(index='constant'): only a GPU has constant memory, and the sources are on 'cpu'")
+    sources = replace(points_of(records, "position"), device="cuda")
+    grid = lw.StaticGrid(radius=0.5, index="constant", cells=32)
+    geometry = Geometry((0.0,) * 3, (1.0,) * 3, (32, 32, 32), False)
+    assert refused(ArgumentError, lambda: check_constant(grid, geometry, sources)) == (
+        "StaticGrid(index='constant'): 32,768 cells take 131,076 bytes, and constant memory has 65,536; "
+        "choose fewer cells, or index='global'"
     )
 
 

@@ -1,5 +1,7 @@
 """The generated text of kernels over a grid, read line by line, and what the compiler says of it."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -9,7 +11,7 @@ from lanewise.emit.cuda import emit_cuda
 from lanewise.emit.numba import emit_numba
 from lanewise.ir.printer import print_kernel
 from lanewise.pipeline import build_program
-from lanewise.plan import NEUTRAL
+from lanewise.plan import NEUTRAL, Plan
 from lanewise.runtime.executable import build_executable
 from tests.search.kernels import Boid, cuda_program, naive_kernel, steer
 from tests.search.numbered import KINDS, numbered
@@ -52,6 +54,16 @@ def test_kernels_keep_their_values_in_registers(name, dtype, axes):
     (cubin,) = build_executable(program, "cuda", "sm_90").cubins
     assert cubin.resources.spill_stores <= 16
     assert cubin.resources.registers <= (64 if dtype == "f4" else 96)
+
+
+def test_an_index_in_constant_memory():
+    naive = naive_kernel(steer, SEARCHES["radius"], RECORDS, RECORDS)
+    arrays = tuple(replace(a, constant=9) if a.name == "$starts" else a for a in naive.arrays)
+    program = build_program(replace(naive, arrays=arrays), Plan(block=128).filled(NEUTRAL), "cuda")
+    executable = build_executable(program, "cuda", "sm_90")
+    assert "__constant__ int starts_array[9];" in executable.source
+    assert "const int *__restrict__ starts_array" not in executable.source
+    assert b"starts_array" in executable.cubins[0].code  # the name that the launch finds it by
 
 
 def test_seven_nearest_fit_the_registers_of_nine_blocks():

@@ -97,6 +97,21 @@ def test_the_function_sees_the_nearest_image():
         np.testing.assert_allclose(distance, [0, 1, 1], atol=1e-5)
 
 
+def test_what_becomes_no_number_meets_nobody_and_leads_nowhere():
+    """Within a run nobody looks at positions: a flock that blew up must not read beyond its memory."""
+    x, _ = cloud("uniform", COUNT, 3, "f4", seed=15)
+    for wanted in ({"radius": 0.1}, {"k": 4}, {"radius": 0.1, "world": lw.Periodic((1.0, 1.0, 1.0))}):
+        records = numbered(x)
+        call = KINDS["f4", 3][1].using(lw.StaticGrid(**wanted)).bind(records, records)
+        broken = x.copy()
+        broken[:3] = np.nan
+        broken[3] = (np.inf, -np.inf, 0.5)
+        records.position = broken
+        count, *_ = call()
+        assert count[:3].tolist() == [0, 0, 0]
+        assert (count[4:] > 0).all()
+
+
 def test_bounded_world():
     x, radius = cloud("uniform", COUNT, 3, "f4", seed=9)
     x[0], x[1] = 0, 1  # its borders are in it

@@ -244,7 +244,10 @@ class _EntryWriter(_Writer):
     def text(self) -> str:
         k, grid = self.kernel, self.kernel.grid
         assert grid is not None
-        parameters = [self.parameter(b) for b in k.buffers if b.space == "global"]
+        for b in k.buffers:
+            if b.constant:
+                self.put(f"__constant__ {vector_type(b.type, b.lanes)} {self.buffer(b.name)}[{b.constant}];\n")
+        parameters = [self.parameter(b) for b in k.buffers if b.space == "global" and not b.constant]
         parameters += [f"{TYPES[p.type]} {self.names(p.name)}" for p in k.counts + k.uniforms]
         bounds = f"__launch_bounds__({grid.threads}{f', {grid.min_blocks}' if grid.min_blocks else ''})"
         if grid.registers:  # the two exclude each other

@@ -380,7 +380,10 @@ class Function:
 
 @dataclass(frozen=True, slots=True)
 class ArrayArgument:
-    """An array of records that a kernel reads or writes. `length` is set for arrays in shared memory."""
+    """An array of records that a kernel reads or writes. `length` is set for arrays in shared memory.
+
+    constant: so many elements are copied into a GPU's constant memory before each launch; 0 for none.
+    """
 
     name: str
     leaves: tuple[Leaf, ...]
@@ -388,6 +391,7 @@ class ArrayArgument:
     written: bool = False
     space: Choice["global", "shared"] = "global"
     length: int = 0
+    constant: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -402,6 +406,7 @@ class BufferArgument:
     written: bool
     space: Choice["global", "shared"] = "global"
     length: int = 0
+    constant: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -128,7 +128,7 @@ def print_kernel(kernel: ir.Kernel, *, with_functions: bool = True) -> str:
     """The kernel, its arguments and the functions that it applies."""
     lines = [f"kernel {kernel.name}  # {kernel.pattern}"]
     for a in kernel.arrays:
-        space = f" shared[{a.length}]" if a.space == "shared" else ""
+        space = f" shared[{a.length}]" if a.space == "shared" else f" constant[{a.constant}]" if a.constant else ""
         lines.append(
             f"  array {a.name}{space}{' written' if a.written else ''}: {', '.join(f'{x.name}: {x.type}' for x in a.leaves)}"
         )

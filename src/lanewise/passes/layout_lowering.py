@@ -162,7 +162,8 @@ class _Lowering:
             unit = slot.type.size * group.lanes
             length = -(-own.bytes_for(array.length) // unit) if array.space == "shared" else 0
             self.buffers[key] = ir.BufferArgument(
-                name, array.name, group.buffer, slot.type, group.lanes, array.written, array.space, length
+                name, array.name, group.buffer, slot.type, group.lanes, array.written, array.space, length,
+                -(-own.bytes_for(array.constant) // unit) if array.constant else 0,
             )  # fmt: skip
         return self.buffers[key]
 

@@ -79,9 +79,27 @@ class CudaKernel:
             stream = _stream(int(cupy().cuda.get_current_stream().ptr))
             core.launch(stream, core.LaunchConfig(grid=grid, block=self.threads), self._kernel, *arguments)
 
+    def constant(self, name: str) -> tuple[int, int]:
+        """The address and the size in bytes of an array in constant memory."""
+        from cuda.bindings import driver  # pyright: ignore[reportAttributeAccessIssue]
+
+        with use(self.device):
+            status, address, size = driver.cuLibraryGetGlobal(driver.CUlibrary(int(self._code.handle)), name.encode())
+        if status != driver.CUresult.CUDA_SUCCESS:
+            raise DeviceError(f"the constant memory {name!r} of a kernel was not found: the driver says {status.name}")
+        return int(address), int(size)
+
     def blocks_per_multiprocessor(self) -> int:
         """The driver's own occupancy calculation."""
         return int(self._kernel.occupancy.max_active_blocks_per_multiprocessor(self.threads, 0))
+
+
+def copy_within(device: str, to: int, source: int, nbytes: int) -> None:
+    """Put a copy from one address of a device to another one on CuPy's current stream."""
+    with use(device):
+        runtime = cupy().cuda.runtime
+        stream = cupy().cuda.get_current_stream()
+        runtime.memcpyAsync(to, source, nbytes, runtime.memcpyDeviceToDevice, stream.ptr)
 
 
 @cache

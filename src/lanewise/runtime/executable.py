@@ -15,7 +15,7 @@ from lanewise.errors import PlanError
 from lanewise.ir import nodes as ir
 from lanewise.ir.evaluate import evaluate
 from lanewise.ir.machine import Machine, Memory
-from lanewise.ir.names import COUNT, is_own, is_view
+from lanewise.ir.names import COUNT, identifier, is_own, is_view
 from lanewise.ir.printer import print_kernel
 from lanewise.layouts import Arrangement
 from lanewise.passes.base import refuse
@@ -213,7 +213,8 @@ def _host_buffer(b: ir.BufferArgument, bound: Bound) -> Any:
 
 
 def _cuda_launch(kernel: ir.Kernel, compiled: cuda.CudaKernel, arrays: Arrays, environment: Environment) -> Launch:
-    taken = tuple((b, arrays[b.array]) for b in kernel.buffers if b.space == "global")
+    constants = [_constant(compiled, b, arrays[b.array]) for b in kernel.buffers if b.constant]
+    taken = tuple((b, arrays[b.array]) for b in kernel.buffers if b.space == "global" and not b.constant)
     pointers = tuple(_pointer(b, bound) for b, bound in taken)
     arguments = pointers + _scalars(kernel, environment)
     grid = _grid(kernel)
@@ -227,10 +228,19 @@ def _cuda_launch(kernel: ir.Kernel, compiled: cuda.CudaKernel, arrays: Arrays, e
 
     def launch(keep_alive: object = taken) -> None:  # a pointer does not keep the memory that it points to
         del keep_alive
+        for fill in constants:
+            fill()
         if blocks:
             compiled.launch((blocks, grid.parts), arguments)
 
     return launch
+
+
+def _constant(compiled: cuda.CudaKernel, b: ir.BufferArgument, bound: Bound) -> Launch:
+    """What brings an array into the constant memory of a kernel."""
+    address, size = compiled.constant(identifier(b.name) + "_array")
+    nbytes = min(size, bound.arrangement.buffers[b.buffer].bytes_for(bound.count))
+    return lambda: cuda.copy_within(compiled.device, address, _pointer(b, bound), nbytes)
 
 
 def _pointer(b: ir.BufferArgument, bound: Bound) -> int:

@@ -7,7 +7,7 @@ rounding included: a source between two positions lies in a cell between theirs.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -184,8 +184,9 @@ class GridExpressions:
             ir.Assign(gap.name, self.binary("*", self.at_least(gap, self.number(0)), self.value(side(axis)))),
         )
 
-    def arguments(self) -> tuple[ir.ArrayArgument, ...]:
-        return (value_array(STARTS, I32, written=False),)
+    def arguments(self, constant: int = 0) -> tuple[ir.ArrayArgument, ...]:
+        """The starts of cells; `constant` of them in constant memory."""
+        return (replace(value_array(STARTS, I32, written=False), constant=constant),)
 
     def uniforms(self) -> tuple[ir.Parameter, ...]:
         """All that a walk may read; kernels keep what they use."""

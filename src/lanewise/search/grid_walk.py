@@ -19,15 +19,19 @@ from lanewise.types import BOOL, COMPONENTS, Scalar
 
 @dataclass(frozen=True, slots=True)
 class GridWalk(Walk):
-    """The cells within the radius of a target. Rows of which every cell is farther away than the bound are left out."""
+    """The cells within the radius of a target. Rows of which every cell is farther away than the bound are left out.
+
+    constant: so many starts of cells lie in constant memory; 0: in global memory.
+    """
 
     index: Scalar
     precision: Scalar
     axes: int
     periodic: bool
+    constant: int = 0
 
     def arguments(self) -> tuple[ir.ArrayArgument, ...]:
-        return GridExpressions(self.index, self.precision, self.axes).arguments()
+        return GridExpressions(self.index, self.precision, self.axes).arguments(self.constant)
 
     def uniforms(self) -> tuple[ir.Parameter, ...]:
         return GridExpressions(self.index, self.precision, self.axes).uniforms()
@@ -105,7 +109,10 @@ class _Rows:
             ir.Assign(scaled.name, g.binary("*", w, g.value(inverse(axis)))),
             ir.Assign(first.name, ir.Cast(ir.Call("floor", (ends[0],), g.precision), g.index)),
             ir.Assign(last.name, ir.Cast(ir.Call("floor", (ends[1],), g.precision), g.index)),
-            ir.Assign(self.cut(axis).name, ir.Compare(">=", build.add(count, 1), g.cells(axis))),
+            # What is no number must not lead out of the grid.
+            ir.Assign(self.cut(axis).name, ir.Logical("or", ir.Logical(
+                "or", ir.Compare(">=", build.add(count, 1), g.cells(axis)), build.less(build.add(first, g.cells(axis)), 0),
+            ), ir.Compare(">=", last, build.add(g.cells(axis), g.cells(axis))))),
             ir.If(self.cut(axis), (
                 ir.Assign(first.name, ir.Literal(0, g.index)), ir.Assign(last.name, build.subtract(g.cells(axis), 1)),
             )),

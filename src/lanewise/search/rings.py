@@ -23,9 +23,10 @@ class RingWalk(Walk):
     index: Scalar
     precision: Scalar
     axes: int
+    constant: int = 0
 
     def arguments(self) -> tuple[ir.ArrayArgument, ...]:
-        return GridExpressions(self.index, self.precision, self.axes).arguments()
+        return GridExpressions(self.index, self.precision, self.axes).arguments(self.constant)
 
     def uniforms(self) -> tuple[ir.Parameter, ...]:
         return GridExpressions(self.index, self.precision, self.axes).uniforms()

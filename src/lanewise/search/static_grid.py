@@ -23,6 +23,7 @@ from lanewise.search.rings import RingWalk
 from lanewise.search.worlds import Periodic
 from lanewise.types import I32, Scalar
 
+CONSTANT_BYTES = 65_536  # of constant memory that a kernel has
 CELLS_A_SOURCE = 2  # cells at most for each source, where the grid is chosen: bounds the memory and the time to build
 SOURCES_A_CELL = 2  # on average, where no radius says how large a cell shall be
 
@@ -69,6 +70,7 @@ class StaticGrid(Search):
         radius2(self, sources.precision)
         geometry = self.geometry(sources)
         _check_memory(self, geometry, sources)
+        check_constant(self, geometry, sources)
         on_gpu = device_kind(sources.device) == "cuda"
         build = device_cells if on_gpu and self.build == "device" else host_cells
         return _Grid(self, geometry, sources, build(geometry, sources))
@@ -104,9 +106,26 @@ def _check_memory(search: StaticGrid, geometry: Geometry, sources: Points) -> No
         )
 
 
+def check_constant(search: StaticGrid, geometry: Geometry, sources: Points) -> None:
+    """Refuse an index in constant memory where there is none, or too little."""
+    if search.index != "constant":
+        return
+    if device_kind(sources.device) != "cuda":
+        raise ArgumentError(
+            f"StaticGrid(index='constant'): only a GPU has constant memory, and the sources are on {sources.device!r}"
+        )
+    needed = 4 * (geometry.total + 1)
+    if needed > CONSTANT_BYTES:
+        raise ArgumentError(
+            f"StaticGrid(index='constant'): {geometry.total:,} cells take {needed:,} bytes, and constant memory has {CONSTANT_BYTES:,}; "
+            "choose fewer cells, or index='global'"
+        )
+
+
 class _Grid(Structure):
     def __init__(self, search: StaticGrid, geometry: Geometry, sources: Points, built: CellBuilder) -> None:
         self._search, self._geometry, self._sources, self._built = search, geometry, sources, built
+        self._constant = geometry.total + 1 if search.index == "constant" else 0
 
     @property
     def geometry(self) -> Geometry:
@@ -128,8 +147,8 @@ class _Grid(Structure):
     def walk(self, index: Scalar) -> Walk:
         s, axes = self._sources, self._sources.dimension
         if self._search.radius is None:
-            return RingWalk(index, s.precision, axes)
-        return GridWalk(index, s.precision, axes, isinstance(self._search.world, Periodic))
+            return RingWalk(index, s.precision, axes, self._constant)
+        return GridWalk(index, s.precision, axes, isinstance(self._search.world, Periodic), self._constant)
 
     def launches(self) -> Launches:
         return self._built.launches
