@@ -87,6 +87,7 @@ def test_stages_have_names():
     assert names == [
         "pattern", "constant folding", "scalar replacement", "dead code", "tiling", "float64 accumulation", "thread merging", "slicing",
         "splitting of sources", "shared-memory tiles", "unrolling", "mapping to threads", "unused indices", "layout lowering",
+        "load selection",
     ]  # fmt: skip
 
 

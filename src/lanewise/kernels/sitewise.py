@@ -255,7 +255,9 @@ class Sitewise:
         key = ("interpolated walls", phase.name, *self._situation(sites, values))
         if key not in self._compiled:
             main = (self._functions[0][1].update,)
-            arguments = replace(self._arguments(sites, step, False, values, main), dense=False)
+            arguments = replace(
+                self._arguments(sites, step, False, values, main), dense=False, placed=False, framed=False
+            )
             self._compiled[key] = compile_phase(partial(build_interpolated_walls, arguments), sites, None)
         return [bind_interpolated_walls(self._compiled[key], sites, step, values)]
 
@@ -267,7 +269,9 @@ class Sitewise:
             key = ("outflow", outlet, phase.name, *self._situation(sites, values))
             if key not in self._compiled:
                 main = (self._functions[0][1].update,)
-                arguments = replace(self._arguments(sites, step, False, values, main), dense=False)
+                arguments = replace(
+                    self._arguments(sites, step, False, values, main), dense=False, placed=False, framed=False
+                )
                 self._compiled[key] = compile_phase(partial(build_outflow, arguments, outlet=outlet), sites, None)
             speed = values.outflow_speed
             weight = 1.0 if first else speed / (1 + speed)
@@ -276,7 +280,8 @@ class Sitewise:
 
     def _situation(self, sites: Sites, values: SiteValues) -> tuple[Any, ...]:
         return (
-            sites.device, sites.dense, sites.placed, sites.framed, sites.row_block, min(sites.shape) < 2, sites.layout, sites.storage, sites.form.name, sites.edges, sites.present,
+            sites.device, sites.dense, sites.placed, sites.framed, sites.row_block,
+            min(sites.shape) < 2, sites.layout, sites.storage, sites.form.name, sites.edges, sites.present,
             values.arrays_of, tuple(self._functions), self.walls,
         )  # fmt: skip
 
@@ -318,6 +323,7 @@ class Sitewise:
         if key not in self._compiled:
             main = (self._functions[0][1].update,)
             arguments = self._arguments(sites, sites.step, sites.fresh, sorted_values, main)
+            arguments = replace(arguments, placed=False, framed=False)
             self._compiled[key] = compile_phase(
                 lambda index: build_momentum_exchange(arguments, index, numbers, weights, curved=curved), sites, None
             )

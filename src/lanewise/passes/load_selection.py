@@ -24,9 +24,7 @@ def _statement(s: ir.Statement) -> ir.Block:
             condition=condition,
             then=(ir.Load(names=(one,)) as first, ir.Assign(value=ir.Local(name=one_read)) as taken),
             otherwise=(ir.Load(names=(other,)) as second, ir.Assign(value=ir.Local(name=other_read)) as also),
-        ) if (
-            first.buffer == second.buffer and taken.name == also.name and (one, other) == (one_read, other_read)
-        ):
+        ) if first.buffer == second.buffer and taken.name == also.name and (one, other) == (one_read, other_read):
             return (ir.Load(second.buffer, selected(condition, first.index, second.index), (other,)), also)
         case _:
             return (s,)

@@ -108,7 +108,8 @@ def _arriving(builder: SiteBuilder, q: int) -> ir.Block:
     return (
         ir.Assign(stored.name, ir.Literal(0.0, storage)),
         *builder.fetch_anew(q, stored, bulk=True),
-        *builder.use_anew(q, stored, bulk=True),
+        ir.Assign(builder.value(q).name, stored if storage == builder.a.real else ir.Cast(stored, builder.a.real)),
+        *builder.add_at_moving_wall(q),
     )
 
 

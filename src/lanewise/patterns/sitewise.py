@@ -286,14 +286,16 @@ class SiteBuilder:
 
     def add_at_moving_walls(self) -> ir.Block:
         """What walls that move add to what they send back; most sites skip it all at once."""
-        added: list[ir.Statement] = []
-        for q in range(1, self.a.lattice.size):
-            met, value = ir.Local(own(f"met.{q}"), I32), self.value(q)
-            if self.links.can_be_cut and (term := self.links.added(q, met)) is not None:
-                total = ir.Assign(value.name, ir.Binary("+", value, term, self.a.real))
-                added.append(ir.If(self.links.is_cut(q), (*self.links.wall_met(q, met.name), total)))
+        added = tuple(s for q in range(1, self.a.lattice.size) for s in self.add_at_moving_wall(q))
         near = self.links.at_moving_face()
-        return tuple(added) if near is None or not added else (ir.If(near, tuple(added)),)
+        return added if near is None or not added else (ir.If(near, added),)
+
+    def add_at_moving_wall(self, q: int) -> ir.Block:
+        met, value = ir.Local(own(f"met.{q}"), I32), self.value(q)
+        if not (q and self.links.can_be_cut) or (term := self.links.added(q, met)) is None:
+            return ()
+        total = ir.Assign(value.name, ir.Binary("+", value, term, self.a.real))
+        return (ir.If(self.links.is_cut(q), (*self.links.wall_met(q, met.name), total)),)
 
     def inside(self, place: ir.Expression, order: int) -> ir.Expression:
         """A place of the array, also for special sites at its ends; `order` tells at which end it could lie outside."""
