@@ -45,16 +45,17 @@ def search_world(end_of_world: int, radius: float) -> World:
     return lw.Bounded((-edge,) * 3, (edge,) * 3)
 
 
-def check_k(k: int | None, agents: int) -> None:
+def check_k(k: int | None, agents: int, think_every: int) -> None:
     """Refuse no neighbours, more than there are agents, and more than kernels are made for."""
+    most = MOST_NEIGHBORS - (think_every > 1)  # who thinks now and then finds itself among its neighbours
     if k is None:
         return
     if k < 1:
         raise InputError(f"k is {k}; wanted at least 1 neighbour")
     if k > agents:
         raise InputError(f"k is {k}; there are only {agents} agents")
-    if k > MOST_NEIGHBORS:
-        raise InputError(f"k is {k}; wanted at most {MOST_NEIGHBORS}, the longest list that is kept in registers")
+    if k > most:
+        raise InputError(f"k is {k}; wanted at most {most}, the longest list that is kept in registers")
 
 
 def find_search(name: str | Search, radius: float, k: int | None, world: World) -> Search:

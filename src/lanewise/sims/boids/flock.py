@@ -104,7 +104,7 @@ class Flock:
 
     def _begin(self, settings: Settings, state: State, search: str | Search) -> None:
         """Allocate, compile and bind."""
-        check_k(settings.k, len(state))
+        check_k(settings.k, len(state), settings.think_every)
         check_state(state)
         self.settings, self.ids = settings, state.ids
         _check_places(settings, state)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Protocol
 
 from lanewise.arrays import RecordArray
@@ -73,6 +74,9 @@ class Synchronous:
 
     def __init__(self, settings: Settings, boids: RecordArray, search: Search) -> None:
         self._settings, self._boids, self._rules = settings, boids, rules_of(settings)
+        if settings.think_every > 1 and search.k is not None:
+            # Thinkers are copies, so each finds itself, too: at distance 0, where it adds nothing.
+            search = replace(search, k=min(search.k + 1, len(boids)))
         steer = self._rules.steer.using(search)
         values: dict[str, Any] = pair_values(settings.parameters)
         self._thinkers: RecordArray | None = None

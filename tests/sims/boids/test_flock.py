@@ -1,0 +1,177 @@
+"""The Python interface: measures, refusals, and the ways to go on."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, cast
+
+import numpy as np
+import pytest
+from scipy.spatial import KDTree
+
+import lanewise as lw
+from lanewise.errors import InputError
+from lanewise.sims.boids import Flock
+from lanewise.sims.boids.statistics import cell_populations
+from tests.sims.boids.flocks import bits, random_state
+
+
+def test_statistics_against_numpy() -> None:
+    state = random_state(250, 2, radius=30.0)
+    found = Flock(state=state, precision="f64", world=60).statistics()
+    assert found.polarisation == pytest.approx(np.linalg.norm(state.forward.mean(axis=0)))
+    nearest = KDTree(state.position).query(state.position, 2)[0][:, 1]
+    assert (found.nearest_min, found.nearest_mean) == pytest.approx((nearest.min(), nearest.mean()))
+    assert (found.speed_min, found.speed_mean, found.speed_max) == pytest.approx(
+        (state.speed.min(), state.speed.mean(), state.speed.max())
+    )
+    assert found.cells * found.cell_mean == pytest.approx(250)
+    assert found.cell_min >= 1
+
+
+def test_cells_count_every_agent_once() -> None:
+    position = np.random.default_rng(0).normal(size=(1000, 3)) * 10
+    populations = cell_populations(position, 3.0)
+    assert populations.sum() == 1000
+    cells = np.floor((position - position.min(axis=0)) / 3.0).astype(int)
+    assert sorted(populations) == sorted(np.unique(cells, axis=0, return_counts=True)[1])
+    assert cell_populations(position, 1e-8).sum() == 1000  # more cells an axis than a key of 20 bits holds
+
+
+def test_pieces_and_callbacks_change_nothing() -> None:
+    def make() -> Flock:
+        return Flock(50, world=20, search="all-pairs")
+
+    seen: list[int] = []
+    whole, pieces, called = make().run(10), make(), make().run(10, callback=lambda f: seen.append(f.step), every=4)
+    for count in (3, 1, 6):
+        pieces.advance(count)
+    assert bits(whole) == bits(pieces) == bits(called)
+    assert seen == [4, 8, 10]
+    assert next(iter(whole.steps(every=5))).step == 15
+    assert whole.time == pytest.approx(15 / 60)
+
+
+def test_a_search_of_ones_own() -> None:
+    edge = 50 * (1 + 1e-5)
+    world = lw.Bounded((-edge,) * 3, (edge,) * 3)
+    own = Flock(100, search=lw.AllPairs(radius=9.0, world=world)).run(5)
+    assert bits(own) == bits(Flock(100, search="all-pairs").run(5))
+    with pytest.raises(InputError) as error:
+        Flock(100, search=lw.AllPairs(radius=5.0, world=world))
+    assert str(error.value) == (
+        "the search has radius 5.0, and the flock 9.0; build it with the flock's, or name it: auto, all-pairs, static-grid, dynamic-grid"
+    )
+
+
+def test_profiles_change_no_bits() -> None:
+    profile = lw.Profile()
+    found = Flock(60, search="all-pairs", profile=profile).run(4)
+    assert bits(found) == bits(Flock(60, search="all-pairs").run(4))
+    assert {"search", "update"} <= set(profile.summary()["stages"])
+
+
+REFUSED: dict[str, tuple[dict[str, Any], str]] = {
+    "agents": ({"agents": 0}, "0 agents asked for; wanted at least 1"),
+    "world": ({"world": 0}, "the radius of the world is 0; wanted a finite length above zero"),
+    "semantics": ({"semantics": "x"}, "unknown semantics 'x'; wanted one of sync, seq, thesis"),
+    "boundary": (
+        {"boundary": "x"},
+        "unknown boundary 'x'; wanted one of wrap, open, periodic, bounded, inside-sphere, outside-sphere, outside-spheres, "
+        "outside-spheres-wrap, rectangle, rectangle-wrap, outside-box, inside-box",
+    ),
+    "search": ({"search": "x"}, "unknown search 'x'; wanted one of auto, all-pairs, static-grid, dynamic-grid"),
+    "k of 0": ({"k": 0}, "k is 0; wanted at least 1 neighbour"),
+    "k beyond agents": ({"agents": 10, "k": 20}, "k is 20; there are only 10 agents"),
+    "k beyond registers": ({"k": 33}, "k is 33; wanted at most 32, the longest list that is kept in registers"),
+    "radius": ({"radius": 0}, "the radius is 0; wanted a finite number above zero"),
+    "negative radius": ({"cohesion_radius": -1}, "the cohesion radius is -1; wanted zero or more"),
+    "nan": ({"mass": float("nan")}, "the mass is nan; wanted a finite number"),
+    "cosine": ({"alignment_cosine": 2}, "the alignment cosine is 2; wanted a cosine, from -1 to 1"),
+    "parameter": (
+        {"colour": 1},
+        "unknown parameter 'colour' of the rules; wanted some of radius, near_radius, separation_radius, separation_cosine, "
+        "separation_weight, alignment_radius, alignment_cosine, alignment_weight, cohesion_radius, cohesion_cosine, cohesion_weight, "
+        "max_force, max_speed, mass, agent_radius, avoid_time",
+    ),
+    "precision": ({"precision": "f16"}, "unknown precision 'f16'; wanted one of f32, f64"),
+    "start": ({"start": "x"}, "unknown start 'x'; wanted one of ball, world, cube, shell, disc, clusters"),
+    "start radius": ({"start_radius": -1}, "the start radius is -1; wanted a finite length above zero"),
+    "seed": ({"seed": -1}, "the seed is -1; wanted zero or more"),
+    "think": ({"think_every": 0}, "think-every is 0; wanted a whole number of steps from 1 on"),
+    "periodic radius": (
+        {"boundary": "periodic", "world": 5},
+        "the radius is 9; in a periodic world of 10 it is at most half of that, 5",
+    ),
+    "seq with k": (
+        {"semantics": "seq", "k": 3},
+        "semantics seq sees all flockmates within the radius, as OpenSteer does; leave k out, or use semantics sync",
+    ),
+    "seq with a grid": (
+        {"semantics": "seq", "search": "static-grid"},
+        "semantics seq looks at all pairs, because a structure would be out of date after every agent; found search static-grid",
+    ),
+    "seq in a periodic world": (
+        {"semantics": "seq", "boundary": "periodic"},
+        "semantics seq does not see across the faces of a periodic world; wanted another boundary, or semantics sync",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused(name: str) -> None:
+    chosen: dict[str, Any]
+    chosen, message = REFUSED[name]
+    with pytest.raises(InputError) as error:
+        Flock(**cast("dict[str, Any]", {"agents": 40, **chosen}))
+    assert str(error.value) == message
+
+
+def test_agents_outside_of_the_world() -> None:
+    state = replace(random_state(1), position=np.array([[60.0, 0, 0]]))
+    with pytest.raises(InputError) as error:
+        Flock(state=state)
+    assert str(error.value) == (
+        "agent 0 starts 60 from the centre, outside of the world of radius 50; a larger --world holds it, or --boundary open"
+    )
+
+
+@pytest.mark.parametrize("dt", [0.0, -1.0, float("nan"), float("inf")])
+def test_time_steps_that_are_none(dt: float) -> None:
+    with pytest.raises(InputError) as error:
+        Flock(10, search="all-pairs").run(1, dt)
+    assert str(error.value) == f"the time step dt is {dt}; wanted a finite time above zero"
+
+
+def test_one_after_another_is_not_for_gpus() -> None:
+    from lanewise.sims.boids.settings import check_semantics_fit
+
+    flock = Flock(10, semantics="seq")
+    with pytest.raises(InputError) as error:
+        check_semantics_fit(replace(flock.settings, device="cuda"))
+    assert str(error.value) == (
+        "semantics seq moves one agent after another, which cuda cannot do; wanted --device cpu, or --semantics sync"
+    )
+
+
+def test_agents_that_leave_a_bounded_world() -> None:
+    state = replace(
+        random_state(2), position=np.array([[0, 0, 0], [9.9, 0, 0]]), forward=np.array([[0, 1.0, 0], [1.0, 0, 0]]),
+        up=np.array([[0, 0, 1.0], [0, 1.0, 0]]), speed=np.array([1.0, 9.0]), acceleration=np.zeros((2, 3)), ids=np.array([7, 5]),
+    )  # fmt: skip
+    with pytest.raises(InputError) as error:
+        Flock(state=state, world=10, boundary="bounded", precision="f64", search="all-pairs").run(10, 0.1)
+    assert str(error.value) == (
+        "between step 0 and step 10 agent 5 left the world of radius 10, and is 10.8 from its centre; a larger --world, "
+        "--boundary wrap, or an obstacle that is seen from inside keeps it"
+    )
+
+
+def test_agents_that_leave_the_numbers() -> None:
+    flock = Flock(5, search="all-pairs", precision="f64")
+    flock.boids.acceleration[3] = np.inf
+    with pytest.raises(InputError) as error:
+        flock.run(1)
+    assert str(error.value) == (
+        "between step 0 and step 1 agent 3 lost its finite position or velocity; a smaller dt or smaller weights keep it"
+    )

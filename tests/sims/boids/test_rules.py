@@ -1,0 +1,134 @@
+"""The rules against the reference, for any numbers of theirs, any agents, and near every edge of the definitions."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lanewise.sims.boids import Flock
+from tests.boids.reference import OPENSTEER, RUNS, THESIS, Rules, one_after_another, steering, synchronous
+from tests.sims.boids.flocks import as_reference, difference, random_state
+
+RULES = {"sync": OPENSTEER, "thesis": THESIS, "seq": OPENSTEER}
+
+
+def of_reference(rules: Rules) -> dict[str, Any]:
+    """The constants of a flock with these rules."""
+    behaviours = {
+        f"{name}_{part}": value
+        for name in ("separation", "alignment", "cohesion")
+        for part, value in zip(("radius", "cosine", "weight"), getattr(rules, name), strict=True)
+    }
+    return {
+        "radius": rules.radius, "near_radius": rules.near2**0.5, "max_force": rules.most_force, "max_speed": rules.most_speed,
+        "mass": rules.mass, **behaviours,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("semantics", RUNS)
+@settings(max_examples=15, deadline=None)
+@given(seed=st.integers(0, 10**6), data=st.data())
+def test_one_step_with_any_numbers(semantics: str, seed: int, data: st.DataObject) -> None:
+    def behaviour() -> tuple[float, float, float]:
+        return tuple(data.draw(st.floats(low, high)) for low, high in ((0, 12), (-1, 1), (-20, 20)))  # type: ignore[return-value]
+
+    rules = replace(
+        RULES[semantics], radius=data.draw(st.floats(1, 12)), near2=data.draw(st.floats(0, 9)), separation=behaviour(),
+        alignment=behaviour(), cohesion=behaviour(), most_force=data.draw(st.floats(1, 50)), mass=data.draw(st.floats(0.1, 10)),
+        world=20.0,
+    )  # fmt: skip
+    state, dt = random_state(24, seed), data.draw(st.floats(1e-3, 0.5))
+    flock = Flock(
+        state=state,
+        semantics=semantics,
+        k=rules.k,
+        precision="f64",
+        world=rules.world,
+        search="all-pairs",
+        **of_reference(rules),
+    )
+    run = one_after_another if semantics == "seq" else synchronous
+    wanted = run(as_reference(state), rules, dt)
+    assert difference(flock.run(1, dt).state, wanted) < 1e-9
+
+
+def test_periodic_flockmates_are_seen_across_the_faces() -> None:
+    state, world = random_state(40, 1, radius=10.0), 10.0
+    flock = Flock(state=state, precision="f64", world=world, boundary="periodic", search="all-pairs", k=5)
+    flock.advance(1)
+    rules, found = replace(OPENSTEER, k=5), np.zeros((40, 3))
+    for urge, weight in zip(flock.urges, (12, 8, 8), strict=True):
+        size = np.linalg.norm(urge, axis=1, keepdims=True)
+        found += weight * np.divide(urge, size, out=np.zeros_like(urge), where=size > 0)
+    wanted = [steering(as_reference(state), rules, i, box=2 * world) for i in range(40)]
+    assert np.abs(found - wanted).max() < 1e-9
+
+
+def test_agents_at_one_place_stay_finite() -> None:
+    state = replace(random_state(6), position=np.zeros((6, 3)))
+    for semantics in RUNS:
+        search = "auto" if semantics == "seq" else "all-pairs"
+        flock = Flock(state=state, semantics=semantics, search=search, k=6 if semantics == "thesis" else None).run(10)
+        assert np.isfinite(flock.state.position).all()
+
+
+def test_an_agent_at_rest_keeps_its_heading() -> None:
+    state = replace(random_state(1), speed=np.zeros(1), acceleration=np.zeros((1, 3)))
+    after = Flock(state=state, precision="f64").run(5).state
+    assert (after.forward == state.forward).all()
+    assert (after.position == state.position).all()
+
+
+def test_an_agent_alone_flies_on() -> None:
+    state = replace(random_state(1, radius=1), acceleration=np.zeros((1, 3)))
+    after = Flock(state=state, precision="f64").run(60).state
+    assert np.allclose(after.position, state.position + state.velocity, atol=1e-12)
+
+
+def test_who_leaves_the_sphere_comes_back_opposite() -> None:
+    state = replace(
+        random_state(1), position=np.array([[9.99, 0, 0]]), forward=np.array([[1.0, 0, 0]]), up=np.array([[0, 1.0, 0]]),
+        speed=np.array([6.0]), acceleration=np.zeros((1, 3)),
+    )  # fmt: skip
+    after = Flock(state=state, precision="f64", world=10).run(1, 0.01).state
+    assert after.position[0] == pytest.approx([9.99 + 0.06 - 20, 0, 0])
+    assert Flock(state=state, precision="f64", world=10, boundary="open").run(1, 0.01).state.position[0, 0] > 10
+
+
+def test_translations_by_a_whole_box_change_nothing() -> None:
+    state = random_state(30, 3, radius=5.0)
+    moved = replace(state, position=state.position + np.array([20.0, 0, -20.0]))
+    flocks = [Flock(state=s, world=10, boundary="periodic", precision="f64", k=4).run(20) for s in (state, moved)]
+    assert difference(flocks[0].state, flocks[1].state) < 1e-9
+
+
+@pytest.mark.parametrize("every", [2, 3, 7])
+def test_agents_think_in_turn(every: int) -> None:
+    """Who thinks does so as in a flock that always thinks; who does not keeps its urges."""
+    state = random_state(25, 5)
+    flock = Flock(state=state, think_every=every, precision="f64", k=4, search="all-pairs")
+    before = [np.array(u) for u in flock.urges]
+    assert not any(u.any() for u in before)
+    for step in range(2 * every):
+        always = Flock(state=flock.state, precision="f64", k=4, search="all-pairs").run(1)
+        flock.advance(1)
+        thinks = np.arange(25) % every == step % every
+        for old, new, full in zip(before, flock.urges, always.urges, strict=True):
+            assert (new[thinks] == full[thinks]).all()
+            assert (new[~thinks] == old[~thinks]).all()
+        before = [np.array(u) for u in flock.urges]
+
+
+def test_thinking_in_turn_in_one_go_or_many() -> None:
+    one, many = (
+        Flock(state=random_state(25, 5), think_every=3, search="all-pairs", k=4, precision="f64") for _ in range(2)
+    )
+    one.advance(11)
+    for piece in (1, 4, 2, 4):
+        many.advance(piece)
+    assert (one.state.position == many.state.position).all()
