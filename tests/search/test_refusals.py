@@ -225,3 +225,13 @@ def test_plans_about_all_pairs():
         text
         == "meet_vec3 runs over static grid: all within 0.5: plans are measured for all pairs, @lw.pairwise without a search"
     )
+
+
+@pytest.mark.parametrize(
+    "search", [lw.AllPairs(radius=0.5), lw.StaticGrid(radius=0.5, k=3), lw.StaticGrid(k=3)], ids=str
+)
+def test_kernels_over_searches_explain_themselves(search):
+    records = numbered(points(40))
+    text = str(MEET.using(search).compile(records, records).explain())
+    assert text.startswith("meet_vec3 (search, 40 target, 40 source) on cpu")
+    assert "it has no loop over sources" in text

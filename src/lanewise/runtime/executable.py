@@ -29,6 +29,7 @@ from lanewise.runtime.nvrtc import Cubin, compile_cubin
 
 GRAIN_WORK = 262_144  # element-source pairs worth handing to another thread: about 70 microseconds
 GRAIN_ELEMENTS = 16_384
+GRAIN_TARGETS = 512  # of a search: some hundred nanoseconds each
 SLAB_SITES, MOST_SLABS = 32_768, 64  # of a lattice: enough work to hide a call, few enough to stay in a cache
 ASYNCHRONOUS_COPIES = 80  # the first architecture that has them
 MAX_GRID_ELEMENTS = 2**31 - 2**16  # indices on the GPU have 32 bits
@@ -179,9 +180,9 @@ def _cpu_launch(kernel: ir.Kernel, function: cpu.RangeKernel, arrays: Arrays, en
     assert isinstance(loop, ir.Parallel)
     extent = _whole(loop.extent, environment)
     work = int(environment[kernel.counts[-1].name])
-    grain = {"pairwise": max(1, GRAIN_WORK // work), "reduction": GRAIN_ELEMENTS // ELEMENTS_PER_LANE}.get(
-        kernel.pattern, GRAIN_ELEMENTS
-    )
+    grain = {
+        "pairwise": max(1, GRAIN_WORK // work), "reduction": GRAIN_ELEMENTS // ELEMENTS_PER_LANE, "search": GRAIN_TARGETS,
+    }.get(kernel.pattern, GRAIN_ELEMENTS)  # fmt: skip
     function(*arguments, 0, 0)  # Numba compiles at the first call; better now than within a timed run
     return lambda: cpu.run_range(function, arguments, extent, grain)
 
