@@ -164,6 +164,17 @@ OPTIONS: dict[str, tuple[str, str]] = {
     "two bodies": ("sphere --mask a.npy --stl a.stl", "--mask and --stl both name an obstacle; wanted one of them"),
     "no checkpoint": ("--resume a.h5", "a.h5: there is no such file"),
     "resumed case": ("cavity --resume a.h5", "CASE cannot be given with --resume: the checkpoint keeps its own"),
+    "unknown walls": (
+        "cylinder --walls rough", "unknown walls 'rough'; wanted one of interpolated, half-way"
+    ),
+    "flat walls": (
+        "channel --walls interpolated",
+        "--walls interpolated: the surface of the walls of channel is not known: flat walls and bodies from pictures or arrays are "
+        "half-way",
+    ),
+    "resumed walls": (
+        "--resume a.h5 --walls half-way", "--walls cannot be given with --resume: the checkpoint keeps its own"
+    ),
     "resumed re": ("--resume a.h5 --re 5", "--re cannot be given with --resume: the checkpoint keeps its own"),
 }  # fmt: skip
 
@@ -173,6 +184,19 @@ def test_refused_before_anything_is_written(lanewise: Command, name: str) -> Non
     options, message = OPTIONS[name]
     assert_refused(lanewise("lbm", "run", *options.split()), message)
     assert list(Path().iterdir()) == []
+
+
+@pytest.mark.parametrize("case", ["cylinder", "karman"])
+def test_round_bodies_are_interpolated(lanewise: Command, case: str) -> None:
+    outcome = lanewise("lbm", "run", case, "--size", 8, "--steps", 20, "--out", "a.h5", "--json")
+    links = outcome.last_json["interpolated_links"]
+    assert links > 50
+    assert f"walls interpolated on {links:,} links\n" in outcome.out
+    resumed = lanewise("lbm", "run", "--resume", "a.h5", "--steps", 1, "--json")
+    assert resumed.last_json["interpolated_links"] == links
+    stairs = lanewise("lbm", "run", case, "--size", 8, "--steps", 20, "--walls", "half-way", "--json")
+    assert stairs.last_json["interpolated_links"] == 0
+    assert "interpolated" not in stairs.out.splitlines()[2]
 
 
 def test_a_mask_of_another_shape(lanewise: Command) -> None:

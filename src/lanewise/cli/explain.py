@@ -1,4 +1,4 @@
-"""`lanewise explain gravity` and `lanewise explain path/to/file.py:kernel`: what a kernel gets, why, and what to expect of it."""
+"""`lanewise explain` gravity, boids or path/to/file.py:kernel: what a kernel gets, why, and what to expect of it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ BODIES = 16_384
 
 
 def explain(
-    name: Annotated[str, typer.Argument(metavar="KERNEL", help="gravity, or a kernel of a file: path/to/file.py:name")],
+    name: Annotated[
+        str, typer.Argument(metavar="KERNEL", help="gravity, boids, or a kernel of a file: path/to/file.py:name")
+    ],
     source: Annotated[
         str | None, typer.Option(metavar="NAME", help="print the generated source for cpu or cuda instead")
     ] = None,
@@ -25,7 +27,8 @@ def explain(
     ] = None,
     bodies: Annotated[int, typer.Option(min=1, metavar="N", help="number of elements, or of sites (about)")] = BODIES,
     precision: Annotated[
-        str | None, typer.Option(metavar="NAME", help="of gravity: f32, f64 or mixed (default f32)")
+        str | None,
+        typer.Option(metavar="NAME", help="of gravity: f32, f64 or mixed; of boids: f32 or f64 (default f32)"),
     ] = None,
     layout: Annotated[
         str | None, typer.Option(metavar="NAME", help="soa, aos, aoas, soaoas or aosoa (default the device's)")
@@ -53,6 +56,11 @@ def explain(
             f"--arch {arch} is an architecture of GPUs, and --{'source' if source else 'device'} {chosen} is none"
         )
     numbers = read_values(values or [])
+    if name == "boids":
+        from lanewise.cli.boids_explain import explain_boids
+
+        explain_boids(chosen, bodies, precision or "f32", layout, arch, numbers, source=bool(source), as_json=json)
+        return
     if name == "gravity":
         from lanewise.sims.gravity.explain import compile_gravity
 
@@ -63,7 +71,7 @@ def explain(
         from lanewise.layouts import layout_by_name
 
         if precision is not None:
-            raise InputError(f"--precision belongs to gravity; the types of {name} are those of its file")
+            raise InputError(f"--precision belongs to gravity and boids; the types of {name} are those of its file")
         kind = layout_by_name(layout) if layout else None
         offline = compile_offline(load_kernel(name, sites=True), bodies, chosen, arch=arch, layout=kind, values=numbers)
     if source and not json:

@@ -85,7 +85,9 @@ def remainder(a: Operand, b: Operand) -> ir.Expression:
 def _whole(e: ir.Expression, divisor: int) -> tuple[ir.Expression, ir.Expression] | None:
     """(rest, quotient) of a sum `rest + quotient * divisor`."""
     match e:
-        case ir.Binary(operator="+", left=rest, right=ir.Binary(operator="*", left=quotient, right=ir.Literal(value=v))):
+        case ir.Binary(
+            operator="+", left=rest, right=ir.Binary(operator="*", left=quotient, right=ir.Literal(value=v))
+        ):
             return (rest, quotient) if v == divisor else None
         case _:
             return None

@@ -15,7 +15,9 @@ from lanewise.runtime.cache import cache_directory, content_key, write_once
 from lanewise.runtime.devices import cpu_threads
 
 RangeKernel = Callable[..., None]
-SLAB_UNIT = 4096  # sites of one span at most: enough for SIMD loops, short enough to share the work; slabs are multiples
+SLAB_UNIT = (
+    4096  # sites of one span at most: enough for SIMD loops, short enough to share the work; slabs are multiples
+)
 
 
 @cache

@@ -140,7 +140,9 @@ def _check_apart(program: Program, arrays: Arrays) -> None:
     fields = [f"{n}={v!r}" for n, v in (("fission", True), ("branches", "apart")) if getattr(program.plan, n) == v]
     if not fields or len(program.kernels) < 2:
         return
-    arrays = {n: b for n, b in arrays.items() if not is_view(n)}  # views have the memory of an array in common, and know it
+    arrays = {
+        n: b for n, b in arrays.items() if not is_view(n)
+    }  # views have the memory of an array in common, and know it
     written = {a.name for k in (program.naive, *program.kernels) for a in k.arrays if a.written and a.name in arrays}
     for name in sorted(written):
         for other in sorted(arrays.keys() - {name}):
@@ -221,7 +223,9 @@ def _cuda_launch(kernel: ir.Kernel, compiled: cuda.CudaKernel, arrays: Arrays, e
     grid = _grid(kernel)
     elements = _whole(grid.extent, environment)
     blocks = -(-elements // grid.lanes)
-    counted = (int(environment[c.name]) for c in kernel.counts if c.type.kind == "i")  # the others are no numbers of things
+    counted = (
+        int(environment[c.name]) for c in kernel.counts if c.type.kind == "i"
+    )  # the others are no numbers of things
     if max(elements, *counted) * grid.parts > MAX_GRID_ELEMENTS:
         raise PlanError(
             f"{kernel.name} has more than {MAX_GRID_ELEMENTS:,} elements; a launch on a GPU counts them with 32 bits"

@@ -1,114 +1,99 @@
-"""Dynamic grid: leaves with bounding boxes that follow the elements, wherever they are.
+"""Dynamic grid: leaves of neighbouring elements, with bounding boxes that follow them wherever they are.
 
-`order="curve"` puts elements in the order of a Hilbert curve, on the device, and every `leaf` consecutive ones are a leaf: all are full but
-the last one. A tree of boxes above them is walked without a stack. The size of the world, far elements and crowds do not matter to it.
+`order="curve"` puts elements in the order of a Hilbert curve, on their device, and every `leaf` consecutive ones are a leaf: all
+are full but the last one. A tree of boxes above them is walked without a stack. The size of the world, far elements and crowds do
+not matter to it. The other orders are the thesis's (J. Breitbart, chapter 7), built on the host: blocks of a sort along x, parts of a
+recursion along x, and parts of one along all axes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from lanewise.errors import ArgumentError
-from lanewise.runtime.executable import Bound, device_kind
-from lanewise.search.base import Launches, Search, Statistics, Structure, Walk, check_sources, radius2
-from lanewise.search.box_expressions import BOXES, box_uniforms
-from lanewise.search.build.curve import device_curve
+from lanewise.search.base import Search, Structure, check_sources, radius2
 from lanewise.search.build.curve_device import BOX_THREADS
-from lanewise.search.build.curve_host import HostCurve
-from lanewise.search.build.tree import fitting_leaf
+from lanewise.search.dynamic_structures import CurveGrid, LeafGrid
+from lanewise.search.leaf_walk import How
 from lanewise.search.points import Points
-from lanewise.search.tree_walk import LEAVES, NODES, SOURCES, TOP, Begin, TreeWalk
 from lanewise.search.worlds import Periodic
-from lanewise.types import Scalar
 
-Order = Literal["curve"]
-ORDERS = ("curve",)
+Order = Literal["curve", "sort", "1-D", "3-D"]
+Leaves = Literal["all", "around"]
 CURVE_LEAF = 8  # elements: fewest boxes and elements together for a handful of neighbours
-FILL = 2  # sources that are met first, for each that the list takes: a bound that is tight saves more than they cost
-THREADS = 128  # a block of the thesis, one for each leaf
+THESIS_LEAF = 128  # its threads a block
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DynamicGrid(Search):
-    """Leaves of neighbouring elements.
+    """Leaves with boxes.
 
-    order: how elements become leaves. leaf: elements a leaf, a power of two up to 512 (None: 8).
+    order: how elements become leaves. leaf: elements in one; for "curve" a power of two up to 512 (None: 8, larger when boxes would be
+    too many to number), else at most so many (None: 128). leaves: which boxes a target of the other orders looks at, "all" or
+    those "around" it; None: as in the thesis, all for "3-D", those around for slices (all of them in a periodic world).
     """
 
     order: Order = "curve"
     leaf: int | None = None
+    leaves: Leaves | None = None
 
     def __post_init__(self) -> None:
         super(DynamicGrid, self).__post_init__()
         if self.radius is None and self.k is None:
             raise ArgumentError("DynamicGrid(): wanted a radius, or k nearest sources, or both")
-        if self.order not in ORDERS:
-            raise ArgumentError(f"DynamicGrid(order={self.order!r}): wanted {' or '.join(map(repr, ORDERS))}")
+        if self.order not in get_args(Order):
+            known = ", ".join(map(repr, get_args(Order)))
+            raise ArgumentError(f"DynamicGrid(order={self.order!r}): wanted one of {known}")
+        if self.leaves not in (None, *get_args(Leaves)):
+            raise ArgumentError(f"DynamicGrid(leaves={self.leaves!r}): wanted 'all' or 'around'")
         _check_leaf(self.order, self.leaf)
+        self._check_leaves()
+
+    def _check_leaves(self) -> None:
+        head = f"DynamicGrid(order={self.order!r}, leaves={self.leaves!r})"
+        if self.leaves is not None and self.order == "curve":
+            raise ArgumentError(f"{head}: the boxes along a curve are a tree; leave out leaves")
+        if self.leaves != "around":
+            return
+        if isinstance(self.world, Periodic):
+            raise ArgumentError(
+                f"{head}: in a periodic world every box has images; wanted leaves='all' or order='curve'"
+            )
+        if self.order == "3-D" and self.radius is None:
+            raise ArgumentError(
+                f"{head}: without a radius nothing says how far around; wanted a radius or leaves='all'"
+            )
 
     def describe(self) -> str:
-        return f"dynamic grid along a curve: {self.found()}"
+        kinds = {
+            "curve": "along a curve",
+            "sort": "sorted along x",
+            "1-D": "ordered along x",
+            "3-D": "ordered along all axes",
+        }
+        looks = {"all": ", all leaves looked at", "around": ", leaves around looked at", None: ""}[self.leaves]
+        return f"dynamic grid {kinds[self.order]}{looks}: {self.found()}"
 
     def make(self, sources: Points) -> Structure:
         check_sources(self, sources)
         radius2(self, sources.precision)
-        return _CurveGrid(self, sources)
+        if self.order == "curve":
+            return CurveGrid(self, sources, self.leaf or CURVE_LEAF)
+        return LeafGrid(self, sources, self.order, self.leaf or THESIS_LEAF, self._how())
+
+    def _how(self) -> How:
+        slices = self.order != "3-D"
+        if self.leaves == "all" or (self.leaves is None and (not slices or isinstance(self.world, Periodic))):
+            return "all"
+        return "range" if slices else "listed"
 
 
 def _check_leaf(order: str, leaf: Any) -> None:
     if leaf is None:
         return
     whole = isinstance(leaf, int) and not isinstance(leaf, bool) and leaf >= 1
-    if not whole or leaf > BOX_THREADS or leaf & (leaf - 1):
-        raise ArgumentError(
-            f"DynamicGrid(order={order!r}, leaf={leaf!r}): wanted a power of two from 1 to {BOX_THREADS}"
-        )
-
-
-class _CurveGrid(Structure):
-    def __init__(self, search: DynamicGrid, sources: Points) -> None:
-        self._search, self._sources = search, sources
-        leaf = fitting_leaf(sources.count, search.leaf or CURVE_LEAF, sources.precision)
-        make = device_curve if device_kind(sources.device) == "cuda" else HostCurve
-        self._built = make(sources, search.world, leaf)
-
-    @property
-    def order(self) -> Any:
-        return self._built.order
-
-    @property
-    def arrays(self) -> Mapping[str, Bound]:
-        return {BOXES: Bound(self._built.nodes, self._built.arrangement, self._built.tree.nodes)}
-
-    @property
-    def uniforms(self) -> Mapping[str, Any]:
-        tree = self._built.tree
-        values: dict[str, Any] = {
-            NODES: tree.nodes,
-            SOURCES: tree.count,
-            LEAVES: tree.levels[0],
-            TOP: len(tree.levels) - 1,
-        }
-        return values | dict(box_uniforms(self._search.world, self._sources.precision))
-
-    def walk(self, index: Scalar) -> Walk:
-        s, search, leaf = self._sources, self._search, self._built.tree.leaf
-        begin: Begin = "root" if search.k is None else "nearest" if search.radius is None else "own"
-        together = -(-FILL * ((search.k or 0) + 1) // leaf)
-        periodic = isinstance(search.world, Periodic)
-        return TreeWalk(index, s.precision, s.dimension, leaf, periodic, begin, max(1, together))
-
-    def launches(self) -> Launches:
-        return self._built.launches()
-
-    def statistics(self) -> Statistics:
-        count, leaf = self._sources.count, self._built.tree.leaf
-        leaves = self._built.tree.levels[0]
-        last = count - (leaves - 1) * leaf
-        return Statistics(leaves, leaves, last, min(leaf, count), count / leaves, leaves * leaf - count)
-
-    def describe(self) -> str:
-        tree = self._built.tree
-        return f"{self._search.describe()}; {tree.levels[0]:,} leaves of {tree.leaf}, {tree.nodes:,} boxes in {len(tree.levels)} levels"
+    if order == "curve" and (not whole or leaf > BOX_THREADS or leaf & (leaf - 1)):
+        raise ArgumentError(f"DynamicGrid(order='curve', leaf={leaf!r}): wanted a power of two from 1 to {BOX_THREADS}")
+    if not whole:
+        raise ArgumentError(f"DynamicGrid(order={order!r}, leaf={leaf!r}): wanted a whole number from 1 on")

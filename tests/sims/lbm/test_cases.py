@@ -165,6 +165,20 @@ def test_nothing_oscillates_in_a_constant_or_a_short_signal() -> None:
     assert oscillation(np.arange(40), np.sin(2 * np.pi * np.arange(40) / 20)) is None
 
 
+def test_extremes_leave_out_what_does_not_repeat() -> None:
+    """A drag of two oscillations a period, and sound of another frequency that is as large."""
+    times = np.arange(0, 4000, 2.0)
+    phase = 2 * np.pi * times / 97
+    found = oscillation(times, np.sin(phase))
+    assert found is not None
+    drag = 3 + 0.1 * np.cos(2 * phase) + 0.1 * np.sin(2 * np.pi * times / 61.7)
+    assert found.extremes(times, drag) == pytest.approx((2.9, 3.1), abs=0.01)
+    few = slice(None, None, 12)  # four samples a period are too few for a series: the raw extremes
+    coarse = oscillation(times[few], np.sin(phase[few]))
+    assert coarse is not None
+    assert coarse.extremes(times[few], drag[few])[1] > 3.15
+
+
 def test_shedding_gives_strouhal_and_means() -> None:
     steps = np.arange(0, 20_000, 20)
     lift, drag = 0.3 * np.sin(2 * np.pi * steps / 1000), 1.4 + 0.02 * np.cos(4 * np.pi * steps / 1000)

@@ -12,6 +12,7 @@ import pytest
 from lanewise.errors import InputError
 from lanewise.sims.lbm.cases import CASES
 from lanewise.sims.lbm.kinds import Wall
+from lanewise.sims.lbm.obstacles import Round, disc
 from lanewise.sims.lbm.output.hdf5 import read_flow
 from lanewise.sims.lbm.settings import Geometry, geometry_from_json, geometry_to_json
 from lanewise.sims.lbm.simulation import Simulation
@@ -176,3 +177,26 @@ def test_what_an_outflow_keeps_is_part_of_a_checkpoint(tmp_path: Path) -> None:
 def test_an_outflow_has_a_speed() -> None:
     with pytest.raises(InputError, match="the outflow speed is 0; wanted above 0 and at most 1, in sites a step"):
         Simulation(shape=(4, 4), viscosity=0.1, edges={"x": ("slip", "outflow")}, outflow_speed=0)
+
+
+@pytest.mark.parametrize("streaming", ["in-place", "pull", "push"])
+def test_interpolated_walls_go_on_with_the_same_bits(tmp_path: Path, streaming: str) -> None:
+    body: dict[str, Any] = {
+        "shape": (14, 20), "viscosity": 0.03, "mask": disc((14, 20), (7.2, 6.6), 3.1), "velocity": (0.05, 0.01),
+        "surfaces": {1: Round((7.2, 6.6), 3.1)}, "streaming": streaming,
+    }  # fmt: skip
+    whole = Simulation(**body).run(9)
+    Simulation(**body).run(4).checkpoint(tmp_path / "a.h5")
+    rest = Simulation.resume(tmp_path / "a.h5")
+    assert rest.interpolated_links == whole.interpolated_links > 0
+    assert bits(rest.run(5)) == bits(whole)
+    assert rest.force_on("wall").tobytes() == whole.force_on("wall").tobytes()
+    stairs = Simulation(**body | {"surfaces": {}})
+    assert stairs.interpolated_links == 0
+    assert bits(stairs.run(9)) != bits(whole)
+
+
+def test_a_surface_of_what_is_no_wall() -> None:
+    with pytest.raises(InputError) as caught:
+        Simulation(shape=(4, 4), viscosity=0.1, mask=np.eye(4, dtype=bool), surfaces={2: Round((2.0, 2.0), 1.0)})
+    assert str(caught.value) == "a surface is given for kind 2, which is no wall of the mask; its walls are 1 (wall)"

@@ -24,6 +24,7 @@ from lanewise.runtime.memory import bring, require_memory, to_host
 from lanewise.runtime.stepping import Stepper, make_stepper
 from lanewise.search import Nearest, Neighbors, Search
 from lanewise.search.automatic import choose
+from lanewise.search.base import Structure
 from lanewise.search.points import Points, points_of
 from lanewise.sims.boids.boundaries import find_boundary
 from lanewise.sims.boids.choice import check_k, find_search, search_world
@@ -221,9 +222,14 @@ class Flock:
         nearest = lw.Nearest(k=1, radius=within, world=world)
         return measure(self.boids, s.precision, nearest, to_host(self.boids.position), s.parameters.radius)
 
+    @property
+    def structure(self) -> Structure | None:
+        """What finds flockmates, as it was built; None where agents move one after another."""
+        return self._semantics.structure
+
     def describe_search(self) -> str:
         """What finds the flockmates, in one line."""
-        structure = self._semantics.structure
+        structure = self.structure
         return "all pairs, one agent after another" if structure is None else structure.describe()
 
     # ------------------------------------------------------------ keeping

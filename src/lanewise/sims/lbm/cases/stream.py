@@ -56,7 +56,8 @@ def force_probe(dimension: int, scale: float, every: int, more: Callable[[Flow],
 def shedding(series: Series, length: float, speed: float) -> dict[str, Any]:
     """Drag and lift of the later half of a run, and the Strouhal number St = f length / speed if vortices are shed.
 
-    Frequencies come from the lift. Without an oscillation whose periods are equal the last values are the result.
+    Frequencies come from the lift, and extremes are those of what repeats with it: sound between inlet and outlet does not.
+    Without an oscillation whose periods are equal the last values are the result.
     """
     if not len(series):
         return {}
@@ -65,10 +66,11 @@ def shedding(series: Series, length: float, speed: float) -> dict[str, Any]:
     if found is None or found.spread > STEADY_PERIODS or _amplitude(series) < LEAST_LIFT:
         return {"drag": float(series.column("drag")[-1]), "lift": float(lift[-1])}
     within = (series.steps >= found.start) & (series.steps <= found.stop)
-    drag = series.column("drag")[within]
+    drag = series.column("drag")
+    lowest, highest = found.extremes(series.steps, lift)
     return {
-        "drag": float(drag.mean()), "drag_max": float(drag.max()), "lift_max": float(lift[within].max()),
-        "lift_min": float(lift[within].min()), "strouhal": found.frequency * length / speed, "periods": found.periods,
+        "drag": float(drag[within].mean()), "drag_max": found.extremes(series.steps, drag)[1], "lift_max": highest,
+        "lift_min": lowest, "strouhal": found.frequency * length / speed, "periods": found.periods,
         "period_spread": found.spread,
     }  # fmt: skip
 

@@ -1,0 +1,117 @@
+"""The kernels of a flock as they are compiled for a device, to be explained: the steering over its search, and the update."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from lanewise.errors import InputError
+from lanewise.explanation.offline import DEFAULT_ARCH, Offline
+from lanewise.explanation.subject import Subject
+from lanewise.ir import nodes as ir
+from lanewise.ir.names import COUNT
+from lanewise.kernels.arguments import name_arguments, sort_arguments
+from lanewise.kernels.compiled import Compiled
+from lanewise.kernels.searched import BLOCK
+from lanewise.kernels.support import compile_kernel
+from lanewise.layouts import default_layout
+from lanewise.models.devices import DeviceModel, device_model, table_model
+from lanewise.patterns.elementwise import ElementwiseArguments, build_elementwise
+from lanewise.plan import Plan
+from lanewise.plans import Machine, complete_plan
+from lanewise.record import Record
+from lanewise.runtime.devices import missing_for_cuda
+from lanewise.sims.boids.flock import Flock
+from lanewise.sims.boids.parameters import move_values, pair_values
+from lanewise.sims.boids.rules import record_class
+from lanewise.sims.boids.semantics import URGES, rules_of
+from lanewise.sims.boids.settings import DT
+from lanewise.types import F32, F64, I32, I64, Vector
+from lanewise.work import Work, describe_work
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+def compile_boids(
+    device: str, agents: int, precision: str = "f32", layout: str | None = None, arch: str | None = None,
+    values: Mapping[str, float] | None = None,
+) -> tuple[str, tuple[Offline, Offline]]:  # fmt: skip
+    """What finds flockmates and why, and the kernels of steering and of moving `agents` that fill a world of radius 50.
+
+    On "cuda" no GPU is needed; the search is laid out on the host. `values`: k, world, think_every, and numbers of the rules.
+    Raises `InputError`.
+    """
+    numbers: dict[str, Any] = dict(values or {})
+    for name in ("k", "think_every"):
+        if name in numbers:
+            if numbers[name] != int(numbers[name]):
+                raise InputError(f"--set {name}={numbers[name]:g}: wanted a whole number")
+            numbers[name] = int(numbers[name])
+    chosen = layout or str(default_layout(record_class(precision).__record__, device)).lower()
+    flock = Flock(agents, start="world", device="cpu", precision=precision, layout=chosen, **numbers)
+    found = f"search: {flock.describe_search()} ({flock.search_reason})"
+    if device == "cpu":
+        kernels = (_steer(flock), _move(flock))
+        model = device_model("cpu")
+    else:
+        model = table_model(arch or DEFAULT_ARCH) if arch or missing_for_cuda() else device_model("cuda")
+        kernels = (_steer_on_gpu(flock), _move(flock, I32))
+    return found, (_offline(flock, device, model, *kernels[0]), _offline(flock, device, model, *kernels[1]))
+
+
+def _steer(flock: Flock) -> tuple[str, ir.Kernel, Mapping[str, Any]]:
+    compiled = _compiled(flock)
+    return compiled.name, compiled.naive, compiled.environment
+
+
+def _compiled(flock: Flock) -> Compiled:
+    steer = rules_of(flock.settings).steer.using(flock.search)
+    return steer.compile(flock.boids, flock.boids, **pair_values(flock.settings.parameters))
+
+
+def _steer_on_gpu(flock: Flock) -> tuple[str, ir.Kernel, Mapping[str, Any]]:
+    """As on the host, with the indices of a GPU."""
+    steer = rules_of(flock.settings).steer.using(flock.search)
+    over, structure = steer.searched, flock.structure
+    assert over is not None
+    assert structure is not None
+    named = name_arguments(steer.signature, (flock.boids, flock.boids), pair_values(flock.settings.parameters))
+    given = sort_arguments(steer.signature, named, arrays_allowed=False)
+    copied = over.copied(given) if structure.order is not None else ()
+    naive = over.naive(given, flock.search, structure, copied, I32)
+    return steer.__name__, naive, _compiled(flock).environment
+
+
+def _move(flock: Flock, index: Any = I64) -> tuple[str, ir.Kernel, Mapping[str, Any]]:
+    s, move = flock.settings, rules_of(flock.settings).move
+    numbers: dict[str, Any] = {**move_values(s.parameters, DT), "world": s.world}
+    vector = Vector(F64 if s.precision == "f64" else F32, 3)
+    kinds = {n: k for n, k in move.signature.parameters.items() if n in numbers and not isinstance(k, Record)}
+    arguments = ElementwiseArguments(
+        {"b": (flock.boids.record, flock.boids.layout)}, dict.fromkeys(URGES, vector), kinds
+    )
+    weights = dict(zip(("weights.x", "weights.y", "weights.z"), numbers.pop("weights"), strict=True))
+    return move.__name__, build_elementwise(move.lowered, arguments, index), {**numbers, **weights, COUNT: len(flock)}
+
+
+def _offline(
+    flock: Flock, device: str, model: DeviceModel, name: str, naive: ir.Kernel, environment: Mapping[str, Any]
+) -> Offline:
+    """The kernel with its default plan, compiled and loaded nowhere."""
+    agents, machine = len(flock), Machine(model.kind, model.multiprocessors)
+    plan = complete_plan(None, machine, Work(naive.pattern, agents))
+    if naive.pattern == "search":
+        plan = replace(Plan(targets=1).filled(plan), block=BLOCK if device == "cuda" else plan.block)
+    executable = compile_kernel(naive, plan, device, arch=model.arch if device == "cuda" else None)
+    layouts = (
+        {"target": flock.boids.layout, "source": flock.boids.layout}
+        if naive.pattern == "search"
+        else {"b": flock.boids.layout}
+    )
+    counts = dict.fromkeys(layouts if naive.pattern == "search" else ("elements",), agents)
+    subject = Subject(
+        name, naive, executable.program.plan, device, model, environment, counts, layouts, describe_work(naive, agents),
+        tuple(c.resources for c in executable.cubins),
+    )  # fmt: skip
+    return Offline(subject, executable)
