@@ -137,7 +137,12 @@ class Structure(ABC):
 
     @abstractmethod
     def launches(self) -> Launches:
-        """What rebuilds it from the present positions: no transfer to the host and no allocation, so graphs may hold it."""
+        """What rebuilds it from the present positions: no allocation and, where `in_graphs`, no transfer to the host."""
+
+    @property
+    def in_graphs(self) -> bool:
+        """Whether a graph can hold its launches: not where the host builds what a GPU searches."""
+        return True
 
     @abstractmethod
     def statistics(self) -> Statistics:

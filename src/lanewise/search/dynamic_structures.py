@@ -103,6 +103,10 @@ class LeafGrid(Structure):
     def launches(self) -> Launches:
         return (self._built.build,)
 
+    @property
+    def in_graphs(self) -> bool:
+        return False
+
     def statistics(self) -> Statistics:
         members = self._built.members()
         idle = idle_threads(members, self._leaf).idle

@@ -153,6 +153,10 @@ class _Grid(Structure):
     def launches(self) -> Launches:
         return self._built.launches
 
+    @property
+    def in_graphs(self) -> bool:
+        return self._search.build == "device"
+
     def statistics(self) -> Statistics:
         members = np.diff(to_host(self._built.starts)[: self._geometry.total + 1])
         occupied = members[members > 0]

@@ -1,7 +1,8 @@
 """Checkpoints: a trajectory file that others read, with a group `/lanewise` that holds what resuming needs.
 
-`/lanewise` has the settings, the search and the clock as attributes, and `urges` where agents do not think in every step. The state is
-kept in the precision of the flock, so a resumed flock gives the bits of an uninterrupted one. It is written whole or not at all.
+`/lanewise` has the settings, the search and the clock as attributes, `rows` with the agent at each place in memory, and `urges` where
+agents do not think in every step. The state is kept in the precision of the flock, so a resumed flock gives the bits of an
+uninterrupted one. It is written whole or not at all.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lanewise._version import __version__
 from lanewise.errors import InputError
@@ -34,7 +36,7 @@ if TYPE_CHECKING:
     from lanewise.sims.boids.flock import Flock
 
 GROUP = "lanewise"
-VERSION = 1
+VERSION = 2
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,6 +50,7 @@ class Checkpoint:
     clock: Clock
     state: State
     urges: tuple[Any, ...]
+    rows: NDArray[np.int32]
     run: dict[str, Any] | None = field(default=None)
 
 
@@ -71,6 +74,7 @@ def write_checkpoint(
         group.attrs["clock"] = json.dumps(asdict(flock.clock))
         if run is not None:
             group.attrs["run"] = json.dumps(dict(run))
+        group.create_dataset("rows", data=flock.rows)
         if flock.settings.think_every > 1:
             for number, urge in enumerate(flock.urges):
                 group.create_dataset(f"urges/{number}", data=to_host(urge))
@@ -95,10 +99,11 @@ def read_checkpoint(path: Path) -> Checkpoint:
         fields = {name: np.asarray(file[f"state/{name}"]) for name in STATE}
         state = State(**fields, ids=np.asarray(file["state/id"], np.int64))
         urges = tuple(np.asarray(file[f"{GROUP}/urges/{n}"]) for n in range(3)) if "urges" in group else ()
+        rows = np.asarray(file[f"{GROUP}/rows"], np.int32)
         run = json.loads(str(group.attrs["run"])) if "run" in group.attrs else None
         reason = str(group.attrs["search_reason"])
         return Checkpoint(
-            path, settings, search, reason, Clock(**json.loads(str(group.attrs["clock"]))), state, urges, run
+            path, settings, search, reason, Clock(**json.loads(str(group.attrs["clock"]))), state, urges, rows, run
         )
 
 
@@ -112,6 +117,6 @@ def restored(saved: Checkpoint, *, device: str | None = None, profile: Profile |
     if device_kind(where) != device_kind(s.device):
         layout = str(default_layout(record_class(s.precision).__record__, where)).lower()
     settings = replace(s, device=where, layout=layout)
-    flock = Flock._restored(settings, saved.state, saved.search, saved.clock, saved.urges, profile)  # pyright: ignore[reportPrivateUsage]
+    flock = Flock._restored(settings, saved.state, saved.search, saved.clock, saved.urges, saved.rows, profile)  # pyright: ignore[reportPrivateUsage]
     flock.search_reason = saved.search_reason
     return flock

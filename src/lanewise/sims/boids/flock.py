@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 import lanewise as lw
 from lanewise.arrays import RecordArray
@@ -46,6 +47,7 @@ from lanewise.sims.boids.settings import (
 )
 from lanewise.sims.boids.state import State, check_state
 from lanewise.sims.boids.statistics import Statistics, make_measures, measure, polarisation
+from lanewise.sims.boids.storage import REORDER, make_storage
 from lanewise.sims.boids.survival import check_survival
 
 Callback = Callable[["Flock"], None]
@@ -103,13 +105,15 @@ class Flock:
         with span(profile, "setup", name="flock"):
             self._begin(settings, state, search)
 
-    def _begin(self, settings: Settings, state: State, search: str | Search) -> None:
-        """Allocate, compile and bind."""
+    def _begin(
+        self, settings: Settings, state: State, search: str | Search, rows: NDArray[np.int32] | None = None
+    ) -> None:
+        """Allocate, compile and bind. `rows`: of the agent at each place in memory; None: as they are in the state."""
         check_k(settings.k, len(state), settings.think_every)
         check_state(state)
         self.settings, self.ids = settings, state.ids
         _check_places(settings, state)
-        self.boids = make_boids(state, settings)
+        self.boids = make_boids(state if rows is None else placed(state, rows), settings)
         end = find_boundary(settings.boundary).end
         world = search_world(end, settings.world)
         radius = settings.parameters.radius
@@ -123,9 +127,13 @@ class Flock:
             self._semantics: Semantics = make_semantics(settings, self.boids, self.search)
         except ArgumentError as error:  # of a search: its arguments come from the user of the flock
             raise InputError(str(error)) from error
+        self._storage = make_storage(self.boids, self._semantics.structure, settings.think_every)
+        if self._storage is not None and rows is not None:
+            self._storage.rows[...] = bring(rows, settings.device)
         self.step = 0
         self.start_time, self.start_step, self._elapsed, self._dt = 0.0, 0, 0.0, 0.0
         self._steppers: dict[int | None, Stepper] = {}
+        self._reorder: Stepper | None = None
 
     # ------------------------------------------------------------ advancing
 
@@ -144,11 +152,17 @@ class Flock:
             return
         with span(self.profile, "setup", name="launches of a step"):
             period, device = self.settings.think_every, self.settings.device
+            structure = self.structure
+            graphs = structure is None or structure.in_graphs
             phases = [self._semantics.launches(dt, phase) for phase in range(period)]
             whole = [work for phase in phases for work in phase]
-            self._steppers = {None: make_stepper(device, whole, self.profile, period)}
+            self._steppers = {None: make_stepper(device, whole, self.profile, period, graphs=graphs)}
             if period > 1:
-                self._steppers |= {n: make_stepper(device, phase, self.profile) for n, phase in enumerate(phases)}
+                self._steppers |= {
+                    n: make_stepper(device, phase, self.profile, graphs=graphs) for n, phase in enumerate(phases)
+                }
+            if self._storage is not None:
+                self._reorder = make_stepper(device, self._storage.launches(), self.profile, 0, graphs=graphs)
 
     def advance(self, steps: int, dt: float = DT) -> None:
         """Take `steps` steps of `dt` and wait for them. On CUDA they run as graphs.
@@ -158,7 +172,12 @@ class Flock:
         self.prepare(dt)
         before, end, period = self.step, self.step + steps, self.settings.think_every
         while self.step < end:
-            rounds = (end - self.step) // period if self.step % period == 0 else 0
+            stop = end
+            if self._reorder is not None:
+                if self.step % REORDER == 0:
+                    self._reorder.run(1)
+                stop = min(end, self.step + REORDER - self.step % REORDER)
+            rounds = (stop - self.step) // period if self.step % period == 0 else 0
             self._steppers[None if rounds else self.step % period].run(rounds or 1)
             self.step += rounds * period or 1
         with span(self.profile, "check"):
@@ -190,23 +209,31 @@ class Flock:
 
     @property
     def position(self) -> Any:
-        """(n, 3), on the device."""
-        return self.boids.position
+        """(n, 3), on the device; a copy."""
+        return self._by_row(self.boids.position)
 
     @property
     def forward(self) -> Any:
-        """Headings: unit vectors, (n, 3), on the device."""
-        return self.boids.forward
+        """Headings: unit vectors, (n, 3), on the device; a copy."""
+        return self._by_row(self.boids.forward)
 
     @property
     def speed(self) -> Any:
-        """(n,), on the device."""
-        return self.boids.speed
+        """(n,), on the device; a copy."""
+        return self._by_row(self.boids.speed)
+
+    @property
+    def rows(self) -> NDArray[np.int32]:
+        """Of the agent at each place of `boids`, which are brought into the order of their search now and then."""
+        return np.arange(len(self), dtype=np.int32) if self._storage is None else np.array(to_host(self._storage.rows))
+
+    def _by_row(self, values: Any) -> Any:
+        return values.copy() if self._storage is None else self._storage.by_row(values)
 
     @property
     def state(self) -> State:
         """A copy of the agents on the host, in the precision of the flock."""
-        return State(**{n: np.array(to_host(getattr(self.boids, n))) for n in FIELDS}, ids=self.ids)
+        return State(**{n: to_host(self._by_row(getattr(self.boids, n))) for n in FIELDS}, ids=self.ids)
 
     def polarisation(self) -> float:
         """The length of the mean heading: 1 when all look the same way, about 1 / sqrt(n) when nobody follows anybody."""
@@ -255,13 +282,13 @@ class Flock:
     @classmethod
     def _restored(
         cls, settings: Settings, state: State, search: str | Search, clock: Clock, urges: Sequence[Any],
-        profile: Profile | None = None,
+        rows: NDArray[np.int32], profile: Profile | None = None,
     ) -> Flock:  # fmt: skip
         """At the step of a checkpoint."""
         flock = cls.__new__(cls)
         flock.profile = profile
         with span(profile, "setup", name="flock"):
-            flock._begin(settings, state, search)
+            flock._begin(settings, state, search, rows)
         flock.step, flock.start_time, flock.start_step = clock.step, clock.start_time, clock.start_step
         flock._elapsed, flock._dt = clock.elapsed, clock.dt
         for mine, kept in zip(flock._semantics.urges, urges, strict=False):
@@ -270,8 +297,8 @@ class Flock:
 
     @property
     def urges(self) -> tuple[Any, ...]:
-        """The sums over pairs that agents follow who do not think in every step; (n, 3) each, on the device."""
-        return self._semantics.urges
+        """The sums over pairs of the last step, which agents follow who do not think in every step; (n, 3) each, on the device."""
+        return tuple(self._by_row(u) for u in self._semantics.urges)
 
 
 def _chosen(asked: Search, points: Points) -> tuple[Search, str]:
@@ -295,6 +322,11 @@ def make_boids(state: State, settings: Settings) -> RecordArray:
             raise InputError(f"{name} holds more than float32 can; use precision f64")
     boids: RecordArray = cls.array(**fields, layout=layout, device=settings.device)
     return boids
+
+
+def placed(state: State, rows: NDArray[np.int32]) -> State:
+    """The agents in the order of their places."""
+    return State(**{n: getattr(state, n)[rows] for n in FIELDS}, ids=state.ids[rows])
 
 
 def _check_places(settings: Settings, state: State) -> None:

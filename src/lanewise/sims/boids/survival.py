@@ -20,10 +20,12 @@ def check_survival(flock: Flock, before: int) -> None:
     lost = int(unsound.sum(flock.boids, s.world))
     if not lost:
         return
-    row = int(np.argmax(to_host(unsound(flock.boids, s.world))))
-    agent: Any = flock.boids[row]
+    rows = flock.rows
+    places = np.flatnonzero(to_host(unsound(flock.boids, s.world)))
+    place = int(places[np.argmin(rows[places])])
+    agent: Any = flock.boids[place]
     position = np.array([*agent.position], np.float64)
-    who = f"between step {before:,} and step {flock.step:,} agent {flock.ids[row]}"
+    who = f"between step {before:,} and step {flock.step:,} agent {flock.ids[rows[place]]}"
     others = f" ({lost:,} agents did)" if lost > 1 else ""
     if not np.isfinite([*position, float(agent.speed)]).all():
         raise InputError(f"{who} lost its finite position or velocity{others}; a smaller dt or smaller weights keep it")
