@@ -27,7 +27,7 @@ from lanewise.plan import Plan
 from lanewise.profiling import Profile
 from lanewise.record import record
 from lanewise.runtime.devices import device
-from lanewise.search import AllPairs, Bounded, Nearest, Neighbors, Open, Periodic, StaticGrid
+from lanewise.search import AllPairs, Bounded, DynamicGrid, Nearest, Neighbors, Open, Periodic, StaticGrid
 from lanewise.values import (
     abs_ as abs,
 )
@@ -118,6 +118,7 @@ __all__ = [
     "Bounded",
     "CompileError",
     "DeviceError",
+    "DynamicGrid",
     "InputError",
     "LanewiseError",
     "Lattice",

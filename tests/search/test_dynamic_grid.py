@@ -177,7 +177,7 @@ def test_idle_threads_of_the_thesis() -> None:
 def test_descriptions() -> None:
     x, _ = cloud("uniform", 1000, 3, "f4")
     assert built(DynamicGrid(radius=0.25, k=7), x).describe() == (
-        "dynamic grid along a curve: the 7 nearest within 0.25; 125 leaves of 8, 169 boxes in 5 levels"
+        "dynamic grid along a curve: the 7 nearest within 0.25; 125 leaves of 8, 168 boxes in 5 levels"
     )
     assert built(DynamicGrid(radius=0.25, order="3-D", leaves="around"), x).describe() == (
         "dynamic grid ordered along all axes, leaves around looked at: all within 0.25; at most 128 in a leaf"
