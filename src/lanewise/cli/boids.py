@@ -15,6 +15,7 @@ from lanewise.cli.gravity import INTERRUPTED
 from lanewise.errors import InputError
 
 if TYPE_CHECKING:
+    from lanewise.sims.boids.pictures import Pictures
     from lanewise.sims.boids.run import Run
 
 boids_app = typer.Typer(no_args_is_help=True, help="Flocks: Reynolds' boids, as in OpenSteer.")
@@ -62,7 +63,15 @@ def run(
     avoid_time: o.AvoidTime = None,
     out: o.Out = None,
     final: o.Final = None,
+    plot: o.Plot = None,
+    movie: o.Movie = None,
     every: o.Every = None,
+    colour: o.Colour = None,
+    cluster_radius: o.ClusterRadius = None,
+    camera: o.Camera = None,
+    select: o.Select = None,
+    size: o.Size = None,
+    fps: o.Fps = None,
     resume: o.Resume = None,
     checkpoint_every: o.CheckpointEvery = None,
     overwrite: o.Overwrite = False,
@@ -83,11 +92,17 @@ def run(
     }  # fmt: skip
     from lanewise.cli.boids_progress import follow
     from lanewise.sims.boids import runner
+    from lanewise.sims.boids.pictures import Pictures, parse_size
     from lanewise.sims.boids.run import Output
 
     given = {name: value for name, value in chosen.items() if value is not None}
-    report = p.ProfileReport(profile, profile_trace, overwrite, out, resume, final)
-    output = Output(out, final, every or 0, checkpoint_every or 0, overwrite)
+    report = p.ProfileReport(profile, profile_trace, overwrite, out, resume, final, plot, movie)
+    pixels = None if size is None else parse_size(size)
+    pictures = Pictures(plot, movie, colour or "heading", cluster_radius, camera or "fixed", select, pixels, fps)
+    _refuse_unseen(
+        pictures, {"colour": colour, "cluster-radius": cluster_radius, "camera": camera, "select": select, "size": size}
+    )
+    output = Output(out, final, every or 0, checkpoint_every or 0, overwrite, pictures, every or 0)
     if resume is None:
         if obstacles:
             given["obstacles"] = runner.obstacles_of(obstacles)
@@ -114,6 +129,15 @@ def run(
 def _refuse_given(options: dict[str, Any]) -> None:
     for name in options:
         raise InputError(f"--{name.replace('_', '-')} cannot be given with --resume: the checkpoint keeps its own")
+
+
+def _refuse_unseen(pictures: Pictures, options: dict[str, Any]) -> None:
+    """What says how a picture looks needs one."""
+    if pictures.plot is not None or pictures.movie is not None:
+        return
+    for name, value in options.items():
+        if value is not None:
+            raise InputError(f"--{name} needs --plot or --movie")
 
 
 def _interruption(prepared: Run) -> str:
@@ -146,6 +170,6 @@ def _print_summary(s: dict[str, Any]) -> None:
         f"{cells['cells']:,} cells in use with {cells['min']} to {cells['max']} agents, {cells['mean']:.4g} on average"
     )
     print(f"nearest flockmate {nearest['min']:.4g} away at least, {nearest['mean']:.4g} on average; {full}")
-    for name in ("out", "final"):
+    for name in ("out", "final", "plot", "movie"):
         if s[name]:
             print(f"written to {s[name]}")

@@ -73,12 +73,35 @@ Mass = Annotated[Number, _option(RULES, "X", "1")]
 AgentRadius = Annotated[Number, _option(RULES, "X", "of an agent that passes an obstacle (0.5)")]
 AvoidTime = Annotated[Number, _option(RULES, "X", "obstacles are avoided this long before they are met (1)")]
 
+LOOK = "Pictures and movies"
+Colour = Annotated[str | None, _option(LOOK, "NAME", "of agents: heading, speed or cluster (default heading)")]
+ClusterRadius = Annotated[Number, _option(LOOK, "X", "agents nearer than this are of one cluster (default 5)")]
+Camera = Annotated[
+    str | None,
+    _option(
+        LOOK, "NAME",
+        "fixed; orbit, around the flock; offset, follow or pov, beside, behind or as one agent (default fixed)",
+    ),
+]  # fmt: skip
+Select = Annotated[int | None, _option(LOOK, "ID", "the agent that is marked, and that the camera goes with")]
+Size = Annotated[
+    str | None, _option(LOOK, "WxH", "in pixels (default 1920x1080; movies 1280x720 as MP4, 800x450 as GIF)")
+]
+Fps = Annotated[Number, _option(LOOK, "X", "frames a second of the movie (default 30 as MP4, 25 as GIF)")]
+
 Out = Annotated[
     Path | None,
     _option(OUTPUT, "FILE.h5", "HDF5 file of the trajectory and the state; checkpoints go there on the way"),
 ]
 Final = Annotated[Path | None, _option(OUTPUT, "FILE.csv", "table of the agents at the end")]
-Every = Annotated[int | None, _option(OUTPUT, "N", "steps between frames of the trajectory (default none)", minimum=1)]
+Every = Annotated[
+    int | None,
+    _option(
+        OUTPUT, "N", "steps between frames of the trajectory (default none) and of the movie (default the flock's own pace)", minimum=1
+    ),
+]  # fmt: skip
+Plot = Annotated[Path | None, _option(OUTPUT, "FILE.png", "picture of the flock at the end")]
+Movie = Annotated[Path | None, _option(OUTPUT, "FILE.gif|mp4", "animation of the flock")]
 Resume = Annotated[Path | None, _option(OUTPUT, "FILE.h5", "continue this checkpoint, bit-exact on the same device")]
 CheckpointEvery = Annotated[
     int | None, _option(OUTPUT, "N", "steps between checkpoints (default: a minute or more)", minimum=1)

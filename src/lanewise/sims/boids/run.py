@@ -4,31 +4,39 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lanewise.profiling.profile import span
 from lanewise.sims.boids.checkpoint import write_checkpoint
 from lanewise.sims.boids.flock import Flock
+from lanewise.sims.boids.pictures import Pictures, course_interval, moment_of, movie_interval, open_movie, write_picture
 from lanewise.sims.boids.state import write_state
-from lanewise.sims.boids.statistics import Statistics
-from lanewise.sims.boids.trajectory import MOST_WAITING, Frame, Trajectory, frame_of
+from lanewise.sims.boids.statistics import Observer, Statistics, observer_of
+from lanewise.sims.boids.trajectory import MOST_WAITING, Frame, Trajectory, frame_of, state_of
 from lanewise.sims.interruption import deferred_interruption
 
+if TYPE_CHECKING:
+    from lanewise.plot.flock_movie import FlockMovie
+
+NO_PICTURES = Pictures()
 PIECE_SECONDS = 0.2  # how long the machine works between two looks at the clock
 CHECKPOINT_SECONDS, CHECKPOINT_SHARE = 60.0, 20  # without an interval in steps: so often, and at most 1/20 of the time
 
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """Where results go. Intervals are steps; `every` 0: no frames on the way; `checkpoint_every` 0: the run chooses."""
+    """Where results go. Intervals are steps; `every` 0: no frames on the way; `checkpoint_every`, `movie_every` 0: the run chooses."""
 
     out: Path | None = None
     final: Path | None = None
     every: int = 0
     checkpoint_every: int = 0
     overwrite: bool = False
+    pictures: Pictures = NO_PICTURES
+    movie_every: int = 0
 
 
 @dataclass
@@ -36,7 +44,7 @@ class Run:
     """A flock with its files, made by `runner.start` or `runner.resume`.
 
     steps: at which the run is complete. first: the statistics of step 0. watchers: called with every frame, at the start and then every
-    `output.every` steps (pictures, movies). note: why a resumed run may differ from an uninterrupted one; empty for the same bits.
+    `output.every` steps. note: why a resumed run may differ from an uninterrupted one; empty for the same bits.
     """
 
     flock: Flock
@@ -50,6 +58,10 @@ class Run:
     note: str = ""
     seconds: float = 0.0
     watchers: list[Callable[[Frame], None]] = field(default_factory=list[Callable[[Frame], None]])
+    _film: FlockMovie | None = None
+    _frame: Frame | None = None
+    _observer: Observer | None = None
+    _course: list[tuple[float, float]] = field(default_factory=list[tuple[float, float]])
 
     def execute(self, progress: Callable[[Run], None] = lambda run: None) -> None:
         """Advance to the end, looking, writing and reporting on the way.
@@ -59,7 +71,11 @@ class Run:
         """
         flock = self.flock
         flock.prepare(self.dt)
-        with deferred_interruption() as interruption:
+        with ExitStack() as files, deferred_interruption() as interruption:
+            if self.output.pictures.movie is not None:
+                self._film = files.enter_context(
+                    open_movie(self.output.pictures, flock, overwrite=self.output.overwrite)
+                )
             self._look()
             self.save()  # from here on there is always something to resume from
             saved, cost, piece = time.monotonic(), 0.0, 1
@@ -87,21 +103,47 @@ class Run:
 
     def _next_event(self) -> int:
         step = self.flock.step
-        intervals = [i for i in (self.output.every, self.output.checkpoint_every) if i]
-        return min([self.steps, *((step // i + 1) * i for i in intervals)])
+        o = self.output
+        intervals = (o.every, o.checkpoint_every, self.movie_every, self.course_every)
+        return min([self.steps, *((step // i + 1) * i for i in intervals if i)])
+
+    @property
+    def movie_every(self) -> int:
+        """Steps between frames of the movie; 0 without one."""
+        o = self.output
+        if o.pictures.movie is None:
+            return 0
+        return o.movie_every or movie_interval(o.pictures, self.steps - self.first_step, self.dt)
+
+    @property
+    def course_every(self) -> int:
+        """Steps between two looks at the polarisation, for the picture; 0 without one."""
+        return 0 if self.output.pictures.plot is None else course_interval(self.steps - self.first_step)
 
     def _look(self) -> None:
-        """Take a frame, if this step asks for one that is not taken yet."""
+        """What this step asks for: a frame of the trajectory that is not taken yet, one of the movie, a look at the order."""
         every, step = self.output.every, self.flock.step
-        if not every or step % every or step <= self.last_frame:
-            return
-        with span(self.flock.profile, "output", name="frame"):
-            frame = frame_of(self.flock)
+        if every and step % every == 0 and step > self.last_frame:
             self.last_frame = step
+            frame = self.frame()
             if self.output.out is not None:
                 self.trajectory.waiting.append(frame)
             for watcher in self.watchers:
                 watcher(frame)
+        if self._film is not None and step % self.movie_every == 0:
+            frame = self.frame()
+            with span(self.flock.profile, "output", name="movie"):
+                self._film.add(moment_of(frame))
+        if self.course_every and step % self.course_every == 0:
+            with span(self.flock.profile, "observe", name="polarisation"):
+                self._course.append((self.flock.time, self.flock.polarisation()))
+
+    def frame(self) -> Frame:
+        """The flock as it is now; taken once a step."""
+        if self._frame is None or self._frame.step != self.flock.step:
+            self._observer = self._observer or observer_of(self.flock)
+            self._frame = frame_of(self.flock, self._observer)
+        return self._frame
 
     def _checkpoint_due(self, since: float, cost: float) -> bool:
         every = self.output.checkpoint_every
@@ -123,9 +165,15 @@ class Run:
             write_checkpoint(self.output.out, self.flock, overwrite=True, trajectory=self.trajectory, run=plan)
 
     def _write_final(self) -> None:
-        if self.output.final is not None:
-            with span(self.flock.profile, "output", name="final state"):
-                write_state(self.output.final, self.flock.state, overwrite=True)
+        flock, o = self.flock, self.output
+        if o.final is not None:
+            state = state_of(flock)
+            with span(flock.profile, "output", name="final state"):
+                write_state(o.final, state, overwrite=o.overwrite)
+        if o.pictures.plot is not None:
+            frame = self.frame()
+            with span(flock.profile, "output", name="picture"):
+                write_picture(o.pictures, flock, frame, self._course, overwrite=o.overwrite)
 
     @property
     def steps_per_second(self) -> float:
@@ -134,8 +182,8 @@ class Run:
     def summary(self) -> dict[str, Any]:
         """The machine-readable result."""
         flock, s = self.flock, self.flock.settings
-        with span(flock.profile, "observe", name="statistics"):
-            now = flock.statistics()
+        now, o = self.frame().statistics, self.output
+        files = {"out": o.out, "final": o.final, "plot": o.pictures.plot, "movie": o.pictures.movie}
         return {
             "device": s.device, "semantics": s.semantics, "search": s.search, "search_chosen": flock.describe_search(),
             "search_reason": flock.search_reason, "agents": len(flock), "k": s.k, "radius": s.parameters.radius,
@@ -147,5 +195,5 @@ class Run:
             "speed": {"min": now.speed_min, "mean": now.speed_mean, "max": now.speed_max},
             "nearest_neighbour_distance": {"min": now.nearest_min, "mean": now.nearest_mean},
             "cell_population": {"cells": now.cells, "min": now.cell_min, "mean": now.cell_mean, "max": now.cell_max},
-            "out": str(self.output.out) if self.output.out else None, "final": str(self.output.final) if self.output.final else None,
+            **{name: None if path is None else str(path) for name, path in files.items()},
         }  # fmt: skip

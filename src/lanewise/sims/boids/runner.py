@@ -15,6 +15,7 @@ from lanewise.search import StaticGrid
 from lanewise.sims.boids.checkpoint import Checkpoint, read_checkpoint, restored
 from lanewise.sims.boids.flock import Flock
 from lanewise.sims.boids.obstacles import Obstacle, parse_obstacle, read_obstacles
+from lanewise.sims.boids.pictures import check_pictures, check_shown
 from lanewise.sims.boids.run import Output, Run
 from lanewise.sims.boids.settings import DT, check_steps, check_time_step
 from lanewise.sims.boids.state import State, read_state
@@ -47,7 +48,10 @@ def start(
         with span(profile, "setup", name="read the agents"):
             state = read_state(table)
     flock = Flock(state=state, profile=profile, **given)
-    return Run(flock, output, step_time, total, flock.statistics())
+    check_shown(output.pictures, flock)
+    with span(profile, "observe", name="first (compiles)"):
+        first = flock.statistics()
+    return Run(flock, output, step_time, total, first)
 
 
 def resume(
@@ -82,6 +86,7 @@ def resume(
     output = replace(output, out=output.out or path, every=output.every or int(plan["every"]))
     check_output(output, resumed=path)
     flock = restored(saved, device=device, profile=profile)
+    check_shown(output.pictures, flock)
     return Run(
         flock, output, step_time, last, Statistics(**plan["first"]), Trajectory(path), before, int(plan["last_frame"]),
         _difference(path, saved, flock),
@@ -110,10 +115,11 @@ def check_output(output: Output, resumed: Path | None = None) -> None:
     """Refuse files that cannot be written or that are in each other's way, before anything is computed."""
     if output.checkpoint_every and output.out is None:
         raise InputError("--checkpoint-every needs --out: checkpoints go there")
-    if output.every and output.out is None:
-        raise InputError("--every needs --out: frames of the trajectory go there")
+    if output.every and output.out is None and output.pictures.movie is None:
+        raise InputError("--every needs --out or --movie: frames go there")
+    check_pictures(output.pictures)
     taken: dict[Path, str] = {} if resumed is None else {resumed.resolve(): "--resume"}
-    for name, path in (("out", output.out), ("final", output.final)):
+    for name, path in _files(output):
         if path is None:
             continue
         place = path.resolve()
@@ -122,3 +128,8 @@ def check_output(output: Output, resumed: Path | None = None) -> None:
             raise InputError(f"--{name} {path} is the file of {taken[place]}, too; wanted another one")
         taken[place] = f"--{name}"
         writable_target(path, output.overwrite or own)
+
+
+def _files(output: Output) -> tuple[tuple[str, Path | None], ...]:
+    p = output.pictures
+    return (("out", output.out), ("final", output.final), ("plot", p.plot), ("movie", p.movie))

@@ -5,7 +5,7 @@ Without `from __future__ import annotations`: the types are chosen when a set of
 
 from dataclasses import asdict, dataclass
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,12 @@ from lanewise.arrays import RecordArray
 from lanewise.kernels.elementwise import Elementwise
 from lanewise.kernels.pairwise import Pairwise
 from lanewise.search import Search
+from lanewise.sims.boids.boundaries import find_boundary
+from lanewise.sims.boids.choice import search_world
 from lanewise.sims.boids.rules import record_class
+
+if TYPE_CHECKING:
+    from lanewise.sims.boids.flock import Flock
 
 MOST_CELLS = 2**20  # an axis
 FARTHEST = 1e300
@@ -91,21 +96,45 @@ def polarisation(boids: RecordArray, measures: Measures) -> float:
     return float(np.linalg.norm(heading)) / len(boids)
 
 
+class Observer:
+    """Measures the same agents again and again: what finds the nearest one is bound once, and rebuilt in every look."""
+
+    def __init__(self, boids: RecordArray, precision: str, search: Search, radius: float) -> None:
+        """`search`: for the nearest one, with k = 1; `radius`: the side of cells."""
+        self._boids, self._kernels, self._radius = boids, make_measures(precision), radius
+        self._nearest = self._kernels.nearest.using(search).bind(boids, boids) if len(boids) > 1 else None
+
+    def take(self, position: NDArray[Any]) -> Statistics:
+        """All statistics of the agents as they are now; `position`: theirs, (n, 3) on the host."""
+        kernels, boids, count = self._kernels, self._boids, len(self._boids)
+        (heading, speed), (_, slowest), (_, fastest) = (
+            getattr(kernels.moments, f)(boids) for f in ("sum", "min", "max")
+        )
+        least = mean = float("nan")
+        if self._nearest is not None:
+            square, found = self._nearest()
+            if some := int(lw.sum(found)):
+                least = float(kernels.reach.min(square, found))
+                mean = float(kernels.distance.sum(square, found)) / some
+        populations = cell_populations(position, self._radius)
+        return Statistics(
+            float(np.linalg.norm(heading)) / count, float(slowest), float(speed) / count, float(fastest), least, mean,
+            len(populations), int(populations.min()), int(populations.max()), count / len(populations),
+        )  # fmt: skip
+
+
 def measure(boids: RecordArray, precision: str, search: Search, position: NDArray[Any], radius: float) -> Statistics:
-    """All of them. `search`: for the nearest one, with k = 1; `position`: of the same agents, (n, 3) on the host."""
-    kernels = make_measures(precision)
-    (heading, speed), (_, slowest), (_, fastest) = (getattr(kernels.moments, f)(boids) for f in ("sum", "min", "max"))
-    count = len(boids)
-    least = mean = float("nan")
-    if count > 1:
-        square, found = kernels.nearest.using(search)(boids, boids)
-        if some := int(lw.sum(found)):
-            least, mean = float(kernels.reach.min(square, found)), float(kernels.distance.sum(square, found)) / some
-    populations = cell_populations(position, radius)
-    return Statistics(
-        float(np.linalg.norm(heading)) / count, float(slowest), float(speed) / count, float(fastest), least, mean,
-        len(populations), int(populations.min()), int(populations.max()), count / len(populations),
-    )  # fmt: skip
+    """All of them, once. `search`: for the nearest one, with k = 1; `position`: of the same agents, (n, 3) on the host."""
+    return Observer(boids, precision, search, radius).take(position)
+
+
+def observer_of(flock: "Flock") -> Observer:
+    """For many looks at one flock."""
+    s = flock.settings
+    world = search_world(find_boundary(s.boundary).end, s.world)
+    # Without a radius nobody is too far; a periodic world needs one, or all pairs would have to be looked at.
+    within = s.parameters.radius if isinstance(world, lw.Periodic) else None
+    return Observer(flock.boids, s.precision, lw.Nearest(k=1, radius=within, world=world), s.parameters.radius)
 
 
 def cell_populations(position: NDArray[Any], side: float) -> NDArray[np.int64]:

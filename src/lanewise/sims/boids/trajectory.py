@@ -28,9 +28,10 @@ from numpy.typing import NDArray
 from lanewise._version import __version__
 from lanewise.errors import InputError
 from lanewise.io.atomic import atomic_path
+from lanewise.profiling.profile import span
 from lanewise.sims.boids.settings import as_parameters
 from lanewise.sims.boids.state import State
-from lanewise.sims.boids.statistics import Statistics
+from lanewise.sims.boids.statistics import Observer, Statistics
 from lanewise.sims.lbm.output.parameters import attributes
 
 if TYPE_CHECKING:
@@ -45,20 +46,30 @@ MOST_WAITING = 1 << 28  # bytes of frames in memory before the file is written
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Frame:
-    """A moment: arrays on the host."""
+    """A moment: arrays on the host. Files keep position, forward and speed of it."""
 
     step: int
     time: float
     position: NDArray[Any]
     forward: NDArray[Any]
+    up: NDArray[Any]
     speed: NDArray[Any]
+    ids: NDArray[np.int64]
     statistics: Statistics
 
 
-def frame_of(flock: Flock) -> Frame:
+def frame_of(flock: Flock, observer: Observer) -> Frame:
     """What the flock looks like now."""
-    state = flock.state
-    return Frame(flock.step, flock.time, state.position, state.forward, state.speed, flock.statistics())
+    state = state_of(flock)
+    with span(flock.profile, "observe", name="statistics"):
+        statistics = observer.take(state.position)
+    return Frame(flock.step, flock.time, state.position, state.forward, state.up, state.speed, state.ids, statistics)
+
+
+def state_of(flock: Flock) -> State:
+    """The agents on the host."""
+    with span(flock.profile, "transfer", name="agents to the host", nbytes=flock.boids.nbytes):
+        return flock.state
 
 
 @dataclass(slots=True)
@@ -102,7 +113,7 @@ def _fill(file: Any, flock: Flock, frames: list[Frame], parameters: Mapping[str,
     }
     for name, value in {**dict(attributes(shown)), "format": FORMAT, "lanewise_version": __version__}.items():
         file.attrs[name] = value
-    state: State = flock.state
+    state = state_of(flock)
     for name in STATE:
         _replace(file, f"state/{name}", getattr(state, name))
     _replace(file, "state/id", state.ids)

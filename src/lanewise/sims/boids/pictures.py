@@ -1,0 +1,137 @@
+"""The files of a flock that people look at: a picture of the end, and a movie of the way there."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lanewise.errors import InputError
+from lanewise.plot.flock import FILM, PICTURE, Moment, View, check_view, plot_flock, shown_numbers
+from lanewise.plot.flock_lines import Edge
+from lanewise.plot.flock_movie import FlockMovie
+from lanewise.plot.movie import MOST_FPS
+from lanewise.sims.boids.boundaries import find_boundary
+from lanewise.sims.boids.rules import BOX, OPEN
+
+if TYPE_CHECKING:
+    from lanewise.sims.boids.flock import Flock
+    from lanewise.sims.boids.trajectory import Frame
+
+FPS = {".gif": 25.0, ".mp4": 30.0}
+MOST_FRAMES = {".gif": 250, ".mp4": 900}
+"""Of a movie without --every. As many as are seen at the flock's own pace, if they are not more."""
+
+GIF = (450, 800)
+"""Height and width in pixels; a GIF of the size of a film is hardly sent around."""
+
+SIDES = (64, 7680)
+
+
+@dataclass(frozen=True, slots=True)
+class Pictures:
+    """What is painted, and how; None: chosen for the run. `size`: (height, width) in pixels. The others: see `plot.flock.View`."""
+
+    plot: Path | None = None
+    movie: Path | None = None
+    colour: str = "heading"
+    cluster_radius: float | None = None
+    camera: str = "fixed"
+    select: int | None = None
+    size: tuple[int, int] | None = None
+    fps: float | None = None
+
+
+def parse_size(text: str) -> tuple[int, int]:
+    """Height and width of WIDTHxHEIGHT. Raises `InputError`."""
+    parts = text.lower().split("x")
+    if len(parts) != 2 or not all(p.isascii() and p.isdigit() for p in parts):
+        raise InputError(f"--size {text}: wanted WIDTHxHEIGHT in pixels, such as 1280x720")
+    width, height = map(int, parts)
+    low, high = SIDES
+    if not (low <= width <= high and low <= height <= high):
+        raise InputError(f"--size {text}: wanted {low} to {high} pixels each way")
+    return height, width
+
+
+def check_pictures(p: Pictures) -> None:
+    """Refuse names that no picture or movie has, and what is said about pictures when there is none."""
+    if p.plot is not None and p.plot.suffix.lower() != ".png":
+        raise InputError(f"--plot {p.plot}: pictures are PNG; wanted a name that ends in .png")
+    if p.movie is not None and p.movie.suffix.lower() not in FPS:
+        raise InputError(f"--movie {p.movie}: animations are GIF or MP4; wanted a name that ends in .gif or .mp4")
+    if p.fps is None:
+        return
+    if p.movie is None:
+        raise InputError("--fps needs --movie")
+    most = MOST_FPS[p.movie.suffix.lower()]
+    if not 0 < p.fps <= most:
+        raise InputError(
+            f"--fps {p.fps:g}: wanted more than 0 and at most {most} frames a second for {p.movie.suffix.lower()}"
+        )
+
+
+def check_shown(p: Pictures, flock: Flock) -> None:
+    """Refuse a view of what this flock does not have."""
+    if p.plot is not None or p.movie is not None:
+        check_view(view_of(p, flock, PICTURE), flock.ids)
+
+
+def view_of(p: Pictures, flock: Flock, size: tuple[int, int]) -> View:
+    """How this flock is looked at."""
+    s = flock.settings
+    nearest = "" if s.k is None else f", {s.k} nearest"
+    title = f"{len(flock):,} agent{'' if len(flock) == 1 else 's'}, {s.semantics}{nearest}, radius {s.parameters.radius:.4g}, {s.boundary}"
+    radius = s.parameters.separation_radius if p.cluster_radius is None else p.cluster_radius
+    return View(
+        title, s.world, _edge(s.boundary), s.all_obstacles, p.colour, radius or s.parameters.radius, p.camera, p.select,
+        s.parameters.max_speed, p.size or size,
+    )  # fmt: skip
+
+
+def _edge(boundary: str) -> Edge:
+    match find_boundary(boundary).end:
+        case end if end == BOX:
+            return "box"
+        case end if end == OPEN:
+            return "none"
+        case _:
+            return "sphere"
+
+
+def moment_of(frame: Frame) -> Moment:
+    """What is painted of a frame."""
+    numbers = shown_numbers(frame.step, frame.time, len(frame.speed), frame.statistics)
+    order = frame.statistics.polarisation
+    return Moment(frame.time, frame.position, frame.forward, frame.up, frame.speed, frame.ids, numbers, order)
+
+
+def write_picture(
+    p: Pictures, flock: Flock, frame: Frame, course: Sequence[tuple[float, float]], *, overwrite: bool
+) -> None:
+    """The flock as it is in `frame`. course: times and polarisations on the way."""
+    assert p.plot is not None
+    plot_flock(p.plot, moment_of(frame), view_of(p, flock, PICTURE), course=course, overwrite=overwrite)
+
+
+def open_movie(p: Pictures, flock: Flock, *, overwrite: bool) -> FlockMovie:
+    """What moments are added to."""
+    assert p.movie is not None
+    suffix = p.movie.suffix.lower()
+    view = view_of(p, flock, GIF if suffix == ".gif" else FILM)
+    return FlockMovie(p.movie, view, fps=p.fps or FPS[suffix], overwrite=overwrite)
+
+
+def movie_interval(p: Pictures, steps: int, dt: float) -> int:
+    """Steps between frames: the flock's own pace, unless there would be too many frames."""
+    assert p.movie is not None
+    suffix = p.movie.suffix.lower()
+    own_pace = round(1 / ((p.fps or FPS[suffix]) * dt)) if dt > 1e-9 else 0
+    return max(1, min(own_pace, steps), math.ceil(steps / MOST_FRAMES[suffix]))
+
+
+def course_interval(steps: int) -> int:
+    """Steps between two looks at the polarisation for the picture."""
+    return max(1, steps // 100)
