@@ -13,7 +13,7 @@ from lanewise.profiling.profile import span
 from lanewise.runtime.memory import to_host
 from lanewise.sims.interruption import deferred_interruption
 from lanewise.sims.lbm.bandwidth import copy_bandwidth
-from lanewise.sims.lbm.cases.registry import Case, Request, Setup, State
+from lanewise.sims.lbm.cases.registry import Case, Probe, Request, Setup, State
 from lanewise.sims.lbm.cases.series import Series
 from lanewise.sims.lbm.checkpoint import write_checkpoint
 from lanewise.sims.lbm.output.csv import TimeSeries
@@ -63,6 +63,7 @@ class Run:
     settled: bool = False
     first_step: int = 0
     resumed: bool = False
+    _before: tuple[int, tuple[float, ...]] | None = field(default=None, init=False)
 
     def execute(self, progress: Callable[[Run], None] = lambda run: None) -> None:
         """Advance to the end, measuring, writing and reporting on the way.
@@ -111,12 +112,12 @@ class Run:
 
     def _next_event(self) -> int:
         """The next step after which something has to be measured, looked at or written."""
-        step = self.simulation.step
-        return min([self.steps, *((step // i + 1) * i for i in self._intervals())])
+        step, probe = self.simulation.step, self.setup.probe
+        measured = [probe.next(step)] if probe else []
+        return min([self.steps, *measured, *((step // i + 1) * i for i in self._intervals())])
 
     def _intervals(self) -> list[int]:
         o, found = self.output, [check_interval(self.simulation.sites), self.output.checkpoint_every]
-        found.append(self.setup.probe.every if self.setup.probe else 0)
         found.append(self.steadiness.every if self.steadiness else 0)
         found.append(self.movie_every if o.movie else 0)
         return [i for i in found if i]
@@ -129,24 +130,39 @@ class Run:
         """What this step asks for. The flow is looked at before anything is measured: a blown-up one gives no numbers."""
         simulation, step = self.simulation, self.simulation.step
         probe, steady = self.setup.probe, self.steadiness
-        measured = probe is not None and step % probe.every == 0
+        measured = probe is not None and probe.wanted(step)
         compared = steady is not None and step % steady.every == 0
         filmed = self._film is not None and step % self.movie_every == 0
         if self.done or measured or compared or filmed or step % check_interval(simulation.sites) == 0:
             simulation.check()
-        if probe is not None and measured and not (self.rows and self.rows[-1][0] >= step):
-            with span(simulation.profile, "observe", name="probe"):
-                values = probe.measure(simulation)
-            self.rows.append((step, values))
-            if self._series is not None:
-                with span(simulation.profile, "output", name="measurements"):
-                    self._series.add(step, *values)
+        if probe is not None:
+            self._measure(probe)
         if steady is not None and compared:
             with span(simulation.profile, "observe", name="steadiness"):
                 self.settled = steady.settled(simulation.velocity)
         if self._film is not None and filmed:
             with span(simulation.profile, "output", name="movie"):
                 self._film.add(self._on_host(simulation.velocity), step)
+
+    def _measure(self, probe: Probe) -> None:
+        """What the probe wants of this step. A row that a checkpoint brought is not measured again."""
+        step, wanted = self.simulation.step, probe.wanted(self.simulation.step)
+        known = bool(self.rows) and self.rows[-1][0] >= step
+        if not (probe.prepares(step) or (wanted and not known)):
+            return
+        with span(self.simulation.profile, "observe", name="probe"):
+            values = probe.measure(self.simulation)
+        before, self._before = self._before, (step, values)
+        if not wanted or known:
+            return
+        if probe.paired:
+            assert before is not None  # `Probe.next` stops at the step before, too
+            assert before[0] == step - 1
+            values = tuple((a + b) / 2 for a, b in zip(before[1], values, strict=True))
+        self.rows.append((step, values))
+        if self._series is not None:
+            with span(self.simulation.profile, "output", name="measurements"):
+                self._series.add(step, *values)
 
     def _checkpoint_due(self, since: float, cost: float) -> bool:
         every = self.output.checkpoint_every

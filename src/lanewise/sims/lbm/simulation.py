@@ -222,6 +222,8 @@ class Simulation:
     def force_on(self, *names: str) -> NDArray[Any]:
         """The force of the fluid on the walls of these names, by momentum exchange: float64 of shape (D,), in lattice units.
 
+        It is the momentum that the fluid lost to them in the last step. After a sudden start it goes up and down from one
+        step to the next (Ladd 1994): the mean over two is the force. It means nothing before the first step.
         Raises `InputError` for a name that no wall has.
         """
         walls = {w.name for w in self.geometry.walls.values()}

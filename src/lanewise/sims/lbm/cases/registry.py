@@ -57,11 +57,31 @@ class Flow(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """Numbers that are measured every `every` steps, and their names."""
+    """Numbers that are measured every `every` steps, and their names.
+
+    paired: a value is the mean over a step and the one before it, and there is none of step 0. Lattices keep a momentum
+    that changes its sign with every step and site; forces on walls show it, and the mean over two steps is without (A. J. C.
+    Ladd, Numerical simulations of particulate suspensions via a discretized Boltzmann equation, Journal of Fluid Mechanics 271
+    (1994), 285-309).
+    """
 
     names: tuple[str, ...]
     measure: Callable[[Flow], tuple[float, ...]]
     every: int
+    paired: bool = False
+
+    def wanted(self, step: int) -> bool:
+        """Whether a value belongs to this step."""
+        return step % self.every == 0 and not (self.paired and step == 0)
+
+    def prepares(self, step: int) -> bool:
+        """Whether the value of the next step needs what is measured after this one."""
+        return self.paired and (step + 1) % self.every == 0
+
+    def next(self, step: int) -> int:
+        """The next step after which something is measured."""
+        following = (step // self.every + 1) * self.every
+        return following - 1 if self.paired and following - 1 > step else following
 
 
 @dataclass(frozen=True, slots=True, eq=False)

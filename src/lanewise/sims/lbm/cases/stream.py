@@ -44,13 +44,16 @@ def stream_kinds(velocity: tuple[float, ...], *, outlet: bool = True) -> dict[in
 
 def force_probe(dimension: int, scale: float, every: int, more: Callable[[Flow], tuple[float, ...]] | None = None,
                 more_names: tuple[str, ...] = ()) -> Probe:  # fmt: skip
-    """The force on the body, and its components over `scale` (half the density times velocity squared times area)."""
+    """The force on the body, and its components over `scale` (half the density times velocity squared times area).
+
+    The stream meets the body all at once, which excites the momentum that alternates: values are means over two steps.
+    """
 
     def measure(flow: Flow) -> tuple[float, ...]:
         force = tuple(float(x) for x in flow.force_on(OBSTACLE))
         return (*force, *(x / scale for x in force), *(more(flow) if more else ()))
 
-    return Probe((*FORCES[dimension], *COEFFICIENTS[dimension], *more_names), measure, max(1, every))
+    return Probe((*FORCES[dimension], *COEFFICIENTS[dimension], *more_names), measure, max(1, every), paired=True)
 
 
 def shedding(series: Series, length: float, speed: float) -> dict[str, Any]:
