@@ -1,17 +1,18 @@
 """How a kernel runs through a tree of boxes without a stack.
 
     node = 0
-    while node < nodes:
-        while node < nodes and no leaf was found:  near? node + 1, and a leaf is found : link
-        for the sources of the leaf: visit
+    while node < nodes or leaves wait:
+        for the leaves that wait: for their sources: visit
+        while node < nodes and fewer than `waiting` leaves wait:  near? node + 1, and a leaf waits : link
 A node that is near is followed by its first child, which is the next in memory; from one that is not the walk goes on where the
 node's subtree ends, which is its link. A leaf (its link is -1 - its number) is followed by the next node either way.
 
 On a GPU. Neighbouring threads have neighbouring targets along the curve, so a warp reads nearly the same nodes: two loads of 16 bytes
-that the first-level cache serves, and most of them once for all lanes. The inner loop has no branch but its end, so all lanes
+that the first-level cache serves, three or four lines of it for 32 lanes. The inner loop has no branch but its end, so all lanes
 test boxes, then all lanes look at sources; one loop with an `if` would make every lane wait at every leaf that any of them finds.
-Sharing the walk (one for a warp, boxes in shared memory) would visit what any of 32 targets needs: with a few neighbours a target that is
-about eight times as many sources as one target needs, more than the divergence costs. It would pay with dense neighbourhoods.
+Lanes find leaves after different numbers of boxes, and each turn lasts as long as its slowest lane. So leaves wait until there are four:
+of a million elements with two neighbours each a warp then tests 136 boxes, with one 245, where one lane alone needs 67.
+Sharing the walk (one for a warp, boxes in shared memory) would test the boxes that any of 32 targets needs: 231.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ class TreeWalk(Walk):
     begin: for lists of the nearest, whose bound is then tight from the start instead of being filled by the first leaves in memory.
     "own": at the leaf that has the target's number among its own, when its box has the target in it, as it always has where
     targets are sources. "nearest": there, or else at the leaf that going down to the nearest child leads to. `together`
-    leaves around it are met first: enough to fill the list.
+    leaves around it are met first: enough to fill the list. waiting: leaves found before their sources are looked at.
     """
 
     index: Scalar
@@ -55,6 +56,7 @@ class TreeWalk(Walk):
     periodic: bool
     begin: Begin
     together: int = 1
+    waiting: int = 1
 
     def arguments(self) -> tuple[ir.ArrayArgument, ...]:
         return (self.boxes.boxes(),)
@@ -69,42 +71,74 @@ class TreeWalk(Walk):
 
     def around(self, place: Sequence[ir.Local], bound2: ir.Expression, visit: Visit) -> ir.Block:
         b = self.boxes
-        node, leaf, first = b.whole("node"), b.whole("leaf"), b.whole("first.leaf")
-        more, none = build.less(node, ir.Local(NODES, self.index)), build.less(leaf, 0)
-        search = ir.While(ir.Logical("and", more, none), self.step(place, bound2, node, leaf))
-        visits = ir.If(ir.Compare(">=", leaf, b.number(0)), self.sources(leaf, visit))
-        begins = self.begin != "root"
-        rest = ir.Logical("or", more, ir.Compare(">=", leaf, b.number(0))) if begins else more
+        node, count = b.whole("node"), self.count
+        more, waits = build.less(node, ir.Local(NODES, self.index)), ir.Compare(">", count, b.number(0))
+        search = ir.While(
+            ir.Logical("and", more, build.less(count, self.waiting)), self.step(place, bound2, node)
+        )  # fmt: skip
+        empty: ir.Block = tuple(ir.Assign(w.name, b.number(NONE)) for w in self.line)
         return (
             *b.start(place),
-            ir.Assign(leaf.name, b.number(NONE)),
-            *(self.beginning(place, leaf, first) if begins else ()),
+            *empty,
+            ir.Assign(count.name, b.number(0)),
+            *(self.beginning(place) if self.begin != "root" else ()),
             ir.Assign(node.name, b.number(0)),
-            ir.While(rest, (search, visits, ir.Assign(leaf.name, b.number(NONE)))),
+            ir.While(ir.Logical("or", more, waits), (ir.While(waits, self.first_in_line(visit)), search)),
         )
 
-    def step(self, place: Sequence[ir.Local], bound2: ir.Expression, node: ir.Local, leaf: ir.Local) -> ir.Block:
-        """One box: the leaf that it is, if it is near and one, and the next node."""
+    @property
+    def line(self) -> list[ir.Local]:
+        """The leaves that wait: the one that came last is the first here."""
+        return [self.boxes.whole(f"waits.{n}") for n in range(self.waiting)]
+
+    @property
+    def count(self) -> ir.Local:
+        """How many leaves wait."""
+        return self.boxes.whole("waiting")
+
+    def step(self, place: Sequence[ir.Local], bound2: ir.Expression, node: ir.Local) -> ir.Block:
+        """One box: if it is near and a leaf, that one waits; and the next node."""
         b = self.boxes
-        link, near, following = b.whole("next"), b.flag("near"), b.whole("following")
-        number = build.maximum(build.subtract(b.number(NONE), link), NONE)
-        found: ir.Expression = ir.Select(near, number, b.number(NONE), self.index)
-        skipped: ir.Block = ()
-        if self.begin != "root":  # the sources of that leaf were met at the beginning
+        leaf, link, near, following = b.whole("leaf"), b.whole("next"), b.flag("near"), b.whole("following")
+        found: ir.Expression = ir.Logical("and", near, ir.Compare(">=", leaf, b.number(0)))
+        if self.begin != "root":  # the sources of those were met at the beginning
             first = b.whole("first.leaf")
-            met = ir.Logical(
-                "and", ir.Compare(">=", leaf, first), build.less(leaf, build.add(first, self.together))
+            other = ir.Logical(
+                "or", build.less(leaf, first), ir.Compare(">=", leaf, build.add(first, self.together))
             )  # fmt: skip
-            skipped = (ir.Assign(leaf.name, ir.Select(met, b.number(NONE), leaf, self.index)),)
+            found = ir.Logical("and", found, other)
         return (
             b.fetch(node),
             ir.Assign(link.name, ir.Cast(b.link, self.index)),
             *b.distance(place),
             ir.Assign(near.name, b.near(bound2)),
-            ir.Assign(leaf.name, found),
-            *skipped,
+            ir.Assign(leaf.name, build.subtract(b.number(NONE), link)),
+            ir.Assign(b.flag("found").name, found),
+            *self.join(leaf, b.flag("found")),
             ir.Assign(following.name, build.add(node, 1)),
             ir.Assign(node.name, ir.Select(near, following, build.maximum(link, following), self.index)),
+        )
+
+    def join(self, leaf: ir.Local, found: ir.Local) -> ir.Block:
+        """A leaf that was found waits from now on."""
+        b, line = self.boxes, self.line
+        moved = tuple(
+            ir.Assign(to.name, ir.Select(found, by, to, self.index))
+            for to, by in reversed(list(zip(line, [leaf, *line[:-1]], strict=True)))
+        )
+        one = ir.Select(found, b.number(1), b.number(0), self.index)
+        return (*moved, ir.Assign(self.count.name, build.add(self.count, one)))
+
+    def first_in_line(self, visit: Visit) -> ir.Block:
+        """The sources of the leaf that has waited longest: leaves are met in the order of the curve, however many wait."""
+        leaf, line = self.boxes.whole("leaf"), self.line
+        longest: ir.Expression = line[0]
+        for number, other in enumerate(line[1:], 2):
+            longest = ir.Select(ir.Compare(">=", self.count, self.boxes.number(number)), other, longest, self.index)
+        return (
+            ir.Assign(leaf.name, longest),
+            ir.Assign(self.count.name, build.subtract(self.count, 1)),
+            *self.sources(leaf, visit),
         )
 
     def sources(self, leaf: ir.Local, visit: Visit) -> ir.Block:
@@ -125,21 +159,26 @@ class TreeWalk(Walk):
 
     # ------------------------------------------------------------ where to begin
 
-    def beginning(self, place: Sequence[ir.Local], leaf: ir.Local, first: ir.Local) -> ir.Block:
-        """The leaf to begin with, if there is one, or the first of several."""
+    def beginning(self, place: Sequence[ir.Local]) -> ir.Block:
+        """The leaf to begin with, if there is one, or the first of several: it waits."""
         b, own_leaf = self.boxes, self.boxes.whole("own.leaf")
+        leaf, first = b.whole("leaf"), b.whole("first.leaf")
         number = build.divide(ir.Local(ELEMENT, self.index), self.leaf)
         last = build.subtract(ir.Local(LEAVES, self.index), 1)
         inside = ir.Compare("==", b.real("d2"), ir.Literal(0.0, self.precision))
         down = self.nearest_leaf(place) if self.begin == "nearest" else ()
+        some = ir.Compare(">=", leaf, b.number(0))
         return (
+            ir.Assign(leaf.name, b.number(NONE)),
             ir.Assign(own_leaf.name, build.minimum(number, last)),
             *self.place_of(own_leaf),
             b.fetch(b.whole("node")),
             *b.distance(place),
             ir.If(inside, (ir.Assign(leaf.name, own_leaf),), down),
             *(self.several(leaf) if self.together > 1 else ()),
-            ir.Assign(first.name, ir.Select(build.less(leaf, 0), b.number(NOWHERE), leaf, self.index)),
+            ir.Assign(first.name, ir.Select(some, leaf, b.number(NOWHERE), self.index)),
+            ir.Assign(b.flag("found").name, some),
+            *self.join(leaf, b.flag("found")),
         )
 
     def several(self, leaf: ir.Local) -> ir.Block:
