@@ -9,7 +9,9 @@ import typer
 
 from lanewise.cli.options import METHOD, OUTPUT, STATE
 
-RULES = "Rules (OpenSteer's units; defaults are OpenSteer's, with --semantics thesis the thesis's)"
+RULES = "Rules (defaults are OpenSteer's; lengths, times and masses in its units)"
+
+ANGLE = "only those at angles to the heading with a larger cosine"
 
 
 def _option(panel: str, metavar: str, text: str, *names: str, minimum: float | None = None) -> Any:
@@ -56,22 +58,26 @@ Precision = Annotated[str | None, _option(METHOD, "NAME", "f32 or f64 (default f
 Device = Annotated[str | None, _option(METHOD, "NAME", "cpu, cuda, cuda:1, ... (default cpu; with --resume as before)")]
 LayoutName = Annotated[str | None, _option(METHOD, "NAME", "soa, aos, soaoas, ... (default the device's best)")]
 
-Radius = Annotated[Number, _option(RULES, "X", "how far flockmates are seen (9; thesis 4.243)")]
-NearRadius = Annotated[Number, _option(RULES, "X", "so near they are seen in every direction (1.5; thesis 1.225)")]
-SeparationRadius = Annotated[Number, _option(RULES, "X", "5")]
-SeparationCosine = Annotated[Number, _option(RULES, "X", "-0.707: of the angle to the heading")]
-SeparationWeight = Annotated[Number, _option(RULES, "X", "12")]
-AlignmentRadius = Annotated[Number, _option(RULES, "X", "7.5")]
-AlignmentCosine = Annotated[Number, _option(RULES, "X", "0.7")]
-AlignmentWeight = Annotated[Number, _option(RULES, "X", "8")]
-CohesionRadius = Annotated[Number, _option(RULES, "X", "9")]
-CohesionCosine = Annotated[Number, _option(RULES, "X", "-0.15")]
-CohesionWeight = Annotated[Number, _option(RULES, "X", "8")]
-MaxForce = Annotated[Number, _option(RULES, "X", "27")]
-MaxSpeed = Annotated[Number, _option(RULES, "X", "9")]
-Mass = Annotated[Number, _option(RULES, "X", "1")]
-AgentRadius = Annotated[Number, _option(RULES, "X", "of an agent that passes an obstacle (0.5)")]
-AvoidTime = Annotated[Number, _option(RULES, "X", "obstacles are avoided this long before they are met (1)")]
+Radius = Annotated[Number, _option(RULES, "X", "how far flockmates are seen (default 9; thesis 4.243)")]
+NearRadius = Annotated[
+    Number, _option(RULES, "X", "nearer ones are seen in every direction (default 1.5; thesis 1.225)")
+]
+SeparationRadius = Annotated[Number, _option(RULES, "X", "agents get out of the way of nearer ones (default 5)")]
+SeparationCosine = Annotated[Number, _option(RULES, "X", f"{ANGLE} (default -0.707)")]
+SeparationWeight = Annotated[Number, _option(RULES, "X", "(default 12)")]
+AlignmentRadius = Annotated[Number, _option(RULES, "X", "agents turn to where nearer ones head (default 7.5)")]
+AlignmentCosine = Annotated[Number, _option(RULES, "X", f"{ANGLE} (default 0.7)")]
+AlignmentWeight = Annotated[Number, _option(RULES, "X", "(default 8)")]
+CohesionRadius = Annotated[Number, _option(RULES, "X", "agents steer to the middle of nearer ones (default 9)")]
+CohesionCosine = Annotated[Number, _option(RULES, "X", f"{ANGLE} (default -0.15)")]
+CohesionWeight = Annotated[Number, _option(RULES, "X", "(default 8)")]
+MaxForce = Annotated[Number, _option(RULES, "X", "largest force of steering (default 27)")]
+MaxSpeed = Annotated[Number, _option(RULES, "X", "(default 9)")]
+Mass = Annotated[Number, _option(RULES, "X", "of an agent (default 1)")]
+AgentRadius = Annotated[Number, _option(RULES, "X", "room that an agent keeps to obstacles (default 0.5)")]
+AvoidTime = Annotated[
+    Number, _option(RULES, "X", "an obstacle is avoided when it would be met within this time (default 1)")
+]
 
 LOOK = "Pictures and movies"
 Colour = Annotated[str | None, _option(LOOK, "NAME", "of agents: heading, speed or cluster (default heading)")]

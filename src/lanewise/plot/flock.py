@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -29,6 +30,12 @@ PICTURE, FILM = (1080, 1920), (720, 1280)
 
 NIGHT = np.array((5, 8, 15), np.float32)
 MARKED = (255.0, 255.0, 255.0)
+RING = 0.85
+"""Its radius around the selected agent, in lengths of a dart."""
+
+MOST_NEAR = 1e-3
+"""Half of what the picture shows of a flock in one point."""
+
 TRAIL = 90
 """Frames that the trail behind the selected agent lasts."""
 
@@ -132,7 +139,7 @@ class Painter:
         thin = size[0] / 1000
         canvas.draw(lines(world_lines(view.edge, view.world), WORLD, 0.55, 1.3 * thin, camera, size), solid=False)
         draw_glass(canvas, view.obstacles, view.world, camera, size)
-        self._draw_trail(canvas, moment, camera)
+        self._draw_trail(canvas, moment, camera, length)
         if not (self._order and self._order[-1][0] >= moment.time):
             self._order.append((moment.time, moment.polarisation))
         return write_caption(canvas.pixels(), view.title, (*moment.numbers, *said), key, tuple(self._order))
@@ -164,8 +171,9 @@ class Painter:
             row = self._selected
             place, forward, up = (np.asarray(a[row], np.float64) for a in (moment.position, moment.forward, moment.up))
             return beside(view.camera, place, forward, up)
-        far = float(np.percentile(np.linalg.norm(moment.position.astype(np.float64), axis=1), 99.0))
-        self._reach = max(self._reach, min(1.06 * far, view.world) if view.edge != "none" else 1.06 * far, 1e-6)
+        far = 1.04 * float(np.percentile(np.linalg.norm(moment.position.astype(np.float64), axis=1), 99.0))
+        most = {"sphere": view.world, "box": math.sqrt(3) * view.world, "none": math.inf}[view.edge]
+        self._reach = max(self._reach, min(far, most), MOST_NEAR)
         return around(np.zeros(3), self._reach, moment.time, turning=view.camera == "orbit")
 
     def _selected_row(self, moment: Moment) -> int:
@@ -178,20 +186,21 @@ class Painter:
         places = moment.position[members].astype(np.float64)
         return int(members[np.linalg.norm(places - places.mean(axis=0), axis=1).argmin()])
 
-    def _draw_trail(self, canvas: Canvas, moment: Moment, camera: Camera) -> None:
-        if self._selected is None or self.view.camera == "pov":
+    def _draw_trail(self, canvas: Canvas, moment: Moment, camera: Camera, length: float) -> None:
+        """A ring around the selected agent, and the way that it has come."""
+        view = self.view
+        if self._selected is None or view.camera == "pov":
             return
         here = np.asarray(moment.position[self._selected], np.float64)
-        if self._trail and np.linalg.norm(here - self._trail[-1]) > self.view.world / 2:
+        if self._trail and np.linalg.norm(here - self._trail[-1]) > view.world / 2:
             self._trail.clear()  # it has come back at the other side of the world
         self._trail.append(here)
-        size = self.view.size
-        thin = size[0] / 1000
+        width = 1.6 * view.size[0] / 1000
         if len(self._trail) > 1:
             fading = np.linspace(0, 0.8, len(self._trail) - 1)
-            canvas.draw(lines(joined(np.array(self._trail)), MARKED, fading, 1.6 * thin, camera, size), solid=False)
-        ring = 0.85 * np.stack([camera.right, camera.up])
-        canvas.draw(lines(circle(here, *ring), MARKED, 0.8, 1.6 * thin, camera, size), solid=False)
+            canvas.draw(lines(joined(np.array(self._trail)), MARKED, fading, width, camera, view.size), solid=False)
+        ring = circle(here, RING * length * camera.right, RING * length * camera.up)
+        canvas.draw(lines(ring, MARKED, 0.8, width, camera, view.size), solid=False)
 
 
 def background(height: int) -> NDArray[np.float32]:

@@ -10,12 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lanewise.errors import InputError
+from lanewise.runtime.memory import require_memory
 from lanewise.sims.boids.state import State
 
 START_SPEED = 0.3  # of the largest speed
 OPENSTEER_SHARE = 0.4  # of the radius of the world: 20 of 50
 CLUSTERS = 8
 DEFAULT_AGENTS = 16384
+BYTES = 170  # of an agent while it is placed: its 14 numbers in float64, and what they are made of
 LARGEST_SEED = 2**63 - 1  # what a checkpoint can keep
 Points = NDArray[np.float64]
 
@@ -86,6 +88,7 @@ def make_state(
     size = STARTS[start].share * world if radius is None else radius
     if not (math.isfinite(size) and size > 0):
         raise InputError(f"the start radius is {size:g}; wanted a finite length above zero")
+    require_memory("cpu", BYTES * count, f"a start of {count:,} agents")
     random = np.random.default_rng(seed)
     position = STARTS[start].points(count, random, size)
     forward = _directions(count, random)

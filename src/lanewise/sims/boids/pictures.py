@@ -84,9 +84,10 @@ def view_of(p: Pictures, flock: Flock, size: tuple[int, int]) -> View:
     s = flock.settings
     nearest = "" if s.k is None else f", {s.k} nearest"
     title = f"{len(flock):,} agent{'' if len(flock) == 1 else 's'}, {s.semantics}{nearest}, radius {s.parameters.radius:.4g}, {s.boundary}"
-    radius = s.parameters.separation_radius if p.cluster_radius is None else p.cluster_radius
+    usual = s.parameters.separation_radius or s.parameters.radius
+    radius = usual if p.cluster_radius is None else p.cluster_radius
     return View(
-        title, s.world, _edge(s.boundary), s.all_obstacles, p.colour, radius or s.parameters.radius, p.camera, p.select,
+        title, s.world, _edge(s.boundary), s.all_obstacles, p.colour, radius, p.camera, p.select,
         s.parameters.max_speed, p.size or size,
     )  # fmt: skip
 

@@ -16,6 +16,7 @@ from lanewise.sims.boids.rules import RECORDS
 
 DT = 1 / 60
 MOST_STEPS = 10**12
+LARGEST_WORLD = 1e15
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +84,13 @@ def _obstacle(values: Mapping[str, Any]) -> Obstacle:
 
 
 def check_world(world: float) -> None:
-    """Refuse what is no positive, finite length."""
+    """Refuse what is no positive, finite length, and one whose square float32 cannot hold."""
     if not (math.isfinite(world) and world > 0):
         raise InputError(f"the radius of the world is {world:g}; wanted a finite length above zero")
+    if world > LARGEST_WORLD:
+        raise InputError(
+            f"the radius of the world is {world:g}; wanted at most {LARGEST_WORLD:g}: distances are squared"
+        )
 
 
 def check_time_step(dt: float) -> None:

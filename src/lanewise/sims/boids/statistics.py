@@ -139,7 +139,8 @@ def observer_of(flock: "Flock") -> Observer:
 
 def cell_populations(position: NDArray[Any], side: float) -> NDArray[np.int64]:
     """How many agents are in each cube of this side that has any."""
-    cells = np.floor((position.astype(np.float64) - position.min(axis=0)) / side).astype(np.int64)
+    cells = np.floor((position.astype(np.float64) - position.min(axis=0)) / side)
     if (cells.max(axis=0) < MOST_CELLS).all():
+        cells = cells.astype(np.int64)
         return np.unique((cells[:, 0] * MOST_CELLS + cells[:, 1]) * MOST_CELLS + cells[:, 2], return_counts=True)[1]
     return np.unique(cells, axis=0, return_counts=True)[1]
