@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,7 +20,7 @@ Names = Annotated[
     str,
     typer.Argument(
         metavar="LADDER",
-        help="tutorial (n-body step by step), layouts (of gravity), memory (reading records) or lbm (flow)",
+        help="tutorial (n-body step by step), layouts (of gravity), memory (reading records), lbm (flow) or boids (searches)",
     ),
 ]
 Bodies = Annotated[
@@ -28,6 +29,15 @@ Bodies = Annotated[
         metavar="N[,N...]",
         help="numbers of bodies, of sites for lbm (default: the paper's; fewer on a CPU or with --quick)",
         show_default=False,
+    ),
+]
+Agents = Annotated[
+    str | None, typer.Option(metavar="N[,N...]", help="of boids: the same as --bodies", show_default=False)
+]
+Worlds = Annotated[
+    str | None,
+    typer.Option(
+        "--world", metavar="R[,R...]", help="of boids: radii of worlds (default: the paper's)", show_default=False
     ),
 ]
 Device = Annotated[str, typer.Option(metavar="NAME", help="cpu, cuda, cuda:1, ...")]
@@ -44,6 +54,8 @@ Seed = Annotated[int, typer.Option(metavar="N", help="of the random initial cond
 def ladder(
     name: Names,
     bodies: Bodies = None,
+    agents: Agents = None,
+    worlds: Worlds = None,
     device: Device = "cpu",
     quick: Quick = False,
     json_: Json = False,
@@ -64,8 +76,8 @@ def ladder(
         raise InputError(f"the seed is {seed}; wanted zero to {2**63 - 1}")
     if plot is not None:
         _check_picture(plot)
-    counts = chosen.sizes(where, quick) if bodies is None else _numbers(bodies)
-    options = Options(where, counts, quick, seed)
+    counts = _counts(chosen, bodies, agents) or chosen.sizes(where, quick)
+    options = Options(where, counts, quick, seed, _radii(chosen, worlds))
     rungs = _follow(chosen, options)
     machine = _machine(where)
     if plot is not None:
@@ -78,20 +90,51 @@ def ladder(
         _show(chosen, rungs, machine, plot)
 
 
-def _numbers(text: str) -> tuple[int, ...]:
+def _counts(chosen: Ladder, bodies: str | None, agents: str | None) -> tuple[int, ...]:
+    """The sizes that are asked for, under either name; none where nothing is."""
+    if agents is not None and chosen.elements != "agents":
+        raise InputError(f"--agents {agents}: ladder {chosen.name} counts {chosen.elements}; wanted --bodies")
+    if agents is not None and bodies is not None:
+        raise InputError(f"--agents {agents} and --bodies {bodies} are the same; wanted one of them")
+    if agents is not None:
+        return _numbers(agents, "agents")
+    return () if bodies is None else _numbers(bodies)
+
+
+def _radii(chosen: Ladder, text: str | None) -> tuple[float, ...]:
+    """The radii of worlds as written: finite, positive, each once."""
+    if text is None:
+        return ()
+    if chosen.elements != "agents":
+        raise InputError(f"--world {text}: ladder {chosen.name} has no worlds; wanted ladder boids")
+    radii: list[float] = []
+    for part in text.split(","):
+        try:
+            radius = float(part)
+        except ValueError:
+            radius = math.nan
+        if not 0 < radius < math.inf:
+            raise InputError(
+                f"--world {text}: {part.strip()!r} is no radius; wanted a positive number, or several with commas"
+            )
+        radii.append(radius)
+    return tuple(dict.fromkeys(radii))
+
+
+def _numbers(text: str, what: str = "bodies") -> tuple[int, ...]:
     """The numbers of bodies as written: whole, positive, each once."""
     numbers: list[int] = []
     for part in text.split(","):
         digits = part.strip().replace("_", "")
         if not (digits.isascii() and digits.removeprefix("-").isdigit()):
             raise InputError(
-                f"--bodies {text}: {part.strip()!r} is no whole number; wanted one, or several with commas"
+                f"--{what} {text}: {part.strip()!r} is no whole number; wanted one, or several with commas"
             )
         number = int(digits)
         if number < 1:
-            raise InputError(f"--bodies {text}: {number} bodies asked for; wanted at least 1")
+            raise InputError(f"--{what} {text}: {number} {what} asked for; wanted at least 1")
         if number > MOST_BODIES:
-            raise InputError(f"--bodies {text}: {number} bodies asked for; wanted at most {MOST_BODIES:,}")
+            raise InputError(f"--{what} {text}: {number} {what} asked for; wanted at most {MOST_BODIES:,}")
         numbers.append(number)
     return tuple(dict.fromkeys(numbers))
 

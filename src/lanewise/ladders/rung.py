@@ -64,12 +64,16 @@ def _finite(value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What a user chooses. `bodies` are the sizes, in order; `quick` asks for few repeats and the cheap rungs."""
+    """What a user chooses. `bodies` are the sizes, in order; `quick` asks for few repeats and the cheap rungs.
+
+    worlds: radii for flocks; empty: those of the ladder.
+    """
 
     device: str
     bodies: tuple[int, ...]
     quick: bool = False
     seed: int = 0
+    worlds: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

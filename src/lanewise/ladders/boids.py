@@ -1,0 +1,87 @@
+"""The ladder `boids`: flocks of the thesis's rules over its eight searches and over ours.
+
+Every rung simulates the same agents; only what finds their flockmates differs. A flock is a number of agents in a world of some radius.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+
+from lanewise.ladders.boids_run import FlockRunner
+from lanewise.ladders.boids_text import COLUMNS, RATE, summary
+from lanewise.ladders.boids_thesis import SOURCE
+from lanewise.ladders.boids_versions import Version, versions
+from lanewise.ladders.run import duration, skipped
+from lanewise.ladders.rung import Ladder, Options, Rung
+
+THESIS_AGENTS = tuple(2**n for n in range(12, 19))
+MILLIONS = 2**22
+WORLD = 200.0  # of the thesis's comparison of agents, figure 7.3
+WORLDS = {2**14: (WORLD, 50.0), 2**16: (WORLD, 50.0, 100.0, 400.0), MILLIONS: (400.0,)}
+"""Radii of worlds by agents where it compares worlds (figures 7.1 and 7.2), and of the flock beyond it."""
+QUICK = {"cpu": {2**12: (WORLD,), 2**14: (50.0,)}, "cuda": {2**14: (50.0,), 2**17: (WORLD,)}}
+GPU_SECONDS = 90.0  # that the flocks of the default may take on a GPU: what is then left is skipped
+
+
+def sizes(device: str, quick: bool) -> tuple[int, ...]:
+    """The thesis's 2^12 to 2^18 agents, and 2^22 on a GPU."""
+    if quick:
+        return tuple(QUICK["cuda" if device.startswith("cuda") else "cpu"])
+    return (*THESIS_AGENTS, MILLIONS) if device.startswith("cuda") else THESIS_AGENTS
+
+
+def flocks(options: Options) -> list[tuple[int, float]]:
+    """Agents and radii of worlds: all combinations of those that are asked for, without worlds those of the thesis."""
+    if options.worlds:
+        return [(n, w) for n in options.bodies for w in options.worlds]
+    usual = QUICK["cuda" if options.device.startswith("cuda") else "cpu"] if options.quick else WORLDS
+    every = {n: usual.get(n, (WORLD,)) for n in options.bodies}
+    first = [(n, worlds[0]) for n, worlds in every.items()]
+    return first + [(n, w) for n, worlds in every.items() for w in worlds[1:]]
+
+
+def climb(options: Options) -> Iterator[Rung]:
+    """The rungs of every flock, each as soon as it is measured."""
+    pairs: dict[bool, float] = {}
+    start, limited = time.perf_counter(), is_limited(options)
+    for agents, world in flocks(options):
+        runner, known = FlockRunner(options, agents, world, pairs), dict[str, Rung]()
+        for version in versions(world, options.device):
+            over = limited and time.perf_counter() - start > GPU_SECONDS
+            rung = _left_out(version, options, agents, world) if over else runner.measure(version, known)
+            known[version.name] = rung
+            yield _named(world, rung)
+
+
+def is_limited(options: Options) -> bool:
+    """Whether the flocks are those that nobody asked for, on a GPU, which somebody pays for."""
+    return options.device.startswith("cuda") and not options.worlds and options.bodies == sizes(options.device, False)
+
+
+def _left_out(version: Version, options: Options, agents: int, world: float) -> Rung:
+    blank = Rung(
+        name=version.name, bodies=agents, device=options.device, skipped="not run", extra={"world": world}
+    )  # fmt: skip
+    reason = f"the ladder has taken {duration(GPU_SECONDS)}: --agents {agents} --world {world:g} measures it"
+    return skipped(blank, "too long", reason)
+
+
+def _named(world: float, rung: Rung) -> Rung:
+    """Names begin with the world, as flocks of as many agents live in several."""
+    prefix = f"W={world:g}"
+    return replace(rung, name=f"{prefix}, {rung.name}", over=None if rung.over is None else f"{prefix}, {rung.over}")
+
+
+LADDER = Ladder(
+    name="boids",
+    title="flocks over search structures",
+    source=SOURCE,
+    sizes=sizes,
+    climb=climb,
+    columns=COLUMNS,
+    summary=summary,
+    elements="agents",
+    rate=RATE,
+)

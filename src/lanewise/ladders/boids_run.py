@@ -1,0 +1,241 @@
+"""How a rung of the ladder `boids` is checked and timed."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+from lanewise.errors import DeviceError, LanewiseError
+from lanewise.ladders.boids_model import met, predicted_seconds
+from lanewise.ladders.boids_thesis import ALL, as_extra, paper_of
+from lanewise.ladders.boids_truth import TOLERANCE, Truth, make_truth, make_truth_in_turn
+from lanewise.ladders.boids_versions import BOUNDARY, IN_TURN, Version, is_host_built, versions
+from lanewise.ladders.run import duration, skipped
+from lanewise.ladders.rung import Options, Rung
+from lanewise.models.devices import device_model
+from lanewise.profiling.profile import Profile
+from lanewise.runtime.stepping import LONG_GRAPH
+from lanewise.search import Search, StaticGrid
+from lanewise.search.dynamic_grid import DynamicGrid
+from lanewise.sims.boids.flock import Flock
+from lanewise.sims.boids.initial import make_state
+from lanewise.sims.boids.parameters import THESIS, THESIS_K, make_parameters
+from lanewise.sims.boids.state import State
+
+RUNS = 3
+ENOUGH = 1.0  # seconds of a step from which on one is measured once
+LEAST, QUICK_LEAST = 0.03, 0.01  # seconds of one timed run
+LIMIT, GPU_LIMIT, QUICK_LIMIT = 30.0, 2.0, 1.0  # seconds that a step may be expected to take
+PILOT, GPU_PILOT, TURN_PILOT = 4096, 65_536, 2048  # agents of the runs that tell what a pair costs
+PILOT_WORLD = 200.0
+HOST_MOST = 2**18  # agents whose structure the host of a GPU builds
+STAGES = ("build", "search", "update")
+
+
+@dataclass
+class FlockRunner:
+    """Measures versions of one flock. `pairs`: seconds of a pair on this device, by whether agents move in turn."""
+
+    options: Options
+    agents: int
+    world: float
+    pairs: dict[bool, float]
+    seen: dict[Search, str] = field(default_factory=dict[Search, str])
+
+    @property
+    def on_gpu(self) -> bool:
+        return self.options.device.startswith("cuda")
+
+    @cached_property
+    def state(self) -> State:
+        """Agents evenly in the whole sphere, as the thesis finds them after a while; in the bits that all rungs start from."""
+        return make_start(self.agents, self.world, self.options.seed)
+
+    @cached_property
+    def truth(self) -> Truth:
+        return make_truth(self.state, THESIS, THESIS_K, self.options.seed)
+
+    @cached_property
+    def truth_in_turn(self) -> Truth:
+        return make_truth_in_turn(self.state, make_parameters("seq"), self.world)
+
+    def measure(self, version: Version, known: dict[str, Rung]) -> Rung:
+        """The rung of a version, compared with one of those that are known; skipped with the reason instead of an error."""
+        extra = {"world": self.world, **as_extra(version.name, self.agents, self.world), **self._met(version)}
+        blank = Rung(
+            name=version.name, bodies=self.agents, device=self.options.device, skipped="not run", extra=extra,
+            paper=paper_of(version.name, self.agents, self.world),
+        )  # fmt: skip
+        try:
+            if (early := self._refused(version, blank)) is not None:
+                return early
+            return self._compared(self._checked(version, blank), version, known)
+        except DeviceError as refusal:
+            return skipped(blank, "device", str(refusal))
+        except LanewiseError as refusal:
+            return skipped(blank, "illegal", str(refusal))
+        except Exception as error:  # of one rung: the others are still worth measuring
+            failed = replace(blank, skipped=f"failed: {type(error).__name__}: {error}")
+            return replace(failed, extra={**failed.extra, "skip": "failed"})
+
+    # ------------------------------------------------------------ before anything runs
+
+    def _refused(self, version: Version, blank: Rung) -> Rung | None:
+        """The rung without a time, where that is known before it runs."""
+        search = version.search
+        if isinstance(search, StaticGrid) and search.index == "constant" and not self.on_gpu:
+            return skipped(blank, "device", f"only a GPU has constant memory, and this is {self.options.device!r}")
+        if search is not None and is_host_built(search) and self.on_gpu and self.agents > HOST_MOST:
+            reason = f"the host builds it and copies go both ways in every step: measured up to {HOST_MOST:,} agents"
+            return skipped(blank, "too long", reason)
+        limit = QUICK_LIMIT if self.options.quick else GPU_LIMIT if self.on_gpu else LIMIT
+        expected = self._expected(version)
+        if expected > limit:
+            pair = self._pair_seconds(in_turn=version.search is None)
+            reason = f"a step would take about {duration(expected)}, and a rung gets {duration(limit)} (a pair takes {pair * 1e9:.2g} ns)"
+            return skipped(blank, "too long", reason)
+        return None
+
+    def _expected(self, version: Version) -> float:
+        """The time of a step by the sources and boxes that its targets look at; 0 for searches that choose themselves."""
+        if version.search is None:
+            return self.agents**2 * self._pair_seconds(in_turn=True)
+        looked = met(version.search, self.agents, self.world)
+        return 0.0 if looked is None else self.agents * looked.total * self._pair_seconds(in_turn=False)
+
+    def _pair_seconds(self, *, in_turn: bool) -> float:
+        """Measured once for a device: all pairs of a smaller flock."""
+        if in_turn not in self.pairs:
+            agents = TURN_PILOT if in_turn else GPU_PILOT if self.on_gpu else PILOT
+            name = IN_TURN if in_turn else ALL
+            (version,) = (v for v in versions(PILOT_WORLD, self.options.device) if v.name == name)
+            flock = self._flock(version, make_start(agents, PILOT_WORLD, 0), PILOT_WORLD)
+            flock.run(1)
+            flock.run(1)
+            self.pairs[in_turn] = clock(lambda: flock.run(1)) / agents**2
+        return self.pairs[in_turn]
+
+    def _met(self, version: Version) -> dict[str, float | int | str | None]:
+        looked = None if version.search is None else met(version.search, self.agents, self.world)
+        found = (None, None) if looked is None else (looked.sources, looked.boxes)
+        return {"sources_met": found[0], "boxes_met": found[1]}
+
+    # ------------------------------------------------------------ running
+
+    def _flock(self, version: Version, state: State, world: float, profile: Profile | None = None) -> Flock:
+        common: dict[str, Any] = {
+            "state": state, "world": world, "boundary": BOUNDARY, "device": self.options.device, "profile": profile,
+        }  # fmt: skip
+        if version.search is None:
+            return Flock(semantics="seq", **common)
+        return Flock(semantics="thesis", k=THESIS_K, search=version.search, **common)
+
+    def _checked(self, version: Version, blank: Rung) -> Rung:
+        """The rung with its time, if its first step is right and it is not another rung's search."""
+        flock = self._flock(version, self.state, self.world)
+        if version.search is not None:
+            same = _built_alike(flock.search, flock.describe_search(), self.on_gpu)
+            if (first := self.seen.setdefault(same, version.name)) != version.name:
+                return skipped(blank, "same code", f"on this device it is {first!r}")
+        first_seconds = clock(lambda: flock.run(1))
+        truth = self.truth if version.search is not None else self.truth_in_turn
+        error = truth.error(flock)
+        blank = replace(blank, relative_error=error)
+        if not error <= TOLERANCE:
+            wrong = (
+                f"wrong: the change of velocities differs from float64 by {error:.1e}, and {TOLERANCE:.0e} is allowed"
+            )
+            return skipped(blank, "wrong", wrong)
+        seconds, runs = self._seconds(flock, first_seconds)
+        rung = replace(blank, skipped=None, seconds=seconds, layout=flock.settings.layout, plan=flock.describe_search())
+        parts = self._parts(version, seconds)
+        extra = {
+            **rung.extra, **parts, "runs": runs, "checked": len(truth.rows), "neighbors_checked": truth.neighbours,
+            "steps_per_second": 1 / seconds, "agent_steps_per_second": self.agents / seconds, **_idle(flock),
+        }  # fmt: skip
+        return replace(rung, extra=extra)
+
+    def _seconds(self, flock: Flock, first: float) -> tuple[float, int]:
+        """The median time of a step, and of how many runs. Runs are whole graphs, from a step on that begins one."""
+        if first >= ENOUGH:
+            second = clock(lambda: flock.run(1))  # the first one may have compiled
+            if second >= ENOUGH:
+                return second, 1
+        warm = clock(lambda: flock.run(2)) / 2
+        least = QUICK_LEAST if self.options.quick else LEAST
+        unit = LONG_GRAPH if warm * LONG_GRAPH <= 10 * least else 1
+        if unit > 1:
+            flock.run(2 * unit - flock.step % unit)
+            warm = clock(lambda: flock.run(unit)) / unit
+        steps = unit * max(1, round(least / (warm * unit)))
+        return statistics.median(clock(lambda: flock.run(steps)) / steps for _ in range(RUNS)), RUNS
+
+    def _parts(self, version: Version, seconds: float) -> dict[str, float | int | str | None]:
+        """Seconds of a step by stage, from the profile of another flock."""
+        if version.search is None:
+            return dict.fromkeys((f"{stage}_seconds" for stage in STAGES), None)
+        profile = Profile(most_events=0)
+        flock = self._flock(version, self.state, self.world, profile)
+        least = QUICK_LEAST if self.options.quick else LEAST
+        graphs = LONG_GRAPH * seconds <= 10 * least
+        flock.run(
+            LONG_GRAPH * max(1, round(least / (seconds * LONG_GRAPH))) if graphs else max(1, round(least / seconds))
+        )
+        found = profile.summary()
+        count = found["steps"]["count"]
+        return {f"{s}_seconds": found["stages"].get(s, {"seconds": 0.0})["seconds"] / count for s in STAGES}
+
+    def _compared(self, rung: Rung, version: Version, known: dict[str, Rung]) -> Rung:
+        """The rung with its factors: over the one that it names, and over all pairs."""
+        seconds = rung.seconds
+        if seconds is None or version.search is None:
+            return rung
+        every, base = known.get(ALL), known.get(version.over or "")
+        over_all = None if every is None or every.seconds is None else every.seconds / seconds
+        expected = self._predicted(version.search)
+        rung = replace(rung, predicted_seconds=expected, extra={**rung.extra, "over_all_pairs": over_all})
+        if base is None or base.seconds is None:
+            return rung
+        predicted = base.predicted_seconds / expected if base.predicted_seconds and expected else None
+        return replace(rung, over=base.name, speedup=base.seconds / seconds, predicted=predicted)
+
+    def _predicted(self, search: Search) -> float | None:
+        """None for what the host of a GPU builds: nothing is known of its time."""
+        if self.on_gpu and is_host_built(search):
+            return None
+        pair = self._pair_seconds(in_turn=False)
+        return predicted_seconds(search, self.agents, self.world, pair, device_model(self.options.device))
+
+
+def make_start(agents: int, world: float, seed: int) -> State:
+    """Agents evenly in the whole sphere, in float32."""
+    state = make_state(agents, start="world", world=world, seed=seed)
+    fields = ("position", "forward", "up", "speed", "acceleration")
+    return State(**{n: getattr(state, n).astype("float32") for n in fields}, ids=state.ids)
+
+
+def _built_alike(search: Search, built: str, on_gpu: bool) -> Any:
+    """Equal for searches that build and walk alike: on a CPU the host is the device, and cells may be chosen or given."""
+    if isinstance(search, StaticGrid):
+        return ("grid", built, search.index, search.build if on_gpu else "host")
+    return search
+
+
+def _idle(flock: Flock) -> dict[str, float | int | str | None]:
+    """Threads without an agent where a leaf is a block of threads, and their share of all threads."""
+    structure = flock.structure
+    if structure is None or not isinstance(flock.search, DynamicGrid):
+        return {"idle_threads": None, "idle_share": None}
+    idle = structure.statistics().idle_threads
+    return {"idle_threads": idle, "idle_share": idle / (idle + len(flock))}
+
+
+def clock(work: Callable[[], object]) -> float:
+    """Seconds of a call."""
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
