@@ -13,7 +13,6 @@ from lanewise.sims.lbm.obstacles import Round, SignedDistance, cylinder
 from lanewise.sims.lbm.simulation import Simulation
 from tests.physics.lbm.flows import GPU
 
-
 PLACES = ((0.29, 0.63), (0.5, 0.5), (0.11, 0.37), (0.83, 0.71))
 """Of the axis between sites: how well a coarse pipe is met depends on them by a factor of two, so errors are means over all."""
 
