@@ -28,6 +28,8 @@ from lanewise.profiling import Profile
 from lanewise.record import record
 from lanewise.runtime.devices import device
 from lanewise.search import AllPairs, Bounded, DynamicGrid, Nearest, Neighbors, Open, Periodic, StaticGrid
+from lanewise.search.queries import nearest, neighbors
+from lanewise.search.ragged import Ragged
 from lanewise.values import (
     abs_ as abs,
 )
@@ -131,6 +133,7 @@ __all__ = [
     "Plan",
     "PlanError",
     "Profile",
+    "Ragged",
     "RecordArray",
     "RecordError",
     "Sitewise",
@@ -183,6 +186,8 @@ __all__ = [
     "max",
     "min",
     "mix",
+    "nearest",
+    "neighbors",
     "normalize",
     "pairwise",
     "pi",

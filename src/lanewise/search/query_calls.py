@@ -1,0 +1,149 @@
+"""A structure built for some points, and the kernels that run through it for all targets."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from lanewise import types as t
+from lanewise.ir.names import COUNT, count_of
+from lanewise.kernels.arguments import bind_value_array
+from lanewise.kernels.searched import complete_search_plan
+from lanewise.kernels.support import compile_kernel, index_type, machine_of
+from lanewise.layouts import AoS, SoAoAS
+from lanewise.patterns.candidates import inverse_period, period
+from lanewise.patterns.gather import SORTED, build_gather
+from lanewise.patterns.queries import (
+    COUNTS,
+    DISTANCES,
+    INDICES,
+    OFFSETS,
+    POINTS,
+    QUERIES,
+    ROWS,
+    TURNS,
+    QueryArguments,
+    Wanted,
+    build_query,
+    row_type,
+)  # fmt: skip
+from lanewise.patterns.values import value_leaves
+from lanewise.plans import complete_plan
+from lanewise.runtime.executable import Bound, Executable, device_kind
+from lanewise.runtime.memory import allocate
+from lanewise.search.base import ORDER, RADIUS2, Search, radius2
+from lanewise.search.points import Points
+from lanewise.search.worlds import Periodic
+from lanewise.types import I32, Scalar
+from lanewise.work import Work
+
+TURNING = 4096  # targets from which on an order of their own pays: fewer find what they read in the caches anyway
+
+
+class Queried:
+    """The sources of a query in a structure, and its targets: other points, or the sources themselves."""
+
+    def __init__(self, search: Search, sources: Points, targets: Points | None) -> None:
+        self.search, self.sources = search.plan(sources), sources
+        self.structure = self.search.make(sources)
+        self.identical, self.targets = targets is None, targets if targets is not None else sources
+        for launch in self.structure.launches():
+            launch()
+        self._points = self._sorted()
+        self._turns = None if self.identical else self._turned()
+
+    def nearest(self, indices: Any, distances: Any) -> None:
+        """Fill both, shape (targets, k)."""
+        flat = {INDICES: (indices.reshape(-1), I32), DISTANCES: (distances.reshape(-1), self.sources.precision)}
+        self._run("nearest", flat)
+
+    def count(self, counts: Any) -> None:
+        """Fill int32 counts, shape (targets,)."""
+        self._run("count", {COUNTS: (counts, I32)})
+
+    def fill(self, offsets: Any, entries: Any) -> None:
+        """Fill entries (int32 indices on a CPU, int64 keys on a GPU) from the offsets of every row on."""
+        kind = row_type(self._arguments("fill"))
+        index = index_type(self.targets.device)
+        self._run("fill", {OFFSETS: (offsets.astype(index.dtype, copy=False), index), ROWS: (entries, kind)})
+
+    # ------------------------------------------------------------ kernels
+
+    def _arguments(self, wanted: Wanted) -> QueryArguments:
+        s, device = self.search, self.sources.device
+        return QueryArguments(
+            wanted, self.sources.precision, self.sources.dimension, self.structure.walk(index_type(device)), self.identical,
+            self.structure.order is not None, self._turns is not None, s.radius is not None, isinstance(s.world, Periodic), s.k,
+            numbered=device_kind(device) == "cuda",
+        )  # fmt: skip
+
+    def _run(self, wanted: Wanted, outputs: dict[str, tuple[Any, Scalar]]) -> None:
+        device, arguments = self.targets.device, self._arguments(wanted)
+        if not self.targets.count:
+            return
+        executable = query_executable(arguments, device)
+        bound = {name: bind_value_array(array, kind) for name, (array, kind) in outputs.items()}
+        bound |= {POINTS: self._points, QUERIES: as_bound(self.targets), **self.structure.arrays}
+        for name, order in ((ORDER, self.structure.order), (TURNS, self._turns)):
+            if order is not None:
+                bound[name] = bind_value_array(order, I32)
+        used = {a.name for a in executable.program.naive.arrays}
+        executable.prepare({n: b for n, b in bound.items() if n in used}, self._environment())()
+
+    def _environment(self) -> dict[str, Any]:
+        real = self.sources.precision.dtype.type
+        values: dict[str, Any] = {count_of(n): self.targets.count for n in (POINTS, QUERIES)}
+        values[RADIUS2] = radius2(self.search, self.sources.precision)
+        if isinstance(self.search.world, Periodic):
+            for axis, size in enumerate(self.search.world.size):
+                values |= {period(axis): real(size), inverse_period(axis): real(1 / size)}
+        return values | dict(self.structure.uniforms)
+
+    # ------------------------------------------------------------ orders
+
+    def _sorted(self) -> Bound:
+        """The sources in sorted places, in groups that are one load; or as they are."""
+        if self.structure.order is None:
+            return as_bound(self.sources)
+        s = self.sources
+        arrangement = SoAoAS().arrange(value_leaves(vector_of(s)))
+        copy = Bound(
+            allocate(s.device, arrangement.nbytes(s.count), "the sorted copy of 'points'"), arrangement, s.count
+        )
+        arrays = {POINTS: as_bound(s), ORDER: bind_value_array(self.structure.order, I32), SORTED: copy}
+        gather_executable(s.precision, s.dimension, s.device).prepare(arrays, {COUNT: s.count})()
+        return copy
+
+    def _turned(self) -> Any:
+        """An order of the targets in which neighbours in time are neighbours in space; None where it does not pay."""
+        if self.targets.count < TURNING or self.structure.order is None:
+            return None
+        structure = self.search.make(self.targets)
+        for launch in structure.launches():
+            launch()
+        return structure.order
+
+
+def vector_of(points: Points) -> t.Vector:
+    """The type of a position."""
+    return t.Vector(points.precision, points.dimension)
+
+
+def as_bound(points: Points) -> Bound:
+    """Points as an array that takes part in a launch."""
+    return Bound(points.data, points.arrangement, points.count)
+
+
+@cache
+def query_executable(arguments: QueryArguments, device: str) -> Executable:
+    """The compiled kernel; kept for the life of the program, one for each kind of call."""
+    naive = build_query(arguments, index_type(device))
+    return compile_kernel(naive, complete_search_plan(None, device, 1), device)
+
+
+@cache
+def gather_executable(precision: Scalar, axes: int, device: str) -> Executable:
+    """The kernel that makes the sorted copy; kept for the life of the program."""
+    leaves = value_leaves(t.Vector(precision, axes))
+    naive = build_gather(POINTS, leaves, AoS(), leaves, SoAoAS(), index_type(device))
+    return compile_kernel(naive, complete_plan(None, machine_of(device), Work("elementwise", 1)), device)
