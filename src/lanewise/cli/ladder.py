@@ -46,7 +46,8 @@ Quick = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", metavar="", help="as one line of JSON")]
 Plot = Annotated[
-    Path | None, typer.Option(metavar="FILE.png", help="bars: the factors here, in the paper and by the model")
+    Path | None,
+    typer.Option(metavar="FILE.png", help="the factors here, in the paper and by the model; of boids steps a second"),
 ]
 Seed = Annotated[int, typer.Option(metavar="N", help="of the random initial conditions")]
 
@@ -83,7 +84,7 @@ def ladder(
     if plot is not None:
         from lanewise.plot.ladder import plot_ladder
 
-        plot_ladder(plot, chosen, rungs, str(machine["name"]))
+        (chosen.draw or plot_ladder)(plot, chosen, rungs, str(machine["name"]))
     if json_:
         print(json.dumps(as_json(machine, chosen, rungs)))
     else:

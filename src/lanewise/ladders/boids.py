@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 from lanewise.ladders.boids_run import FlockRunner
 from lanewise.ladders.boids_text import COLUMNS, RATE, summary
@@ -74,6 +75,12 @@ def _named(world: float, rung: Rung) -> Rung:
     return replace(rung, name=f"{prefix}, {rung.name}", over=None if rung.over is None else f"{prefix}, {rung.over}")
 
 
+def _draw(path: Path, ladder: Ladder, rungs: list[Rung], machine: str) -> None:
+    from lanewise.ladders.boids_plot import plot_boids
+
+    plot_boids(path, ladder, rungs, machine)
+
+
 LADDER = Ladder(
     name="boids",
     title="flocks over search structures",
@@ -84,4 +91,5 @@ LADDER = Ladder(
     summary=summary,
     elements="agents",
     rate=RATE,
+    draw=_draw,
 )

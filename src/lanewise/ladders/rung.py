@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
+from pathlib import Path
 from typing import Any
 
 
@@ -107,6 +108,7 @@ class Ladder:
         summary: lines below the table: totals, shares of a bound, the paper's totals.
         elements: what the numbers of bodies count.
         rate: what a picture shows beside the factors, where rungs have it.
+        draw: writes the picture of (path, ladder, rungs, machine); None: bars of factors.
     """
 
     name: str
@@ -118,3 +120,4 @@ class Ladder:
     summary: Callable[[list[Rung]], list[str]] = lambda rungs: []
     elements: str = "bodies"
     rate: Rate = Rate()
+    draw: Callable[[Path, Ladder, list[Rung], str], None] | None = None
