@@ -18,11 +18,13 @@ def moment(count: int = 200, radius: float = 20.0, time: float = 1.0, seed: int 
     up = unit(up - (up * forward).sum(axis=1, keepdims=True) * forward)
     position = unit(random.normal(size=(count, 3))) * radius * np.cbrt(random.random((count, 1)))
     speed = random.uniform(0, 9, count)
-    return Moment(time, *(a.astype(np.float32) for a in (position, forward, up, speed)), np.arange(count))
+    p, f, u, s = (a.astype(np.float32) for a in (position, forward, up, speed))
+    return Moment(time, p, f, u, s, np.arange(count))
 
 
 def view(**changed: Any) -> View:
-    return View(**{"title": "a flock", "world": 50.0, "size": SIZE, **changed})
+    given: dict[str, Any] = {"title": "a flock", "world": 50.0, "size": SIZE, **changed}
+    return View(**given)
 
 
 def unit(v: np.ndarray) -> np.ndarray:
@@ -31,5 +33,5 @@ def unit(v: np.ndarray) -> np.ndarray:
 
 def alone(position: Any = (0, 0, 0), forward: Any = (1, 0, 0), up: Any = (0, 1, 0)) -> Moment:
     """One agent."""
-    vectors = (np.array([v], np.float32) for v in (position, forward, up))
-    return Moment(0.0, *vectors, np.ones(1, np.float32), np.zeros(1, np.int64))
+    p, f, u = (np.array([v], np.float32) for v in (position, forward, up))
+    return Moment(0.0, p, f, u, np.ones(1, np.float32), np.zeros(1, np.int64))

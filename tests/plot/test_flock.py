@@ -110,7 +110,7 @@ def test_obstacles_are_drawn_and_hide_agents_when_they_are_solid(obstacle: Obsta
 def test_the_selected_agent_is_white_and_leaves_a_trail() -> None:
     painter = Painter(view(camera="offset", select=7))
     still = moment(50)
-    first = painter.paint(still).astype(int)
+    first = last = painter.paint(still).astype(int)
     for step in range(1, 10):
         moved = replace(still, position=still.position + still.forward * np.float32(0.4 * step), time=float(step))
         last = painter.paint(moved).astype(int)
@@ -124,7 +124,7 @@ def test_the_selected_agent_is_white_and_leaves_a_trail() -> None:
 def test_without_a_choice_the_camera_goes_with_the_middle_of_the_largest_cluster() -> None:
     shown = moment(60, radius=30.0)
     position = shown.position.copy()
-    position[20:60] = moment(40, radius=2.0).position + (15, 0, 0)
+    position[20:60] = moment(40, radius=2.0).position + np.array((15, 0, 0))
     position[33] = (15, 0.01, 0)
     painter = Painter(view(camera="follow"))
     painter.paint(replace(shown, position=position))
@@ -165,7 +165,8 @@ def test_a_movie_holds_every_moment(tmp_path: Path, name: str) -> None:
         assert movie.frames == 4
     if name.endswith("gif"):
         with Image.open(tmp_path / name) as image:
-            assert (image.n_frames, image.size) == (4, (SIZE[1], SIZE[0]))
+            film: Any = image
+            assert (film.n_frames, film.size) == (4, (SIZE[1], SIZE[0]))
     assert (tmp_path / name).stat().st_size > 1000
 
 

@@ -10,14 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
-from scipy.spatial import cKDTree
+from scipy.spatial import KDTree
 
 from lanewise.errors import ArgumentError
 from lanewise.plot.flock_clusters import clusters
 
 
 def reference(points: np.ndarray, radius: float, period: float | None = None) -> np.ndarray:
-    tree: Any = cKDTree(points if period is None else points % period, boxsize=period)
+    tree: Any = KDTree(points if period is None else points % period, boxsize=period)
     pairs = tree.query_pairs(radius * (1 - 1e-12), output_type="ndarray")
     graph = coo_array((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(len(points),) * 2)
     return connected_components(graph)[1]
@@ -47,6 +47,8 @@ def cloud(kind: str, count: int = 1500) -> np.ndarray:
             points = np.round(points)
         case "outliers":
             points[::300] *= 1e9
+        case _:
+            pass
     return points
 
 
