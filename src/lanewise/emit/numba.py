@@ -6,6 +6,7 @@ multiply-add) and nothing else; `lw_rsqrt` may be approximate; the kernel may re
 
 from __future__ import annotations
 
+import math
 from pathlib import PurePath
 from typing import assert_never
 
@@ -19,6 +20,7 @@ from lanewise.ir.traverse import statements, subexpressions
 from lanewise.types import LocalArray
 
 Arrays = dict[str, LocalArray]
+NARROW = 4  # leaves of a structure that SIMD loops load together and take apart by shuffles
 LONG = 24  # values at once; Python's own limit is 30, of which mutable parameters and local arrays take some
 
 
@@ -29,11 +31,10 @@ def emit_numba(kernel: ir.Kernel, header: str, *, fast_math: bool = False, vecto
     """
     called = function_names(kernel, PYTHON_WORDS)
     over_sites = kernel.pattern == "sitewise"
-    inlined = (
-        ", forceinline=True" if over_sites else ""
-    )  # LLVM finds a collision too long, and a call is not vectorised
+    # LLVM finds a collision, or all that an agent does in a step, too long; and a call is not vectorised.
+    inlined = ", forceinline=True" if over_sites or kernel.pattern == "elementwise" else ""
     parts = [
-        _FunctionWriter(f, called, entry_name(kernel), fast_math, inlined).text()
+        _FunctionWriter(f, called, entry_name(kernel), fast_math, inlined, kernel.pattern == "search").text()
         for f in functions(kernel.body).values()
     ]
     body = "\n\n".join([*parts, _EntryWriter(kernel, called, fast_math, vector_bits).text()])
@@ -69,6 +70,8 @@ class _Writer:
         self.mutable: list[str] = []
         self.file = ""
         self.temporaries = 0
+        self.eager = False  # no branches in conditions
+        self.widest: float | None = 1  # stride of places whose test for a sign is left out; None: all of them
 
     def returned(self, values: tuple[ir.Expression, ...], pad: str) -> None:
         outputs = [*(self.names(n) for n in self.mutable), *self.listed(values, pad)]
@@ -106,16 +109,16 @@ class _Writer:
         self.block(body, depth + 1)
 
     def expression(self, x: ir.Expression) -> str:
-        return numba_expression(x, self.names)
+        return numba_expression(x, self.names, eager=self.eager)
 
     def place(self, index: ir.Expression) -> str:
         """The index of a load or store, without a sign unless neighbours lie apart.
 
         Numba lets a negative index count from the end, and its test hides from LLVM that neighbours lie side by side. With
-        a constant stride the test stays: LLVM would gather, which takes longer than loading one value after the other.
+        a wide stride the test stays: LLVM would gather, which takes longer than loading one value after the other.
         """
-        text = self.expression(index)
-        return text if _is_strided(index) else f"u64({text})"
+        text, stride = self.expression(index), _stride(index)
+        return f"u64({text})" if self.widest is None or stride <= self.widest else text
 
     def statement(self, s: ir.Statement, depth: int) -> None:
         e, pad = self.expression, "    " * depth
@@ -125,7 +128,8 @@ class _Writer:
             case ir.DeclareArray():
                 self.lines.append(f"{pad}{self.names(s.name)}[:] = 0")
             case ir.SetElement():
-                self.lines.append(f"{pad}{self.names(s.array)}[{e(s.index)}] = {e(s.value)}")
+                index = self.place(s.index) if self.widest is None else e(s.index)
+                self.lines.append(f"{pad}{self.names(s.array)}[{index}] = {e(s.value)}")
             case ir.If():
                 self.nested(f"if {e(s.condition)}:", s.then, depth)
                 if s.otherwise:
@@ -178,20 +182,26 @@ class _Writer:
         self.lines.append(f"{pad}{target}{self.called[s.function.name]}({', '.join(arguments)})")
 
 
-def _is_strided(index: ir.Expression) -> bool:
-    """Whether an index is a multiple of a loop's variable: no block (which divides), no index from memory (which is cast)."""
+def _stride(index: ir.Expression) -> float:
+    """How far neighbours lie apart: 1 for blocks (which divide) and for an index from memory (which is cast)."""
     parts = list(subexpressions(index))
-    operators = {x.operator for x in parts if isinstance(x, ir.Binary)}
-    return "*" in operators and "//" not in operators and not any(isinstance(x, ir.Cast) for x in parts)
+    products = [x for x in parts if isinstance(x, ir.Binary) and x.operator == "*"]
+    divided = any(isinstance(x, ir.Binary) and x.operator == "//" for x in parts)
+    if not products or divided or any(isinstance(x, ir.Cast) for x in parts):
+        return 1
+    factors = [f.value for x in products for f in (x.left, x.right) if isinstance(f, ir.Literal)]
+    return max(factors) if len(factors) == len(products) else math.inf
 
 
 class _FunctionWriter(_Writer):
     """A function of scalars; it returns its mutable parameters and its results."""
 
-    def __init__(self, f: ir.Function, called: dict[str, str], entry: str, fast_math: bool, extra: str) -> None:
+    def __init__(
+        self, f: ir.Function, called: dict[str, str], entry: str, fast_math: bool, extra: str, eager: bool
+    ) -> None:  # fmt: skip
         first = [*(p.name for p in f.parameters), *user_names(f.body)]
         super().__init__(Names(PYTHON_WORDS, [*called.values(), entry], first), called)
-        self.function, self.fast_math, self.extra = f, fast_math, extra
+        self.function, self.fast_math, self.extra, self.eager = f, fast_math, extra, eager
         self.file = PurePath(f.location.file).name
         self.mutable = [p.name for p in f.parameters if p.mutable]
 
@@ -212,6 +222,9 @@ class _EntryWriter(_Writer):
     def __init__(self, kernel: ir.Kernel, called: dict[str, str], fast_math: bool, vector_bits: int) -> None:
         first = [*(p.name for p in kernel.uniforms), *user_names(kernel.body)]
         super().__init__(Names(PYTHON_WORDS, [*called.values(), entry_name(kernel)], first), called)
+        self.eager = kernel.pattern == "search"  # how far a source is, no one can guess
+        # What a search finds is met one after the other: no SIMD loop that might gather. Vectors of elements are narrow.
+        self.widest = {"search": None, "elementwise": NARROW}.get(kernel.pattern, 1)
         self.kernel, self.fast_math, self.vector_bits = kernel, fast_math, vector_bits
 
     def text(self) -> str:

@@ -7,11 +7,13 @@ from typing import assert_never
 
 from lanewise.emit.numba_prelude import TYPES, literal
 from lanewise.ir import nodes as ir
+from lanewise.ir.traverse import subexpressions
 from lanewise.types import BOOL, I32, U32
 
 _BINDING = {"or": 1, "and": 2, "==": 4, "!=": 4, "<": 4, "<=": 4, ">": 4, ">=": 4, "|": 5, "^": 6, "&": 7, "<<": 8, ">>": 8, "+": 9, "-": 9,
             "*": 10, "/": 10, "//": 10, "%": 10}  # fmt: skip
 _NOT, _UNARY, _POWER = 3, 11, 12
+_EAGER = {"and": "&", "or": "|"}
 _MATH = frozenset(
     [
         "sqrt",
@@ -38,11 +40,14 @@ _MATH = frozenset(
 _NUMPY = frozenset(("cbrt", "floor", "ceil", "trunc"))
 
 
-def numba_expression(x: ir.Expression, names: Callable[[str], str], level: int = 0) -> str:
-    """The text, in parentheses where `level` (the binding of the surroundings) needs them."""
+def numba_expression(x: ir.Expression, names: Callable[[str], str], level: int = 0, *, eager: bool = False) -> str:
+    """The text, in parentheses where `level` (the binding of the surroundings) needs them.
+
+    eager: both sides of "and" and "or" are computed where that is cheap, which is a choice of values and not a branch.
+    """
 
     def text(child: ir.Expression, at: int = 0) -> str:
-        return numba_expression(child, names, at)
+        return numba_expression(child, names, at, eager=eager)
 
     match x:
         case ir.Literal():
@@ -57,6 +62,9 @@ def numba_expression(x: ir.Expression, names: Callable[[str], str], level: int =
         case ir.Binary():
             own = _BINDING[x.operator]
             return _narrow(x, f"{text(x.left, own)} {x.operator} {text(x.right, own + 1)}", own, level)
+        case ir.Logical() if eager and _cheap(x):
+            own = _BINDING[_EAGER[x.operator]]
+            return _wrap(f"{text(x.left, own)} {_EAGER[x.operator]} {text(x.right, own + 1)}", own, level)
         case ir.Compare() | ir.Logical():
             own = _BINDING[x.operator]  # + 1 on the left too: Python chains comparisons
             return _wrap(f"{text(x.left, own + 1)} {x.operator} {text(x.right, own + 1)}", own, level)
@@ -67,7 +75,7 @@ def numba_expression(x: ir.Expression, names: Callable[[str], str], level: int =
                 return _wrap(f"{text(x.operand, 5)} != 0", 4, level)
             return f"{TYPES[x.type]}({text(x.operand)})"
         case ir.Call():
-            return _call(x, names, level)
+            return _call(x, names, level, eager)
         case ir.Element():
             return f"{names(x.array)}[{text(x.index)}]"
         case ir.Builtin():
@@ -76,18 +84,23 @@ def numba_expression(x: ir.Expression, names: Callable[[str], str], level: int =
             assert_never(x)
 
 
+def _cheap(x: ir.Expression) -> bool:
+    """Whether computing it costs a few instructions and cannot go wrong: no functions, no elements of arrays."""
+    return not any(isinstance(part, ir.Call | ir.Element | ir.Builtin) for part in subexpressions(x))
+
+
 def _narrow(x: ir.Unary | ir.Binary, spelled: str, own: int, level: int) -> str:
     """Numba widens small integers; the language does not."""
     return f"{TYPES[x.type]}({spelled})" if x.type in (I32, U32) else _wrap(spelled, own, level)
 
 
-def _call(x: ir.Call, names: Callable[[str], str], level: int) -> str:
-    a = [numba_expression(arg, names) for arg in x.arguments]
+def _call(x: ir.Call, names: Callable[[str], str], level: int, eager: bool) -> str:
+    a = [numba_expression(arg, names, eager=eager) for arg in x.arguments]
     kind = TYPES[x.type]
     prefix = "lw_" if x.type.is_float else ""
 
     def operand(number: int, at: int) -> str:
-        return numba_expression(x.arguments[number], names, at)
+        return numba_expression(x.arguments[number], names, at, eager=eager)
 
     match x.intrinsic:
         case "rsqrt":

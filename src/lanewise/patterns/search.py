@@ -21,10 +21,12 @@ from lanewise.patterns.nearest import Nearest
 from lanewise.patterns.pairwise import check_results, sum_name
 from lanewise.patterns.values import pairs, record_array, uniform_leaves, value_array
 from lanewise.record import Leaf
-from lanewise.search.base import ORDER, RADIUS2, Walk
-from lanewise.types import I32, Scalar
+from lanewise.search.base import ORDER, RADIUS2, Visit, Walk
+from lanewise.types import I32, I64, LocalArray, Scalar
 
 VECTOR_BYTES = 16
+NEAR, NEAR_COUNT = own("near"), own("near.count")
+NEAR_LENGTH = 32  # sources that a CPU sets aside before it applies the function to them
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +86,10 @@ class _SearchBuilder:
         ]
         self.d2 = ir.Local(own("d2"), self.precision)
         self.limit = ir.Local(RADIUS2, self.precision)
+        # A CPU guesses what a branch does, and most candidates lie too far away, but no one knows which. So it writes every
+        # candidate into a list and counts on only behind those that are near: no branch depends on a distance. A GPU (its indices
+        # have 32 bits) has no such list in registers. Without a radius the bound has to shrink from candidate to candidate.
+        self.collects = index == I64 and arguments.limited
         ranked = arguments.ordered
         self.best = None if arguments.k is None else Nearest(arguments.k, self.precision, index, ranked)
 
@@ -144,17 +150,44 @@ class _SearchBuilder:
     def search(self) -> ir.Block:
         place = [ir.Local(f"{self.a.target.name}.{x.name}", x.type) for x in self.a.position]
         if self.best is None:
-            return self.a.walk.around(place, self.limit, self.visit)
+            return self.met(place, self.limit, lambda j: (*self.fetch_position(j), *self.apply(j)))
         return (
             *self.best.start(self.limit),
-            *self.a.walk.around(place, self.best.bound2, self.consider),
+            *self.met(place, self.best.bound2, self.consider),
             *self.best.each(lambda j: (*self.fetch_position(j), *self.apply(j))),
         )
 
-    def visit(self, j: ir.Local) -> ir.Block:
+    def met(self, place: list[ir.Local], bound2: ir.Local, visit: Visit) -> ir.Block:
+        """Visit the sources that are near enough; each one's position is fetched by `visit`."""
+        if not self.collects:
+            return self.a.walk.around(place, bound2, visit if self.best else lambda j: self.check(j, visit))
+        names, length = LocalArray(I64, NEAR_LENGTH), ir.Literal(NEAR_LENGTH, I64)
+        count = ir.Local(NEAR_COUNT, I64)
+        empty, drain = ir.Assign(count.name, ir.Literal(0, I64)), self.drain(count, visit)
+
+        def collect(j: ir.Local) -> ir.Block:
+            near: ir.Expression = ir.Compare("<" if self.best is None else "<=", self.d2, bound2)
+            if self.best and self.a.identical:
+                near = ir.Logical("and", near, ir.Compare("!=", self.i, j))
+            more = ir.Select(near, ir.Literal(1, I64), ir.Literal(0, I64), I64)
+            return (
+                ir.If(build.equal(count, length), (*drain, empty)),
+                ir.SetElement(NEAR, count, j),
+                *self.fetch_position(j), *self.distance(), ir.Assign(count.name, build.add(count, more)),
+            )  # fmt: skip
+
+        return (ir.DeclareArray(NEAR, names), empty, *self.a.walk.around(place, bound2, collect), *drain)
+
+    def drain(self, count: ir.Local, visit: Visit) -> ir.Block:
+        """Visit what was set aside."""
+        m, j = ir.Local(own("near.m"), I64), ir.Local(own("near.j"), I64)
+        taken = ir.Assign(j.name, ir.Element(NEAR, m, I64))
+        return (ir.For(m.name, ir.Literal(0, I64), count, ir.Literal(1, I64), (taken, *visit(j))),)
+
+    def check(self, j: ir.Local, visit: Visit) -> ir.Block:
         """A source that may be near: its position, and if it is near all else."""
         if not self.a.limited:
-            return (*self.fetch_position(j), *self.apply(j))
+            return visit(j)
         near = ir.If(ir.Compare("<", self.d2, self.limit), self.apply(j))
         return (*self.fetch_position(j), *self.distance(), near)
 
@@ -162,7 +195,7 @@ class _SearchBuilder:
         """A source that may be among the nearest, if it is not the target itself."""
         assert self.best is not None
         enters = self.best.enters(self.d2)
-        if self.a.identical:
+        if self.a.identical and not self.collects:
             enters = ir.Logical("and", enters, ir.Compare("!=", self.i, j))
         return (*self.fetch_position(j), *self.distance(), ir.If(enters, self.best.insert(self.d2, j)))
 

@@ -77,6 +77,28 @@ def test_agents_at_one_place_stay_finite() -> None:
         assert np.isfinite(flock.state.position).all()
 
 
+@pytest.mark.parametrize("precision", ["f32", "f64"])
+def test_agents_almost_at_one_place_stay_finite(precision: str) -> None:
+    """However small an offset is, its inverse square is a number."""
+    state = random_state(6)
+    for size in (1e-12, 1e-19, 1e-30, 1e-42):
+        offsets = np.zeros((6, 3))
+        offsets[:, 0] = size * np.arange(6)
+        flock = Flock(state=replace(state, position=offsets), semantics="sync", search="all-pairs", precision=precision)
+        flock.advance(1)
+        assert all(np.isfinite(u).all() for u in flock.urges)
+        assert np.isfinite(flock.state.position).all()
+
+
+@pytest.mark.parametrize("search", ["all-pairs", "static-grid", "dynamic-grid"])
+@pytest.mark.parametrize("semantics", ["sync", "thesis"])
+def test_crowds_longer_than_the_list_of_the_near(semantics: str, search: str) -> None:
+    """A CPU sets near agents aside in a list of 32; here there are up to 149 of them."""
+    state, rules = random_state(150, 11, radius=2.0), replace(RULES[semantics], world=20.0)
+    flock = Flock(state=state, semantics=semantics, k=rules.k, precision="f64", world=20.0, search=search)
+    assert difference(flock.run(1, 1 / 60).state, synchronous(as_reference(state), rules, 1 / 60)) < 1e-9
+
+
 def test_an_agent_at_rest_keeps_its_heading() -> None:
     state = replace(random_state(1), speed=np.zeros(1), acceleration=np.zeros((1, 3)))
     after = Flock(state=state, precision="f64").run(5).state

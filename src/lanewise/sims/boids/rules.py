@@ -21,6 +21,7 @@ from lanewise.kernels.elementwise import Elementwise
 from lanewise.kernels.pairwise import Pairwise
 
 SPHERE, OPEN, BOX, BOUNDED = 0, 1, 2, 3  # what happens to an agent at the end of the world
+TINY = 1e-30  # a squared distance whose inverse, added up over a crowd and squared, is still a number in float32
 
 
 @lw.record
@@ -80,14 +81,18 @@ class Rules:
 def unit(v):  # type: ignore[no-untyped-def]
     """The direction of a vector: v / |v|, and 0 for 0."""
     square = lw.dot(v, v)
-    return v * lw.select(square > 0, 1 / lw.sqrt(square), 0 * square)
+    inverse = 1 / lw.sqrt(
+        square
+    )  # before the choice: what stands in it is a branch on a CPU, and no loop with one is vectorised
+    return v * lw.select(square > 0, inverse, 0 * square)
 
 
 @lw.function
 def truncated(v, most):  # type: ignore[no-untyped-def]
     """v, no longer than `most`."""
     size = lw.sqrt(lw.dot(v, v))
-    return v * lw.select(size > most, most / size, 0 * size + 1)
+    share = most / size
+    return v * lw.select(size > most, share, 0 * size + 1)
 
 
 # Where the speed is low an agent must not turn on the spot: the force stays in a cone around the heading, whose cosine falls from 1
@@ -122,14 +127,17 @@ def make_rules(precision: str, end_of_world: int, unit_side: bool) -> Rules:
     def urges(off, heading, other_heading, near2, facing, radius2, cosine):  # type: ignore[no-untyped-def]
         """What a flockmate at `off` adds to separation, alignment and cohesion."""
         d2 = lw.dot(off, off)
-        ahead = facing * lw.dot(heading, off) * lw.rsqrt(d2)
-        apart = seen(d2, ahead, near2, radius2.x, cosine.x) and d2 > 0
+        inverse = lw.rsqrt(lw.max(d2, TINY))
+        ahead = facing * lw.dot(heading, off) * inverse
+        away = off * (-inverse * inverse)  # nothing from an agent at the same place
+        turn = other_heading - heading
+        apart = seen(d2, ahead, near2, radius2.x, cosine.x)
         alike = seen(d2, ahead, near2, radius2.y, cosine.y)
         together = seen(d2, ahead, near2, radius2.z, cosine.z)
         none = vec(0)
         return (
-            lw.select(apart, -off / d2, none),
-            lw.select(alike, other_heading - heading, none),
+            lw.select(apart, away, none),
+            lw.select(alike, turn, none),
             lw.select(together, off, none),
         )
 
@@ -153,7 +161,8 @@ def make_rules(precision: str, end_of_world: int, unit_side: bool) -> Rules:
         """A place at the end of the world: through the sphere, or in at the other side of the box."""
         if end_of_world == SPHERE:
             distance = lw.sqrt(lw.dot(p, p))
-            return p - p * lw.select(distance > world, 2 * world / distance, 0 * distance)
+            share = 2 * world / distance
+            return p - p * lw.select(distance > world, share, 0 * distance)
         if end_of_world == BOX:
             return p - 2 * world * lw.floor((p + world) / (2 * world))
         return p
