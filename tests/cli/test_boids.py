@@ -39,6 +39,7 @@ def assert_refused(outcome: Outcome, message: str) -> None:
 
 def state(path: str | Path) -> dict[str, Any]:
     """The bits of a checkpoint that decide how a run goes on."""
+    file: Any
     with h5py.File(path) as file:
         arrays = {n: np.asarray(a) for n, a in file["state"].items()}
         clock = file["lanewise"].attrs["clock"]
@@ -133,9 +134,8 @@ METHODS = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "options", [pytest.param(m, marks=[pytest.mark.slow] if n else []) for n, m in enumerate(METHODS)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("options", METHODS)
 def test_methods(lanewise: Command, options: str) -> None:
     run = lanewise("boids", "run", "--agents", 60, "--world", 24, "--steps", 6, *shlex.split(options), "--json")
     assert (run.code, run.err) == (0, "")
@@ -366,6 +366,7 @@ def test_a_stopped_run_resumes_to_the_same_bits(lanewise: Command, tmp_path: Pat
     path, until = tmp_path / "cut.h5", time.monotonic() + 60
 
     def step() -> int:
+        file: Any
         try:
             with h5py.File(path) as file:
                 return int(file.attrs["step"])
