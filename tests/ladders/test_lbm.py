@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lanewise.errors import InputError
+from lanewise.errors import InputError, PlanError
 from lanewise.ladders import find_ladder, lbm, lbm_run
 from lanewise.ladders.lbm import (
     AUTOMATIC,
@@ -29,8 +29,9 @@ from lanewise.ladders.lbm import (
 from lanewise.ladders.lbm_equation import Part, equation_1
 from lanewise.ladders.lbm_flow import BOUNDARY, COLUMN, OMEGA, ROW, SOLID, STREAM, Box, make_flow, values_of
 from lanewise.ladders.lbm_model import predicted_seconds
+from lanewise.ladders.lbm_run import SiteRunner
 from lanewise.ladders.lbm_text import summary
-from lanewise.ladders.lbm_truth import STEPS, Form, Truth, make_truth
+from lanewise.ladders.lbm_truth import STEPS, Form, Truth, make_truth, mark_densely
 from lanewise.ladders.report import as_json
 from lanewise.ladders.rung import Options, Rung
 from lanewise.lattices import D2Q9, D3Q19
@@ -40,7 +41,10 @@ from lanewise.patterns.sitewise import build_sitewise
 from lanewise.pipeline import build_program
 from lanewise.plans import Machine, complete_site_plan
 from lanewise.runtime.executable import Executable, build_executable
-from lanewise.sites.array import Sites
+from lanewise.sites.array import DENSE as MANY
+from lanewise.sites.array import LEAST_DENSE, Sites
+from lanewise.sites.edges import read_edges
+from lanewise.sites.words import make_words
 from lanewise.types import I32
 from tests.lbm.reference import Reference, Wall
 
@@ -259,6 +263,42 @@ def test_the_summary_says_whether_splitting_pays(gain: float, choice: str, verdi
     assert lines[2] == f"D2Q9 128x128: splitting branches {verdict}"
 
 
+# ---------------------------------------------------------------- many special sites
+
+
+@pytest.mark.parametrize(("box", "dense"), [(Box(D3Q19, (64, 64, 64)), True), (Box(D2Q9, (512, 512)), False)], ids=str)
+def test_boxes_that_a_gpu_has_no_lists_for(box: Box, dense: bool) -> None:
+    """More than a tenth of their sites has a word, with or without words for what lies at faces."""
+    numbers: frozenset[int] = frozenset()
+    for placed in (True, False):
+        words = make_words(
+            box.lattice, box.mask("together"), read_edges({}, box.lattice.dimension, {}), numbers, placed=placed
+        )
+        assert box.count >= LEAST_DENSE
+        assert (np.count_nonzero(words) > MANY * box.count) == dense
+
+
+@pytest.mark.parametrize("name", [BRANCHES, BOTH])
+def test_without_lists_nothing_is_split(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernel itself refuses, too, and the ladder says why in its own words."""
+    make = Form.sites
+
+    def dense(self: Form, *given: Any) -> Sites:
+        sites = make(self, *given)
+        mark_densely(sites, True)
+        return sites
+
+    (form,) = (f for f, _ in forms("cpu", False) if f.name == name)
+    box = Box(D2Q9, (32, 32))
+    sites = dense(form, box, "cpu")
+    sites.fresh = False  # the phase that follows links
+    with pytest.raises(PlanError, match="so many of its sites are special that each reads its word"):
+        form.flow(D2Q9).compile(sites, plan=form.plan, **values_of(D2Q9))
+    monkeypatch.setattr(Form, "sites", dense)
+    rung = SiteRunner(Options("cpu", (SITES,), quick=True), box).measure(form, None)
+    assert (rung.skipped, rung.seconds) == (lbm_run.DENSE, None)
+
+
 # ---------------------------------------------------------------- GPUs
 
 CUDA_FORMS = {form.name: form for form, _ in forms("cuda", False)}
@@ -281,7 +321,7 @@ def test_compiles_for_sm_90(name: str, lattice: Any) -> None:
     form, box = CUDA_FORMS[name], Box(lattice, (64, 64) if lattice is D2Q9 else (32, 32, 32))
     for step in (0, 1) if form.streaming == "in-place" else (0,):
         sites, executable = compiled(form, box, step)
-        split = form.plan is not None and form.plan.branches == "apart"
+        split = form.apart
         assert (len(executable.cubins) > 1) == split
         for cubin in executable.cubins:
             assert 0 < cubin.resources.registers <= 128
@@ -292,9 +332,7 @@ def test_compiles_for_sm_90(name: str, lattice: Any) -> None:
 
 
 @pytest.mark.cuda
-@pytest.mark.parametrize(
-    "count", [128**2, 32**3, 512**2]
-)  # the second one has so many special sites that nothing is split
+@pytest.mark.parametrize("count", [128**2, 32**3, 512**2])  # 512^2 is 64^3, too, where nothing is split
 def test_on_a_gpu(count: int) -> None:
     found = list(climb(Options("cuda", (count,), quick=True)))
     assert len(found) == len(boxes(count)) * len(list(forms("cuda", True)))

@@ -31,6 +31,7 @@ TOLERANCE = {"f16": 2e-2, "f32": 1e-4, "f64": 1e-10}  # relative to the largest 
 LARGEST = 1.0  # deviation of a population in a flow that is not destroyed
 RUNS, LEAST, QUICK_LEAST = 5, 0.05, 0.01  # timed runs, and the seconds that one lasts
 DENSE = "so many sites are special here that each reads its word: there are no lists of them"
+ALIKE = "all sites do the same here: there are no branches to split"
 
 
 @dataclass
@@ -65,6 +66,8 @@ class SiteRunner:
     def _checked(self, form: Form, blank: Rung, base: Rung | None) -> Rung:
         """The rung with its time, if it is right."""
         sites, allowed = form.sites(self.box, self.options.device), TOLERANCE[form.storage]
+        if sites.dense and form.apart:
+            return skipped(blank, "illegal", DENSE)
         if form.walls not in self.truths:
             self.truths[form.walls] = make_truth(self.box, self.options.seed, walls=form.walls)
         error = self.truths[form.walls].error(form, self.options.device, dense=sites.dense)
@@ -79,8 +82,8 @@ class SiteRunner:
         set_departing(sites, self.box.start(self.options.seed, each=False))
         with _last_phase(sites):
             call = flow.compile(sites, plan=form.plan, **values)
-        if form.plan is not None and form.plan.branches not in (None, call.plan.branches):
-            return skipped(blank, "illegal", DENSE)
+        if form.apart and call.plan.branches != "apart":
+            return skipped(blank, "illegal", ALIKE)
         if call.plan.branches == "apart":
             self.parts[form.name] = parts_of(sites, call.executable, self._arch)
         seconds = self._seconds(_work(form, flow, sites, values))

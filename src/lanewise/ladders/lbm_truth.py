@@ -39,6 +39,11 @@ class Form:
         """The arithmetic: float64 is for float64 alone."""
         return "f64" if self.storage == "f64" else "f32"
 
+    @property
+    def apart(self) -> bool:
+        """Whether sites of several kinds are to run in kernels of their own."""
+        return self.plan is not None and self.plan.branches == "apart"
+
     def flow(self, lattice: Lattice) -> Sitewise:
         return make_flow(lattice, self.precision, walls=self.walls)
 
