@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from lanewise.models.devices import DeviceModel
 from lanewise.models.roofline import Bound, bound_of
 
-# The share of a copy's bandwidth that steps reach, by bytes of a stored number and copies of the populations: NVIDIA H200,
-# D3Q19 on 512 x 512 x 256 sites without walls (bench/results/gpu_lbm.md).
-GPU_SHARES = {(2, 2): 0.81, (2, 1): 0.69, (4, 2): 0.95, (4, 1): 0.89, (8, 2): 0.95, (8, 1): 0.89}
-DENSE_SHARES = {2: 0.31, 4: 0.43, 8: 0.43}  # where many sites are special: 30 % of them solid, in the same file
+# The share of a copy's bandwidth that steps reach, by bytes of a stored number and copies of the populations: NVIDIA H200 (4.28 TB/s),
+# D3Q19 in a cavity of 512 x 512 x 256 sites, words and bits counted as `SiteTraffic` does (bench/results/gpu_lbm.md). Float64: as float32.
+GPU_SHARES = {(2, 2): 0.85, (2, 1): 0.71, (4, 2): 0.96, (4, 1): 0.86, (8, 2): 0.96, (8, 1): 0.86}
+DENSE_SHARES = {2: 0.52, 4: 0.70, 8: 0.70}  # where many sites are special: 30 % of them solid, in the same file
 CPU_SHARE = 0.95  # D3Q19 on 120 x 120 x 120 sites in place, two cores of an AMD EPYC 9004
 
 ASSUMED = (
