@@ -11,6 +11,7 @@ import lanewise as lw
 from lanewise.errors import ArgumentError
 from lanewise.search.base import Structure
 from lanewise.search.dynamic_grid import DynamicGrid
+from lanewise.search.dynamic_structures import WAITING
 from lanewise.search.points import points_of_values
 from tests.search.clouds import CLOUDS, Array, cloud
 from tests.search.numbered import KINDS, met, numbered
@@ -31,15 +32,22 @@ AROUND: dict[str, Any] = {"order": "3-D", "leaf": 16, "leaves": "around"}
 def check(search: Any, x: Array, y: Array | None = None, *, layout: Any = None, device: str = "cpu") -> None:
     """The sources met are those of all pairs, exactly."""
     kernel = KINDS[x.dtype.str[1:], x.shape[1]][1]
-    targets = numbered(x, layout, device)
-    sources = targets if y is None else numbered(y, layout, device)
+
+    def results(search: Any, device: str) -> Array:
+        targets = numbered(x, layout, device)
+        return met(kernel.using(search)(targets, targets if y is None else numbered(y, layout, device)))
+
     oracle = lw.AllPairs(radius=search.radius, k=search.k, world=search.world)
-    found, wanted = kernel.using(search)(targets, sources), kernel.using(oracle)(targets, sources)
-    np.testing.assert_array_equal(met(found), met(wanted))
+    np.testing.assert_array_equal(results(search, device), results(oracle, device))
 
 
 def scaled(wanted: dict[str, Any], radius: float) -> dict[str, Any]:
     return {**wanted, "radius": wanted["radius"] * radius} if "radius" in wanted else wanted
+
+
+def small(way: dict[str, Any]) -> dict[str, Any]:
+    """The same with leaves for a few dozen elements."""
+    return way | {"leaf": 4}
 
 
 def built(search: DynamicGrid, x: Array) -> Structure:
@@ -49,34 +57,98 @@ def built(search: DynamicGrid, x: Array) -> Structure:
     return structure
 
 
+def finds(way: dict[str, Any], radius: float) -> list[dict[str, Any]]:
+    return [scaled(wanted, radius) for wanted in SEARCHES if "leaves" not in way or "radius" in wanted]
+
+
+# ------------------------------------------------------------ interpreted: no compilation, so every combination is cheap
+
+
+@pytest.mark.parametrize("way", [*WAYS, AROUND], ids=str)
 @pytest.mark.parametrize("name", CLOUDS)
-@pytest.mark.parametrize("way", WAYS, ids=str)
-def test_every_cloud(name: str, way: dict[str, Any]) -> None:
-    x, radius = cloud(name, COUNT, 3, "f4")
-    for wanted in SEARCHES:
-        check(DynamicGrid(**scaled(wanted, radius), **way), x)
+def test_every_cloud_interpreted(name: str, way: dict[str, Any]) -> None:
+    x, radius = cloud(name, 40, 3, "f4", seed=11)
+    which = finds(way, 4 * radius)
+    check(DynamicGrid(**which[CLOUDS.index(name) % len(which)], **small(way)), x, device="python")
 
 
+@pytest.mark.parametrize("way", [WAYS[0], WAYS[2], WAYS[3], WAYS[5]], ids=str)
+@pytest.mark.parametrize(
+    ("dtype", "axes"), [pytest.param(*kind, marks=() if kind[0] == "f4" else pytest.mark.slow) for kind in KINDS]
+)
+def test_every_world_interpreted(dtype: str, axes: int, way: dict[str, Any]) -> None:
+    rng = np.random.default_rng(7)
+    x = (rng.random((40, axes)) * [1.0, 2.0, 1.5][:axes] - 0.25).astype(dtype)
+    fine = small(way)
+    check(DynamicGrid(radius=0.4, k=4, world=lw.Bounded((-0.25,) * axes, (2.0,) * axes), **fine), x, device="python")
+    world = lw.Periodic((1.0, 2.0, 1.5)[:axes], origin=-0.25)
+    wanted = {"f4": {"radius": 0.45, "k": 4}, "f8": {"radius": 0.45}}[dtype] if axes == 3 else {"k": 4}
+    check(DynamicGrid(**wanted, world=world, **fine), x + np.asarray(20, dtype), device="python")
+
+
+@pytest.mark.parametrize("way", [WAYS[0], WAYS[2], WAYS[3], AROUND], ids=str)
+def test_other_targets_interpreted(way: dict[str, Any]) -> None:
+    x, _ = cloud("uniform", 12, 3, "f4", seed=2)
+    y, radius = cloud("duplicates", 40, 3, "f4", seed=3)
+    x = np.concatenate([x, np.array([[5, 5, 5], [-9, 0.5, 0.5], [0.5, 1e5, 0.5]], "f4")])
+    for wanted in finds(way, 4 * radius):
+        check(DynamicGrid(**wanted, **small(way)), x, y, device="python")
+
+
+# ------------------------------------------------------------ compiled
+
+
+def test_every_cloud() -> None:
+    """One kernel for all clouds."""
+    for name in CLOUDS:
+        x, radius = cloud(name, COUNT, 3, "f4")
+        check(DynamicGrid(radius=radius, k=4), x)
+
+
+@pytest.mark.parametrize("wanted", SEARCHES, ids=str)
+def test_leaves_that_wait_for_others(wanted: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The walk of a GPU."""
+    monkeypatch.setattr("lanewise.search.dynamic_structures.waiting_leaves", lambda index: WAITING)
+    for name in CLOUDS[:4]:
+        x, radius = cloud(name, 40, 3, "f4")
+        check(DynamicGrid(**scaled(wanted, 6 * radius), leaf=2), x, device="python")
+    if len(wanted) == 2:
+        x, radius = cloud("clusters", COUNT, 3, "f4")
+        check(DynamicGrid(**scaled(wanted, 3 * radius), leaf=2), x)
+
+
+@pytest.mark.parametrize("count", [1, 2, 7, 8, 9, 32, 33])
+def test_few_elements_interpreted(count: int) -> None:
+    x, radius = cloud("uniform", count, 3, "f4", seed=9)
+    for way in (WAYS[0], WAYS[3], AROUND):
+        check(DynamicGrid(radius=2 * radius, k=1, **way), x, device="python")
+
+
+def test_lists_of_leaves_around_that_are_too_long() -> None:
+    x, radius = cloud("uniform", 80, 3, "f4")
+    check(DynamicGrid(radius=radius * 20, k=4, order="3-D", leaf=1, leaves="around"), x, device="python")
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CLOUDS)
-def test_lists_of_leaves_around(name: str) -> None:
+@pytest.mark.parametrize("way", [*WAYS, AROUND], ids=str)
+def test_every_cloud_every_way(name: str, way: dict[str, Any]) -> None:
     x, radius = cloud(name, COUNT, 3, "f4")
-    for wanted in SEARCHES[:2]:
-        check(DynamicGrid(**scaled(wanted, radius), **AROUND), x)
-    wide = DynamicGrid(
-        radius=radius * 20, k=4, order="3-D", leaf=2, leaves="around"
-    )  # more leaves around than a list has room for
-    check(wide, x)
+    for wanted in finds(way, radius):
+        check(DynamicGrid(**wanted, **way), x)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("dtype", "axes"), [("f4", 2), ("f8", 2), ("f8", 3)])
-@pytest.mark.parametrize("way", [WAYS[0], WAYS[3], AROUND], ids=str)
+@pytest.mark.parametrize("way", [*WAYS, AROUND], ids=str)
 def test_the_other_positions(dtype: str, axes: int, way: dict[str, Any]) -> None:
-    for name in ("clusters", "outliers"):
+    for name in CLOUDS:
         x, radius = cloud(name, COUNT, axes, dtype, seed=5)
         check(DynamicGrid(radius=radius, k=4, **way), x)
         check(DynamicGrid(radius=radius, **way), x)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layout", [lw.SoA(), lw.AoS(), lw.AoSoA(8), lw.SoAoAS()], ids=str)
 def test_every_layout(layout: Any) -> None:
     x, radius = cloud("clusters", COUNT, 3, "f4", seed=1)
@@ -84,6 +156,7 @@ def test_every_layout(layout: Any) -> None:
         check(DynamicGrid(radius=radius, **way), x, layout=layout)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("far", [1e6, 1e30])
 def test_elements_that_are_very_far(far: float) -> None:
     x, radius = cloud("uniform", COUNT, 3, "f4", seed=6)
@@ -94,16 +167,18 @@ def test_elements_that_are_very_far(far: float) -> None:
         check(DynamicGrid(k=4), x)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", [*WAYS, AROUND], ids=str)
 def test_targets_that_are_no_sources(way: dict[str, Any]) -> None:
     x, radius = cloud("uniform", 120, 3, "f4", seed=2)
     y, _ = cloud("duplicates", COUNT, 3, "f4", seed=3)
     outside = np.array([[5, 5, 5], [-9, 0.5, 0.5], [0.5, 1e5, 0.5]], "f4")
-    for wanted in SEARCHES[: 2 if way is AROUND else 3]:
-        check(DynamicGrid(**scaled(wanted, radius), **way), np.concatenate([x, outside]), y)
+    for wanted in finds(way, radius):
+        check(DynamicGrid(**wanted, **way), np.concatenate([x, outside]), y)
 
 
-@pytest.mark.parametrize("way", [WAYS[0], WAYS[1], WAYS[2], WAYS[3], WAYS[5]], ids=str)
+@pytest.mark.slow
+@pytest.mark.parametrize("way", WAYS, ids=str)
 @pytest.mark.parametrize("outside", [0.0, 40.0])
 def test_periodic_worlds(way: dict[str, Any], outside: float) -> None:
     rng = np.random.default_rng(7)
@@ -113,19 +188,7 @@ def test_periodic_worlds(way: dict[str, Any], outside: float) -> None:
         check(DynamicGrid(**wanted, world=world, **way), x)
 
 
-def test_a_periodic_world_of_two_axes() -> None:
-    x = np.random.default_rng(8).random((COUNT, 2))
-    check(DynamicGrid(radius=0.1, world=lw.Periodic((1.0, 1.0))), x)
-
-
-@pytest.mark.parametrize("count", [1, 2, 7, 8, 9, 32, 33, 129])
-def test_few_elements(count: int) -> None:
-    x, radius = cloud("uniform", count, 3, "f4", seed=9)
-    for way in (*WAYS, AROUND):
-        check(DynamicGrid(radius=radius, **way), x)
-        check(DynamicGrid(radius=radius, k=1, **way), x)
-
-
+@pytest.mark.slow
 @pytest.mark.parametrize("k", [1, 7, 32])
 def test_lists_longer_than_a_leaf(k: int) -> None:
     x, radius = cloud("clusters", COUNT, 3, "f4", seed=10)
@@ -133,22 +196,15 @@ def test_lists_longer_than_a_leaf(k: int) -> None:
     check(DynamicGrid(k=k, radius=radius), x)
 
 
-@pytest.mark.parametrize("way", [WAYS[0], WAYS[2], WAYS[5], AROUND], ids=str)
-def test_the_interpreter_walks_alike(way: dict[str, Any]) -> None:
-    x, radius = cloud("clusters", 40, 3, "f4", seed=11)
-    fine: dict[str, Any] = {**way, "leaf": 4}
-    for wanted in SEARCHES[: 2 if way is AROUND else 3]:
-        check(DynamicGrid(**scaled(wanted, radius), **fine), x, device="python")
-
-
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=15)
 @given(
-    st.integers(0, 2**32 - 1), st.integers(1, 60), st.integers(1, 3), st.sampled_from([*WAYS, AROUND]), st.booleans()
+    st.integers(0, 2**32 - 1), st.integers(1, 30), st.integers(1, 3), st.sampled_from([*WAYS, AROUND]), st.booleans()
 )
 def test_random_lattices_of_elements(seed: int, count: int, side: int, way: dict[str, Any], nearest: bool) -> None:
     """Places on a coarse lattice: many ties, many elements in one place, distances exactly at the radius."""
     x = np.random.default_rng(seed).integers(0, 2 * side, (count, 3)).astype("f4")
-    check(DynamicGrid(radius=float(side), k=min(count, 3) if nearest else None, **way), x)
+    search = DynamicGrid(radius=float(side), k=min(count, 3) if nearest else None, **small(way))
+    check(search, x, device="python")
 
 
 # ------------------------------------------------------------ how full leaves are

@@ -1,4 +1,4 @@
-"""The generated text of kernels over a grid, read line by line, and what the compiler says of it."""
+"""The generated text of kernels over grids, read line by line, and what the compiler says of it."""
 
 from dataclasses import replace
 
@@ -22,7 +22,14 @@ SEARCHES = {
     "nearest": lw.StaticGrid(radius=0.5, k=2, cells=2),
     "periodic": lw.StaticGrid(radius=0.5, cells=2, world=lw.Periodic((2.0, 2.0, 2.0))),
     "rings": lw.StaticGrid(k=2, cells=2),
+    "curve": lw.DynamicGrid(radius=0.5),
+    "curve_nearest": lw.DynamicGrid(radius=0.5, k=2),
+    "curve_anywhere": lw.DynamicGrid(k=2),
+    "slices": lw.DynamicGrid(radius=0.5, order="1-D"),
+    "all_leaves": lw.DynamicGrid(radius=0.5, order="3-D", world=lw.Periodic((2.0, 2.0, 2.0))),
+    "leaves_around": lw.DynamicGrid(radius=0.5, order="3-D", leaves="around"),
 }
+CUDA_GOLDEN = ["radius", "nearest", "curve", "curve_nearest", "slices", "leaves_around"]
 
 
 @pytest.mark.parametrize("name", SEARCHES)
@@ -30,13 +37,13 @@ def test_naive_kernel(golden, name):
     golden(f"naive_{name}", print_kernel(naive_kernel(steer, SEARCHES[name], RECORDS, RECORDS), with_functions=False))
 
 
-@pytest.mark.parametrize("name", ["radius", "nearest"])
+@pytest.mark.parametrize("name", CUDA_GOLDEN)
 def test_text_in_cuda(golden, name):
     program = cuda_program(steer, SEARCHES[name], RECORDS, RECORDS)
     golden(f"cuda_{name}", emit_cuda(program.kernels[0], f"lanewise: steer\nplan: {program.plan.short()}"))
 
 
-@pytest.mark.parametrize("name", ["radius", "nearest"])
+@pytest.mark.parametrize("name", ["radius", "nearest", "curve_nearest", "leaves_around"])
 def test_text_in_python(golden, name):
     program = build_program(naive_kernel(steer, SEARCHES[name], RECORDS, RECORDS, index=t.I64), NEUTRAL, "cpu")
     golden(f"numba_{name}", emit_numba(program.kernels[0], "lanewise: steer"))
@@ -48,7 +55,7 @@ def test_kernels_keep_their_values_in_registers(name, dtype, axes):
     """A few bytes are put away around the slow path of the function's square root, which hardly ever runs."""
     search = SEARCHES[name]
     if isinstance(search.world, lw.Periodic):
-        search = lw.StaticGrid(radius=0.5, cells=2, world=lw.Periodic((2.0,) * axes))
+        search = replace(search, world=lw.Periodic((2.0,) * axes))
     records = numbered(np.zeros((4, axes), dtype))
     program = cuda_program(KINDS[dtype, axes][1], search, records, records)
     (cubin,) = build_executable(program, "cuda", "sm_90").cubins
@@ -66,9 +73,10 @@ def test_an_index_in_constant_memory():
     assert b"starts_array" in executable.cubins[0].code  # the name that the launch finds it by
 
 
-def test_seven_nearest_fit_the_registers_of_nine_blocks():
+@pytest.mark.parametrize("search", [lw.StaticGrid(radius=4.0, k=7, cells=2), lw.DynamicGrid(radius=4.0, k=7)], ids=str)
+def test_seven_nearest_fit_the_registers_of_nine_blocks(search):
     """The flock of the thesis: 56 registers let nine blocks of 128 threads run on a multiprocessor."""
-    program = cuda_program(steer, lw.StaticGrid(radius=4.0, k=7, cells=2), RECORDS, RECORDS)
+    program = cuda_program(steer, search, RECORDS, RECORDS)
     (cubin,) = build_executable(program, "cuda", "sm_90").cubins
     assert cubin.resources.registers <= 56
     assert cubin.resources.spill_stores == 0

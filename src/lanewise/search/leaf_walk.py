@@ -21,7 +21,7 @@ from lanewise.search.base import Visit, Walk
 from lanewise.search.box_expressions import BoxExpressions
 from lanewise.search.build.ordering import LIST
 from lanewise.search.build.parts import division_arrangement, division_leaves
-from lanewise.types import I32, Scalar
+from lanewise.types import BOOL, I32, Scalar
 
 STARTS, INFO = own("leaves.starts"), own("leaves.info")
 DIVISIONS, LISTS = own("leaves.divisions"), own("leaves.around")
@@ -131,10 +131,8 @@ class LeafWalk(Walk):
         has_list = build.less(cell, ir.Local(LISTED_CELLS, self.index))
         all_leaves = b.flag("all")
         pick = ir.If(
-            all_leaves,
-            (ir.Assign(leaf.name, m),),
-            self.read(LISTS, build.add(build.add(row, m), 1), leaf),
-        )
+            ir.Unary("not", all_leaves, BOOL), self.read(LISTS, build.add(build.add(row, m), 1), leaf)
+        )  # fmt: skip
         return (
             *self.cell_of(place, cell),
             ir.Assign(row.name, build.multiply(cell, LIST + 1)),
