@@ -17,7 +17,7 @@ ROOT = Path(__file__).parent.parent
 DOCUMENTS = tuple(
     f"docs/{n}.md"
     for n in (
-        "language", "layouts", "gravity", "passes", "explain", "ladders", "sitewise", "lbm", "lbm_obstacles_units", "profile",
+        "language", "layouts", "gravity", "passes", "explain", "ladders", "sitewise", "lbm", "lbm_obstacles_units", "profile", "flocks",
     )
 )  # fmt: skip
 
@@ -42,7 +42,7 @@ def _command_lines() -> list[str]:
     texts = ((ROOT / document).read_text(encoding="utf-8") for document in ("README.md", *DOCUMENTS))
     return sorted(
         {line for text in texts for line in commands(text, "lanewise")}
-        - {"lanewise gravity run --help", "lanewise lbm run --help"}
+        - {f"lanewise {s} run --help" for s in ("gravity", "lbm", "boids")}
     )
 
 

@@ -50,6 +50,10 @@ CASES: dict[str, tuple[list[str], list[str]]] = {
     ),
     "shear_thinning": (["16"], ["n = 0.5", "largest deviation 1.", "a Newtonian profile would deviate by 1.5e-01"]),
     "sphere_drag": (["16", "3.5"], ["sphere of 160 sites", "of the driving force 0.999", "exact 2.275: -1."]),
+    "murmuration": (
+        ["60", "0.4", "{tmp}/starlings.gif", "{tmp}/starlings.png"],
+        ["the 7 nearest within 12", "t =   0.3: polarisation 0.", "nearest flockmate", "movie: "],
+    ),
     "vicsek": (
         ["300", "120"],
         ["2-D, 300 particles, noise 0.10: order 0.9", "3-D, 300 particles, noise 6.28: order 0.0"],

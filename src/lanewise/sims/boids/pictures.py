@@ -6,19 +6,22 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
 
 from lanewise.errors import InputError
+from lanewise.io.source import FilePath
 from lanewise.plot.flock import FILM, PICTURE, Moment, View, check_view, plot_flock, shown_numbers
 from lanewise.plot.flock_lines import Edge
 from lanewise.plot.flock_movie import FlockMovie
 from lanewise.plot.movie import MOST_FPS
 from lanewise.sims.boids.boundaries import find_boundary
 from lanewise.sims.boids.rules import BOX, OPEN
+from lanewise.sims.boids.statistics import observer_of
+from lanewise.sims.boids.trajectory import Frame, frame_of
 
 if TYPE_CHECKING:
     from lanewise.sims.boids.flock import Flock
-    from lanewise.sims.boids.trajectory import Frame
 
 FPS = {".gif": 25.0, ".mp4": 30.0}
 MOST_FRAMES = {".gif": 250, ".mp4": 900}
@@ -136,3 +139,45 @@ def movie_interval(p: Pictures, steps: int, dt: float) -> int:
 def course_interval(steps: int) -> int:
     """Steps between two looks at the polarisation for the picture."""
     return max(1, steps // 100)
+
+
+# ------------------------------------------------------------ from Python
+
+
+def picture(flock: Flock, path: FilePath, *, overwrite: bool = False, **look: Any) -> None:
+    """One PNG of a flock as it is. look: `colour`, `cluster_radius`, `camera`, `select`, `size` (height, width), as in `Pictures`.
+
+    Raises `InputError` as the command line does.
+    """
+    pictures = Pictures(plot=Path(path), **look)
+    check_pictures(pictures)
+    check_shown(pictures, flock)
+    write_picture(pictures, flock, frame_of(flock, observer_of(flock)), (), overwrite=overwrite)
+
+
+class Film:
+    """A movie as a callback of `Flock.run`.
+
+    with Film(flock, "flock.mp4", camera="orbit") as film:
+        flock.run(600, callback=film, every=2)
+    """
+
+    def __init__(self, flock: Flock, path: FilePath, *, overwrite: bool = False, **look: Any) -> None:
+        """look: as for `picture`, and `fps`. Raises `InputError` as the command line does."""
+        pictures = Pictures(movie=Path(path), **look)
+        check_pictures(pictures)
+        check_shown(pictures, flock)
+        self._movie = open_movie(pictures, flock, overwrite=overwrite)
+        self._observer = observer_of(flock)
+
+    def __enter__(self) -> Film:
+        self._movie.__enter__()
+        return self
+
+    def __call__(self, flock: Flock) -> None:
+        """The flock as it is now, as the next frame."""
+        self._movie.add(moment_of(frame_of(flock, self._observer)))
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        """Complete the file, whatever ended the run."""
+        self._movie.__exit__(kind, error, at)
