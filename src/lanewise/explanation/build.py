@@ -7,7 +7,7 @@ from typing import Any
 
 from lanewise.explanation.analysis import analyse
 from lanewise.explanation.estimate import Estimates
-from lanewise.explanation.report import Explanation
+from lanewise.explanation.report import Analysis, Explanation
 from lanewise.explanation.rows import Rows
 from lanewise.explanation.subject import Subject
 from lanewise.explanation.times import Times
@@ -50,7 +50,7 @@ def explain(
         plan=subject.plan,
         origin=_origin(subject, measured),
         rows=Rows(subject, programs, estimates).make(measured),
-        analysis=analyse(subject, estimates.program(subject.plan))
+        analysis=_with_search(subject, analyse(subject, estimates.program(subject.plan)))
         if subject.traffic is None
         else analyse_step(subject),
         bound=estimates.bound(subject.plan),
@@ -60,6 +60,13 @@ def explain(
         invented=dict(subject.invented),
         warnings=tuple(_warnings(subject, estimates)),
     )
+
+
+def _with_search(s: Subject, analysis: Analysis) -> Analysis:
+    """First of all the structure that sources are found by, where there is one."""
+    if not s.search:
+        return analysis
+    return Analysis((("search", s.search), *analysis.lines), {"search": s.search, **analysis.facts})
 
 
 def _machine(s: Subject) -> str:

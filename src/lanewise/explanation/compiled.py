@@ -45,7 +45,7 @@ def subject_of(compiled: Compiled) -> Subject:
     work = describe_work(naive, next(iter(counts.values())))
     return Subject(
         compiled.name, naive, compiled.plan, device, model, compiled.environment, counts, compiled.layouts, work,
-        tuple(c.resources for c in compiled.executable.cubins),
+        tuple(c.resources for c in compiled.executable.cubins), search=compiled.search,
     )  # fmt: skip
 
 

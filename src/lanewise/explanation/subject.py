@@ -25,6 +25,7 @@ class Subject:
     device, None for the interpreter; environment: counts and values for all by their IR names; counts: the same counts
     by the names of the parameters; layouts: of the record parameters. taken: what the compiler says of the kernels of the
     plan (CUDA). invented: values that nobody gave. traffic, box: what a step over sites moves, and which sites.
+    search: the structure that sources are found by, and why.
     """
 
     name: str
@@ -40,6 +41,7 @@ class Subject:
     invented: Mapping[str, Any] = field(default_factory=dict[str, Any])
     traffic: SiteTraffic | None = None
     box: str = ""
+    search: str = ""
 
     @property
     def kind(self) -> str:

@@ -47,7 +47,7 @@ class Compiled:
 
     `layouts` are those of the record parameters; `environment` holds the counts and the values for all, by IR name, of
     the call that it was compiled for: what predictions are about. `naive` is the kernel before any decision, `kernel`
-    the user's.
+    the user's. `search` says which sources a target meets, through which structure, and why it is that one; "" for all pairs.
     """
 
     name: str
@@ -57,6 +57,7 @@ class Compiled:
     environment: Mapping[str, Any]
     naive: ir.Kernel
     kernel: Tunable
+    search: str = ""
 
     def __call__(self, *arguments: Any, out: Any = None, **named: Any) -> Any:
         return self.bind(*arguments, out=out, **named)()

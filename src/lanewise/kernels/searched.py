@@ -24,6 +24,7 @@ from lanewise.plans import complete_plan
 from lanewise.record import Leaf, Record
 from lanewise.runtime.executable import Bound, Executable, Launch, device_kind
 from lanewise.runtime.memory import allocate
+from lanewise.search.automatic import chosen
 from lanewise.search.base import ORDER, RADIUS2, Search, Structure, radius2
 from lanewise.search.points import Points, points_of
 from lanewise.search.worlds import Periodic
@@ -59,6 +60,7 @@ class _Situation:
 
     given: Arguments
     search: Search
+    why: str
     sources: Points
     structure: Structure
     naive: ir.Kernel
@@ -107,12 +109,12 @@ class Searched:
         identical = target.data is source.data
         for name, points in list(zip(given.records, (places, sources), strict=True))[int(identical) :]:
             points.check(f"{self.name}: {name!r}", self.search.world)
-        search = self.search.plan(sources)
+        search, why = chosen(self.search, sources)
         structure = search.make(sources)
         copied = self.copied(given) if structure.order is not None else ()
         naive = self.naive(given, search, structure, copied, index_type(given.device))
         return _Situation(
-            given, search, sources, structure, naive, copied, self._environment(given, search, sources, structure)
+            given, search, why, sources, structure, naive, copied, self._environment(given, search, sources, structure)
         )
 
     def _environment(self, given: Arguments, search: Search, sources: Points, structure: Structure) -> dict[str, Any]:
@@ -163,7 +165,14 @@ class Searched:
         if key not in self._compiled:
             self._compiled[key] = compile_kernel(s.naive, complete, device, wanted=plan)
         return Compiled(
-            self.name, self._compiled[key], bind, layouts_of(s.given.records), s.environment, s.naive, self.kernel
+            self.name,
+            self._compiled[key],
+            bind,
+            layouts_of(s.given.records),
+            s.environment,
+            s.naive,
+            self.kernel,
+            f"{s.structure.describe()} ({s.why})",
         )
 
     def _gather(self, s: _Situation, name: str, source: RecordArray, order: Bound) -> tuple[Bound, Launch]:
