@@ -18,7 +18,8 @@ from typing import Any
 import lanewise as lw
 from lanewise.lattices.base import Direction, Lattice
 from lanewise.sims.lbm.operators.assembly import specialise
-from lanewise.sims.lbm.operators.moments import make_moments, make_stress
+from lanewise.sims.lbm.operators.halves import equilibrium_halves, make_missing
+from lanewise.sims.lbm.operators.moments import make_moments, make_stress, make_trace
 from lanewise.sims.lbm.operators.numbers import axes_of, number_types, pairs_of
 
 NOTHING = {"f32": 1e-30, "f64": 1e-200}
@@ -33,6 +34,7 @@ def make_kbc(lattice: Lattice, precision: str, forced: bool = False) -> Callable
     pairs, axes, dimension = pairs_of(lattice), axes_of(lattice), lattice.dimension
     nothing, rest = NOTHING[precision], lattice[0].weight
     moments, stress = make_moments(lattice, precision), make_stress(lattice, precision, forced)
+    missing, traced = make_missing(forced), make_trace(lattice, precision)
     first, second, shares = zip(*(_entry(q) for q in lattice), strict=True)
 
     @lw.function
@@ -50,10 +52,7 @@ def make_kbc(lattice: Lattice, precision: str, forced: bool = False) -> Callable
         inverse = 1 / density
         u = momentum * inverse
         x, y, z = stress(f, deviation, momentum, u, force) if forced else stress(f, deviation, momentum, u)
-        trace = real(0)
-        for a in axes:
-            trace += a.x * a.along(x) + a.y * a.along(y) + a.z * a.along(z)
-        mean = trace * (1 / dimension)
+        mean = traced(x, y, z) * (1 / dimension)
         for a in axes:
             x -= (a.x * mean) * a.velocity
             y -= (a.y * mean) * a.velocity
@@ -67,41 +66,29 @@ def make_kbc(lattice: Lattice, precision: str, forced: bool = False) -> Callable
         size = nothing + still * still / (rest * (1 + base))
         for q in pairs:
             shear = shear_part(q, x, y, z)
-            c = q.along(v)
-            odd = q.weight * density * c
-            even = q.weight * base + 0.5 * odd * c
+            even, odd, _ = equilibrium_halves(q, density, base, v)
             if forced:
-                push = q.weight * q.along(impulse)
-                stretch = push * c - q.weight * power
-                high = 0.5 * (f[q] + f[q.opposite] + stretch) - even - shear
-                skew = 0.5 * (f[q] - f[q.opposite] + push) - odd
+                less, skew, _, _ = missing(f, q, density, base, v, impulse, power)
             else:
-                high = 0.5 * (f[q] + f[q.opposite]) - even - shear
-                skew = 0.5 * (f[q] - f[q.opposite]) - odd
-            # h is high + skew on q and high - skew on its opposite: one division for both.
+                less, skew = missing(f, q, density, base, v)
+            high = less + shear
+            # -h is high + skew on q and high - skew on its opposite: one division for both.
             whole = q.weight + even
             share = 2 / (whole * whole - odd * odd)
-            overlap += shear * share * (high * whole - skew * odd)
+            overlap -= shear * share * (high * whole - skew * odd)
             size += share * ((high * high + skew * skew) * whole - 2 * high * skew * odd)
         ghosts = 1 - (omega - 1) * overlap / size  # beta gamma
         given = real(0)
         for q in pairs:
             shear = shear_part(q, x, y, z)
-            c = q.along(v)
-            odd = q.weight * density * c
-            even = q.weight * base + 0.5 * odd * c
             if forced:
-                push = q.weight * q.along(impulse)
-                stretch = push * c - q.weight * power
-                high = 0.5 * (f[q] + f[q.opposite] + stretch) - even - shear
-                skew = 0.5 * (f[q] - f[q.opposite] + push) - odd
-                change_even = stretch - omega * shear - ghosts * high
-                change_odd = push - ghosts * skew
+                less, skew, stretch, push = missing(f, q, density, base, v, impulse, power)
+                change_even = stretch - omega * shear + ghosts * (less + shear)
+                change_odd = push + ghosts * skew
             else:
-                high = 0.5 * (f[q] + f[q.opposite]) - even - shear
-                skew = 0.5 * (f[q] - f[q.opposite]) - odd
-                change_even = -(omega * shear + ghosts * high)
-                change_odd = -(ghosts * skew)
+                less, skew = missing(f, q, density, base, v)
+                change_even = ghosts * (less + shear) - omega * shear
+                change_odd = ghosts * skew
             f[q] += change_even + change_odd
             f[q.opposite] += change_even - change_odd
             given += change_even

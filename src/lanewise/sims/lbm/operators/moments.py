@@ -63,6 +63,21 @@ def make_stress(lattice: Lattice, precision: str, forced: bool) -> Any:
 
 
 @cache
+def make_trace(lattice: Lattice, precision: str) -> Any:
+    """A helper `trace(x, y, z)`: the trace of a tensor of these rows."""
+    real, axes = number_types(lattice, precision).real, axes_of(lattice)
+
+    @lw.function
+    def trace(x, y, z):  # type: ignore[no-untyped-def]
+        total = real(0)
+        for a in axes:
+            total += a.x * a.along(x) + a.y * a.along(y) + a.z * a.along(z)
+        return total
+
+    return trace
+
+
+@cache
 def make_macroscopic(lattice: Lattice, precision: str, forced: bool = False) -> Callable[..., Any]:
     """An observer `macroscopic(f[, force])`: the density less one, and the velocity."""
     types = number_types(lattice, precision)

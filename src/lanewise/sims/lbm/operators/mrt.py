@@ -18,8 +18,9 @@ from typing import Any
 import lanewise as lw
 from lanewise.lattices.base import Lattice
 from lanewise.sims.lbm.operators.assembly import specialise
-from lanewise.sims.lbm.operators.moments import make_moments, make_stress
-from lanewise.sims.lbm.operators.numbers import axes_of, number_types, pairs_of
+from lanewise.sims.lbm.operators.halves import make_missing
+from lanewise.sims.lbm.operators.moments import make_moments, make_stress, make_trace
+from lanewise.sims.lbm.operators.numbers import number_types, pairs_of
 
 
 @cache
@@ -31,8 +32,9 @@ def make_mrt(lattice: Lattice, precision: str, forced: bool = False) -> Callable
     """
     types = number_types(lattice, precision)
     real, vector, populations = types.real, types.vector, types.populations
-    pairs, axes, dimension = pairs_of(lattice), axes_of(lattice), lattice.dimension
+    pairs, dimension = pairs_of(lattice), lattice.dimension
     moments, stress = make_moments(lattice, precision), make_stress(lattice, precision, forced)
+    missing, traced = make_missing(forced), make_trace(lattice, precision)
 
     def mrt(f: populations, omega: real, bulk_omega: real, even_omega: real, odd_omega: real, force: vector):  # type: ignore[valid-type]
         deviation, momentum = moments(f)
@@ -43,9 +45,7 @@ def make_mrt(lattice: Lattice, precision: str, forced: bool = False) -> Callable
         inverse = 1 / density
         u = momentum * inverse
         x, y, z = stress(f, deviation, momentum, u, force) if forced else stress(f, deviation, momentum, u)
-        trace = real(0)
-        for a in axes:
-            trace += a.x * a.along(x) + a.y * a.along(y) + a.z * a.along(z)
+        trace = traced(x, y, z)
         shear = 4.5 * (even_omega - omega)
         bulk = (4.5 / dimension) * (omega - bulk_omega) * trace
         ghosts = (shear * trace + dimension * bulk) * (1 / 3)
@@ -58,21 +58,16 @@ def make_mrt(lattice: Lattice, precision: str, forced: bool = False) -> Callable
             power = lw.dot(v, force)
         given = real(0)
         for q in pairs:
-            c = q.along(v)
-            odd = q.weight * density * c
-            even = q.weight * base + 0.5 * odd * c
             length = q.x * q.x + q.y * q.y + q.z * q.z
             tensor = q.x * q.along(x) + q.y * q.along(y) + q.z * q.along(z) + (length * bulk - ghosts)
             if forced:
-                push = q.weight * q.along(impulse)
-                stretch = push * c - q.weight * power
-                change_even = even_omega * (even - 0.5 * (f[q] + f[q.opposite] + stretch)) + (
-                    stretch + q.weight * tensor
-                )
-                change_odd = odd_omega * (odd - 0.5 * (f[q] - f[q.opposite] + push)) + push
+                even, odd, stretch, push = missing(f, q, density, base, v, impulse, power)
+                change_even = even_omega * even + (stretch + q.weight * tensor)
+                change_odd = odd_omega * odd + push
             else:
-                change_even = even_omega * (even - 0.5 * (f[q] + f[q.opposite])) + q.weight * tensor
-                change_odd = odd_omega * (odd - 0.5 * (f[q] - f[q.opposite]))
+                even, odd = missing(f, q, density, base, v)
+                change_even = even_omega * even + q.weight * tensor
+                change_odd = odd_omega * odd
             f[q] += change_even + change_odd
             f[q.opposite] += change_even - change_odd
             given += change_even
