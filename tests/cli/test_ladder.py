@@ -11,6 +11,7 @@ import pytest
 import typer
 
 from lanewise.cli.main import app
+from lanewise.ladders import boids
 from lanewise.ladders.layouts import combinations
 from lanewise.ladders.tutorial import NAMES, STEPS
 from lanewise.runtime import devices
@@ -86,6 +87,22 @@ MISTAKES = {
         "tutorial --device python",
         "the interpreter is no device to measure: wanted cpu or cuda",
     ),
+    "agents": ("lbm --agents 64", "--agents 64: ladder lbm counts sites; wanted --bodies"),
+    "agents twice": (
+        "boids --agents 64 --bodies 32",
+        "--agents 64 and --bodies 32 are the same; wanted one of them",
+    ),
+    "no agents": ("boids --agents 0", "--agents 0: 0 agents asked for; wanted at least 1"),
+    "some agents": (
+        "boids --agents few",
+        "--agents few: 'few' is no whole number; wanted one, or several with commas",
+    ),
+    "world": ("tutorial --world 50", "--world 50: ladder tutorial has no worlds; wanted ladder boids"),
+    "worlds": (
+        "boids --world 50,-1",
+        "--world 50,-1: '-1' is no radius; wanted a positive number, or several with commas",
+    ),
+    "wide": ("boids --world inf", "--world inf: 'inf' is no radius; wanted a positive number, or several with commas"),
     "seed": ("tutorial --seed -1", f"the seed is -1; wanted zero to {2**63 - 1}"),
     "jpeg": ("tutorial --plot bars.jpg", "--plot bars.jpg: pictures are PNG; wanted a name that ends in .png"),
     "folder": ("tutorial --plot nowhere/bars.png", "nowhere/bars.png: the folder nowhere does not exist; create it first"),
@@ -106,8 +123,24 @@ def test_without_a_gpu(lanewise: Command, monkeypatch: pytest.MonkeyPatch) -> No
     assert found.err == "error: device 'cuda' cannot be used:\n  - no GPU was found\n"
 
 
+def test_flocks_of_the_command_line(lanewise: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    two = [v.name for v in boids.versions(3.0, "cpu")][:2]
+    every = boids.versions
+    monkeypatch.setattr(boids, "versions", lambda world, device: (v for v in every(world, device) if v.name in two))
+    found = lanewise(
+        "ladder", "boids", "--quick", "--agents", "9,5", "--world", "3,4", "--json", "--plot", "flocks.png"
+    )
+    assert (found.code, found.err) == (0, "")
+    rungs = found.last_json["rungs"]
+    assert list(dict.fromkeys((r["bodies"], r["world"]) for r in rungs)) == [(9, 3), (9, 4), (5, 3), (5, 4)]
+    assert all(r.keys() >= KEYS for r in rungs)
+    refused = [r["skipped"] for r in rungs if r["bodies"] == 5 and r["name"] == "W=3, all pairs"]
+    assert refused == ["k is 7; there are only 5 agents"]
+    assert Path("flocks.png").read_bytes().startswith(b"\x89PNG")
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["tutorial", "layouts", "memory"])
+@pytest.mark.parametrize("name", ["tutorial", "layouts", "memory", "boids"])
 def test_quick_climbs_as_they_are(lanewise: Command, name: str) -> None:
     found = lanewise("ladder", name, "--quick", "--json")
     assert (found.code, found.err) == (0, "")

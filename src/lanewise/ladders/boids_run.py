@@ -29,7 +29,7 @@ from lanewise.sims.boids.state import State
 RUNS = 3
 ENOUGH = 1.0  # seconds of a step from which on one is measured once
 LEAST, QUICK_LEAST = 0.03, 0.01  # seconds of one timed run
-LIMIT, GPU_LIMIT, QUICK_LIMIT = 30.0, 2.0, 1.0  # seconds that a step may be expected to take
+LIMIT, GPU_LIMIT, QUICK_LIMIT = 30.0, 2.0, 3.0  # seconds that a step may be expected to take
 PILOT, GPU_PILOT, TURN_PILOT = 4096, 65_536, 2048  # agents of the runs that tell what a pair costs
 PILOT_WORLD = 200.0
 HOST_MOST = 2**18  # agents whose structure the host of a GPU builds
@@ -143,6 +143,8 @@ class FlockRunner:
                 return skipped(blank, "same code", f"on this device it is {first!r}")
         first_seconds = clock(lambda: flock.run(1))
         truth = self.truth if version.search is not None else self.truth_in_turn
+        if not len(truth.rows):
+            return skipped(blank, "wrong", "nothing can be checked: rounding decides what every agent does")
         error = truth.error(flock)
         blank = replace(blank, relative_error=error)
         if not error <= TOLERANCE:
