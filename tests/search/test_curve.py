@@ -96,7 +96,11 @@ def test_every_size_of_the_tree(count: int) -> None:
 
 @NEEDS_COMPILER
 def test_large_grains(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(curve, "grains", lambda count: Grains(8, 8))
+    def coarse(count: int) -> Grains:
+        del count
+        return Grains(8, 8)
+
+    monkeypatch.setattr(curve, "grains", coarse)
     x, _ = cloud("clusters", 5000, 3, "f4")
     compare(points_of(numbered(x), "position"), lw.Open(), 8)
 

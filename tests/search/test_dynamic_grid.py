@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 import lanewise as lw
 from lanewise.errors import ArgumentError
 from lanewise.search.base import Structure
+from lanewise.search.build.ordering import Recursive, make_parts, world_box
 from lanewise.search.dynamic_grid import DynamicGrid
 from lanewise.search.dynamic_structures import WAITING
 from lanewise.search.points import points_of_values
@@ -108,7 +109,12 @@ def test_every_cloud() -> None:
 @pytest.mark.parametrize("wanted", SEARCHES, ids=str)
 def test_leaves_that_wait_for_others(wanted: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     """The walk of a GPU."""
-    monkeypatch.setattr("lanewise.search.dynamic_structures.waiting_leaves", lambda index: WAITING)
+
+    def as_on_a_gpu(index: Any) -> int:
+        del index
+        return WAITING
+
+    monkeypatch.setattr("lanewise.search.dynamic_structures.waiting_leaves", as_on_a_gpu)
     for name in CLOUDS[:4]:
         x, radius = cloud(name, 40, 3, "f4")
         check(DynamicGrid(**scaled(wanted, 6 * radius), leaf=2), x, device="python")
@@ -228,6 +234,15 @@ def test_idle_threads_of_the_thesis() -> None:
         assert 0.595 <= used <= 0.64
         assert 1 <= found.least <= found.most <= 128
     assert built(DynamicGrid(radius=4.24, order="sort"), x).statistics().idle_threads == 0
+
+
+def test_the_thesis_divides_along_one_axis() -> None:
+    """What was cut is nearest to its border along the same axis again; the axis is the one that is nearest at first."""
+    x = (np.random.default_rng(1).random((2000, 3)) * [100, 100, 10]).astype("f4")
+    axes: dict[Recursive, int] = {"1-D": 0, "3-D": 2}
+    for order, axis in axes.items():
+        planes = make_parts(x, order, 64, world_box(x)).planes
+        assert set(planes[:, 0]) == {axis}
 
 
 def test_descriptions() -> None:

@@ -4,6 +4,9 @@
 whose border is nearest to the mean (J. Breitbart, chapter 7). Parts of "1-D" and "3-D" are partly empty: about 40 % of threads idle.
 Elements that no mean divides (they are in one place) are halved by number, which the thesis leaves open.
 
+A part that was cut is nearer to its border along that axis than along the others, so the rule of "3-D" goes on along the axis that it
+began with: its leaves are slices of a flock, too, along an axis that the elements choose, and as many threads idle as in "1-D".
+
 For walks that look only at the leaves around a target, "3-D" keeps its planes: they lead from a place to its cell, and a list of each cell
 has the leaves within the radius of it.
 """
