@@ -20,8 +20,8 @@ PICTURE = sys.argv[4] if len(sys.argv) > 4 else "murmuration.png"
 
 def main() -> None:
     flock = Flock(
-        agents=AGENTS, k=7, radius=12, world=45, boundary="inside-sphere", start="clusters", seed=4,
-        cohesion_radius=12, cohesion_weight=10, separation_radius=3, alignment_radius=12, alignment_weight=10,
+        agents=AGENTS, k=7, radius=12, world=45, boundary="inside-sphere", seed=4,
+        separation_radius=2.5, alignment_radius=12, alignment_cosine=-0.5, cohesion_radius=12, cohesion_cosine=-0.9, cohesion_weight=12,
     )  # fmt: skip
     print(f"search: {flock.describe_search()}")
     steps = round(60 * SECONDS)

@@ -111,6 +111,14 @@ def test_the_table_of_opensteer_in_and_out(lanewise: Command) -> None:
     assert np.abs(found.position - wanted.position).max() < 1e-5
 
 
+def test_one_agent_has_no_flockmate(lanewise: Command) -> None:
+    outcome = lanewise(*RUN, "--agents", 1, "--steps", 2, "--json", "--plot", "a.png", "--size", "64x64")
+    assert (outcome.code, outcome.err) == (0, "")
+    assert "1 agent (sync), 2 steps" in outcome.out
+    assert "no flockmate near; 1 cells in use with 1 to 1 agents, 1 on average" in outcome.out
+    assert outcome.last_json["nearest_neighbour_distance"] == {"min": None, "mean": None}
+
+
 def test_movies_fly_at_the_flocks_own_pace(lanewise: Command) -> None:
     outcome = lanewise(*SMALL, "--steps", 60, "--movie", "a.gif", "--size", "64x64", "--camera", "orbit", "--select", 3)
     assert outcome.code == 0, outcome.err

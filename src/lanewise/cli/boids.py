@@ -169,7 +169,8 @@ def _print_summary(s: dict[str, Any]) -> None:
     full = (
         f"{cells['cells']:,} cells in use with {cells['min']} to {cells['max']} agents, {cells['mean']:.4g} on average"
     )
-    print(f"nearest flockmate {nearest['min']:.4g} away at least, {nearest['mean']:.4g} on average; {full}")
+    near = f"nearest flockmate {nearest['min']:.4g} away at least, {nearest['mean']:.4g} on average"
+    print(f"{'no flockmate near' if math.isnan(nearest['mean']) else near}; {full}")
     for name in ("out", "final", "plot", "movie"):
         if s[name]:
             print(f"written to {s[name]}")

@@ -5,7 +5,8 @@ from __future__ import annotations
 from types import TracebackType
 
 from lanewise.io.source import FilePath
-from lanewise.plot.flock import Moment, Painter, View
+from lanewise.plot.flock_painter import Painter
+from lanewise.plot.flock_view import Moment, View
 from lanewise.plot.movie import MovieWriter
 
 

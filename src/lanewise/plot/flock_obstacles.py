@@ -53,7 +53,7 @@ def draw_glass(
             canvas.draw(surface(faces, SOLID, GLASS, camera, size), solid=False)
         width = 1.1 * size[0] / 1000
         canvas.draw(
-            lines(_wires(o, world), WIRE, 0.30 if o.seen == "inside" else 0.55, width, camera, size), solid=False
+            lines(_wires(o, world), WIRE, 0.26 if o.seen == "inside" else 0.55, width, camera, size), solid=False
         )
 
 

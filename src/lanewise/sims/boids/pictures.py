@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from lanewise.errors import InputError
 from lanewise.io.source import FilePath
-from lanewise.plot.flock import FILM, PICTURE, Moment, View, check_view, plot_flock, shown_numbers
+from lanewise.plot.flock import plot_flock
 from lanewise.plot.flock_lines import Edge
 from lanewise.plot.flock_movie import FlockMovie
+from lanewise.plot.flock_view import FILM, PICTURE, Moment, View, check_view, shown_numbers
 from lanewise.plot.movie import MOST_FPS
 from lanewise.sims.boids.boundaries import find_boundary
 from lanewise.sims.boids.rules import BOX, OPEN
@@ -35,7 +36,7 @@ SIDES = (64, 7680)
 
 @dataclass(frozen=True, slots=True)
 class Pictures:
-    """What is painted, and how; None: chosen for the run. `size`: (height, width) in pixels. The others: see `plot.flock.View`."""
+    """What is painted, and how; None: chosen for the run. `size`: (height, width) in pixels. The others: see `plot.flock_view.View`."""
 
     plot: Path | None = None
     movie: Path | None = None
