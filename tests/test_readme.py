@@ -49,6 +49,15 @@ def test_measured_figures_are_those_of_the_benchmarks(
         assert name in table
 
 
+def test_figures_of_flow_are_those_of_the_benchmark() -> None:
+    results = (ROOT / "bench/results/gpu_lbm.md").read_text(encoding="utf-8")
+    table = README.partition("## Flow measured on a GPU\n")[2].partition("\n## ")[0]
+    shown = re.findall(r"\| ([\d,]+ \| 0\.\d+) \|", table)
+    assert len(shown) == 6
+    for figures in shown:
+        assert f"| {figures} |" in results
+
+
 def test_optimisations_are_those_of_the_catalogue() -> None:
     names = {o.name for o in OPTIMISATIONS}
     assert set(re.findall(r"(\d+) optimisations", README)) == {str(len(names))}
