@@ -18,6 +18,9 @@ Edge: TypeAlias = Literal["sphere", "box", "none"]
 Colour: TypeAlias = tuple[float, float, float]
 
 WORLD: Colour = (74, 94, 140)
+THINNEST = 1.25
+"""Pixels; the samples of a pixel would tear thinner lines to pieces."""
+
 ROUND = 128
 """Pieces of a circle."""
 
@@ -30,17 +33,18 @@ def lines(
     camera: Camera,
     size: tuple[int, int],
 ) -> Triangles:
-    """Segments (n, 2, 3) of `width` pixels; `opacity` of all, or of each (n,)."""
+    """Segments (n, 2, 3) of `width` pixels; `opacity` of all, or of each (n,). Thinner ones than THINNEST are paler instead."""
+    wide = max(width, THINNEST)
     seen = camera.project(ends, size)
     whole = (seen[..., 2] > 0).all(axis=-1)
     seen, given = seen[whole], np.broadcast_to(np.asarray(opacity, np.float32), len(ends))[whole]
     along = seen[:, 1, :2] - seen[:, 0, :2]
     length = np.maximum(np.linalg.norm(along, axis=1, keepdims=True), 1e-6)
     across = np.zeros_like(seen[:, 0])
-    across[:, :2] = along[:, ::-1] * (-1, 1) / length * (width / 2)
+    across[:, :2] = along[:, ::-1] * (-1, 1) / length * (wide / 2)
     a, b, c, d = seen[:, 0] - across, seen[:, 0] + across, seen[:, 1] - across, seen[:, 1] + across
     corners = np.stack([a, b, c, b, d, c], axis=1).reshape(-1, 3, 3)
-    shown = np.repeat(given * fog(seen[..., 2].mean(axis=1), camera), 2)
+    shown = np.repeat(given * (width / wide) * fog(seen[..., 2].mean(axis=1), camera), 2)
     colours = np.broadcast_to(np.array(colour, np.float32), (len(corners), 3))
     return Triangles(np.ascontiguousarray(corners, np.float32), np.ascontiguousarray(colours), shown.astype(np.float32))
 
