@@ -18,8 +18,10 @@ from lanewise.cli.gravity import INTERRUPTED
 from lanewise.errors import InputError
 
 if TYPE_CHECKING:
+    from lanewise.profiling.profile import Profile
     from lanewise.sims.lbm.cases.bodies import Obstacle
-    from lanewise.sims.lbm.run import Run
+    from lanewise.sims.lbm.run import Output, Run
+    from lanewise.sims.lbm.runner import End, Method
 
 lbm_app = typer.Typer(no_args_is_help=True, help="Flow by the lattice Boltzmann method.")
 
@@ -65,10 +67,7 @@ def run(
     quiet: o.Quiet = False,
 ) -> None:
     """Run a case and say what it found."""
-    from lanewise.cli.lbm_progress import follow
     from lanewise.sims.lbm import runner
-    from lanewise.sims.lbm.cases import find_case
-    from lanewise.sims.lbm.checks import FlowWarning
     from lanewise.sims.lbm.run import Output
 
     report = p.ProfileReport(profile, profile_trace, overwrite, out, resume, vti, plot, movie, forces)
@@ -76,15 +75,9 @@ def run(
     method = runner.Method(collision, precision, storage, streaming, layout, device, smagorinsky or 0.0, walls)
     end = runner.End(steps, until_steady, tolerance)
     if resume is None:
-        chosen = find_case(_required(case))
-        request = chosen.request(
-            re=re, size=size, speed=speed, lattice=lattice, drive=drive, obstacle=_obstacle(mask, stl, quiet=quiet)
-        )
-        with warnings.catch_warnings(record=True) as warned:
-            warnings.simplefilter("always", FlowWarning)
-            prepared = runner.start(chosen, request, method, end, output, report.profile)
-        for text in dict.fromkeys(str(w.message) for w in warned):
-            print(f"warning: {text}", file=sys.stderr)
+        chosen = {"re": re, "size": size, "speed": speed, "lattice": lattice, "drive": drive}
+        obstacle = _obstacle(mask, stl, quiet=quiet)
+        prepared = _started(case, chosen, obstacle, method, end, output, report.profile)
     else:
         kept: dict[str, Any] = {
             "CASE": case, "--re": re, "--size": size, "--speed": speed, "--drive": drive, "--mask": mask, "--stl": stl,
@@ -92,20 +85,53 @@ def run(
             "--storage": storage, "--walls": walls,
         }  # fmt: skip
         _refuse_given(kept)
-        prepared = runner.resume(resume, method, end, output, report.profile)
-        if prepared.note:
-            print(f"note: {prepared.note}", file=sys.stderr)
+        prepared = _resumed(resume, method, end, output, report.profile)
+    _follow(prepared, report, quiet=quiet)
+    summary = runner.finish(prepared)
+    report.finish(summary)
+    _print_summary(summary)
+    if json_:
+        print(json.dumps(_json_value(summary)))
+
+
+def _started(
+    case: str | None, chosen: dict[str, Any], obstacle: Obstacle | None, method: Method, end: End, output: Output,
+    profile: Profile | None,
+) -> Run:  # fmt: skip
+    """The run of a case with what the user chose of it; says its warnings on standard error, each once."""
+    from lanewise.sims.lbm import runner
+    from lanewise.sims.lbm.cases import find_case
+    from lanewise.sims.lbm.checks import FlowWarning
+
+    found = find_case(_required(case))
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always", FlowWarning)
+        prepared = runner.start(found, found.request(**chosen, obstacle=obstacle), method, end, output, profile)
+    for text in dict.fromkeys(str(w.message) for w in warned):
+        print(f"warning: {text}", file=sys.stderr)
+    return prepared
+
+
+def _resumed(path: Path, method: Method, end: End, output: Output, profile: Profile | None) -> Run:
+    """The run of a checkpoint; says on standard error why its bits may not be those of an uninterrupted one."""
+    from lanewise.sims.lbm import runner
+
+    prepared = runner.resume(path, method, end, output, profile)
+    if prepared.note:
+        print(f"note: {prepared.note}", file=sys.stderr)
+    return prepared
+
+
+def _follow(prepared: Run, report: p.ProfileReport, *, quiet: bool) -> None:
+    """Run to the end; exits with the code of an interruption after Ctrl-C."""
+    from lanewise.cli.lbm_progress import follow
+
     try:
         follow(prepared, quiet=quiet)
     except KeyboardInterrupt:
         report.finish()
         print(_interruption(prepared), file=sys.stderr)
         raise typer.Exit(INTERRUPTED) from None
-    summary = runner.finish(prepared)
-    report.finish(summary)
-    _print_summary(summary)
-    if json_:
-        print(json.dumps(_json_value(summary)))
 
 
 def _required(case: str | None) -> str:
@@ -131,26 +157,35 @@ def _obstacle(mask: Path | None, stl: Path | None, *, quiet: bool) -> Obstacle |
         return None
 
     def place(shape: Sequence[int], centre: Sequence[float], width: float) -> Any:
-        from lanewise.io.source import reading
-        from lanewise.sims.lbm.obstacles import Placement, as_solid, read_mask, stl_solid
-
-        if stl is not None and len(shape) == 2:
-            raise InputError(
-                f"--stl {stl}: a mesh has three dimensions, and this case two; wanted the case sphere, or --mask with a picture "
-                "of the body's section"
-            )
         said: list[str] = []
-        if stl is not None:
-            solid: Any = stl_solid(stl, shape, placement=Placement(length=width, centre=centre), report=said.append)
-        else:
-            found = read_mask(path, shape, report=said.append)
-            with reading(path, "mask", ()):
-                solid = as_solid(found, shape)
+        solid = _mask_sites(path, shape, said) if stl is None else _mesh_sites(path, shape, centre, width, said)
         if not quiet:
             print(*said, sep="\n", file=sys.stderr)
         return solid
 
     return place
+
+
+def _mask_sites(path: Path, shape: Sequence[int], said: list[str]) -> Any:
+    """The solid sites of a picture or an array that covers the box."""
+    from lanewise.io.source import reading
+    from lanewise.sims.lbm.obstacles import as_solid, read_mask
+
+    found = read_mask(path, shape, report=said.append)
+    with reading(path, "mask", ()):
+        return as_solid(found, shape)
+
+
+def _mesh_sites(path: Path, shape: Sequence[int], centre: Sequence[float], width: float, said: list[str]) -> Any:
+    """The body of a mesh, `width` sites long about `centre`."""
+    from lanewise.sims.lbm.obstacles import Placement, stl_solid
+
+    if len(shape) == 2:
+        raise InputError(
+            f"--stl {path}: a mesh has three dimensions, and this case two; wanted the case sphere, or --mask with a picture "
+            "of the body's section"
+        )
+    return stl_solid(path, shape, placement=Placement(length=width, centre=centre), report=said.append)
 
 
 def _interruption(prepared: Run) -> str:
