@@ -22,6 +22,9 @@ from lanewise.kernels.pairwise import Pairwise
 
 SPHERE, OPEN, BOX, BOUNDED = 0, 1, 2, 3  # what happens to an agent at the end of the world
 TINY = 1e-30  # a squared distance whose inverse, added up over a crowd and squared, is still a number in float32
+NOTHING = (
+    1e-37  # a squared length that has no direction: float32 has few digits below, and 1 / sqrt as one instruction none
+)
 
 
 @lw.record
@@ -79,12 +82,12 @@ class Rules:
 
 @lw.function
 def unit(v):  # type: ignore[no-untyped-def]
-    """The direction of a vector: v / |v|, and 0 for 0."""
+    """The direction of a vector: v / |v|, and 0 for 0 (and what is as good as that)."""
     square = lw.dot(v, v)
     inverse = 1 / lw.sqrt(
         square
     )  # before the choice: what stands in it is a branch on a CPU, and no loop with one is vectorised
-    return v * lw.select(square > 0, inverse, 0 * square)
+    return v * lw.select(square > NOTHING, inverse, 0 * square)
 
 
 @lw.function
@@ -127,7 +130,7 @@ def make_rules(precision: str, end_of_world: int, unit_side: bool) -> Rules:
     def urges(off, heading, other_heading, near2, facing, radius2, cosine):  # type: ignore[no-untyped-def]
         """What a flockmate at `off` adds to separation, alignment and cohesion."""
         d2 = lw.dot(off, off)
-        inverse = lw.rsqrt(lw.max(d2, TINY))
+        inverse = lw.rsqrt(lw.select(d2 > TINY, d2, TINY))
         ahead = facing * lw.dot(heading, off) * inverse
         away = off * (-inverse * inverse)  # nothing from an agent at the same place
         turn = other_heading - heading
@@ -184,10 +187,11 @@ def make_rules(precision: str, end_of_world: int, unit_side: bool) -> Rules:
         force = truncated(in_cone(wish, b.forward, b.speed, max_speed), max_force)
         acceleration = b.acceleration + (force * inverse_mass - b.acceleration) * smoothing
         velocity = truncated(b.forward * b.speed + acceleration * dt, max_speed)
-        speed = lw.sqrt(lw.dot(velocity, velocity))
+        square = lw.dot(velocity, velocity)
+        speed = lw.sqrt(square)
         position = kept(b.position + velocity * dt, world)
         up = unit(b.up + (0.05 * acceleration + vec(0, 0.2, 0) - b.up) * roll)
-        forward = lw.select(speed > 0, velocity * (1 / speed), b.forward)
+        forward = lw.select(square > NOTHING, velocity * (1 / speed), b.forward)
         side = lw.cross(forward, up)
         if normalised == 1:
             side = unit(side)
