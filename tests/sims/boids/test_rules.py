@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import platform
+import re
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,7 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lanewise.sims.boids import Flock
+from lanewise.runtime.cpu import load_kernel
+from lanewise.sims.boids import Boid, Flock
+from lanewise.sims.boids.parameters import make_parameters, move_values
+from lanewise.sims.boids.rules import OPEN, make_rules
 from tests.boids.reference import OPENSTEER, RUNS, THESIS, Rules, one_after_another, steering, synchronous
 from tests.sims.boids.flocks import as_reference, difference, random_state
 
@@ -153,3 +159,24 @@ def test_thinking_in_turn_in_one_go_or_many() -> None:
     for piece in (1, 4, 2, 4):
         many.advance(piece)
     assert (one.state.position == many.state.position).all()
+
+
+def _has_avx() -> bool:
+    from llvmlite import binding
+
+    return platform.machine() == "x86_64" and bool(binding.get_host_cpu_features().get("avx"))
+
+
+@pytest.mark.skipif(not _has_avx(), reason="the host has no AVX")
+def test_agents_move_in_simd_lanes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The update holds packed square roots of many agents: nothing in it is a branch."""
+    monkeypatch.setenv("LANEWISE_CACHE_DIR", str(tmp_path))  # a kernel from the cache cannot be disassembled
+    boids: Any = Boid.zeros(64, device="cpu")  # type: ignore[attr-defined]
+    urges = [np.zeros((64, 3), np.float32) for _ in range(3)]
+    move = make_rules("f32", OPEN, False).move  # rules that no other test compiles
+    call = move.bind(boids, *urges, **move_values(make_parameters("thesis", {}), 0.01), world=50.0)
+    call.launch()
+    executable = call.compiled.executable
+    kernel: Any = load_kernel(executable.source, executable.program.kernels[0].name)
+    text = "\n".join(kernel.inspect_asm().values())
+    assert re.search(r"vsqrtps\s[^\n]*[yz]mm", text)
