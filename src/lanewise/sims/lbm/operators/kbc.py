@@ -18,7 +18,7 @@ from typing import Any
 import lanewise as lw
 from lanewise.lattices.base import Direction, Lattice
 from lanewise.sims.lbm.operators.assembly import specialise
-from lanewise.sims.lbm.operators.halves import equilibrium_halves, make_missing
+from lanewise.sims.lbm.operators.halves import make_missing
 from lanewise.sims.lbm.operators.moments import make_moments, make_stress, make_trace
 from lanewise.sims.lbm.operators.numbers import axes_of, number_types, pairs_of
 
@@ -66,7 +66,9 @@ def make_kbc(lattice: Lattice, precision: str, forced: bool = False) -> Callable
         size = nothing + still * still / (rest * (1 + base))
         for q in pairs:
             shear = shear_part(q, x, y, z)
-            even, odd, _ = equilibrium_halves(q, density, base, v)
+            c = q.along(v)
+            odd = q.weight * density * c
+            even = q.weight * base + 0.5 * odd * c
             if forced:
                 less, skew, _, _ = missing(f, q, density, base, v, impulse, power)
             else:

@@ -18,7 +18,6 @@ from typing import Any
 import lanewise as lw
 from lanewise.lattices.base import Lattice
 from lanewise.sims.lbm.operators.assembly import specialise
-from lanewise.sims.lbm.operators.halves import make_missing
 from lanewise.sims.lbm.operators.moments import make_moments, make_stress, make_trace
 from lanewise.sims.lbm.operators.numbers import number_types, pairs_of
 
@@ -34,7 +33,7 @@ def make_mrt(lattice: Lattice, precision: str, forced: bool = False) -> Callable
     real, vector, populations = types.real, types.vector, types.populations
     pairs, dimension = pairs_of(lattice), lattice.dimension
     moments, stress = make_moments(lattice, precision), make_stress(lattice, precision, forced)
-    missing, traced = make_missing(forced), make_trace(lattice, precision)
+    traced = make_trace(lattice, precision)
 
     def mrt(f: populations, omega: real, bulk_omega: real, even_omega: real, odd_omega: real, force: vector):  # type: ignore[valid-type]
         deviation, momentum = moments(f)
@@ -58,16 +57,21 @@ def make_mrt(lattice: Lattice, precision: str, forced: bool = False) -> Callable
             power = lw.dot(v, force)
         given = real(0)
         for q in pairs:
+            c = q.along(v)
+            odd = q.weight * density * c
+            even = q.weight * base + 0.5 * odd * c
             length = q.x * q.x + q.y * q.y + q.z * q.z
             tensor = q.x * q.along(x) + q.y * q.along(y) + q.z * q.along(z) + (length * bulk - ghosts)
             if forced:
-                even, odd, stretch, push = missing(f, q, density, base, v, impulse, power)
-                change_even = even_omega * even + (stretch + q.weight * tensor)
-                change_odd = odd_omega * odd + push
+                push = q.weight * q.along(impulse)
+                stretch = push * c - q.weight * power
+                change_even = even_omega * (even - 0.5 * (f[q] + f[q.opposite] + stretch)) + (
+                    stretch + q.weight * tensor
+                )
+                change_odd = odd_omega * (odd - 0.5 * (f[q] - f[q.opposite] + push)) + push
             else:
-                even, odd = missing(f, q, density, base, v)
-                change_even = even_omega * even + q.weight * tensor
-                change_odd = odd_omega * odd
+                change_even = even_omega * (even - 0.5 * (f[q] + f[q.opposite])) + q.weight * tensor
+                change_odd = odd_omega * (odd - 0.5 * (f[q] - f[q.opposite]))
             f[q] += change_even + change_odd
             f[q.opposite] += change_even - change_odd
             given += change_even

@@ -15,7 +15,6 @@ from typing import Any
 import lanewise as lw
 from lanewise.lattices.base import Lattice
 from lanewise.sims.lbm.operators.assembly import specialise
-from lanewise.sims.lbm.operators.halves import make_missing
 from lanewise.sims.lbm.operators.moments import make_moments, make_stress
 from lanewise.sims.lbm.operators.numbers import number_types, pairs_of
 from lanewise.sims.lbm.operators.smagorinsky import eddy_rate
@@ -35,7 +34,6 @@ def make_trt(lattice: Lattice, precision: str, forced: bool = False, eddies: boo
     real, vector, populations = types.real, types.vector, types.populations
     pairs = pairs_of(lattice)
     moments, stress = make_moments(lattice, precision), make_stress(lattice, precision, forced)
-    missing = make_missing(forced)
 
     def trt(f: populations, omega: real, magic: real, force: vector, smagorinsky: real):  # type: ignore[valid-type]
         deviation, momentum = moments(f)
@@ -57,14 +55,17 @@ def make_trt(lattice: Lattice, precision: str, forced: bool = False, eddies: boo
             power = lw.dot(v, force)
         given = real(0)
         for q in pairs:
+            c = q.along(v)
+            odd = q.weight * density * c
+            even = q.weight * base + 0.5 * odd * c
             if forced:
-                even, odd, stretch, push = missing(f, q, density, base, v, impulse, power)
-                change_even = rate * even + stretch
-                change_odd = rate_odd * odd + push
+                push = q.weight * q.along(impulse)
+                stretch = push * c - q.weight * power
+                change_even = rate * (even - 0.5 * (f[q] + f[q.opposite] + stretch)) + stretch
+                change_odd = rate_odd * (odd - 0.5 * (f[q] - f[q.opposite] + push)) + push
             else:
-                even, odd = missing(f, q, density, base, v)
-                change_even = rate * even
-                change_odd = rate_odd * odd
+                change_even = rate * (even - 0.5 * (f[q] + f[q.opposite]))
+                change_odd = rate_odd * (odd - 0.5 * (f[q] - f[q.opposite]))
             f[q] += change_even + change_odd
             f[q.opposite] += change_even - change_odd
             given += change_even
