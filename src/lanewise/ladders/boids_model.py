@@ -53,13 +53,11 @@ def met(search: Search, agents: int, world: float) -> Met | None:
         case DynamicGrid(order="curve"):
             side = (CURVE_LEAF / density) ** (1 / 3)
             return Met(around(side), FAN_OUT * around(side) / CURVE_LEAF * FAN_OUT / (FAN_OUT - 1))
-        case DynamicGrid(order="3-D"):
-            members = min(agents, FILLED * THESIS_LEAF)
-            inside = around((members / density) ** (1 / 3))
-            return Met(inside, agents / members if search.leaves == "all" else inside / members)
-        case DynamicGrid(order=order):
+        case DynamicGrid(order=order):  # "3-D" divides along one axis, too: see search/build/ordering.py
             members = THESIS_LEAF if order == "sort" else FILLED * THESIS_LEAF
-            return Met(min(agents, agents * SLICE * reach / world + 2 * members))
+            inside = min(agents, agents * SLICE * reach / world + 2 * members)
+            listed = agents / members if search.leaves == "all" else inside / members
+            return Met(inside, listed if order == "3-D" else 0.0)
         case _:
             return None
 

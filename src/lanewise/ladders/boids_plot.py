@@ -22,6 +22,7 @@ COLOURS = (
     "#d7dce8", "#ffab4a", "#e8c547", "#ff6a3d", "#9fdcf2", "#4f9df0", "#6f7ff0", "#c9a0ff", "#fbe3a1", "#7ee0a0", "#d96c8f", "#7d879c",
 )  # fmt: skip
 PARTS = dict(zip(STAGES, ("#ffab4a", "#4f9df0", "#7ee0a0"), strict=True))
+USUAL = 200.0  # the world of the thesis's figures of agents
 WIDTH, HEIGHT = 15.5, 6.4  # inches
 
 
@@ -33,7 +34,7 @@ def plot_boids(path: Path, ladder: Ladder, rungs: list[Rung], machine: str) -> N
     """
     timed = [r for r in rungs if r.seconds is not None]
     worlds, agents = Counter(_world(r) for r in timed), Counter(r.bodies for r in timed)
-    world = max(worlds, key=lambda w: (len({r.bodies for r in timed if _world(r) == w}), w), default=0.0)
+    world = max(worlds, key=lambda w: (len({r.bodies for r in timed if _world(r) == w}), w == USUAL), default=0.0)
     crowd = max(agents, key=lambda n: (len({_world(r) for r in timed if r.bodies == n}), n), default=0)
     figure = dark_figure(WIDTH, HEIGHT)
     left, middle, right = (figure.add_axes((x, 0.27, w, 0.53)) for x, w in ((0.05, 0.3), (0.4, 0.2), (0.76, 0.22)))
