@@ -109,6 +109,14 @@ def test_obstacles_are_drawn_and_hide_agents_when_they_are_solid(obstacle: Obsta
     assert (found < 20 < crowd) if obstacle.seen == "outside" else found > 20
 
 
+@pytest.mark.parametrize("solid", [Box((0, 0, 0), 20, 20, 20), Sphere((0, 0, 0), 12.0)], ids=["box", "sphere"])
+def test_what_faces_the_light_is_lighter(solid: Obstacle) -> None:
+    bare = replace(moment(1), position=np.array([[0, 0, 1e6]], np.float32))
+    found = painted(bare, world=20.0, obstacles=(solid,)).sum(axis=-1)
+    upper, lower = found[45:52, 154:166].mean(), found[112:124, 154:166].mean()
+    assert upper > 1.05 * lower  # the top is farther away, too
+
+
 def test_the_selected_agent_is_white_and_leaves_a_trail() -> None:
     painter = Painter(view(camera="offset", select=7))
     still = moment(50)

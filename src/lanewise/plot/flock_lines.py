@@ -50,11 +50,12 @@ def lines(
 
 
 def surface(faces: NDArray[Any], colour: Colour, opacity: float, camera: Camera, size: tuple[int, int]) -> Triangles:
-    """Triangles (n, 3, 3) of the world, lit from above."""
+    """Triangles (n, 3, 3) of the world, on the side that is seen, lit from above."""
     corners = camera.project(faces, size)
     whole = (corners[..., 2] > 0).all(axis=-1)
     normals = np.cross(faces[:, 1] - faces[:, 0], faces[:, 2] - faces[:, 0])
     normals /= np.maximum(np.linalg.norm(normals, axis=1, keepdims=True), 1e-30)
+    normals *= np.where(((camera.eye - faces[:, 0]) * normals).sum(axis=1, keepdims=True) < 0, -1, 1)
     lit = np.array(colour) * (AMBIENT + (1 - AMBIENT) * np.clip(normals @ LIGHT, -0.8, 1))[:, None]
     left = fog(corners[..., 2].mean(axis=1), camera)[:, None]
     shades = (HAZE + left * (lit - HAZE)).astype(np.float32)[whole]
@@ -96,7 +97,7 @@ def box_lines(center: Any, halves: Any) -> NDArray[Any]:
 
 
 def sphere_faces(center: Any, radius: float, parts: int = 96) -> NDArray[Any]:
-    """Triangles (n, 3, 3) whose normals point outwards."""
+    """Triangles (n, 3, 3) of a sphere."""
     u = np.linspace(0, np.pi, parts // 2 + 1)
     v = np.linspace(0, 2 * np.pi, parts + 1)
     ring = np.sin(u)[:, None]
@@ -106,7 +107,7 @@ def sphere_faces(center: Any, radius: float, parts: int = 96) -> NDArray[Any]:
 
 
 def box_faces(center: Any, halves: Any) -> NDArray[Any]:
-    """Triangles of a box whose normals point outwards."""
+    """Triangles (n, 3, 3) of a box."""
     found: list[NDArray[Any]] = []
     for axis in range(3):
         out, one, other = np.roll(np.asarray(halves, np.float64), -axis, axis=0)
