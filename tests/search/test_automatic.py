@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import lanewise as lw
-from lanewise.search.automatic import FEW, LOOKED_AT, choose, look, sample
+from lanewise.search.automatic import FEW, choose, look
+from lanewise.search.points import SAMPLE
 from lanewise.search.query_input import points_from
 from tests.search.clouds import Array
 from tests.search.numbered import KINDS, numbered
@@ -111,10 +112,10 @@ def test_the_estimate_is_what_the_grid_becomes(make):
 
 
 def test_only_some_positions_are_looked_at():
-    some = sample(points(uniform(3 * LOOKED_AT)))
-    assert LOOKED_AT / 2 < some.count <= LOOKED_AT
-    assert sample(points(uniform(5))).count == 5
-    assert sample(points(uniform(LOOKED_AT + 1))).count <= LOOKED_AT
+    some = points(uniform(3 * SAMPLE)).sample()
+    assert SAMPLE / 2 < some.count <= SAMPLE
+    assert points(uniform(5)).sample().count == 5
+    assert points(uniform(SAMPLE + 1)).sample().count <= SAMPLE
 
 
 @pytest.mark.parametrize("name", ["single place", "line"])

@@ -26,18 +26,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from lanewise.errors import ArgumentError
-from lanewise.runtime.memory import array_module, to_host
 from lanewise.search.all_pairs import AllPairs
 from lanewise.search.base import Search, Structure
 from lanewise.search.build.geometry import Geometry, box_of, fitted
 from lanewise.search.dynamic_grid import DynamicGrid
-from lanewise.search.points import Points, points_of_values
+from lanewise.search.points import Points
 from lanewise.search.static_grid import CELLS_A_SOURCE, SOURCES_A_CELL, StaticGrid
 from lanewise.search.worlds import Periodic
 
 FEW = 256  # sources that all pairs are as fast for as a structure that has to be built
-LOOKED_AT = 4096  # positions that the choice is made by
-GOLDEN_SECTION = 0.6180339887498949
 # More members than these in the cell of a source, on average, and the curve is faster (table above).
 CROWDED, CROWDED_WIDE, CROWDED_RINGS = 16, 64, 4
 WIDE = 2  # radii: wider cells offer mostly sources that are not near
@@ -129,23 +126,13 @@ def chosen(search: Search, points: Points) -> tuple[Search, str]:
 
 def look(search: Search, points: Points) -> Outlook:
     """The cells that a static grid would have, and how crowded they would be."""
-    some = sample(points)
+    some = points.sample()
     (low, extent), periodic = box_of(search.world, some), isinstance(search.world, Periodic)
     most = points.count * CELLS_A_SOURCE if search.radius is not None else max(1, points.count // SOURCES_A_CELL)
     geometry = fitted(low, extent, search.radius or 0.0, most, periodic=periodic)
     members = np.unique(cell_numbers(geometry, some), return_counts=True)[1].astype(np.float64)
     others = float((members * (members - 1)).sum()) / some.count  # in the same cell, of the sample
     return Outlook(1 + others * (points.count - 1) / max(1, some.count - 1), max(geometry.side))
-
-
-def sample(points: Points) -> Points:
-    """At most `LOOKED_AT` of the points, on the host: evenly from the whole array, but in no step with what repeats in it."""
-    columns = points.columns()
-    if points.count > LOOKED_AT:
-        steps = np.arange(LOOKED_AT) * GOLDEN_SECTION % 1
-        places = array_module(points.device).asarray(np.unique((steps * points.count).astype(np.int64)))
-        columns = [c[places] for c in columns]
-    return points_of_values(np.stack([to_host(c) for c in columns], axis=1), "cpu")
 
 
 def cell_numbers(geometry: Geometry, points: Points) -> np.ndarray[tuple[int], np.dtype[np.int64]]:

@@ -17,6 +17,9 @@ from lanewise.runtime.memory import array_module, to_host
 from lanewise.search.worlds import Bounded, World
 from lanewise.types import Scalar
 
+SAMPLE = 4096  # positions that say where all of them are, well enough to choose a structure and the box of a grid
+GOLDEN_SECTION = 0.6180339887498949
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Points:
@@ -45,6 +48,15 @@ class Points:
     def at(self, index: int) -> tuple[float, ...]:
         """The position of one element, on the host."""
         return tuple(float(to_host(c[index : index + 1])[0]) for c in self.columns())
+
+    def sample(self) -> Points:
+        """At most `SAMPLE` of the points, on the host: evenly from the whole array, but in no step with what repeats in it."""
+        columns = self.columns()
+        if self.count > SAMPLE:
+            steps = np.arange(SAMPLE) * GOLDEN_SECTION % 1
+            module, places = array_module(self.device), np.unique((steps * self.count).astype(np.int64))
+            columns = [module.take(c, module.asarray(places)) for c in columns]
+        return points_of_values(np.stack([to_host(c) for c in columns], axis=1), "cpu")
 
     def check(self, name: str, world: World) -> None:
         """Raise `ArgumentError` for the first position that is not finite, or that lies outside a bounded world."""

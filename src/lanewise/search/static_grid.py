@@ -77,7 +77,7 @@ class StaticGrid(Search):
 
     def geometry(self, sources: Points) -> Geometry:
         """Where the cells are. Raises `ArgumentError` for cells along the wrong number of axes."""
-        (low, extent), periodic = box_of(self.world, sources), isinstance(self.world, Periodic)
+        (low, extent), periodic = box_of(self.world, sources.sample()), isinstance(self.world, Periodic)
         if self.cells is not None:
             cells = self.cells if isinstance(self.cells, tuple) else (self.cells,) * sources.dimension
             if len(cells) != sources.dimension:
