@@ -1,4 +1,4 @@
-"""What a search can gain at most: the sources that a target meets, and the bytes that a step moves.
+"""What a search can gain, mostly an upper bound: the sources that a target meets, and the bytes that a step moves.
 
 Of a sphere that is evenly full of agents the density is known, and with it how many sources and boxes a target looks at. A step is
 then predicted to take agents x (sources + boxes) x the time of one pair, measured with all pairs, plus its bytes over the memory's

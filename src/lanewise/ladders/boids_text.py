@@ -26,9 +26,13 @@ def _text(key: str, form: Callable[[float], str]) -> Callable[[Rung], str]:
     return text
 
 
+def _time(seconds: float) -> str:
+    return seconds_text(seconds or None)  # all pairs build nothing
+
+
 COLUMNS = (
     Column("over all pairs", _text("over_all_pairs", factor_text)),
-    Column("build", _text("build_seconds", seconds_text)),
+    Column("build", _text("build_seconds", _time)),
     Column("search", _text("search_seconds", seconds_text)),
     Column("update", _text("update_seconds", seconds_text)),
     Column("steps/s", _text("steps_per_second", digits)),
