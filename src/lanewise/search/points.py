@@ -19,6 +19,7 @@ from lanewise.types import Scalar
 
 SAMPLE = 4096  # positions that say where all of them are, well enough to choose a structure and the box of a grid
 GOLDEN_SECTION = 0.6180339887498949
+_STEPS = np.sort(np.arange(SAMPLE) * GOLDEN_SECTION % 1)  # from 0 to 1, with nearly the same gaps, and no period
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,9 +54,9 @@ class Points:
         """At most `SAMPLE` of the points, on the host: evenly from the whole array, but in no step with what repeats in it."""
         columns = self.columns()
         if self.count > SAMPLE:
-            steps = np.arange(SAMPLE) * GOLDEN_SECTION % 1
-            module, places = array_module(self.device), np.unique((steps * self.count).astype(np.int64))
-            columns = [module.take(c, module.asarray(places)) for c in columns]
+            module, places = array_module(self.device), (_STEPS * self.count).astype(np.int64)
+            places = module.asarray(places[np.diff(places, prepend=-1) > 0])  # each of them once
+            columns = [module.take(c, places) for c in columns]
         return points_of_values(np.stack([to_host(c) for c in columns], axis=1), "cpu")
 
     def check(self, name: str, world: World) -> None:

@@ -91,7 +91,7 @@ def _rows(call: Queried) -> Ragged:
     offsets = _empty(device, (count + 1,), "int64", what)
     counts = _empty(device, (count,), "int32", what)
     call.count(counts)
-    module.cumsum(counts, dtype="int64", out=offsets[1:])
+    offsets[1:] = module.cumsum(counts, dtype="int64")
     total, on_host = int(offsets[-1]), module is np
     if not on_host and total > MOST_PAIRS_ON_A_GPU:
         raise ArgumentError(
