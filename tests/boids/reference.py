@@ -1,6 +1,6 @@
 """Flocks in plain NumPy, float64: the three semantics, one agent or all at once, with nothing of lanewise in it.
 
-The rules are those of OpenSteer's Boids and of the synchronous version on GPUs (the thesis variant); see docs/boids.md.
+The rules are those of OpenSteer's Boids and of the synchronous version on GPUs (the thesis variant); see docs/flocks.md.
 """
 
 from __future__ import annotations

@@ -62,12 +62,17 @@ class Nearest:
         """Put a candidate where it belongs; the last one falls out."""
         slots = range(self.k)
         tests: ir.Block = tuple(ir.Assign(self.before(m).name, ir.Compare("<", d2, self.d2(m))) for m in slots)
-        if self.ranked:
-            tie: ir.Expression = build.equal(d2, self.d2(0))
-            for m in slots[1:]:
-                tie = ir.Logical("or", tie, build.equal(d2, self.d2(m)))
-            tests = (*tests, ir.If(tie, self.settle(d2, place)))
-        return (*tests, *(s for m in reversed(slots) for s in self.shift(m, d2, place)))
+        shifts = tuple(s for m in reversed(slots) for s in self.shift(m, d2, place))
+        if not self.ranked:
+            return (*tests, *shifts)
+        tie: ir.Expression = build.equal(d2, self.d2(0))
+        for m in slots[1:]:
+            tie = ir.Logical("or", tie, build.equal(d2, self.d2(m)))
+        settle = self.settle(d2, place)
+        if self.index == I32:
+            # On a GPU: tests that nothing overwrites stay in predicates, which cost no registers and no instructions to test again.
+            return (ir.If(tie, (*tests, *settle, *shifts), (*tests, *shifts)),)
+        return (*tests, ir.If(tie, settle), *shifts)
 
     def settle(self, d2: ir.Local, place: ir.Local) -> ir.Block:
         """Compare the caller's indices where distances are equal."""

@@ -52,10 +52,10 @@ ARMS = {
 def colour_table(name: ColourMap) -> NDArray[np.uint8]:
     """(256, 3) sRGB."""
     if name == "speed":
-        return _srgb(_arm("speed", np.linspace(0, 1, 256)))
+        return srgb(_arm("speed", np.linspace(0, 1, 256)))
     value = np.linspace(-1, 1, 256)
     negative = (value < 0)[:, None]
-    return _srgb(np.where(negative, _arm("blue", np.abs(value)), _arm("gold", np.abs(value))))
+    return srgb(np.where(negative, _arm("blue", np.abs(value)), _arm("gold", np.abs(value))))
 
 
 def colour_map(name: ColourMap) -> Any:
@@ -73,7 +73,8 @@ def _arm(name: str, place: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.stack([DARK + (LIGHT - DARK) * place, tint.real, tint.imag], axis=1)
 
 
-def _srgb(lab: NDArray[np.float64]) -> NDArray[np.uint8]:
+def srgb(lab: NDArray[np.float64]) -> NDArray[np.uint8]:
+    """Colours of a screen, (n, 3), from OKLab."""
     linear = np.clip((lab @ TO_CONES.T) ** 3 @ TO_LINEAR_RGB.T, 0, 1)
     encoded = np.where(linear <= 0.0031308, 12.92 * linear, 1.055 * linear ** (1 / 2.4) - 0.055)
     return np.round(encoded * 255).astype(np.uint8)

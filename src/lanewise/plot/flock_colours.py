@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from lanewise.errors import InputError
 from lanewise.plot.canvas import speed_colours
-from lanewise.plot.colours import _srgb as srgb  # pyright: ignore[reportPrivateUsage]
+from lanewise.plot.colours import srgb
 
 COLOURINGS = ("heading", "speed", "cluster")
 

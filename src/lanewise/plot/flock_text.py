@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from lanewise.plot.canvas import FAINT, TEXT
 from lanewise.plot.flock_colours import heading_colours
-from lanewise.plot.text import _font as font  # pyright: ignore[reportPrivateUsage]
+from lanewise.plot.text import font
 
 Key: TypeAlias = tuple[str, str, str, NDArray[np.float32]] | str | None
 """A label, the values at both ends and the colours (n, 3) between; "heading"; or nothing."""

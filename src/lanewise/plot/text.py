@@ -35,34 +35,35 @@ def text_strip(text: str, width: int, height: int, key: Key | None = None) -> ND
     image, draw = import_module("PIL.Image"), import_module("PIL.ImageDraw")
     strip = image.new("RGB", (width, 2 * height), BACKGROUND)
     margin, size = height // 2, height
-    while size > 6 and _font(size).getlength(text) > width - 2 * margin:
+    while size > 6 and font(size).getlength(text) > width - 2 * margin:
         size -= 1
     pen = draw.Draw(strip)
-    pen.text((margin, height), text, font=_font(size), fill=TEXT, anchor="lm")
-    if key is not None and _key_width(key, height) + _font(size).getlength(text) + 3 * height < width:
+    pen.text((margin, height), text, font=font(size), fill=TEXT, anchor="lm")
+    if key is not None and _key_width(key, height) + font(size).getlength(text) + 3 * height < width:
         _draw_key(strip, pen, key, width - margin, height)
     return np.asarray(strip)
 
 
 def _key_width(key: Key, height: int) -> float:
-    return KEY_WIDTH * height + sum(_font(height).getlength(f"{part}  ") for part in (key.label, key.low, key.high))
+    return KEY_WIDTH * height + sum(font(height).getlength(f"{part}  ") for part in (key.label, key.low, key.high))
 
 
 def _draw_key(strip: Any, pen: Any, key: Key, right: float, height: int) -> None:
     """From right to left: the high end, the colours, the low end and the label."""
     image = import_module("PIL.Image")
-    font = _font(height)
+    face = font(height)
     space = height // 2
-    pen.text((right, height), key.high, font=font, fill=TEXT, anchor="rm")
-    right -= font.getlength(key.high) + space
+    pen.text((right, height), key.high, font=face, fill=TEXT, anchor="rm")
+    right -= face.getlength(key.high) + space
     bar = KEY_WIDTH * height
     colours = image.fromarray(np.ascontiguousarray(key.colours[None])).resize((bar, height - 2))
     strip.paste(colours, (int(right) - bar, height // 2 + 1))
     right = int(right) - bar - space
-    pen.text((right, height), f"{key.label}   {key.low}", font=font, fill=TEXT, anchor="rm")
+    pen.text((right, height), f"{key.label}   {key.low}", font=face, fill=TEXT, anchor="rm")
 
 
 @cache
-def _font(size: int) -> Any:
+def font(size: int) -> Any:
+    """Of pictures, so many pixels high."""
     folder = Path(import_module("matplotlib").get_data_path()) / "fonts" / "ttf"
     return import_module("PIL.ImageFont").truetype(folder / "DejaVuSans.ttf", size)

@@ -46,7 +46,7 @@ from lanewise.sims.boids.settings import (
     check_world,
 )
 from lanewise.sims.boids.state import State, check_state
-from lanewise.sims.boids.statistics import Statistics, make_measures, measure, polarisation
+from lanewise.sims.boids.statistics import Statistics, make_measures, observer_of, polarisation
 from lanewise.sims.boids.storage import REORDER, make_storage
 from lanewise.sims.boids.survival import check_survival
 
@@ -113,7 +113,8 @@ class Flock:
         check_state(state)
         self.settings, self.ids = settings, state.ids
         _check_places(settings, state)
-        self.boids = make_boids(state if rows is None else placed(state, rows), settings)
+        with span(self.profile, "transfer", name="agents to the device"):
+            self.boids = make_boids(state if rows is None else placed(state, rows), settings)
         end = find_boundary(settings.boundary).end
         world = search_world(end, settings.world)
         radius = settings.parameters.radius
@@ -241,13 +242,7 @@ class Flock:
 
     def statistics(self) -> Statistics:
         """Order, distances, speeds, and how full cells of the search radius are."""
-        s = self.settings
-        world = search_world(find_boundary(s.boundary).end, s.world)
-        within = (
-            s.parameters.radius if isinstance(world, lw.Periodic) else None
-        )  # without one all pairs would have to be looked at
-        nearest = lw.Nearest(k=1, radius=within, world=world)
-        return measure(self.boids, s.precision, nearest, to_host(self.boids.position), s.parameters.radius)
+        return observer_of(self).take(self.state.position)
 
     @property
     def structure(self) -> Structure | None:

@@ -5,7 +5,7 @@ search. Of each urge only the direction counts (it is normalised when all flockm
 differences: sum(f_j - f_i) points where mean(f_j) - f_i points. An agent that meets itself adds nothing.
 
 Source: C. W. Reynolds, Flocks, Herds, and Schools (1987), and Steering Behaviors for Autonomous Characters (1999), with the
-constants and the details of his OpenSteer; see docs/boids.md.
+constants and the details of his OpenSteer; see docs/flocks.md.
 
 Without `from __future__ import annotations`: the types are chosen when a set of kernels is made.
 """

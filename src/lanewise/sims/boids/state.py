@@ -163,8 +163,10 @@ def _rows(lines: Any, names: list[str]) -> Iterator[list[float]]:
 
 def _number(line: int, place: int, name: str, cell: str) -> float:
     try:
-        value: float = int(cell) if name == "id" else float(cell)
-        if math.isfinite(value) and abs(value) < 2**63:
+        if name == "id":
+            if abs(number := int(cell)) < 2**63:
+                return number
+        elif math.isfinite(value := float(cell)):
             return value
     except ValueError:
         pass

@@ -123,11 +123,6 @@ class Observer:
         )  # fmt: skip
 
 
-def measure(boids: RecordArray, precision: str, search: Search, position: NDArray[Any], radius: float) -> Statistics:
-    """All of them, once. `search`: for the nearest one, with k = 1; `position`: of the same agents, (n, 3) on the host."""
-    return Observer(boids, precision, search, radius).take(position)
-
-
 def observer_of(flock: "Flock") -> Observer:
     """For many looks at one flock."""
     s = flock.settings
