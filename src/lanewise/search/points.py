@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -36,6 +36,7 @@ class Points:
     device: str
     leaves: tuple[str, ...]
     precision: Scalar
+    _samples: list[Points] = field(default_factory=list["Points"], repr=False)  # the one that was taken, if it was
 
     @property
     def dimension(self) -> int:
@@ -51,7 +52,15 @@ class Points:
         return tuple(float(to_host(c[index : index + 1])[0]) for c in self.columns())
 
     def sample(self) -> Points:
-        """At most `SAMPLE` of the points, on the host: evenly from the whole array, but in no step with what repeats in it."""
+        """At most `SAMPLE` of the points, on the host: evenly from the whole array, but in no step with what repeats in it.
+
+        It is taken once: who chooses a structure and who makes it look at the same positions.
+        """
+        if not self._samples:
+            self._samples.append(self._sample())
+        return self._samples[0]
+
+    def _sample(self) -> Points:
         columns = self.columns()
         if self.count > SAMPLE:
             module, places = array_module(self.device), (_STEPS * self.count).astype(np.int64)

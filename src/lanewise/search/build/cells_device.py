@@ -13,19 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from lanewise.runtime import cuda
+from lanewise.runtime.cuda import CudaKernel
 from lanewise.runtime.memory import allocate
-from lanewise.runtime.nvrtc import Cubin, compile_cubin
 from lanewise.search.build.cells import CellBuilder, axis_values
 from lanewise.search.build.cells_text import CROWDED, SORTERS, SORTING_THREADS, THREADS, TILE, kernel_texts
 from lanewise.search.build.geometry import Geometry
+from lanewise.search.build.loaded import loaded
 from lanewise.search.points import Points
-
-
-def compile_cells(sources: Points, arch: str, *, periodic: bool) -> dict[str, Cubin]:
-    """The kernels for sources of this kind by name, for an architecture: no GPU is needed."""
-    texts = kernel_texts(sources.arrangement, sources.leaves, sources.precision, periodic=periodic)
-    return {name: compile_cubin(text, name, arch) for name, text in texts.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,17 +62,17 @@ def device_cells(geometry: Geometry, sources: Points) -> CellBuilder:
         name: allocate(device, 4 * length, what).view("int32")
         for name, length in memory_sizes(geometry, sources.count).items()
     }
-    cubins = compile_cells(sources, cuda.architecture(device), periodic=geometry.periodic)
+    texts = kernel_texts(sources.arrangement, sources.leaves, sources.precision, periodic=geometry.periodic)
     first = int(sources.data.data.ptr)
     columns = [first + sources.arrangement.address(leaf, 0, sources.count) for leaf in sources.leaves]
     work = tuple(
-        partial(_run, cuda.CudaKernel(device, cubins[x.kernel], x.kernel, x.threads), x, memory, sources)
+        partial(_run, loaded(device, texts[x.kernel], x.kernel, x.threads), x, memory, sources)
         for x in launch_list(geometry, sources, columns)
     )
     return CellBuilder(memory["starts"][: geometry.total + 1], memory["order"], work)
 
 
-def _run(kernel: cuda.CudaKernel, launch: Launch, memory: dict[str, Any], sources: Points) -> None:
+def _run(kernel: CudaKernel, launch: Launch, memory: dict[str, Any], sources: Points) -> None:
     """Launch; the arguments keep the memory alive that addresses point to."""
     del sources
     arguments = tuple(int(memory[a].data.ptr) if isinstance(a, str) else a for a in launch.arguments)

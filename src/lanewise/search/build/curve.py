@@ -13,10 +13,10 @@ from typing import Any, Protocol
 import numpy as np
 
 from lanewise.emit.cuda_prelude import literal
-from lanewise.runtime import cuda
 from lanewise.runtime.memory import allocate
 from lanewise.runtime.nvrtc import Cubin, compile_cubin
 from lanewise.search.build import curve_device, radix
+from lanewise.search.build.loaded import loaded
 from lanewise.search.build.tree import Tree, margin, node_arrangement
 from lanewise.search.points import Points
 from lanewise.search.worlds import Periodic, World
@@ -129,8 +129,7 @@ class Launchable(Protocol):
 
 def device_curve(points: Points, world: World, leaf: int) -> DeviceCurve:
     """The order and the tree of points on a GPU."""
-    cubins = compile_texts(points, world, leaf, cuda.architecture(points.device))
-    kernels = {n: cuda.CudaKernel(points.device, c, n, THREADS[n]) for n, c in cubins.items()}
+    kernels = {n: loaded(points.device, text, n, THREADS[n]) for n, text in kernel_texts(points, world, leaf).items()}
     return DeviceCurve(points, leaf, kernels)
 
 
