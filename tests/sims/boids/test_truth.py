@@ -21,13 +21,27 @@ CASES = [
 
 @pytest.mark.parametrize(("semantics", "search", "precision"), CASES)
 def test_steps_1_and_10(semantics: str, search: str, precision: str) -> None:
-    flock = Flock(state=read_state(DATA / "init.csv"), semantics=semantics, search=search, precision=precision)
+    check_steps_1_and_10(semantics, search, precision, "cpu")
+
+
+def check_steps_1_and_10(semantics: str, search: str, precision: str, device: str) -> None:
+    flock = Flock(
+        state=read_state(DATA / "init.csv"), semantics=semantics, search=search, precision=precision, device=device
+    )
     for steps in (1, 10):
         flock.advance(steps - flock.step, DT)
         found, wanted = flock.state, read(DATA / f"{semantics}_step{steps}.csv")
         for field, most in FIELDS.items():
             allowed = most if (steps, precision) == (1, "f64") else 1e-4
             assert np.abs(getattr(found, field) - getattr(wanted, field)).max() < allowed, (steps, field)
+
+
+@pytest.mark.cuda
+@pytest.mark.parametrize("precision", ["f32", "f64"])
+@pytest.mark.parametrize("search", ["all-pairs", *GRIDS])
+@pytest.mark.parametrize("semantics", SEMANTICS[:2])
+def test_steps_1_and_10_on_a_gpu(semantics: str, search: str, precision: str) -> None:
+    check_steps_1_and_10(semantics, search, precision, "cuda")
 
 
 @pytest.mark.parametrize("semantics", SEMANTICS)
