@@ -14,8 +14,12 @@ from lanewise.arrays import RecordArray
 from lanewise.ir.names import COUNT
 from lanewise.kernels.arguments import bind_value_array
 from lanewise.kernels.support import bind_record, compile_kernel, index_type, machine_of
+from lanewise.layouts import AoS, Layout
 from lanewise.patterns.gather import SORTED, build_gather
+from lanewise.patterns.values import value_leaves
 from lanewise.plans import complete_plan
+from lanewise.record import Leaf
+from lanewise.runtime.executable import Bound, Launch
 from lanewise.runtime.launches import NamedLaunch
 from lanewise.runtime.memory import array_module
 from lanewise.search.base import ORDER, Structure
@@ -31,17 +35,22 @@ class Storage:
         self._boids, self._structure = boids, structure
         self._module = array_module(boids.device)
         self.rows = self._module.arange(len(boids), dtype="int32")
-        self._spare_rows = self.rows.copy()
+        self._spare_rows = self._module.empty_like(self.rows)
         self._spare = type(boids).zeros(
             boids.record, len(boids), layout=boids.layout, device=boids.device,
             python_class=boids._python_class,  # pyright: ignore[reportPrivateUsage]
         )  # fmt: skip
-        self._gather = self._bound_gather()
+        order = bind_value_array(structure.order, t.I32)
+        mine, spare = bind_record(boids), bind_record(self._spare)
+        self._gather = self._bound(boids.record.leaves, boids.layout, mine, spare, order)
+        rows, spare_rows = (bind_value_array(a, t.I32) for a in (self.rows, self._spare_rows))
+        self._gather_rows = self._bound(value_leaves(t.I32), AoS(), rows, spare_rows, order)
 
     def launches(self) -> Sequence[NamedLaunch]:
         """Build the structure of the present positions, and move agents and their rows into its order."""
         build = (NamedLaunch("build", "structure", work) for work in self._structure.launches())
-        return [*build, NamedLaunch("build", "reorder", self._gather), NamedLaunch("build", "reorder", self._keep)]
+        moves = (self._gather, self._gather_rows, self._keep)
+        return [*build, *(NamedLaunch("build", "reorder", work) for work in moves)]
 
     def by_row(self, values: Any) -> Any:
         """Values of agents (n, ...), in the order of places, in the caller's order: a copy on the device."""
@@ -49,18 +58,16 @@ class Storage:
         result[self.rows] = values
         return result
 
-    def _bound_gather(self) -> Any:
-        boids, order = self._boids, bind_value_array(self._structure.order, t.I32)
-        leaves, layout = boids.record.leaves, boids.layout
-        naive = build_gather("boids", leaves, layout, leaves, layout, index_type(boids.device))
-        plan = complete_plan(None, machine_of(boids.device), Work("elementwise", len(boids)))
-        arrays = {"boids": bind_record(boids), ORDER: order, SORTED: bind_record(self._spare)}
-        return compile_kernel(naive, plan, boids.device).prepare(arrays, {COUNT: len(boids)})
+    def _bound(self, leaves: tuple[Leaf, ...], layout: Layout, source: Bound, to: Bound, order: Bound) -> Launch:
+        """Copies a whole array in the order of the structure, in its own layout."""
+        device, count = self._boids.device, len(self._boids)
+        naive = build_gather("boids", leaves, layout, leaves, layout, index_type(device))
+        plan = complete_plan(None, machine_of(device), Work("elementwise", count))
+        return compile_kernel(naive, plan, device).prepare({"boids": source, ORDER: order, SORTED: to}, {COUNT: count})
 
     def _keep(self) -> None:
         """From the spare memory back to where kernels are bound to, in one piece: layouts are equal."""
         self._boids.data[...] = self._spare.data
-        self._module.take(self.rows, self._structure.order, out=self._spare_rows, mode="wrap")
         self.rows[...] = self._spare_rows
 
 
