@@ -79,7 +79,7 @@ def clouds(count: int) -> Iterator[tuple[str, NDArray[np.float32]]]:
 def microseconds(work: Callable[[], Any], count: int) -> float:
     """Of one repetition, by events around a graph of many."""
     repeated = max(4, min(32, REPEATED // count))
-    graph, module, found = cuda.Graph("cuda", lambda: [work() for _ in range(repeated)]), cuda.cupy(), []
+    graph, module, found = cuda.Graph("cuda", lambda: run_all([work] * repeated)), cuda.cupy(), []
     graph.launch()
     cuda.wait_for_graphs("cuda")
     for _ in range(ROUNDS):
