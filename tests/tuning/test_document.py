@@ -10,7 +10,7 @@ import typer
 
 from lanewise.cli.main import app
 from lanewise.optimisations import OPTIMISATIONS
-from lanewise.tuning import compare, measure, search, space
+from lanewise.tuning import compare, measure, race, search, space
 from tests.markdown import commands, differences, run_blocks
 
 TEXT = (Path(__file__).parents[2] / "docs/tuning.md").read_text(encoding="utf-8")
@@ -44,9 +44,9 @@ def test_the_table_names_the_axes_of_the_catalogue() -> None:
 def test_numbers() -> None:
     for number in (
         f"at most {search.ENUMERABLE} plans", f"at most {search.SMALL} of them", "the eight best shapes", "less than\n   0.5 % an axis",
-        f"The best five within {100 * (search.CLOSE - 1):.0f} %", f"faster by {100 * search.WORTH:.0f} %",
-        f"{compare.ROUNDINGS} units in the last place", f"{search.SLOW} times as long", f"up to {measure.MOST_COMPILERS}",
+        f"The best five within {100 * (race.CLOSE - 1):.0f} %", f"faster by {100 * race.WORTH:.0f} %",
+        f"{compare.ROUNDINGS} units in the last place", f"{race.SLOW} times as long", f"up to {measure.MOST_COMPILERS}",
         f"at most {measure.MOST_COPIES} copies",
     ):  # fmt: skip
         assert number in TEXT, number
-    assert (search.STARTS, search.GAIN, search.FINALISTS, search.PROMISING, measure.COLD) == (8, 0.005, 5, 2.0, 3)
+    assert (search.STARTS, search.GAIN, race.FINALISTS, search.PROMISING, measure.COLD) == (8, 0.005, 5, 2.0, 3)

@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Any
 from lanewise.tuning.store import StoreWarning
 
 if TYPE_CHECKING:
-    from lanewise.tuning.measure import CpuMeasurer, CudaMeasurer, Measurer
+    from lanewise.tuning.measure import CpuMeasurer, CudaMeasurer
+    from lanewise.tuning.race import Measurer
     from lanewise.tuning.recording import RecordedMeasurer, RecordedSpace, replay
     from lanewise.tuning.report import Tuning
     from lanewise.tuning.tune import tune_job
 
 # Every program imports this package, for what was tuned before; few of them tune.
 _LATER = {
-    "CpuMeasurer": "measure", "CudaMeasurer": "measure", "Measurer": "measure", "RecordedMeasurer": "recording",
+    "CpuMeasurer": "measure", "CudaMeasurer": "measure", "Measurer": "race", "RecordedMeasurer": "recording",
     "RecordedSpace": "recording", "replay": "recording", "Tuning": "report", "tune_job": "tune",
 }  # fmt: skip
 

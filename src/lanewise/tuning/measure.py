@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, TypeVar
 
 from lanewise.errors import LanewiseError, PlanError
 from lanewise.kernels.support import compile_kernel
@@ -23,6 +23,7 @@ from lanewise.runtime.memory import available_memory
 from lanewise.runtime.timing import Stopwatch, stopwatch
 from lanewise.tuning.compare import difference, tolerance
 from lanewise.tuning.job import HostArray, Job, Workload
+from lanewise.tuning.race import Measurer
 from lanewise.tuning.trial import Failure
 
 COLD = 3  # times the cache: so much is touched between two uses of the same element of an elementwise kernel
@@ -32,34 +33,7 @@ AWAKE = 0.03  # seconds of work before counting
 LONG = 0.05  # seconds: work that takes longer is warm after its first run, and needs no repetition
 MOST_COMPILERS = 16  # threads that compile for a GPU at the same time
 
-
-class Measurer(Protocol):
-    """What a search asks of a machine. The first plan of all that are prepared is the default: others are held against it."""
-
-    def prepare(self, plans: Sequence[Plan]) -> dict[Plan, Failure | None]:
-        """Compile each plan, run it once and check its result; None for those that can be timed."""
-        ...
-
-    def measure(self, plans: Sequence[Plan], rounds: int) -> dict[Plan, list[float]]:
-        """Seconds of one call, once a round; a round times every plan once."""
-        ...
-
-    def confirm(self, plan: Plan) -> Failure | None:
-        """Run a prepared plan again from the same state: it must give the same bits."""
-        ...
-
-    def release(self, plan: Plan) -> None:
-        """A plan that will not be measured again: its memory can go."""
-        ...
-
-    def elapsed(self) -> float:
-        """Seconds since the search began."""
-        ...
-
-    @property
-    def compilers(self) -> int:
-        """How many plans compile at the same time."""
-        ...
+C = TypeVar("C", bound=Hashable)
 
 
 @dataclass(slots=True)
@@ -165,15 +139,8 @@ class _KernelMeasurer:
         return executable.prepare(work.bound, work.environment)
 
     def measure(self, plans: Sequence[Plan], rounds: int) -> dict[Plan, list[float]]:
-        times: dict[Plan, list[float]] = {p: [] for p in plans}
         with self._there():
-            watches = {p: self._watch(self._ready[p]) for p in plans}
-            self._wake(watches[plans[0]])
-            for turn in range(rounds):
-                self._reset()
-                for plan in plans[:: -1 if turn % 2 else 1]:  # no plan always follows the same other one
-                    times[plan].append(watches[plan]())
-        return times
+            return in_turns({p: self._watch(self._ready[p]) for p in plans}, rounds, self._reset)
 
     def _reset(self) -> None:
         """Begin from the first state: values that grow from call to call must not run out of range."""
@@ -193,12 +160,6 @@ class _KernelMeasurer:
             ready.watch = stopwatch(self._job.device, ready.launches, ready.once)
         return ready.watch
 
-    def _wake(self, watch: Stopwatch) -> None:
-        """Work without counting until the clock is up again: the processor rested while plans were compiled."""
-        start = time.perf_counter()
-        while time.perf_counter() - start < AWAKE:
-            watch()
-
     def confirm(self, plan: Plan) -> Failure | None:
         ready, work = self._ready[plan], self._workloads[0]
         with self._there():
@@ -211,6 +172,26 @@ class _KernelMeasurer:
 
     def release(self, plan: Plan) -> None:
         self._ready.pop(plan, None)
+
+
+def in_turns(
+    watches: Mapping[C, Stopwatch], rounds: int, reset: Callable[[], None] = lambda: None
+) -> dict[C, list[float]]:
+    """Seconds of each candidate, once a round, after `reset`."""
+    times: dict[C, list[float]] = {c: [] for c in watches}
+    _wake(next(iter(watches.values())))
+    for turn in range(rounds):
+        reset()
+        for candidate in list(watches)[:: -1 if turn % 2 else 1]:  # none always follows the same other one
+            times[candidate].append(watches[candidate]())
+    return times
+
+
+def _wake(watch: Stopwatch) -> None:
+    """Work without counting until the clock is up again: the processor rested while plans were compiled."""
+    start = time.perf_counter()
+    while time.perf_counter() - start < AWAKE:
+        watch()
 
 
 class CpuMeasurer(_KernelMeasurer):
@@ -228,7 +209,7 @@ class CudaMeasurer(_KernelMeasurer):
         super().__init__(job, threads, lambda: cuda.synchronize(job.device), lambda: cuda.use(job.device))
 
 
-def make_measurer(job: Job) -> Measurer:
+def make_measurer(job: Job) -> Measurer[Plan]:
     """The measurer of the job's device."""
     return CudaMeasurer(job) if job.kind == "cuda" else CpuMeasurer(job)
 

@@ -9,8 +9,9 @@ from typing import Any
 
 from lanewise.errors import InputError
 from lanewise.plan import Plan
+from lanewise.tuning.race import ROUNDS
 from lanewise.tuning.report import Tuning, tuning_of
-from lanewise.tuning.search import ROUNDS, search
+from lanewise.tuning.search import search
 from lanewise.tuning.space import Examined, Family
 from lanewise.tuning.store import Entry, entry_from
 from lanewise.tuning.trial import Failure, Trial, changes, plan_from

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from lanewise.plan import Plan
-from lanewise.tuning.search import Found
+from lanewise.tuning.race import Found
 from lanewise.tuning.trial import Trial, changes
 
 SHOWN = 8  # measured plans in the table
@@ -129,7 +129,7 @@ def _kind(reason: str) -> str:
     )
 
 
-def tuning_of(found: Found, log: Mapping[str, Any], path: Path | None = None) -> Tuning:
+def tuning_of(found: Found[Plan], log: Mapping[str, Any], path: Path | None = None) -> Tuning:
     """The report of a search; `log` is what the entry of the store says beside the plans."""
     order = sorted(found.trials.values(), key=lambda t: (t.status != "measured", t.seconds or 0.0))
     first = [t for t in order if t.plan == found.best]

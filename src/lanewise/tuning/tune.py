@@ -8,12 +8,14 @@ from collections.abc import Callable
 from typing import Any
 
 from lanewise.errors import ArgumentError
+from lanewise.plan import Plan
 from lanewise.tuning.estimate import make_estimator
 from lanewise.tuning.job import Job
-from lanewise.tuning.measure import Measurer, make_measurer
+from lanewise.tuning.measure import make_measurer
+from lanewise.tuning.race import Found, Measurer
 from lanewise.tuning.recording import families_to
 from lanewise.tuning.report import Tuning, tuning_of
-from lanewise.tuning.search import Found, Progress, search
+from lanewise.tuning.search import Progress, search
 from lanewise.tuning.space import KernelSpace
 from lanewise.tuning.store import Entry, write_entry
 
@@ -24,7 +26,7 @@ def tune_job(
     job: Job,
     seconds: float | None = None,
     *,
-    measurer: Measurer | None = None,
+    measurer: Measurer[Plan] | None = None,
     progress: Callable[[Progress], None] = lambda state: None,
 ) -> Tuning:
     """Find the fastest plan of a job within about `seconds` (compilation counts), remember it, and tell.
@@ -48,7 +50,7 @@ def tune_job(
     return tuning_of(found, log, path)
 
 
-def _entry(found: Found, log: dict[str, Any]) -> Entry:
+def _entry(found: Found[Plan], log: dict[str, Any]) -> Entry:
     return Entry(found.best, found.seconds(found.best), found.default, found.seconds(found.default), log)
 
 
