@@ -24,7 +24,7 @@ class FieldAccess:
     `times` says how often each element is accessed in a launch: 1 for a target, the number of targets for a source.
     `together` are the fields that one access brings along, this one included; `bytes` are those of the field's leaves
     that are wanted. Neighbouring threads find neighbours ("streamed"), one place ("broadcast") or places that data tell
-    ("gathered").
+    ("gathered"). `counted`: whether `times` is known; in loops whose length data tell it is a guess.
     """
 
     array: str
@@ -37,6 +37,7 @@ class FieldAccess:
     times: float
     bytes: int
     together: tuple[str, ...]
+    counted: bool = True
 
 
 def field_accesses(kernel: ir.Kernel, environment: Mapping[str, object] | None = None) -> tuple[FieldAccess, ...]:
@@ -57,10 +58,11 @@ class _Walk:
         self.rows: dict[tuple[str, str, Pattern], FieldAccess] = {}
         self.loops: dict[str, Pattern] = {}
         self.loaded: set[str] = set()
+        self.counted = True
 
     def block(self, block: ir.Block, times: float) -> None:
         for s in block:
-            inner = times
+            inner, counted = times, self.counted
             match s:
                 case ir.Parallel():
                     self.loops[s.variable] = "streamed"
@@ -69,6 +71,9 @@ class _Walk:
                     self.loops[s.variable] = "broadcast" if s.role in ("sources", "tiles") else "strided"
                     span = self._number(s.stop, 0.0) - self._number(s.start, 0.0)
                     inner *= max(0.0, span / max(1.0, self._number(s.step, 1.0))) if span else UNKNOWN_COUNT
+                    self.counted &= all(value_of(e, self.known) is not None for e in (s.start, s.stop))
+                case ir.While():
+                    self.counted = False
                 case ir.Fetch():
                     self._note(s.array, s.index, [leaf for leaf, _ in s.reads], times, write=False)
                     self.loaded.update(writes(s))
@@ -78,6 +83,7 @@ class _Walk:
                     pass
             for nested in blocks(s):
                 self.block(nested, inner)
+            self.counted = counted
 
     def _number(self, e: ir.Expression, unknown: float = UNKNOWN_COUNT) -> float:
         value = value_of(e, self.known)
@@ -111,13 +117,14 @@ class _Walk:
                 times / length,
                 size,
                 tuple(by_field),
+                self.counted,
             )
             old = self.rows.get(key)
             if old is not None:
                 row = replace(
                     old, read=old.read or row.read, written=old.written or write, times=max(old.times, row.times),
                     leaves=tuple(dict.fromkeys(old.leaves + row.leaves)), together=tuple(dict.fromkeys(old.together + row.together)),
-                    bytes=max(old.bytes, row.bytes),
+                    bytes=max(old.bytes, row.bytes), counted=old.counted and row.counted,
                 )  # fmt: skip
             self.rows[key] = row
 

@@ -63,21 +63,27 @@ def _accesses(naive: ir.Kernel, environment: Mapping[str, Any]) -> tuple[list[st
     facts = [
         {
             "array": a.array.removeprefix("$"), "role": a.role, "field": a.field, "read": a.read, "written": a.written,
-            "times": a.times, "bytes": a.bytes, "pattern": a.pattern,
+            "times": a.times if a.counted else None, "bytes": a.bytes, "pattern": a.pattern,
         }
         for a in rows
     ]  # fmt: skip
-    groups: dict[tuple[str, str, float], list[str]] = {}
+    groups: dict[tuple[str, str, float | None], list[str]] = {}
     for a in rows:
         array = a.array.removeprefix("$")
         name = array if a.field in ("value", *"xyzw") else f"{array}.{a.field}"  # an array of values has no fields
         way = "read and written" if a.read and a.written else "read" if a.read else "written"
-        groups.setdefault((a.array, way, a.times), []).append(name)
+        groups.setdefault((a.array, way, a.times if a.counted else None), []).append(name)
     texts = [
-        f"{', '.join(dict.fromkeys(names))} {way} {'once' if times == 1 else f'{times:,.0f} times'}"
+        f"{', '.join(dict.fromkeys(names))} {way} {_often(times)}"
         for (_, way, times), names in groups.items()
     ]
     return texts, facts
+
+
+def _often(times: float | None) -> str:
+    if times is None:
+        return "in loops as long as data tell"
+    return "once" if times == 1 else f"{times:,.0f} times"
 
 
 # ---------------------------------------------------------------- instructions, as the plan has them
