@@ -220,10 +220,10 @@ def test_plans_about_all_pairs():
     assert text == "tiling cannot be applied to meet_vec3: it has no loop over sources"
     text = refused(lw.PlanError, lambda: kernel.compile(records, records, plan=lw.Plan(reciprocity="ordered")))
     assert text.startswith("reciprocity cannot be applied to meet_vec3: ")
-    text = refused(ArgumentError, lambda: kernel.tune(records, records))
+    text = refused(ArgumentError, lambda: kernel.tuning_job(records, records))
     assert (
         text
-        == "meet_vec3 runs over static grid: all within 0.5: plans are measured for all pairs, @lw.pairwise without a search"
+        == "meet_vec3 runs over static grid: all within 0.5: plans are measured together with structures, by meet_vec3.tune()"
     )
 
 

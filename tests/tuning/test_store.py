@@ -57,7 +57,7 @@ def test_what_is_not_there_is_not_found(own_store: Path) -> None:
 CHANGES: dict[str, Any] = {
     "kernel": "potential", "function": "beef", "layouts": "target: AoS, source: AoS", "identical": False,
     "device": "NVIDIA B200", "arch": "sm_100", "driver": "590.1", "compiler": "NVRTC 13.1", "threads": 2, "version": "0.2.0",
-    "targets": 15, "sources": 13, "wanted": "",
+    "targets": 15, "sources": 13, "wanted": "", "search": "all within a radius",
 }  # fmt: skip
 
 

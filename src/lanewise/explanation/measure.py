@@ -31,6 +31,8 @@ ROUNDS = 7  # interleaved: the median of so many times of each plan
 
 def stored_times(compiled: Compiled) -> Times:
     """What tune() measured of calls like the one that a kernel was compiled for, on this device."""
+    if compiled.search:  # a whole call was timed, with its structure: no time of this kernel
+        return Times(tuned=compiled.plan if compiled.search_tuned else None)
     device, environment = compiled.executable.device, compiled.environment
     if device_kind(device) == "python" or not store_enabled():
         return Times()

@@ -48,6 +48,7 @@ class Compiled:
     `layouts` are those of the record parameters; `environment` holds the counts and the values for all, by IR name, of
     the call that it was compiled for: what predictions are about. `naive` is the kernel before any decision, `kernel`
     the user's. `search` says which sources a target meets, through which structure, and why it is that one; "" for all pairs.
+    `search_tuned`: whether structure and plan are those that tune() found for calls like this one.
     """
 
     name: str
@@ -58,6 +59,7 @@ class Compiled:
     naive: ir.Kernel
     kernel: Tunable
     search: str = ""
+    search_tuned: bool = False
 
     def __call__(self, *arguments: Any, out: Any = None, **named: Any) -> Any:
         return self.bind(*arguments, out=out, **named)()

@@ -118,10 +118,18 @@ class Pairwise:
 
         `seconds` is about what it may take, compilation included (60 on a GPU, 120 on a CPU); the fields that `plan`
         fixes stay as they are, and the result is for calls with the same fixed fields. The arguments keep their values.
-        Raises `ArgumentError` for arguments that do not fit, `PlanError` for an illegal `plan`.
+        Over lw.Neighbors and lw.Nearest structures are measured, too: whole calls, with what builds the structure.
+        Raises `ArgumentError` for arguments that do not fit and for a search that names its structure, `PlanError` for an illegal
+        `plan`.
         """
         from lanewise.tuning import tune_job
 
+        if (over := self.searched) is not None:
+            from lanewise.tuning.search_tune import tune_search
+
+            return tune_search(
+                over.tuning_job(self._sorted(arguments, named), plan, partial(self.bind, plan=plan)), seconds
+            )
         return tune_job(self.tuning_job(*arguments, plan=plan, **named), seconds)
 
     def tuning_job(self, *arguments: Any, plan: Plan | None = None, **named: Any) -> Job:
@@ -133,7 +141,8 @@ class Pairwise:
         given, wanted = self._sorted(arguments, named), plan or Plan()
         if self.searched is not None:
             raise ArgumentError(
-                f"{self.__name__} runs over {self.search.describe()}: plans are measured for all pairs, @lw.pairwise without a search"
+                f"{self.__name__} runs over {self.search.describe()}: plans are measured together with structures, by "
+                f"{self.__name__}.tune()"
             )
         counts = {n: len(r) for n, r in given.records.items()}
         check_tunable(self.__name__, given.device, counts)

@@ -93,8 +93,8 @@ class Outlook:
     side: float
 
 
-def choose(search: Search, points: Points) -> tuple[Search, str]:
-    """A concrete search for these sources, and why it is that one."""
+def choose(search: Search, points: Points, outlook: Outlook | None = None) -> tuple[Search, str]:
+    """A concrete search for these sources, and why it is that one. `outlook`: what `look` says, where that is known."""
     radius, k, world, position = search.radius, search.k, search.world, search.position
     if points.count <= FEW:
         reason = f"{points.count:,} sources are too few for a structure to pay"
@@ -102,7 +102,7 @@ def choose(search: Search, points: Points) -> tuple[Search, str]:
     curve = DynamicGrid(radius=radius, k=k, world=world, position=position)
     if radius is None and isinstance(world, Periodic):
         return curve, "without a radius, rings of cells have no end in a periodic world; boxes along a curve do"
-    outlook = look(search, points)
+    outlook = outlook or look(search, points)
     crowd = f"the cell of a source holds {outlook.members:,.{1 if outlook.members < 100 else 0}f} sources on average"
     if k is not None and outlook.members > (limit := max(CROWDED, 2 * k) if radius is not None else CROWDED_RINGS):
         return (
@@ -119,17 +119,16 @@ def choose(search: Search, points: Points) -> tuple[Search, str]:
     )
 
 
-def chosen(search: Search, points: Points) -> tuple[Search, str]:
-    """As `choose`, for any search: one that is concrete was asked for."""
-    return choose(search, points) if isinstance(search, Neighbors | Nearest) else (search.plan(points), "asked for")
-
-
 def look(search: Search, points: Points) -> Outlook:
     """The cells that a static grid would have, and how crowded they would be."""
-    some = points.sample()
-    (low, extent), periodic = box_of(search.world, some), isinstance(search.world, Periodic)
+    (low, extent), periodic = box_of(search.world, points.sample()), isinstance(search.world, Periodic)
     most = points.count * CELLS_A_SOURCE if search.radius is not None else max(1, points.count // SOURCES_A_CELL)
-    geometry = fitted(low, extent, search.radius or 0.0, most, periodic=periodic)
+    return look_into(fitted(low, extent, search.radius or 0.0, most, periodic=periodic), points)
+
+
+def look_into(geometry: Geometry, points: Points) -> Outlook:
+    """How crowded these cells would be."""
+    some = points.sample()
     members = np.unique(cell_numbers(geometry, some), return_counts=True)[1].astype(np.float64)
     others = float((members * (members - 1)).sum()) / some.count  # in the same cell, of the sample
     return Outlook(1 + others * (points.count - 1) / max(1, some.count - 1), max(geometry.side))

@@ -23,7 +23,8 @@ class Key:
     kernel: the function's name; function: a hash of its naive kernel, so that an edited function is another one;
     layouts: of its records; identical: whether targets and sources are one array; device, arch, driver, compiler,
     threads: see `runtime.identity.Identity`; version: of lanewise; targets, sources: classes of size (see `size_class`);
-    wanted: the fields of the plan that the caller fixes.
+    wanted: the fields of the plan that the caller fixes; search: the kind of call of a kernel over a search, whose structure is
+    chosen, too (see `search_kinds.kind_of_call`), empty for all others.
     """
 
     kernel: str
@@ -39,9 +40,10 @@ class Key:
     targets: int
     sources: int
     wanted: str
+    search: str = ""
 
     def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
+        return {n: v for n, v in asdict(self).items() if n != "search" or v}
 
     @property
     def file_name(self) -> str:

@@ -99,7 +99,7 @@ class _KernelMeasurer:
         except PlanError as error:
             return Failure("illegal", str(error))
         except LanewiseError as error:
-            return Failure("failed", _first_lines(error))
+            return Failure("failed", first_lines(error))
         return misfit(executable, device_model(self._job.device)) or executable
 
     def _check(self, plan: Plan, executable: Executable) -> Failure | None:
@@ -111,7 +111,7 @@ class _KernelMeasurer:
         except PlanError as error:
             return Failure("illegal", str(error))
         except Exception as error:  # whatever a driver says of a launch: the plan is out, the search goes on
-            return Failure("failed", _first_lines(error))
+            return Failure("failed", first_lines(error))
         if wrong := difference(result, self._expected, self._tolerance):
             return Failure("wrong", wrong)
         self._ready[plan] = ready
@@ -226,5 +226,6 @@ def misfit(executable: Executable, device: DeviceModel) -> Failure | None:
     return Failure("failed", lacking) if lacking else None
 
 
-def _first_lines(error: Exception) -> str:
+def first_lines(error: Exception) -> str:
+    """What people need to see of a long text."""
     return "\n".join(str(error).splitlines()[:3]) or type(error).__name__

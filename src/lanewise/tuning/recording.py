@@ -5,21 +5,21 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic
 
 from lanewise.errors import InputError
 from lanewise.plan import Plan
-from lanewise.tuning.race import ROUNDS
+from lanewise.tuning.race import ROUNDS, C
 from lanewise.tuning.report import Tuning, tuning_of
 from lanewise.tuning.search import search
 from lanewise.tuning.space import Examined, Family
 from lanewise.tuning.store import Entry, entry_from
-from lanewise.tuning.trial import Failure, Trial, changes, plan_from
+from lanewise.tuning.trial import Failure, Trial, changes, plan_from, trial_from
 
 Recording = Mapping[Plan, Trial]
 
 
-class RecordedMeasurer:
+class RecordedMeasurer(Generic[C]):
     """Answers from a recording: on the way a plan takes its score, at the end (long measurements) its final time.
 
     A plan that was not measured fails. Nothing takes any time.
@@ -27,20 +27,20 @@ class RecordedMeasurer:
 
     compilers = 1
 
-    def __init__(self, recording: Recording) -> None:
+    def __init__(self, recording: Mapping[C, Trial]) -> None:
         self._recording = recording
 
-    def prepare(self, plans: Sequence[Plan]) -> dict[Plan, Failure | None]:
+    def prepare(self, plans: Sequence[C]) -> dict[C, Failure | None]:
         return {p: self._failure(p) for p in plans}
 
-    def _failure(self, plan: Plan) -> Failure | None:
+    def _failure(self, plan: C) -> Failure | None:
         trial = self._recording.get(plan)
         if trial is None:
             return Failure("failed", "the recording has no measurement of it")
         # A plan that was timed and then gave other bits fails again in `confirm`.
         return None if trial.score is not None else Failure(trial.status, trial.reason)
 
-    def measure(self, plans: Sequence[Plan], rounds: int) -> dict[Plan, list[float]]:
+    def measure(self, plans: Sequence[C], rounds: int) -> dict[C, list[float]]:
         return {p: [self._time(self._recording[p], rounds)] * rounds for p in plans}
 
     def _time(self, trial: Trial, rounds: int) -> float:
@@ -48,11 +48,11 @@ class RecordedMeasurer:
         assert found is not None
         return found
 
-    def confirm(self, plan: Plan) -> Failure | None:
+    def confirm(self, plan: C) -> Failure | None:
         trial = self._recording[plan]
         return None if trial.status == "measured" else Failure(trial.status, trial.reason)
 
-    def release(self, plan: Plan) -> None:
+    def release(self, plan: C) -> None:
         pass
 
     def elapsed(self) -> float:
@@ -78,6 +78,10 @@ def replay(recorded: str | Path | Entry) -> Tuning:
     Raises `InputError` for a file that is no entry.
     """
     entry = recorded if isinstance(recorded, Entry) else read_recording(Path(recorded))
+    if "structures" in entry.log:
+        from lanewise.tuning.search_replay import replay_search
+
+        return replay_search(entry)
     recording = recording_of(entry)
     space = RecordedSpace(entry.default, families_from(entry.log["families"]), recording)
     return tuning_of(search(space, RecordedMeasurer(recording), seconds=float("inf")), entry.log)
@@ -89,7 +93,8 @@ def read_recording(path: Path) -> Entry:
         data = json.loads(path.read_text(encoding="utf-8"))
         entry = entry_from(data)
         recording_of(entry)
-        families_from(entry.log["families"])
+        if "structures" not in entry.log:
+            families_from(entry.log["families"])
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror or error}") from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -99,11 +104,7 @@ def read_recording(path: Path) -> Entry:
 
 def recording_of(entry: Entry) -> dict[Plan, Trial]:
     """The trials of an entry by plan."""
-    trials = (
-        Trial(plan_from(t["plan"]), t["status"], t["reason"], t["predicted"], t["score"], t["seconds"], t["samples"])
-        for t in entry.log["trials"]
-    )
-    return {t.plan: t for t in trials}
+    return {t.plan: t for t in map(trial_from, entry.log["trials"])}
 
 
 def families_to(families: Iterable[Family]) -> list[dict[str, Any]]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from lanewise.plan import Plan
 from lanewise.tuning.race import Found
-from lanewise.tuning.trial import Trial, changes
+from lanewise.tuning.trial import Trial, changes, duration
 
 SHOWN = 8  # measured plans in the table
 
@@ -24,7 +24,8 @@ class Tuning:
     every plan that was looked at, the fastest first; refused: optimisations that the kernel does not allow, as (field,
     value, reason); exhaustive: all legal plans that the models do not rule out were measured; complete: none was left
     out for want of time; about: kernel, device, sizes, date and versions; path: of the entry in the store, if it could
-    be written; note: what else might be worth doing.
+    be written; note: what else might be worth doing. structure, default_structure: that sources are found through, for a
+    kernel over a search, as `search.tuning.Recipe` writes them.
     """
 
     plan: Plan
@@ -38,6 +39,8 @@ class Tuning:
     about: Mapping[str, Any]
     path: Path | None = None
     note: str = ""
+    structure: str = ""
+    default_structure: str = ""
 
     @property
     def factor(self) -> float:
@@ -58,6 +61,7 @@ class Tuning:
         """Plain data for JSON."""
         return {
             **self.about,
+            **({"structure": self.structure, "default_structure": self.default_structure} if self.structure else {}),
             "plan": self.plan.as_dict(), "seconds": self.seconds,
             "default": self.default.as_dict(), "default_seconds": self.default_seconds, "factor": self.factor,
             "exhaustive": self.exhaustive, "complete": self.complete, "note": self.note,
@@ -67,7 +71,7 @@ class Tuning:
             "candidates": [
                 {
                     "plan": changes(t.plan), "status": t.status, "reason": t.reason, "predicted": t.predicted,
-                    "seconds": t.seconds,
+                    "seconds": t.seconds, **({"structure": t.structure} if t.structure else {}),
                 }
                 for t in self.trials
             ],
@@ -75,7 +79,7 @@ class Tuning:
 
     def __str__(self) -> str:
         lines = [self._title(), *self._verdict(), "", "the fastest plans"]
-        lines += [f"  {_time(t.seconds):>10}  {self._share(t):>6}  {t.plan.short()}" for t in self.measured[:SHOWN]]
+        lines += [f"  {duration(t.seconds):>10}  {self._share(t):>6}  {t.short()}" for t in self.measured[:SHOWN]]
         if self.failed or self.refused:
             lines += ["", "refused", *(f"  {text}" for text in self._refusals())]
         return "\n".join(lines)
@@ -86,7 +90,7 @@ class Tuning:
 
         table = Table("time", "default / this", "predicted", "plan", title=self._title(), title_justify="left")
         for t in self.measured[:SHOWN]:
-            table.add_row(_time(t.seconds), self._share(t), _time(t.predicted), t.plan.short())
+            table.add_row(duration(t.seconds), self._share(t), duration(t.predicted), t.short())
         return Group(table, *self._verdict(), *self._refusals())
 
     def _title(self) -> str:
@@ -95,11 +99,13 @@ class Tuning:
 
     def _verdict(self) -> list[str]:
         how = "all that the models do not rule out" if self.exhaustive else "a search along the axes of the space"
+        how = "structures, then plans over the fastest" if self.structure else how
         how = how if self.complete else "the time ran out: a larger seconds= tries more"
+        default = f"{self.default_structure} with the default plan" if self.structure else "the default plan"
         best = (
-            "the default plan is the best"
-            if self.plan == self.default
-            else f"{self.factor:.2f} times as fast as the default plan: {self.plan.short()}"
+            f"{default} is the best"
+            if (self.plan, self.structure) == (self.default, self.default_structure)
+            else f"{self.factor:.2f} times as fast as {default}: {self.trials[0].short()}"
         )
         kept = [f"kept in {self.path}"] if self.path is not None else []
         plans = "plan" if len(self.measured) == 1 else "plans"
@@ -139,12 +145,3 @@ def tuning_of(found: Found[Plan], log: Mapping[str, Any], path: Path | None = No
         found.best, found.seconds(found.best), found.default, found.seconds(found.default), trials, refused,
         found.exhaustive, found.complete, log["about"], path, log["note"],
     )  # fmt: skip
-
-
-def _time(seconds: float | None) -> str:
-    if seconds is None:
-        return ""
-    for unit, size in (("s", 1.0), ("ms", 1e-3)):
-        if seconds >= size:
-            return f"{seconds / size:.4g} {unit}"
-    return f"{seconds * 1e6:.4g} µs"

@@ -11,6 +11,7 @@ import json
 import os
 import tempfile
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -59,8 +60,11 @@ def store_enabled() -> bool:
     return chosen == "on"
 
 
-def read_entry(key: Key) -> Entry | None:
-    """The entry of a key, or None. A file that is damaged, or that belongs to another key, is set aside."""
+def read_entry(key: Key, check: Callable[[Entry], object] = lambda entry: None) -> Entry | None:
+    """The entry of a key, or None. A file that is damaged, or that belongs to another key, is set aside.
+
+    `check` raises `ValueError` for an entry that lacks what its reader needs.
+    """
     path = store_directory() / key.file_name
     try:
         text = path.read_text(encoding="utf-8")
@@ -80,9 +84,10 @@ def read_entry(key: Key) -> Entry | None:
     if different := key.differences(data["key"]):
         return _set_aside(path, f"it belongs to something else: {'; '.join(different)}")
     try:
-        return entry_from(data)
+        check(entry := entry_from(data))
     except ValueError as error:
         return _set_aside(path, str(error))
+    return entry
 
 
 def entry_from(data: dict[str, Any]) -> Entry:

@@ -27,7 +27,8 @@ class Trial:
 
     score: its seconds when it was first timed, on a scale free of changes of the clock; seconds: what it takes on the
     scale of the last measurement; samples: the seconds of each round of that one, empty if the plan was not in it. All
-    three are empty for a plan that was not timed.
+    three are empty for a plan that was not timed. structure: that it ran through, as `search.tuning.Recipe` writes it; empty for
+    kernels without a search.
     """
 
     plan: Plan
@@ -37,12 +38,36 @@ class Trial:
     score: float | None = None
     seconds: float | None = None
     samples: list[float] = field(default_factory=list[float])
+    structure: str = ""
 
     def as_dict(self) -> dict[str, Any]:
         return {
             "plan": changes(self.plan), "status": self.status, "reason": self.reason, "predicted": self.predicted,
             "seconds": self.seconds, "score": self.score, "samples": self.samples,
+            **({"structure": self.structure} if self.structure else {}),
         }  # fmt: skip
+
+    def short(self) -> str:
+        """What was tried: the structure, if there is one, and what differs from the neutral plan."""
+        return f"{self.structure}: {self.plan.short()}" if self.structure else self.plan.short()
+
+
+def trial_from(data: Mapping[str, Any]) -> Trial:
+    """The trial of `Trial.as_dict`."""
+    return Trial(
+        plan_from(data["plan"]), data["status"], data["reason"], data["predicted"], data["score"], data["seconds"],
+        data["samples"], data.get("structure", ""),
+    )  # fmt: skip
+
+
+def duration(seconds: float | None) -> str:
+    """A time with four digits and a unit; nothing for none."""
+    if seconds is None:
+        return ""
+    for unit, size in (("s", 1.0), ("ms", 1e-3)):
+        if seconds >= size:
+            return f"{seconds / size:.4g} {unit}"
+    return f"{seconds * 1e6:.4g} µs"
 
 
 def changes(plan: Plan) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from lanewise.tuning.race import Found, Measurer
 from lanewise.tuning.recording import families_to
 from lanewise.tuning.report import Tuning, tuning_of
 from lanewise.tuning.search import Progress, search
+from lanewise.tuning.search_job import SearchJob
 from lanewise.tuning.space import KernelSpace
 from lanewise.tuning.store import Entry, write_entry
 
@@ -34,12 +35,12 @@ def tune_job(
     Raises `ArgumentError` for a time that is no positive number, `PlanError` when the fields that the caller fixes are
     illegal for the kernel.
     """
-    limit = SECONDS[job.kind] if seconds is None else check_seconds(seconds)
+    limit = time_limit(job.kind, seconds)
     measurer = measurer or make_measurer(job)  # its clock starts here
     space = KernelSpace(job, make_estimator(job))
     found = search(space, measurer, seconds=limit, progress=progress)
     log = {
-        "about": _about(job, measurer.elapsed()),
+        "about": about_of(job, measurer.elapsed()),
         "note": job.advise(),
         "families": families_to(space.families),
         "refused": [{"field": f, "value": v, "reason": r} for f, v, r in space.refused],
@@ -54,7 +55,8 @@ def _entry(found: Found[Plan], log: dict[str, Any]) -> Entry:
     return Entry(found.best, found.seconds(found.best), found.default, found.seconds(found.default), log)
 
 
-def _about(job: Job, elapsed: float) -> dict[str, Any]:
+def about_of(job: Job | SearchJob, elapsed: float) -> dict[str, Any]:
+    """What was tuned, and where."""
     key = job.key
     return {
         "kernel": job.name,
@@ -70,6 +72,11 @@ def _about(job: Job, elapsed: float) -> dict[str, Any]:
         "elapsed": elapsed,
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
     }
+
+
+def time_limit(kind: str, seconds: float | None) -> float:
+    """The time that a search may take on a kind of device."""
+    return SECONDS[kind] if seconds is None else check_seconds(seconds)
 
 
 def check_seconds(seconds: Any) -> float:
