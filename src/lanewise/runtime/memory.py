@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -26,17 +28,39 @@ def require_memory(device: str, nbytes: int, what: str) -> None:
         raise DeviceError(f"{what} needs {nbytes:,} bytes on {device!r}, and {available:,} are available")
 
 
-def allocate(device: str, nbytes: int, what: str) -> Any:
-    """Zeroed bytes, aligned for every layout: a NumPy array on the host, a CuPy array on a GPU."""
+def allocate(device: str, nbytes: int, what: str, *, zeroed: bool = True) -> Any:
+    """Bytes, aligned for every layout: a NumPy array on the host, a CuPy array on a GPU.
+
+    zeroed: without it a GPU's memory holds anything, for those who write all of it. Raises `DeviceError` with what is needed and
+    what there is.
+    """
+    if device.startswith("cuda"):
+        data = _on_gpu(device, nbytes, what)
+        if zeroed:
+            with cuda.use(device):
+                data.fill(0)
+        return data
     if nbytes > 1 << 20:  # small ones always fit, and asking costs more than allocating
         require_memory(device, nbytes, what)
-    if device.startswith("cuda"):
-        data = cuda.allocate(device, nbytes)
-        data.fill(0)
-        return data
     raw = np.zeros(nbytes + ALIGNMENT, np.uint8)
     start = -raw.ctypes.data % ALIGNMENT
     return raw[start : start + nbytes]
+
+
+def allocate_parts(device: str, sizes: Mapping[str, int], what: str) -> dict[str, Any]:
+    """Several pieces of so many bytes each, in one allocation and each as aligned as it; not zeroed on a GPU."""
+    ends = list(accumulate((-(-n // ALIGNMENT) * ALIGNMENT for n in sizes.values()), initial=0))
+    whole = allocate(device, ends[-1], what, zeroed=False)
+    return {name: whole[start : start + n] for (name, n), start in zip(sizes.items(), ends, strict=False)}
+
+
+def _on_gpu(device: str, nbytes: int, what: str) -> Any:
+    """A GPU's allocator refuses what does not fit, and asking the driver first takes longer than allocating."""
+    try:
+        return cuda.allocate(device, nbytes)
+    except DeviceError:
+        require_memory(device, nbytes, what)
+        raise
 
 
 def overlap(a: Any, b: Any) -> bool:

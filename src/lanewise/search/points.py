@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from functools import cache
+from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lanewise import types as t
 from lanewise.arrays import RecordArray
@@ -13,13 +17,15 @@ from lanewise.errors import ArgumentError
 from lanewise.field_views import FieldViews
 from lanewise.layouts import Arrangement
 from lanewise.patterns.values import value_array
-from lanewise.runtime.memory import array_module, to_host
-from lanewise.search.worlds import Bounded, World
+from lanewise.runtime.memory import to_host
+from lanewise.search.build.survey import SAMPLE, Survey, sampled, survey
+from lanewise.search.worlds import Bounded, Open, World
 from lanewise.types import Scalar
 
-SAMPLE = 4096  # positions that say where all of them are, well enough to choose a structure and the box of a grid
-GOLDEN_SECTION = 0.6180339887498949
-_STEPS = np.sort(np.arange(SAMPLE) * GOLDEN_SECTION % 1)  # from 0 to 1, with nearly the same gaps, and no period
+__all__ = ["SAMPLE", "Points", "points_of", "points_of_values"]
+
+T = TypeVar("T")
+_UNBOUNDED = (-math.inf, math.inf)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,7 +42,7 @@ class Points:
     device: str
     leaves: tuple[str, ...]
     precision: Scalar
-    _samples: list[Points] = field(default_factory=list["Points"], repr=False)  # the one that was taken, if it was
+    _found: dict[str, Any] = field(default_factory=dict[str, Any], repr=False)  # out about them, once
 
     @property
     def dimension(self) -> int:
@@ -56,35 +62,56 @@ class Points:
 
         It is taken once: who chooses a structure and who makes it look at the same positions.
         """
-        if not self._samples:
-            self._samples.append(self._sample())
-        return self._samples[0]
+        return self.once("sample", Points._sample)
+
+    def once(self, name: str, find: Callable[[Points], T]) -> T:
+        """What is found out about the positions, the first time that it is asked for."""
+        if name not in self._found:
+            self._found[name] = find(self)
+        return self._found[name]
 
     def _sample(self) -> Points:
-        columns = self.columns()
-        if self.count > SAMPLE:
-            module, places = array_module(self.device), (_STEPS * self.count).astype(np.int64)
-            places = module.asarray(places[np.diff(places, prepend=-1) > 0])  # each of them once
-            columns = [module.take(c, places) for c in columns]
-        return points_of_values(np.stack([to_host(c) for c in columns], axis=1), "cpu")
+        if self.device.startswith("cuda"):
+            return points_of_values(self._survey(None).sample, "cpu")
+        columns, places = self.columns(), sampled(self.count)
+        return points_of_values(np.stack(columns if places is None else [c[places] for c in columns], axis=1), "cpu")
+
+    def _survey(self, world: World | None) -> Survey:
+        bounds = [_UNBOUNDED] * self.dimension
+        if isinstance(world, Bounded):
+            bounds = list(zip(world.low, world.high, strict=True))
+        return survey(self.data, self.arrangement, self.leaves, self.precision, self.count, self.device, bounds)
 
     def check(self, name: str, world: World) -> None:
-        """Raise `ArgumentError` for the first position that is not finite, or that lies outside a bounded world."""
-        module, columns = array_module(self.device), self.columns()
-        found = _first(module, [~module.isfinite(c) for c in columns])
+        """Raise `ArgumentError` for the first position that is not finite, or that lies outside a bounded world.
+
+        A world of other axes bounds nothing here: searches refuse it.
+        """
+        if isinstance(world, Bounded) and len(world.low) != self.dimension:
+            world = Open()
+        found, outside = self._look(world)
         if found is not None:
             raise ArgumentError(
                 f"{name}: the position of element {found} is {_text(self.at(found))}; a search needs finite numbers"
             )
-        if isinstance(world, Bounded):
-            kind = self.precision.dtype.type
-            outside = [(c < kind(a)) | (c > kind(b)) for c, a, b in zip(columns, world.low, world.high, strict=True)]
-            found = _first(module, outside)
-            if found is not None:
-                raise ArgumentError(
-                    f"{name}: element {found} at {_text(self.at(found))} lies outside the {world}; choose a larger one, "
-                    "or lw.Open()"
-                )
+        if outside is not None:
+            raise ArgumentError(
+                f"{name}: element {outside} at {_text(self.at(outside))} lies outside the {world}; choose a larger one, "
+                "or lw.Open()"
+            )
+
+    def _look(self, world: World) -> tuple[int | None, int | None]:
+        """The first element that is not finite, and the first outside the world."""
+        if self.device.startswith("cuda"):
+            seen = self._survey(world)
+            self._found["sample"] = points_of_values(seen.sample, "cpu")  # brought by the same transfer
+            return seen.unsound, seen.outside
+        columns, kind = self.columns(), self.precision.dtype.type
+        unsound = _first([np.isfinite(c) for c in columns])
+        if unsound is not None or not isinstance(world, Bounded):
+            return unsound, None
+        ends = zip(columns, world.low, world.high, strict=True)
+        return None, _first([(c >= kind(a)) & (c <= kind(b)) for c, a, b in ends])
 
 
 def points_of(array: RecordArray, field: str) -> Points:
@@ -97,21 +124,24 @@ def points_of(array: RecordArray, field: str) -> Points:
 
 def points_of_values(values: Any, device: str) -> Points:
     """The points of a contiguous array of shape (n, 2) or (n, 3), float32 or float64, on `device`."""
-    scalar = t.from_dtype(values.dtype)
+    scalar, arrangement, names = _values(values.dtype, int(values.shape[1]))
+    return Points(values.reshape(-1).view("uint8"), arrangement, len(values), device, names, scalar)
+
+
+@cache
+def _values(dtype: Any, axes: int) -> tuple[Scalar, Arrangement, tuple[str, ...]]:
+    """What all arrays of vectors of one type have in common."""
+    scalar = t.from_dtype(dtype)
     assert scalar is not None
-    kind = t.Vector(scalar, int(values.shape[1]))
-    arrangement = value_array("", kind, written=False).arrangement
-    return Points(
-        values.reshape(-1).view("uint8"), arrangement, len(values), device, tuple(s.leaf for s in arrangement.slots), scalar
-    )  # fmt: skip
+    arrangement = value_array("", t.Vector(scalar, axes), written=False).arrangement
+    return scalar, arrangement, tuple(s.leaf for s in arrangement.slots)
 
 
-def _first(module: Any, tests: list[Any]) -> int | None:
-    """The first element for which any of the tests holds."""
-    found = tests[0]
-    for test in tests[1:]:
-        found = found | test
-    return int(module.argmax(found)) if bool(found.any()) else None
+def _first(sound: list[NDArray[np.bool_]]) -> int | None:
+    """The first element for which one of the tests fails."""
+    if all(bool(test.all()) for test in sound):
+        return None
+    return int(np.argmin(np.logical_and.reduce(sound)))
 
 
 def _text(position: tuple[float, ...]) -> str:

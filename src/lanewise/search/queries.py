@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -89,6 +90,7 @@ def _rows(call: Queried) -> Ragged:
     device, count = call.targets.device, call.targets.count
     module, what = array_module(device), f"the list of neighbours of {count:,} positions"
     offsets = _empty(device, (count + 1,), "int64", what)
+    offsets[0] = 0
     counts = _empty(device, (count,), "int32", what)
     call.count(counts)
     offsets[1:] = module.cumsum(counts, dtype="int64")
@@ -107,8 +109,9 @@ def _rows(call: Queried) -> Ragged:
 
 
 def _empty(device: str, shape: tuple[int, ...], dtype: Any, what: str) -> Any:
+    """An array whose elements a kernel writes, every one."""
     kind = np.dtype(dtype)
-    return allocate(device, int(np.prod(shape, dtype=np.int64)) * kind.itemsize, what).view(kind).reshape(shape)
+    return allocate(device, math.prod(shape) * kind.itemsize, what, zeroed=False).view(kind).reshape(shape)
 
 
 # ---------------------------------------------------------------- what is refused

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 from lanewise import types as t
@@ -10,7 +10,7 @@ from lanewise.ir.names import COUNT, count_of
 from lanewise.kernels.arguments import bind_value_array
 from lanewise.kernels.searched import complete_search_plan
 from lanewise.kernels.support import compile_kernel, index_type, machine_of
-from lanewise.layouts import AoS, SoAoAS
+from lanewise.layouts import AoS, Arrangement, SoAoAS
 from lanewise.patterns.candidates import inverse_period, period
 from lanewise.patterns.gather import SORTED, build_gather
 from lanewise.patterns.queries import (
@@ -93,7 +93,7 @@ class Queried:
     def _environment(self) -> dict[str, Any]:
         real = self.sources.precision.dtype.type
         values: dict[str, Any] = {count_of(n): self.targets.count for n in (POINTS, QUERIES)}
-        values[RADIUS2] = radius2(self.search, self.sources.precision)
+        values[RADIUS2] = _radius2(self.search, self.sources.precision)
         if isinstance(self.search.world, Periodic):
             for axis, size in enumerate(self.search.world.size):
                 values |= {period(axis): real(size), inverse_period(axis): real(1 / size)}
@@ -106,10 +106,9 @@ class Queried:
         if self.structure.order is None:
             return as_bound(self.sources)
         s = self.sources
-        arrangement = SoAoAS().arrange(value_leaves(vector_of(s)))
-        copy = Bound(
-            allocate(s.device, arrangement.nbytes(s.count), "the sorted copy of 'points'"), arrangement, s.count
-        )
+        arrangement = sorted_arrangement(s.precision, s.dimension)
+        data = allocate(s.device, arrangement.nbytes(s.count), "the sorted copy of 'points'", zeroed=False)
+        copy = Bound(data, arrangement, s.count)
         arrays = {POINTS: as_bound(s), ORDER: bind_value_array(self.structure.order, I32), SORTED: copy}
         gather_executable(s.precision, s.dimension, s.device).prepare(arrays, {COUNT: s.count})()
         return copy
@@ -124,14 +123,18 @@ class Queried:
         return structure.order
 
 
-def vector_of(points: Points) -> t.Vector:
-    """The type of a position."""
-    return t.Vector(points.precision, points.dimension)
+_radius2 = lru_cache(maxsize=64)(radius2)  # asks NumPy for the limits of a type, which takes as long as a launch
 
 
 def as_bound(points: Points) -> Bound:
     """Points as an array that takes part in a launch."""
     return Bound(points.data, points.arrangement, points.count)
+
+
+@cache
+def sorted_arrangement(precision: Scalar, axes: int) -> Arrangement:
+    """Where the coordinates of the sorted copy lie: those of one source are one load."""
+    return SoAoAS().arrange(value_leaves(t.Vector(precision, axes)))
 
 
 @cache

@@ -8,18 +8,20 @@ The scan leaves the counters zero for the next build.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
 
-from lanewise.runtime.cuda import CudaKernel
-from lanewise.runtime.memory import allocate
+from lanewise.layouts import Arrangement
+from lanewise.runtime.cuda import CudaKernel, use
+from lanewise.runtime.memory import allocate_parts
 from lanewise.search.build.cells import CellBuilder, axis_values
 from lanewise.search.build.cells_text import CROWDED, SORTERS, SORTING_THREADS, THREADS, TILE, kernel_texts
 from lanewise.search.build.geometry import Geometry
 from lanewise.search.build.loaded import loaded
 from lanewise.search.points import Points
+from lanewise.types import Scalar
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +35,7 @@ class Launch:
 
 
 def memory_sizes(geometry: Geometry, count: int) -> dict[str, int]:
-    """How many int32 the kernels need of each kind of memory, all zero at first."""
+    """How many int32 the kernels need of each kind of memory; `counts` are zero at first, all else is written before it is read."""
     tiles = _tiles(geometry)
     return {
         "counts": tiles * TILE, "starts": tiles * TILE, "place": 2 * count, "members": count, "order": count, "sums": tiles,
@@ -57,26 +59,37 @@ def launch_list(geometry: Geometry, sources: Points, columns: list[int]) -> list
 
 def device_cells(geometry: Geometry, sources: Points) -> CellBuilder:
     """Cells built where the sources are, without a transfer or an allocation in a build."""
-    device, what = sources.device, f"{geometry.total:,} cells"
-    memory = {
-        name: allocate(device, 4 * length, what).view("int32")
-        for name, length in memory_sizes(geometry, sources.count).items()
-    }
-    texts = kernel_texts(sources.arrangement, sources.leaves, sources.precision, periodic=geometry.periodic)
+    device, sizes = sources.device, memory_sizes(geometry, sources.count)
+    memory = allocate_parts(device, {name: 4 * length for name, length in sizes.items()}, f"{geometry.total:,} cells")
+    with use(device):
+        memory["counts"].fill(0)
     first = int(sources.data.data.ptr)
     columns = [first + sources.arrangement.address(leaf, 0, sources.count) for leaf in sources.leaves]
+    addresses = {name: int(piece.data.ptr) for name, piece in memory.items()}
+    kernels = _kernels(device, sources.arrangement, sources.leaves, sources.precision, geometry.periodic)
     work = tuple(
-        partial(_run, loaded(device, texts[x.kernel], x.kernel, x.threads), x, memory, sources)
-        for x in launch_list(geometry, sources, columns)
-    )
-    return CellBuilder(memory["starts"][: geometry.total + 1], memory["order"], work)
+        partial(
+            _run, kernels[x.kernel], (x.blocks, 1), tuple(addresses[a] if isinstance(a, str) else a for a in x.arguments),
+            (memory, sources),
+        ) for x in launch_list(geometry, sources, columns)
+    )  # fmt: skip
+    starts, order = (memory[name].view("int32") for name in ("starts", "order"))
+    return CellBuilder(starts[: geometry.total + 1], order, work)
 
 
-def _run(kernel: CudaKernel, launch: Launch, memory: dict[str, Any], sources: Points) -> None:
-    """Launch; the arguments keep the memory alive that addresses point to."""
-    del sources
-    arguments = tuple(int(memory[a].data.ptr) if isinstance(a, str) else a for a in launch.arguments)
-    kernel.launch((launch.blocks, 1), arguments)
+def _run(kernel: CudaKernel, grid: tuple[int, int], arguments: tuple[Any, ...], keep_alive: object) -> None:
+    """Launch; addresses do not keep the memory alive that they point to."""
+    del keep_alive
+    kernel.launch(grid, arguments)
+
+
+@cache
+def _kernels(
+    device: str, arrangement: Arrangement, leaves: tuple[str, ...], precision: Scalar, periodic: bool
+) -> dict[str, CudaKernel]:
+    """The kernels for sources of one kind, by name; kept for the life of the program."""
+    texts = kernel_texts(arrangement, leaves, precision, periodic=periodic)
+    return {n: loaded(device, text, n, SORTING_THREADS if n == "cells_sort" else THREADS) for n, text in texts.items()}
 
 
 def _tiles(geometry: Geometry) -> int:

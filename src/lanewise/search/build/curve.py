@@ -8,19 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Protocol
 
 import numpy as np
 
 from lanewise.emit.cuda_prelude import literal
-from lanewise.runtime.memory import allocate
+from lanewise.layouts import Arrangement
+from lanewise.runtime.memory import allocate_parts
 from lanewise.runtime.nvrtc import Cubin, compile_cubin
 from lanewise.search.build import curve_device, radix
 from lanewise.search.build.loaded import loaded
 from lanewise.search.build.tree import Tree, margin, node_arrangement
 from lanewise.search.points import Points
 from lanewise.search.worlds import Periodic, World
-from lanewise.types import F32, F64
+from lanewise.types import F32, F64, Scalar
 
 KEY_BITS = {2: 15, 3: 10}  # an axis
 _SPELLING = {F32: "float", F64: "double"}
@@ -56,9 +58,26 @@ def grains(count: int) -> Grains:
     return Grains(4, 4) if count >= 1 << 17 else Grains(2, 2)
 
 
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """What a text depends on of points."""
+
+    arrangement: Arrangement
+    leaves: tuple[str, ...]
+    precision: Scalar
+
+    @property
+    def dimension(self) -> int:
+        return len(self.leaves)
+
+
 def kernel_texts(points: Points, world: World, leaf: int) -> dict[str, str]:
     """The CUDA text of every kernel, for the layout, precision and world of these points."""
-    grain = grains(points.count)
+    return _texts(_Kind(points.arrangement, points.leaves, points.precision), world, leaf, grains(points.count))
+
+
+@lru_cache(maxsize=64)
+def _texts(points: _Kind, world: World, leaf: int, grain: Grains) -> dict[str, str]:
     items = {"curve_keys": grain.keys, "curve_sort": grain.sort}
     return {
         name: _defines(points, leaf, items.get(name, 1)) + _coordinates(points, world) + text
@@ -66,7 +85,7 @@ def kernel_texts(points: Points, world: World, leaf: int) -> dict[str, str]:
     }
 
 
-def _defines(points: Points, leaf: int, items: int) -> str:
+def _defines(points: _Kind, leaf: int, items: int) -> str:
     numbers = {
         "AXES": points.dimension, "BITS": KEY_BITS[points.dimension], "LEAF": leaf, "FAN": curve_device.FAN, "ITEMS": items,
         "SAMPLES": curve_device.SAMPLES, "SEGMENTS": curve_device.SEGMENTS, "BINS": radix.BINS, "PASSES": radix.PASSES,
@@ -78,7 +97,7 @@ def _defines(points: Points, leaf: int, items: int) -> str:
     return "\n".join([*lines, f"typedef {_SPELLING[points.precision]} real;", ""])
 
 
-def _coordinates(points: Points, world: World) -> str:
+def _coordinates(points: _Kind, world: World) -> str:
     """`raw`: a coordinate as it lies in memory; `coordinate`: within the world; `wrapping_margin`: what wrapping rounds away."""
     cases: list[str] = []
     for axis, leaf in enumerate(points.leaves):
@@ -97,7 +116,7 @@ def _coordinates(points: Points, world: World) -> str:
     )
 
 
-def _wrap(points: Points, world: World) -> str:
+def _wrap(points: _Kind, world: World) -> str:
     if not isinstance(world, Periodic):
         return "    return raw(axis, x, y, z, i);\n"
     text = "    const real place = raw(axis, x, y, z, i);\n"
@@ -109,7 +128,7 @@ def _wrap(points: Points, world: World) -> str:
     return text + "    return place;\n"
 
 
-def _lost(points: Points, world: World) -> str:
+def _lost(points: _Kind, world: World) -> str:
     if not isinstance(world, Periodic):
         return "    return real(0);\n"
     largest = max(*world.size, *(abs(o) for o in world.origin))
@@ -140,20 +159,22 @@ class DeviceCurve:
         self._points, self._kernels, self.tree = points, kernels, Tree(points.count, leaf)
         self._tiles = -(-points.count // (radix.THREADS * grains(points.count).sort))
         self.arrangement = node_arrangement(points.dimension, points.precision)
-        self.nodes = self._memory(self.arrangement.nbytes(self.tree.nodes), "the boxes")
-        self._values = [self._memory(4 * points.count, "the order") for _ in range(2)]
-        self._keys = [self._memory(4 * points.count, "the keys") for _ in range(2)]
-        self._quantiles = self._memory(8 * 3 * (curve_device.SEGMENTS + 1), "the quantiles")
-        self._histogram = self._memory(4 * radix.PASSES * radix.BINS, "the histogram")
-        self._tickets = self._memory(4 * radix.PASSES, "the tickets")
-        self._status = self._memory(4 * radix.PASSES * radix.BINS * self._tiles, "the status of the sort")
+        self._memory = allocate_parts(points.device, self._sizes(), "a dynamic grid")
+        self._at = {name: _address(piece) for name, piece in self._memory.items()}
+        self.nodes = self._memory["nodes"]
 
-    def _memory(self, nbytes: int, what: str) -> Any:
-        return allocate(self._points.device, nbytes, f"{what} of a dynamic grid")
+    def _sizes(self) -> dict[str, int]:
+        """Bytes of each piece of memory. Every build writes all of them before it reads them."""
+        count, digits = self._points.count, 4 * radix.PASSES * radix.BINS
+        lists = dict.fromkeys(("values0", "values1", "keys0", "keys1"), 4 * count)
+        return {
+            "nodes": self.arrangement.nbytes(self.tree.nodes), **lists, "quantiles": 8 * 3 * (curve_device.SEGMENTS + 1),
+            "histogram": digits, "tickets": 4 * radix.PASSES, "status": digits * self._tiles,
+        }  # fmt: skip
 
     @property
     def order(self) -> Any:
-        return self._values[0].view(np.int32)
+        return self._memory["values0"].view(np.int32)
 
     def launches(self) -> tuple[Callable[[], object], ...]:
         """One function a kernel, in order."""
@@ -165,9 +186,8 @@ class DeviceCurve:
         top, total = np.int32(len(self.tree.levels) - 1), np.int32(self.tree.nodes)
         words = radix.PASSES * radix.BINS * self._tiles
         key_blocks = -(-p.count // (curve_device.KEY_THREADS * grains(p.count).keys))
-        memories = (self._quantiles, self._histogram, self._status, self._tickets)
-        quantiles, histogram, status, tickets = (_address(m) for m in memories)
-        keys, nodes, order = (_address(m) for m in (self._keys[0], self.nodes, self._values[0]))
+        quantiles, histogram, status, tickets = (self._at[n] for n in ("quantiles", "histogram", "status", "tickets"))
+        keys, nodes, order = (self._at[n] for n in ("keys0", "nodes", "values0"))
         calls = [
             self._call("curve_sample", p.dimension, *xyz, count, quantiles, histogram, tickets),
             self._call("curve_keys", key_blocks, *xyz, count, quantiles, keys, histogram, status, np.int32(words)),
@@ -182,7 +202,7 @@ class DeviceCurve:
     def _sort_pass(self, number: int, histogram: int, status: int, tickets: int) -> Callable[[], object]:
         """Keys and indices from one memory to the other; the last pass ends in the order's memory."""
         even = number % 2
-        keys, values = [_address(m) for m in self._keys], [_address(m) for m in self._values]
+        keys, values = ([self._at[f"{n}{k}"] for k in range(2)] for n in ("keys", "values"))
         last = number == radix.PASSES - 1
         bins = 4 * radix.BINS * number
         return self._call(

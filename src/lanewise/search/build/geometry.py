@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -53,23 +55,27 @@ def box_of(world: World, points: Points) -> tuple[tuple[float, ...], tuple[float
         case Bounded():
             return world.low, tuple(b - a for a, b in zip(world.low, world.high, strict=True))
         case Open():
-            ends = [_ends(column) for column in _sample(points)]
+            ends = points.once("ends", _all_ends)
             return tuple(a for a, _ in ends), tuple(b - a for a, b in ends)
 
 
-def _sample(points: Points) -> list[npt.NDArray[np.float64]]:
+def _all_ends(points: Points) -> list[tuple[float, float]]:
+    """The range along every axis; those who choose a structure and those who make it ask for the same."""
     step = -(-points.count // SAMPLE)
-    return [np.sort(np.asarray(to_host(c[::step]), np.float64)) for c in points.columns()]
+    return [_ends(to_host(c[::step])) for c in points.columns()]
 
 
-def _ends(values: npt.NDArray[np.float64]) -> tuple[float, float]:
-    """The range of sorted values, without a few that lie far from all others."""
+def _ends(values: npt.NDArray[Any]) -> tuple[float, float]:
+    """The range of values, without a few that lie far from all others."""
     cut = int(len(values) * TAIL)
-    low, high = float(values[cut]), float(values[len(values) - 1 - cut])
+    first, last = cut, len(values) - 1 - cut
+    parts = np.partition(values, (first, last))  # two places of the sorted values, and on which side all others are
+    low, high = float(parts[first]), float(parts[last])
     wider = (high - low) * MARGIN
-    return max(float(values[0]), low - wider), min(float(values[-1]), high + wider)
+    return max(float(parts[: first + 1].min()), low - wider), min(float(parts[last:].max()), high + wider)
 
 
+@lru_cache(maxsize=64)  # a search is chosen and made with one geometry
 def fitted(low: tuple[float, ...], extent: tuple[float, ...], least: float, most: int, *, periodic: bool) -> Geometry:
     """As many cells as there may be (`most`), with sides of at least `least`, nearly cubes."""
     widest = max(*extent, least)
