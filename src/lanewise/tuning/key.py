@@ -52,7 +52,8 @@ class Key:
 
     def differences(self, found: Mapping[str, Any]) -> list[str]:
         """Where another key's content differs: `driver is 570.1, wanted 580.2`."""
-        return [f"{k} is {found.get(k)!r}, wanted {v!r}" for k, v in self.as_dict().items() if found.get(k) != v]
+        other = {"search": "", **found}
+        return [f"{k} is {other.get(k)!r}, wanted {v!r}" for k, v in asdict(self).items() if other.get(k) != v]
 
 
 def size_class(count: int) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -63,9 +64,11 @@ def _recipes(wish: Search, points: Points) -> Iterator[Recipe]:
 def _refusal(recipe: Recipe, wish: Search, points: Points, outlook: Outlook) -> str:
     """Why a structure need not be measured, or nothing."""
     if recipe.name == "AllPairs":
-        looks = FEW + outlook.members * 3**points.dimension
+        # More than the limit are in a cell of a grid only where boxes along a curve do with less.
+        inside = min(outlook.members, _limit(wish, outlook))
+        looks = FEW + inside * 3**points.dimension
         clear = points.count > CLEAR_PAIRS * looks
-        return f"a target would look at {points.count:,} sources, in a grid at about {looks:,.0f}" if clear else ""
+        return f"a target would look at {points.count:,} sources, through others at about {looks:,.0f}" if clear else ""
     if recipe.name == "DynamicGrid":
         return ""
     if recipe.side is not None:
@@ -73,14 +76,13 @@ def _refusal(recipe: Recipe, wish: Search, points: Points, outlook: Outlook) -> 
         if cells > most:
             return f"{cells:,.0f} cells are more than {most:,}, {MOST_CELLS_A_SOURCE} for each source"
         outlook = look_into(cells_of(wish, points, recipe.side), points)
-    crowded = _is_crowded(wish, outlook)
+    crowded = outlook.members > CLEAR * _limit(wish, outlook)
     return f"the cell of a source would hold {outlook.members:,.0f} sources on average" if crowded else ""
 
 
-def _is_crowded(wish: Search, outlook: Outlook) -> bool:
-    """Whether it is clear that boxes along a curve are faster than such cells."""
+def _limit(wish: Search, outlook: Outlook) -> float:
+    """With more sources in the cell of a source the automatic choice is a curve."""
     if wish.k is not None:
-        limit = max(CROWDED, 2 * wish.k) if wish.radius is not None else CROWDED_RINGS
-        return outlook.members > CLEAR * limit
+        return max(CROWDED, 2 * wish.k) if wish.radius is not None else CROWDED_RINGS
     assert wish.radius is not None
-    return outlook.members > CLEAR * CROWDED_WIDE and outlook.side > WIDE * wish.radius
+    return CROWDED_WIDE if outlook.side > WIDE * wish.radius else math.inf
