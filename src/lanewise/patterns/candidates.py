@@ -52,11 +52,14 @@ class Candidates:
     def look(self, j: ir.Local) -> ir.Block:
         """Fetch a candidate's position, seen at its nearest image, and assign the squared distance."""
         reads = tuple((leaf, self.coordinate(axis).name) for axis, leaf in enumerate(self.leaves))
-        axes = range(len(self.leaves) if self.periodic else 0)
-        images = tuple(s for axis in axes for s in self.image(axis))
-        return (ir.Fetch(self.name, j, reads), *images, *self.distance())
+        return (ir.Fetch(self.name, j, reads), *self.images(), *self.distance())
 
-    def image(self, axis: int) -> ir.Block:
+    def images(self) -> ir.Block:
+        """Move the candidate that was fetched last to its nearest image, in a periodic world."""
+        axes = range(len(self.leaves) if self.periodic else 0)
+        return tuple(s for axis in axes for s in self._image(axis))
+
+    def _image(self, axis: int) -> ir.Block:
         """The coordinate of the nearest image along an axis: whole sizes off, as many as bring it nearest."""
         kind, source = self.precision, self.coordinate(axis)
         size, inverse = ir.Local(period(axis), kind), ir.Local(inverse_period(axis), kind)

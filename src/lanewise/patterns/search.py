@@ -16,6 +16,7 @@ from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import count_of, identifier, own
 from lanewise.layouts import Arrangement, Layout
+from lanewise.patterns.candidates import Candidates, inverse_period, period
 from lanewise.patterns.elementwise import result_arrays
 from lanewise.patterns.nearest import Nearest
 from lanewise.patterns.pairwise import check_results, sum_name
@@ -23,6 +24,8 @@ from lanewise.patterns.values import pairs, record_array, uniform_leaves, value_
 from lanewise.record import Leaf
 from lanewise.search.base import ORDER, RADIUS2, Visit, Walk
 from lanewise.types import I32, I64, LocalArray, Scalar
+
+__all__ = ["SearchArguments", "Side", "build_search", "inverse_period", "period"]
 
 VECTOR_BYTES = 16
 NEAR, NEAR_COUNT = own("near"), own("near.count")
@@ -59,16 +62,6 @@ class SearchArguments:
     k: int | None
 
 
-def period(axis: int) -> str:
-    """The uniform with the size of a periodic world along an axis."""
-    return own(f"period.{t.COMPONENTS[axis]}")
-
-
-def inverse_period(axis: int) -> str:
-    """The uniform with one over the size of a periodic world along an axis."""
-    return own(f"period.inverse.{t.COMPONENTS[axis]}")
-
-
 def build_search(lowered: Lowered, arguments: SearchArguments, index: Scalar) -> ir.Kernel:
     """The naive kernel. Raises `CompileError` for results that cannot be summed."""
     check_results(lowered)
@@ -84,7 +77,10 @@ class _SearchBuilder:
         self.arrays = [
             record_array(s.name, s.leaves, s.layout, written=False) for s in (arguments.target, arguments.source)
         ]
-        self.d2 = ir.Local(own("d2"), self.precision)
+        places = tuple(x.name for x in arguments.position)
+        self.place = tuple(ir.Local(f"{arguments.target.name}.{x}", self.precision) for x in places)
+        self.candidates = Candidates(arguments.source.name, places, self.place, self.precision, arguments.periodic)
+        self.d2 = self.candidates.d2
         self.limit = ir.Local(RADIUS2, self.precision)
         # A CPU guesses what a branch does, and most candidates lie too far away, but no one knows which. So it writes every
         # candidate into a list and counts on only behind those that are near: no branch depends on a distance. A GPU (its indices
@@ -110,10 +106,7 @@ class _SearchBuilder:
     def uniforms(self) -> Iterator[ir.Parameter]:
         yield from uniform_leaves(self.f, dict(self.a.uniforms))
         yield ir.Parameter(RADIUS2, self.precision)
-        if self.a.periodic:
-            for axis in range(len(self.a.position)):
-                yield ir.Parameter(period(axis), self.precision)
-                yield ir.Parameter(inverse_period(axis), self.precision)
+        yield from self.candidates.uniforms()
         yield from self.a.walk.uniforms()
 
     # ------------------------------------------------------------ targets and results
@@ -148,19 +141,18 @@ class _SearchBuilder:
     # ------------------------------------------------------------ sources
 
     def search(self) -> ir.Block:
-        place = [ir.Local(f"{self.a.target.name}.{x.name}", x.type) for x in self.a.position]
         if self.best is None:
-            return self.met(place, self.limit, lambda j: (*self.fetch_position(j), *self.apply(j)))
+            return self.met(self.limit, lambda j: (*self.fetch_position(j), *self.apply(j)))
         return (
             *self.best.start(self.limit),
-            *self.met(place, self.best.bound2, self.consider),
+            *self.met(self.best.bound2, self.consider),
             *self.best.each(lambda j: (*self.fetch_position(j), *self.apply(j))),
         )
 
-    def met(self, place: list[ir.Local], bound2: ir.Local, visit: Visit) -> ir.Block:
+    def met(self, bound2: ir.Local, visit: Visit) -> ir.Block:
         """Visit the sources that are near enough; each one's position is fetched by `visit`."""
         if not self.collects:
-            return self.a.walk.around(place, bound2, visit if self.best else lambda j: self.check(j, visit))
+            return self.a.walk.around(self.place, bound2, visit if self.best else lambda j: self.check(j, visit))
         names, length = LocalArray(I64, NEAR_LENGTH), ir.Literal(NEAR_LENGTH, I64)
         count = ir.Local(NEAR_COUNT, I64)
         empty, drain = ir.Assign(count.name, ir.Literal(0, I64)), self.drain(count, visit)
@@ -173,10 +165,10 @@ class _SearchBuilder:
             return (
                 ir.If(build.equal(count, length), (*drain, empty)),
                 ir.SetElement(NEAR, count, j),
-                *self.fetch_position(j), *self.distance(), ir.Assign(count.name, build.add(count, more)),
+                *self.fetch_position(j), *self.candidates.distance(), ir.Assign(count.name, build.add(count, more)),
             )  # fmt: skip
 
-        return (ir.DeclareArray(NEAR, names), empty, *self.a.walk.around(place, bound2, collect), *drain)
+        return (ir.DeclareArray(NEAR, names), empty, *self.a.walk.around(self.place, bound2, collect), *drain)
 
     def drain(self, count: ir.Local, visit: Visit) -> ir.Block:
         """Visit what was set aside."""
@@ -189,7 +181,7 @@ class _SearchBuilder:
         if not self.a.limited:
             return visit(j)
         near = ir.If(ir.Compare("<", self.d2, self.limit), self.apply(j))
-        return (*self.fetch_position(j), *self.distance(), near)
+        return (*self.fetch_position(j), *self.candidates.distance(), near)
 
     def consider(self, j: ir.Local) -> ir.Block:
         """A source that may be among the nearest, if it is not the target itself."""
@@ -197,7 +189,7 @@ class _SearchBuilder:
         enters = self.best.enters(self.d2)
         if self.a.identical and not self.collects:
             enters = ir.Logical("and", enters, ir.Compare("!=", self.i, j))
-        return (*self.fetch_position(j), *self.distance(), ir.If(enters, self.best.insert(self.d2, j)))
+        return (*self.fetch_position(j), *self.candidates.distance(), ir.If(enters, self.best.insert(self.d2, j)))
 
     def fetch_position(self, j: ir.Local) -> ir.Block:
         """The position, moved to the nearest image; what one load brings besides comes with it."""
@@ -205,8 +197,7 @@ class _SearchBuilder:
         places = [x.name for x in self.a.position]
         reads = [*places, *(x for x in self.rest() if x in self.beside(self.arrays[1].arrangement))]
         fetch = ir.Fetch(name, j, tuple((x, f"{name}.{x}") for x in reads))
-        axes = range(len(places) if self.a.periodic else 0)
-        return (fetch, *(s for axis in axes for s in self.image(axis)))
+        return (fetch, *self.candidates.images())
 
     def rest(self) -> list[str]:
         """What the function reads of a source besides its position."""
@@ -221,31 +212,6 @@ class _SearchBuilder:
             (s.buffer, s.offset // VECTOR_BYTES) for s in slots if arrangement.lanes(s) * s.type.size == VECTOR_BYTES
         }
         return {s.leaf for s in arrangement.slots if (s.buffer, s.offset // VECTOR_BYTES) in loads}
-
-    def image(self, axis: int) -> ir.Block:
-        """The coordinate of the nearest image along an axis: whole sizes off, as many as bring it nearest."""
-        kind, leaf = self.precision, self.a.position[axis].name
-        source, target = (ir.Local(f"{s.name}.{leaf}", kind) for s in (self.a.source, self.a.target))
-        size, inverse = ir.Local(period(axis), kind), ir.Local(inverse_period(axis), kind)
-        sizes = ir.Binary("*", ir.Binary("-", target, source, kind), inverse, kind)
-        whole = ir.Call("floor", (ir.Binary("+", sizes, ir.Literal(0.5, kind), kind),), kind)
-        number = ir.Local(own(f"sizes.{t.COMPONENTS[axis]}"), kind)
-        return (
-            ir.Assign(number.name, whole),
-            ir.Assign(source.name, ir.Call("fma", (number, size, source), kind)),
-        )
-
-    def distance(self) -> ir.Block:
-        """The squared distance, in an order of operations that no compiler changes: all structures find the same."""
-        kind, body = self.precision, list[ir.Statement]()
-        total: ir.Expression | None = None
-        for axis, leaf in enumerate(self.a.position):
-            d = ir.Local(own(f"d.{t.COMPONENTS[axis]}"), kind)
-            source, target = (ir.Local(f"{s.name}.{leaf.name}", kind) for s in (self.a.source, self.a.target))
-            body.append(ir.Assign(d.name, ir.Binary("-", source, target, kind)))
-            total = ir.Binary("*", d, d, kind) if total is None else ir.Call("fma", (d, d, total), kind)
-        assert total is not None
-        return (*body, ir.Assign(self.d2.name, total))
 
     def apply(self, j: ir.Local) -> ir.Block:
         """Fetch what is missing of the source, apply the function, add its results."""
