@@ -7,7 +7,6 @@ from typing import Any
 
 from lanewise import types as t
 from lanewise.ir.names import COUNT, count_of
-from lanewise.kernels.arguments import bind_value_array
 from lanewise.kernels.searched import complete_search_plan
 from lanewise.kernels.support import compile_kernel, index_type, machine_of
 from lanewise.layouts import AoS, Arrangement, SoAoAS
@@ -27,7 +26,7 @@ from lanewise.patterns.queries import (
     build_query,
     row_type,
 )  # fmt: skip
-from lanewise.patterns.values import value_leaves
+from lanewise.patterns.values import value_array, value_leaves
 from lanewise.plans import complete_plan
 from lanewise.runtime.executable import Bound, Executable, device_kind
 from lanewise.runtime.memory import allocate
@@ -82,11 +81,11 @@ class Queried:
         if not self.targets.count:
             return
         executable = query_executable(arguments, device)
-        bound = {name: bind_value_array(array, kind) for name, (array, kind) in outputs.items()}
+        bound = {name: _bound(array, kind) for name, (array, kind) in outputs.items()}
         bound |= {POINTS: self._points, QUERIES: as_bound(self.targets), **self.structure.arrays}
         for name, order in ((ORDER, self.structure.order), (TURNS, self._turns)):
             if order is not None:
-                bound[name] = bind_value_array(order, I32)
+                bound[name] = _bound(order, I32)
         used = {a.name for a in executable.program.naive.arrays}
         executable.prepare({n: b for n, b in bound.items() if n in used}, self._environment())()
 
@@ -109,7 +108,7 @@ class Queried:
         arrangement = sorted_arrangement(s.precision, s.dimension)
         data = allocate(s.device, arrangement.nbytes(s.count), "the sorted copy of 'points'", zeroed=False)
         copy = Bound(data, arrangement, s.count)
-        arrays = {POINTS: as_bound(s), ORDER: bind_value_array(self.structure.order, I32), SORTED: copy}
+        arrays = {POINTS: as_bound(s), ORDER: _bound(self.structure.order, I32), SORTED: copy}
         gather_executable(s.precision, s.dimension, s.device).prepare(arrays, {COUNT: s.count})()
         return copy
 
@@ -121,6 +120,16 @@ class Queried:
         for launch in structure.launches():
             launch()
         return structure.order
+
+
+def _bound(array: Any, kind: Scalar) -> Bound:
+    """A contiguous array of scalars, which nobody else writes or has frozen."""
+    return Bound(array.reshape(-1).view("uint8"), _arrangement(kind), len(array))
+
+
+@cache
+def _arrangement(kind: Scalar) -> Arrangement:
+    return value_array("", kind, written=False).arrangement
 
 
 _radius2 = lru_cache(maxsize=64)(radius2)  # asks NumPy for the limits of a type, which takes as long as a launch
