@@ -17,7 +17,8 @@ import pytest
 
 import lanewise as lw
 from lanewise.errors import ArgumentError, DeviceError
-from lanewise.plan import Plan
+from lanewise.pipeline import build_program
+from lanewise.plan import NEUTRAL, Plan
 from lanewise.search.automatic import FEW, look
 from lanewise.search.base import Search
 from lanewise.search.points import Points
@@ -32,6 +33,7 @@ from lanewise.tuning.search_measure import CallMeasurer
 from lanewise.tuning.search_tune import tune_search
 from lanewise.tuning.trial import Failure
 from tests.search.clouds import Array
+from tests.search.kernels import naive_kernel
 from tests.search.numbered import KINDS, met, numbered
 
 MEET = KINDS["f4", 3][1]
@@ -69,7 +71,7 @@ def job_of(search: Search, *records: Any, plan: Plan | None = None, over: Any = 
 
 @dataclass
 class MadeUp:
-    """Times by a function of the choice; `fails` gives what becomes of one that cannot be timed. A clock that stands still."""
+    """Times by a function of the choice; `fails` gives what becomes of one that cannot be timed. Only this moves its clock."""
 
     seconds: Callable[[Choice], float]
     fails: Callable[[Choice], Failure | None] = lambda choice: None
@@ -85,6 +87,7 @@ class MadeUp:
 
     def measure(self, plans: Sequence[Choice], rounds: int) -> dict[Choice, list[float]]:
         assert not self.released & set(plans), "what was released is measured"
+        self.clock += rounds * sum(map(self.seconds, plans))
         return {c: [self.seconds(c)] * rounds for c in plans}
 
     def confirm(self, plan: Choice) -> Failure | None:
@@ -212,6 +215,35 @@ def test_the_plan_is_tried_on_the_other_structures_too() -> None:
     result = tune_search(job, 60.0, measurer=MadeUp(lambda c: times.get((str(c.recipe), c.plan.vector_bits), 1.0)))
     assert (result.structure, result.plan.vector_bits, result.factor) == ("DynamicGrid", wide[-1], 2.0)
     assert result.default_structure == "StaticGrid"
+
+
+def test_the_plans_of_a_gpu_are_those_of_its_kernels() -> None:
+    """Without one: times are made up, and every plan on the way makes a program."""
+    records = numbered(uniform())
+    job = replace(job_of(SEVEN, records, records), device="cuda:0", default=Plan(block=128).filled(NEUTRAL))
+    result = tune_search(
+        job,
+        60.0,
+        measurer=MadeUp(
+            lambda c: 1e-3 * (1 + abs((c.plan.block or 0) - 256) / 256 + abs((c.plan.min_blocks or 0) - 4))
+        ),
+    )
+    assert result.plan == replace(job.default, block=256, min_blocks=4)
+    assert {t.plan.block for t in result.trials} == {32, 64, 128, 256, 512, 1024}
+    assert {t.plan.min_blocks for t in result.trials} == {0, 1, 2, 4, 8}
+    naive = naive_kernel(MEET, lw.StaticGrid(k=7, radius=WITHIN), records, records)
+    for plan in {t.plan for t in result.trials}:
+        assert build_program(naive, plan, "cuda").plan == plan
+    assert result.path is not None
+    again = replay(result.path)
+    assert (again.plan, again.structure, again.factor) == (result.plan, result.structure, result.factor)
+
+
+def test_slow_calls_keep_to_the_time() -> None:
+    """A call of two seconds: three candidates can be timed three times in 30 s, and no more are prepared."""
+    records = numbered(uniform())
+    result = tune_search(job_of(SEVEN, records, records), 30.0, measurer=MadeUp(lambda c: 2.0, compiling=0.5))
+    assert (result.complete, len(result.trials)) == (False, 4)
 
 
 # ---------------------------------------------------------------- what is kept
@@ -431,8 +463,10 @@ def test_on_a_gpu(search: Search) -> None:
     before = met(over(records, records))
     result = over.tune(records, records, seconds=120)
     assert result.complete
-    assert {t.status for t in result.trials} == {"measured"}, str(result)
-    assert {t.plan.block for t in result.trials} >= {32, 64, 128, 256, 512}
+    assert {t.status for t in result.trials if t.plan == result.default} == {"measured"}, str(result)
+    assert {t.plan.block for t in result.measured} >= {32, 64, 128, 256}
+    if search.k is not None:
+        assert "wrong" not in {t.status for t in result.trials}, str(result)
     call = over.bind(records, records)
     assert call.compiled.search_tuned
     np.testing.assert_array_equal(met(call()), before)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from lanewise.tuning.race import SLOW, Found, Measurer, Race
+from lanewise.tuning.race import ROUNDS, SLOW, Found, Measurer, Race
 from lanewise.tuning.report import Tuning
 from lanewise.tuning.search_job import SearchJob, SearchSpace, space_of
 from lanewise.tuning.search_lookup import Choice, tuned_of
@@ -16,6 +16,8 @@ from lanewise.tuning.search_measure import CallMeasurer
 from lanewise.tuning.store import Entry, write_entry
 from lanewise.tuning.trial import Trial
 from lanewise.tuning.tune import about_of, time_limit
+
+LEAST = 0.02  # seconds that one timing takes, however short the call
 
 
 def tune_search(job: SearchJob, seconds: float | None = None, *, measurer: Measurer[Choice] | None = None) -> Tuning:
@@ -56,7 +58,7 @@ def _add(race: Race[Choice], choices: Iterable[Choice]) -> None:
     for choice in choices:
         if choice in race.trials:
             continue
-        if race.time_left() <= 0:
+        if race.time_left() <= ROUNDS * (len(ready) + 1) * max(race.scores[race.best], LEAST):
             race.complete = False
             break
         ready += race.prepare({choice: _trial(choice)})
