@@ -4,10 +4,13 @@ import re
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import lanewise as lw
 from lanewise.errors import ArgumentError
 from lanewise.runtime.nvrtc import compile_cubin
+from lanewise.search.build.geometry import MARGIN, TAIL, box_of
 from lanewise.search.build.survey import NONE, SAMPLE, THREADS, sampled, survey_text
 from lanewise.search.points import Points, points_of, points_of_values
 from tests.search.clouds import cloud
@@ -91,3 +94,30 @@ def test_a_bounded_world_of_other_axes() -> None:
     x = np.zeros((5, 3), "f4")
     with pytest.raises(ArgumentError, match="the world has 2 axes, and the positions have 3"):
         lw.nearest(x, 2, world=lw.Bounded((0, 0), (1, 1)))
+
+
+@given(
+    count=st.integers(1, 5000), seed=st.integers(0, 99), kind=st.sampled_from(["even", "few", "far", "sorted", "one"])
+)
+def test_the_box_is_that_of_sorted_positions(count: int, seed: int, kind: str) -> None:
+    """The hundredth of the positions on each side, and how far the others reach, whatever a guess at them misses."""
+    r = np.random.default_rng(seed)
+    x = r.random((count, 2))
+    match kind:
+        case "few":
+            x = np.floor(3 * x)
+        case "far":
+            x = np.where(x < 0.02, -1e9 * x, x)
+        case "sorted":
+            x = np.sort(x, axis=0)[::-1]
+        case "one":
+            x[:, 1] = 7
+        case _:
+            pass
+    x = x.astype("f4")
+    low, extent = box_of(lw.Open(), points_of_values(x, "cpu"))
+    for axis in range(2):
+        v, cut = np.sort(x[:, axis]).astype("f8"), int(count * TAIL)
+        wider = (v[-1 - cut] - v[cut]) * MARGIN
+        ends = max(v[0], v[cut] - wider), min(v[-1], v[-1 - cut] + wider)
+        assert (low[axis], extent[axis]) == (ends[0], ends[1] - ends[0])
