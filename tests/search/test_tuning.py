@@ -287,6 +287,7 @@ def test_the_default_may_be_the_best() -> None:
     result = tuned_to(Recipe("StaticGrid"), SEVEN, records, records, over=over)
     assert (result.factor, result.structure) == (1.0, "StaticGrid")
     assert "\nStaticGrid with the default plan is the best\n" in str(result)
+    assert "structure" in result.as_dict()
     assert over.compile(records, records).search.endswith(
         " (measured: 500 µs for a call like this one, and nothing else was faster)"
     )
@@ -444,6 +445,11 @@ def test_refusals() -> None:
     assert refused(ArgumentError, lambda: kernel(lw.Nearest(k=7)).tune(*[numbered(uniform(5))] * 2)) == (
         "all pairs: the 7 nearest: there are only 5 sources"
     )
+    flat, many = kernel(lw.Neighbors(radius=0.1, world=lw.Periodic((1.0, 1.0)))), numbered(uniform(FEW + 1))
+    for attempt in (flat.tune, flat):
+        assert refused(ArgumentError, lambda attempt=attempt: attempt(many, many)) == (
+            "neighbors: all within 0.1, periodic world of 1 x 1: the world has 2 axes, and the positions have 3"
+        )
     x = uniform(40)
     x[3, 1] = np.nan
     broken = numbered(x)

@@ -17,6 +17,8 @@ Without a radius, 7 nearest: uniform (3 in a cell) 0.79, 0.1 % far away (4) 1.15
 prefers the curve when cells hold more than it takes; all within a radius only when cells are also much wider than the radius, since
 all those near have to be met in any case. GPUs get the same limits: on an NVIDIA H200 building, gathering and searching the static
 grid takes 0.23 to 0.24 ms for 2^20 agents in a coherent order at the density of the thesis (7 nearest within sqrt(18)).
+
+`kernel.tune()` measures on the machine at hand instead (lanewise.tuning.search_tune).
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ import numpy as np
 
 from lanewise.errors import ArgumentError
 from lanewise.search.all_pairs import AllPairs
-from lanewise.search.base import Search, Structure
+from lanewise.search.base import Search, Structure, check_sources
 from lanewise.search.build.geometry import Geometry, box_of, fitted
 from lanewise.search.dynamic_grid import DynamicGrid
 from lanewise.search.points import Points
@@ -120,7 +122,11 @@ def choose(search: Search, points: Points, outlook: Outlook | None = None) -> tu
 
 
 def look(search: Search, points: Points) -> Outlook:
-    """The cells that a static grid would have, and how crowded they would be."""
+    """The cells that a static grid would have, and how crowded they would be.
+
+    Raises `ArgumentError` for a world with other axes, and for more neighbours than there are sources.
+    """
+    check_sources(search, points)
     (low, extent), periodic = box_of(search.world, points.sample()), isinstance(search.world, Periodic)
     most = points.count * CELLS_A_SOURCE if search.radius is not None else max(1, points.count // SOURCES_A_CELL)
     return look_into(fitted(low, extent, search.radius or 0.0, most, periodic=periodic), points)

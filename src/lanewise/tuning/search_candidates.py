@@ -16,8 +16,8 @@ from lanewise.search.automatic import (
     choose,
     look,
     look_into,
-)  # fmt: skip
-from lanewise.search.base import Search, check_sources
+)
+from lanewise.search.base import Search
 from lanewise.search.points import Points
 from lanewise.search.tuning import MOST_CELLS_A_SOURCE, Recipe, cells_of, cells_wanted, default_cells
 from lanewise.search.worlds import Periodic
@@ -25,7 +25,7 @@ from lanewise.search.worlds import Periodic
 SIDES = (0.5, 0.7, 1.4, 2.0)  # of cells, in radii (without a radius: in sides of the default cells)
 LEAVES = (4, 16, 32)  # beside the default, 8
 CLEAR = 64  # times the limit of the automatic choice: there the curve is 12 times as fast and more (table of search/automatic.py)
-CLEAR_PAIRS = 8  # times as many looks as a grid takes
+CLEAR_PAIRS = 8  # times as many looks as others take
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +37,10 @@ class Candidates:
 
 
 def candidates(wish: Search, points: Points) -> Candidates:
-    """The structures worth measuring for a search and these sources."""
-    check_sources(wish, points)
+    """The structures worth measuring for a search and these sources.
+
+    Raises `ArgumentError` for a world with other axes, and for more neighbours than there are sources.
+    """
     outlook = look(wish, points)
     default = Recipe(type(choose(wish, points, outlook)[0]).__name__)
     verdicts = {r: _refusal(r, wish, points, outlook) for r in _recipes(wish, points) if r != default}

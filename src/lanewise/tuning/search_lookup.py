@@ -60,7 +60,7 @@ def tuned_of(entry: Entry) -> Tuned:
     took = f"measured: {duration(entry.seconds)} for a call like this one"
     if choice == Choice(default, entry.default):
         return Tuned(choice, f"{took}, and nothing else was faster")
-    factor = entry.default_seconds / entry.seconds
-    instead = str(default) if recipe != default else "the default plan"
-    return Tuned(choice, f"{took} through {recipe}, {factor:.2f} times as fast as through {instead}" if recipe != default
-                 else f"{took}, {factor:.2f} times as fast as with {instead}")  # fmt: skip
+    faster = f"{entry.default_seconds / entry.seconds:.2f} times as fast as"
+    if recipe == default:
+        return Tuned(choice, f"{took}, {faster} with the default plan")
+    return Tuned(choice, f"{took} through {recipe}, {faster} through {default}")
