@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
@@ -47,11 +48,30 @@ def allocate(device: str, nbytes: int, what: str, *, zeroed: bool = True) -> Any
     return raw[start : start + nbytes]
 
 
-def allocate_parts(device: str, sizes: Mapping[str, int], what: str) -> dict[str, Any]:
-    """Several pieces of so many bytes each, in one allocation and each as aligned as it; not zeroed on a GPU."""
-    ends = list(accumulate((-(-n // ALIGNMENT) * ALIGNMENT for n in sizes.values()), initial=0))
-    whole = allocate(device, ends[-1], what, zeroed=False)
-    return {name: whole[start : start + n] for (name, n), start in zip(sizes.items(), ends, strict=False)}
+@dataclass(frozen=True, slots=True, eq=False)
+class Pieces:
+    """Several pieces of memory in one allocation: `pieces[name]` is a view of its bytes, `addresses[name]` where they begin."""
+
+    whole: Any
+    addresses: Mapping[str, int]
+    sizes: Mapping[str, int]
+
+    def __getitem__(self, name: str) -> Any:
+        start = self.addresses[name] - address(self.whole)
+        return self.whole[start : start + self.sizes[name]]
+
+
+def allocate_pieces(device: str, sizes: Mapping[str, int], what: str) -> Pieces:
+    """Pieces of so many bytes each, aligned for every layout; not zeroed on a GPU."""
+    starts = list(accumulate((-(-n // ALIGNMENT) * ALIGNMENT for n in sizes.values()), initial=0))
+    whole = allocate(device, starts[-1], what, zeroed=False)
+    first = address(whole)
+    return Pieces(whole, {name: first + start for name, start in zip(sizes, starts, strict=False)}, sizes)
+
+
+def address(array: Any) -> int:
+    """Where the elements of an array on any device begin."""
+    return int(array.data.ptr if hasattr(array, "__cuda_array_interface__") else array.ctypes.data)
 
 
 def _on_gpu(device: str, nbytes: int, what: str) -> Any:
@@ -67,8 +87,8 @@ def overlap(a: Any, b: Any) -> bool:
     """Whether the bytes of two arrays (both on the host, or both on one GPU) have any in common, by their first and last one."""
 
     def ends(x: Any) -> tuple[int, int]:
-        start = x.data.ptr if hasattr(x, "__cuda_array_interface__") else x.ctypes.data
-        return int(start), int(start) + int(x.nbytes)
+        start = address(x)
+        return start, start + int(x.nbytes)
 
     (first, last), (start, stop) = ends(a), ends(b)
     return first < stop and start < last

@@ -17,8 +17,8 @@ from lanewise.errors import ArgumentError
 from lanewise.field_views import FieldViews
 from lanewise.layouts import Arrangement
 from lanewise.patterns.values import value_array
-from lanewise.runtime.memory import to_host
-from lanewise.search.build.survey import SAMPLE, Survey, sampled, survey
+from lanewise.runtime.memory import address, to_host
+from lanewise.search.build.survey import SAMPLE, Survey, sampled, survey, survey_text
 from lanewise.search.worlds import Bounded, Open, World
 from lanewise.types import Scalar
 
@@ -53,6 +53,15 @@ class Points:
         views = FieldViews(self.data, self.device, self.arrangement, self.count)
         return [views.blocks(leaf).reshape(-1)[: self.count] for leaf in self.leaves]
 
+    def addresses(self) -> list[int]:
+        """Where the coordinates of the first element lie in memory, one address an axis."""
+        return self.once("addresses", Points._addresses)
+
+    def _addresses(self) -> list[int]:
+        first, starts = address(self.data), self.arrangement.starts(self.count)
+        slots = (self.arrangement.slot(leaf) for leaf in self.leaves)
+        return [first + starts[s.buffer] + s.offset for s in slots]
+
     def at(self, index: int) -> tuple[float, ...]:
         """The position of one element, on the host."""
         return tuple(float(to_host(c[index : index + 1])[0]) for c in self.columns())
@@ -80,7 +89,8 @@ class Points:
         bounds = [_UNBOUNDED] * self.dimension
         if isinstance(world, Bounded):
             bounds = list(zip(world.low, world.high, strict=True))
-        return survey(self.data, self.arrangement, self.leaves, self.precision, self.count, self.device, bounds)
+        text = survey_text(self.arrangement, self.leaves, self.precision)
+        return survey(self.device, text, self.addresses(), self.count, self.precision.dtype, bounds)
 
     def check(self, name: str, world: World) -> None:
         """Raise `ArgumentError` for the first position that is not finite, or that lies outside a bounded world.

@@ -15,7 +15,7 @@ import numpy as np
 
 from lanewise.layouts import Arrangement
 from lanewise.runtime.cuda import CudaKernel, use
-from lanewise.runtime.memory import allocate_parts
+from lanewise.runtime.memory import allocate_pieces
 from lanewise.search.build.cells import CellBuilder, axis_values
 from lanewise.search.build.cells_text import CROWDED, SORTERS, SORTING_THREADS, THREADS, TILE, kernel_texts
 from lanewise.search.build.geometry import Geometry
@@ -60,18 +60,15 @@ def launch_list(geometry: Geometry, sources: Points, columns: list[int]) -> list
 def device_cells(geometry: Geometry, sources: Points) -> CellBuilder:
     """Cells built where the sources are, without a transfer or an allocation in a build."""
     device, sizes = sources.device, memory_sizes(geometry, sources.count)
-    memory = allocate_parts(device, {name: 4 * length for name, length in sizes.items()}, f"{geometry.total:,} cells")
+    memory = allocate_pieces(device, {name: 4 * length for name, length in sizes.items()}, f"{geometry.total:,} cells")
     with use(device):
         memory["counts"].fill(0)
-    first = int(sources.data.data.ptr)
-    columns = [first + sources.arrangement.address(leaf, 0, sources.count) for leaf in sources.leaves]
-    addresses = {name: int(piece.data.ptr) for name, piece in memory.items()}
     kernels = _kernels(device, sources.arrangement, sources.leaves, sources.precision, geometry.periodic)
     work = tuple(
         partial(
-            _run, kernels[x.kernel], (x.blocks, 1), tuple(addresses[a] if isinstance(a, str) else a for a in x.arguments),
+            _run, kernels[x.kernel], (x.blocks, 1), tuple(memory.addresses[a] if isinstance(a, str) else a for a in x.arguments),
             (memory, sources),
-        ) for x in launch_list(geometry, sources, columns)
+        ) for x in launch_list(geometry, sources, sources.addresses())
     )  # fmt: skip
     starts, order = (memory[name].view("int32") for name in ("starts", "order"))
     return CellBuilder(starts[: geometry.total + 1], order, work)

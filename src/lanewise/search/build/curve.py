@@ -15,7 +15,7 @@ import numpy as np
 
 from lanewise.emit.cuda_prelude import literal
 from lanewise.layouts import Arrangement
-from lanewise.runtime.memory import allocate_parts
+from lanewise.runtime.memory import allocate_pieces
 from lanewise.runtime.nvrtc import Cubin, compile_cubin
 from lanewise.search.build import curve_device, radix
 from lanewise.search.build.loaded import loaded
@@ -159,8 +159,8 @@ class DeviceCurve:
         self._points, self._kernels, self.tree = points, kernels, Tree(points.count, leaf)
         self._tiles = -(-points.count // (radix.THREADS * grains(points.count).sort))
         self.arrangement = node_arrangement(points.dimension, points.precision)
-        self._memory = allocate_parts(points.device, self._sizes(), "a dynamic grid")
-        self._at = {name: _address(piece) for name, piece in self._memory.items()}
+        self._memory = allocate_pieces(points.device, self._sizes(), "a dynamic grid")
+        self._at = self._memory.addresses
         self.nodes = self._memory["nodes"]
 
     def _sizes(self) -> dict[str, int]:
@@ -179,10 +179,7 @@ class DeviceCurve:
     def launches(self) -> tuple[Callable[[], object], ...]:
         """One function a kernel, in order."""
         p, count = self._points, np.int32(self._points.count)
-        slots = [p.arrangement.slot(leaf) for leaf in p.leaves]
-        starts = p.arrangement.starts(p.count)
-        columns = [_address(p.data) + starts[s.buffer] + s.offset for s in slots]
-        xyz = (*columns, *([0] * (3 - p.dimension)))
+        xyz = (*p.addresses(), *([0] * (3 - p.dimension)))
         top, total = np.int32(len(self.tree.levels) - 1), np.int32(self.tree.nodes)
         words = radix.PASSES * radix.BINS * self._tiles
         key_blocks = -(-p.count // (curve_device.KEY_THREADS * grains(p.count).keys))
@@ -213,10 +210,6 @@ class DeviceCurve:
 
     def _call(self, name: str, blocks: int, *arguments: Any) -> Callable[[], object]:
         return lambda: self._kernels[name].launch((blocks, 1), arguments)  # keeps the memory alive, too
-
-
-def _address(memory: Any) -> int:
-    return int(memory.data.ptr) if hasattr(memory, "__cuda_array_interface__") else int(memory.ctypes.data)
 
 
 def first_above(leaf: int) -> int:

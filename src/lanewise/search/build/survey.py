@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from lanewise.emit.cuda_prelude import TYPES
 from lanewise.layouts import Arrangement
 from lanewise.runtime import cuda
-from lanewise.runtime.memory import allocate, to_host
+from lanewise.runtime.memory import address, allocate, to_host
 from lanewise.search.build.loaded import loaded
 from lanewise.types import COMPONENTS, Scalar
 
@@ -84,20 +84,23 @@ def survey_text(arrangement: Arrangement, leaves: tuple[str, ...], precision: Sc
 
 
 def survey(
-    data: Any, arrangement: Arrangement, leaves: tuple[str, ...], precision: Scalar, count: int, device: str,
+    device: str,
+    text: str,
+    columns: Sequence[int],
+    count: int,
+    kind: np.dtype[Any],
     bounds: Sequence[tuple[float, float]],
-) -> Survey:  # fmt: skip
-    """Look at the positions of `count` elements in this memory of a GPU, and wait for what is seen.
+) -> Survey:
+    """Look at the positions of `count` elements on a GPU, and wait for what is seen.
 
-    bounds: the lowest and the highest coordinate along every axis.
+    text: the kernel for their arrangement. columns: the addresses of the coordinates of the first one. bounds: the lowest and the
+    highest coordinate along every axis.
     """
-    kind, places = precision.dtype, sampled(count)
+    places = sampled(count)
     samples = count if places is None else len(places)
-    result = allocate(device, _HEAD + samples * len(leaves) * kind.itemsize, "a look at positions", zeroed=False)
-    kernel = loaded(device, survey_text(arrangement, leaves, precision), "survey", THREADS)
-    first, here = int(data.data.ptr), int(result.data.ptr)
-    columns = (first + arrangement.address(leaf, 0, count) for leaf in leaves)
-    listed = 0 if places is None else int(_on_device(device, count).data.ptr)
+    result = allocate(device, _HEAD + samples * len(columns) * kind.itemsize, "a look at positions", zeroed=False)
+    kernel, here = loaded(device, text, "survey", THREADS), address(result)
+    listed = 0 if places is None else address(_on_device(device, count))
     values = (kind.type(x) for ends in bounds for x in ends)
     with cuda.use(device):
         result.data.memset_async(0xFF, _HEAD)
@@ -105,7 +108,7 @@ def survey(
             (-(-count // THREADS), 1),
             (*columns, np.int32(count), listed, np.int32(samples), *values, here, here + _HEAD),
         )
-        return _read(to_host(result), len(leaves), kind)
+        return _read(to_host(result), len(columns), kind)
 
 
 def _read(raw: NDArray[np.uint8], axes: int, kind: np.dtype[Any]) -> Survey:
