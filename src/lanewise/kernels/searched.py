@@ -14,6 +14,7 @@ from lanewise.ir import nodes as ir
 from lanewise.ir.names import COUNT, count_of
 from lanewise.kernels.arguments import Arguments, bind_value_array, flatten_uniforms, make_outputs
 from lanewise.kernels.compiled import Call, Compiled, Tunable
+from lanewise.kernels.search_picker import Picked, SearchPicker
 from lanewise.kernels.support import bind_record, compile_kernel, index_type, layouts_of, machine_of, value_type
 from lanewise.layouts import SoAoAS
 from lanewise.patterns.elementwise import result_arrays
@@ -24,14 +25,10 @@ from lanewise.plans import complete_plan
 from lanewise.record import Leaf, Record
 from lanewise.runtime.executable import Bound, Executable, Launch, device_kind
 from lanewise.runtime.memory import allocate
-from lanewise.search.all_pairs import AllPairs
-from lanewise.search.automatic import FEW, Nearest, Neighbors, choose, look
 from lanewise.search.base import ORDER, RADIUS2, Search, Structure, radius2
 from lanewise.search.points import Points, points_of
 from lanewise.search.worlds import Periodic
-from lanewise.tuning.key import Key, make_key, size_class
-from lanewise.tuning.search_kinds import kind_of_call
-from lanewise.tuning.search_lookup import Choice, TunedSearches
+from lanewise.tuning.search_lookup import Choice
 from lanewise.types import Scalar
 from lanewise.work import Work
 
@@ -62,16 +59,6 @@ def structure_of(call: Call) -> Structure:
 
 
 @dataclass(frozen=True, slots=True)
-class Picked:
-    """The concrete search of a call, and why it is that one; the fields of the plan that are decided; whether they were tuned."""
-
-    search: Search
-    why: str
-    plan: Plan | None
-    tuned: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class _Situation:
     """A call that is ready to be compiled."""
 
@@ -90,7 +77,7 @@ class Searched:
     def __init__(self, name: str, signature: Signature, lowered: Lowered, search: Search, kernel: Tunable) -> None:
         self.name, self.signature, self.lowered, self.search, self.kernel = name, signature, lowered, search, kernel
         self._compiled: dict[Any, Executable] = {}
-        self._tuned = TunedSearches()
+        self._picker = SearchPicker(name, search, self.naive)
         check_positions(signature, search.position)
 
     def compile(self, given: Arguments, plan: Plan | None, bind: Callable[..., Call]) -> Compiled:
@@ -128,27 +115,13 @@ class Searched:
         identical = target.data is source.data
         for name, points in list(zip(given.records, (places, sources), strict=True))[int(identical) :]:
             points.check(f"{self.name}: {name!r}", self.search.world)
-        picked = self._pick(given, sources, wanted, choice)
+        picked = self._picker.pick(given, sources, wanted, choice)
         search, structure = picked.search, picked.search.make(sources)
         copied = self.copied(given) if structure.order is not None else ()
         naive = self.naive(given, search, structure, copied, index_type(given.device))
         return _Situation(
             given, picked, sources, structure, naive, copied, self._environment(given, search, sources, structure)
         )
-
-    def _pick(self, given: Arguments, sources: Points, wanted: Plan | None, choice: Choice | None) -> Picked:
-        """The structure: the one that is measured, asked for, tuned, or chosen by what the sources look like."""
-        if choice is not None:
-            return Picked(choice.recipe.search(self.search, sources), "measured", choice.plan)
-        if not isinstance(self.search, Neighbors | Nearest):
-            return Picked(self.search.plan(sources), "asked for", wanted)
-        outlook = look(self.search, sources) if sources.count > FEW else None
-        kind = kind_of_call(self.search, sources, outlook)
-        situation = self._tuning_situation(given, kind, wanted)
-        tuned = self._tuned.find(given.device, situation, lambda: self._key(given, sources, kind, wanted))
-        if tuned is None:
-            return Picked(*choose(self.search, sources, outlook), wanted)
-        return Picked(tuned.choice.recipe.search(self.search, sources), tuned.why, tuned.choice.plan, tuned=True)
 
     def _environment(self, given: Arguments, search: Search, sources: Points, structure: Structure) -> dict[str, Any]:
         real = sources.precision.dtype.type
@@ -189,45 +162,13 @@ class Searched:
         )  # fmt: skip
         return build_search(self.lowered, arguments, index)
 
-    # ------------------------------------------------------------ tuning
-
     def tuning_job(self, given: Arguments, plan: Plan | None, bind: Callable[..., Call]) -> SearchJob:
         """What is measured for a call. Raises `ArgumentError` for a search that leaves no choice, and for arguments that do not fit."""
-        from lanewise.tuning.job import check_tunable
-        from lanewise.tuning.search_job import SearchJob
-
-        wanted, device, counts = plan or Plan(), given.device, {n: len(r) for n, r in given.records.items()}
-        if not isinstance(self.search, Neighbors | Nearest):
-            raise ArgumentError(
-                f"{self.name} runs over {self.search.describe()}, which was asked for; structures and plans are measured for "
-                "lw.Neighbors(radius=...) and lw.Nearest(k=...), plans alone for all pairs, @lw.pairwise without a search"
-            )
-        check_tunable(self.name, device, counts)
-        target, source = given.records.values()
-        sources = points_of(source, self.search.position)
-        sources.check(f"{self.name}: {next(reversed(given.records))!r}", self.search.world)
-        kind = kind_of_call(self.search, sources, look(self.search, sources) if sources.count > FEW else None)
-        situation = self._tuning_situation(given, kind, wanted)
-        return SearchJob(
-            self.name, device, self.search, sources, counts, wanted, complete_search_plan(wanted, device, len(target)),
-            self._key(given, sources, kind, wanted), lambda choice: self.bind(given, None, wanted, bind, choice),
-            lambda tuned: self._tuned.adopt(situation, tuned),
-        )  # fmt: skip
-
-    def _tuning_situation(self, given: Arguments, kind: str, wanted: Plan | None) -> tuple[Any, ...]:
-        """What of a call decides what was tuned for it, in a form that is quickly made."""
-        target, source = given.records.values()
-        sizes = (size_class(len(target)), size_class(len(source)))
-        return (target.layout, source.layout, target.data is source.data, given.device, sizes, kind, wanted or Plan())
-
-    def _key(self, given: Arguments, sources: Points, kind: str, wanted: Plan | None) -> Key:
-        """The function is known by its kernel over all sources: that of no structure that might be chosen."""
-        s, (target, source) = self.search, given.records.values()
-        every = AllPairs(radius=s.radius, k=s.k, world=s.world, position=s.position)
-        naive = self.naive(given, every, every.make(sources), (), index_type(given.device))
-        identical, work = target.data is source.data, Work("search", len(target))
-        key = make_key(naive, layouts_of(given.records), given.device, work, len(source), wanted or Plan(), identical)
-        return replace(key, search=kind)
+        wanted = plan or Plan()
+        default = complete_search_plan(wanted, given.device, len(next(iter(given.records.values()))))
+        return self._picker.tuning_job(
+            given, wanted, default, lambda choice: self.bind(given, None, wanted, bind, choice)
+        )
 
     # ------------------------------------------------------------ making it run
 
