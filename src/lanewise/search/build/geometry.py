@@ -78,10 +78,11 @@ def _ends(values: npt.NDArray[Any]) -> tuple[float, float]:
 
 
 def _smallest(values: npt.NDArray[Any], rank: int, guess: Any) -> tuple[float, float]:
-    """The smallest value, and the one that `rank` are before; a guess at what is not far above it leaves few to look at."""
+    """The smallest value, and the one that `rank` are before; a guess at what is not far above it leaves few to sort."""
     few = values[values <= guess]
-    parts = np.partition(few if len(few) > rank else values, rank)
-    return float(parts[: rank + 1].min()), float(parts[rank])
+    few = few if len(few) > rank else values.copy()
+    few.sort()
+    return float(few[0]), float(few[rank])
 
 
 @lru_cache(maxsize=64)  # a search is chosen and made with one geometry
