@@ -14,6 +14,7 @@ from lanewise.plan import NEUTRAL, Plan
 from lanewise.work import Work
 
 WARP = 32
+SEARCH_BLOCK = 128  # threads that walk: few enough that a slow warp holds back few others
 CPU_TILE = 512  # sources that are summed in the result's precision before a float64 addition
 
 
@@ -39,6 +40,8 @@ def complete_plan(wanted: Plan | None, machine: Machine, work: Work) -> Plan:
 def default_plan(machine: Machine, work: Work, wanted: Plan | None = None) -> Plan:
     """Every field decided, in a way that goes with what the user `wanted`."""
     wanted = wanted or Plan()
+    if work.pattern == "search":
+        return Plan(block=SEARCH_BLOCK if machine.kind == "cuda" else 0).filled(NEUTRAL)
     if machine.kind != "cuda":
         # SIMD lanes run over sources. One target a loop is fastest when a load brings a whole register of them; sources that
         # have to be gathered first should serve four (bench/results/cpu_gravity.md).

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lanewise import types as t
@@ -23,7 +23,7 @@ from lanewise.patterns.search import SearchArguments, Side, build_search, invers
 from lanewise.plan import Plan
 from lanewise.plans import complete_plan
 from lanewise.record import Leaf, Record
-from lanewise.runtime.executable import Bound, Executable, Launch, device_kind
+from lanewise.runtime.executable import Bound, Executable, Launch
 from lanewise.runtime.memory import allocate
 from lanewise.search.base import ORDER, RADIUS2, Search, Structure, radius2
 from lanewise.search.points import Points, points_of
@@ -34,8 +34,6 @@ from lanewise.work import Work
 
 if TYPE_CHECKING:
     from lanewise.tuning.search_job import SearchJob
-
-BLOCK = 128  # threads: few enough that a slow warp holds back few others
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,11 +204,7 @@ class Searched:
 
 def complete_search_plan(wanted: Plan | None, device: str, targets: int) -> Plan:
     """The user's decisions, and defaults for a kernel over a walk."""
-    wanted = wanted or Plan()
-    plan = complete_plan(wanted, machine_of(device), Work("search", targets))
-    if device_kind(device) == "cuda" and wanted.block is None:
-        plan = replace(plan, block=BLOCK)
-    return Plan(targets=1).filled(plan) if wanted.targets is None else plan
+    return complete_plan(wanted, machine_of(device), Work("search", targets))
 
 
 def check_positions(signature: Signature, field: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from lanewise.errors import InputError
@@ -12,12 +11,10 @@ from lanewise.ir import nodes as ir
 from lanewise.ir.names import COUNT
 from lanewise.kernels.arguments import name_arguments, sort_arguments
 from lanewise.kernels.compiled import Compiled
-from lanewise.kernels.searched import BLOCK
 from lanewise.kernels.support import compile_kernel
 from lanewise.layouts import default_layout
 from lanewise.models.devices import DeviceModel, device_model, table_model
 from lanewise.patterns.elementwise import ElementwiseArguments, build_elementwise
-from lanewise.plan import Plan
 from lanewise.plans import Machine, complete_plan
 from lanewise.record import Record
 from lanewise.runtime.devices import missing_for_cuda
@@ -101,8 +98,6 @@ def _offline(
     """The kernel with its default plan, compiled and loaded nowhere."""
     agents, machine = len(flock), Machine(model.kind, model.multiprocessors)
     plan = complete_plan(None, machine, Work(naive.pattern, agents))
-    if naive.pattern == "search":
-        plan = replace(Plan(targets=1).filled(plan), block=BLOCK if device == "cuda" else plan.block)
     executable = compile_kernel(naive, plan, device, arch=model.arch if device == "cuda" else None)
     layouts = (
         {"target": flock.boids.layout, "source": flock.boids.layout}
