@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import reduce
+from functools import cache, reduce
 
 import numpy as np
 import numpy.typing as npt
+
+
+@cache
+def _dtype(kind: str, size: int) -> np.dtype[np.generic]:
+    return np.dtype("bool" if kind == "b" else f"{kind}{size}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +25,7 @@ class Scalar:
 
     @property
     def dtype(self) -> np.dtype[np.generic]:
-        return np.dtype("bool" if self.kind == "b" else f"{self.kind}{self.size}")
+        return _dtype(self.kind, self.size)
 
     @property
     def is_float(self) -> bool:

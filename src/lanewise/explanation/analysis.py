@@ -73,10 +73,7 @@ def _accesses(naive: ir.Kernel, environment: Mapping[str, Any]) -> tuple[list[st
         name = array if a.field in ("value", *"xyzw") else f"{array}.{a.field}"  # an array of values has no fields
         way = "read and written" if a.read and a.written else "read" if a.read else "written"
         groups.setdefault((a.array, way, a.times if a.counted else None), []).append(name)
-    texts = [
-        f"{', '.join(dict.fromkeys(names))} {way} {_often(times)}"
-        for (_, way, times), names in groups.items()
-    ]
+    texts = [f"{', '.join(dict.fromkeys(names))} {way} {_often(times)}" for (_, way, times), names in groups.items()]
     return texts, facts
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from lanewise import types as t
 from lanewise.ir import nodes as ir
 from lanewise.layouts import AoS, Layout
@@ -17,6 +19,7 @@ def value_leaves(value_type: t.ValueType) -> tuple[Leaf, ...]:
             return tuple(Leaf(c, value_type.element) for c in t.COMPONENTS[: value_type.length])
 
 
+@cache
 def value_array(name: str, value_type: t.ValueType, *, written: bool) -> ir.ArrayArgument:
     """The argument for a contiguous array of shape (n,) or (n, components)."""
     leaves = value_leaves(value_type)

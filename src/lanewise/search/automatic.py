@@ -25,12 +25,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from lanewise.errors import ArgumentError
 from lanewise.search.all_pairs import AllPairs
 from lanewise.search.base import Search, Structure, check_sources
-from lanewise.search.build.geometry import Geometry, box_of, fitted
+from lanewise.search.build.geometry import Geometry, box_of, fitted, pairs_in_cells
 from lanewise.search.dynamic_grid import DynamicGrid
 from lanewise.search.points import Points
 from lanewise.search.static_grid import CELLS_A_SOURCE, SOURCES_A_CELL, StaticGrid
@@ -135,17 +133,5 @@ def look(search: Search, points: Points) -> Outlook:
 def look_into(geometry: Geometry, points: Points) -> Outlook:
     """How crowded these cells would be."""
     some = points.sample()
-    members = np.unique(cell_numbers(geometry, some), return_counts=True)[1].astype(np.float64)
-    others = float((members * (members - 1)).sum()) / some.count  # in the same cell, of the sample
+    others = pairs_in_cells(geometry, some) / some.count  # in the same cell, of the sample
     return Outlook(1 + others * (points.count - 1) / max(1, some.count - 1), max(geometry.side))
-
-
-def cell_numbers(geometry: Geometry, points: Points) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """The cell of each point, whose border cells reach to infinity."""
-    numbers = np.zeros(points.count, np.int64)
-    for axis, column in enumerate(points.columns()):
-        n = geometry.cells[axis]
-        scaled = (np.asarray(column, np.float64) - geometry.low[axis]) / geometry.side[axis]
-        along = np.floor(scaled) % n if geometry.periodic else np.clip(scaled, 0, n - 1)
-        numbers = numbers * n + along.astype(np.int64)
-    return numbers

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -62,7 +63,7 @@ def cells(axis: int) -> str:
 
 def grid_uniforms(geometry: Geometry, radius: float | None, precision: Scalar) -> dict[str, Any]:
     """The values that the walks below read."""
-    real, epsilon = precision.dtype.type, float(np.finfo(precision.dtype.name).eps)
+    real, epsilon = precision.dtype.type, _epsilon(precision)
     values: dict[str, Any] = {REACH: real((radius or 0.0) * (1 + 8 * epsilon))}
     for axis, (a, s, n) in enumerate(zip(geometry.low, geometry.side, geometry.cells, strict=True)):
         values |= {low(axis): real(a), inverse(axis): real(1 / s), side(axis): real(s), cells(axis): n}
@@ -72,6 +73,12 @@ def grid_uniforms(geometry: Geometry, radius: float | None, precision: Scalar) -
             inverse_size(axis): real(1 / (s * n)),
         }
     return values
+
+
+@cache
+def _epsilon(precision: Scalar) -> float:
+    """NumPy takes as long to look it up as a launch takes."""
+    return float(np.finfo(precision.dtype.name).eps)
 
 
 @dataclass(frozen=True, slots=True)

@@ -99,6 +99,8 @@ def _check_memory(search: StaticGrid, geometry: Geometry, sources: Points) -> No
         )
     if max(geometry.cells) > MOST_ALONG:
         raise ArgumentError(f"StaticGrid(cells={search.cells}): wanted at most {MOST_ALONG:,} cells along an axis")
+    if device_kind(sources.device) == "cuda" and geometry.total <= CELLS_A_SOURCE * sources.count:
+        return  # as many as there may be where the grid is chosen: a GPU's allocator says so if they do not fit
     needed, available = 8 * geometry.total, available_memory(sources.device)
     if needed > available:
         raise DeviceError(

@@ -99,6 +99,27 @@ def fitted(low: tuple[float, ...], extent: tuple[float, ...], least: float, most
     return Geometry(low, _sides(extent, cells), cells, periodic)
 
 
+def pairs_in_cells(geometry: Geometry, points: Points) -> int:
+    """How many pairs of two points on the host, each pair twice, lie in one cell; the outermost cells reach to infinity."""
+    numbers = np.sort(_cell_numbers(geometry, points))
+    ends = np.flatnonzero(numbers[1:] != numbers[:-1]) + 1
+    members = np.diff(ends, prepend=0, append=len(numbers))
+    return int(np.dot(members, members - 1))
+
+
+def _cell_numbers(geometry: Geometry, points: Points) -> npt.NDArray[Any]:
+    """The cell of every point."""
+    kind = np.dtype(np.int32 if geometry.total < 2**31 else np.int64)
+    numbers: npt.NDArray[Any] = np.zeros(points.count, kind)
+    for column, low, side, n in zip(points.columns(), geometry.low, geometry.side, geometry.cells, strict=True):
+        scaled = np.subtract(column, low, dtype=np.float64)
+        scaled /= side
+        along = np.floor(scaled, out=scaled) % n if geometry.periodic else np.clip(scaled, 0, n - 1, out=scaled)
+        numbers *= kind.type(n)
+        numbers += along.astype(kind)
+    return numbers
+
+
 def divided(low: tuple[float, ...], extent: tuple[float, ...], cells: tuple[int, ...], *, periodic: bool) -> Geometry:
     """So many cells along each axis."""
     return Geometry(low, _sides(extent, cells), cells, periodic)
