@@ -94,6 +94,14 @@ def overlap(a: Any, b: Any) -> bool:
     return first < stop and start < last
 
 
+def copy_bytes(device: str, to: Any, source: Any) -> None:
+    """Copy a whole contiguous array to another one of as many bytes; on a GPU on the current stream, so that a graph may hold it."""
+    if device.startswith("cuda"):
+        cuda.copy_within(device, address(to), address(source), int(source.nbytes))
+    else:
+        to[...] = source
+
+
 def array_module(device: str) -> Any:
     """NumPy or CuPy."""
     return cuda.cupy() if device.startswith("cuda") else np

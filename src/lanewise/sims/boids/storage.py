@@ -21,7 +21,7 @@ from lanewise.plans import complete_plan
 from lanewise.record import Leaf
 from lanewise.runtime.executable import Bound, Launch
 from lanewise.runtime.launches import NamedLaunch
-from lanewise.runtime.memory import array_module
+from lanewise.runtime.memory import array_module, copy_bytes
 from lanewise.search.base import ORDER, Structure
 from lanewise.work import Work
 
@@ -67,8 +67,8 @@ class Storage:
 
     def _keep(self) -> None:
         """From the spare memory back to where kernels are bound to, in one piece: layouts are equal."""
-        self._boids.data[...] = self._spare.data
-        self.rows[...] = self._spare_rows
+        copy_bytes(self._boids.device, self._boids.data, self._spare.data)
+        copy_bytes(self._boids.device, self.rows, self._spare_rows)
 
 
 def make_storage(boids: RecordArray, structure: Structure | None, think_every: int) -> Storage | None:
