@@ -49,6 +49,16 @@ def test_measured_figures_are_those_of_the_benchmarks(
         assert name in table
 
 
+def test_figures_beside_others_are_those_of_the_benchmarks() -> None:
+    names = ("cpu_nearest", "cpu_boids", "cpu_lbm")
+    results = "".join((ROOT / f"bench/results/{name}.md").read_text(encoding="utf-8") for name in names)
+    table = README.partition("beside others on a CPU\n")[2].partition("\n## ")[0]
+    rows = [line.split("|")[2:4] for line in table.splitlines() if line.startswith("| ")][1:]
+    assert len(rows) == 5
+    for figure in (cell.split(",")[0].strip() for row in rows for cell in row):
+        assert f"| {figure.replace('e', 'e+0')} |" in results
+
+
 def test_figures_of_flow_are_those_of_the_benchmark() -> None:
     results = (ROOT / "bench/results/gpu_lbm.md").read_text(encoding="utf-8")
     table = README.partition("## Flow measured on a GPU\n")[2].partition("\n## ")[0]
