@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import lanewise as lw
+from lanewise.runtime.nvrtc import compile_cubin
 from lanewise.search.build import curve
-from lanewise.search.build.curve import THREADS, DeviceCurve, Grains, compile_texts, kernel_texts
+from lanewise.search.build.curve import THREADS, DeviceCurve, Grains, kernel_texts
 from lanewise.search.build.curve_host import HostCurve
 from lanewise.search.build.tree import Tree, columns_of
 from lanewise.search.points import Points, points_of
@@ -134,7 +135,8 @@ def test_kernels_compile_without_a_gpu() -> None:
     """Every kernel of every precision for an NVIDIA H200, nothing put away in memory."""
     for dtype, axes, world in (("f4", 3, lw.Open()), ("f4", 2, lw.Open()), ("f8", 3, PERIODIC)):
         points = points_of(numbered(np.zeros((100, axes), dtype)), "position")
-        for name, cubin in compile_texts(points, world, 8, "sm_90").items():
+        for name, text in kernel_texts(points, world, 8).items():
+            cubin = compile_cubin(text, name, "sm_90")
             assert cubin.resources.spill_stores == 0, name
             assert cubin.resources.shared_bytes <= 48 * 1024, name
             assert THREADS[name] * cubin.resources.registers <= 65_536, name

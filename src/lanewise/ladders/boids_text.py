@@ -2,28 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from lanewise.ladders.boids_versions import AUTOMATIC, IN_TURN
-from lanewise.ladders.report import NOTHING, digits, factor_text, seconds_text
+from lanewise.ladders.report import NOTHING, digits, factor_text, number_text, seconds_text
 from lanewise.ladders.rung import Column, Rate, Rung
 
 RATE = Rate("agent_steps_per_second", "millions of agents a second", 1e6)
 NOISE = 1.03  # a rung that is slower by less is as fast
-
-
-def number(rung: Rung, key: str) -> float | None:
-    """An extra number of a rung, where it has one."""
-    value = rung.extra.get(key)
-    return float(value) if isinstance(value, (int, float)) else None
-
-
-def _text(key: str, form: Callable[[float], str]) -> Callable[[Rung], str]:
-    def text(rung: Rung) -> str:
-        value = number(rung, key)
-        return NOTHING if value is None else form(value)
-
-    return text
 
 
 def _time(seconds: float) -> str:
@@ -31,12 +15,12 @@ def _time(seconds: float) -> str:
 
 
 COLUMNS = (
-    Column("over all pairs", _text("over_all_pairs", factor_text)),
-    Column("build", _text("build_seconds", _time)),
-    Column("search", _text("search_seconds", seconds_text)),
-    Column("update", _text("update_seconds", seconds_text)),
-    Column("steps/s", _text("steps_per_second", digits)),
-    Column("idle", _text("idle_share", "{:.1%}".format)),
+    Column("over all pairs", number_text("over_all_pairs", factor_text)),
+    Column("build", number_text("build_seconds", _time)),
+    Column("search", number_text("search_seconds", seconds_text)),
+    Column("update", number_text("update_seconds", seconds_text)),
+    Column("steps/s", number_text("steps_per_second", digits)),
+    Column("idle", number_text("idle_share", "{:.1%}".format)),
     Column("thesis", lambda r: str(r.extra.get("thesis") or NOTHING)),
 )
 

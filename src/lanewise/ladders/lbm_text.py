@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from lanewise.ladders.report import NOTHING, digits, factor_text, seconds_text
+from lanewise.ladders.report import digits, factor_text, number, number_text, seconds_text
 from lanewise.ladders.rung import Column, Rate, Rung
 
 RATE = Rate("sites_per_second", "millions of sites a second", 1e6)
@@ -12,28 +10,14 @@ SPLIT = ("loops split", "branches split", "loops and branches split")
 NOISE = 0.02  # a factor that differs from 1 by less says nothing
 
 
-def number(rung: Rung, key: str) -> float | None:
-    """An extra number of a rung, where it has one."""
-    value = rung.extra.get(key)
-    return float(value) if isinstance(value, (int, float)) else None
-
-
-def _text(key: str, form: Callable[[float], str]) -> Callable[[Rung], str]:
-    def text(rung: Rung) -> str:
-        value = number(rung, key)
-        return NOTHING if value is None else form(value)
-
-    return text
-
-
 COLUMNS = (
-    Column("eq. 1", _text("equation_1", factor_text)),
-    Column("MLUPS", _text("mlups", digits)),
-    Column("of copy", _text("bandwidth_fraction", "{:.0%}".format)),
-    Column("B/site", _text("bytes_per_site", "{:.0f}".format)),
-    Column("kernels", _text("kernels", "{:.0f}".format)),
-    Column("registers", _text("registers", "{:.0f}".format)),
-    Column("occupancy", _text("occupancy", "{:.0%}".format)),
+    Column("eq. 1", number_text("equation_1", factor_text)),
+    Column("MLUPS", number_text("mlups", digits)),
+    Column("of copy", number_text("bandwidth_fraction", "{:.0%}".format)),
+    Column("B/site", number_text("bytes_per_site", "{:.0f}".format)),
+    Column("kernels", number_text("kernels", "{:.0f}".format)),
+    Column("registers", number_text("registers", "{:.0f}".format)),
+    Column("occupancy", number_text("occupancy", "{:.0%}".format)),
 )
 
 

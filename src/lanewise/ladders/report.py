@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from rich.console import Console
@@ -97,3 +97,19 @@ COLUMNS = (
     Column("paper", lambda r: paper_text(r.paper)),
     Column("rel. error", lambda r: NOTHING if r.relative_error is None else f"{r.relative_error:.1e}"),
 )
+
+
+def number(rung: Rung, key: str) -> float | None:
+    """An extra number of a rung, where it has one."""
+    value = rung.extra.get(key)
+    return float(value) if isinstance(value, (int, float)) else None
+
+
+def number_text(key: str, form: Callable[[float], str]) -> Callable[[Rung], str]:
+    """The cell of a column that shows an extra number."""
+
+    def text(rung: Rung) -> str:
+        value = number(rung, key)
+        return NOTHING if value is None else form(value)
+
+    return text

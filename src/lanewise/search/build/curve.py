@@ -16,7 +16,6 @@ import numpy as np
 from lanewise.emit.cuda_prelude import literal
 from lanewise.layouts import Arrangement
 from lanewise.runtime.memory import allocate_pieces
-from lanewise.runtime.nvrtc import Cubin, compile_cubin
 from lanewise.search.build import curve_device, radix
 from lanewise.search.build.loaded import loaded
 from lanewise.search.build.tree import Tree, margin, node_arrangement
@@ -133,11 +132,6 @@ def _lost(points: _Kind, world: World) -> str:
         return "    return real(0);\n"
     largest = max(*world.size, *(abs(o) for o in world.origin))
     return f"    return MARGIN * (fabs(raw(axis, x, y, z, i)) + {literal(largest, points.precision)});\n"
-
-
-def compile_texts(points: Points, world: World, leaf: int, arch: str) -> dict[str, Cubin]:
-    """The machine code of every kernel; needs no GPU."""
-    return {name: compile_cubin(text, name, arch) for name, text in kernel_texts(points, world, leaf).items()}
 
 
 class Launchable(Protocol):
