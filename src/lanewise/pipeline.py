@@ -69,7 +69,7 @@ def build_program(
     )  # after folding, which makes indices literals
     simple = checked("dead code", dead_code.apply(kernel))  # after folding, which leaves values unread
     check_device(simple, plan, device_kind)
-    check_pattern(simple, plan)
+    check_pattern(simple, plan, device_kind)
     arranged = arrange(simple, plan, checked)  # first: everything else takes the functions as they are then
     parts = divide(arranged, plan, device_kind, checked)  # before loops are shaped: each kernel has its own
     light = lighten_loops(parts, plan, checked)  # while a loop over sources is one loop

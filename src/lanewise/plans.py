@@ -7,13 +7,14 @@ from itertools import product
 from typing import Any
 
 from lanewise.ir import nodes as ir
-from lanewise.passes import site_splitting
+from lanewise.passes import site_merging, site_splitting
 from lanewise.passes.base import refuse
 from lanewise.passes.thread_mapping import MAX_SHARED_BYTES
 from lanewise.plan import NEUTRAL, Plan
 from lanewise.work import Work
 
 WARP = 32
+MOST_POPULATIONS = 40  # that a thread with four sites may hold
 SEARCH_BLOCK = 128  # threads that walk: few enough that a slow warp holds back few others
 CPU_TILE = 512  # sources that are summed in the result's precision before a float64 addition
 
@@ -67,6 +68,7 @@ def complete_site_plan(wanted: Plan | None, machine: Machine, naive: ir.Kernel) 
     undivided = site_splitting.legal(naive)
     divided = undivided is None
     default = Plan(
+        targets=_sites_of_a_thread(naive) if on_gpu else 1,
         # Many loads of few bytes, or sites that all read their word first: small blocks wait less for each other.
         block=0
         if not on_gpu
@@ -79,11 +81,22 @@ def complete_site_plan(wanted: Plan | None, machine: Machine, naive: ir.Kernel) 
         vector_bits=512 if not on_gpu and machine.vector_bits == 512 and _in_place(naive) else 0,
     ).filled(NEUTRAL)
     plan = wanted.filled(default)
+    if on_gpu and site_merging.is_first(naive):
+        plan = Plan(targets=1).filled(plan)
     if undivided is None or plan.branches != "apart":
         return plan
     if undivided != site_splitting.ALIKE:
         raise refuse("branch splitting", naive, undivided)
     return Plan(branches="together").filled(plan)
+
+
+def _sites_of_a_thread(naive: ir.Kernel) -> int:
+    """With two bytes a population accesses of single sites are too small; a thread has registers for so many (bench/results/gpu_lbm.md)."""
+    leaves = naive.arrays[0].leaves
+    if leaves[0].type.size != 2:
+        return 1
+    wanted = 4 if 4 * len(leaves) <= MOST_POPULATIONS else 2
+    return next((n for n in (wanted, 2) if site_merging.legal(naive, n) is None), 1)
 
 
 def _in_place(naive: ir.Kernel) -> bool:

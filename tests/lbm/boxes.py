@@ -58,13 +58,15 @@ def boxes(
     faces: tuple[str, ...] = FACES,
     kinds: tuple[int, ...] = (0, WALL, LID),
     most: int = 6,
+    block: int = 1,
 ) -> st.SearchStrategy[Box]:
-    """Small boxes of up to `most` sites an axis, with at least one site that is no wall."""
+    """Small boxes of up to `most` sites an axis, along x of as many blocks of sites, with at least one site that is no wall."""
 
     @st.composite
     def draw_box(draw: st.DrawFn) -> Box:
         lattice = draw(st.sampled_from(lattices))
         shape = tuple(draw(st.lists(st.integers(1, most), min_size=lattice.dimension, max_size=lattice.dimension)))
+        shape = (*shape[:-1], shape[-1] * block)
         mask = draw(arrays.arrays(np.int32, shape, elements=st.sampled_from(kinds)))
         mask[draw(st.tuples(*[st.integers(0, n - 1) for n in shape]))] = 0
         return Box(lattice, shape, mask, draw(edges_of("xyz"[: lattice.dimension], faces)))

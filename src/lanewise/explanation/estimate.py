@@ -111,5 +111,5 @@ def _step_bound(subject: Subject) -> Bound:
 
     assert subject.traffic is not None
     assert subject.model is not None
-    bound, seconds = step_time(subject.traffic, *operations_of(subject.naive), subject.model)
+    bound, seconds = step_time(subject.traffic, *operations_of(subject.naive), subject.model, subject.plan.targets or 1)
     return Bound(bound.limiter, bound.seconds, seconds, dict(bound.details))

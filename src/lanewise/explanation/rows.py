@@ -22,6 +22,7 @@ WORTH_IT = 1.02  # a factor within 2 % is none
 SITES: dict[tuple[str, Any], str] = {  # what a decision is over the sites of a lattice
     ("branches", "together"): "all sites in one kernel, where special ones correct what they fetched",
     ("branches", "apart"): "the bulk and the special sites of each kind in kernels of their own",
+    **{("targets", n): f"{n} neighbours of a row a thread, moved together where they lie side by side" for n in (2, 4)},
 }
 
 

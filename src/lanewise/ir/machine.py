@@ -8,7 +8,7 @@ its way to are errors.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -262,12 +262,14 @@ class Machine:
         env["@clock"] = env.get("@clock", 0) + 1  # here time is the number of accesses that a thread made
         match s:
             case ir.Fetch():
-                memory = self._memory(s.array, index, [leaf for leaf, _ in s.reads], env, shared, write=False)
-                env.update({variable: memory.read(leaf, index) for leaf, variable in s.reads})
+                for place, part in _records(s, index, len(s.reads)):
+                    memory = self._memory(s.array, place, [leaf for leaf, _ in s.reads[part]], env, shared, write=False)
+                    env.update({variable: memory.read(leaf, place) for leaf, variable in s.reads[part]})
             case ir.Commit():
-                memory = self._memory(s.array, index, [leaf for leaf, _ in s.writes], env, shared, write=True)
-                for leaf, value in s.writes:
-                    memory.write(leaf, index, evaluate(value, env))
+                for place, part in _records(s, index, len(s.writes)):
+                    memory = self._memory(s.array, place, [leaf for leaf, _ in s.writes[part]], env, shared, write=True)
+                    for leaf, value in s.writes[part]:
+                        memory.write(leaf, place, evaluate(value, env))
             case ir.Load():
                 lanes = self._lanes(s.buffer, index, len(s.names), env, shared, write=False)
                 env.update({name: lanes[i] for i, name in enumerate(s.names) if name})
@@ -322,6 +324,15 @@ class Machine:
             for scalar in range(start, start + count):
                 shared.touch(name, "", scalar, env["@id"], write=write)
         return buffer[start : start + count]
+
+
+def _records(s: ir.Fetch | ir.Commit, index: int, pairs: int) -> Iterator[tuple[int, slice]]:
+    """The records that a statement touches: the place of each, and which of the statement's pairs are its own."""
+    if index % s.across:
+        raise VerificationError(f"{s.across} records of {s.array} from {index}, which is no multiple of their number")
+    each = pairs // s.across
+    for n in range(s.across):
+        yield index + n, slice(n * each, (n + 1) * each)
 
 
 def _is_of_a_warp(s: ir.Statement) -> bool:

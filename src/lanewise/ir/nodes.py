@@ -235,20 +235,26 @@ class Parallel:
 
 @dataclass(frozen=True, slots=True)
 class Fetch:
-    """Read leaves of one record of an array into variables: pairs of (leaf, variable)."""
+    """Read leaves of one record of an array into variables: pairs of (leaf, variable).
+
+    `across` > 1: of so many neighbouring records. The first is at `index`, a multiple of their number; the pairs of one follow those of
+    the one before.
+    """
 
     array: str
     index: Expression
     reads: tuple[tuple[str, str], ...]
+    across: int = 1
 
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """Write leaves of one record of an array: pairs of (leaf, value)."""
+    """Write leaves of one record of an array: pairs of (leaf, value); `across` as in `Fetch`."""
 
     array: str
     index: Expression
     writes: tuple[tuple[str, Expression], ...]
+    across: int = 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -95,9 +95,10 @@ def _lines(s: ir.Statement, pad: str, indent: int) -> list[str]:
             reads = ", ".join(
                 variable if original(variable).endswith(leaf) else f"{variable} = .{leaf}" for leaf, variable in s.reads
             )
-            return [f"{pad}fetch {s.array}[{p(s.index)}]: {reads}"]
+            return [f"{pad}fetch {s.array}[{p(s.index)}{_across(s)}]: {reads}"]
         case ir.Commit():
-            return [f"{pad}commit {s.array}[{p(s.index)}]: {', '.join(f'.{leaf} = {p(v)}' for leaf, v in s.writes)}"]
+            writes = ", ".join(f".{leaf} = {p(v)}" for leaf, v in s.writes)
+            return [f"{pad}commit {s.array}[{p(s.index)}{_across(s)}]: {writes}"]
         case ir.Load():
             return [f"{pad}load {s.buffer}[{p(s.index)}]: {', '.join(n or '_' for n in s.names)}"]
         case ir.Store():
@@ -113,6 +114,10 @@ def _lines(s: ir.Statement, pad: str, indent: int) -> list[str]:
             return [f"{pad}copy async {' <- '.join(ends)}"]
         case _:
             assert_never(s)
+
+
+def _across(s: ir.Fetch | ir.Commit) -> str:
+    return f", {s.across} records" if s.across > 1 else ""
 
 
 def _parameters(parameters: tuple[ir.Parameter, ...]) -> str:

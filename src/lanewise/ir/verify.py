@@ -202,8 +202,12 @@ class _Verifier:
         if array is None or not s.index.type.is_integer:
             raise self.fail(s, f"no array {s.array}" if array is None else f"an index of type {s.index.type}")
         types = {leaf.name: leaf.type for leaf in array.leaves}
-        if unknown := [leaf for leaf, _ in (s.reads if isinstance(s, ir.Fetch) else s.writes) if leaf not in types]:
+        leaves = [leaf for leaf, _ in (s.reads if isinstance(s, ir.Fetch) else s.writes)]
+        if unknown := [leaf for leaf in leaves if leaf not in types]:
             raise self.fail(s, f"{array.name} has no leaf {unknown[0]}")
+        each = len(leaves) // s.across
+        if s.across > 1 and leaves != leaves[:each] * s.across:
+            raise self.fail(s, f"the leaves are not those of {s.across} records, one after the other")
         if isinstance(s, ir.Fetch):
             for leaf, variable in s.reads:
                 self.declare(s, variable, types[leaf])

@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from lanewise.explanation.sites import operations_of, traffic_of
 from lanewise.ir.names import COUNT
 from lanewise.models.devices import DeviceModel
 from lanewise.models.predict import predict
+from lanewise.models.streaming import step_time
 from lanewise.patterns.links import box_counts
 from lanewise.runtime.executable import Executable
 from lanewise.sites.array import Sites
@@ -21,11 +23,16 @@ def predicted_seconds(
     """The time of the next step within a graph; None for what the models do not see.
 
     They know how often a kernel runs, not which sites a list or a span holds; and they count branches both ways, which is too much where
-    sites at walls put their populations elsewhere than those of the bulk.
+    sites at walls put their populations elsewhere than those of the bulk. Where many sites are special, every population has a place of its
+    own, of which they know nothing: there the model of what sites move foresees the time.
     """
     (kernel, *more), phase = executable.program.kernels, sites.phase
     if model.kind != "cuda" or more or phase.put_links or len(sites.form.phases) > 1:
         return None
+    if sites.dense:
+        naive, fluid = executable.program.naive, sites.count - sites.wall_sites
+        traffic = traffic_of(naive, sites.count, fluid, sites.special, len(sites.copies), dense=True)
+        return step_time(traffic, *operations_of(naive), model)[1]
     resources = [c.resources for c in executable.cubins]
     assert kernel.grid is not None
     return predict(executable.program, environment_of(sites, values), model, resources, in_graph=True).seconds

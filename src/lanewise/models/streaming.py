@@ -13,7 +13,8 @@ from lanewise.models.roofline import Bound, bound_of
 
 # The share of a copy's bandwidth that steps reach, by bytes of a stored number and copies of the populations: NVIDIA H200 (4.28 TB/s),
 # D3Q19 in a cavity of 512 x 512 x 256 sites, words and bits counted as `SiteTraffic` does (bench/results/gpu_lbm.md). Float64: as float32.
-GPU_SHARES = {(2, 2): 0.85, (2, 1): 0.71, (4, 2): 0.96, (4, 1): 0.86, (8, 2): 0.96, (8, 1): 0.86}
+GPU_SHARES = {(2, 2): 0.83, (2, 1): 0.68, (4, 2): 0.97, (4, 1): 0.86, (8, 2): 0.97, (8, 1): 0.86}
+MERGED_SHARE = 0.97  # float16 and two copies, where a thread updates several sites
 DENSE_SHARES = {2: 0.52, 4: 0.70, 8: 0.70}  # where many sites are special: 30 % of them solid, in the same file
 CPU_SHARE = 0.95  # D3Q19 on 120 x 120 x 120 sites in place, two cores of an AMD EPYC 9004
 
@@ -50,7 +51,9 @@ class SiteTraffic:
         return self.fluid * (2 * self.populations * self.storage + self.values) + about
 
 
-def step_time(traffic: SiteTraffic, operations: int, wide: bool, device: DeviceModel) -> tuple[Bound, float]:
+def step_time(
+    traffic: SiteTraffic, operations: int, wide: bool, device: DeviceModel, sites_a_thread: int = 1
+) -> tuple[Bound, float]:
     """The least time of a step, and the time to expect, in seconds.
 
     `operations` are those of the function of a site, in float64 if `wide`.
@@ -60,10 +63,13 @@ def step_time(traffic: SiteTraffic, operations: int, wide: bool, device: DeviceM
     memory = traffic.nbytes / device.memory_bandwidth
     bound = bound_of({"memory": memory, "fp64" if wide else "fp32": arithmetic})
     launch = device.graph_launch_seconds if device.kind == "cuda" else device.launch_seconds
-    return bound, max(memory / _share(traffic, device), arithmetic) + launch
+    return bound, max(memory / _share(traffic, device, sites_a_thread), arithmetic) + launch
 
 
-def _share(traffic: SiteTraffic, device: DeviceModel) -> float:
+def _share(traffic: SiteTraffic, device: DeviceModel, sites_a_thread: int) -> float:
     if device.kind != "cuda":
         return CPU_SHARE
-    return DENSE_SHARES[traffic.storage] if traffic.dense else GPU_SHARES[traffic.storage, traffic.copies]
+    if traffic.dense:
+        return DENSE_SHARES[traffic.storage]
+    alone = GPU_SHARES[traffic.storage, traffic.copies]
+    return max(alone, MERGED_SHARE) if sites_a_thread > 1 and traffic.storage == 2 else alone

@@ -19,10 +19,10 @@ class Optimisation:
 
     name: the standard term; literature: what else papers and compilers call it. field: of the plan, or `LAYOUT`.
     cuda, cpu: values worth trying for pairwise kernels of that kind of device, the neutral one first; elementwise: the
-    same for elementwise kernels and reductions on a GPU (on a CPU: `elementwise_cpu`). One value means that there is
-    nothing to try. on_request: it changes results by more than rounding in another order, or costs accuracy, so that it
-    is never chosen unless the user asks for it. shape: other fields that it decides, for an optimisation that gives a
-    kernel a shape of its own.
+    same for elementwise kernels and reductions on a GPU (on a CPU: `elementwise_cpu`); sites: for sites of a lattice on a
+    GPU, where these differ. One value means that there is nothing to try. on_request: it changes results by more than
+    rounding in another order, or costs accuracy, so that it is never chosen unless the user asks for it. shape: other
+    fields that it decides, for an optimisation that gives a kernel a shape of its own.
     """
 
     name: str
@@ -33,6 +33,7 @@ class Optimisation:
     cpu: tuple[Any, ...] = ()
     elementwise: tuple[Any, ...] = ()
     elementwise_cpu: tuple[Any, ...] = ()
+    sites: tuple[Any, ...] = ()
     on_request: bool = False
     shape: tuple[tuple[str, Any], ...] = ()
 
@@ -40,6 +41,8 @@ class Optimisation:
         """The values worth trying on a "cuda" or "cpu" device for a pattern; none when it is of no use there."""
         if pattern == "pairwise":
             return self.cuda if kind == "cuda" else self.cpu
+        if pattern == "sitewise" and kind == "cuda" and self.sites:
+            return self.sites
         return self.elementwise if kind == "cuda" else self.elementwise_cpu
 
     def describe(self, value: Any, kind: str = "cuda") -> str:
@@ -142,7 +145,7 @@ OPTIMISATIONS: tuple[Optimisation, ...] = (
         "thread merging", "targets",
         lambda v, kind: f"{v} {'targets' if v > 1 else 'target'} a {'thread' if kind == 'cuda' else 'loop'}"
         + (" share every source that is loaded" if v > 1 else ""),
-        literature="register blocking", cuda=(1, 2, 4, 8, 16), cpu=(1, 2, 4, 8),
+        literature="register blocking", cuda=(1, 2, 4, 8, 16), cpu=(1, 2, 4, 8), sites=(1, 2, 4),
     ),
     Optimisation(
         "slicing of tiles", "slices",

@@ -21,7 +21,12 @@ def apply(kernel: ir.Kernel) -> ir.Kernel:
 
 def fold_function(f: ir.Function) -> ir.Function:
     """Fold the body of one function."""
-    return ir.Function(f.name, f.parameters, f.results, flat_map(f.body, _statement), f.location)
+    return ir.Function(f.name, f.parameters, f.results, fold_block(f.body), f.location)
+
+
+def fold_block(block: ir.Block) -> ir.Block:
+    """Fold the statements of a block, nested ones first."""
+    return flat_map(block, _statement)
 
 
 def _statement(s: ir.Statement) -> ir.Block:

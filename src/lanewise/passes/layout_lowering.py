@@ -2,6 +2,7 @@
 
     fetch body[i]: position.x, position.y, position.z, mass   ->   load body_position_mass[i]: x, y, z, mass      (SoAoAS, one 16-byte load)
                                                               ->   load body_position_x[i]: x; ...                (SoA, four 4-byte loads)
+    fetch body[i, 2 records]: mass#0, mass#1                  ->   load body_mass[i / 2]: mass#0, mass#1          (SoA, one 8-byte load)
 A commit that covers a vector only in part writes the rest back unchanged when it was fetched anyway, else it stores scalars.
 """
 
@@ -13,6 +14,7 @@ from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.traverse import flat_map, statements
 from lanewise.layouts import Slot
+from lanewise.layouts.base import VECTOR_BYTES
 from lanewise.types import BOOL, I64
 
 
@@ -73,11 +75,17 @@ class _Lowering:
         return _Group(slot.buffer, start if lanes > 1 else slot.offset, lanes, slots)
 
     def _lanes(self, array: ir.ArrayArgument, slot: Slot) -> int:
-        """One load brings this many scalars; CUDA has no vectors of truth values."""
-        return array.arrangement.lanes(slot) if self.vector_loads and slot.type != BOOL else 1
+        """One load brings this many scalars."""
+        return array.arrangement.lanes(slot) if self._has_vectors(slot) else 1
+
+    def _has_vectors(self, slot: Slot) -> bool:
+        """CUDA has no vectors of truth values."""
+        return self.vector_loads and slot.type != BOOL
 
     def _fetch(self, s: ir.Fetch) -> ir.Block:
         array = self.kernel.array(s.array)
+        if s.across > 1:
+            return self._fetch_across(s, array)
         names = dict(s.reads)
         groups = dict.fromkeys(self._group(array, x, self._lanes(array, x)) for x in map(array.arrangement.slot, names))
         whole = set[str]()
@@ -95,8 +103,59 @@ class _Lowering:
             loads.append(ir.Load(buffer.name, self._index(array, g, s.index), lanes))
         return tuple(loads)
 
+    def _fetch_across(self, s: ir.Fetch, array: ir.ArrayArgument) -> ir.Block:
+        """A leaf of neighbouring records at once where they lie side by side, else record by record."""
+        each, body = len(s.reads) // s.across, list[ir.Statement]()
+        for n, (leaf, _) in enumerate(s.reads[:each]):
+            row = self._row(array, array.arrangement.slot(leaf), s.across)
+            if row is None:
+                singles = [ir.Fetch(s.array, build.add(s.index, r), (s.reads[r * each + n],)) for r in range(s.across)]
+                body += (x for single in singles for x in self._fetch(single))
+                continue
+            names = tuple(s.reads[r * each + n][1] for r in range(s.across))
+            body.append(ir.Load(self._buffer(array, row).name, self._index_across(array, row, s.index), names))
+        return tuple(body)
+
+    def _commit_across(self, s: ir.Commit, array: ir.ArrayArgument) -> ir.Block:
+        each, body = len(s.writes) // s.across, list[ir.Statement]()
+        for n, (leaf, _) in enumerate(s.writes[:each]):
+            row = self._row(array, array.arrangement.slot(leaf), s.across)
+            if row is None:
+                singles = [
+                    ir.Commit(s.array, build.add(s.index, r), (s.writes[r * each + n],)) for r in range(s.across)
+                ]
+                body += (x for single in singles for x in self._commit(single))
+                continue
+            values = tuple(s.writes[r * each + n][1] for r in range(s.across))
+            body.append(ir.Store(self._buffer(array, row).name, self._index_across(array, row, s.index), values))
+        return tuple(body)
+
+    def _row(self, array: ir.ArrayArgument, slot: Slot, records: int) -> _Group | None:
+        """This leaf of neighbouring records as one group, if it lies side by side, at a multiple of its size."""
+        buffer, size = array.arrangement.buffers[slot.buffer], records * slot.type.size
+        stride = slot.stride if buffer.width > 1 else buffer.block
+        whole = buffer.width == 1 or not (buffer.width % records or buffer.block % size)
+        beside = stride == slot.type.size and whole and slot.offset % size == 0 and size <= VECTOR_BYTES
+        return (
+            _Group(slot.buffer, slot.offset, records, (slot,) * records)
+            if beside and self._has_vectors(slot) and records in (2, 4)
+            else None
+        )
+
+    def _index_across(self, array: ir.ArrayArgument, row: _Group, index: ir.Expression) -> ir.Expression:
+        """The place of a group of neighbouring records, counted in such groups; `index` is that of the first."""
+        buffer = array.arrangement.buffers[row.buffer]
+        if buffer.width == 1:
+            return build.divide(index, row.lanes)
+        size = row.lanes * (row.slots[0] or array.arrangement.slots[0]).type.size
+        within = build.add(build.divide(build.remainder(index, buffer.width), row.lanes), row.start // size)
+        block = build.multiply(_wide(array, build.divide(index, buffer.width)), buffer.block // size)
+        return build.add(block, _wide(array, within))
+
     def _commit(self, s: ir.Commit) -> ir.Block:
         array = self.kernel.array(s.array)
+        if s.across > 1:
+            return self._commit_across(s, array)
         values = dict(s.writes)
         stores: dict[_Group, tuple[ir.Expression, ...]] = {}
         for slot in map(array.arrangement.slot, values):

@@ -20,14 +20,19 @@ def apply(kernel: ir.Kernel) -> ir.Kernel:
 
 def _statement(s: ir.Statement) -> ir.Block:
     match s:
-        case ir.If(
-            condition=condition,
-            then=(ir.Load(names=(one,)) as first, ir.Assign(value=ir.Local(name=one_read)) as taken),
-            otherwise=(ir.Load(names=(other,)) as second, ir.Assign(value=ir.Local(name=other_read)) as also),
-        ) if first.buffer == second.buffer and taken.name == also.name and (one, other) == (one_read, other_read):
-            return (ir.Load(second.buffer, selected(condition, first.index, second.index), (other,)), also)
+        case ir.If(condition=condition, then=(ir.Load() as first, *taken), otherwise=(ir.Load() as second, *also)) if (
+            first.buffer == second.buffer and (into := _taken(first, taken)) and into == _taken(second, also)
+        ):
+            return (ir.Load(second.buffer, selected(condition, first.index, second.index), second.names), *also)
         case _:
             return (s,)
+
+
+def _taken(load: ir.Load, then: list[ir.Statement]) -> tuple[str, ...]:
+    """The variables that take what a load brings, lane by lane; none if anything else is done there."""
+    into = [s.name for s in then if isinstance(s, ir.Assign)]
+    read = [s.value.name for s in then if isinstance(s, ir.Assign) and isinstance(s.value, ir.Local)]
+    return tuple(into) if len(into) == len(then) and tuple(read) == load.names else ()
 
 
 def selected(condition: ir.Expression, one: ir.Expression, other: ir.Expression) -> ir.Expression:

@@ -36,15 +36,16 @@ def legal(kernel: ir.Kernel, threads: int) -> str | None:
 def apply(
     kernel: ir.Kernel, threads: int, *, targets: int = 1, lanes: int | None = None, min_blocks: int = 0
 ) -> ir.Kernel:
-    """`lanes` x `targets` elements belong to a block; without `lanes` each thread has one element."""
+    """`lanes` x `targets` elements belong to a block; without `lanes` each thread has one element, or `targets` neighbours."""
     if reason := legal(kernel, threads):
         raise refuse("mapping to threads", kernel, reason)
     count = kernel.counts[0]
     n = ir.Local(count.name, count.type)
     if lanes is None:
         return replace(
-            kernel, body=_one_each(kernel, threads, n), grid=ir.Grid(n, threads, threads, min_blocks=min_blocks)
-        )
+            kernel, body=_one_each(kernel, threads),
+            grid=ir.Grid(n, threads * targets, threads, min_blocks=min_blocks),
+        )  # fmt: skip
     split = find_parallel(kernel, own("part"))
     parts = int(split.extent.value) if split is not None and isinstance(split.extent, ir.Literal) else 1
     coordinates = {own(name): ir.Builtin(name, count.type) for name in ("part", "block", "thread")}
@@ -80,8 +81,10 @@ def apply_serial(kernel: ir.Kernel, **others: int) -> ir.Kernel:
 _ALONE = {"targets": 1, "slices": 1, "parts": 1, "tile": 0, "min_blocks": 0}
 
 
-def _one_each(kernel: ir.Kernel, threads: int, n: ir.Local) -> ir.Block:
+def _one_each(kernel: ir.Kernel, threads: int) -> ir.Block:
     (outer,) = kernel.body
     assert isinstance(outer, ir.Parallel)
-    place = build.add(build.multiply(ir.Builtin("block", n.type), threads), ir.Builtin("thread", n.type))
-    return (ir.Assign(outer.variable, place), ir.If(build.less(ir.Local(outer.variable, n.type), n), outer.body))
+    index = outer.extent.type
+    place = build.add(build.multiply(ir.Builtin("block", index), threads), ir.Builtin("thread", index))
+    inside = build.less(ir.Local(outer.variable, index), outer.extent)
+    return (ir.Assign(outer.variable, place), ir.If(inside, outer.body))

@@ -59,11 +59,6 @@ class Links:
         bends = any(not isinstance(f, int) for pair in self.edges.faces for f in pair)
         return bends or bool(self.moving)
 
-    @staticmethod
-    def at(axis: int, step: int) -> ir.Local:
-        """Whether the site lies at the face that a step of -1 or 1 crosses."""
-        return _at(axis, step)
-
     def extent(self, axis: int) -> ir.Local:
         return ir.Local(EXTENTS[axis], self.index)
 
@@ -90,7 +85,7 @@ class Links:
         last = self.lattice.dimension - 1
         for axis in range(last + 1):
             name = own(AXES[axis])
-            further = ir.Local(own(f"rest.{AXES[axis]}"), self.index)
+            further = rest_of(axis, self.index)
             if self.placed and axis < last:
                 body.append(ir.Assign(further.name, self.quotient(rest, axis)))
                 value = build.subtract(rest, build.multiply(further, self.extent(axis)))
@@ -102,8 +97,8 @@ class Links:
                     body.append(ir.Assign(further.name, build.divide(rest, self.extent(axis))))
                 rest = further
             here = ir.Local(name, self.index)
-            body.append(ir.Assign(_at(axis, -1).name, build.equal(here, 0)))
-            body.append(ir.Assign(_at(axis, 1).name, build.equal(here, build.subtract(self.extent(axis), 1))))
+            body.append(ir.Assign(at_face(axis, -1).name, build.equal(here, 0)))
+            body.append(ir.Assign(at_face(axis, 1).name, build.equal(here, build.subtract(self.extent(axis), 1))))
         return tuple(body)
 
     def quotient(self, value: ir.Expression, axis: int) -> ir.Expression:
@@ -127,7 +122,7 @@ class Links:
                     further = build.subtract(ir.Literal(0, self.index), stride)
                 else:
                     further, around = stride, build.subtract(0, around) if wraps else around
-                value = ir.Select(_at(axis, step), around, further, self.index)
+                value = ir.Select(at_face(axis, step), around, further, self.index)
                 body.append(ir.Assign(self.distance(axis, step).name, value))
         return tuple(body)
 
@@ -157,7 +152,7 @@ class Links:
         found: ir.Expression = build.FALSE
         for axis, component in enumerate(self.lattice.velocities[q]):
             if component and isinstance(self.edges.face(axis, -component), int):
-                at = _at(axis, -component)
+                at = at_face(axis, -component)
                 found = at if found == build.FALSE else ir.Logical("or", found, at)
         return found
 
@@ -169,7 +164,7 @@ class Links:
         found: ir.Expression = build.FALSE
         faces = ((a, s) for a in range(self.lattice.dimension) for s in (-1, 1) if self.edges.face(a, s) in moving)
         for axis, step in faces:
-            at = _at(axis, step)
+            at = at_face(axis, step)
             found = at if found == build.FALSE else ir.Logical("or", found, at)
         return found
 
@@ -189,7 +184,7 @@ class Links:
             step = sign * component
             face = self.edges.face(axis, step) if step else 0
             if face == "slip" or (face == "periodic" and not self.placed):
-                at = _at(axis, step)
+                at = at_face(axis, step)
                 found = at if found is None else ir.Logical("or", found, at)
         return found
 
@@ -211,7 +206,7 @@ class Links:
         step = sign * self.lattice.velocities[q][axis]
         if not step:
             return self._along(q, sign, leaf, axis + 1, place, give)
-        stride, face, crossing = self.stride(axis), self.edges.face(axis, step), _at(axis, step)
+        stride, face, crossing = self.stride(axis), self.edges.face(axis, step), at_face(axis, step)
         moved = _moved(place, step, stride)
         if face == "slip":
             mirrored = self.lattice.mirror(leaf, frozenset({axis}))
@@ -231,7 +226,7 @@ class Links:
                 own_kind, rest = ir.Literal(face, I32), ir.Literal(REST, I32)
                 alike = ir.Logical("or", build.equal(met, 0), build.equal(met, face))
                 known = own_kind if met == ir.Literal(0, I32) else ir.Select(alike, own_kind, rest, I32)
-                met = ir.Select(_at(axis, -component), known, met, I32)
+                met = ir.Select(at_face(axis, -component), known, met, I32)
         result = ir.Local(name, I32)
         body: tuple[ir.Statement, ...] = (ir.Assign(name, met),)
         if self.solids and self.moving_sites:
@@ -305,7 +300,12 @@ def _bit(word: ir.Expression, position: int) -> ir.Expression:
     return ir.Compare("!=", ir.Binary("&", shifted, ir.Literal(1, U32), U32), ir.Literal(0, U32))
 
 
-def _at(axis: int, step: int) -> ir.Local:
+def rest_of(axis: int, index: Scalar = I32) -> ir.Local:
+    """What is left of a site's number without its coordinates up to this axis: after x the number of its row."""
+    return ir.Local(own(f"rest.{AXES[axis]}"), index)
+
+
+def at_face(axis: int, step: int) -> ir.Local:
     """Whether the site lies at the face that a step of -1 or 1 crosses."""
     return ir.Local(own(f"{'first' if step < 0 else 'last'}.{AXES[axis]}"), BOOL)
 

@@ -17,7 +17,7 @@ from lanewise.ir.names import COUNT, own
 from lanewise.ir.traverse import statements
 from lanewise.lattices.base import Lattice
 from lanewise.layouts import AoS
-from lanewise.patterns.links import WORD, WORDS
+from lanewise.patterns.links import WORD, WORDS, at_face
 from lanewise.patterns.sitewise import SiteBuilder, SitewiseArguments
 from lanewise.patterns.values import record_array, value_array
 from lanewise.record import Leaf
@@ -119,6 +119,6 @@ def _cut_beside(builder: SiteBuilder, outlet: Outlet, q: int) -> ir.Expression |
     for axis, component in enumerate(builder.a.lattice.velocities[q]):
         if axis == outlet.axis or not component or not isinstance(builder.a.edges.face(axis, -component), int):
             continue
-        at = builder.links.at(axis, -component)
+        at = at_face(axis, -component)
         found = at if found is None else ir.Logical("or", found, at)
     return found

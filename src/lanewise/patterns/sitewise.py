@@ -40,11 +40,13 @@ from lanewise.record import Leaf
 from lanewise.sites.edges import Edges
 from lanewise.sites.kinds import Wall
 from lanewise.sites.streaming import Phase
+from lanewise.sites.words import SHARES
 from lanewise.types import BOOL, I32, U32, Scalar
 
 MARKS, SPECIAL = own("marks"), own("special")
 SOLIDS, WALL, ALL = own("solids"), own("wall"), own("all")
 NEXT, ARRIVED = own("next"), own("arrived")
+PUTS = own("puts")  # whether anything is stored where a site lies
 
 
 @dataclass(frozen=True, slots=True)
@@ -419,12 +421,12 @@ class SiteBuilder:
 
     def put_whole_sectors(self, inner: ir.Block) -> ir.Block:
         """Walls among the sites of a sector are written along with them, as zeros."""
-        word, one = ir.Local(ALL, U32), ir.Literal(1, U32)
-        shares = ir.Compare("!=", ir.Binary("&", word, one, U32), ir.Literal(0, U32))
+        shared = ir.Binary("&", ir.Local(ALL, U32), ir.Literal(int(SHARES), U32), U32)
+        shares = ir.Compare("!=", shared, ir.Literal(0, U32))
         zeros = tuple(s for q in range(self.a.lattice.size) for s in self.declared(q))
         wall = ir.Local(WALL, BOOL)
-        puts = ir.If(ir.Logical("or", _not(wall), shares), self.puts())
-        return (*zeros, ir.If(_not(wall), inner), puts)
+        stored = ir.Assign(PUTS, ir.Logical("or", _not(wall), shares))
+        return (*zeros, ir.If(_not(wall), inner), stored, ir.If(ir.Local(PUTS, BOOL), self.puts()))
 
     def applications(self) -> ir.Block:
         """The function of kind 0, or a chain of tests when there are others."""

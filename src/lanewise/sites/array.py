@@ -29,7 +29,8 @@ from lanewise.types import F16, F32, F64, Scalar
 STORAGES = {s.name: s for s in (F16, F32, F64)}
 LEAST_DENSE = 65_536  # sites of a box that is worth telling dense from sparse
 DENSE = 0.1  # share of special sites from which on a GPU every site reads its word first (bench/results/gpu_lbm.md)
-BLOCK = 32  # sites of a block of the default layout on a GPU: a warp (bench/results/gpu_lbm.md)
+WARP = 32
+LINE = 128  # bytes of a population in a block of the default layout on a GPU (bench/results/gpu_lbm.md)
 
 
 class Sites:
@@ -225,7 +226,7 @@ def make_sites(
     where, size = resolve(device), _shape(lattice, shape)
     stored = _storage(storage, real, where)
     form = form_by_name(streaming or ("pull" if where.startswith("cuda") else "in-place"))
-    arranged = _layout(layout, where)
+    arranged = _layout(layout, where, stored, size[-1])
     count = math.prod(size)
     require_memory(where, _bytes(lattice, count, stored, form, arranged), f"{count:,} sites of {lattice.name}")
     kinds = _kinds(mask, size, known)
@@ -250,10 +251,14 @@ def _bytes(lattice: Lattice, count: int, storage: Scalar, form: Form, layout: La
     return form.buffers * layout.arrange(population_record(lattice, storage).leaves).nbytes(count) + 4 * count + bits
 
 
-def _layout(layout: object, device: str) -> Layout:
-    if layout is None:
-        return AoSoA(BLOCK) if device.startswith("cuda") else SoA()
-    return checked_layout(layout)
+def _layout(layout: object, device: str, storage: Scalar, extent: int) -> Layout:
+    """The wanted one, or a default: on a GPU blocks of a warp's sites, or of as many as fill a line if rows are whole blocks then."""
+    if layout is not None:
+        return checked_layout(layout)
+    if not device.startswith("cuda"):
+        return SoA()
+    line = LINE // storage.size
+    return AoSoA(line if line > WARP and extent % line == 0 else WARP)
 
 
 def population_record(lattice: Lattice, storage: Scalar) -> Record:

@@ -3,7 +3,8 @@
     bits 0..25   links q = 1..26 that a wall cuts where they ARRIVE at the site
     bits 26..30  the kind of the site
     bit 31       the site lies at a face whose links wrap or are mirrored
-In the word of a wall site links mean nothing: there bit 0 says that it shares a sector of memory with a site that is updated.
+Where many sites are special, all links of a wall site are cut: whoever computes it along with its neighbours stays where it is. There bit
+31 says that it shares a sector of memory with a site that is updated.
 A word of 0 belongs to a bulk site: kind 0, all links lead to the neighbours at their fixed distances. The marks are one bit a site.
 """
 
@@ -17,7 +18,7 @@ from lanewise.sites.edges import Edges
 
 KIND_SHIFT, KIND_MASK, FACE = 26, 31, np.uint32(1 << 31)
 LINKS = np.uint32((1 << KIND_SHIFT) - 1)
-SHARES = np.uint32(1)
+SHARES = FACE
 SECTOR = 32  # bytes: what a GPU's memory moves at least
 Kinds = npt.NDArray[np.uint8]
 
@@ -77,7 +78,7 @@ def mark_shared_sectors(words: npt.NDArray[np.uint32], solid: npt.NDArray[np.boo
     padded = np.ones(-(-len(words) // sites) * sites, np.bool_)
     padded[: len(solid)] = solid
     mixed = np.repeat(~padded.reshape(-1, sites).all(axis=1), sites)[: len(words)]
-    words[solid] &= ~LINKS
+    words[solid] = words[solid] & ~SHARES | LINKS
     words[solid & mixed] |= SHARES
 
 

@@ -12,6 +12,7 @@ from lanewise.passes import (
     prefetching,
     reciprocity,
     register_cap,
+    site_merging,
     slicing,
     splitting,
     thread_merging,
@@ -48,7 +49,7 @@ def check_device(kernel: ir.Kernel, plan: Plan, device_kind: str) -> None:
             )
 
 
-def check_pattern(kernel: ir.Kernel, plan: Plan) -> None:
+def check_pattern(kernel: ir.Kernel, plan: Plan, device_kind: str) -> None:
     """Raise `PlanError` for decisions about pairs that a kernel without pairs is given."""
     if kernel.pattern == "pairwise":
         return
@@ -68,8 +69,19 @@ def check_pattern(kernel: ir.Kernel, plan: Plan) -> None:
     if plan.fission and _departs(kernel):
         raise refuse("loop splitting", kernel, DEPARTING)
     if plan.targets is not None and plan.targets != 1:
+        reason = _no_merging(kernel, plan.targets, device_kind)
+        if reason is not None:
+            raise refuse("thread merging", kernel, reason)
+
+
+def _no_merging(kernel: ir.Kernel, targets: int, device_kind: str) -> str | None:
+    """Why a thread cannot compute several elements of a kernel without pairs, or None."""
+    if kernel.pattern != "sitewise":
         reason = "it has no sources that several of its elements could share"
-        raise refuse("thread merging", kernel, thread_merging.legal(kernel, plan.targets) or reason)
+        return thread_merging.legal(kernel, targets) or reason
+    if device_kind != "cuda":
+        return "on a CPU neighbouring sites share SIMD registers"
+    return site_merging.legal(kernel, targets)
 
 
 def _departs(kernel: ir.Kernel) -> bool:

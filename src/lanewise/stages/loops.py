@@ -11,6 +11,7 @@ from lanewise.passes import (
     prefetching,
     reciprocity,
     shared_memory,
+    site_merging,
     slicing,
     splitting,
     thread_mapping,
@@ -42,8 +43,11 @@ def shape(kernel: ir.Kernel, plan: Plan, device_kind: str, checked: Checked) -> 
 
 
 def _elements(kernel: ir.Kernel, plan: Plan, checked: Checked) -> Kernels:
-    block, min_blocks = decided(plan.block, "block"), decided(plan.min_blocks, "min_blocks")
-    return (checked("mapping to threads", thread_mapping.apply(kernel, block, min_blocks=min_blocks)),)
+    block, min_blocks, sites = (decided(getattr(plan, n), n) for n in ("block", "min_blocks", "targets"))
+    if sites > 1:
+        kernel = checked("thread merging", site_merging.apply(kernel, sites))
+    mapped = thread_mapping.apply(kernel, block, targets=sites, min_blocks=min_blocks)
+    return (checked("mapping to threads", mapped),)
 
 
 def _both_sides(kernel: ir.Kernel, plan: Plan, device_kind: str, checked: Checked) -> Kernels:

@@ -1,0 +1,121 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given as examples
+from hypothesis import settings
+from hypothesis import strategies as st
+
+import lanewise as lw
+from lanewise.ir import nodes as ir
+from lanewise.ir.traverse import statements
+from lanewise.ir.verify import verify_kernel
+from lanewise.passes import constant_folding, dead_code, scalar_replacement, site_merging, thread_mapping
+from lanewise.plan import Plan
+from tests.lbm.boxes import D3Q15, LID, WALL, boxes
+from tests.lbm.kernels import NEGATED, REVERSED, SOURCE, exact
+from tests.passes.probe import before_and_after, refusal
+from tests.patterns.sitewise import VALUES, after, box_sites, lowered, naive_kernel, read_by_place, relax
+
+BLOCK = 8
+KINDS = (0, REVERSED, SOURCE, NEGATED, WALL, LID)
+LATTICES = (lw.D2Q9, D3Q15, lw.D3Q19)
+FACES = st.one_of(
+    boxes(lattices=LATTICES, kinds=(0,), most=3, block=BLOCK),
+    boxes(lattices=LATTICES, kinds=(0, REVERSED, SOURCE), most=3, block=BLOCK),
+    boxes(lattices=LATTICES, kinds=KINDS, most=3, block=BLOCK),
+)
+
+
+def simplified(kernel: ir.Kernel) -> ir.Kernel:
+    """As the pipeline hands it to the pass."""
+    return dead_code.apply(scalar_replacement.apply(constant_folding.apply(kernel)))
+
+
+def relaxing(
+    *, mask: Any = None, edges: Any = None, dense: bool = False, form: str = "pull", layout: Any = None
+) -> Any:
+    chosen = layout or lw.AoSoA(BLOCK)
+    sites = relax.sites((3, BLOCK), mask=mask, edges=edges, layout=chosen, streaming=form, device="python")
+    sites.step, sites.fresh = 1, False
+    return read_by_place(sites, dense=dense) if form == "pull" else sites
+
+
+MASK = np.zeros((3, BLOCK), int)
+MASK[1, 2], MASK[2, 2] = 1, 2
+
+
+@pytest.mark.parametrize(
+    ("name", "given"),
+    [
+        ("framed", {"edges": {"x": "wall", "y": ("wall", "lid")}}),
+        ("marked", {"mask": MASK}),
+        ("dense", {"mask": MASK, "dense": True}),
+    ],
+)
+def test_golden(golden, name, given):
+    before = simplified(naive_kernel(relax, relaxing(**given), **VALUES))
+    golden(name, before_and_after(before, site_merging.apply(before, 2)))
+
+
+@settings(max_examples=30)
+@examples(FACES, st.sampled_from((2, 4)), st.booleans())
+def test_meaning_is_kept(box, sites_of_a_thread, dense):
+    """One step of the naive kernel against the merged one: the same bits everywhere in memory."""
+    pair = exact(box.lattice)
+    sites = read_by_place(box_sites(pair.flow, box, "pull", layout=lw.AoSoA(BLOCK), steps=1), dense=dense)
+    before = simplified(naive_kernel(pair.flow, sites, **pair.values))
+    merged = site_merging.apply(before, sites_of_a_thread)
+    verify_kernel(merged)
+    wanted = after(pair.flow, sites, before, (before,), **pair.values)
+    assert after(pair.flow, sites, before, (merged,), **pair.values) == wanted
+
+
+@settings(max_examples=15)
+@examples(FACES, st.sampled_from((2, 4)), st.booleans(), st.sampled_from(("f16", "f32", "f64")))
+def test_lowered_kernels_do_what_the_naive_one_does(box, sites_of_a_thread, dense, storage):
+    pair = exact(box.lattice, "f64" if storage == "f64" else "f32")
+    made = box_sites(pair.flow, box, "pull", layout=lw.AoSoA(BLOCK), storage=storage, steps=1)
+    sites = read_by_place(made, dense=dense)
+    naive = naive_kernel(pair.flow, sites, **pair.values)
+    wanted = after(pair.flow, sites, naive, (naive,), **pair.values)
+    kernels = lowered(naive, Plan(targets=sites_of_a_thread, block=32), "cuda")
+    assert after(pair.flow, sites, naive, kernels, **pair.values) == wanted
+
+
+def test_populations_are_moved_together():
+    """One access for both sites where x stays the same, one for each where it does not; all are stored together."""
+    before = simplified(naive_kernel(relax, relaxing(edges={"x": "wall", "y": "wall"}), **VALUES))
+    kernel = site_merging.apply(before, 2)
+    fetched = [(s.reads[0][0], s.across) for s in statements(kernel.body) if isinstance(s, ir.Fetch)]
+    along_x = {f"q{q.index}" for q in lw.D2Q9 if q.x}
+    assert {leaf for leaf, across in fetched if across == 1} == along_x
+    assert {leaf for leaf, across in fetched if across == 2} == {
+        f"q{q.index}" for q in lw.D2Q9
+    } - along_x | along_x - along_x
+    assert [s.across for s in statements(kernel.body) if isinstance(s, ir.Commit)] == [2]
+
+
+def test_one_site_a_thread_changes_nothing():
+    before = simplified(naive_kernel(relax, relaxing(), **VALUES))
+    assert site_merging.apply(before, 1) == before
+
+
+def test_refusals():
+    kernel = simplified(naive_kernel(relax, relaxing(), **VALUES))
+    head = "thread merging cannot be applied to relax: "
+    assert refusal(lambda: site_merging.apply(kernel, 3)) == f"{head}a thread updates 1, 2 or 4 sites; 3 were asked for"
+    mapped = thread_mapping.apply(kernel, 32)
+    assert refusal(lambda: site_merging.apply(mapped, 2)) == f"{head}its sites are already mapped to threads"
+    for other in (relaxing(form="in-place"), relaxing(layout=lw.SoA())):
+        plain = simplified(naive_kernel(relax, other, **VALUES))
+        assert refusal(lambda plain=plain: site_merging.apply(plain, 2)) == (
+            f"{head}its sites follow no links to rows whose sites are whole blocks of the layout, side by side in memory"
+        )
+    narrow = simplified(naive_kernel(relax, relaxing(layout=lw.AoSoA(2)), **VALUES))
+    assert refusal(lambda: site_merging.apply(narrow, 4)) == f"{head}4 sites are no part of the 2 that lie side by side"
+    assert refusal(lambda: lowered(kernel, Plan(targets=2), "cpu")) == (
+        f"{head}on a CPU neighbouring sites share SIMD registers"
+    )
