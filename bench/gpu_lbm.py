@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -43,15 +44,16 @@ class Case:
     plan: Plan | None = None
     walls: bool = True
     solid_fraction: float = 0.0
+    radius: float = 8.0  # of the grains
     operator: str = "bgk"
     dense: bool = True
 
     @property
     def name(self) -> str:
         size = "x".join(map(str, reversed(self.shape)))
-        parts = [self.lattice.name, self.storage, size, self.streaming, str(self.layout or "AoSoA(32)")]
+        parts = [self.lattice.name, self.storage, size, self.streaming, str(self.layout or "default")]
         parts += [self.operator] if self.operator != "bgk" else []
-        parts += [f"{self.solid_fraction:.0%} solid"] if self.solid_fraction else []
+        parts += [f"{self.solid_fraction:.0%} solid, grains of {self.radius:g}"] if self.solid_fraction else []
         parts += [] if self.walls else ["periodic"]
         parts += [] if self.dense else ["marks"]
         parts += [self.plan.short()] if self.plan is not None else []
@@ -72,16 +74,18 @@ def make_flow(lattice: Any, precision: str, operator: str = "bgk") -> Any:
 def make_sites(case: Case, flow: Any, device: str, storage: str) -> Any:
     array.DENSE = SHARE if case.dense else 2.0
     edges = {"x": "wall", "y": ("wall", "lid"), "z": "wall"} if case.walls else {}
-    mask = (
-        porous(case.shape, solid_fraction=case.solid_fraction, radius=8.0).astype(np.uint8) * WALL
-        if case.solid_fraction
-        else None
-    )
+    mask = grains(case.shape, case.solid_fraction, case.radius) if case.solid_fraction else None
     sites = flow.sites(
         case.shape, mask=mask, edges={a: e for a, e in edges.items() if a in "xyz"[: case.lattice.dimension]},
         storage=storage, streaming=case.streaming, layout=case.layout if device == "cuda" else None, device=device,
     )  # fmt: skip
     return sites
+
+
+@lru_cache(1)
+def grains(shape: tuple[int, ...], fraction: float, radius: float) -> Any:
+    """The mask of overlapping grains; cases that follow each other share it."""
+    return porous(shape, solid_fraction=fraction, radius=min(radius, min(shape) / 4)).astype(np.uint8) * WALL
 
 
 def values_of(case: Case) -> dict[str, Any]:
@@ -124,19 +128,27 @@ CASES = (
     Case(lw.D3Q19, (256, 512, 512), streaming="in-place"),
     Case(lw.D3Q19, (256, 512, 512), layout=lw.SoA()),
     Case(lw.D3Q19, (256, 512, 512), storage="f16"),
+    Case(lw.D3Q19, (256, 512, 512), storage="f16", plan=Plan(targets=1)),
+    Case(lw.D3Q19, (256, 512, 512), storage="f16", layout=lw.AoSoA(32), plan=Plan(targets=1)),
     Case(lw.D3Q19, (256, 512, 512), storage="f16", streaming="in-place"),
     Case(lw.D3Q19, (256, 512, 512), storage="f16", layout=lw.SoA()),
     Case(lw.D2Q9, (8192, 8192)),
     Case(lw.D2Q9, (8192, 8192), streaming="in-place"),
     Case(lw.D2Q9, (4096, 4096)),
-    Case(lw.D3Q19, (256, 512, 512), solid_fraction=0.3),
-    Case(lw.D3Q19, (256, 512, 512), storage="f16", solid_fraction=0.3),
+    Case(lw.D2Q9, (8192, 8192), storage="f16"),
+    *(Case(lw.D3Q19, (256, 512, 512), solid_fraction=0.3, radius=r) for r in (32.0, 24.0, 16.0, 8.0)),
     Case(lw.D3Q19, (256, 512, 512), streaming="in-place", solid_fraction=0.3),
+    Case(lw.D3Q19, (256, 512, 512), storage="f16", solid_fraction=0.3),
+    Case(lw.D2Q9, (4096, 8192), solid_fraction=0.3, radius=24.0),
+    Case(lw.D2Q9, (4096, 8192), solid_fraction=0.3),
     Case(lw.D3Q19, (256, 512, 512), operator="trt"),
     Case(lw.D3Q27, (256, 512, 256)),
 )
 EXPLORE = (  # what the defaults were chosen from
-    *(Case(lw.D3Q19, (256, 512, 512), storage="f16", plan=Plan(block=b)) for b in (128, 256)),
+    *(
+        Case(lw.D3Q19, (256, 512, 512), storage="f16", plan=Plan(targets=t, block=b))
+        for t, b in ((2, 32), (2, 128), (4, 64))
+    ),
     Case(lw.D3Q19, (256, 512, 512), plan=Plan(block=128)),
     Case(lw.D3Q19, (256, 512, 512), streaming="in-place", plan=Plan(block=128)),
     *(Case(lw.D3Q19, (256, 512, 512), solid_fraction=0.3, plan=Plan(block=b)) for b in (64, 128)),
@@ -148,30 +160,14 @@ EXPLORE = (  # what the defaults were chosen from
 def main() -> None:
     cases = CASES + (EXPLORE if "--explore" in sys.argv else ())
     bandwidth = copy_kernel_bandwidth()
-    rows: list[Measurement] = []
     notes: dict[str, str] = {"copy": f"{bandwidth / 1e12:.3f} TB/s"}
+    errors: dict[Case, float] = {}
     for case in cases:
         try:
-            error = check(case)
+            errors[case] = check(case)
         except Exception as problem:  # the other rows are still worth having
             print(f"{case.name}: {type(problem).__name__}: {problem}", flush=True)
-            continue
-        run, sites = prepare(case)
-        fluid = sites.count - sites.wall_sites
-        steps = max(64, round(0.05 * bandwidth / (case.site_bytes * sites.count)) // 64 * 64)
-        seconds = []
-        for _ in range(ROUNDS):
-            start = time.perf_counter()
-            run(steps)
-            seconds.append((time.perf_counter() - start) / steps)
-        row = Measurement(case.name, seconds, fluid, "fluid sites", bandwidth / case.site_bytes)
-        rows.append(row)
-        notes[case.name] = (
-            f"{sites.nbytes / sites.count:.2f} bytes a site; relative difference from float64 {error:.1e}"
-        )
-        print(f"{row.rate / 1e6:8.0f} MLUPS {row.rate / row.bound:.3f}  {case.name}  {notes[case.name]}", flush=True)
-        del run, sites
-        cuda.cupy().get_default_memory_pool().free_all_blocks()
+    rows = [row for part in batches(tuple(errors)) for row in measure(part, errors, bandwidth, notes)]
     small(notes)
     write_results(
         RESULT, "Lattice Boltzmann flow on one GPU", rows, describe_machine() | notes
@@ -180,6 +176,47 @@ def main() -> None:
         if not program.startswith("--"):
             notes[Path(program).name] = subprocess.run([program], capture_output=True, text=True, check=False).stdout
     print(write_results(RESULT, "Lattice Boltzmann flow on one GPU", rows, describe_machine() | notes))
+
+
+def batches(cases: tuple[Case, ...]) -> list[list[Case]]:
+    """Cases that fit the device together."""
+    free = 0.85 * cuda.cupy().cuda.runtime.memGetInfo()[0]
+    found: list[list[Case]] = [[]]
+    taken = 0.0
+    for case in cases:
+        need = np.prod(case.shape) * (case.site_bytes / (2 if case.streaming == "in-place" else 1) + 8)
+        if taken + need > free:
+            found.append([])
+            taken = 0.0
+        found[-1].append(case)
+        taken += need
+    return found
+
+
+def measure(cases: list[Case], errors: dict[Case, float], bandwidth: float, notes: dict[str, str]) -> list[Measurement]:
+    """The rows of some cases, interleaved."""
+    began = time.perf_counter()
+    prepared = {case: prepare(case) for case in cases}
+    print(f"{len(cases)} cases prepared in {time.perf_counter() - began:.0f} s", flush=True)
+    steps = {c: max(64, round(0.05 * bandwidth / (c.site_bytes * np.prod(c.shape))) // 64 * 64) for c in cases}
+    seconds: dict[Case, list[float]] = {case: [] for case in cases}
+    for _ in range(ROUNDS):
+        for case, (run, _) in prepared.items():
+            start = time.perf_counter()
+            run(int(steps[case]))
+            seconds[case].append((time.perf_counter() - start) / steps[case])
+    rows: list[Measurement] = []
+    for case, (_, sites) in prepared.items():
+        fluid = sites.count - sites.wall_sites
+        row = Measurement(case.name, seconds[case], fluid, "fluid sites", bandwidth / case.site_bytes)
+        notes[case.name] = (
+            f"{sites.layout}, {sites.nbytes / sites.count:.2f} bytes a site; relative difference from float64 {errors[case]:.1e}"
+        )
+        print(f"{row.rate / 1e6:8.0f} MLUPS {row.rate / row.bound:.3f}  {case.name}  {notes[case.name]}", flush=True)
+        rows.append(row)
+    del prepared
+    cuda.cupy().get_default_memory_pool().free_all_blocks()
+    return rows
 
 
 def copy_kernel_bandwidth() -> float:

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lanewise as lw
+from lanewise.sites import array
 from tests.lbm.boxes import D3Q15, LATTICES, LID, WALL, Box, boxes
 from tests.lbm.compare import Way, check_colliding, check_exact, with_every_kind
 from tests.lbm.kernels import INLET, NEGATED, REVERSED, SOURCE, colliding, exact
@@ -164,6 +165,31 @@ ON_A_GPU = [Case(*c) for c in covering(LATTICES, FORMS, (None, *LAYOUTS), (*TYPE
 @pytest.mark.parametrize("case", ON_A_GPU, ids=str)
 def test_every_combination_of_two_on_a_gpu(case: Case) -> None:
     check_case(case, "cuda")
+
+
+TOGETHER = covering(LATTICES, (("f16", "f32"), *TYPES), FACES, (2, 4), ("faces", "marks", "words"))
+
+
+@pytest.mark.cuda
+@pytest.mark.parametrize(("lattice", "types", "faces", "sites", "mask"), TOGETHER, ids=str)
+def test_several_sites_a_thread_on_a_gpu(
+    monkeypatch: pytest.MonkeyPatch,
+    lattice: lw.Lattice,
+    types: tuple[str, str],
+    faces: dict[str, EDGE],
+    sites: int,
+    mask: str,
+) -> None:
+    """Rows of whole blocks, whose sites learn what is special from where they lie, from bits, or from words."""
+    monkeypatch.setattr(array, "LEAST_DENSE", 0 if mask == "words" else 1 << 30)
+    case = Case(lattice, "pull", lw.AoSoA(16), types, faces, lw.Plan(targets=sites))
+    way = Way("cuda", case.form, case.layout, *types, case.plan)
+    shape = (3, 32) if lattice.dimension == 2 else (3, 2, 16)
+    empty = Box(lattice, shape, np.zeros(shape, np.int32), case.edges)
+    for make, check in ((exact, check_exact), (colliding, check_colliding)):
+        for steps in (1, 2, 5):
+            box = empty if mask == "faces" else with_every_kind(empty, make(lattice, types[1]), steps)
+            check(box, way, steps, steps)
 
 
 # ------------------------------------------------------------ a user's own lattice

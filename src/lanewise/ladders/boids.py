@@ -23,7 +23,7 @@ WORLD = 200.0  # of the thesis's comparison of agents, figure 7.3
 WORLDS = {2**14: (WORLD, 50.0), 2**16: (WORLD, 50.0, 100.0, 400.0), MILLIONS: (400.0,)}
 """Radii of worlds by agents where it compares worlds (figures 7.1 and 7.2), and of the flock beyond it."""
 QUICK = {"cpu": {2**12: (WORLD,), 2**14: (50.0,)}, "cuda": {2**14: (50.0,), 2**17: (WORLD,)}}
-GPU_SECONDS = 90.0  # that the flocks of the default may take on a GPU: what is then left is skipped
+GPU_SECONDS = 240.0  # that the flocks of the default may take on a GPU: what is then left is skipped
 
 
 def sizes(device: str, quick: bool) -> tuple[int, ...]:
