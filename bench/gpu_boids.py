@@ -300,17 +300,18 @@ def profiled(setting: Setting, report: Report) -> None:
         "between the two without, %",
         "between the two with, %",
     )
-    rows = report.section("With and without a profile", "agents", *columns)
+    rows = report.section("With and without a profile", "agents", "steps a run", *columns)
     for power in dict.fromkeys(min(p, setting.most) for p in (20, 18)):
         if out_of_time(setting, report, f"profile of 2^{power} agents"):
             continue
         state, world = start(2**power), world_of(2**power)
         profiles = {"without": None, "with": lw.Profile(), "without again": None, "with again": lw.Profile()}
         flocks = {name: setting.flock(state, world, SEARCHES[0], profile) for name, profile in profiles.items()}
-        longer = replace(setting, rounds=4 * setting.rounds + 1)
-        a, b, c, d = longer.milliseconds(flocks).values()
-        apart = (100 * abs(a / c - 1), 100 * abs(b / d - 1))
-        rows.append((f"2^{power}", (a + c) / 2, (b + d) / 2, 100 * ((b + d) / (a + c) - 1), *apart))
+        for steps in (setting.steps, 8 * setting.steps):
+            longer = replace(setting, steps=steps, rounds=2 * setting.rounds + 1)
+            a, b, c, d = longer.milliseconds(flocks).values()
+            apart = (100 * abs(a / c - 1), 100 * abs(b / d - 1))
+            rows.append((f"2^{power}", steps, (a + c) / 2, (b + d) / 2, 100 * ((b + d) / (a + c) - 1), *apart))
 
 
 def out_of_time(setting: Setting, report: Report, what: str) -> bool:
@@ -331,9 +332,13 @@ def main() -> None:
     options.add_argument("--steps", type=int, default=256)
     options.add_argument("--rounds", type=int, default=5)
     options.add_argument("--seconds", type=float, default=50.0)
-    setting = Setting(**vars(options.parse_args()))
-    report = Report(Path(os.environ.get("OUT", "bench/results")) / "gpu_boids.md", notes=describe_machine())
-    for part in PARTS:
+    options.add_argument("--only", choices=[part.__name__ for part in PARTS])
+    given = vars(options.parse_args())
+    only = given.pop("only")
+    setting = Setting(**given)
+    name = "gpu_boids" + (f"_{only}" if only else "")
+    report = Report(Path(os.environ.get("OUT", "bench/results")) / f"{name}.md", notes=describe_machine())
+    for part in (p for p in PARTS if only in (None, p.__name__)):
         began = time.perf_counter()
         try:
             if not out_of_time(setting, report, part.__name__):
