@@ -62,11 +62,11 @@ def test_only_steps_are_explained():
 @pytest.mark.parametrize(
     ("storage", "copies", "together", "words", "mlups"),
     [
-        (4, 2, 1, False, 27_104),
-        (4, 1, 1, True, 23_685),
-        (2, 2, 2, False, 54_488),
-        (2, 2, 1, False, 46_731),
-        (2, 1, 1, True, 37_834),
+        (4, 2, 1, False, 27_141),
+        (4, 1, 1, True, 23_794),
+        (2, 2, 2, False, 52_890),
+        (2, 2, 1, False, 41_168),
+        (2, 1, 1, True, 33_955),
     ],
 )
 def test_the_foreseen_time_is_near_the_measured_one(storage, copies, together, words, mlups):
