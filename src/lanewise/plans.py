@@ -14,6 +14,7 @@ from lanewise.plan import NEUTRAL, Plan
 from lanewise.work import Work
 
 WARP = 32
+LEAST_MERGED = 1 << 18  # sites that fill a GPU when a thread updates several of them
 MOST_POPULATIONS = 40  # that a thread with four sites may hold
 SEARCH_BLOCK = 128  # threads that walk: few enough that a slow warp holds back few others
 CPU_TILE = 512  # sources that are summed in the result's precision before a float64 addition
@@ -57,8 +58,8 @@ def default_plan(machine: Machine, work: Work, wanted: Plan | None = None) -> Pl
     return Plan(slices=1, parts=1).filled(plan) if wanted.tile == 0 else plan
 
 
-def complete_site_plan(wanted: Plan | None, machine: Machine, naive: ir.Kernel) -> Plan:
-    """As `complete_plan`, for a kernel over the sites of a lattice.
+def complete_site_plan(wanted: Plan | None, machine: Machine, naive: ir.Kernel, count: int = LEAST_MERGED) -> Plan:
+    """As `complete_plan`, for a kernel over so many sites of a lattice.
 
     One plan serves all phases of a streaming form: one whose sites all do the same has one class of sites, which is together and apart.
     Raises `PlanError` for a wish to keep classes apart that the kernel does not allow.
@@ -68,7 +69,7 @@ def complete_site_plan(wanted: Plan | None, machine: Machine, naive: ir.Kernel) 
     undivided = site_splitting.legal(naive)
     divided = undivided is None
     default = Plan(
-        targets=_sites_of_a_thread(naive) if on_gpu else 1,
+        targets=_sites_of_a_thread(naive) if on_gpu and count >= LEAST_MERGED else 1,
         # Many loads of few bytes, or sites that all read their word first: small blocks wait less for each other.
         block=0
         if not on_gpu

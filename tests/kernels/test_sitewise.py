@@ -536,7 +536,7 @@ def test_two_flows_share_sites():
 NO_LOOP = "it has no loop over sources"
 ILLEGAL = [
     (Plan(tile=64), f"tiling cannot be applied to flow: {NO_LOOP}"),
-    (Plan(targets=2), "thread merging cannot be applied to flow: it has no sources that several of its elements could share"),
+    (Plan(targets=2), "thread merging cannot be applied to flow: on a CPU neighbouring sites share SIMD registers"),
     (Plan(unroll=4), f"unrolling cannot be applied to flow: {NO_LOOP}"),
     (Plan(accumulate="f64"), "float64 accumulation cannot be applied to flow: its sites sum nothing over sources"),
     (Plan(reciprocity="ordered"), "reciprocity cannot be applied to flow: its elements are no pairs"),

@@ -14,6 +14,7 @@ from lanewise.ir.traverse import statements
 from lanewise.ir.verify import verify_kernel
 from lanewise.passes import constant_folding, dead_code, scalar_replacement, site_merging, thread_mapping
 from lanewise.plan import Plan
+from lanewise.plans import Machine, complete_site_plan
 from tests.lbm.boxes import D3Q15, LID, WALL, boxes
 from tests.lbm.kernels import NEGATED, REVERSED, SOURCE, exact
 from tests.passes.probe import before_and_after, refusal
@@ -101,6 +102,30 @@ def test_populations_are_moved_together():
 def test_one_site_a_thread_changes_nothing():
     before = simplified(naive_kernel(relax, relaxing(), **VALUES))
     assert site_merging.apply(before, 1) == before
+
+
+@pytest.mark.parametrize(
+    ("lattice", "storage", "count", "sites"),
+    [
+        (lw.D3Q19, "f16", 1 << 24, 2),
+        (lw.D3Q27, "f16", 1 << 24, 2),
+        (lw.D2Q9, "f16", 1 << 24, 4),
+        (lw.D2Q9, "f16", 1 << 16, 1),
+        (lw.D3Q19, "f32", 1 << 24, 1),
+    ],
+)
+def test_default(lattice, storage, count, sites):
+    """Several sites a thread where a population has two bytes, and there are threads enough."""
+    shape = (2, BLOCK) if lattice.dimension == 2 else (2, 2, BLOCK)
+    made = exact(lattice).flow.sites(shape, storage=storage, layout=lw.AoSoA(BLOCK), streaming="pull", device="python")
+    machine = Machine("cuda", 132)
+    first = naive_kernel(exact(lattice).flow, made, **exact(lattice).values)
+    assert complete_site_plan(Plan(targets=2), machine, first).targets == 1  # after populations were set
+    made.step, made.fresh = 1, False
+    naive = naive_kernel(exact(lattice).flow, read_by_place(made), **exact(lattice).values)
+    assert complete_site_plan(None, machine, naive, count).targets == sites
+    assert complete_site_plan(Plan(targets=1), machine, naive).targets == 1
+    assert complete_site_plan(None, Machine("cpu", 8), naive).targets == 1
 
 
 def test_refusals():

@@ -85,9 +85,10 @@ def explain_flow(
     form = form_by_name("pull" if device == "cuda" else "in-place")
     arranged = layout or (AoSoA(32) if device == "cuda" else SoA())
     naive = build_sitewise(_arguments(flow, form, arranged), index_type(device))
-    plan = complete_site_plan(None, Machine(model.kind, model.multiprocessors, model.vector_bits or 256), naive)
+    machine, total = Machine(model.kind, model.multiprocessors, model.vector_bits or 256), math.prod(shape)
+    plan = complete_site_plan(None, machine, naive, total)
     executable = compile_kernel(naive, plan, device, arch=model.arch if device == "cuda" else None)
-    total, inner = math.prod(shape), math.prod(max(0, n - 2) for n in shape)
+    inner = math.prod(max(0, n - 2) for n in shape)
     traffic = traffic_of(naive, total, total, total - inner, form.buffers)
     box = f"{' x '.join(map(str, shape))} sites of {flow.lattice.name}, {form.name}, all of kind 0, without walls, periodic"
     return _subject(executable, device, model, arranged, traffic, box), executable

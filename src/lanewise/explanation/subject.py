@@ -53,7 +53,7 @@ class Subject:
         assert self.model is not None
         if self.traffic is not None:
             machine = Machine(self.kind, self.model.multiprocessors, self.model.vector_bits or 256)
-            return complete_site_plan(wanted, machine, self.naive)
+            return complete_site_plan(wanted, machine, self.naive, self.traffic.sites)
         return complete_plan(wanted, Machine(self.kind, self.model.multiprocessors), self.work)
 
     def with_layout(self, layout: Layout) -> Subject:

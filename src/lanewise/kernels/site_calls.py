@@ -83,7 +83,7 @@ class SiteCall:
 def compile_phase(build: Callable[[t.Scalar], ir.Kernel], sites: Sites, plan: Plan | None) -> Executable:
     """The kernels of a phase on the sites' device; `build` makes the naive kernel for a type of indices."""
     naive = build(index_type(sites.device))
-    complete = complete_site_plan(plan, machine_of(sites.device), naive)
+    complete = complete_site_plan(plan, machine_of(sites.device), naive, sites.count)
     return compile_kernel(naive, complete, sites.device, wanted=plan)
 
 

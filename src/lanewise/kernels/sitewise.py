@@ -25,6 +25,7 @@ from lanewise.patterns.momentum_exchange import build_momentum_exchange
 from lanewise.patterns.outflow import Outlet, build_outflow
 from lanewise.patterns.sitewise import SitewiseArguments, Update, build_sitewise, check_uniforms
 from lanewise.plan import Plan
+from lanewise.plans import LEAST_MERGED
 from lanewise.runtime.launches import NamedLaunch
 from lanewise.runtime.memory import array_module, to_host
 from lanewise.sites.array import Sites, arrival_array, make_sites
@@ -280,7 +281,7 @@ class Sitewise:
 
     def _situation(self, sites: Sites, values: SiteValues) -> tuple[Any, ...]:
         return (
-            sites.device, sites.dense, sites.placed, sites.framed, sites.row_block,
+            sites.device, sites.count < LEAST_MERGED, sites.dense, sites.placed, sites.framed, sites.row_block,
             min(sites.shape) < 2, sites.layout, sites.storage, sites.form.name, sites.edges, sites.present,
             values.arrays_of, tuple(self._functions), self.walls,
         )  # fmt: skip
