@@ -68,6 +68,20 @@ def test_figures_of_flow_are_those_of_the_benchmark() -> None:
         assert f"| {figures} |" in results
 
 
+def test_figures_of_flocks_are_those_of_the_benchmark() -> None:
+    results = (ROOT / "bench/results/gpu_boids.md").read_text(encoding="utf-8")
+    part = README.partition("## Flocks measured on a GPU\n")[2].partition("\n## ")[0]
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in part.splitlines() if line.startswith("| 2^")]
+    assert len(rows) == 3
+    for agents, *figures in rows:
+        (measured,) = (
+            line for line in results.splitlines() if line.startswith(f"| {agents} | ") and line.count("|") == 11
+        )
+        assert all(f"| {figure} |" in measured for figure in figures if figure)
+    for figure in re.findall(r"\d\.\d{3}(?= ms| times)", part):
+        assert f"| {figure} |" in results
+
+
 def test_optimisations_are_those_of_the_catalogue() -> None:
     names = {o.name for o in OPTIMISATIONS}
     assert set(re.findall(r"(\d+) optimisations", README)) == {str(len(names))}
