@@ -20,7 +20,8 @@ from lanewise.layouts import AoSoA, Layout, SoA
 from lanewise.models.devices import DeviceModel, device_model
 from lanewise.models.resources import kernel_resources
 from lanewise.models.streaming import ASSUMED, SiteTraffic
-from lanewise.patterns.sitewise import SitewiseArguments, build_sitewise
+from lanewise.patterns.site_arguments import SitewiseArguments
+from lanewise.patterns.sitewise import build_sitewise
 from lanewise.plans import Machine, complete_site_plan
 from lanewise.runtime.executable import Executable
 from lanewise.sites.edges import read_edges

@@ -20,7 +20,7 @@ from lanewise.patterns.interpolated_walls import CURVED, CURVED_COUNT, WEIGHTS
 from lanewise.patterns.links import WORDS, box_counts
 from lanewise.patterns.momentum_exchange import WALLED, WALLED_COUNT
 from lanewise.patterns.outflow import BEFORE, OUTLET, OUTLET_COUNT, WEIGHT, Outlet, before_leaves
-from lanewise.patterns.sitewise import ARRIVED, MARKS, NEXT, SOLIDS
+from lanewise.patterns.site_arguments import ARRIVED, MARKS, NEXT, SOLIDS
 from lanewise.plan import Plan
 from lanewise.plans import complete_site_plan
 from lanewise.runtime.executable import Bound, Executable, Launch

@@ -11,7 +11,7 @@ from lanewise.errors import ArgumentError
 from lanewise.frontend.function import Lowered, Signature, lower_function, read_signature
 from lanewise.kernels.site_values import OUTFLOW_SPEED
 from lanewise.lattices.base import Lattice
-from lanewise.patterns.sitewise import Update
+from lanewise.patterns.site_arguments import Update
 from lanewise.types import Scalar
 
 CALL_ARGUMENTS = frozenset({"self", "sites", "plan", "steps", "walls", "weights", OUTFLOW_SPEED})

@@ -23,7 +23,8 @@ from lanewise.layouts import Layout
 from lanewise.patterns.interpolated_walls import build_interpolated_walls
 from lanewise.patterns.momentum_exchange import build_momentum_exchange
 from lanewise.patterns.outflow import Outlet, build_outflow
-from lanewise.patterns.sitewise import SitewiseArguments, Update, build_sitewise, check_uniforms
+from lanewise.patterns.site_arguments import SitewiseArguments, Update, check_uniforms
+from lanewise.patterns.sitewise import build_sitewise
 from lanewise.plan import Plan
 from lanewise.plans import LEAST_MERGED
 from lanewise.runtime.launches import NamedLaunch

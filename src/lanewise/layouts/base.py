@@ -91,6 +91,13 @@ class Arrangement:
                 return lanes
         return 1
 
+    def lies_beside(self, slot: Slot, records: int) -> bool:
+        """Whether one vector load may bring this leaf of 2 or 4 neighbouring records, the first at a multiple of their number."""
+        buffer, size = self.buffers[slot.buffer], records * slot.type.size
+        stride = slot.stride if buffer.width > 1 else buffer.block
+        aligned = slot.offset % size == 0 and (buffer.width == 1 or not (buffer.width % records or buffer.block % size))
+        return records in (2, 4) and size <= VECTOR_BYTES and stride == slot.type.size and aligned
+
 
 class Layout(ABC):
     """A rule that arranges any record. Layouts are frozen dataclasses, compared and hashed by value."""

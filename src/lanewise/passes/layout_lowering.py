@@ -14,7 +14,6 @@ from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.traverse import flat_map, statements
 from lanewise.layouts import Slot
-from lanewise.layouts.base import VECTOR_BYTES
 from lanewise.types import BOOL, I64
 
 
@@ -49,6 +48,8 @@ class _Lowering:
 
     def statement(self, s: ir.Statement) -> ir.Block:
         match s:
+            case ir.Fetch(across=records) | ir.Commit(across=records) if records > 1:
+                return self._across(s)
             case ir.Fetch():
                 return self._fetch(s)
             case ir.Commit():
@@ -84,8 +85,6 @@ class _Lowering:
 
     def _fetch(self, s: ir.Fetch) -> ir.Block:
         array = self.kernel.array(s.array)
-        if s.across > 1:
-            return self._fetch_across(s, array)
         names = dict(s.reads)
         groups = dict.fromkeys(self._group(array, x, self._lanes(array, x)) for x in map(array.arrangement.slot, names))
         whole = set[str]()
@@ -103,44 +102,24 @@ class _Lowering:
             loads.append(ir.Load(buffer.name, self._index(array, g, s.index), lanes))
         return tuple(loads)
 
-    def _fetch_across(self, s: ir.Fetch, array: ir.ArrayArgument) -> ir.Block:
+    def _across(self, s: ir.Fetch | ir.Commit) -> ir.Block:
         """A leaf of neighbouring records at once where they lie side by side, else record by record."""
-        each, body = len(s.reads) // s.across, list[ir.Statement]()
-        for n, (leaf, _) in enumerate(s.reads[:each]):
-            row = self._row(array, array.arrangement.slot(leaf), s.across)
-            if row is None:
-                singles = [ir.Fetch(s.array, build.add(s.index, r), (s.reads[r * each + n],)) for r in range(s.across)]
-                body += (x for single in singles for x in self._fetch(single))
+        array, body = self.kernel.array(s.array), list[ir.Statement]()
+        each = len(_leaves(s)) // s.across
+        for n, leaf in enumerate(_leaves(s)[:each]):
+            slot = array.arrangement.slot(leaf)
+            if not (self._has_vectors(slot) and array.arrangement.lies_beside(slot, s.across)):
+                for r in range(s.across):
+                    body += self.statement(_single(s, r, r * each + n))
                 continue
-            names = tuple(s.reads[r * each + n][1] for r in range(s.across))
-            body.append(ir.Load(self._buffer(array, row).name, self._index_across(array, row, s.index), names))
+            row = _Group(slot.buffer, slot.offset, s.across, (slot,) * s.across)
+            buffer, index = self._buffer(array, row).name, self._index_across(array, row, s.index)
+            match s:
+                case ir.Fetch():
+                    body.append(ir.Load(buffer, index, tuple(name for _, name in s.reads[n::each])))
+                case ir.Commit():
+                    body.append(ir.Store(buffer, index, tuple(value for _, value in s.writes[n::each])))
         return tuple(body)
-
-    def _commit_across(self, s: ir.Commit, array: ir.ArrayArgument) -> ir.Block:
-        each, body = len(s.writes) // s.across, list[ir.Statement]()
-        for n, (leaf, _) in enumerate(s.writes[:each]):
-            row = self._row(array, array.arrangement.slot(leaf), s.across)
-            if row is None:
-                singles = [
-                    ir.Commit(s.array, build.add(s.index, r), (s.writes[r * each + n],)) for r in range(s.across)
-                ]
-                body += (x for single in singles for x in self._commit(single))
-                continue
-            values = tuple(s.writes[r * each + n][1] for r in range(s.across))
-            body.append(ir.Store(self._buffer(array, row).name, self._index_across(array, row, s.index), values))
-        return tuple(body)
-
-    def _row(self, array: ir.ArrayArgument, slot: Slot, records: int) -> _Group | None:
-        """This leaf of neighbouring records as one group, if it lies side by side, at a multiple of its size."""
-        buffer, size = array.arrangement.buffers[slot.buffer], records * slot.type.size
-        stride = slot.stride if buffer.width > 1 else buffer.block
-        whole = buffer.width == 1 or not (buffer.width % records or buffer.block % size)
-        beside = stride == slot.type.size and whole and slot.offset % size == 0 and size <= VECTOR_BYTES
-        return (
-            _Group(slot.buffer, slot.offset, records, (slot,) * records)
-            if beside and self._has_vectors(slot) and records in (2, 4)
-            else None
-        )
 
     def _index_across(self, array: ir.ArrayArgument, row: _Group, index: ir.Expression) -> ir.Expression:
         """The place of a group of neighbouring records, counted in such groups; `index` is that of the first."""
@@ -154,8 +133,6 @@ class _Lowering:
 
     def _commit(self, s: ir.Commit) -> ir.Block:
         array = self.kernel.array(s.array)
-        if s.across > 1:
-            return self._commit_across(s, array)
         values = dict(s.writes)
         stores: dict[_Group, tuple[ir.Expression, ...]] = {}
         for slot in map(array.arrangement.slot, values):
@@ -230,6 +207,20 @@ class _Lowering:
 def _wide(array: ir.ArrayArgument, index: ir.Expression) -> ir.Expression:
     """An index that may be multiplied: with 64 bits in global memory."""
     return index if array.space == "shared" or index.type == I64 else ir.Cast(index, I64)
+
+
+def _leaves(s: ir.Fetch | ir.Commit) -> tuple[str, ...]:
+    return tuple(leaf for leaf, _ in (s.reads if isinstance(s, ir.Fetch) else s.writes))
+
+
+def _single(s: ir.Fetch | ir.Commit, record: int, pair: int) -> ir.Statement:
+    """One of the pairs of several records, as an access to its record."""
+    index = build.add(s.index, record)
+    match s:
+        case ir.Fetch():
+            return ir.Fetch(s.array, index, (s.reads[pair],))
+        case ir.Commit():
+            return ir.Commit(s.array, index, (s.writes[pair],))
 
 
 def _keeps_names(s: ir.Fetch) -> bool:

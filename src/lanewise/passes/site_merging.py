@@ -24,7 +24,7 @@ from lanewise.ir.traverse import blocks, expressions, reads, rename, rewrite, re
 from lanewise.passes.base import refuse
 from lanewise.passes.constant_folding import fold_block
 from lanewise.patterns.links import ROW, at_face, rest_of
-from lanewise.patterns.sitewise import NEXT, PUTS, WALL
+from lanewise.patterns.site_arguments import NEXT, PUTS, WALL
 from lanewise.types import BOOL
 
 MOST = 4  # sites a thread: a vector of 4 is the widest

@@ -16,7 +16,8 @@ from lanewise.ir.names import COUNT, own
 from lanewise.ir.traverse import statements
 from lanewise.layouts import SoA
 from lanewise.patterns.links import WORD, WORDS
-from lanewise.patterns.sitewise import SiteBuilder, SitewiseArguments
+from lanewise.patterns.site_arguments import SitewiseArguments
+from lanewise.patterns.site_builder import SiteBuilder
 from lanewise.patterns.values import record_array, value_array
 from lanewise.sites.fractions import weight_leaves
 from lanewise.types import I32

@@ -17,7 +17,9 @@ from lanewise.ir.traverse import statements
 from lanewise.layouts import SoA
 from lanewise.patterns.interpolated_walls import WEIGHTS, change, fetch_weights, interpolated
 from lanewise.patterns.links import WORD, WORDS, Links
-from lanewise.patterns.sitewise import SiteBuilder, SitewiseArguments
+from lanewise.patterns.site_arguments import SitewiseArguments
+from lanewise.patterns.site_builder import SiteBuilder
+from lanewise.patterns.site_fetching import corrections, fetch_bulk, fetch_own
 from lanewise.patterns.values import pairs, record_array, value_array
 from lanewise.sites.edges import AXES
 from lanewise.sites.fractions import weight_leaves
@@ -40,7 +42,7 @@ def build_momentum_exchange(
     place = ir.Local(own("i"), index)
     vector = t.Vector(F64, arguments.lattice.dimension)
     linked = phase.fetch_links
-    fetches = (*builder.fetch_bulk(), *builder.corrections()) if linked else builder.fetch_own(phase.fetch_opposite)
+    fetches = (*fetch_bulk(builder), *corrections(builder)) if linked else fetch_own(builder, phase.fetch_opposite)
     sums = [ir.Local(variable, F64) for _, variable in pairs(RESULT, vector)]
     body: ir.Block = (
         ir.Fetch(WALLED, place, (("value", builder.site.name),)),

@@ -18,7 +18,9 @@ from lanewise.ir.traverse import statements
 from lanewise.lattices.base import Lattice
 from lanewise.layouts import AoS
 from lanewise.patterns.links import WORD, WORDS, at_face
-from lanewise.patterns.sitewise import SiteBuilder, SitewiseArguments
+from lanewise.patterns.site_arguments import SitewiseArguments
+from lanewise.patterns.site_builder import SiteBuilder
+from lanewise.patterns.site_fetching import add_at_moving_wall, fetch, fetch_anew
 from lanewise.patterns.values import record_array, value_array
 from lanewise.record import Leaf
 from lanewise.types import BOOL, Scalar
@@ -103,13 +105,13 @@ def _arriving(builder: SiteBuilder, q: int) -> ir.Block:
     """What arrives along q at the site further in."""
     phase, storage = builder.a.phase, builder.a.storage
     if not phase.fetch_links:
-        return builder.fetch(builder.site, builder.leaf(q, phase.fetch_opposite), q, f"own.{q}")
+        return fetch(builder, builder.site, builder.leaf(q, phase.fetch_opposite), q, f"own.{q}")
     stored = ir.Local(own(f"anew.{q}"), storage)
     return (
         ir.Assign(stored.name, ir.Literal(0.0, storage)),
-        *builder.fetch_anew(q, stored, bulk=True),
+        *fetch_anew(builder, q, stored, bulk=True),
         ir.Assign(builder.value(q).name, stored if storage == builder.a.real else ir.Cast(stored, builder.a.real)),
-        *builder.add_at_moving_wall(q),
+        *add_at_moving_wall(builder, q),
     )
 
 
