@@ -178,6 +178,10 @@ IN_KERNELS = [
     ((replace(FETCH, index=ir.Local("scale", F32)),), "an index of type f32"),
     ((ir.Fetch("source", I, (("q", "source.q"),)),), "source has no leaf q"),
     ((FETCH, ir.Fetch("source", I, (("m", "source.p.x"),))), "source.p.x was f32 and becomes i32"),
+    (
+        (ir.Fetch("source", I, (("p.x", "$a"), ("m", "$b")), across=2),),
+        "the leaves are not those of 2 records, one after the other",
+    ),
     ((FETCH, replace(COMMIT, array="source")), "the writes do not fit source"),
     ((FETCH, ir.Commit("$result", I, (("m", ir.Local("source.p.x", F32)),))), "the writes do not fit $result"),
     ((ir.Commit("$result", I, (("q", ONE),)),), "$result has no leaf q"),

@@ -129,3 +129,30 @@ def test_names() -> None:
     for name, text in (("rows", "unknown layout 'rows'"), ("soa(4)", "the layout soa takes no number")):
         with pytest.raises(lw.InputError, match=text):
             layout_by_name(name)
+
+
+@given(record=RECORDS, layout=st.sampled_from(ALL), records=st.sampled_from([1, 2, 3, 4, 8]), group=st.integers(0, 20))
+def test_what_lies_beside_is_one_aligned_piece(record: Record, layout: Layout, records: int, group: int) -> None:
+    """A leaf of neighbouring records as one vector: next to each other, at a multiple of its size, for any group of them."""
+    arrangement = layout.arrange(record.leaves)
+    for slot in (s for s in arrangement.slots if arrangement.lies_beside(s, records)):
+        size = slot.type.size
+        places = [arrangement.address(slot.leaf, group * records + r, 8 * 21) for r in range(records)]
+        assert places == [places[0] + r * size for r in range(records)]
+        assert places[0] % (records * size) == 0
+        assert records * size <= 16
+
+
+@pytest.mark.parametrize(("layout", "two", "four"), [
+    (lw.AoS(), False, False), (lw.SoA(), True, True), (lw.AoAS(), False, False), (lw.SoAoAS(), False, False),
+    (lw.AoSoA(1), False, False), (lw.AoSoA(2), True, False), (lw.AoSoA(32), True, True),
+], ids=str)  # fmt: skip
+def test_where_records_lie_side_by_side(layout: Layout, two: bool, four: bool) -> None:
+    arrangement = layout.arrange(Body.__record__.leaves)
+    assert [arrangement.lies_beside(arrangement.slot("mass"), n) for n in (1, 2, 3, 4, 8)] == [
+        False,
+        two,
+        False,
+        four,
+        False,
+    ]
