@@ -17,9 +17,8 @@ import pytest
 from PIL import Image
 
 import lanewise as lw
-from lanewise.cli import boids as cli
 from lanewise.errors import InputError
-from lanewise.sims.boids import Flock, Parameters, read_state, runner
+from lanewise.sims.boids import Flock, Parameters, read_state
 from lanewise.sims.boids.parameters import NUMBERS
 from tests.boids.reference import DATA
 from tests.cli.command import Command, Outcome, start_process
@@ -359,9 +358,13 @@ def test_ctrl_c_keeps_what_there_is(lanewise: Command, monkeypatch: pytest.Monke
     assert (resumed.code, resumed.last_json["step"]) == (0, 12)
 
 
-def test_what_is_said_when_nothing_was_kept() -> None:
-    said = cli._interruption(runner.start({"agents": 2}, steps=5))  # pyright: ignore[reportPrivateUsage]
-    assert said == "interrupted at step 0; nothing was kept, as there is no --out"
+def test_what_is_said_when_nothing_was_kept(lanewise: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    def follow(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("lanewise.cli.boids_progress.follow", follow)
+    outcome = lanewise(*SMALL, "--steps", 5)
+    assert (outcome.code, outcome.err) == (130, "interrupted at step 0; nothing was kept, as there is no --out\n")
 
 
 @pytest.mark.slow

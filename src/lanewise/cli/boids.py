@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import math
-import sys
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 from lanewise.cli import boids_options as o
 from lanewise.cli import profile as p
-from lanewise.cli.gravity import INTERRUPTED
+from lanewise.cli import runs as r
 from lanewise.errors import InputError
 
 if TYPE_CHECKING:
     from lanewise.sims.boids.pictures import Pictures
-    from lanewise.sims.boids.run import Run
 
 boids_app = typer.Typer(no_args_is_help=True, help="Flocks: Reynolds' boids, as in OpenSteer.")
 
@@ -111,19 +108,15 @@ def run(
     else:
         _refuse_given({**given, **({"from": from_} if from_ else {}), **({"obstacle": obstacles} if obstacles else {})})
         prepared = runner.resume(resume, steps=steps, dt=dt, device=device, output=output, profile=report.profile)
-        if prepared.note:
-            print(f"note: {prepared.note}", file=sys.stderr)
-    try:
-        follow(prepared, quiet=quiet)
-    except KeyboardInterrupt:
-        report.finish()
-        print(_interruption(prepared), file=sys.stderr)
-        raise typer.Exit(INTERRUPTED) from None
+        r.say_note(prepared.note)
+    r.follow_to_the_end(
+        lambda: follow(prepared, quiet=quiet), report, "boids", prepared.output.out, lambda: prepared.step
+    )
     summary = prepared.summary()
     report.finish(summary)
     _print_summary(summary)
     if json_:
-        print(json.dumps(_json_value(summary)))
+        r.print_json(summary)
 
 
 def _refuse_given(options: dict[str, Any]) -> None:
@@ -138,24 +131,6 @@ def _refuse_unseen(pictures: Pictures, options: dict[str, Any]) -> None:
     for name, value in options.items():
         if value is not None:
             raise InputError(f"--{name} needs --plot or --movie")
-
-
-def _interruption(prepared: Run) -> str:
-    saved, step = prepared.output.out, prepared.flock.step
-    if saved is None:
-        return f"interrupted at step {step:,}; nothing was kept, as there is no --out"
-    return f"interrupted; continue with: lanewise boids run --resume {saved}"
-
-
-def _json_value(value: Any) -> Any:
-    """JSON has neither NaN nor infinity."""
-    match value:
-        case dict():
-            return {name: _json_value(v) for name, v in value.items()}
-        case float() if not math.isfinite(value):
-            return None
-        case _:
-            return value
 
 
 def _print_summary(s: dict[str, Any]) -> None:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import math
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +9,10 @@ import typer
 
 from lanewise.cli import options as o
 from lanewise.cli import profile as p
+from lanewise.cli import runs as r
 from lanewise.errors import InputError
 from lanewise.profiling import span
 
-INTERRUPTED = 130  # the shell's code for Ctrl-C
 gravity_app = typer.Typer(no_args_is_help=True, help="Gravity by direct summation.")
 
 
@@ -76,14 +73,10 @@ def run(
         raise InputError(f"--{name} cannot be changed with --resume: the checkpoint keeps its own")
     else:
         prepared = runner.resume(resume, steps=steps, device=device, output=output, profile=report.profile)
-        if prepared.note:
-            print(f"note: {prepared.note}", file=sys.stderr)
-    try:
-        follow(prepared, quiet=quiet)
-    except KeyboardInterrupt:
-        report.finish()
-        print(_interruption(prepared), file=sys.stderr)
-        raise typer.Exit(INTERRUPTED) from None
+        r.say_note(prepared.note)
+    r.follow_to_the_end(
+        lambda: follow(prepared, quiet=quiet), report, "gravity", prepared.output.out, lambda: prepared.step
+    )
     if plot is not None:
         with span(report.profile, "output", name="picture"):
             _plot(prepared, plot)
@@ -91,7 +84,7 @@ def run(
     report.finish(summary)
     _print_summary(summary)
     if json_:
-        print(json.dumps({name: _json_value(value) for name, value in summary.items()}))
+        r.print_json(summary)
 
 
 def _check_picture(plot: Path, overwrite: bool, *others: Path | None) -> None:
@@ -104,18 +97,6 @@ def _check_picture(plot: Path, overwrite: bool, *others: Path | None) -> None:
     writable_target(plot, overwrite)
     if plot.suffix.lower() != ".png":
         raise InputError(f"--plot {plot}: pictures are PNG; wanted a name that ends in .png")
-
-
-def _interruption(prepared: Any) -> str:
-    saved, step = prepared.output.out, prepared.simulation.step
-    if saved is None:
-        return f"interrupted at step {step:,}; nothing was kept, as there is no --out"
-    return f"interrupted; continue with: lanewise gravity run --resume {saved}"
-
-
-def _json_value(value: Any) -> Any:
-    """JSON has neither NaN nor infinity."""
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _plot(prepared: Any, path: Path) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import math
 import sys
 import warnings
 from collections.abc import Sequence
@@ -14,7 +12,7 @@ import typer
 
 from lanewise.cli import lbm_options as o
 from lanewise.cli import profile as p
-from lanewise.cli.gravity import INTERRUPTED
+from lanewise.cli import runs as r
 from lanewise.errors import InputError
 
 if TYPE_CHECKING:
@@ -91,7 +89,7 @@ def run(
     report.finish(summary)
     _print_summary(summary)
     if json_:
-        print(json.dumps(_json_value(summary)))
+        r.print_json(summary)
 
 
 def _started(
@@ -117,8 +115,7 @@ def _resumed(path: Path, method: Method, end: End, output: Output, profile: Prof
     from lanewise.sims.lbm import runner
 
     prepared = runner.resume(path, method, end, output, profile)
-    if prepared.note:
-        print(f"note: {prepared.note}", file=sys.stderr)
+    r.say_note(prepared.note)
     return prepared
 
 
@@ -126,12 +123,9 @@ def _follow(prepared: Run, report: p.ProfileReport, *, quiet: bool) -> None:
     """Run to the end; exits with the code of an interruption after Ctrl-C."""
     from lanewise.cli.lbm_progress import follow
 
-    try:
-        follow(prepared, quiet=quiet)
-    except KeyboardInterrupt:
-        report.finish()
-        print(_interruption(prepared), file=sys.stderr)
-        raise typer.Exit(INTERRUPTED) from None
+    r.follow_to_the_end(
+        lambda: follow(prepared, quiet=quiet), report, "lbm", prepared.output.out, lambda: prepared.step
+    )
 
 
 def _required(case: str | None) -> str:
@@ -186,24 +180,6 @@ def _mesh_sites(path: Path, shape: Sequence[int], centre: Sequence[float], width
             "of the body's section"
         )
     return stl_solid(path, shape, placement=Placement(length=width, centre=centre), report=said.append)
-
-
-def _interruption(prepared: Run) -> str:
-    saved, step = prepared.output.out, prepared.simulation.step
-    if saved is None:
-        return f"interrupted at step {step:,}; nothing was kept, as there is no --out"
-    return f"interrupted; continue with: lanewise lbm run --resume {saved}"
-
-
-def _json_value(value: Any) -> Any:
-    """JSON has neither NaN nor infinity."""
-    match value:
-        case dict():
-            return {name: _json_value(v) for name, v in value.items()}
-        case float() if not math.isfinite(value):
-            return None
-        case _:
-            return value
 
 
 def _print_summary(s: dict[str, Any]) -> None:

@@ -8,10 +8,11 @@ import typer
 
 from lanewise.cli.boids import boids_app
 from lanewise.cli.explain import explain
-from lanewise.cli.gravity import INTERRUPTED, gravity_app
+from lanewise.cli.gravity import gravity_app
 from lanewise.cli.info import info
 from lanewise.cli.ladder import ladder
 from lanewise.cli.lbm import lbm_app
+from lanewise.cli.runs import INTERRUPTED
 from lanewise.cli.tune import tune
 from lanewise.errors import LanewiseError
 

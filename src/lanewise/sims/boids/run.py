@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
@@ -16,14 +15,12 @@ from lanewise.sims.boids.pictures import Pictures, course_interval, moment_of, m
 from lanewise.sims.boids.state import write_state
 from lanewise.sims.boids.statistics import Observer, Statistics, observer_of
 from lanewise.sims.boids.trajectory import MOST_WAITING, Frame, Trajectory, frame_of, state_of
-from lanewise.sims.interruption import deferred_interruption
+from lanewise.sims.marching import is_due, march
 
 if TYPE_CHECKING:
     from lanewise.plot.flock_movie import FlockMovie
 
 NO_PICTURES = Pictures()
-PIECE_SECONDS = 0.2  # how long the machine works between two looks at the clock
-CHECKPOINT_SECONDS, CHECKPOINT_SHARE = 60.0, 20  # without an interval in steps: so often, and at most 1/20 of the time
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,46 +61,37 @@ class Run:
     _course: list[tuple[float, float]] = field(default_factory=list[tuple[float, float]])
 
     def execute(self, progress: Callable[[Run], None] = lambda run: None) -> None:
-        """Advance to the end, looking, writing and reporting on the way.
+        """Advance to the end, looking, writing and reporting on the way (see `march`).
 
-        Ctrl-C ends it after whole steps with a checkpoint and KeyboardInterrupt; pressed again, at once and without.
         Raises `InputError` when an agent is lost; the last checkpoint is then as it was.
         """
         flock = self.flock
         flock.prepare(self.dt)
-        with ExitStack() as files, deferred_interruption() as interruption:
+        with ExitStack() as files:
             if self.output.pictures.movie is not None:
                 self._film = files.enter_context(
                     open_movie(self.output.pictures, flock, overwrite=self.output.overwrite)
                 )
-            self._look()
+            self.look()
             self.save()  # from here on there is always something to resume from
-            saved, cost, piece = time.monotonic(), 0.0, 1
-            while not self.done:
-                begin = time.perf_counter()
-                count = min(piece, self._next_event() - flock.step)
-                flock.advance(count, self.dt)
-                elapsed = time.perf_counter() - begin
-                self.seconds += elapsed
-                piece = max(1, min(int(count * PIECE_SECONDS / max(elapsed, 1e-9)), 4 * piece))
-                self._look()
-                progress(self)
-                if self.done or interruption.asked or self._checkpoint_due(time.monotonic() - saved, cost):
-                    begin = time.monotonic()
-                    self.save()
-                    saved = time.monotonic()
-                    cost = saved - begin
-                if interruption.asked and not self.done:
-                    raise KeyboardInterrupt
+            march(self, progress)
         self._write_final()
 
     @property
-    def done(self) -> bool:
-        return self.flock.step >= self.steps
+    def step(self) -> int:
+        return self.flock.step
 
-    def _next_event(self) -> int:
-        step = self.flock.step
-        o = self.output
+    @property
+    def done(self) -> bool:
+        return self.step >= self.steps
+
+    def advance(self, steps: int) -> None:
+        """So many steps, unseen."""
+        self.flock.advance(steps, self.dt)
+
+    def next_event(self) -> int:
+        """The next step after which something has to be looked at or written."""
+        step, o = self.step, self.output
         intervals = (o.every, o.checkpoint_every, self.movie_every, self.course_every)
         return min([self.steps, *((step // i + 1) * i for i in intervals if i)])
 
@@ -120,7 +108,7 @@ class Run:
         """Steps between two looks at the polarisation, for the picture; 0 without one."""
         return 0 if self.output.pictures.plot is None else course_interval(self.steps - self.first_step)
 
-    def _look(self) -> None:
+    def look(self) -> None:
         """What this step asks for: a frame of the trajectory that is not taken yet, one of the movie, a look at the order."""
         every, step = self.output.every, self.flock.step
         if every and step % every == 0 and step > self.last_frame:
@@ -145,11 +133,12 @@ class Run:
             self._frame = frame_of(self.flock, self._observer)
         return self._frame
 
-    def _checkpoint_due(self, since: float, cost: float) -> bool:
+    def checkpoint_due(self, since: float, cost: float) -> bool:
+        """At the interval that was asked for, now and then without one, and when many frames wait."""
         every = self.output.checkpoint_every
-        if self.trajectory.nbytes >= MOST_WAITING or (every and self.flock.step % every == 0):
+        if self.trajectory.nbytes >= MOST_WAITING or (every and self.step % every == 0):
             return True
-        return not every and since >= max(CHECKPOINT_SECONDS, CHECKPOINT_SHARE * cost)
+        return not every and is_due(since, cost)
 
     # ------------------------------------------------------------ results
 

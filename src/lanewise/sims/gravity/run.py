@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import glob
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,9 +15,7 @@ from lanewise.profiling.profile import span
 from lanewise.sims.gravity.checkpoint import Labels, Settings, current_particles, write_checkpoint
 from lanewise.sims.gravity.diagnostics import Diagnostics
 from lanewise.sims.gravity.simulation import Simulation
-from lanewise.sims.interruption import deferred_interruption
-
-PIECE_SECONDS = 0.2  # how long the machine works between two looks at the clock
+from lanewise.sims.marching import march
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,40 +54,36 @@ class Run:
         return self.history[-1]
 
     def execute(self, progress: Callable[[Run], None] = lambda run: None) -> None:
-        """Advance to `settings.steps`, measuring, writing and reporting on the way.
-
-        Ctrl-C ends it after whole steps with a checkpoint and KeyboardInterrupt; pressed again, at once and without.
-        """
+        """Advance to `settings.steps`, measuring, writing and reporting on the way (see `march`)."""
         self.simulation.prepare(self.settings.dt)
         self.save()  # from here on there is always something to resume from
-        saved = time.monotonic()
-        piece = 1
-        with deferred_interruption() as interruption:
-            while (step := self.simulation.step) < self.settings.steps:
-                begin = time.perf_counter()
-                count = min(piece, self._next_event(step) - step)
-                self.simulation.advance(count, self.settings.dt)
-                elapsed = time.perf_counter() - begin
-                self.seconds += elapsed
-                piece = max(1, min(int(count * PIECE_SECONDS / max(elapsed, 1e-9)), 4 * piece))
-                self._after_piece()
-                progress(self)
-                done = self.simulation.step == self.settings.steps
-                if done or interruption.asked or time.monotonic() - saved >= self.output.checkpoint_seconds:
-                    self.save()
-                    saved = time.monotonic()
-                if interruption.asked and not done:
-                    raise KeyboardInterrupt
+        march(self, progress)
 
-    def _next_event(self, step: int) -> int:
+    @property
+    def step(self) -> int:
+        return self.simulation.step
+
+    @property
+    def done(self) -> bool:
+        return self.step >= self.settings.steps
+
+    def next_event(self) -> int:
         """The next step after which something has to be measured or written."""
         intervals = [i for i in (self.output.diagnostics_every, self.output.snapshot_every) if i]
-        return min([self.settings.steps, *((step // i + 1) * i for i in intervals)])
+        return min([self.settings.steps, *((self.step // i + 1) * i for i in intervals)])
 
-    def _after_piece(self) -> None:
-        step, done = self.simulation.step, self.simulation.step == self.settings.steps
-        every = self.output.diagnostics_every
-        if done or (every and step % every == 0):
+    def advance(self, steps: int) -> None:
+        """So many steps, unmeasured."""
+        self.simulation.advance(steps, self.settings.dt)
+
+    def checkpoint_due(self, since: float, cost: float) -> bool:
+        """By wall time alone."""
+        return since >= self.output.checkpoint_seconds
+
+    def look(self) -> None:
+        """Measure, and write a snapshot, where this step asks for it."""
+        step, every = self.step, self.output.diagnostics_every
+        if self.done or (every and step % every == 0):
             self.history.append(self.simulation.diagnostics())
         if self.output.out and self.output.snapshot_every and step % self.output.snapshot_every == 0:
             path = snapshot_path(self.output.out, step)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -11,7 +10,6 @@ from typing import Any
 
 from lanewise.profiling.profile import span
 from lanewise.runtime.memory import to_host
-from lanewise.sims.interruption import deferred_interruption
 from lanewise.sims.lbm.bandwidth import copy_bandwidth
 from lanewise.sims.lbm.cases.registry import Case, Probe, Request, Setup, State
 from lanewise.sims.lbm.cases.series import Series
@@ -22,9 +20,7 @@ from lanewise.sims.lbm.remembered import remember
 from lanewise.sims.lbm.simulation import Simulation
 from lanewise.sims.lbm.steadiness import Steadiness
 from lanewise.sims.lbm.survival import check_interval
-
-PIECE_SECONDS = 0.2  # how long the machine works between two looks at the clock
-CHECKPOINT_SECONDS, CHECKPOINT_SHARE = 60.0, 20  # without an interval in steps: so often, and at most 1/20 of the time
+from lanewise.sims.marching import is_due, march
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,36 +62,27 @@ class Run:
     _before: tuple[int, tuple[float, ...]] | None = field(default=None, init=False)
 
     def execute(self, progress: Callable[[Run], None] = lambda run: None) -> None:
-        """Advance to the end, measuring, writing and reporting on the way.
+        """Advance to the end, measuring, writing and reporting on the way (see `march`).
 
-        Ctrl-C ends it after whole steps with a checkpoint and KeyboardInterrupt; pressed again, at once and without.
         Raises `InputError` when the flow blows up; the last checkpoint is then as it was.
         """
-        with ExitStack() as open_files, deferred_interruption() as interruption:
+        with ExitStack() as open_files:
             self._open(open_files)
             self.simulation.prepare()
-            self._events()  # of the first step, or of the one at which a checkpoint was resumed
-            saved, cost, piece = time.monotonic(), 0.0, 1
-            while not self.done:
-                begin = time.perf_counter()
-                count = min(piece, self._next_event() - self.simulation.step)
-                self.simulation.advance(count)
-                elapsed = time.perf_counter() - begin
-                self.seconds += elapsed
-                piece = max(1, min(int(count * PIECE_SECONDS / max(elapsed, 1e-9)), 4 * piece))
-                self._events()
-                progress(self)
-                if self.done or interruption.asked or self._checkpoint_due(time.monotonic() - saved, cost):
-                    begin = time.monotonic()
-                    self.save()
-                    saved = time.monotonic()
-                    cost = saved - begin
-                if interruption.asked and not self.done:
-                    raise KeyboardInterrupt
+            self.look()  # of the first step, or of the one at which a checkpoint was resumed
+            march(self, progress)
+
+    @property
+    def step(self) -> int:
+        return self.simulation.step
 
     @property
     def done(self) -> bool:
-        return self.settled or self.simulation.step >= self.steps
+        return self.settled or self.step >= self.steps
+
+    def advance(self, steps: int) -> None:
+        """So many steps, unmeasured."""
+        self.simulation.advance(steps)
 
     def _open(self, files: ExitStack) -> None:
         self._series = self._film = None
@@ -110,7 +97,7 @@ class Run:
 
     # ------------------------------------------------------------ events
 
-    def _next_event(self) -> int:
+    def next_event(self) -> int:
         """The next step after which something has to be measured, looked at or written."""
         step, probe = self.simulation.step, self.setup.probe
         measured = [probe.next(step)] if probe else []
@@ -126,7 +113,7 @@ class Run:
     def movie_every(self) -> int:
         return self.output.movie_every or max(1, (self.steps - self.first_step) // 200)
 
-    def _events(self) -> None:
+    def look(self) -> None:
         """What this step asks for. The flow is looked at before anything is measured: a blown-up one gives no numbers."""
         simulation, step = self.simulation, self.simulation.step
         probe, steady = self.setup.probe, self.steadiness
@@ -164,11 +151,10 @@ class Run:
             with span(self.simulation.profile, "output", name="measurements"):
                 self._series.add(step, *values)
 
-    def _checkpoint_due(self, since: float, cost: float) -> bool:
+    def checkpoint_due(self, since: float, cost: float) -> bool:
+        """At the interval that was asked for, or now and then without one."""
         every = self.output.checkpoint_every
-        if every:
-            return self.simulation.step % every == 0
-        return since >= max(CHECKPOINT_SECONDS, CHECKPOINT_SHARE * cost)
+        return self.step % every == 0 if every else is_due(since, cost)
 
     # ------------------------------------------------------------ results
 

@@ -1,0 +1,81 @@
+"""How every run advances: in pieces between two looks at the clock, to the next event, with checkpoints on the way."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Protocol, TypeVar
+
+from lanewise.sims.interruption import deferred_interruption
+
+PIECE_SECONDS = 0.2  # how long the machine works between two looks at the clock
+CHECKPOINT_SECONDS, CHECKPOINT_SHARE = 60.0, 20  # without an interval in steps: so often, and at most 1/20 of the time
+
+
+class Marching(Protocol):
+    """A run that can be advanced. seconds: of advancing, which `march` counts."""
+
+    seconds: float
+
+    @property
+    def step(self) -> int:
+        """The steps that are behind it."""
+        ...
+
+    @property
+    def done(self) -> bool:
+        """Whether it is complete."""
+        ...
+
+    def next_event(self) -> int:
+        """The next step after which something has to be measured, looked at or written, or the last one."""
+        ...
+
+    def advance(self, steps: int) -> None:
+        """So many steps."""
+        ...
+
+    def look(self) -> None:
+        """What this step asks for, after each piece."""
+        ...
+
+    def checkpoint_due(self, since: float, cost: float) -> bool:
+        """Whether to save, so many seconds after the last checkpoint, which took `cost` seconds."""
+        ...
+
+    def save(self) -> None:
+        """Write the checkpoint, if there is a place for it."""
+        ...
+
+
+R = TypeVar("R", bound=Marching)
+
+
+def march(run: R, progress: Callable[[R], None]) -> None:
+    """Advance to the end, looking, saving and reporting on the way.
+
+    Ctrl-C ends it after whole steps with a checkpoint and KeyboardInterrupt; pressed again, at once and without.
+    """
+    with deferred_interruption() as interruption:
+        saved, cost, piece = time.monotonic(), 0.0, 1
+        while not run.done:
+            begin = time.perf_counter()
+            count = min(piece, run.next_event() - run.step)
+            run.advance(count)
+            elapsed = time.perf_counter() - begin
+            run.seconds += elapsed
+            piece = max(1, min(int(count * PIECE_SECONDS / max(elapsed, 1e-9)), 4 * piece))
+            run.look()
+            progress(run)
+            if run.done or interruption.asked or run.checkpoint_due(time.monotonic() - saved, cost):
+                begin = time.monotonic()
+                run.save()
+                saved = time.monotonic()
+                cost = saved - begin
+            if interruption.asked and not run.done:
+                raise KeyboardInterrupt
+
+
+def is_due(since: float, cost: float) -> bool:
+    """Whether a run without an interval of its own saves now."""
+    return since >= max(CHECKPOINT_SECONDS, CHECKPOINT_SHARE * cost)
