@@ -216,7 +216,7 @@ class PlayedDevice:
     """What `profiled_stepping` asks of `cuda`: graphs replay what was captured, events read a clock."""
 
     def __init__(self, clock: Clock) -> None:
-        self.clock, self.capturing = clock, False
+        self.clock, self.capturing, self.origins = clock, False, 0
         self.captured: list[Callable[[], None]] = []
         device = self
 
@@ -260,6 +260,7 @@ class PlayedDevice:
     def wait_for_graphs(self, device: str) -> None: ...
 
     def graph_event(self, device: str) -> int:
+        self.origins += 1
         return self.clock()
 
 
@@ -308,6 +309,20 @@ def test_few_graphs_have_events(clock: Clock, played: PlayedDevice) -> None:
     assert device[0]["ts"] == pytest.approx(
         (1_000 + 16 * 3_000 - profile.origin) / 1e3
     )  # the step in the middle of the first
+
+
+def test_runs_without_a_sample_record_no_event(clock: Clock, played: PlayedDevice) -> None:
+    """A run of one graph is all that a flock makes between two looks at its order: most of these have nothing to measure."""
+    profile = lw.Profile()
+    stepper = make_stepper("cuda", [NamedLaunch("search", "k", played.kernel(clock.passing(68_000)))], profile)
+    for _ in range(200):
+        stepper.run(LONG_GRAPH)
+    sampled = profile.summary()["steps"]["sampled"]
+    every = -(-interval(68_000, 1, DEVICE_COST) // LONG_GRAPH)
+    assert sampled == pytest.approx(200 / every, abs=2)
+    assert played.origins == sampled
+    assert profile.summary()["steps"]["count"] == 200 * LONG_GRAPH
+    assert stage_seconds(profile)["search"] == pytest.approx(68e-6 * 200 * LONG_GRAPH)
 
 
 # ------------------------------------------------------------ traces

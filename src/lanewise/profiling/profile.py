@@ -9,6 +9,7 @@ print(profile)
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -50,6 +51,7 @@ class Profile:
         self.events: list[Event] = []
         self.samples: list[Sample] = []
         self.dropped = 0
+        self.later: list[Callable[[], None]] = []  # what takes up samples that were recorded and not read yet
         self._room = most_events
         self._within: list[int] = []  # nanoseconds of inner spans, for each span that is open
 
@@ -105,6 +107,7 @@ class Profile:
         """Plain data: seconds and shares by stage and name, and how many steps were sampled (see `summary.summarise`)."""
         from lanewise.profiling.summary import summarise
 
+        self._take_up()
         return summarise(self)
 
     def table(self) -> Table:
@@ -120,7 +123,12 @@ class Profile:
 
     def trace(self) -> dict[str, Any]:
         """The spans in the Trace Event Format, which Perfetto and chrome://tracing open."""
+        self._take_up()
         return trace_events(self.events, self.samples, self.origin, self.dropped)
+
+    def _take_up(self) -> None:
+        for collect in self.later:
+            collect()
 
     def write_trace(self, path: FilePath, *, overwrite: bool = False) -> None:
         """Write the trace as JSON: whole, or not at all. Raises `InputError` for a file that exists, without `overwrite`."""

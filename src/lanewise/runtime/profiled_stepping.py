@@ -8,6 +8,7 @@ between the launches of its middle step: no launch waits for Python, which would
 from __future__ import annotations
 
 from collections.abc import Sequence as Many
+from dataclasses import dataclass
 from typing import Any
 
 from lanewise.profiling.profile import Profile, clock
@@ -50,16 +51,29 @@ class ProfiledHostStepper:
         self._times.drawn()
 
 
+@dataclass(frozen=True, slots=True)
+class _Recorded:
+    """A sample whose events a graph records that was launched. began: the clock when the event `origin` was recorded."""
+
+    marks: cuda.Marks
+    weight: int
+    began: int
+    origin: Any
+
+
 class ProfiledGraphStepper:
-    """Graphs of `long` repetitions for the bulk, of one for the rest; of each one with events and one without."""
+    """Graphs of `long` repetitions for the bulk, of one for the rest; of each one with events and one without.
+
+    The events of a sample are read when the device has other work, in the next run at the latest, or when somebody looks at the profile.
+    """
 
     def __init__(self, device: str, calls: Many[Work], profile: Profile, steps: int, long: int) -> None:
         self._device, self._calls, self._profile, self._long = device, bare(calls), profile, long
         self._times = profile.sequence(names_of(calls), steps, DEVICE_COST)
         self._plain: dict[int, cuda.Graph] = {}
         self._marked: dict[int, tuple[cuda.Graph, cuda.Marks]] = {}
-        # Recorded by a graph that was launched and not yet read, with the weight of the sample.
-        self._pending: tuple[cuda.Marks, int] | None = None
+        self._pending: _Recorded | None = None
+        profile.later.append(self._collect)
 
     def run(self, steps: int) -> None:
         if not steps:
@@ -68,36 +82,39 @@ class ProfiledGraphStepper:
         self._capture([size for size, count in ((self._long, many), (1, rest)) if count])
         cuda.synchronize(self._device)  # earlier work on other streams comes first
         with self._profile.running(self._times, steps):
-            began, origin = clock(), cuda.graph_event(self._device)
+            began, earlier = clock(), self._pending
+            due = self._times.wait <= steps - (1 if rest else self._long)  # when the last graph is launched
+            origin = cuda.graph_event(self._device) if due else None
             for size, count in ((self._long, many), (1, rest)):
                 for _ in range(count):
                     self._launch(size, began, origin)
+            if earlier is self._pending:
+                self._collect()  # while the device is at work
             cuda.wait_for_graphs(self._device)
-            self._collect(began, origin)
 
     def _launch(self, size: int, began: int, origin: Any) -> None:
+        """`origin`: an event that was recorded when the clock said `began`; None in a run that needs no sample."""
         times = self._times
-        if times.wait > 0:
+        if times.wait > 0 or origin is None:
             self._plain[size].launch()
             times.passed(size)
         else:
             # Long since done unless steps are long: what was launched after it keeps the device busy meanwhile.
-            self._collect(began, origin)
+            self._collect()
             graph, marks = self._marked[size]
             graph.launch()
-            self._pending = marks, times.drawn()
+            self._pending = _Recorded(marks, times.drawn(), began, origin)
             times.passed(size - 1)
 
-    def _collect(self, began: int, origin: Any) -> None:
-        """Read the events of the last sample. `began`: the clock when the event `origin` was recorded."""
-        if self._pending is None:
+    def _collect(self) -> None:
+        """Read the events of the last sample, if that was not done yet."""
+        if (last := self._pending) is None:
             return
-        events, weight = self._pending
-        marks = [began + round(1e9 * events.since(origin))]
-        for seconds in events.seconds():
+        marks = [last.began + round(1e9 * last.marks.since(last.origin))]
+        for seconds in last.marks.seconds():
             marks.append(marks[-1] + round(1e9 * seconds))
         self._pending = None
-        self._profile.sample(self._times, marks, weight, Track.DEVICE)
+        self._profile.sample(self._times, marks, last.weight, Track.DEVICE)
 
     def _capture(self, sizes: list[int]) -> None:
         """Make the graphs of these sizes, before the time of steps is taken."""
