@@ -308,8 +308,8 @@ def compiled(form: Form, box: Box, step: int) -> tuple[Sites, Executable]:
     """What a GPU of compute capability 9.0 would run, without one."""
     form = replace(form, layout=form.layout or AoSoA(32), streaming=form.streaming or "pull")
     flow, sites, values = form.flow(box.lattice), form.sites(box, "python"), values_of(box.lattice)
-    given = flow._values(sites, values)  # pyright: ignore[reportPrivateUsage]
-    naive = build_sitewise(flow._arguments(sites, step, False, given), I32)  # pyright: ignore[reportPrivateUsage]
+    given = flow.kinds.values(sites, values)  # pyright: ignore[reportPrivateUsage]
+    naive = build_sitewise(flow.kernels.arguments(sites, step, False, given), I32)  # pyright: ignore[reportPrivateUsage]
     plan = complete_site_plan(form.plan, Machine("cuda", 132), naive)
     return sites, build_executable(build_program(naive, plan, "cuda"), "cuda", arch="sm_90")
 

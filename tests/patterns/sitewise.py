@@ -41,7 +41,7 @@ VALUES = {"omega": 0.5, "level": 2.0, "lid_velocity": (0.1, 0.0)}
 
 def naive_kernel(flow: Any, sites: Any, index: t.Scalar = t.I64, **values: Any) -> ir.Kernel:
     """What the pattern writes for the next step of some sites. `values` of kinds that do not occur are left alone."""
-    arguments = flow._arguments(sites, sites.step, sites.fresh, flow._values(sites, values))
+    arguments = flow.kernels.arguments(sites, sites.step, sites.fresh, flow.kinds.values(sites, values))
     return build_sitewise(arguments, index)
 
 
@@ -63,7 +63,7 @@ def after(flow: Any, sites: Any, naive: ir.Kernel, kernels: Sequence[ir.Kernel],
     """The bytes of all copies of the populations after these kernels ran one step; the sites are left as they were."""
     program = Program(Plan(), naive, tuple(kernels))
     before = [copy.data.copy() for copy in sites.copies]
-    call = bind_phase(Interpreted(program), sites, sites.step, flow._values(sites, values), ())  # type: ignore[arg-type]
+    call = bind_phase(Interpreted(program), sites, sites.step, flow.kinds.values(sites, values), ())  # type: ignore[arg-type]
     call()
     found = [bytes(copy.data) for copy in sites.copies]
     for copy, data in zip(sites.copies, before, strict=True):

@@ -58,8 +58,8 @@ def test_golden(golden, name):
 def looking(function: Any = None) -> Any:
     """The arguments of a kernel that looks at what arrives."""
     sites = sites_of("pull", mask=MASK)
-    seen = relax._functions[0][1] if function is None else SiteFunction(function, lw.D2Q9)
-    return relax._arguments(sites, 0, False, relax._values(sites, VALUES), (seen.update,))
+    seen = relax.main if function is None else SiteFunction(function, lw.D2Q9)
+    return relax.kernels.arguments(sites, 0, False, relax.kinds.values(sites, VALUES), (seen.update,))
 
 
 def test_golden_momentum_exchange(golden):

@@ -65,9 +65,9 @@ def test_cuda_keeps_a_site_in_registers(lattice: Lattice, name: str, real: str) 
         function.__name__ += str(number)
         flow.kind(number, boundary)(function)
     sites = flow.sites(mask.shape, mask=mask, device="cpu", layout=lw.AoSoA(32), streaming="pull")
-    uniforms = tuple(flow._parameters(sites).items())  # pyright: ignore[reportPrivateUsage]
+    uniforms = tuple(flow.kinds.parameters(sites).items())  # pyright: ignore[reportPrivateUsage]
     values: Any = SimpleNamespace(arrays_of=(), uniforms_of=uniforms)
-    naive = build_sitewise(flow._arguments(sites, 1, False, values), t.I32)  # pyright: ignore[reportPrivateUsage]
+    naive = build_sitewise(flow.kernels.arguments(sites, 1, False, values), t.I32)  # pyright: ignore[reportPrivateUsage]
     program = build_program(naive, complete_site_plan(None, Machine("cuda", 132), naive), "cuda")
     for kernel in program.kernels:
         cubin = compile_cubin(emit_cuda(kernel, "test"), kernel.name, "sm_90", fast_math=False)
