@@ -20,19 +20,17 @@ from typing import cast
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import numbered, own
-from lanewise.ir.traverse import blocks, expressions, reads, rename, rewrite, rewrite_statement, statements, writes
+from lanewise.ir.traverse import expressions, reads, rename, rewrite, rewrite_statement, statements, writes
 from lanewise.passes.base import refuse
 from lanewise.passes.constant_folding import fold_block
+from lanewise.passes.thread_merging import varying_names
 from lanewise.patterns.links import ROW, at_face, rest_of
 from lanewise.patterns.site_arguments import NEXT, PUTS, WALL
 from lanewise.types import BOOL
 
 MOST = 4  # sites a thread: a vector of 4 is the widest
-SHARED = (
-    rest_of(0).name,
-    PUTS,
-)  # the same for neighbours: the number of their row, and whether their sector is written
-FACELESS = "its sites follow no links to rows whose sites are whole blocks of the layout, side by side in memory"
+SHARED = (rest_of(0).name, PUTS)  # by neighbours: the number of their row, and whether their sector is written
+NO_ROWS = "its sites follow no links to rows whose sites are whole blocks of the layout, side by side in memory"
 
 
 def legal(kernel: ir.Kernel, sites: int) -> str | None:
@@ -42,7 +40,7 @@ def legal(kernel: ir.Kernel, sites: int) -> str | None:
     if len(kernel.body) != 1 or not isinstance(kernel.body[0], ir.Parallel) or kernel.grid is not None:
         return "its sites are already mapped to threads"
     if ROW not in {c.name for c in kernel.counts}:
-        return FACELESS
+        return NO_ROWS
     widths = {b.width for b in kernel.arrays[0].arrangement.buffers}
     if any(w % sites for w in widths):
         return f"{sites} sites are no part of the {min(widths)} that lie side by side"
@@ -76,12 +74,9 @@ class _Merge:
 
     def __init__(self, loop: ir.Parallel, sites: int) -> None:
         self.site, self.sites = loop.variable, sites
-        self.varying = _varying(loop)
+        self.varying = varying_names(loop, SHARED)
         self.walls: list[ir.Local] = []  # of the sites, where some of them may be walls
-        ends = {
-            at_face(0, -1).name: 0,
-            at_face(0, 1).name: sites - 1,
-        }  # which of the sites can lie at the ends of a row
+        ends = {at_face(0, -1).name: 0, at_face(0, 1).name: sites - 1}  # who can lie at the ends of a row
         self.never = tuple(frozenset(n for n, r in ends.items() if r != site) for site in range(sites))
 
     def block(self, block: ir.Block) -> ir.Block:
@@ -160,20 +155,6 @@ class _Merge:
 def _index(s: ir.Statement) -> ir.Expression:
     assert isinstance(s, ir.Fetch | ir.Commit)
     return s.index
-
-
-def _varying(loop: ir.Parallel) -> set[str]:
-    """The variables that differ between the sites of a thread."""
-    varying = {loop.variable}
-    while True:
-        before = len(varying)
-        for s in statements(loop.body):
-            used = {n for e in expressions(s) for n in reads(e)}
-            inner = {n for b in blocks(s) for x in statements(b) for n in writes(x)}
-            if used & varying:
-                varying |= (set(writes(s)) | inner) - set(SHARED)
-        if len(varying) == before:
-            return varying
 
 
 def _without(block: ir.Block, never: frozenset[str]) -> ir.Block:

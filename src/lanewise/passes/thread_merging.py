@@ -37,7 +37,7 @@ def apply(kernel: ir.Kernel, targets: int, lanes: int) -> ir.Kernel:
     assert isinstance(loop, ir.Parallel)
     index = loop.extent.type
     block, lane = ir.Local(own("block"), index), ir.Local(own("lane"), index)
-    varying = _varying(loop)
+    varying = varying_names(loop)
     merged = _Merge(loop.variable, loop.extent, targets, varying).block(loop.body)
     first = build.multiply(block, lanes * targets)
     starts: list[ir.Statement] = []
@@ -54,16 +54,16 @@ def _name(name: str, r: int, targets: int) -> str:
     return name if targets == 1 else numbered(name, r)
 
 
-def _varying(loop: ir.Parallel) -> set[str]:
-    """The variables whose value depends on the target."""
+def varying_names(loop: ir.Parallel, same: tuple[str, ...] = ()) -> set[str]:
+    """The variables whose value depends on the element; those that are the `same` for all elements of a thread do not."""
     varying = {loop.variable}
     while True:
         before = len(varying)
         for s in statements(loop.body):
-            own = {n for e in expressions(s) for n in reads(e)}
+            used = {n for e in expressions(s) for n in reads(e)}
             inner = {n for b in blocks(s) for x in statements(b) for n in writes(x)}
-            if own & varying:
-                varying |= set(writes(s)) | inner
+            if used & varying:
+                varying |= (set(writes(s)) | inner) - set(same)
         if len(varying) == before:
             return varying
 
