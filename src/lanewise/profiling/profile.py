@@ -9,10 +9,10 @@ print(profile)
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
+from weakref import WeakSet
 
 from lanewise.profiling.sequence import Cost, Sequence
 from lanewise.profiling.trace import Event, Sample, Track, trace_events, write_trace
@@ -35,6 +35,14 @@ class Total:
     nbytes: int = 0
 
 
+class Collector(Protocol):
+    """Somebody who records samples on a device."""
+
+    def collect(self) -> None:
+        """Give the profile what was recorded."""
+        ...
+
+
 class Profile:
     """Spans of time by stage and name, and the stages of steps. For one thread.
 
@@ -51,7 +59,7 @@ class Profile:
         self.events: list[Event] = []
         self.samples: list[Sample] = []
         self.dropped = 0
-        self.later: list[Callable[[], None]] = []  # what takes up samples that were recorded and not read yet
+        self.later: WeakSet[Collector] = WeakSet()  # who has samples that were recorded and not read yet
         self._room = most_events
         self._within: list[int] = []  # nanoseconds of inner spans, for each span that is open
 
@@ -127,8 +135,8 @@ class Profile:
         return trace_events(self.events, self.samples, self.origin, self.dropped)
 
     def _take_up(self) -> None:
-        for collect in self.later:
-            collect()
+        for one in self.later:
+            one.collect()
 
     def write_trace(self, path: FilePath, *, overwrite: bool = False) -> None:
         """Write the trace as JSON: whole, or not at all. Raises `InputError` for a file that exists, without `overwrite`."""

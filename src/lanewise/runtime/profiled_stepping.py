@@ -73,7 +73,7 @@ class ProfiledGraphStepper:
         self._plain: dict[int, cuda.Graph] = {}
         self._marked: dict[int, tuple[cuda.Graph, cuda.Marks]] = {}
         self._pending: _Recorded | None = None
-        profile.later.append(self._collect)
+        profile.later.add(self)
 
     def run(self, steps: int) -> None:
         if not steps:
@@ -89,7 +89,7 @@ class ProfiledGraphStepper:
                 for _ in range(count):
                     self._launch(size, began, origin)
             if earlier is self._pending:
-                self._collect()  # while the device is at work
+                self.collect()  # while the device is at work
             cuda.wait_for_graphs(self._device)
 
     def _launch(self, size: int, began: int, origin: Any) -> None:
@@ -100,13 +100,13 @@ class ProfiledGraphStepper:
             times.passed(size)
         else:
             # Long since done unless steps are long: what was launched after it keeps the device busy meanwhile.
-            self._collect()
+            self.collect()
             graph, marks = self._marked[size]
             graph.launch()
             self._pending = _Recorded(marks, times.drawn(), began, origin)
             times.passed(size - 1)
 
-    def _collect(self) -> None:
+    def collect(self) -> None:
         """Read the events of the last sample, if that was not done yet."""
         if (last := self._pending) is None:
             return
