@@ -91,3 +91,14 @@ def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
             pytest.fail("golden text differs (make golden updates it)\n" + "\n".join(lines), pytrace=False)
 
     return compare
+
+
+@pytest.fixture
+def own_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A store of tuned plans for one test alone; compiled kernels stay in the cache that all tests share."""
+    from lanewise.tuning import store
+
+    folder = tmp_path / "tuned"
+    monkeypatch.setattr(store, "store_directory", lambda: folder)
+    monkeypatch.delenv(store.SWITCH, raising=False)
+    return folder

@@ -331,6 +331,23 @@ def test_a_checkpoint_of_the_python_interface_has_no_case(lanewise: Command) -> 
     assert_refused(lanewise("lbm", "run", "--resume", "a.h5"), message)
 
 
+def test_ctrl_c_before_the_first_step_keeps_a_checkpoint(lanewise: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While kernels are compiled it waits: what it names is there then."""
+    from lanewise.sims.lbm import Simulation
+
+    prepare = Simulation.prepare
+
+    def pressed(simulation: Simulation) -> None:
+        signal.raise_signal(signal.SIGINT)
+        prepare(simulation)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Simulation, "prepare", pressed)
+        outcome = lanewise(*CAVITY, "--no-until-steady", "--steps", 1000, "--out", "a.h5")
+    assert (outcome.code, outcome.err) == (130, "interrupted; continue with: lanewise lbm run --resume a.h5\n")
+    assert lanewise("lbm", "run", "--resume", "a.h5", "--steps", 3).code == 0
+
+
 def test_ctrl_c_keeps_a_checkpoint_that_goes_on(lanewise: Command, tmp_path: Path) -> None:
     process = start_process(
         tmp_path, *CAVITY, "--no-until-steady", "--steps", 10**9, "--out", "a.h5", "--checkpoint-every", 1000

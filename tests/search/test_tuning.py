@@ -24,7 +24,7 @@ from lanewise.search.base import Search
 from lanewise.search.points import Points
 from lanewise.search.query_input import points_from
 from lanewise.search.tuning import MOST_CELLS_A_SOURCE, Recipe, cells_of, recipe_from
-from lanewise.tuning import StoreWarning, Tuning, replay, search_candidates, store
+from lanewise.tuning import StoreWarning, Tuning, replay, search_candidates
 from lanewise.tuning.search_candidates import candidates
 from lanewise.tuning.search_job import SearchJob, space_of
 from lanewise.tuning.search_kinds import kind_of_call
@@ -41,14 +41,7 @@ COUNT, WITHIN = 4000, 0.09  # about 12 others within it, in a unit cube
 NEAR = lw.Neighbors(radius=WITHIN)
 SEVEN = lw.Nearest(k=7, radius=WITHIN)
 FINE = Recipe("StaticGrid", side=0.7)
-
-
-@pytest.fixture(autouse=True)
-def own_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    folder = tmp_path / "tuned"
-    monkeypatch.setattr(store, "store_directory", lambda: folder)
-    monkeypatch.delenv(store.SWITCH, raising=False)
-    return folder
+pytestmark = pytest.mark.usefixtures("own_store")
 
 
 def uniform(count: int = COUNT, axes: int = 3, seed: int = 0) -> Array:

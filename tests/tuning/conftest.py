@@ -1,4 +1,4 @@
-"""A store of its own for every test; compiled kernels stay in the cache that all tests share."""
+"""Every test of tuning has a store of its own."""
 
 from __future__ import annotations
 
@@ -6,12 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lanewise.tuning import store
-
 
 @pytest.fixture(autouse=True)
-def own_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    folder = tmp_path / "tuned"
-    monkeypatch.setattr(store, "store_directory", lambda: folder)
-    monkeypatch.delenv(store.SWITCH, raising=False)
-    return folder
+def _in_a_store_of_its_own(own_store: Path) -> None:
+    """The fixture of all tests, asked for by each of these."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -109,9 +110,7 @@ def run(
         _refuse_given({**given, **({"from": from_} if from_ else {}), **({"obstacle": obstacles} if obstacles else {})})
         prepared = runner.resume(resume, steps=steps, dt=dt, device=device, output=output, profile=report.profile)
         r.say_note(prepared.note)
-    r.follow_to_the_end(
-        lambda: follow(prepared, quiet=quiet), report, "boids", prepared.output.out, lambda: prepared.step
-    )
+    r.follow_to_the_end(prepared, partial(follow, quiet=quiet), report, "boids")
     summary = prepared.summary()
     report.finish(summary)
     _print_summary(summary)

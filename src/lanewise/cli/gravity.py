@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -74,9 +75,7 @@ def run(
     else:
         prepared = runner.resume(resume, steps=steps, device=device, output=output, profile=report.profile)
         r.say_note(prepared.note)
-    r.follow_to_the_end(
-        lambda: follow(prepared, quiet=quiet), report, "gravity", prepared.output.out, lambda: prepared.step
-    )
+    r.follow_to_the_end(prepared, partial(follow, quiet=quiet), report, "gravity")
     if plot is not None:
         with span(report.profile, "output", name="picture"):
             _plot(prepared, plot)

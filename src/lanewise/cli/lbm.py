@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -123,9 +124,7 @@ def _follow(prepared: Run, report: p.ProfileReport, *, quiet: bool) -> None:
     """Run to the end; exits with the code of an interruption after Ctrl-C."""
     from lanewise.cli.lbm_progress import follow
 
-    r.follow_to_the_end(
-        lambda: follow(prepared, quiet=quiet), report, "lbm", prepared.output.out, lambda: prepared.step
-    )
+    r.follow_to_the_end(prepared, partial(follow, quiet=quiet), report, "lbm")
 
 
 def _required(case: str | None) -> str:

@@ -7,7 +7,7 @@ import math
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import typer
 
@@ -16,26 +16,37 @@ from lanewise.cli.profile import ProfileReport
 INTERRUPTED = 130  # the shell's code for Ctrl-C
 
 
-def follow_to_the_end(
-    run: Callable[[], None], report: ProfileReport, product: str, kept: Path | None, step: Callable[[], int]
-) -> None:
-    """Run; after Ctrl-C say how to go on, from `kept` if there is such a file, and exit with the code of an interruption.
+class Output(Protocol):
+    """Where results of a run go; `out`: its checkpoint."""
 
-    `step`: at which it stands.
-    """
+    @property
+    def out(self) -> Path | None: ...
+
+
+class Followed(Protocol):
+    """A run of any product."""
+
+    @property
+    def output(self) -> Output: ...
+
+    @property
+    def step(self) -> int: ...
+
+
+R = TypeVar("R", bound=Followed)
+
+
+def follow_to_the_end(run: R, follow: Callable[[R], None], report: ProfileReport, product: str) -> None:
+    """Execute a run; after Ctrl-C say how to go on, and exit with the code of an interruption."""
     try:
-        run()
+        follow(run)
     except KeyboardInterrupt:
         report.finish()
-        print(interruption(product, kept, step()), file=sys.stderr)
+        kept = run.output.out
+        nothing = f"interrupted at step {run.step:,}; nothing was kept, as there is no --out"
+        further = f"interrupted; continue with: lanewise {product} run --resume {kept}"
+        print(nothing if kept is None else further, file=sys.stderr)
         raise typer.Exit(INTERRUPTED) from None
-
-
-def interruption(product: str, kept: Path | None, step: int) -> str:
-    """What became of an interrupted run."""
-    if kept is None:
-        return f"interrupted at step {step:,}; nothing was kept, as there is no --out"
-    return f"interrupted; continue with: lanewise {product} run --resume {kept}"
 
 
 def say_note(note: str) -> None:
@@ -46,14 +57,16 @@ def say_note(note: str) -> None:
 
 def print_json(summary: dict[str, Any]) -> None:
     """One line of JSON, which has neither NaN nor infinity: null stands for both."""
-    print(json.dumps(json_value(summary), allow_nan=False))
+    print(json.dumps(_json_value(summary), allow_nan=False))
 
 
-def json_value(value: Any) -> Any:
+def _json_value(value: Any) -> Any:
     """A summary without what JSON does not have."""
     match value:
         case dict():
-            return {name: json_value(v) for name, v in value.items()}
+            return {name: _json_value(v) for name, v in value.items()}
+        case list() | tuple():
+            return [_json_value(v) for v in value]
         case float() if not math.isfinite(value):
             return None
         case _:

@@ -52,8 +52,12 @@ class SiteKernels:
 
     def arriving(self, sites: Sites, values: SiteValues) -> RecordArray:
         """The populations that arrive next, as the sites compute; zeros at walls."""
-        arguments = replace(self._looking(sites, sites.step, values, fresh=sites.fresh), collects=True)
-        executable = self._for(("arriving", sites.phase.name), sites, values, partial(build_sitewise, arguments))
+
+        def build(index: Scalar) -> ir.Kernel:
+            arguments = self._looking(sites, sites.step, values, fresh=sites.fresh)
+            return build_sitewise(replace(arguments, collects=True), index)
+
+        executable = self._for(("arriving", sites.phase.name), sites, values, build)
         array = arrival_array(sites, self.kinds.real)
         bind_phase(executable, sites, sites.step, values, (), array)()
         return array
@@ -62,10 +66,11 @@ class SiteKernels:
         """The momentum that walls take in this step, a float64 vector (see `Sitewise.force`)."""
         # Populations that were set arrive as they are: no wall has sent them back yet.
         curved = sites.interpolation is not None and not sites.fresh
-        arguments = replace(self._looking(sites, sites.step, values, fresh=sites.fresh), placed=False, framed=False)
 
         def build(index: Scalar) -> ir.Kernel:
-            return build_momentum_exchange(arguments, index, numbers, weights, curved=curved)
+            arguments = self._looking(sites, sites.step, values, fresh=sites.fresh)
+            plain = replace(arguments, placed=False, framed=False)
+            return build_momentum_exchange(plain, index, numbers, weights, curved=curved)
 
         executable = self._for(("force", numbers, weights, curved, sites.phase.name), sites, values, build)
         dimension = self.kinds.lattice.dimension
@@ -80,7 +85,10 @@ class SiteKernels:
         if sites.interpolation is None:
             return []
         phase = sites.form.phase(step, fresh=False)
-        build = partial(build_interpolated_walls, self._plain(sites, step, values))
+
+        def build(index: Scalar) -> ir.Kernel:
+            return build_interpolated_walls(self._plain(sites, step, values), index)
+
         executable = self._for(("interpolated walls", phase.name), sites, values, build)
         return [bind_interpolated_walls(executable, sites, step, values)]
 
@@ -89,7 +97,10 @@ class SiteKernels:
         calls: list[SiteCall] = []
         for axis, direction in sites.edges.outlets:
             outlet, phase = Outlet(axis, direction), sites.form.phase(step, fresh=False)
-            build = partial(build_outflow, self._plain(sites, step, values), outlet=outlet)
+
+            def build(index: Scalar, outlet: Outlet = outlet) -> ir.Kernel:
+                return build_outflow(self._plain(sites, step, values), index, outlet=outlet)
+
             executable = self._for(("outflow", outlet, phase.name), sites, values, build)
             speed = values.outflow_speed
             weight = 1.0 if first else speed / (1 + speed)

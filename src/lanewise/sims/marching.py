@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import Protocol, TypeVar
 
-from lanewise.sims.interruption import deferred_interruption
+from lanewise.sims.interruption import Interruption
 
 PIECE_SECONDS = 0.2  # how long the machine works between two looks at the clock
 CHECKPOINT_SECONDS, CHECKPOINT_SHARE = 60.0, 20  # without an interval in steps: so often, and at most 1/20 of the time
@@ -51,29 +51,29 @@ class Marching(Protocol):
 R = TypeVar("R", bound=Marching)
 
 
-def march(run: R, progress: Callable[[R], None]) -> None:
+def march(run: R, progress: Callable[[R], None], interruption: Interruption) -> None:
     """Advance to the end, looking, saving and reporting on the way.
 
-    Ctrl-C ends it after whole steps with a checkpoint and KeyboardInterrupt; pressed again, at once and without.
+    Ctrl-C, also one that was pressed before (see `deferred_interruption`), ends it after whole steps with a checkpoint and
+    KeyboardInterrupt; pressed again, at once and without.
     """
-    with deferred_interruption() as interruption:
-        saved, cost, piece = time.monotonic(), 0.0, 1
-        while not run.done:
-            begin = time.perf_counter()
-            count = min(piece, run.next_event() - run.step)
-            run.advance(count)
-            elapsed = time.perf_counter() - begin
-            run.seconds += elapsed
-            piece = max(1, min(int(count * PIECE_SECONDS / max(elapsed, 1e-9)), 4 * piece))
-            run.look()
-            progress(run)
-            if run.done or interruption.asked or run.checkpoint_due(time.monotonic() - saved, cost):
-                begin = time.monotonic()
-                run.save()
-                saved = time.monotonic()
-                cost = saved - begin
-            if interruption.asked and not run.done:
-                raise KeyboardInterrupt
+    saved, cost, piece = time.monotonic(), 0.0, 1
+    while not run.done:
+        begin = time.perf_counter()
+        count = min(piece, run.next_event() - run.step)
+        run.advance(count)
+        elapsed = time.perf_counter() - begin
+        run.seconds += elapsed
+        piece = max(1, min(int(count * PIECE_SECONDS / max(elapsed, 1e-9)), 4 * piece))
+        run.look()
+        progress(run)
+        if run.done or interruption.asked or run.checkpoint_due(time.monotonic() - saved, cost):
+            begin = time.monotonic()
+            run.save()
+            saved = time.monotonic()
+            cost = saved - begin
+        if interruption.asked and not run.done:
+            raise KeyboardInterrupt
 
 
 def is_due(since: float, cost: float) -> bool:

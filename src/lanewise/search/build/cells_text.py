@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from lanewise.emit.cuda_prelude import TYPES
 from lanewise.layouts import Arrangement
+from lanewise.search.build.coordinates import coordinate_text
 from lanewise.types import COMPONENTS, Scalar
 
 THREADS = 256
@@ -202,10 +203,5 @@ def kernel_texts(
 
 def _coordinate(arrangement: Arrangement, leaf: str, axis: str) -> str:
     """Add what one coordinate says about the cell's number."""
-    slot = arrangement.slot(leaf)
-    buffer = arrangement.buffers[slot.buffer]
-    place = f"(size_t)i * {buffer.block}"
-    if buffer.width > 1:
-        place = f"(size_t)(i / {buffer.width}) * {buffer.block} + i % {buffer.width} * {slot.stride}"
     arguments = ", ".join(f"{n}_{axis}" for n in ("low", "inverse", "last", "size", "inverse_size"))
-    return f"    cell = cell * ((int)last_{axis} + 1) + along(*(const T *)({axis} + {place}), {arguments});"
+    return f"    cell = cell * ((int)last_{axis} + 1) + along({coordinate_text(arrangement, leaf, axis, 'i')}, {arguments});"

@@ -17,6 +17,7 @@ from lanewise.emit.cuda_prelude import TYPES
 from lanewise.layouts import Arrangement
 from lanewise.runtime import cuda
 from lanewise.runtime.memory import address, allocate, to_host
+from lanewise.search.build.coordinates import coordinate_text
 from lanewise.search.build.loaded import loaded
 from lanewise.types import COMPONENTS, Scalar
 
@@ -71,13 +72,16 @@ def sampled(count: int) -> NDArray[np.int64] | None:
 def survey_text(arrangement: Arrangement, leaves: tuple[str, ...], precision: Scalar) -> str:
     """The CUDA text of the kernel, for positions in this arrangement."""
     names = COMPONENTS[: len(leaves)]
-    read = {c: _coordinate(arrangement, leaf, c) for c, leaf in zip(names, leaves, strict=True)}
+
+    def read(axis: int, index: str) -> str:
+        return coordinate_text(arrangement, leaves[axis], names[axis], index)
+
     return _TEXT.format(
         kind=TYPES[precision], threads=THREADS,
         columns=", ".join(f"const char *__restrict__ {c}" for c in names),
         bounds=", ".join(f"T low_{c}, T high_{c}" for c in names),
-        takes="\n".join(f"        sample[i * {len(leaves)} + {m}] = {read[c].format('at')};" for m, c in enumerate(names)),
-        reads="\n".join(f"    const T v{c} = {read[c].format('i')};" for c in names),
+        takes="\n".join(f"        sample[i * {len(leaves)} + {m}] = {read(m, 'at')};" for m in range(len(leaves))),
+        reads="\n".join(f"    const T v{c} = {read(m, 'i')};" for m, c in enumerate(names)),
         finite=" && ".join(f"v{c} - v{c} == 0" for c in names),  # infinities and what is no number: their difference is none
         outside=" || ".join(f"v{c} < low_{c} || v{c} > high_{c}" for c in names),
     )  # fmt: skip
@@ -121,13 +125,3 @@ def _on_device(device: str, count: int) -> Any:
     """The numbers of the sampled elements in the memory of a GPU."""
     with cuda.use(device):
         return cuda.cupy().asarray(sampled(count), "int32")
-
-
-def _coordinate(arrangement: Arrangement, leaf: str, axis: str) -> str:
-    """The expression for a coordinate of an element, whose index is left open."""
-    slot = arrangement.slot(leaf)
-    buffer = arrangement.buffers[slot.buffer]
-    place = f"(size_t){{0}} * {buffer.block}"
-    if buffer.width > 1:
-        place = f"(size_t)({{0}} / {buffer.width}) * {buffer.block} + {{0}} % {buffer.width} * {slot.stride}"
-    return f"*(const T *)({axis} + {place})"

@@ -15,6 +15,7 @@ from lanewise.sims.boids.pictures import Pictures, course_interval, moment_of, m
 from lanewise.sims.boids.state import write_state
 from lanewise.sims.boids.statistics import Observer, Statistics, observer_of
 from lanewise.sims.boids.trajectory import MOST_WAITING, Frame, Trajectory, frame_of, state_of
+from lanewise.sims.interruption import deferred_interruption
 from lanewise.sims.marching import is_due, march
 
 if TYPE_CHECKING:
@@ -67,14 +68,14 @@ class Run:
         """
         flock = self.flock
         flock.prepare(self.dt)
-        with ExitStack() as files:
+        with ExitStack() as files, deferred_interruption() as interruption:
             if self.output.pictures.movie is not None:
                 self._film = files.enter_context(
                     open_movie(self.output.pictures, flock, overwrite=self.output.overwrite)
                 )
             self.look()
             self.save()  # from here on there is always something to resume from
-            march(self, progress)
+            march(self, progress, interruption)
         self._write_final()
 
     @property

@@ -15,6 +15,7 @@ from lanewise.profiling.profile import span
 from lanewise.sims.gravity.checkpoint import Labels, Settings, current_particles, write_checkpoint
 from lanewise.sims.gravity.diagnostics import Diagnostics
 from lanewise.sims.gravity.simulation import Simulation
+from lanewise.sims.interruption import deferred_interruption
 from lanewise.sims.marching import march
 
 
@@ -57,7 +58,8 @@ class Run:
         """Advance to `settings.steps`, measuring, writing and reporting on the way (see `march`)."""
         self.simulation.prepare(self.settings.dt)
         self.save()  # from here on there is always something to resume from
-        march(self, progress)
+        with deferred_interruption() as interruption:
+            march(self, progress, interruption)
 
     @property
     def step(self) -> int:

@@ -10,6 +10,7 @@ from typing import Any
 
 from lanewise.profiling.profile import span
 from lanewise.runtime.memory import to_host
+from lanewise.sims.interruption import deferred_interruption
 from lanewise.sims.lbm.bandwidth import copy_bandwidth
 from lanewise.sims.lbm.cases.registry import Case, Probe, Request, Setup, State
 from lanewise.sims.lbm.cases.series import Series
@@ -66,11 +67,11 @@ class Run:
 
         Raises `InputError` when the flow blows up; the last checkpoint is then as it was.
         """
-        with ExitStack() as open_files:
+        with ExitStack() as open_files, deferred_interruption() as interruption:
             self._open(open_files)
             self.simulation.prepare()
             self.look()  # of the first step, or of the one at which a checkpoint was resumed
-            march(self, progress)
+            march(self, progress, interruption)
 
     @property
     def step(self) -> int:
