@@ -331,7 +331,7 @@ def main() -> None:
     options.add_argument("--most", type=int, default=22)
     options.add_argument("--steps", type=int, default=256)
     options.add_argument("--rounds", type=int, default=5)
-    options.add_argument("--seconds", type=float, default=50.0)
+    options.add_argument("--seconds", type=float, default=120.0)
     options.add_argument("--only", choices=[part.__name__ for part in PARTS])
     given = vars(options.parse_args())
     only = given.pop("only")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +19,10 @@ from lanewise.profiling import profile as profile_module
 from lanewise.profiling import span
 from lanewise.profiling.sequence import DEVICE_COST, HOST_COST, SHARE, interval
 from lanewise.profiling.table import seconds_text
-from lanewise.runtime import profiled_stepping
+from lanewise.runtime import profiled_stepping, stepping
 from lanewise.runtime.launches import NamedLaunch
-from lanewise.runtime.stepping import LONG_GRAPH, make_stepper
+from lanewise.runtime.programs import LONG_GRAPH, Part
+from lanewise.runtime.stepping import make_program, make_stepper
 
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.cuda)]
 
@@ -202,7 +203,7 @@ def test_launches_of_one_name_are_added_up_and_a_repetition_may_be_several_steps
     profile = lw.Profile()
     calls = [NamedLaunch("integrate", "kick", clock.passing(1_000_000)), NamedLaunch("forces", "g", clock.passing(5_000_000)),
              NamedLaunch("integrate", "kick", clock.passing(2_000_000))]  # fmt: skip
-    make_stepper("cpu", calls, profile, steps=2).run(3)
+    make_program("cpu", {"twice": Part(calls, 2)}, profile).run([("twice", 3)])
     summary = profile.summary()
     assert summary["steps"]["count"] == 6
     assert summary["stages"]["integrate"]["parts"]["kick"]["calls"] == 6
@@ -216,7 +217,7 @@ class PlayedDevice:
     """What `profiled_stepping` asks of `cuda`: graphs replay what was captured, events read a clock."""
 
     def __init__(self, clock: Clock) -> None:
-        self.clock, self.capturing, self.origins = clock, False, 0
+        self.clock, self.capturing, self.origins, self.waits = clock, False, 0, 0
         self.captured: list[Callable[[], None]] = []
         device = self
 
@@ -257,7 +258,8 @@ class PlayedDevice:
 
     def synchronize(self, device: str) -> None: ...
 
-    def wait_for_graphs(self, device: str) -> None: ...
+    def wait_for_graphs(self, device: str) -> None:
+        self.waits += 1
 
     def graph_event(self, device: str) -> int:
         self.origins += 1
@@ -312,7 +314,7 @@ def test_few_graphs_have_events(clock: Clock, played: PlayedDevice) -> None:
 
 
 def test_runs_without_a_sample_record_no_event(clock: Clock, played: PlayedDevice) -> None:
-    """A run of one graph is all that a flock makes between two looks at its order: most of these have nothing to measure."""
+    """Short runs, such as those up to the next frame of a film: most have nothing to measure."""
     profile = lw.Profile()
     stepper = make_stepper("cuda", [NamedLaunch("search", "k", played.kernel(clock.passing(68_000)))], profile)
     for _ in range(200):
@@ -323,6 +325,38 @@ def test_runs_without_a_sample_record_no_event(clock: Clock, played: PlayedDevic
     assert played.origins == sampled
     assert profile.summary()["steps"]["count"] == 200 * LONG_GRAPH
     assert stage_seconds(profile)["search"] == pytest.approx(68e-6 * 200 * LONG_GRAPH)
+
+
+@pytest.mark.parametrize("told", [False, True])
+def test_a_schedule_runs_in_its_order_and_nobody_waits_within_it(
+    clock: Clock, played: PlayedDevice, monkeypatch: pytest.MonkeyPatch, told: bool
+) -> None:
+    monkeypatch.setattr(stepping, "cuda", played)
+    done: list[str] = []
+
+    def part(name: str, nanoseconds: int, steps: int) -> Part:
+        def work() -> None:
+            done.append(name)
+            clock.now += nanoseconds
+
+        return Part([NamedLaunch(name, f"{name} kernel", played.kernel(work))], steps)
+
+    profile = lw.Profile() if told else None
+    parts: dict[Hashable, Part] = {"sort": part("sort", 100_000, 0), "step": part("step", 50_000, 1)}
+    program = make_program("cuda", parts, profile)
+    program.run([("sort", 1), ("step", 32)] * 50)
+    parts["last"] = part("last", 10_000, 2)  # parts may come later
+    program.run([("step", 7), ("last", 3), ("step", 0)])
+    program.run([("step", 0)])
+    assert done == (["sort"] + ["step"] * 32) * 50 + ["step"] * 7 + ["last"] * 3
+    assert played.waits == 2 + (not told)  # once a run; without a profile also for one that is empty
+    if profile is None:
+        return
+    found = profile.summary()
+    assert found["steps"]["count"] == 50 * 32 + 7 + 2 * 3
+    assert found["steps"]["sampled_over_mean"] == pytest.approx(1)
+    assert stage_seconds(profile) == pytest.approx({"sort": 50 * 1e-4, "step": 1607 * 5e-5, "last": 3e-5, "setup": 0})
+    assert shares(found) == pytest.approx(1)
 
 
 # ------------------------------------------------------------ traces

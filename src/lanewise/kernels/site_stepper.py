@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -11,7 +11,8 @@ from lanewise.errors import ArgumentError
 from lanewise.kernels.arguments import describe
 from lanewise.profiling.profile import Profile
 from lanewise.runtime.launches import NamedLaunch
-from lanewise.runtime.stepping import make_stepper
+from lanewise.runtime.programs import Part
+from lanewise.runtime.stepping import make_program
 from lanewise.sites.array import Sites
 
 
@@ -24,7 +25,8 @@ class SiteStepper:
         """`calls(step, fresh)` gives the launches of a step."""
         self._name, self._sites, self._calls, self._profile = name, sites, calls, profile
         self._cycle = max(len(sites.form.phases), len(sites.copies))
-        self._steppers: dict[Any, Any] = {}
+        self._parts: dict[Hashable, Part] = {}
+        self._program = make_program(sites.device, self._parts, profile)
 
     def profiled(self, profile: Profile | None) -> SiteStepper:
         """The same steps, of which the profile is told where their time goes."""
@@ -37,21 +39,25 @@ class SiteStepper:
             raise ArgumentError(f"{self._name}: the number of steps is whole, found {describe(given)}")
         if steps < 0:
             raise ArgumentError(f"{self._name}: {steps} steps asked for; wanted 0 or more")
-        while steps:
-            many = steps // self._cycle if not self._sites.fresh and self._sites.step % self._cycle == 0 else 0
-            if many:
-                self._stepper(range(self._sites.step, self._sites.step + self._cycle)).run(many)
-                self._sites.step += many * self._cycle
-                steps -= many * self._cycle
-            else:
-                self._stepper(range(self._sites.step, self._sites.step + 1)).run(1)
-                self._sites.step, self._sites.fresh = self._sites.step + 1, False
-                steps -= 1
+        sites = self._sites
+        self._program.run(self._schedule(sites.step, sites.step + steps))
+        if steps:
+            sites.step, sites.fresh = sites.step + steps, False
 
-    def _stepper(self, steps: range) -> Any:
-        s = self._sites
-        key = (s.fresh, steps.start % self._cycle, len(steps))
-        if key not in self._steppers:
-            calls = [call for step in steps for call in self._calls(step, s.fresh)]
-            self._steppers[key] = make_stepper(s.device, calls, self._profile, len(steps))
-        return self._steppers[key]
+    def _schedule(self, step: int, end: int) -> list[tuple[Hashable, int]]:
+        """Whole cycles, and single steps before the first and after the last one; a first step of populations stands alone."""
+        found: list[tuple[Hashable, int]] = []
+        fresh = self._sites.fresh
+        while step < end:
+            cycles = (end - step) // self._cycle if not fresh and step % self._cycle == 0 else 0
+            taken = self._cycle if cycles else 1
+            found.append((self._part(range(step, step + taken), fresh), cycles or 1))
+            step, fresh = step + (cycles or 1) * taken, False
+        return found
+
+    def _part(self, steps: range, fresh: bool) -> Hashable:
+        """The key of these steps; they stand for all at the same place of a cycle."""
+        key = (fresh, steps.start % self._cycle, len(steps))
+        if key not in self._parts:
+            self._parts[key] = Part([call for step in steps for call in self._calls(step, fresh)], len(steps))
+        return key

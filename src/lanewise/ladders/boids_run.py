@@ -18,7 +18,7 @@ from lanewise.ladders.run import duration, skipped
 from lanewise.ladders.rung import Options, Rung
 from lanewise.models.devices import device_model
 from lanewise.profiling.profile import Profile
-from lanewise.runtime.stepping import LONG_GRAPH
+from lanewise.runtime.programs import LONG_GRAPH
 from lanewise.search import Search, StaticGrid
 from lanewise.search.dynamic_grid import DynamicGrid
 from lanewise.sims.boids.flock import Flock

@@ -23,7 +23,7 @@ from lanewise.ladders.rung import Options, Rung
 from lanewise.models.devices import device_model
 from lanewise.runtime import cuda
 from lanewise.runtime.memory import array_module
-from lanewise.runtime.stepping import LONG_GRAPH
+from lanewise.runtime.programs import LONG_GRAPH
 from lanewise.sims.lbm.bandwidth import copy_bandwidth
 from lanewise.sites.array import Sites
 

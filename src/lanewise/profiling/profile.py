@@ -9,18 +9,21 @@ print(profile)
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence as Many
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 from weakref import WeakSet
 
-from lanewise.profiling.sequence import Cost, Sequence
+from lanewise.profiling.sequence import Loop, Sequence
 from lanewise.profiling.trace import Event, Sample, Track, trace_events, write_trace
 
 if TYPE_CHECKING:
     from rich.table import Table
 
     from lanewise.io.source import FilePath
+
+Repetitions = Many[tuple[Sequence, int]]  # a sequence may come several times
 
 clock = time.perf_counter_ns
 MOST_EVENTS = 200_000  # kept for the trace, about 30 megabytes of JSON; the table counts all
@@ -54,7 +57,7 @@ class Profile:
         """`most_events`: of the trace. Later ones are counted in the table, and `summary` says how many the trace lacks."""
         self.origin = clock()
         self.totals: dict[tuple[str, str], Total] = {}
-        self.sequences: list[Sequence] = []
+        self.loops: list[Loop] = []
         self.nanoseconds = 0  # of the outermost spans
         self.events: list[Event] = []
         self.samples: list[Sample] = []
@@ -69,15 +72,15 @@ class Profile:
         """A context whose time is that of a stage of the host's work; `nbytes`: what it moves or writes."""
         return _Span(self, stage, name, nbytes)
 
-    def sequence(self, names: tuple[tuple[str, str], ...], steps: int, cost: Cost) -> Sequence:
-        """Account for a sequence of launches that will be repeated (see `Sequence`)."""
-        found = Sequence(names, steps, cost)
-        self.sequences.append(found)
-        return found
+    def loop(self) -> Loop:
+        """Account for sequences of launches that will be repeated (see `Loop`)."""
+        made = Loop()
+        self.loops.append(made)
+        return made
 
-    def running(self, sequence: Sequence, repetitions: int) -> AbstractContextManager[None]:
-        """A context in which the sequence is repeated so often."""
-        return _Running(self, sequence, repetitions)
+    def running(self, loop: Loop, repetitions: Repetitions) -> AbstractContextManager[None]:
+        """A context in which each of these sequences of the loop is repeated so often."""
+        return _Running(self, loop, repetitions)
 
     def sample(self, sequence: Sequence, marks: list[int], weight: int, track: Track = Track.HOST) -> None:
         """Take up a sampled repetition (see `Sequence.add`)."""
@@ -167,16 +170,17 @@ class _Span(AbstractContextManager[None]):
 
 
 class _Running(AbstractContextManager[None]):
-    __slots__ = ("_begin", "_profile", "_repetitions", "_sequence")
+    __slots__ = ("_begin", "_loop", "_profile", "_repetitions")
 
-    def __init__(self, profile: Profile, sequence: Sequence, repetitions: int) -> None:
-        self._profile, self._sequence, self._repetitions = profile, sequence, repetitions
+    def __init__(self, profile: Profile, loop: Loop, repetitions: Repetitions) -> None:
+        self._profile, self._loop, self._repetitions = profile, loop, repetitions
 
     def __enter__(self) -> None:
         self._begin = self._profile._open()  # pyright: ignore[reportPrivateUsage]
 
     def __exit__(self, *_: object) -> None:
-        steps = self._repetitions * self._sequence.steps
+        steps = sum(n * s.steps for s, n in self._repetitions)
         event = f"{steps:,} step{'' if steps == 1 else 's'}"
-        self._sequence.nanoseconds += self._profile._close(self._begin, event, "steps")  # pyright: ignore[reportPrivateUsage]
-        self._sequence.repetitions += self._repetitions
+        self._loop.nanoseconds += self._profile._close(self._begin, event, "steps")  # pyright: ignore[reportPrivateUsage]
+        for sequence, repetitions in self._repetitions:
+            sequence.repetitions += repetitions

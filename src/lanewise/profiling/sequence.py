@@ -38,7 +38,7 @@ def interval(nanoseconds: int, launches: int, cost: Cost) -> int:
 class Sequence:
     """What is known of a sequence.
 
-    names: stage and name of its launches. steps: of the simulation, in one repetition. repetitions and nanoseconds: of all.
+    names: stage and name of its launches. steps: of the simulation, in one repetition. repetitions: of all.
     sampled: repetitions whose launches were measured; a sample stands for all repetitions since the one before, `weight` in
     all. parts: nanoseconds of each launch, so weighted: a first repetition, which meets cold caches, stands for itself alone.
     wait: repetitions until the next sample; interval: between two of them, by the last one; since: repetitions after it.
@@ -48,7 +48,6 @@ class Sequence:
     steps: int
     cost: Cost
     repetitions: int = 0
-    nanoseconds: int = 0
     sampled: int = 0
     weight: int = 0
     parts: list[int] = field(default_factory=list[int])
@@ -86,3 +85,30 @@ class Sequence:
         """The share of each launch in the time of the sequence; without a sample an equal one."""
         whole = sum(self.parts)
         return [p / whole for p in self.parts] if whole else [1 / len(self.parts)] * len(self.parts)
+
+
+@dataclass(slots=True)
+class Loop:
+    """Sequences that run in turn, such as steps and what is done after every 32 of them. nanoseconds: of all together.
+
+    On a GPU the next one is launched before the last one is done, so nobody could measure them apart without waiting.
+    """
+
+    sequences: list[Sequence] = field(default_factory=list[Sequence])
+    nanoseconds: int = 0
+
+    def sequence(self, names: tuple[tuple[str, str], ...], steps: int, cost: Cost) -> Sequence:
+        """Account for one more sequence."""
+        made = Sequence(names, steps, cost)
+        self.sequences.append(made)
+        return made
+
+    def divided(self) -> list[tuple[Sequence, float]]:
+        """Those that were run, and the nanoseconds of each: those of all, divided as the samples say."""
+        taken = [s for s in self.sequences if s.repetitions]
+        estimates = [s.estimate for s in taken]
+        whole = sum(estimates)
+        return [
+            (s, self.nanoseconds * (e / whole if whole else 1 / len(taken)))
+            for s, e in zip(taken, estimates, strict=True)
+        ]

@@ -35,22 +35,19 @@ def summarise(profile: Profile) -> dict[str, Any]:
 def _parts(profile: Profile) -> dict[tuple[str, str], tuple[int, float, int]]:
     """Calls, nanoseconds and bytes by stage and name: of spans, and of the launches of steps."""
     found = {key: (t.count, float(t.nanoseconds), t.nbytes) for key, t in profile.totals.items()}
-    for sequence in profile.sequences:
-        if not sequence.repetitions:
-            continue
+    for sequence, taken in (part for loop in profile.loops for part in loop.divided()):
         for key, share in zip(sequence.names, sequence.shares(), strict=True):
             calls, nanoseconds, nbytes = found.get(key, (0, 0.0, 0))
-            found[key] = (calls + sequence.repetitions, nanoseconds + share * sequence.nanoseconds, nbytes)
+            found[key] = (calls + sequence.repetitions, nanoseconds + share * taken, nbytes)
     return found
 
 
 def _steps(profile: Profile) -> dict[str, Any]:
-    taken = [s for s in profile.sequences if s.repetitions]
-    expected = sum(s.estimate for s in taken)
-    measured = sum(s.nanoseconds for s in taken if s.sampled)
+    taken = [s for loop in profile.loops for s in loop.sequences if s.repetitions]
+    measured = sum(loop.nanoseconds for loop in profile.loops if any(s.sampled for s in loop.sequences))
     return {
         "count": sum(s.repetitions * s.steps for s in taken),
-        "seconds": sum(s.nanoseconds for s in taken) * 1e-9,
+        "seconds": sum(loop.nanoseconds for loop in profile.loops) * 1e-9,
         "sampled": sum(s.sampled * s.steps for s in taken),
-        "sampled_over_mean": expected / measured if measured else None,
+        "sampled_over_mean": sum(s.estimate for s in taken) / measured if measured else None,
     }

@@ -1,6 +1,7 @@
 """Launches with names: which stage of a step they belong to, and what runs.
 
-A simulation hands `make_stepper` its launches in order, each as a `NamedLaunch`; that is all it has to do for `--profile`.
+A simulation hands `make_stepper` or `make_program` its launches in order, each as a `NamedLaunch`; that is all it has to do for
+`--profile`.
 """
 
 from __future__ import annotations

@@ -1,54 +1,70 @@
-"""Steppers that tell a profile where the time of steps goes: some repetitions are measured launch by launch.
+"""Programs that tell a profile where the time of steps goes: some repetitions are measured launch by launch.
 
 The launches are those of `stepping`, in the same order on the same memory, so results have the same bits. On a CPU a clock
-is read between the calls of a sampled repetition. On a GPU a second graph of as many steps has nodes that record events
-between the launches of its middle step: no launch waits for Python, which would be most of what a short kernel seemed to take.
+is read between the calls of a sampled repetition. On a GPU a second graph of as many repetitions has nodes that record events
+between the launches of the middle one: no launch waits for Python, which would be most of what a short kernel seemed to take.
 """
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from collections.abc import Sequence as Many
 from dataclasses import dataclass
 from typing import Any
 
 from lanewise.profiling.profile import Profile, clock
-from lanewise.profiling.sequence import DEVICE_COST, HOST_COST
+from lanewise.profiling.sequence import DEVICE_COST, HOST_COST, Sequence
 from lanewise.profiling.trace import Track
 from lanewise.runtime import cuda
 from lanewise.runtime.launches import Work, bare, names_of
+from lanewise.runtime.programs import Part, Parts, Schedule, in_graphs, repeat
 
 
-class ProfiledHostStepper:
-    """The calls one after the other. `steps`: of the simulation, in one repetition of the calls."""
+class ProfiledHostProgram:
+    """The calls one after the other. `wait`: for what a call started on a device; it ends every call whose time is taken."""
 
-    def __init__(self, calls: Many[Work], profile: Profile, steps: int) -> None:
-        self._calls, self._profile = bare(calls), profile
-        self._times = profile.sequence(names_of(calls), steps, HOST_COST)
+    def __init__(self, parts: Parts, profile: Profile, wait: Work | None = None) -> None:
+        self._parts, self._profile, self._loop, self._wait = parts, profile, profile.loop(), wait
+        self._times: dict[Hashable, Sequence] = {}
 
-    def run(self, steps: int) -> None:
-        times, calls = self._times, self._calls
-        if not steps:
+    def run(self, schedule: Schedule) -> None:
+        todo = [(bare(self._parts[key].calls), self._sequence(key), n) for key, n in schedule if n]
+        if not todo:
             return
-        with self._profile.running(times, steps):
-            while True:
-                plain = min(times.wait, steps)
-                for _ in range(plain):
-                    for call in calls:
-                        call()
-                times.passed(plain)
-                steps -= plain
-                if not steps:
-                    return
-                self._sample()
-                steps -= 1
+        with self._profile.running(self._loop, [(times, n) for _, times, n in todo]):
+            for calls, times, repetitions in todo:
+                self._repeat(calls, times, repetitions)
+            if self._wait is not None:
+                self._wait()
 
-    def _sample(self) -> None:
+    def _sequence(self, key: Hashable) -> Sequence:
+        if key not in self._times:
+            part = self._parts[key]
+            self._times[key] = self._loop.sequence(names_of(part.calls), part.steps, HOST_COST)
+        return self._times[key]
+
+    def _repeat(self, calls: Many[Work], times: Sequence, repetitions: int) -> None:
+        while True:
+            plain = min(times.wait, repetitions)
+            repeat(calls, plain)
+            times.passed(plain)
+            repetitions -= plain
+            if not repetitions:
+                return
+            self._sample(calls, times)
+            repetitions -= 1
+
+    def _sample(self, calls: Many[Work], times: Sequence) -> None:
+        if self._wait is not None:
+            self._wait()
         marks = [clock()]
-        for call in self._calls:
+        for call in calls:
             call()
+            if self._wait is not None:
+                self._wait()
             marks.append(clock())
-        self._profile.sample(self._times, marks, self._times.since + 1)
-        self._times.drawn()
+        self._profile.sample(times, marks, times.since + 1)
+        times.drawn()
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,83 +77,100 @@ class _Recorded:
     origin: Any
 
 
-class ProfiledGraphStepper:
-    """Graphs of `long` repetitions for the bulk, of one for the rest; of each one with events and one without.
+class _GraphPart:
+    """The graphs of a part, for each length one with events and one without."""
 
-    The events of a sample are read when the device has other work, in the next run at the latest, or when somebody looks at the profile.
-    """
-
-    def __init__(self, device: str, calls: Many[Work], profile: Profile, steps: int, long: int) -> None:
-        self._device, self._calls, self._profile, self._long = device, bare(calls), profile, long
-        self._times = profile.sequence(names_of(calls), steps, DEVICE_COST)
+    def __init__(self, device: str, part: Part, profile: Profile, times: Sequence) -> None:
+        self._device, self._calls, self._profile, self.times = device, bare(part.calls), profile, times
         self._plain: dict[int, cuda.Graph] = {}
         self._marked: dict[int, tuple[cuda.Graph, cuda.Marks]] = {}
-        self._pending: _Recorded | None = None
+        self.pending: _Recorded | None = None
         profile.later.add(self)
 
-    def run(self, steps: int) -> None:
-        if not steps:
-            return
-        many, rest = divmod(steps, self._long)
-        self._capture([size for size, count in ((self._long, many), (1, rest)) if count])
-        cuda.synchronize(self._device)  # earlier work on other streams comes first
-        with self._profile.running(self._times, steps):
-            began, earlier = clock(), self._pending
-            due = self._times.wait <= steps - (1 if rest else self._long)  # when the last graph is launched
-            origin = cuda.graph_event(self._device) if due else None
-            for size, count in ((self._long, many), (1, rest)):
-                for _ in range(count):
-                    self._launch(size, began, origin)
-            if earlier is self._pending:
-                self.collect()  # while the device is at work
-            cuda.wait_for_graphs(self._device)
-
-    def _launch(self, size: int, began: int, origin: Any) -> None:
-        """`origin`: an event that was recorded when the clock said `began`; None in a run that needs no sample."""
-        times = self._times
-        if times.wait > 0 or origin is None:
-            self._plain[size].launch()
-            times.passed(size)
-        else:
-            # Long since done unless steps are long: what was launched after it keeps the device busy meanwhile.
-            self.collect()
-            graph, marks = self._marked[size]
-            graph.launch()
-            self._pending = _Recorded(marks, times.drawn(), began, origin)
-            times.passed(size - 1)
-
-    def collect(self) -> None:
-        """Read the events of the last sample, if that was not done yet."""
-        if (last := self._pending) is None:
-            return
-        marks = [last.began + round(1e9 * last.marks.since(last.origin))]
-        for seconds in last.marks.seconds():
-            marks.append(marks[-1] + round(1e9 * seconds))
-        self._pending = None
-        self._profile.sample(self._times, marks, last.weight, Track.DEVICE)
-
-    def _capture(self, sizes: list[int]) -> None:
-        """Make the graphs of these sizes, before the time of steps is taken."""
-        missing = [size for size in sizes if size not in self._plain]
-        if not missing:
+    def capture(self, size: int) -> None:
+        """Make the graphs of so many repetitions, before the time of steps is taken."""
+        if size in self._plain:
             return
         with self._profile.span("setup", name="capture graphs"):
-            for size in missing:
-                self._plain[size] = cuda.Graph(self._device, lambda n=size: self._repeat(n))
-                marks = cuda.Marks(self._device, len(self._calls) + 1)
-                graph = cuda.Graph(self._device, lambda n=size, m=marks: self._repeat_marked(n, m))
-                self._marked[size] = graph, marks
-
-    def _repeat(self, count: int) -> None:
-        for _ in range(count):
-            for call in self._calls:
-                call()
+            self._plain[size] = cuda.Graph(self._device, lambda: repeat(self._calls, size))
+            marks = cuda.Marks(self._device, len(self._calls) + 1)
+            self._marked[size] = cuda.Graph(self._device, lambda: self._repeat_marked(size, marks)), marks
 
     def _repeat_marked(self, count: int, marks: cuda.Marks) -> None:
-        """The step in the middle has events: what runs before and after it are other steps."""
-        self._repeat(count // 2)
+        """The repetition in the middle has events: what runs before and after it are others."""
+        repeat(self._calls, count // 2)
         marks.record(0)
         for number, call in enumerate(self._calls):
             call()
             marks.record(number + 1)
-        self._repeat(count - count // 2 - 1)
+        repeat(self._calls, count - count // 2 - 1)
+
+    def launch(self, size: int, began: int, origin: Any) -> None:
+        """`origin`: an event that was recorded when the clock said `began`; None in a run that needs no sample."""
+        times = self.times
+        if times.wait > 0 or origin is None:
+            self._plain[size].launch()
+            times.passed(size)
+        else:
+            # Long since done unless repetitions are long: what was launched after it keeps the device busy meanwhile.
+            self.collect()
+            graph, marks = self._marked[size]
+            graph.launch()
+            self.pending = _Recorded(marks, times.drawn(), began, origin)
+            times.passed(size - 1)
+
+    def collect(self) -> None:
+        """Read the events of the last sample, if that was not done yet."""
+        if (last := self.pending) is None:
+            return
+        marks = [last.began + round(1e9 * last.marks.since(last.origin))]
+        for seconds in last.marks.seconds():
+            marks.append(marks[-1] + round(1e9 * seconds))
+        self.pending = None
+        self._profile.sample(self.times, marks, last.weight, Track.DEVICE)
+
+
+class ProfiledGraphProgram:
+    """Graphs of many repetitions for the bulk, of one for the rest.
+
+    The events of a sample are read when the device has other work, in the next run at the latest, or when somebody looks at the profile.
+    """
+
+    def __init__(self, device: str, parts: Parts, profile: Profile) -> None:
+        self._device, self._parts, self._profile, self._loop = device, parts, profile, profile.loop()
+        self._made: dict[Hashable, _GraphPart] = {}
+
+    def run(self, schedule: Schedule) -> None:
+        todo = [(self._part(key), size, n) for key, many in schedule for size, n in in_graphs(many)]
+        if not todo:
+            return
+        for part, size, _ in todo:
+            part.capture(size)
+        earlier = {part: part.pending for part, _, _ in todo}
+        cuda.synchronize(self._device)  # earlier work on other streams comes first
+        with self._profile.running(self._loop, [(part.times, size * n) for part, size, n in todo]):
+            began, origin = clock(), cuda.graph_event(self._device) if _sample_is_due(todo) else None
+            for part, size, count in todo:
+                for _ in range(count):
+                    part.launch(size, began, origin)
+            for part, pending in earlier.items():
+                if part.pending is pending:
+                    part.collect()  # while the device is at work
+            cuda.wait_for_graphs(self._device)
+
+    def _part(self, key: Hashable) -> _GraphPart:
+        if key not in self._made:
+            part = self._parts[key]
+            times = self._loop.sequence(names_of(part.calls), part.steps, DEVICE_COST)
+            self._made[key] = _GraphPart(self._device, part, self._profile, times)
+        return self._made[key]
+
+
+def _sample_is_due(todo: Many[tuple[_GraphPart, int, int]]) -> bool:
+    """Whether one of these graphs will be launched when its part waits no longer; if one is, then the part's last one is."""
+    passed: dict[_GraphPart, int] = {}
+    before_last: dict[_GraphPart, int] = {}
+    for part, size, count in todo:
+        passed[part] = passed.get(part, 0) + size * count
+        before_last[part] = passed[part] - size
+    return any(part.times.wait <= n for part, n in before_last.items())

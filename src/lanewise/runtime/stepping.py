@@ -1,94 +1,96 @@
-"""Repeat a fixed sequence of launches: one after the other on a CPU, as graphs on a GPU.
+"""Run programs of launches: one after the other on a CPU, as graphs on a GPU.
 
-With a profile (`lanewise.profiling`) the launches, given as `NamedLaunch`, are also measured by stage.
+On a GPU all of a schedule is launched before the host waits, so the device is never without work between its parts. With a
+profile (`lanewise.profiling`) the launches, given as `NamedLaunch`, are also measured by stage.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
 
 from lanewise.profiling.profile import Profile
 from lanewise.runtime import cuda
-from lanewise.runtime.launches import NamedLaunch, Work, bare, names_of
-from lanewise.runtime.profiled_stepping import ProfiledGraphStepper, ProfiledHostStepper
-
-LONG_GRAPH = 32  # steps in one graph: a graph launch costs a few microseconds, a step inside it half of one a kernel
-
-
-class Stepper(Protocol):
-    """Runs the sequence `steps` times and waits for the result."""
-
-    def run(self, steps: int) -> None: ...
+from lanewise.runtime.launches import Work, bare
+from lanewise.runtime.profiled_stepping import ProfiledGraphProgram, ProfiledHostProgram
+from lanewise.runtime.programs import Part, Parts, Program, Schedule, in_graphs, repeat
 
 
-class _HostStepper:
-    def __init__(self, calls: Sequence[Work]) -> None:
-        self._calls = bare(calls)
+class _HostProgram:
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
 
-    def run(self, steps: int) -> None:
-        for _ in range(steps):
-            for call in self._calls:
-                call()
+    def run(self, schedule: Schedule) -> None:
+        for key, repetitions in schedule:
+            repeat(bare(self._parts[key].calls), repetitions)
 
 
-class _GraphStepper:
-    """One graph of many steps for the bulk, one of a single step for the rest: the same launches in the same order."""
+class _GraphProgram:
+    """Of each part a graph of many repetitions for the bulk, and one of a single repetition for the rest."""
 
-    def __init__(self, device: str, calls: Sequence[Work]) -> None:
-        self._device, self._calls = device, bare(calls)
-        self._graphs: dict[int, cuda.Graph] = {}
+    def __init__(self, device: str, parts: Parts) -> None:
+        self._device, self._parts = device, parts
+        self._graphs: dict[tuple[Hashable, int], cuda.Graph] = {}
 
-    def run(self, steps: int) -> None:
+    def run(self, schedule: Schedule) -> None:
+        # All are captured before the first is launched: the device would be done with it long before the next one is there.
+        graphs = [(self._graph(key, size), count) for key, many in schedule for size, count in in_graphs(many)]
         cuda.synchronize(self._device)  # earlier work on other streams comes first
-        many, rest = divmod(steps, LONG_GRAPH)
-        for _ in range(many):
-            self._graph(LONG_GRAPH).launch()
-        for _ in range(rest):
-            self._graph(1).launch()
+        for graph, count in graphs:
+            for _ in range(count):
+                graph.launch()
         cuda.wait_for_graphs(self._device)
 
-    def _graph(self, steps: int) -> cuda.Graph:
-        if steps not in self._graphs:
-            self._graphs[steps] = cuda.Graph(self._device, lambda: _HostStepper(self._calls).run(steps))
-        return self._graphs[steps]
+    def _graph(self, key: Hashable, size: int) -> cuda.Graph:
+        if (key, size) not in self._graphs:
+            calls = bare(self._parts[key].calls)
+            self._graphs[key, size] = cuda.Graph(self._device, lambda: repeat(calls, size))
+        return self._graphs[key, size]
 
 
-class _EagerStepper:
+class _EagerProgram:
     """Launch by launch on a GPU, for work that the host takes part in."""
 
-    def __init__(self, device: str, calls: Sequence[Work]) -> None:
-        self._device, self._steps = device, _HostStepper(calls)
+    def __init__(self, device: str, parts: Parts) -> None:
+        self._device, self._program = device, _HostProgram(parts)
 
-    def run(self, steps: int) -> None:
-        self._steps.run(steps)
+    def run(self, schedule: Schedule) -> None:
+        self._program.run(schedule)
         cuda.synchronize(self._device)
 
 
-def make_stepper(
-    device: str, calls: Sequence[Work], profile: Profile | None = None, steps: int = 1, *, graphs: bool = True
-) -> Stepper:
-    """The stepper of a device for these launches.
+def make_program(device: str, parts: Parts, profile: Profile | None = None, *, graphs: bool = True) -> Program:
+    """The program of a device with these parts.
 
-    With a profile it tells how long each takes (see `NamedLaunch`); `steps`: of the simulation, in one repetition of them.
-    graphs: whether graphs can hold them on a GPU; if not, a profile waits for each launch.
+    With a profile it tells how long each launch takes (see `NamedLaunch`).
+    graphs: whether graphs can hold the launches on a GPU; if not, a profile waits for each of them.
     """
-    if device.startswith("cuda") and not graphs:
-        if profile is None:
-            return _EagerStepper(device, calls)
-        return ProfiledHostStepper([_waited_for(device, c) for c in calls], profile, steps)
-    if device.startswith("cuda"):
-        if profile is not None:
-            return ProfiledGraphStepper(device, calls, profile, steps, LONG_GRAPH)
-        return _GraphStepper(device, calls)
-    return _HostStepper(calls) if profile is None else ProfiledHostStepper(calls, profile, steps)
+    match device.startswith("cuda"), graphs, profile:
+        case True, True, None:
+            return _GraphProgram(device, parts)
+        case True, True, Profile():
+            return ProfiledGraphProgram(device, parts, profile)
+        case True, False, None:
+            return _EagerProgram(device, parts)
+        case True, False, Profile():
+            return ProfiledHostProgram(parts, profile, lambda: cuda.synchronize(device))
+        case False, _, None:
+            return _HostProgram(parts)
+        case _:
+            return ProfiledHostProgram(parts, profile)
 
 
-def _waited_for(device: str, call: Work) -> NamedLaunch:
-    ((stage, name),) = names_of([call])
+@dataclass(frozen=True, slots=True)
+class Stepper:
+    """A program of one part."""
 
-    def run() -> None:
-        call()
-        cuda.synchronize(device)
+    program: Program
 
-    return NamedLaunch(stage, name, run)
+    def run(self, steps: int) -> None:
+        """Run the launches `steps` times, and wait for the result."""
+        self.program.run([(None, steps)])
+
+
+def make_stepper(device: str, calls: Sequence[Work], profile: Profile | None = None, *, graphs: bool = True) -> Stepper:
+    """The stepper of a device for one sequence of launches (see `make_program`)."""
+    return Stepper(make_program(device, {None: Part(calls)}, profile, graphs=graphs))

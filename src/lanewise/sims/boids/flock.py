@@ -7,7 +7,7 @@ flock.polarisation(), flock.position
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,8 @@ from lanewise.layouts import default_layout, layout_by_name
 from lanewise.profiling.profile import Profile, span
 from lanewise.runtime.devices import resolve
 from lanewise.runtime.memory import bring, require_memory, to_host
-from lanewise.runtime.stepping import Stepper, make_stepper
+from lanewise.runtime.programs import Part, Program
+from lanewise.runtime.stepping import make_program
 from lanewise.search import Nearest, Neighbors, Search
 from lanewise.search.automatic import choose
 from lanewise.search.base import Structure
@@ -51,6 +52,11 @@ from lanewise.sims.boids.storage import REORDER, make_storage
 from lanewise.sims.boids.survival import check_survival
 
 Callback = Callable[["Flock"], None]
+
+ROUND, REORDERING = (
+    "round",
+    "reordering",
+)  # parts of a flock's program, beside the single steps of a round by their numbers
 
 
 class Flock:
@@ -133,8 +139,7 @@ class Flock:
             self._storage.rows[...] = bring(rows, settings.device)
         self.step = 0
         self.start_time, self.start_step, self._elapsed, self._dt = 0.0, 0, 0.0, 0.0
-        self._steppers: dict[int | None, Stepper] = {}
-        self._reorder: Stepper | None = None
+        self._program: Program | None = None
 
     # ------------------------------------------------------------ advancing
 
@@ -148,22 +153,19 @@ class Flock:
         check_time_step(dt)
         if dt != self._dt:
             self._elapsed += (self.step - self.start_step) * self._dt
-            self.start_step, self._dt, self._steppers = self.step, dt, {}
-        if self._steppers:
+            self.start_step, self._dt, self._program = self.step, dt, None
+        if self._program is not None:
             return
         with span(self.profile, "setup", name="launches of a step"):
             period, device = self.settings.think_every, self.settings.device
             structure = self.structure
             graphs = structure is None or structure.in_graphs
             phases = [self._semantics.launches(dt, phase) for phase in range(period)]
-            whole = [work for phase in phases for work in phase]
-            self._steppers = {None: make_stepper(device, whole, self.profile, period, graphs=graphs)}
-            if period > 1:
-                self._steppers |= {
-                    n: make_stepper(device, phase, self.profile, graphs=graphs) for n, phase in enumerate(phases)
-                }
+            parts: dict[Hashable, Part] = {ROUND: Part([work for phase in phases for work in phase], period)}
+            parts |= {number: Part(phase) for number, phase in enumerate(phases)}
             if self._storage is not None:
-                self._reorder = make_stepper(device, self._storage.launches(), self.profile, 0, graphs=graphs)
+                parts[REORDERING] = Part(self._storage.launches(), 0)
+            self._program = make_program(device, parts, self.profile, graphs=graphs)
 
     def advance(self, steps: int, dt: float = DT) -> None:
         """Take `steps` steps of `dt` and wait for them. On CUDA they run as graphs.
@@ -171,18 +173,27 @@ class Flock:
         Raises `InputError` when an agent is lost: it has left a bounded world, or the finite numbers.
         """
         self.prepare(dt)
-        before, end, period = self.step, self.step + steps, self.settings.think_every
-        while self.step < end:
-            stop = end
-            if self._reorder is not None:
-                if self.step % REORDER == 0:
-                    self._reorder.run(1)
-                stop = min(end, self.step + REORDER - self.step % REORDER)
-            rounds = (stop - self.step) // period if self.step % period == 0 else 0
-            self._steppers[None if rounds else self.step % period].run(rounds or 1)
-            self.step += rounds * period or 1
+        assert self._program is not None
+        before = self.step
+        self._program.run(self._schedule(before, before + steps))
+        self.step += steps
         with span(self.profile, "check"):
             check_survival(self, before)
+
+    def _schedule(self, step: int, end: int) -> list[tuple[Hashable, int]]:
+        """Rounds in which everybody thinks once, single steps before and after them, and now and then the order in memory."""
+        found: list[tuple[Hashable, int]] = []
+        period = self.settings.think_every
+        while step < end:
+            stop = end
+            if self._storage is not None:
+                if step % REORDER == 0:
+                    found.append((REORDERING, 1))
+                stop = min(end, step + REORDER - step % REORDER)
+            rounds = (stop - step) // period if step % period == 0 else 0
+            found.append((ROUND, rounds) if rounds else (step % period, 1))
+            step += rounds * period or 1
+        return found
 
     def run(self, steps: int, dt: float = DT, callback: Callback | None = None, every: int = 1) -> Flock:
         """`steps` steps of `dt`; `callback(flock)` after every `every` of them and after the last."""
