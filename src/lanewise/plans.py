@@ -84,11 +84,15 @@ def complete_site_plan(wanted: Plan | None, machine: Machine, naive: ir.Kernel, 
     plan = wanted.filled(default)
     if on_gpu and site_merging.is_first(naive):
         plan = Plan(targets=1).filled(plan)
-    if undivided is None or plan.branches != "apart":
-        return plan
-    if undivided != site_splitting.ALIKE:
+    if plan.branches != "apart" or undivided == site_splitting.ALIKE:
+        return Plan(branches="together").filled(plan)
+    if undivided is not None:
         raise refuse("branch splitting", naive, undivided)
-    return Plan(branches="together").filled(plan)
+    if not on_gpu:
+        return plan
+    if wanted.targets not in (None, 1):
+        raise refuse("thread merging", naive, "with its branches apart special sites come from lists, one a thread")
+    return Plan(targets=1).filled(plan)
 
 
 def _sites_of_a_thread(naive: ir.Kernel) -> int:

@@ -12,7 +12,14 @@ import lanewise as lw
 from lanewise.ir import nodes as ir
 from lanewise.ir.traverse import statements
 from lanewise.ir.verify import verify_kernel
-from lanewise.passes import constant_folding, dead_code, scalar_replacement, site_merging, thread_mapping
+from lanewise.passes import (
+    constant_folding,
+    dead_code,
+    scalar_replacement,
+    site_merging,
+    site_splitting,
+    thread_mapping,
+)
 from lanewise.plan import Plan
 from lanewise.plans import Machine, complete_site_plan
 from tests.lbm.boxes import D3Q15, LID, WALL, boxes
@@ -126,6 +133,25 @@ def test_default(lattice, storage, count, sites):
     assert complete_site_plan(None, machine, naive, count).targets == sites
     assert complete_site_plan(Plan(targets=1), machine, naive).targets == 1
     assert complete_site_plan(None, Machine("cpu", 8), naive).targets == 1
+
+
+def test_sites_of_lists_are_not_merged():
+    """They do not lie side by side: with branches apart a thread has one site, also where several are the default."""
+    sites = exact(lw.D3Q19).flow.sites(
+        (2, 2, BLOCK), mask=np.eye(2, dtype=int)[..., None] * np.ones(BLOCK, int) * WALL, storage="f16", layout=lw.AoSoA(BLOCK),
+        streaming="pull", device="python",
+    )  # fmt: skip
+    sites.step, sites.fresh = 1, False
+    naive = naive_kernel(exact(lw.D3Q19).flow, read_by_place(sites), **exact(lw.D3Q19).values)
+    machine, count = Machine("cuda", 132), 1 << 24
+    assert complete_site_plan(None, machine, naive, count).targets == 2
+    assert complete_site_plan(Plan(branches="apart"), machine, naive, count).targets == 1
+    head = f"thread merging cannot be applied to {naive.name}: "
+    assert refusal(lambda: complete_site_plan(Plan(branches="apart", targets=2), machine, naive, count)) == (
+        f"{head}with its branches apart special sites come from lists, one a thread"
+    )
+    for part in site_splitting.apply(simplified(naive), spans=False)[1:]:
+        assert "whole blocks of the layout" in refusal(lambda part=part: site_merging.apply(part, 2))
 
 
 def test_refusals():

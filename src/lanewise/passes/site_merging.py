@@ -19,7 +19,7 @@ from typing import cast
 
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
-from lanewise.ir.names import numbered, own
+from lanewise.ir.names import COUNT, numbered, own
 from lanewise.ir.traverse import expressions, reads, rename, rewrite, rewrite_statement, statements, writes
 from lanewise.passes.base import refuse
 from lanewise.passes.constant_folding import fold_block
@@ -39,7 +39,7 @@ def legal(kernel: ir.Kernel, sites: int) -> str | None:
         return f"a thread updates 1, 2 or 4 sites; {sites} were asked for"
     if len(kernel.body) != 1 or not isinstance(kernel.body[0], ir.Parallel) or kernel.grid is not None:
         return "its sites are already mapped to threads"
-    if ROW not in {c.name for c in kernel.counts}:
+    if ROW not in {c.name for c in kernel.counts} or COUNT not in reads(kernel.body[0].extent):
         return NO_ROWS
     widths = {b.width for b in kernel.arrays[0].arrangement.buffers}
     if any(w % sites for w in widths):
