@@ -15,6 +15,7 @@ from lanewise.explanation.subject import Subject
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import own
 from lanewise.ir.traverse import statements
+from lanewise.kernels.site_stepper import LONG_RUN
 from lanewise.kernels.support import compile_kernel, index_type
 from lanewise.layouts import AoSoA, Layout, SoA
 from lanewise.models.devices import DeviceModel, device_model
@@ -26,6 +27,7 @@ from lanewise.plans import Machine, complete_site_plan
 from lanewise.runtime.executable import Executable
 from lanewise.sites.edges import read_edges
 from lanewise.sites.streaming import Form, form_by_name
+from lanewise.sites.words import SECTOR
 from lanewise.work import Work
 
 if TYPE_CHECKING:
@@ -130,6 +132,9 @@ def analyse_step(subject: Subject) -> Analysis:
     rows = accesses(subject.naive, traffic)
     lines += [("accesses", text) for text, _ in rows]
     lines.append(("bytes", f"{traffic.nbytes / traffic.fluid:.1f} a step of a site that is updated"))
+    if traffic.dense:
+        runs = f"in runs of at least {-(-LONG_RUN // traffic.sites):,} steps, as many sites are passed over"
+        lines.append(("fetches", f"{SECTOR} bytes at a time, half of what a GPU fetches by itself, {runs}"))
     lines += [("assumed", text) for text in ASSUMED]
     facts: dict[str, Any] = {
         "operations": operations, "accesses": [fact for _, fact in rows], "bytes_per_site": traffic.nbytes / traffic.fluid,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, cast
 
 import numpy as np
@@ -10,10 +11,22 @@ import numpy as np
 from lanewise.errors import ArgumentError
 from lanewise.kernels.arguments import describe
 from lanewise.profiling.profile import Profile
+from lanewise.runtime import cuda
 from lanewise.runtime.launches import NamedLaunch
 from lanewise.runtime.programs import Part
 from lanewise.runtime.stepping import make_program
 from lanewise.sites.array import Sites
+
+LONG_RUN = (
+    1 << 28
+)  # updates of sites, 10 ms on an NVIDIA H200: from then on fetching less gains more than the 0.4 ms of asking for it
+
+
+def fetching(sites: Sites, steps: int) -> AbstractContextManager[None]:
+    """Memory is asked for as many bytes at a time as these sites want, if so many steps are worth it."""
+    if sites.fetched_bytes is None or steps * sites.count < LONG_RUN:
+        return nullcontext()
+    return cuda.fetching(sites.device, sites.fetched_bytes)
 
 
 class SiteStepper:
@@ -40,7 +53,9 @@ class SiteStepper:
         if steps < 0:
             raise ArgumentError(f"{self._name}: {steps} steps asked for; wanted 0 or more")
         sites = self._sites
-        self._program.run(self._schedule(sites.step, sites.step + steps))
+        schedule = self._schedule(sites.step, sites.step + steps)
+        with fetching(sites, steps):
+            self._program.run(schedule)
         if steps:
             sites.step, sites.fresh = sites.step + steps, False
 

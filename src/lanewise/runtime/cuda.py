@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from functools import cache
 from itertools import pairwise
 from typing import Any
@@ -10,6 +11,8 @@ from typing import Any
 from lanewise.errors import DeviceError
 from lanewise.runtime.devices import cuda_number
 from lanewise.runtime.nvrtc import Cubin, cuda_core
+
+MAX_L2_FETCH_GRANULARITY = 5  # `cudaLimit`
 
 
 def cupy() -> Any:
@@ -34,6 +37,22 @@ def device_name(device: str) -> str:
     """The name that the vendor gave the GPU."""
     name: bytes = cupy().cuda.runtime.getDeviceProperties(cuda_number(device))["name"]
     return name.decode()
+
+
+@contextmanager
+def fetching(device: str, nbytes: int) -> Generator[None]:
+    """While it lasts the L2 cache asks memory for so many bytes at a time (32, 64 or 128), in all of the process.
+
+    It is a hint, and both changes take 0.2 ms (CUDA Runtime API, `cudaLimitMaxL2FetchGranularity`; NVIDIA H200).
+    """
+    runtime = cupy().cuda.runtime
+    with use(device):
+        before = runtime.deviceGetLimit(MAX_L2_FETCH_GRANULARITY)
+        runtime.deviceSetLimit(MAX_L2_FETCH_GRANULARITY, nbytes)
+        try:
+            yield
+        finally:
+            runtime.deviceSetLimit(MAX_L2_FETCH_GRANULARITY, before)
 
 
 @cache

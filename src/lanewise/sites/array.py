@@ -31,6 +31,7 @@ LEAST_DENSE = 65_536  # sites of a box that is worth telling dense from sparse
 DENSE = 0.1  # share of special sites from which on a GPU every site reads its word first (bench/results/gpu_lbm.md)
 WARP = 32
 LINE = 128  # bytes of a population in a block of the default layout on a GPU (bench/results/gpu_lbm.md)
+LONG_LINE = 256  # the same among many walls: sectors that are passed over then lie together
 
 
 class Sites:
@@ -68,7 +69,7 @@ class Sites:
         large = device.startswith("cuda") and self.count >= LEAST_DENSE
         self.dense = large and form.buffers > 1 and not self.framed and self.special > DENSE * self.count
         marked = form.buffers > 1 and not self.dense
-        solid = np.isin(kinds, sorted(numbers)).reshape(-1) if self.present & numbers else None
+        solid = _solid(kinds, walls).reshape(-1) if self.present & numbers else None
         if solid is not None and self.dense:
             mark_shared_sectors(words, solid, SECTOR // storage.size)
         self.words = bring(words, device)
@@ -95,6 +96,11 @@ class Sites:
         """Bytes of populations, words and marks on the device."""
         known = (self.words, self.marks, self.solids)
         return sum(c.nbytes for c in self.copies) + sum(int(x.nbytes) for x in known if x is not None)
+
+    @property
+    def fetched_bytes(self) -> int | None:
+        """How many bytes at a time memory should be asked for; None: as always. Among many walls fewer are fetched in vain."""
+        return SECTOR if self.dense else None
 
     @property
     def kinds(self) -> npt.NDArray[np.uint8]:
@@ -230,6 +236,8 @@ def make_sites(
     count = math.prod(size)
     require_memory(where, _bytes(lattice, count, stored, form, arranged), f"{count:,} sites of {lattice.name}")
     kinds = _kinds(mask, size, known)
+    if form.buffers > 1 and np.count_nonzero(_solid(kinds, walls)) > DENSE * count:
+        arranged = _layout(layout, where, stored, size[-1], LONG_LINE)
     sites = Sites(
         lattice, size, kinds=kinds, walls=walls, edges=edges, storage=stored, form=form, layout=arranged, device=where
     )
@@ -251,13 +259,18 @@ def _bytes(lattice: Lattice, count: int, storage: Scalar, form: Form, layout: La
     return form.buffers * layout.arrange(population_record(lattice, storage).leaves).nbytes(count) + 4 * count + bits
 
 
-def _layout(layout: object, device: str, storage: Scalar, extent: int) -> Layout:
-    """The wanted one, or a default: on a GPU blocks of a warp's sites, or of as many as fill a line if rows are whole blocks then."""
+def _solid(kinds: npt.NDArray[np.uint8], walls: tuple[Wall, ...]) -> npt.NDArray[np.bool_]:
+    """Which sites are walls."""
+    return np.isin(kinds, sorted({w.number for w in walls}))
+
+
+def _layout(layout: object, device: str, storage: Scalar, extent: int, nbytes: int = LINE) -> Layout:
+    """The wanted one, or a default: on a GPU blocks of a warp's sites, or of as many as fill `nbytes` if rows are whole blocks then."""
     if layout is not None:
         return checked_layout(layout)
     if not device.startswith("cuda"):
         return SoA()
-    line = LINE // storage.size
+    line = nbytes // storage.size
     return AoSoA(line if line > WARP and extent % line == 0 else WARP)
 
 
