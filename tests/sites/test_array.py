@@ -10,7 +10,7 @@ import pytest
 import lanewise as lw
 from lanewise.errors import ArgumentError, DeviceError
 from lanewise.runtime import memory
-from lanewise.sites import array
+from lanewise.sites import array, making
 from lanewise.sites.kinds import REST
 
 
@@ -129,8 +129,8 @@ def test_memory_is_refused_before_anything_is_allocated(monkeypatch: pytest.Monk
     def allocated(*_: Any, **__: Any) -> None:
         raise AssertionError("allocated")
 
-    for name in ("_populations", "_kinds", "make_words", "bring"):
-        monkeypatch.setattr(array, name, allocated)
+    for module, name in ((array, "_populations"), (making, "_kinds"), (array, "make_words"), (array, "bring")):
+        monkeypatch.setattr(module, name, allocated)
     text = refusal(shape=(50, 40), streaming="pull", layout=lw.AoS())
     assert text == f"2,000 sites of D2Q9 needs {needed:,} bytes on 'cpu', and {needed - 1:,} are available"
     monkeypatch.undo()

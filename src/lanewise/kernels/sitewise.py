@@ -21,10 +21,11 @@ from lanewise.lattices.base import Lattice
 from lanewise.layouts import Layout
 from lanewise.plan import Plan
 from lanewise.runtime.launches import NamedLaunch
-from lanewise.sites.array import Sites, make_sites
+from lanewise.sites.array import Sites
 from lanewise.sites.edges import Rule
 from lanewise.sites.fractions import WallFractions
 from lanewise.sites.kinds import Wall
+from lanewise.sites.making import make_sites
 from lanewise.types import Scalar
 
 

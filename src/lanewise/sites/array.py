@@ -2,36 +2,29 @@
 
 from __future__ import annotations
 
-import math
-import operator
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from lanewise.arrays import RecordArray, checked_layout
+from lanewise.arrays import RecordArray
 from lanewise.errors import ArgumentError
 from lanewise.lattices.base import Lattice
 from lanewise.layouts import AoSoA, Layout, SoA
 from lanewise.record import Field, Record, RecordValue
 from lanewise.runtime.cpu import SLAB_UNIT
-from lanewise.runtime.devices import resolve
-from lanewise.runtime.memory import array_module, bring, require_memory, to_host
+from lanewise.runtime.memory import array_module, bring, to_host
 from lanewise.sites.edges import AXES, Edges, Rule, read_edges
-from lanewise.sites.fractions import Interpolation, WallFractions, make_interpolation, weight_array
+from lanewise.sites.fractions import Interpolation, weight_array
 from lanewise.sites.kinds import MOST, Wall
 from lanewise.sites.runs import Classes, make_classes, make_places, make_runs
-from lanewise.sites.streaming import Form, Phase, form_by_name
+from lanewise.sites.streaming import Form, Phase
 from lanewise.sites.words import KIND_SHIFT, LINKS, SECTOR, make_marks, make_spans, make_words, mark_shared_sectors
-from lanewise.types import F16, F32, F64, Scalar
+from lanewise.types import Scalar
 
-STORAGES = {s.name: s for s in (F16, F32, F64)}
 LEAST_DENSE = 65_536  # sites of a box that is worth telling dense from sparse
 DENSE = 0.1  # share of special sites from which on a GPU every site reads its word first (bench/results/gpu_lbm.md)
-WARP = 32
-LINE = 128  # bytes of a population in a block of the default layout on a GPU (bench/results/gpu_lbm.md)
-LONG_LINE = 256  # the same among many walls: sectors that are passed over then lie together
 
 
 class Sites:
@@ -69,7 +62,7 @@ class Sites:
         large = device.startswith("cuda") and self.count >= LEAST_DENSE
         self.dense = large and form.buffers > 1 and not self.framed and self.special > DENSE * self.count
         marked = form.buffers > 1 and not self.dense
-        solid = _solid(kinds, walls).reshape(-1) if self.present & numbers else None
+        solid = solid_sites(kinds, walls).reshape(-1) if self.present & numbers else None
         if solid is not None and self.dense:
             mark_shared_sectors(words, solid, SECTOR // storage.size)
         self.words = bring(words, device)
@@ -213,65 +206,15 @@ class Sites:
         )
 
 
-def make_sites(
-    lattice: Lattice,
-    shape: Any,
-    *,
-    known: frozenset[int],
-    walls: tuple[Wall, ...],
-    real: Scalar,
-    mask: Any = None,
-    edges: Mapping[str, Rule] | None = None,
-    storage: str | None = None,
-    streaming: str | None = None,
-    layout: Layout | None = None,
-    device: str | None = None,
-    fractions: WallFractions | None = None,
-) -> Sites:
-    """Check what the user gives, then allocate; `known` are the kinds that have a function or are walls."""
-    where, size = resolve(device), _shape(lattice, shape)
-    stored = _storage(storage, real, where)
-    form = form_by_name(streaming or ("pull" if where.startswith("cuda") else "in-place"))
-    arranged = _layout(layout, where, stored, size[-1])
-    count = math.prod(size)
-    require_memory(where, _bytes(lattice, count, stored, form, arranged), f"{count:,} sites of {lattice.name}")
-    kinds = _kinds(mask, size, known)
-    if form.buffers > 1 and np.count_nonzero(_solid(kinds, walls)) > DENSE * count:
-        arranged = _layout(layout, where, stored, size[-1], LONG_LINE)
-    sites = Sites(
-        lattice, size, kinds=kinds, walls=walls, edges=edges, storage=stored, form=form, layout=arranged, device=where
-    )
-    if fractions is not None:
-        numbers = frozenset(w.number for w in walls)
-        sites.interpolation = make_interpolation(lattice, fractions, to_host(sites.words), numbers, real, where)
-    return sites
-
-
 def row_block_of(layout: Layout, extent: int) -> int:
     """The sites of a block of the layout, if rows of this extent are whole blocks; else 0."""
     width = layout.width if isinstance(layout, AoSoA) else 1
     return width if width > 1 and extent % width == 0 else 0
 
 
-def _bytes(lattice: Lattice, count: int, storage: Scalar, form: Form, layout: Layout) -> int:
-    """What the populations, words and bits of sites take at most: known before anything is allocated."""
-    bits = 2 * 4 * -(-count // 32) if form.buffers > 1 else 0
-    return form.buffers * layout.arrange(population_record(lattice, storage).leaves).nbytes(count) + 4 * count + bits
-
-
-def _solid(kinds: npt.NDArray[np.uint8], walls: tuple[Wall, ...]) -> npt.NDArray[np.bool_]:
+def solid_sites(kinds: npt.NDArray[np.uint8], walls: tuple[Wall, ...]) -> npt.NDArray[np.bool_]:
     """Which sites are walls."""
     return np.isin(kinds, sorted({w.number for w in walls}))
-
-
-def _layout(layout: object, device: str, storage: Scalar, extent: int, nbytes: int = LINE) -> Layout:
-    """The wanted one, or a default: on a GPU blocks of a warp's sites, or of as many as fill `nbytes` if rows are whole blocks then."""
-    if layout is not None:
-        return checked_layout(layout)
-    if not device.startswith("cuda"):
-        return SoA()
-    line = nbytes // storage.size
-    return AoSoA(line if line > WARP and extent % line == 0 else WARP)
 
 
 def population_record(lattice: Lattice, storage: Scalar) -> Record:
@@ -296,54 +239,3 @@ def _check_outlets(edges: Edges, shape: tuple[int, ...]) -> None:
 def arrival_array(sites: Sites, real: Scalar) -> RecordArray:
     """Room for the populations that arrive at all sites, in the type that sites compute in."""
     return _populations(sites.lattice, real, sites.count, SoA(), sites.device)
-
-
-def _shape(lattice: Lattice, shape: Any) -> tuple[int, ...]:
-    axes = ("nz", "ny", "nx")[-lattice.dimension :]
-    try:
-        size = tuple(operator.index(n) for n in shape)
-    except TypeError:
-        size = ()
-    if len(size) != lattice.dimension or any(n < 1 for n in size):
-        raise ArgumentError(
-            f"sites of {lattice.name} have the shape ({', '.join(axes)}), each at least 1; found {shape!r}"
-        )
-    return size
-
-
-def _kinds(mask: Any, shape: tuple[int, ...], known: frozenset[int]) -> npt.NDArray[np.uint8]:
-    if mask is None:
-        return np.zeros(shape, np.uint8)
-    try:
-        given = to_host(mask) if hasattr(mask, "__cuda_array_interface__") else np.asarray(mask)
-    except ValueError as error:  # lists of different lengths
-        raise ArgumentError(f"the mask cannot be read as an array ({error})") from error
-    if given.dtype.kind not in "biu":
-        raise ArgumentError(f"the mask holds kinds, whole numbers from 0 to {MOST - 1}; found {given.dtype}")
-    if given.shape != shape:
-        raise ArgumentError(f"the mask has the shape {given.shape}, and the sites {shape}")
-    for kind in np.unique(given):
-        if int(kind) not in known:
-            place = tuple(int(i) for i in np.argwhere(given == kind)[0])
-            times = int(np.count_nonzero(given == kind))
-            names = ", ".join(map(str, sorted(known)))
-            raise ArgumentError(
-                f"the mask has kind {int(kind)} {times:,} times, first at {place}; the kinds are {names} "
-                "(@flow.kind(number, name) and flow.wall(number, name) make others)"
-            )
-    return np.ascontiguousarray(given.astype(np.uint8))
-
-
-def _storage(name: str | None, real: Scalar, device: str) -> Scalar:
-    storage = STORAGES.get(name or real.name)
-    if storage is None:
-        raise ArgumentError(f"storage={name!r}: wanted one of {', '.join(map(repr, STORAGES))}")
-    if storage.size > real.size:
-        raise ArgumentError(
-            f"storage={name!r} holds more than the {real} that the function computes; wanted {real.name!r} or less"
-        )
-    if storage == F16 and not device.startswith("cuda") and device != "python":
-        raise ArgumentError(
-            "storage='f16' is for GPUs, which convert float16 in one instruction; on a CPU choose 'f32'"
-        )
-    return storage

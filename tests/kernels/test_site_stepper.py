@@ -1,0 +1,105 @@
+"""Runs of many steps: their schedules, and how much memory is asked for at a time among many walls."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lanewise as lw
+from lanewise.kernels import site_stepper
+from lanewise.kernels.site_stepper import LONG_RUN
+from lanewise.sites.making import LINE, LONG_LINE, _layout
+from lanewise.sites.words import SECTOR
+from lanewise.types import F16, F32, F64
+from tests.kernels.test_sitewise import FLOW, VALUES, full, whole
+
+
+class Program:
+    """Keeps the schedules that it is given."""
+
+    def __init__(self) -> None:
+        self.schedules: list[Any] = []
+
+    def run(self, schedule: Any) -> None:
+        self.schedules.append(list(schedule))
+
+
+@pytest.mark.parametrize(("streaming", "cycle"), [("pull", 2), ("push", 2), ("in-place", 2)])
+def test_a_run_is_cycles_between_single_steps(monkeypatch: pytest.MonkeyPatch, streaming: str, cycle: int) -> None:
+    program = Program()
+    monkeypatch.setattr(site_stepper, "make_program", lambda *_: program)
+    sites = full(streaming=streaming)
+    FLOW.set_populations(sites, whole())
+    stepper = FLOW.stepper(sites, **VALUES)
+    for steps in (1, 8, 0, 5):
+        stepper.run(steps)
+    # (fresh, place in the cycle, steps of a part): the first step of populations that were set stands alone
+    assert program.schedules == [
+        [((True, 0, 1), 1)],
+        [((False, 1, 1), 1), ((False, 0, cycle), 3), ((False, 0, 1), 1)],
+        [],
+        [((False, 1, 1), 1), ((False, 0, cycle), 2)],
+    ]
+    assert (sites.step, sites.fresh) == (14, False)
+
+
+def test_memory_is_asked_for_less_in_long_runs_among_many_walls(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+
+    @contextmanager
+    def fetching(device: str, nbytes: int) -> Iterator[None]:
+        asked.append(nbytes)
+        yield
+        asked.append(0)
+
+    monkeypatch.setattr(site_stepper.cuda, "fetching", fetching)
+    sites = full()
+    for dense, steps, wanted in (
+        (False, LONG_RUN, []),
+        (True, 7, []),
+        (True, LONG_RUN // sites.count + 1, [SECTOR, 0]),
+    ):
+        asked.clear()
+        sites.dense = dense
+        with site_stepper.fetching(sites, steps):
+            pass
+        assert asked == wanted
+
+
+@pytest.mark.parametrize(
+    ("storage", "extent", "nbytes", "width"),
+    [
+        (F32, 512, LINE, 32),
+        (F32, 512, LONG_LINE, 64),
+        (F32, 96, LONG_LINE, 32),
+        (F16, 512, LINE, 64),
+        (F64, 512, LONG_LINE, 32),
+    ],
+)
+def test_default_layouts_on_a_gpu(storage: Any, extent: int, nbytes: int, width: int) -> None:
+    assert _layout(None, "cuda", storage, extent, nbytes) == lw.AoSoA(width)
+
+
+@pytest.mark.cuda
+def test_a_long_run_among_grains_has_the_same_bits_and_leaves_the_setting_as_it_was(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from lanewise.runtime.cuda import MAX_L2_FETCH_GRANULARITY, cupy
+
+    runtime, shape = cupy().cuda.runtime, (256, 512)
+    before = runtime.deviceGetLimit(MAX_L2_FETCH_GRANULARITY)
+    mask = np.where(np.random.default_rng(1).random(shape) < 0.3, 2, 0)
+    found: list[bytes] = []
+    for long in (LONG_RUN, 1):
+        monkeypatch.setattr(site_stepper, "LONG_RUN", long)
+        sites = FLOW.sites(shape, mask=mask, device="cuda")
+        assert (sites.dense, sites.layout) == (True, lw.AoSoA(64))
+        FLOW.set_populations(sites, whole(shape))
+        FLOW.run(sites, 67, **VALUES)
+        found.append(FLOW.populations(sites).tobytes())
+        assert runtime.deviceGetLimit(MAX_L2_FETCH_GRANULARITY) == before
+    assert found[0] == found[1]
