@@ -177,7 +177,7 @@ def test_occupancy_model_agrees_with_the_driver(name: str, plan: Plan) -> None:
     executable = c.kernel.compile(*records, **c.values, plan=complete(c, plan)).executable
     resources, threads = executable.cubins[0].resources, executable.program.kernels[0].grid.threads
     found = blocks_per_multiprocessor(arch, threads, resources.registers, resources.shared_bytes)
-    assert found == executable.kernels[0].blocks_per_multiprocessor()
+    assert found == executable.kernels[0].blocks_per_multiprocessor(), resources
 
 
 # ---------------------------------------------------------------- gravity

@@ -64,9 +64,10 @@ def _read(code_path: Path, info_path: Path) -> Cubin | None:
     try:
         info = json.loads(info_path.read_text())
         code = code_path.read_bytes()
-        if not code.startswith(b"\x7fELF"):
-            raise ValueError("no machine code")
-        return Cubin(code, Resources(**info["resources"]), info["log"])
+        resources = Resources(**info["resources"])
+        if not code.startswith(b"\x7fELF") or not resources.registers:
+            raise ValueError("no machine code, or nothing known about it")
+        return Cubin(code, resources, info["log"])
     except (ValueError, KeyError, TypeError):
         code_path.unlink(missing_ok=True)
         info_path.unlink(missing_ok=True)
@@ -83,8 +84,7 @@ def _compile(text: str, name: str, arch: str, fast_math: bool) -> Cubin:
         code = core.Program(text, "c++", options).compile("cubin", logs=log).code
     except Exception as error:
         raise DeviceError(f"NVRTC could not compile {name} for {arch}:\n{error}\n{log.text}") from error
-    resources = parse_resources(log.text)
-    return Cubin(bytes(code), resources, log.text)
+    return Cubin(bytes(code), parse_resources(log.text, name), log.text)
 
 
 def cuda_core() -> Any:
@@ -112,14 +112,18 @@ def nvrtc_version() -> str:
     return f"{major}.{minor}"
 
 
-def parse_resources(log: str) -> Resources:
-    """Read ptxas's own report."""
+def parse_resources(log: str, name: str) -> Resources:
+    """Read ptxas's own report; raises `DeviceError` for one that does not say how many registers a thread takes."""
 
     def number(pattern: str) -> int:
         found = re.search(pattern, log)
         return int(found.group(1)) if found else 0
 
-    return Resources(
+    resources = Resources(
         number(r"Used (\d+) registers"), number(r"(\d+) bytes smem"), number(r"(\d+) bytes stack frame"),
         number(r"(\d+) bytes spill stores"), number(r"(\d+) bytes spill loads"),
     )  # fmt: skip
+    if not resources.registers:
+        said = f":\n{log}" if log.strip() else ", as its log is empty"
+        raise DeviceError(f"ptxas did not say how many registers {name} takes{said}")
+    return resources
