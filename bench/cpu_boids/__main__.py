@@ -52,6 +52,10 @@ CASES = (
         OPENSTEER, 10, "OpenSteer", 5,
     ),
     Case(
+        "thesis, the 7 nearest within sqrt(18), 16,384 agents, W=100",
+        {"agents": 16_384, "world": 100.0, "semantics": "thesis", "k": 7}, ("auto", "static-grid", "dynamic-grid"), THESIS, 10, "Warp", 3,
+    ),
+    Case(
         "thesis, the 7 nearest within sqrt(18), 2^18 agents, W=200",
         {"agents": 2**18, "world": 200.0, "semantics": "thesis", "k": 7}, ("auto", "static-grid", "dynamic-grid"), THESIS, 2, "Warp", 3,
     ),
