@@ -33,7 +33,7 @@ def make_words(
     words = np.zeros(kinds.shape, np.uint32)
     if kinds.any():
         np.left_shift(kinds, np.uint32(KIND_SHIFT), out=words, dtype=np.uint32)
-    solid = np.isin(kinds, sorted(walls)) if kinds.any() else None
+    solid = _framed(np.isin(kinds, sorted(walls)), edges) if kinds.any() else None
     for q in range(1, lattice.size):
         _mark_cut(words, lattice.velocities[q], np.uint32(1 << (q - 1)), edges, solid)
     for axis in range(lattice.dimension):
@@ -43,25 +43,31 @@ def make_words(
     return words.reshape(-1)
 
 
+def _framed(solid: npt.NDArray[np.bool_], edges: Edges) -> npt.NDArray[np.bool_]:
+    """With what lies beyond each face: the other end of a periodic axis, else the same layer again."""
+    for axis, (face, _) in enumerate(edges.faces[: solid.ndim]):
+        width = [(int(a == solid.ndim - 1 - axis),) * 2 for a in range(solid.ndim)]
+        solid = np.pad(solid, width, mode="wrap" if face == "periodic" else "edge")
+    return solid
+
+
 def _mark_cut(
     words: npt.NDArray[np.uint32],
     velocity: tuple[int, ...],
     bit: np.uint32,
     edges: Edges,
-    solid: npt.NDArray[np.bool_] | None,
+    framed: npt.NDArray[np.bool_] | None,
 ) -> None:
     """Set the bit of every site where a face or a solid site cuts the link that arrives with this velocity."""
     dimension = len(velocity)
-    lines: list[npt.NDArray[np.int64]] = []
     for axis, component in enumerate(velocity):
-        size = words.shape[dimension - 1 - axis]
-        line = np.arange(size) - component
         face = edges.face(axis, -component) if component else "periodic"
         if isinstance(face, int):
             words[_layer(dimension, axis, 0 if component > 0 else -1)] |= bit
-        lines.append(np.clip(line, 0, size - 1) if face != "periodic" else line % size)
-    if solid is not None:
-        words |= np.where(solid[np.ix_(*reversed(lines))], bit, np.uint32(0))
+    if framed is not None:
+        begins = (1 - component for component in reversed(velocity))
+        comes_from = tuple(slice(b, b + size) for b, size in zip(begins, words.shape, strict=True))
+        words |= np.multiply(framed[comes_from], bit, dtype=np.uint32)
 
 
 def _layer(dimension: int, axis: int, end: int) -> tuple[slice, ...]:
