@@ -25,6 +25,8 @@ START_SECONDS = 1e-6  # until a kernel's first load is there and its last store 
 # Calibrated with bench/results/optimiser_cuda.md (gathered):
 GATHER_BYTES = 85  # what memory moves for one place that data tell, beyond the cache: bursts of 64 bytes, three quarters of the rate
 CACHED_GATHER = 2.8  # times the bytes, where the cache holds the array
+# Calibrated with bench/results/ladders/lbm.json (AoS and AoAS, 4096 x 4096 and 256 x 256 x 256 sites):
+PART_OF_A_SECTOR = 1.5  # times more that the L2 cache does for a sector of which next to nothing is written at once
 # Not fitted:
 LOAD_LATENCY = {"shared": 30.0, "global": 40.0}  # cycles of a load that a loop starts with, here or in the L1 cache
 BASE_REGISTERS = 23  # addresses and temporaries, beside the values that a loop holds
@@ -88,10 +90,11 @@ def memory_seconds(
             # One place for all threads: the warps of a block find it in their L1 cache.
             filtered = warps_per_block if same and all(p == "broadcast" for p in same) else 1
             moved = r.executions * sectors * warps * SECTOR
+            requested = moved if key.endswith("/read") else r.executions * _store_sectors(work, r, key) * warps * SECTOR
             size = footprint(work, key, counts)
             gathered = any(p == "gathered" for p in same)
             beyond = gathered and (size is None or size > device.l2_bytes)
-            l2 += moved / filtered * (CACHED_GATHER if gathered and not beyond else 1)
+            l2 += requested / filtered * (CACHED_GATHER if gathered and not beyond else 1)
             if beyond:  # what one access brought is gone before the next one wants it
                 memory += moved * GATHER_BYTES / SECTOR
             else:
@@ -99,6 +102,14 @@ def memory_seconds(
     for key, moved in traffic.items():
         memory += min(moved, footprint(work, key, counts) or moved)
     return {"l2": l2 / device.l2_bandwidth, "memory": memory / device.memory_bandwidth}
+
+
+def _store_sectors(work: KernelWork, region: Region, key: str) -> float:
+    """Sectors that the L2 cache is asked to write: no cache before it joins what several stores put into one sector."""
+    keys = {b.name: f"{b.array}/{b.buffer}/write" for b in work.kernel.buffers}
+    stores = [a for a in region.accesses if a.write and a.space == "global" and keys[a.buffer] == key]
+    filled = (min(1.0, a.bytes * WARP / (a.sectors * SECTOR)) for a in stores)
+    return sum(a.sectors * (1 + PART_OF_A_SECTOR * (1 - f)) for a, f in zip(stores, filled, strict=True))
 
 
 def _array_of(work: KernelWork, buffer: str) -> str:
