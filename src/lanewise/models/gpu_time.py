@@ -108,7 +108,8 @@ def _store_sectors(work: KernelWork, region: Region, key: str) -> float:
     """Sectors that the L2 cache is asked to write: no cache before it joins what several stores put into one sector."""
     keys = {b.name: f"{b.array}/{b.buffer}/write" for b in work.kernel.buffers}
     stores = [a for a in region.accesses if a.write and a.space == "global" and keys[a.buffer] == key]
-    filled = (min(1.0, a.bytes * WARP / (a.sectors * SECTOR)) for a in stores)
+    # Places that data tell have a price of their own (`CACHED_GATHER`).
+    filled = (1.0 if a.pattern == "gathered" else min(1.0, a.bytes * WARP / (a.sectors * SECTOR)) for a in stores)
     return sum(a.sectors * (1 + PART_OF_A_SECTOR * (1 - f)) for a, f in zip(stores, filled, strict=True))
 
 

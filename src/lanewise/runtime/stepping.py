@@ -91,6 +91,6 @@ class Stepper:
         self.program.run([(None, steps)])
 
 
-def make_stepper(device: str, calls: Sequence[Work], profile: Profile | None = None, *, graphs: bool = True) -> Stepper:
+def make_stepper(device: str, calls: Sequence[Work], profile: Profile | None = None) -> Stepper:
     """The stepper of a device for one sequence of launches (see `make_program`)."""
-    return Stepper(make_program(device, {None: Part(calls)}, profile, graphs=graphs))
+    return Stepper(make_program(device, {None: Part(calls)}, profile))

@@ -52,8 +52,9 @@ def make_sites(
     count = math.prod(size)
     require_memory(where, _bytes(lattice, count, stored, form, arranged), f"{count:,} sites of {lattice.name}")
     kinds = _kinds(mask, size, known)
-    if form.buffers > 1 and np.count_nonzero(solid_sites(kinds, walls)) > DENSE * count:
-        arranged = _layout(layout, where, stored, size[-1], LONG_LINE)
+    chosen = layout is None and where.startswith("cuda") and form.buffers > 1
+    if chosen and np.count_nonzero(solid_sites(kinds, walls)) > DENSE * count:
+        arranged = _layout(None, where, stored, size[-1], LONG_LINE)
     sites = Sites(
         lattice, size, kinds=kinds, walls=walls, edges=edges, storage=stored, form=form, layout=arranged, device=where
     )
