@@ -1,5 +1,6 @@
 # make run     the first result: a star cluster on the CPU (run.h5, run.png)
 # make test    linters, type checker, tests
+# make fuzz    random programs, broken kernels, damaged files, kills, threads: FUZZ_COUNT cases of each, or FUZZ_SECONDS of each
 # Both make .venv in the checkout and install into it; what is already there is skipped.
 
 PYTHON ?= python3
@@ -11,10 +12,15 @@ INSTALL := $(PIP) install --quiet --constraint constraints.txt
 RUN_STAMP := $(VENV)/.installed-run
 DEV_STAMP := $(VENV)/.installed-dev
 PYTEST_ARGS ?= -n 2
+FUZZ_COUNT ?= 10000
+FUZZ_SECONDS ?= 0
+FUZZ_SEED ?= 1
+FUZZ_PROCESSES ?= $(shell nproc 2>/dev/null || echo 2)
+FUZZ_REPORT ?= fuzz.jsonl
 # No notice about newer versions: the version is pinned.
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
-.PHONY: run test lint format golden clean
+.PHONY: run test fuzz lint format golden clean
 .DELETE_ON_ERROR:
 
 run: $(RUN_STAMP)
@@ -23,6 +29,14 @@ run: $(RUN_STAMP)
 
 test: lint
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+# As many shards as processes: FUZZ_SECONDS is the time that a shard of a campaign may take.
+fuzz: $(DEV_STAMP)
+	@rm -f $(FUZZ_REPORT)
+	@LANEWISE_FUZZ_COUNT=$(FUZZ_COUNT) LANEWISE_FUZZ_SECONDS=$(FUZZ_SECONDS) LANEWISE_FUZZ_SEED=$(FUZZ_SEED) \
+	    LANEWISE_FUZZ_SHARDS=$(FUZZ_PROCESSES) LANEWISE_FUZZ_REPORT=$(FUZZ_REPORT) \
+	    $(BIN)/python -m pytest -q tests/fuzz -m fuzz -n $(FUZZ_PROCESSES); status=$$?; \
+	    $(BIN)/python -m tests.fuzz.summary $(FUZZ_REPORT); exit $$status
 
 lint: $(DEV_STAMP)
 	$(BIN)/ruff check .
@@ -37,7 +51,7 @@ golden: $(DEV_STAMP)
 	$(BIN)/python -m pytest --update-golden $(PYTEST_ARGS)
 
 clean:
-	rm -rf $(VENV) build dist .pytest_cache .ruff_cache .hypothesis run.h5 run.png
+	rm -rf $(VENV) build dist .pytest_cache .ruff_cache .hypothesis run.h5 run.png fuzz.jsonl
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 14))' 2>/dev/null || { \
