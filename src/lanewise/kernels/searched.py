@@ -23,8 +23,10 @@ from lanewise.patterns.search import SearchArguments, Side, build_search, invers
 from lanewise.plan import Plan
 from lanewise.plans import complete_plan
 from lanewise.record import Leaf, Record
+from lanewise.runtime import cuda
 from lanewise.runtime.executable import Bound, Executable, Launch
 from lanewise.runtime.memory import allocate
+from lanewise.runtime.turns import Turns
 from lanewise.search.base import ORDER, RADIUS2, Search, Structure, radius2
 from lanewise.search.points import Points, points_of
 from lanewise.search.worlds import Periodic
@@ -38,14 +40,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SearchedLaunch:
-    """The launches of one call: those of the structure, the gather of what the kernel reads, the kernel itself."""
+    """The launches of one call: those of the structure, the gather of what the kernel reads, the kernel itself.
+
+    The structure's memory is this call's own, and every call fills it anew: threads that share the call take turns.
+    """
 
     structure: Structure
     parts: tuple[Callable[[], object], ...]
+    turns: Turns
 
     def __call__(self) -> None:
-        for part in self.parts:
-            part()
+        with self.turns:
+            for part in self.parts:
+                part()
 
 
 def structure_of(call: Call) -> Structure:
@@ -103,7 +110,8 @@ class Searched:
         bound |= s.structure.arrays
         used = {a.name for a in s.naive.arrays}
         parts.append(compiled.executable.prepare({n: b for n, b in bound.items() if n in used}, s.environment))
-        return Call(SearchedLaunch(s.structure, tuple(parts)), tuple(results), compiled)
+        turns = cuda.turns(f"a bound call of {self.name}", given.device)
+        return Call(SearchedLaunch(s.structure, tuple(parts), turns), tuple(results), compiled)
 
     # ------------------------------------------------------------ what a call is
 

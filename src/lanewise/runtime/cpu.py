@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -25,6 +26,7 @@ def load_kernel(text: str, name: str) -> RangeKernel:
     """The function `<name>_kernel` of a generated module. Numba keeps its machine code beside the module's file."""
     import numba
 
+    _keep_compiler_over_forks()
     key = content_key(text, numba.__version__)
     path = cache_directory() / "cpu" / key / f"{name}.py"
     write_once(path, text.encode())
@@ -39,6 +41,15 @@ def load_kernel(text: str, name: str) -> RangeKernel:
     return kernel
 
 
+@cache
+def _keep_compiler_over_forks() -> None:
+    """A fork waits until no thread compiles: the child would find the compiler locked, half way through something, for ever."""
+    from numba.core.compiler_lock import global_compiler_lock as lock
+
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(before=lock.acquire, after_in_parent=lock.release, after_in_child=lock.release)
+
+
 def width_problem(bits: int) -> str | None:
     """Why kernels cannot use SIMD registers of so many bits here, or None; 0 leaves the choice to the compiler."""
     if not bits:
@@ -51,6 +62,10 @@ def width_problem(bits: int) -> str | None:
 @cache
 def _pool(threads: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(threads, thread_name_prefix="lanewise")
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_pool.cache_clear)  # threads do not survive a fork: the child makes its own
 
 
 def guided_pieces(extent: int, threads: int, grain: int) -> list[tuple[int, int]]:

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
 from itertools import pairwise
 from typing import Any
 
 from lanewise.errors import DeviceError
-from lanewise.runtime.devices import cuda_number
+from lanewise.runtime.devices import cuda_number, cuda_started
 from lanewise.runtime.nvrtc import Cubin, cuda_core
+from lanewise.runtime.turns import Turns
 
 MAX_L2_FETCH_GRANULARITY = 5  # `cudaLimit`
 
 
 def cupy() -> Any:
-    """CuPy, imported when a GPU is first used."""
+    """CuPy, imported when a GPU is first used. Raises `DeviceError` in a child of a process that had used CUDA."""
     import cupy as module  # pyright: ignore[reportMissingImports]
+
+    cuda_started()
 
     return module
 
@@ -90,6 +93,7 @@ class CudaKernel:
         core.Device(cuda_number(device)).set_current()
         self._code = core.ObjectCode.from_cubin(cubin.code)
         self._kernel = self._code.get_kernel(f"{name}_kernel")
+        self.constant_turns = turns(f"the constant memory of {name}", device)  # one, for all calls that are bound
 
     def launch(self, grid: tuple[int, int], arguments: tuple[Any, ...]) -> None:
         """Put a launch on CuPy's current stream. Pointers are Python integers, scalars NumPy scalars."""
@@ -119,6 +123,25 @@ def copy_within(device: str, to: int, source: int, nbytes: int) -> None:
         runtime = cupy().cuda.runtime
         stream = cupy().cuda.get_current_stream()
         runtime.memcpyAsync(to, source, nbytes, runtime.memcpyDeviceToDevice, stream.ptr)
+
+
+def turns(what: str, device: str) -> Turns:
+    """Turns at memory of a device (or of the host), which `what` writes anew in every call."""
+    return Turns(what, partial(_follow, device) if device.startswith("cuda") else None)
+
+
+def _follow(device: str, last: Any) -> Any:
+    """CuPy's current stream, after the work on the stream `last` (or None) is done where that is another one.
+
+    While a graph is captured nothing runs, so there is nothing to wait for: `last` stays what it is.
+    """
+    with use(device):
+        stream = cupy().cuda.get_current_stream()
+        if stream.is_capturing():
+            return last
+        if last is not None and last.ptr != stream.ptr:
+            last.synchronize()
+        return stream
 
 
 @cache

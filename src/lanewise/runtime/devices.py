@@ -47,6 +47,7 @@ def resolve(name: str | None) -> str:
             f"unknown device {name!r}; wanted 'cpu', 'cuda', 'cuda:1' (a number for each GPU) or "
             "'python' (the interpreter)"
         )
+    check_not_forked()
     if problems := missing_for_cuda():
         raise DeviceError(f"device {name!r} cannot be used:\n" + "\n".join(f"  - {p}" for p in problems))
     number = int(match.group(1) or 0)
@@ -60,6 +61,25 @@ def resolve(name: str | None) -> str:
 def cuda_number(name: str) -> int:
     """The number of a CUDA device."""
     return int(name.partition(":")[2] or 0)
+
+
+_STARTED_IN: list[int] = []  # the process in which the CUDA driver was started; empty before
+
+
+def cuda_started() -> None:
+    """Note that this process uses the CUDA driver; raises `DeviceError` in a child forked after its parent had done so."""
+    check_not_forked()
+    if not _STARTED_IN:
+        _STARTED_IN.append(os.getpid())
+
+
+def check_not_forked() -> None:
+    """Raises `DeviceError` where CUDA would crash or hang: the driver's state does not survive a fork."""
+    if _STARTED_IN and _STARTED_IN[0] != os.getpid():
+        raise DeviceError(
+            "CUDA cannot be used in this process: it was forked from one that had used CUDA before ; "
+            'start it with multiprocessing.get_context("spawn"), or use CUDA first in the child'
+        )
 
 
 @cache
@@ -100,6 +120,7 @@ def cuda_device_count() -> int:
         (status,) = driver.cuInit(0)
         if status != driver.CUresult.CUDA_SUCCESS:
             return 0
+        cuda_started()
         status, count = driver.cuDeviceGetCount()
     except RuntimeError:
         return 0

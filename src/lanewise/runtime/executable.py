@@ -26,6 +26,7 @@ from lanewise.plan import NEUTRAL
 from lanewise.runtime import cpu, cuda, memory
 from lanewise.runtime.memory import allocate
 from lanewise.runtime.nvrtc import Cubin, compile_cubin
+from lanewise.runtime.turns import Turns
 
 GRAIN_WORK = 262_144  # element-source pairs worth handing to another thread: about 70 microseconds
 GRAIN_ELEMENTS = 16_384
@@ -81,13 +82,16 @@ class Executable:
                 )
             case "cuda":
                 _check_apart(self.program, arrays)
-                complete = {**arrays, **_scratch(self.program, self.device, environment)}
-                return _sequence(
+                scratch = _scratch(self.program, self.device, environment)
+                complete = {**arrays, **scratch}
+                launch = _sequence(
                     [
                         _cuda_launch(k, f, {**complete, **_uniforms(k, self.device, environment)}, environment)
                         for k, f in zip(self.program.kernels, self.kernels, strict=True)
                     ]
                 )
+                name = self.program.naive.name
+                return _in_turn(cuda.turns(f"a bound call of {name}", self.device), launch) if scratch else launch
             case other:
                 raise AssertionError(f"no device of kind {other}")
 
@@ -238,7 +242,16 @@ def _cuda_launch(kernel: ir.Kernel, compiled: cuda.CudaKernel, arrays: Arrays, e
         if blocks:
             compiled.launch((blocks, grid.parts), arguments)
 
-    return launch
+    # A loaded kernel has its constant memory once, for all calls that are bound to it.
+    return _in_turn(compiled.constant_turns, launch) if constants else launch
+
+
+def _in_turn(turns: Turns, launch: Launch) -> Launch:
+    def run() -> None:
+        with turns:
+            launch()
+
+    return run
 
 
 def _constant(compiled: cuda.CudaKernel, b: ir.BufferArgument, bound: Bound) -> Launch:

@@ -1,0 +1,46 @@
+"""Turns: one use at a time of memory that belongs to a bound call, whichever threads and streams call it."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from lanewise.errors import ArgumentError
+
+
+class Turns:
+    """A lock that is held while work is launched on memory that every call of it writes anew.
+
+    Threads wait for each other. On a GPU a launch is over before its work is: a call on another stream than the call before waits
+    for that stream first (`follow`, given the last stream, returns the present one). In a forked child nobody holds the lock. Where
+    somebody held it when the process forked, the memory is half written for good, and entering raises `ArgumentError`.
+    """
+
+    __slots__ = ("_broken", "_follow", "_lock", "_process", "_stream", "_what")
+
+    def __init__(self, what: str, follow: Callable[[Any], Any] | None = None) -> None:
+        self._what, self._follow = what, follow
+        self._lock, self._process, self._broken = threading.Lock(), os.getpid(), False
+        self._stream: Any = None
+
+    def __enter__(self) -> None:
+        if self._process != os.getpid():
+            self._broken |= self._lock.locked()
+            self._lock, self._process = threading.Lock(), os.getpid()
+        if self._broken:
+            raise ArgumentError(
+                f"{self._what}: another thread was calling it when this process was forked, and nobody finishes that call here; "
+                "bind it again in the child"
+            )
+        self._lock.acquire()
+        if self._follow is not None:
+            try:
+                self._stream = self._follow(self._stream)
+            except BaseException:
+                self._lock.release()
+                raise
+
+    def __exit__(self, *exception: object) -> None:
+        self._lock.release()

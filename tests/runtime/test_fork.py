@@ -1,0 +1,177 @@
+"""After a fork: threads are made anew, half done work is refused, and CUDA says that it cannot be used."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from lanewise.errors import ArgumentError, DeviceError
+from lanewise.runtime import devices
+from lanewise.runtime.turns import Turns
+from tests.runtime.forked_kernel import Body, near
+
+pytestmark = [
+    pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork"),
+    pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning"),  # of Python: threads are the point here
+]
+
+FORKED = """
+import multiprocessing, warnings
+import numpy as np
+from tests.runtime.forked_kernel import Body, pull
+
+warnings.simplefilter("ignore", DeprecationWarning)
+bodies = Body.array(position=np.random.default_rng(1).random((3000, 3), "f4"), mass=np.ones(3000, "f4"))
+expected = pull(bodies, bodies, 0.1).copy()
+
+
+def child(queue):
+    queue.put(bool(np.array_equal(pull(bodies, bodies, 0.1), expected)))
+
+
+context = multiprocessing.get_context("fork")
+queue = context.Queue()
+process = context.Process(target=child, args=(queue,))
+process.start()
+try:
+    print("equal:", queue.get(timeout=60))
+    process.join(60)
+finally:
+    process.kill()
+"""
+
+
+def test_a_forked_child_runs_on_threads_of_its_own() -> None:
+    environment = {**os.environ, "LANEWISE_THREADS": "4"}
+    done = subprocess.run(
+        [sys.executable, "-c", FORKED], capture_output=True, text=True, timeout=240, check=False, env=environment
+    )
+    assert done.stdout == "equal: True\n", done.stderr
+
+
+def in_child(work: Callable[[], str]) -> str:
+    """What `work` returns in a forked child."""
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            said = work()
+        except BaseException as error:
+            said = f"{type(error).__name__}: {error}"
+        os.write(write, said.encode())
+        os._exit(0)
+    os.close(write)
+    with os.fdopen(read) as pipe:
+        said = pipe.read()
+    os.waitpid(child, 0)
+    return said
+
+
+def test_a_call_that_another_thread_was_in_is_refused_in_the_child() -> None:
+    idle, busy = Turns("an idle call"), Turns("a busy call")
+    entered, done = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with busy:
+            entered.set()
+            done.wait()
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    entered.wait()
+
+    def use(turns: Turns) -> str:
+        with turns:
+            return "entered"
+
+    try:
+        assert in_child(lambda: use(idle)) == "entered"
+        assert in_child(lambda: use(busy)) == (
+            "ArgumentError: a busy call: another thread was calling it when this process was forked, and nobody finishes that "
+            "call here; bind it again in the child"
+        )
+    finally:
+        done.set()
+        thread.join()
+    with busy:  # the parent's own is as it was
+        pass
+
+
+def test_cuda_is_refused_in_a_child_of_a_process_that_used_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(devices, "_STARTED_IN", [])
+    assert in_child(lambda: str(devices.check_not_forked())) == "None"  # nobody has used it yet
+    devices.cuda_started()
+
+    def check() -> str:
+        with pytest.raises(DeviceError, match="forked from one that had used CUDA") as error:
+            devices.resolve("cuda")
+        with pytest.raises(DeviceError):
+            devices.cuda_started()
+        return str(error.value)
+
+    assert 'get_context("spawn")' in in_child(check)
+    devices.check_not_forked()
+
+
+def test_turns_follow_streams_and_come_back_after_errors() -> None:
+    seen: list[object] = []
+
+    def follow(last: object) -> object:
+        seen.append(last)
+        if len(seen) == 2:
+            raise DeviceError("no stream")
+        return len(seen)
+
+    turns = Turns("a call", follow)
+    with turns:
+        pass
+    with pytest.raises(DeviceError), turns:
+        raise AssertionError
+    with pytest.raises(ArgumentError), turns:  # the lock is free again
+        raise ArgumentError
+    with turns:
+        pass
+    assert seen == [None, 1, 1, 3]
+
+
+def test_threads_that_share_a_bound_search_take_turns() -> None:
+    rng = np.random.default_rng(2)
+    record: Any = Body
+    bodies = record.array(position=rng.random((3000, 3), "f4"), mass=np.ones(3000, "f4"))
+    call = near.bind(bodies, bodies)
+    expected = call().copy()
+    running: list[int] = []
+    together: list[int] = []
+
+    def enter() -> None:
+        running.append(1)
+        time.sleep(0.002)  # lets the others in, where nothing keeps them out
+
+    def leave() -> None:
+        together.append(len(running))
+        running.pop()
+
+    launch: Any = call.launch
+    shared = replace(call, launch=replace(launch, parts=(enter, *launch.parts, leave)))
+    wrong: list[bool] = []
+
+    def work() -> None:
+        for _ in range(10):
+            wrong.append(not np.array_equal(shared(), expected))
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert together == [1] * 80
+    assert wrong == [False] * 80
