@@ -1,4 +1,7 @@
-"""Every CUDA text compiles for every architecture without warnings, spills or a stack frame. Needs NVRTC, no GPU."""
+"""Every CUDA text compiles for every architecture without warnings, spills or a stack frame. Needs NVRTC, no GPU.
+
+What each kernel takes is read from its machine code and has to be what the assembler reports.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ import pytest
 import lanewise as lw
 from lanewise import types as t
 from lanewise.emit.cuda import emit_cuda
+from lanewise.emit.names import entry_name
 from lanewise.ir import nodes as ir
 from lanewise.kernels.elementwise import Elementwise
 from lanewise.kernels.pairwise import Pairwise
@@ -21,11 +25,13 @@ from lanewise.pipeline import Program
 from lanewise.plan import Plan
 from lanewise.plans import Machine, complete_plan
 from lanewise.record import Record
+from lanewise.runtime.cubin import code_resources
 from lanewise.runtime.nvrtc import Cubin, compile_cubin
 from lanewise.sims.gravity.physics import RECORDS, make_physics
 from lanewise.work import Work
 from tests.corpus import CASES, LAYOUTS, Case, case
 from tests.harness import program
+from tests.runtime.test_nvrtc import reported
 
 pytest.importorskip("cuda.bindings.nvrtc", reason="NVRTC is not installed")
 
@@ -44,6 +50,7 @@ def check(p: Program, arch: str, *, local_arrays: bool = False) -> None:
     for kernel in p.kernels:
         cubin = compile_cubin(emit_cuda(kernel, "test"), kernel.name, arch, fast_math=bool(p.plan.fast_math))
         check_cubin(cubin, local_arrays=local_arrays)
+        assert code_resources(cubin.code, entry_name(kernel)) == reported(cubin.log), cubin.log
 
 
 def check_cubin(cubin: Cubin, *, local_arrays: bool = False) -> None:

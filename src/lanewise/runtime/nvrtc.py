@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from lanewise.errors import DeviceError
 from lanewise.runtime.cache import cache_directory, content_key, write_once
+from lanewise.runtime.cubin import code_resources
+
+FORMAT = "2"  # of the cache's entries; the first one held what the log said, and 0 where it said nothing
 
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """What the compiler says one thread and one block of a kernel take."""
+    """What one thread and one block of a kernel take.
+
+    registers, shared_bytes and stack_bytes stand in the machine code itself (see `runtime.cubin`); spills are known to the
+    compiler alone, which reports them in its log.
+    """
 
     registers: int
     shared_bytes: int
@@ -41,50 +48,63 @@ class _Log:
 
 
 def compile_cubin(text: str, name: str, arch: str, *, fast_math: bool = False) -> Cubin:
-    """Compile, or read the result of an earlier compilation.
+    """Compile the kernel `<name>_kernel`, or read the result of an earlier compilation.
 
     `arch` is for example "sm_90"; raises `DeviceError` with the compiler's words.
     """
-    key = content_key(text, arch, str(fast_math), nvrtc_version())
+    key = content_key(FORMAT, text, arch, str(fast_math), nvrtc_version())
     folder = cache_directory() / "cuda"
     code_path, info_path = folder / f"{name}-{key}.cubin", folder / f"{name}-{key}.json"
-    if cached := _read(code_path, info_path):
+    if cached := _read(code_path, info_path, name):
         return cached
-    cubin = _compile(text, name, arch, fast_math)
-    write_once(code_path, cubin.code)
-    info = {"resources": asdict(cubin.resources), "log": cubin.log}
+    code, log = _compile(text, name, arch, fast_math)
+    spills = parse_spills(log, name)
+    try:
+        cubin = _cubin(code, name, spills, log)
+    except ValueError as error:
+        raise DeviceError(f"NVRTC's machine code of {name} for {arch} cannot be read: {error}\n{log}") from error
+    write_once(code_path, code)
+    info = {"spill_stores": spills[0], "spill_loads": spills[1], "log": log}
     write_once(info_path, json.dumps(info).encode())  # last: a reader needs both
     return cubin
 
 
-def _read(code_path: Path, info_path: Path) -> Cubin | None:
+def _cubin(code: bytes, name: str, spills: tuple[int, int], log: str) -> Cubin:
+    stated = code_resources(code, f"{name}_kernel")
+    return Cubin(code, Resources(stated.registers, stated.shared_bytes, stated.stack_bytes, *spills), log)
+
+
+def _read(code_path: Path, info_path: Path, name: str) -> Cubin | None:
     """An earlier result; a damaged one is removed and made again."""
     if not info_path.exists() or not code_path.exists():
         return None
     try:
         info = json.loads(info_path.read_text())
-        code = code_path.read_bytes()
-        resources = Resources(**info["resources"])
-        if not code.startswith(b"\x7fELF") or not resources.registers:
-            raise ValueError("no machine code, or nothing known about it")
-        return Cubin(code, resources, info["log"])
+        return _cubin(
+            code_path.read_bytes(), name, (int(info["spill_stores"]), int(info["spill_loads"])), str(info["log"])
+        )
     except (ValueError, KeyError, TypeError):
         code_path.unlink(missing_ok=True)
         info_path.unlink(missing_ok=True)
         return None
 
 
-def _compile(text: str, name: str, arch: str, fast_math: bool) -> Cubin:
+def _compile(text: str, name: str, arch: str, fast_math: bool) -> tuple[bytes, str]:
+    """The machine code and what the compiler and its assembler said.
+
+    NVRTC's own cache is off: where a driver is present it returns code that it has made before with an empty log.
+    """
     core = cuda_core()
     log = _Log()
     options = core.ProgramOptions(
-        name=f"{name}.cu", arch=arch, std="c++17", use_fast_math=fast_math, lineinfo=True, ptxas_options=["-v"]
-    )
+        name=f"{name}.cu", arch=arch, std="c++17", use_fast_math=fast_math, lineinfo=True, ptxas_options=["-v"],
+        no_cache=True,
+    )  # fmt: skip
     try:
         code = core.Program(text, "c++", options).compile("cubin", logs=log).code
     except Exception as error:
         raise DeviceError(f"NVRTC could not compile {name} for {arch}:\n{error}\n{log.text}") from error
-    return Cubin(bytes(code), parse_resources(log.text, name), log.text)
+    return bytes(code), log.text
 
 
 def cuda_core() -> Any:
@@ -112,18 +132,13 @@ def nvrtc_version() -> str:
     return f"{major}.{minor}"
 
 
-def parse_resources(log: str, name: str) -> Resources:
-    """Read ptxas's own report; raises `DeviceError` for one that does not say how many registers a thread takes."""
+def parse_spills(log: str, name: str) -> tuple[int, int]:
+    """Bytes of registers that a thread stores to memory and loads again, from the assembler's report.
 
-    def number(pattern: str) -> int:
-        found = re.search(pattern, log)
-        return int(found.group(1)) if found else 0
-
-    resources = Resources(
-        number(r"Used (\d+) registers"), number(r"(\d+) bytes smem"), number(r"(\d+) bytes stack frame"),
-        number(r"(\d+) bytes spill stores"), number(r"(\d+) bytes spill loads"),
-    )  # fmt: skip
-    if not resources.registers:
+    Raises `DeviceError` for a log without the report: no word is not the same as no spills.
+    """
+    found = re.search(r"(\d+) bytes spill stores, (\d+) bytes spill loads", log)
+    if found is None:
         said = f":\n{log}" if log.strip() else ", as its log is empty"
-        raise DeviceError(f"ptxas did not say how many registers {name} takes{said}")
-    return resources
+        raise DeviceError(f"ptxas did not say how many bytes {name} spills{said}")
+    return int(found[1]), int(found[2])
