@@ -137,7 +137,9 @@ def _yukawa(t: Fields, s: Fields, same: bool, length: float) -> Results:
 
 def _count_ranks(t: Fields, s: Fields, same: bool) -> Results:
     less = s["rank"][None] < t["rank"][:, None]
-    tie = (s["rank"][None] == t["rank"][:, None]) & ~(np.eye(len(t["rank"]), dtype=bool) if same else False)
+    tie = s["rank"][None] == t["rank"][:, None]
+    if same:
+        np.fill_diagonal(tie, False)
     bits = (t["rank"][:, None] * 8 + s["rank"][None]).astype("i8")
     return less.sum(1).astype("i4"), tie.sum(1).astype("u4"), np.left_shift(np.int64(1), bits).sum(1)
 

@@ -8,15 +8,18 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
-from scipy.spatial import KDTree
 
 from lanewise.errors import ArgumentError
 from lanewise.plot.flock_clusters import clusters
 
+pytest.importorskip("scipy", reason="scipy is what clusters are compared with")
+
 
 def reference(points: np.ndarray, radius: float, period: float | None = None) -> np.ndarray:
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+    from scipy.spatial import KDTree
+
     tree: Any = KDTree(points if period is None else points % period, boxsize=period)
     pairs = tree.query_pairs(radius * (1 - 1e-12), output_type="ndarray")
     graph = coo_array((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(len(points),) * 2)

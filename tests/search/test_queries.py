@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.spatial import cKDTree
 
 import lanewise as lw
 from lanewise.search import query_calls
@@ -165,6 +164,7 @@ def test_against_the_tree_of_scipy(device):
     rng = np.random.default_rng(10)
     x = np.concatenate([rng.random((6000, 3)), rng.normal(size=(3000, 3)) * 0.02, rng.normal(size=(9, 3)) * 1e5])
     y = np.concatenate([rng.random((5000, 3)), rng.normal(size=(5, 3)) * 1e6])
+    cKDTree = pytest.importorskip("scipy.spatial").cKDTree
     tree = cKDTree(x)
     for queries in (None, y):
         own = int(queries is None)

@@ -7,7 +7,6 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
-from scipy.spatial import KDTree
 
 import lanewise as lw
 from lanewise.errors import InputError
@@ -20,6 +19,7 @@ def test_statistics_against_numpy() -> None:
     state = random_state(250, 2, radius=30.0)
     found = Flock(state=state, precision="f64", world=60).statistics()
     assert found.polarisation == pytest.approx(np.linalg.norm(state.forward.mean(axis=0)))
+    KDTree = pytest.importorskip("scipy.spatial").KDTree
     nearest = KDTree(state.position).query(state.position, 2)[0][:, 1]
     assert (found.nearest_min, found.nearest_mean) == pytest.approx((nearest.min(), nearest.mean()))
     assert (found.speed_min, found.speed_mean, found.speed_max) == pytest.approx(

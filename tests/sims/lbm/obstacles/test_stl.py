@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-import trimesh
 
 from lanewise.errors import InputError
 from lanewise.sims.lbm.obstacles import Mesh, Placement, box, mesh_mask, read_mask, sphere, stl_mask
 from tests.sims.lbm.obstacles.surfaces import octahedron
+
+trimesh = pytest.importorskip("trimesh")
 
 ONE_TO_ONE = Placement(scale=1)
 
