@@ -11,6 +11,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 INSTALL := $(PIP) install --quiet --constraint constraints.txt
 RUN_STAMP := $(VENV)/.installed-run
 DEV_STAMP := $(VENV)/.installed-dev
+GPU_STAMP := $(VENV)/.installed-gpu
 PYTEST_ARGS ?= -n 2
 FUZZ_COUNT ?= 10000
 FUZZ_SECONDS ?= 0
@@ -20,7 +21,7 @@ FUZZ_REPORT ?= fuzz.jsonl
 # No notice about newer versions: the version is pinned.
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
-.PHONY: run test fuzz lint format golden clean
+.PHONY: run test test-gpu fuzz lint format golden clean
 .DELETE_ON_ERROR:
 
 run: $(RUN_STAMP)
@@ -37,6 +38,11 @@ fuzz: $(DEV_STAMP)
 	    LANEWISE_FUZZ_SHARDS=$(FUZZ_PROCESSES) LANEWISE_FUZZ_REPORT=$(FUZZ_REPORT) \
 	    $(BIN)/python -m pytest -q tests/fuzz -m fuzz -n $(FUZZ_PROCESSES); status=$$?; \
 	    $(BIN)/python -m tests.fuzz.summary $(FUZZ_REPORT); exit $$status
+
+# The last thing that is run before a change of generated code or of the runtime is committed: the record says to which
+# state of src/ and tests/ it belongs. GPU_PYTHON names an installation that has what the tests need, GPU_ARGS e.g. --limit 600.
+test-gpu: $(if $(GPU_PYTHON),,$(GPU_STAMP))
+	$(or $(GPU_PYTHON),$(BIN)/python) -m tests.cuda_suite $(GPU_ARGS)
 
 lint: $(DEV_STAMP)
 	$(BIN)/ruff check .
@@ -69,4 +75,9 @@ $(RUN_STAMP): pyproject.toml constraints.txt | $(BIN)/python
 $(DEV_STAMP): $(RUN_STAMP)
 	@echo "Installing what the tests need into $(VENV) ..."
 	@$(INSTALL) --no-build-isolation --editable '.[dev]'
+	@touch $@
+
+$(GPU_STAMP): $(DEV_STAMP)
+	@echo "Installing what a GPU needs into $(VENV) ..."
+	@$(INSTALL) --no-build-isolation --editable '.[cuda]'
 	@touch $@

@@ -15,6 +15,9 @@ import lanewise as lw
 from lanewise.errors import ArgumentError, DeviceError, InputError
 from lanewise.models.occupancy import LIMITS, blocks_per_multiprocessor
 from lanewise.plan import Plan
+from lanewise.runtime import cuda
+from lanewise.runtime.cubin import CodeResources
+from lanewise.runtime.nvrtc import compile_cubin
 from lanewise.sims.gravity import Simulation, make_bodies, make_initial_conditions
 from tests.corpus import CASES, ELEMENTWISE, LAYOUTS, PAIRWISE, Case, case
 from tests.harness import Input, assert_close, expected, plan_for, run_public
@@ -153,6 +156,32 @@ def _on_device(array: np.ndarray[Any, Any]) -> Any:
     return cupy.asarray(array)
 
 
+# ---------------------------------------------------------------- what kernels take
+
+
+@pytest.mark.parametrize("c", CASES, ids=lambda c: c.name)
+def test_the_driver_says_of_a_kernel_what_its_machine_code_says(c: Case) -> None:
+    """Of every kernel that a call launches: registers, static shared memory, stack."""
+    given = Input(c, 100)
+    records, arrays = given.records(lw.SoAoAS(), DEVICE), {k: _on_device(a) for k, a in given.arrays.items()}
+    executable = c.kernel.compile(*records, **arrays, **c.values).executable
+    for cubin, kernel in zip(executable.cubins, executable.kernels, strict=True):
+        assert kernel.code_resources() == CodeResources(
+            cubin.resources.registers, cubin.resources.shared_bytes, cubin.resources.stack_bytes
+        )
+
+
+def test_what_has_been_compiled_before_says_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The compiler that comes with a driver keeps code of its own, and says nothing of it when it returns it."""
+    text = 'extern "C" __global__ void thrice_kernel(float *a) { a[threadIdx.x] *= 3.0f; }'
+    found = []
+    for folder in ("first", "second"):
+        monkeypatch.setenv("LANEWISE_CACHE_DIR", str(tmp_path / folder))
+        found.append(compile_cubin(text, "thrice", cuda.architecture(DEVICE)))
+    assert found[0].resources == found[1].resources
+    assert "registers" in found[1].log
+
+
 # ---------------------------------------------------------------- the occupancy model
 
 
@@ -167,8 +196,6 @@ OCCUPANCY_PLANS = [
 @pytest.mark.parametrize("plan", OCCUPANCY_PLANS, ids=str)
 @pytest.mark.parametrize("name", ["gravity_f64", "lennard_jones"])
 def test_occupancy_model_agrees_with_the_driver(name: str, plan: Plan) -> None:
-    from lanewise.runtime import cuda
-
     arch = cuda.architecture(DEVICE)
     if arch not in LIMITS:
         pytest.skip(f"the model does not know {arch}")

@@ -9,6 +9,7 @@ from itertools import pairwise
 from typing import Any
 
 from lanewise.errors import DeviceError
+from lanewise.runtime.cubin import CodeResources
 from lanewise.runtime.devices import cuda_number, cuda_started
 from lanewise.runtime.nvrtc import Cubin, cuda_core
 from lanewise.runtime.turns import Turns
@@ -111,6 +112,11 @@ class CudaKernel:
         if status != driver.CUresult.CUDA_SUCCESS:
             raise DeviceError(f"the constant memory {name!r} of a kernel was not found: the driver says {status.name}")
         return int(address), int(size)
+
+    def code_resources(self) -> CodeResources:
+        """What the driver says of the loaded kernel."""
+        said = self._kernel.attributes
+        return CodeResources(int(said.num_regs), int(said.shared_size_bytes), int(said.local_size_bytes))
 
     def blocks_per_multiprocessor(self) -> int:
         """The driver's own occupancy calculation."""
