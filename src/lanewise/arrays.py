@@ -9,9 +9,10 @@ import numpy as np
 
 from lanewise import types as t
 from lanewise.errors import ArgumentError
-from lanewise.field_values import assign, brought, check_type
+from lanewise.field_values import brought, check_type, rounded
 from lanewise.field_views import FieldViews
 from lanewise.layouts import Arrangement, Layout, default_layout
+from lanewise.pickled import restored_array
 from lanewise.record import Field, Record, RecordValue, unknown_field
 from lanewise.runtime.devices import resolve
 from lanewise.runtime.memory import allocate, array_module, to_host
@@ -116,16 +117,15 @@ class RecordArray:
         if field is None:
             raise AttributeError(unknown_field(self._record, name))
         values = self._checked(field, value)
-        place = f"{self._record.name}.{name}"
         view = self._views.strided(field)
         if view is not None:
-            assign(place, view, values)
+            view[...] = values
             return
         module = array_module(self._device)
         for component, leaf in enumerate(t.leaves(field.name, field.type)):
             blocks = self._views.blocks(leaf)
             padded = module.zeros(blocks.size, blocks.dtype)
-            assign(place, padded[: self._count], values[..., component] if isinstance(field.type, t.Vector) else values)
+            padded[: self._count] = values[..., component] if isinstance(field.type, t.Vector) else values
             blocks[...] = padded.reshape(blocks.shape)
 
     def _checked(self, field: Field, value: Any) -> Any:
@@ -138,7 +138,7 @@ class RecordArray:
                 f"{name} is a {field.type}: wanted shape {shape}, or {shape[1:]} for all, found {values.shape}"
             )
         check_type(name, values, field.type)
-        return values
+        return rounded(name, values, t.scalar_of(field.type).dtype)
 
     @property
     def _views(self) -> FieldViews:
@@ -228,6 +228,13 @@ class RecordArray:
 
     def __deepcopy__(self, memo: dict[int, Any]) -> RecordArray:
         return self.copy()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Its fields, layout and device: it comes back on the same device, or not at all; `.to("cpu")` before is for other machines."""
+        cls = self._python_class
+        return restored_array, (
+            cls.__module__, cls.__qualname__, self._record, self._layout, self._device, self.numpy()
+        )  # fmt: skip
 
     def __repr__(self) -> str:
         return f"<{self._count:,} {self._record} as {self._layout} on {self._device}, {self.nbytes:,} bytes>"

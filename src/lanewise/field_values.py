@@ -14,17 +14,21 @@ from typing import Any
 import numpy as np
 
 from lanewise import types as t
-from lanewise.errors import ArgumentError
+from lanewise.checks import check_unmasked
+from lanewise.errors import ArgumentError, LanewiseError
 from lanewise.runtime.memory import array_module, bring
 
 
 def brought(name: str, value: Any, device: str) -> Any:
     """An array-like as an array on the device; the error says which argument or field it was for."""
+    check_unmasked(name, value)
     try:
         array = bring(value, device)
     except ArgumentError as error:
         raise ArgumentError(f"{name}: {error}") from error
-    except (TypeError, ValueError, BufferError) as error:  # ragged lists, foreign arrays that cannot be shared
+    except LanewiseError:
+        raise
+    except Exception as error:  # ragged lists, foreign arrays that cannot be shared, whatever their own methods raise
         raise ArgumentError(f"{name}: {type(value).__name__} cannot be read as an array ({error})") from error
     if array.dtype.kind not in "biuf":
         raise ArgumentError(
@@ -48,15 +52,19 @@ def check_type(name: str, array: Any, kind: t.ValueType) -> None:
             raise ArgumentError(f"{name} holds {scalar}: values from {smallest} to {largest} do not fit")
 
 
-def assign(name: str, target: Any, values: Any) -> None:
-    """`target[...] = values`, refusing finite floats that become infinite (found while converting, on the host)."""
-    try:
-        with np.errstate(over="raise"):
-            target[...] = values
-    except FloatingPointError as error:
-        raise ArgumentError(
-            f"{name} holds {target.dtype}: {values.dtype} values up to {_largest(values):.3g} do not fit"
-        ) from error
+def rounded(name: str, values: Any, dtype: Any) -> Any:
+    """Values as they can be stored: the array itself where no conversion can fail, else a converted copy.
+
+    Refuses finite floats that become infinite, before anything is stored.
+    """
+    if np.can_cast(values.dtype, dtype, "safe") or values.dtype.kind != "f":
+        return values
+    with np.errstate(over="ignore", invalid="ignore"):
+        result = values.astype(dtype)
+    module = np if isinstance(values, (np.ndarray, np.generic)) else array_module("cuda")
+    if bool((module.isinf(result) & module.isfinite(values)).any()):
+        raise ArgumentError(f"{name} holds {dtype}: {values.dtype} values up to {_largest(values):.3g} do not fit")
+    return result
 
 
 def check_fits(name: str, arrays: Iterable[Any], scalar: t.Scalar) -> None:
@@ -82,7 +90,7 @@ def converted(name: str, array: Any, scalar: t.Scalar, device: str) -> Any:
     if array.dtype == scalar.dtype and array.flags.c_contiguous:
         return array
     result = array_module(device).empty(array.shape, scalar.dtype)
-    assign(name, result, array)
+    result[...] = rounded(name, array, scalar.dtype)
     return result
 
 

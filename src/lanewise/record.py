@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, dataclass_transform
 
 from lanewise import types as t
 from lanewise.errors import ArgumentError, RecordError
+from lanewise.pickled import restored_row
 from lanewise.values import to_python_value, type_of_annotation
 
 if TYPE_CHECKING:
@@ -84,6 +85,10 @@ class RecordValue:
     def __repr__(self) -> str:
         return f"{self.__record__.name}({', '.join(f'{f.name}={getattr(self, f.name)!r}' for f in self.__record__)})"
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        cls, fields = type(self), {f.name: getattr(self, f.name) for f in self.__record__}
+        return restored_row, (cls.__module__, cls.__qualname__, self.__record__, fields)
+
     @classmethod
     def array(cls, *, layout: Layout | None = None, device: str | None = None, **fields: Any) -> RecordArray:
         """An array of records from one array per field; see `RecordArray.from_fields`. Fields left out are zero."""
@@ -133,13 +138,13 @@ def record(cls: type[Any]) -> Any:
     fields = tuple(_field(cls, name, annotation) for name, annotation in _annotations(cls).items())
     if not fields:
         raise RecordError(f"{cls.__name__} has no fields; write them as annotations, for example `mass: lw.f32`")
-    namespace = {
-        "__record__": Record(cls.__name__, fields),
-        "__module__": cls.__module__,
-        "__qualname__": cls.__qualname__,
-        "__doc__": cls.__doc__,
-    }
-    return type(cls.__name__, (RecordValue,), namespace)
+    return make_class(Record(cls.__name__, fields), cls.__module__, cls.__qualname__, cls.__doc__)
+
+
+def make_class(record: Record, module: str, qualname: str, doc: str | None) -> type[RecordValue]:
+    """The class of single records."""
+    namespace = {"__record__": record, "__module__": module, "__qualname__": qualname, "__doc__": doc}
+    return type(record.name, (RecordValue,), namespace)
 
 
 def _annotations(cls: type[Any]) -> dict[str, Any]:

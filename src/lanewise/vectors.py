@@ -42,6 +42,14 @@ class ScalarName:
     def __repr__(self) -> str:
         return f"lanewise.{self.type.name}"
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _scalar_name, (self.type.name,)
+
+
+def _scalar_name(name: str) -> ScalarName:
+    """The one of this name: it is known by identity."""
+    return SCALAR_NAMES[name]
+
 
 SCALAR_NAMES = {scalar.name: ScalarName(scalar) for scalar in t.SCALARS}
 
@@ -104,6 +112,9 @@ class VectorValue:
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         return np.array(self._parts, dtype=dtype or self.type.element.dtype)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restored, (self.type.element, self._parts)
 
     def _map(self, other: Any, operation: Callable[[Any, Any], Any], swapped: bool = False) -> VectorValue:
         """Combine by component, in the type that the compiler computes in."""
@@ -214,6 +225,9 @@ class LiteralVector:
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         return np.array(self._parts, dtype=dtype)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return LiteralVector, self._parts
+
     def _map(self, other: Any, operation: Callable[[Any, Any], Any], swapped: bool = False) -> Any:
         if isinstance(other, VectorValue):
             return NotImplemented  # which converts to the type that both have in common
@@ -284,6 +298,10 @@ VECTOR_NAMES = {c.type.name: c for (e, _), c in _CLASSES.items() if e in (t.F32,
 def vector_class(element: t.Scalar, length: int) -> type[VectorValue]:
     """The class of vectors of this type, also of those that have no name of their own."""
     return _CLASSES[element, length]
+
+
+def _restored(element: t.Scalar, parts: tuple[Any, ...]) -> VectorValue:
+    return vector_class(element, len(parts))(*parts)
 
 
 def make_vector(parts: list[Any]) -> VectorValue:

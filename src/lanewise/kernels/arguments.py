@@ -13,6 +13,7 @@ import numpy as np
 
 from lanewise import types as t
 from lanewise.arrays import RecordArray
+from lanewise.checks import host_array, shown
 from lanewise.errors import ArgumentError
 from lanewise.field_values import brought, check_type, converted
 from lanewise.frontend.function import Signature
@@ -91,7 +92,8 @@ def _sort_value(kernel: str, name: str, kind: t.ValueType, value: Any, result: A
     if dimensions != single or isinstance(value, (str, bytes)):
         what = f"one {kind} for all" + (", or an array of them" if arrays_allowed else "")
         raise ArgumentError(f"{place} must be {what}, found {describe(value)}")
-    host = np.asarray(value.get() if hasattr(value, "get") else value)
+    on_gpu = hasattr(value, "__cuda_array_interface__")
+    host = brought(place, value, "cpu") if on_gpu else host_array(place, value)
     if host.dtype.kind not in "biuf" or (isinstance(kind, t.Vector) and host.shape != (kind.length,)):
         raise ArgumentError(f"{place} must be a {kind}, found {describe(value)}")
     check_type(place, host, kind)
@@ -100,12 +102,10 @@ def _sort_value(kernel: str, name: str, kind: t.ValueType, value: Any, result: A
 
 def _dimensions(value: Any) -> int:
     """How many indices a value has; -1 for what is no array, such as lists of different lengths or records."""
-    dimensions: int | None = getattr(value, "ndim", None)
-    if dimensions is not None:
-        return dimensions
     try:
-        return np.ndim(value)
-    except (TypeError, ValueError):
+        dimensions: Any = getattr(value, "ndim", None)
+        return dimensions if isinstance(dimensions, int) else np.ndim(value)
+    except Exception:  # of the user's class, or of NumPy
         return -1
 
 
@@ -113,10 +113,11 @@ def describe(value: Any) -> str:
     """A short description of any value for an error message."""
     if isinstance(value, RecordArray):
         return f"an array of {value.record.name}"
+    if isinstance(value, type):
+        return f"the class {value.__name__}"
     if hasattr(value, "shape") and hasattr(value, "dtype") and getattr(value, "ndim", 0):
         return f"an array of {value.dtype} with shape {tuple(value.shape)}"
-    text = repr(value)
-    return f"{type(value).__name__} {text if len(text) < 60 else text[:57] + '...'}"
+    return f"{type(value).__name__} {shown(value)}"
 
 
 def bind_value_array(array: Any, kind: t.ValueType) -> Bound:

@@ -25,6 +25,7 @@ from lanewise.kernels.reductions import max_, min_, sum_
 from lanewise.kernels.support import bind_record, compile_kernel, index_type, layouts_of, machine_of, value_type
 from lanewise.patterns.elementwise import ElementwiseArguments, build_elementwise, result_arrays
 from lanewise.patterns.reduction import Operation, build_reduction, reduced_type, reduction_lanes
+from lanewise.pickled import by_name
 from lanewise.plan import Plan
 from lanewise.plans import complete_plan
 from lanewise.record import Record
@@ -48,6 +49,7 @@ class Elementwise:
     def __init__(self, function: Callable[..., Any]) -> None:
         self.python = function
         self.__name__, self.__doc__ = function.__name__, function.__doc__
+        self.__module__, self.__qualname__ = function.__module__, function.__qualname__
         self._signature: Signature | None = None
         self._lowered: Lowered | None = None
         self._compiled: dict[Any, Compiled] = {}
@@ -55,6 +57,15 @@ class Elementwise:
 
     def __repr__(self) -> str:
         return f"<lanewise elementwise kernel {self.__name__}>"
+
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        return by_name(self, (Elementwise, (self.python,)))
+
+    def __copy__(self) -> Elementwise:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Elementwise:
+        return self
 
     @property
     def signature(self) -> Signature:

@@ -6,11 +6,14 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+from lanewise.pickled import by_name
+
 
 class HelperFunction:
     """A function that kernels may call. Parameters without a type take the type of the argument."""
 
     __lanewise_function__ = True
+    __name__: str
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
@@ -18,6 +21,18 @@ class HelperFunction:
 
     def __call__(self, *arguments: Any) -> Any:
         return self.function(*arguments)
+
+    def __repr__(self) -> str:
+        return f"<lanewise function {self.__name__}>"
+
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        return by_name(self, (HelperFunction, (self.function,)))
+
+    def __copy__(self) -> HelperFunction:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> HelperFunction:
+        return self
 
 
 def function(python_function: Callable[..., Any]) -> HelperFunction:

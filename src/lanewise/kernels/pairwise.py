@@ -26,6 +26,7 @@ from lanewise.kernels.support import bind_record, compile_kernel, index_type, la
 from lanewise.passes import self_term
 from lanewise.patterns.elementwise import result_arrays
 from lanewise.patterns.pairwise import PairwiseArguments, build_pairwise
+from lanewise.pickled import by_name, named_object
 from lanewise.plan import Plan
 from lanewise.plans import complete_plan
 from lanewise.record import Record
@@ -52,6 +53,7 @@ class Pairwise:
         self.python = function
         self.search = search or AllPairs()
         self.__name__, self.__doc__ = function.__name__, function.__doc__
+        self.__module__, self.__qualname__ = function.__module__, function.__qualname__
         self._signature: Signature | None = None
         self._lowered: Lowered | None = None
         self._compiled: dict[Any, Compiled] = {}
@@ -65,6 +67,18 @@ class Pairwise:
 
     def __repr__(self) -> str:
         return f"<lanewise pairwise kernel {self.__name__}>"
+
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        own = named_object(self.__module__, self.__qualname__)
+        if isinstance(own, Pairwise) and own is not self and own.python is self.python:
+            return Pairwise.using, (own, self.search)  # made of the kernel of this name
+        return by_name(self, (Pairwise, (self.python, self.search)))
+
+    def __copy__(self) -> Pairwise:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Pairwise:
+        return self
 
     @property
     def signature(self) -> Signature:

@@ -14,7 +14,7 @@ from lanewise.kernels.support import index_type, layouts_of
 from lanewise.plan import Plan
 from lanewise.search.all_pairs import AllPairs
 from lanewise.search.automatic import FEW, Nearest, Neighbors, choose, look
-from lanewise.search.base import Search
+from lanewise.search.base import Search, reach
 from lanewise.search.points import Points, points_of
 from lanewise.tuning.key import Key, make_key, size_class
 from lanewise.tuning.search_kinds import kind_of_call
@@ -70,7 +70,8 @@ class SearchPicker:
         check_tunable(self._name, given.device, counts)
         source_name, source = next(reversed(given.records.items()))
         sources = points_of(source, self._search.position)
-        sources.check(f"{self._name}: {source_name!r}", self._search.world)
+        furthest = reach(self._search, sources.precision, sources.dimension)
+        sources.check(f"{self._name}: {source_name!r}", self._search.world, furthest)
         kind = kind_of_call(self._search, sources, look(self._search, sources) if sources.count > FEW else None)
         situation = _situation(given, kind, wanted)
         return SearchJob(

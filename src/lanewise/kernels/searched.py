@@ -27,7 +27,7 @@ from lanewise.runtime import cuda
 from lanewise.runtime.executable import Bound, Executable, Launch
 from lanewise.runtime.memory import allocate
 from lanewise.runtime.turns import Turns
-from lanewise.search.base import ORDER, RADIUS2, Search, Structure, radius2
+from lanewise.search.base import ORDER, RADIUS2, Search, Structure, radius2, reach
 from lanewise.search.points import Points, points_of
 from lanewise.search.worlds import Periodic
 from lanewise.tuning.search_lookup import Choice
@@ -120,7 +120,8 @@ class Searched:
         places, sources = (points_of(r, self.search.position) for r in (target, source))
         identical = target.data is source.data
         for name, points in list(zip(given.records, (places, sources), strict=True))[int(identical) :]:
-            points.check(f"{self.name}: {name!r}", self.search.world)
+            furthest = reach(self.search, points.precision, points.dimension)
+            points.check(f"{self.name}: {name!r}", self.search.world, furthest)
         picked = self._picker.pick(given, sources, wanted, choice)
         search, structure = picked.search, picked.search.make(sources)
         copied = self.copied(given) if structure.order is not None else ()

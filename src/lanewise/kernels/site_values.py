@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 
 from lanewise import types as t
+from lanewise.checks import host_array
 from lanewise.errors import ArgumentError
 from lanewise.field_values import brought, check_type, converted
 from lanewise.kernels.arguments import bind_value_array, describe
 from lanewise.runtime.executable import Bound
+from lanewise.runtime.memory import to_host
 from lanewise.sites.array import Sites
 from lanewise.values import to_python_value
 
@@ -102,12 +104,12 @@ def _shape(value: Any) -> tuple[int, ...] | None:
     """None for what is no array, such as lists of different lengths."""
     try:
         return np.shape(value) if not hasattr(value, "shape") else tuple(value.shape)
-    except ValueError:
+    except Exception:  # of the user's class, or of NumPy
         return None
 
 
 def _uniform(place: str, name: str, value: Any, kind: t.ValueType, *, may_vary: bool) -> dict[str, Any]:
-    host = np.asarray(value.get() if hasattr(value, "get") else value)
+    host = to_host(value) if hasattr(value, "__cuda_array_interface__") else host_array(place, value)
     row = (kind.length,) if isinstance(kind, t.Vector) else ()
     if host.dtype.kind not in "biuf" or host.shape != row:
         also = ", or an array with one a site" if may_vary else ", the same for all sites"

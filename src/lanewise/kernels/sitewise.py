@@ -35,11 +35,21 @@ class Sitewise:
     def __init__(self, lattice: Lattice, function: Callable[..., Any]) -> None:
         self.lattice, self.python = lattice, function
         self.__name__, self.__doc__ = function.__name__, function.__doc__
+        self.__module__, self.__qualname__ = function.__module__, function.__qualname__
         self.kinds = SiteKinds(lattice, function)
         self.kernels = SiteKernels(self.kinds)
 
     def __repr__(self) -> str:
         return f"<lanewise sitewise kernel {self.__name__} on {self.lattice.name}>"
+
+    def __reduce__(self) -> str:
+        return self.__qualname__  # with the kinds that its module gave it: found by name, or not at all
+
+    def __copy__(self) -> Sitewise:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Sitewise:
+        return self
 
     # ------------------------------------------------------------ kinds
 

@@ -18,8 +18,16 @@ MAX_L2_FETCH_GRANULARITY = 5  # `cudaLimit`
 
 
 def cupy() -> Any:
-    """CuPy, imported when a GPU is first used. Raises `DeviceError` in a child of a process that had used CUDA."""
-    import cupy as module  # pyright: ignore[reportMissingImports]
+    """CuPy, imported when a GPU is first used.
+
+    Raises `DeviceError` where it is not installed, and in a child of a process that had used CUDA.
+    """
+    try:
+        import cupy as module  # pyright: ignore[reportMissingImports]
+    except ModuleNotFoundError as error:
+        raise DeviceError(
+            "memory of a GPU is reached through CuPy, which is not installed: pip install 'lanewise[cuda]'"
+        ) from error
 
     cuda_started()
 

@@ -170,6 +170,16 @@ def radius2(search: Search, precision: Scalar) -> Any:
     return precision.dtype.type(square)
 
 
+def reach(search: Search, precision: Scalar, axes: int) -> float:
+    """The largest coordinate that the arithmetic of a search holds.
+
+    Without a radius the squares of all distances have to be finite: 4 axes reach^2 is the largest number. With one an infinite
+    square is only farther than the radius, but differences have to be finite.
+    """
+    most = float(np.finfo(precision.dtype.name).max)
+    return math.sqrt(most / 4 / axes) if search.k is not None and search.radius is None else most / 4
+
+
 def check_radius(name: str, radius: Any) -> None:
     """Raise `ArgumentError` for a radius that is not a positive finite number."""
     if radius is None:

@@ -19,13 +19,14 @@ from lanewise.layouts import Arrangement
 from lanewise.patterns.values import value_array
 from lanewise.runtime.memory import address, to_host
 from lanewise.search.build.survey import SAMPLE, Survey, sampled, survey, survey_text
-from lanewise.search.worlds import Bounded, Open, World
+from lanewise.search.worlds import Bounded, World
 from lanewise.types import Scalar
 
 __all__ = ["SAMPLE", "Points", "points_of", "points_of_values"]
 
 T = TypeVar("T")
 _UNBOUNDED = (-math.inf, math.inf)
+Bounds = list[tuple[float, float]]  # of coordinates, one an axis
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -81,47 +82,57 @@ class Points:
 
     def _sample(self) -> Points:
         if self.device.startswith("cuda"):
-            return points_of_values(self._survey(None).sample, "cpu")
+            return points_of_values(self._survey([_UNBOUNDED] * self.dimension).sample, "cpu")
         columns, places = self.columns(), sampled(self.count)
         return points_of_values(np.stack(columns if places is None else [c[places] for c in columns], axis=1), "cpu")
 
-    def _survey(self, world: World | None) -> Survey:
-        bounds = [_UNBOUNDED] * self.dimension
-        if isinstance(world, Bounded):
-            bounds = list(zip(world.low, world.high, strict=True))
+    def _survey(self, bounds: Bounds) -> Survey:
         text = survey_text(self.arrangement, self.leaves, self.precision)
         return survey(self.device, text, self.addresses(), self.count, self.precision.dtype, bounds)
 
-    def check(self, name: str, world: World) -> None:
-        """Raise `ArgumentError` for the first position that is not finite, or that lies outside a bounded world.
+    def check(self, name: str, world: World, reach: float = math.inf) -> None:
+        """Raise `ArgumentError` for the first position that is not finite, or that lies outside a bounded world or beyond `reach`.
 
-        A world of other axes bounds nothing here: searches refuse it.
+        reach: the largest coordinate that the arithmetic of a search holds. A world of other axes bounds nothing here: searches
+        refuse it.
         """
-        if isinstance(world, Bounded) and len(world.low) != self.dimension:
-            world = Open()
-        found, outside = self._look(world)
+        ends = [_UNBOUNDED] * self.dimension
+        if isinstance(world, Bounded) and len(world.low) == self.dimension:
+            ends = list(zip(world.low, world.high, strict=True))
+        found, outside = self._look([(max(low, -reach), min(high, reach)) for low, high in ends])
         if found is not None:
             raise ArgumentError(
                 f"{name}: the position of element {found} is {_text(self.at(found))}; a search needs finite numbers"
             )
-        if outside is not None:
+        if outside is None:
+            return
+        place = self.at(outside)
+        if any(not low <= x <= high for x, (low, high) in zip(place, ends, strict=True)):
             raise ArgumentError(
-                f"{name}: element {outside} at {_text(self.at(outside))} lies outside the {world}; choose a larger one, "
-                "or lw.Open()"
+                f"{name}: element {outside} at {_text(place)} lies outside the {world}; choose a larger one, or lw.Open()"
             )
+        wider = "float64, or " if self.precision == t.F32 else ""
+        raise ArgumentError(
+            f"{name}: the position of element {outside} is {_text(place)}; distances in {self.precision} are held for coordinates up "
+            f"to {reach:.2g}: use {wider}another unit of length"
+        )
 
-    def _look(self, world: World) -> tuple[int | None, int | None]:
-        """The first element that is not finite, and the first outside the world."""
+    def _look(self, bounds: Bounds) -> tuple[int | None, int | None]:
+        """The first element that is not finite, and the first outside the bounds."""
         if self.device.startswith("cuda"):
-            seen = self._survey(world)
+            seen = self._survey(bounds)
             self._found["sample"] = points_of_values(seen.sample, "cpu")  # brought by the same transfer
             return seen.unsound, seen.outside
         columns, kind = self.columns(), self.precision.dtype.type
+        with np.errstate(over="ignore"):  # bounds of float64 beyond float32 bound nothing
+            ends = [(kind(low), kind(high)) for low, high in bounds]
+        with np.errstate(invalid="ignore"):
+            extremes = [(c.min(), c.max()) for c in columns]  # without a copy; NaN where there is one
+        sound = all(np.isfinite(low) and np.isfinite(high) for low, high in extremes)
+        if sound and all(a <= low and high <= b for (low, high), (a, b) in zip(extremes, ends, strict=True)):
+            return None, None
         unsound = _first([np.isfinite(c) for c in columns])
-        if unsound is not None or not isinstance(world, Bounded):
-            return unsound, None
-        ends = zip(columns, world.low, world.high, strict=True)
-        return None, _first([(c >= kind(a)) & (c <= kind(b)) for c, a, b in ends])
+        return unsound, _first([(c >= a) & (c <= b) for c, (a, b) in zip(columns, ends, strict=True)])
 
 
 def points_of(array: RecordArray, field: str) -> Points:

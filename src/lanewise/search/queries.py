@@ -73,14 +73,14 @@ def nearest(
 def _queried(name: str, search: Search, points: Any, queries: Any, device: str | None) -> Queried:
     """The structure, built, and all that a walk through it needs."""
     there = device_of(points, device)
-    sources = points_from(name, "points", points, there, search.world)
+    sources = points_from(name, "points", points, there, search)
     if not sources.count:
         raise ArgumentError(f"{name}: 'points' is empty; a search needs at least one position")
     if search.k is not None and search.k > sources.count:
         raise ArgumentError(f"{name}: k={search.k} is more than the {sources.count:,} points")
     targets = None
     if queries is not None:
-        targets = points_from(name, "queries", queries, there, search.world)
+        targets = points_from(name, "queries", queries, there, search)
         _check_alike(name, sources, targets)
     return Queried(search, sources, targets)
 

@@ -1,0 +1,46 @@
+"""Records, kernels and helpers at the top of a module, where pickle finds them; and what another process does with them."""
+
+from typing import Any
+
+import lanewise as lw
+
+__all__ = ["Grain", "attract", "bounce", "grow", "near", "total_mass", "twice"]
+
+
+@lw.record
+class Grain:
+    position: lw.vec3
+    mass: lw.f64
+    kind: lw.i32
+    alive: lw.bool
+
+
+@lw.function
+def twice(x):
+    return 2 * x
+
+
+@lw.elementwise
+def grow(grain: Grain, by: lw.f64) -> lw.f64:
+    grain.mass += twice(by)
+    return grain.mass
+
+
+@lw.pairwise
+def attract(target: Grain, source: Grain) -> lw.vec3:
+    return source.position - target.position
+
+
+near = attract.using(lw.Neighbors(radius=1.0))
+
+
+@lw.sitewise(lw.D2Q9)
+def bounce(f: lw.populations):
+    for q in lw.D2Q9:
+        f[q] = f[q] * 1
+
+
+def total_mass(kernel: Any, grains: Any) -> tuple[float, Any]:
+    """What a worker does: it runs a kernel that it got on an array that it got."""
+    kernel(grains, by=1.0)
+    return float(lw.sum(grains.mass)), grains
