@@ -227,5 +227,5 @@ def test_a_full_disk_is_no_traceback(lanewise: Command, monkeypatch: pytest.Monk
 
     monkeypatch.setattr("lanewise.io.atomic.os.fsync", full)
     outcome = lanewise("gravity", "run", "--bodies", 10, "--out", "a.h5")
-    assert_refused(outcome, "a.h5: cannot be written: No space left on device")
+    assert_refused(outcome, f"a.h5: cannot be written into the folder {Path.cwd()}: No space left on device")
     assert list(Path().iterdir()) == []

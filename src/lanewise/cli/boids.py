@@ -101,18 +101,20 @@ def run(
         pictures, {"colour": colour, "cluster-radius": cluster_radius, "camera": camera, "select": select, "size": size}
     )
     output = Output(out, final, every or 0, checkpoint_every or 0, overwrite, pictures, every or 0)
-    if resume is None:
-        if obstacles:
-            given["obstacles"] = runner.obstacles_of(obstacles)
-        given["device"] = device
-        prepared = runner.start(given, table=from_, steps=steps, dt=dt, output=output, profile=report.profile)
-    else:
+    if resume is not None:
         _refuse_given({**given, **({"from": from_} if from_ else {}), **({"obstacle": obstacles} if obstacles else {})})
-        prepared = runner.resume(resume, steps=steps, dt=dt, device=device, output=output, profile=report.profile)
-        r.say_note(prepared.note)
-    r.follow_to_the_end(prepared, partial(follow, quiet=quiet), report, "boids")
-    summary = prepared.summary()
-    report.finish(summary)
+    with r.claimed_files(out or r.resumed_file(resume), final, plot, movie, profile_trace):
+        if resume is None:
+            if obstacles:
+                given["obstacles"] = runner.obstacles_of(obstacles)
+            given["device"] = device
+            prepared = runner.start(given, table=from_, steps=steps, dt=dt, output=output, profile=report.profile)
+        else:
+            prepared = runner.resume(resume, steps=steps, dt=dt, device=device, output=output, profile=report.profile)
+            r.say_note(prepared.note)
+        r.follow_to_the_end(prepared, partial(follow, quiet=quiet), report, "boids")
+        summary = prepared.summary()
+        report.finish(summary)
     _print_summary(summary)
     if json_:
         r.print_json(summary)

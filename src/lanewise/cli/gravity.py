@@ -52,35 +52,39 @@ def run(
     from lanewise.io.atomic import writable_target
     from lanewise.sims.gravity import runner
     from lanewise.sims.gravity.run import Output
+    from lanewise.sims.gravity.snapshots import resumed_target
 
     if snapshot_every and out is None and resume is None:
         raise InputError("--snapshot-every needs --out: snapshots get its name and the step")
-    if out is not None and not (resume is not None and out.resolve() == resume.resolve()):
+    if out is not None and resume is None:
         writable_target(out, overwrite)
     if plot is not None:
         _check_picture(plot, overwrite, out, resume)
     report = p.ProfileReport(profile, profile_trace, overwrite, out, resume, plot)
-    output = Output(out, diagnostics_every, snapshot_every, checkpoint_seconds, overwrite)
     chosen: dict[str, Any] = {
         "ic": ic, "bodies": bodies, "dt": dt, "softening": softening, "integrator": integrator, "precision": precision, "layout": layout,
         "seed": seed, "gravitational_constant": gravitational_constant,
     }  # fmt: skip
     given = {name: value for name, value in chosen.items() if value is not None}
-    if resume is None:
-        planned: dict[str, Any] = {} if steps is None else {"steps": steps}
-        prepared = runner.start(**given, **planned, device=device, output=output, profile=report.profile)
-    elif given:
-        name = next(iter(given)).replace("_", "-")
-        raise InputError(f"--{name} cannot be changed with --resume: the checkpoint keeps its own")
-    else:
-        prepared = runner.resume(resume, steps=steps, device=device, output=output, profile=report.profile)
-        r.say_note(prepared.note)
-    r.follow_to_the_end(prepared, partial(follow, quiet=quiet), report, "gravity")
-    if plot is not None:
-        with span(report.profile, "output", name="picture"):
-            _plot(prepared, plot)
-    summary = prepared.summary()
-    report.finish(summary)
+    if resume is not None:
+        if given:
+            name = next(iter(given)).replace("_", "-")
+            raise InputError(f"--{name} cannot be changed with --resume: the checkpoint keeps its own")
+        out = resumed_target(resume, out, overwrite)
+    output = Output(out, diagnostics_every, snapshot_every, checkpoint_seconds, overwrite)
+    with r.claimed_files(out, plot, profile_trace):
+        if resume is None:
+            planned: dict[str, Any] = {} if steps is None else {"steps": steps}
+            prepared = runner.start(**given, **planned, device=device, output=output, profile=report.profile)
+        else:
+            prepared = runner.resume(resume, steps=steps, device=device, output=output, profile=report.profile)
+            r.say_note(prepared.note)
+        r.follow_to_the_end(prepared, partial(follow, quiet=quiet), report, "gravity")
+        if plot is not None:
+            with span(report.profile, "output", name="picture"):
+                _plot(prepared, plot)
+        summary = prepared.summary()
+        report.finish(summary)
     _print_summary(summary)
     if json_:
         r.print_json(summary)

@@ -73,21 +73,23 @@ def run(
     output = Output(out, vti, plot, movie, every or 0, forces, checkpoint_every or 0, overwrite)
     method = runner.Method(collision, precision, storage, streaming, layout, device, smagorinsky or 0.0, walls)
     end = runner.End(steps, until_steady, tolerance)
-    if resume is None:
-        chosen = {"re": re, "size": size, "speed": speed, "lattice": lattice, "drive": drive}
-        obstacle = _obstacle(mask, stl, quiet=quiet)
-        prepared = _started(case, chosen, obstacle, method, end, output, report.profile)
-    else:
+    if resume is not None:
         kept: dict[str, Any] = {
             "CASE": case, "--re": re, "--size": size, "--speed": speed, "--drive": drive, "--mask": mask, "--stl": stl,
             "--collision": collision, "--smagorinsky": smagorinsky, "--lattice": lattice, "--precision": precision,
             "--storage": storage, "--walls": walls,
         }  # fmt: skip
         _refuse_given(kept)
-        prepared = _resumed(resume, method, end, output, report.profile)
-    _follow(prepared, report, quiet=quiet)
-    summary = runner.finish(prepared)
-    report.finish(summary)
+    with r.claimed_files(out or r.resumed_file(resume), vti, plot, movie, forces, profile_trace):
+        if resume is None:
+            chosen = {"re": re, "size": size, "speed": speed, "lattice": lattice, "drive": drive}
+            obstacle = _obstacle(mask, stl, quiet=quiet)
+            prepared = _started(case, chosen, obstacle, method, end, output, report.profile)
+        else:
+            prepared = _resumed(resume, method, end, output, report.profile)
+        _follow(prepared, report, quiet=quiet)
+        summary = runner.finish(prepared)
+        report.finish(summary)
     _print_summary(summary)
     if json_:
         r.print_json(summary)

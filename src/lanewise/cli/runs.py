@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -36,6 +37,24 @@ class Followed(Protocol):
 R = TypeVar("R", bound=Followed)
 
 
+@contextmanager
+def claimed_files(*paths: Path | None) -> Generator[None]:
+    """Within the block no other run writes these files; says which of them a run that is gone had claimed (see `io.claims`)."""
+    from lanewise.io.claims import claimed
+
+    with claimed(paths) as notes:
+        for note in notes:
+            say_note(note)
+        yield
+
+
+def resumed_file(resume: Path | None) -> Path | None:
+    """The file that a run goes on in without `--out`, once it is sure that there is one."""
+    from lanewise.io.source import existing_file
+
+    return None if resume is None else existing_file(resume)
+
+
 def follow_to_the_end(run: R, follow: Callable[[R], None], report: ProfileReport, product: str) -> None:
     """Execute a run; after Ctrl-C say how to go on, and exit with the code of an interruption."""
     try:
@@ -50,7 +69,7 @@ def follow_to_the_end(run: R, follow: Callable[[R], None], report: ProfileReport
 
 
 def say_note(note: str) -> None:
-    """Why a resumed run may differ from an uninterrupted one, if it may."""
+    """What the user should know and need not act on: why a resumed run may differ from an uninterrupted one, for one."""
     if note:
         print(f"note: {note}", file=sys.stderr)
 

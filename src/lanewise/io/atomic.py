@@ -1,7 +1,7 @@
 """Files that are there whole or not at all: written under another name beside the target, then renamed.
 
 A reader, a crash or `kill -9` at any moment sees the old file or the new one, never a part. What a killed process
-leaves behind is a hidden `.NAME.XXXXXXXX.tmp` beside the target, safe to delete.
+leaves behind is a hidden `.NAME.XXXXXXXX.tmp` beside the target, safe to delete; the next run that claims NAME does (see `claims`).
 """
 
 from __future__ import annotations
@@ -51,11 +51,17 @@ def atomic_path(path: FilePath, overwrite: bool) -> Generator[Path]:
         temporary.replace(target)
         if os.name == "posix":  # elsewhere a folder cannot be opened
             _flush(target.parent)
-    except OSError as error:  # a full disk, a quota, a name that is too long
-        raise InputError(f"{path}: cannot be written: {error.strerror or error}") from error
+    except OSError as error:  # a full disk, a quota, a limit of file sizes, a name that is too long
+        raise unwritable(path, target.parent, error) from error
     finally:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
+
+
+def unwritable(path: FilePath, folder: Path, error: OSError) -> InputError:
+    """What to raise where the system does not let `path` be written: one line with the folder and the system's reason."""
+    reason = error.strerror or str(error).partition("\n")[0]
+    return InputError(f"{path}: cannot be written into the folder {folder}: {reason}")
 
 
 def _flush(path: Path) -> None:

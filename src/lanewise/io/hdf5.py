@@ -33,3 +33,14 @@ def write_hdf5(path: FilePath, fill: Callable[[Any], None], *, overwrite: bool =
     """Call `fill` with a new, empty h5py.File and put it at `path` in one step (see `atomic_path`)."""
     with atomic_path(path, overwrite) as temporary, import_module("h5py").File(temporary, "w") as file:
         fill(file)
+
+
+def text_of(value: Any) -> str:
+    """An attribute that is text: of fixed length as lanewise writes it, or of variable length. Raises `ValueError` for another one."""
+    match value:
+        case bytes():
+            return value.decode("utf-8", "surrogateescape")
+        case str():
+            return str(value)
+        case _:
+            raise ValueError(f"an attribute is a {type(value).__name__}; wanted text")

@@ -26,8 +26,8 @@ from lanewise.runtime.memory import to_host
 from lanewise.sims.gravity.diagnostics import COLUMNS, Diagnostics, from_row, to_row
 from lanewise.sims.gravity.plans import Plans, from_json, to_json
 from lanewise.sims.gravity.simulation import Simulation
+from lanewise.sims.gravity.snapshots import GROUP, SNAPSHOT_OF
 
-GROUP = "lanewise"
 FORCE_PLAN, POTENTIAL_PLAN = "force_plan", "potential_plan"  # attributes, as JSON
 
 
@@ -74,15 +74,20 @@ def write_checkpoint(
     settings: Settings,
     history: list[Diagnostics],
     *,
+    snapshot_of: str = "",
     overwrite: bool,
 ) -> None:
-    """Write the current state whole, or leave the file as it was and raise `InputError` (a full disk, for one)."""
+    """Write the current state whole, or leave the file as it was and raise `InputError` (a full disk, for one).
+
+    snapshot_of: the name of the run's own file, for a numbered snapshot beside it.
+    """
     plans = simulation.plans
 
     def add_group(file: Any) -> None:
         group = file.create_group(GROUP)
         group.attrs["version"] = __version__
         group.attrs["step"] = simulation.step
+        group.attrs[SNAPSHOT_OF] = snapshot_of
         for name, value in asdict(settings).items():
             group.attrs[name] = value
         group.attrs[FORCE_PLAN], group.attrs[POTENTIAL_PLAN] = to_json(plans.force), to_json(plans.potential)

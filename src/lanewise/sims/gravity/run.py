@@ -15,6 +15,7 @@ from lanewise.profiling.profile import span
 from lanewise.sims.gravity.checkpoint import Labels, Settings, current_particles, write_checkpoint
 from lanewise.sims.gravity.diagnostics import Diagnostics
 from lanewise.sims.gravity.simulation import Simulation
+from lanewise.sims.gravity.snapshots import snapshot_path
 from lanewise.sims.interruption import deferred_interruption
 from lanewise.sims.marching import march
 
@@ -89,7 +90,8 @@ class Run:
             self.history.append(self.simulation.diagnostics())
         if self.output.out and self.output.snapshot_every and step % self.output.snapshot_every == 0:
             path = snapshot_path(self.output.out, step)
-            self._write(path, "output")
+            with span(self.simulation.profile, "output", name="snapshot"):
+                self._write(path, snapshot_of=self.output.out.name, overwrite=self.output.overwrite)
             self.written.append(path)
 
     def snapshots(self) -> list[Path]:
@@ -106,11 +108,19 @@ class Run:
     def save(self) -> None:
         """Write the checkpoint, if there is a place for it. Replaces only this run's own file."""
         if self.output.out:
-            self._write(self.output.out, "checkpoint")
+            with span(self.simulation.profile, "checkpoint", name="checkpoint"):
+                self._write(self.output.out, snapshot_of="", overwrite=True)
 
-    def _write(self, path: Path, stage: str) -> None:
-        with span(self.simulation.profile, stage, name="checkpoint" if stage == "checkpoint" else "snapshot"):
-            write_checkpoint(path, self.simulation, self.labels, self.settings, self.history, overwrite=True)
+    def _write(self, path: Path, *, snapshot_of: str, overwrite: bool) -> None:
+        write_checkpoint(
+            path,
+            self.simulation,
+            self.labels,
+            self.settings,
+            self.history,
+            snapshot_of=snapshot_of,
+            overwrite=overwrite,
+        )
 
     @property
     def pairs_per_second(self) -> float:
@@ -137,8 +147,3 @@ class Run:
         """Times and relative energy errors of the whole history, float64 of shape (measurements,)."""
         start = self.history[0]
         return np.array([d.time for d in self.history]), np.array([d.energy_drift(start) for d in self.history])
-
-
-def snapshot_path(out: Path, step: int) -> Path:
-    """run.h5 at step 100: run_00000100.h5."""
-    return out.with_name(f"{out.stem}_{step:08d}{out.suffix}")

@@ -20,6 +20,7 @@ from lanewise.sims.gravity.initial_state import load_particles
 from lanewise.sims.gravity.plans import Plans
 from lanewise.sims.gravity.run import NO_FILES, Output, Run
 from lanewise.sims.gravity.simulation import Simulation, make_bodies
+from lanewise.sims.gravity.snapshots import resumed_target
 
 DEFAULT_SOFTENING = 0.0
 
@@ -65,11 +66,12 @@ def start(
 
 
 def resume(path: Path, *, steps: int | None, device: str | None, output: Output, profile: Profile | None = None) -> Run:
-    """Continue a checkpoint by `steps` steps, or to its planned end.
+    """Continue a checkpoint by `steps` steps, or to its planned end: in `output.out` or the same file, but never in a snapshot.
 
     Everything else is as it was, the plans of the kernels too, so the same device gives the same bits. On another kind of
     device the plans are chosen anew, and `Run.note` says so.
     """
+    output = replace(output, out=resumed_target(path, output.out, output.overwrite))
     with span(profile, "setup", name="read the checkpoint"):
         saved: Checkpoint = read_checkpoint(path)
     s = saved.settings
@@ -85,7 +87,7 @@ def resume(path: Path, *, steps: int | None, device: str | None, output: Output,
     )
     same_kind = device_kind(where) == device_kind(s.device)
     simulation = _continued(path, saved, arrays, saved.plans if same_kind else None, profile)
-    run = _ready(simulation, saved.particles, settings, replace(output, out=output.out or path), saved.history)
+    run = _ready(simulation, saved.particles, settings, output, saved.history)
     run.note = _difference(path, saved, where, same_kind=same_kind)
     return run
 

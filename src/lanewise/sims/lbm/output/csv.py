@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lanewise.errors import ArgumentError, InputError
-from lanewise.io.atomic import writable_target
+from lanewise.io.atomic import atomic_path, unwritable, writable_target
 from lanewise.io.source import FilePath, reading
 
 COEFFICIENTS = ("drag_coefficient", "lift_coefficient")
@@ -53,11 +53,11 @@ class TimeSeries:
         self.path = writable_target(path, overwrite or resume_step is not None)
         resumed = resume_step is not None and self.path.exists()
         self.last_step = truncate(path, self.columns, resume_step) if resumed and resume_step is not None else -1
-        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | (0 if resumed else os.O_TRUNC)
-        with _writing(path):
-            self._handle = os.open(self.path, flags, 0o666)
-        if not resumed:
-            self._write(",".join(self.columns))
+        if not resumed:  # with its first line from the beginning: a full disk leaves no file of nothing
+            with atomic_path(path, overwrite or resume_step is not None) as temporary:
+                temporary.write_text(",".join(self.columns) + "\n", encoding="utf-8")
+        with _writing(self.path):
+            self._handle = os.open(self.path, os.O_WRONLY | os.O_APPEND)
 
     def add(self, step: int, *values: float) -> None:
         """Write one line; numbers keep all their digits. A step that is not behind the last one is an ArgumentError."""
@@ -147,4 +147,4 @@ def _writing(path: FilePath) -> Generator[None]:
     try:
         yield
     except OSError as error:
-        raise InputError(f"{path}: cannot be written: {error.strerror or error}") from error
+        raise unwritable(path, Path(path).resolve().parent, error) from error
