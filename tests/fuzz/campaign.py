@@ -41,11 +41,13 @@ class Case:
     """One case: where its random numbers come from, and what it leaves behind beside its outcome.
 
     `shown` is what reproduces the case, set as soon as it is known: a program, a command. `counts` are further things worth counting.
+    quick: what takes long is done in some of the cases only, for the suite.
     """
 
     campaign: str
     seed: int
     number: int
+    quick: bool = False
     random: Random = field(init=False)
     counts: Counter[str] = field(init=False, default_factory=Counter[str])
     shown: str = field(init=False, default="")
@@ -94,9 +96,9 @@ class Tally:
         }  # fmt: skip
 
 
-def run_case(campaign: str, body: Callable[[Case], str], seed: int, number: int) -> dict[str, Any]:
+def run_case(campaign: str, body: Callable[[Case], str], seed: int, number: int, quick: bool = False) -> dict[str, Any]:
     """Run one case: its outcome or its failure as text, and its counts. Whatever it raises is a failure."""
-    case = Case(campaign, seed, number)
+    case = Case(campaign, seed, number, quick)
     try:
         return {"outcome": body(case), "counts": dict(case.counts)}
     except Exception:
@@ -118,6 +120,7 @@ class Campaign:
     limit: seconds that a case may take before it counts as hanging.
     renew: cases after which the process is replaced: compiled kernels stay in memory.
     memory: bytes that the process may address; 0 for no limit.
+    alone: quick cases run in a guarded process, too.
     """
 
     name: str
@@ -125,14 +128,19 @@ class Campaign:
     limit: float = 120.0
     renew: int = 500
     memory: int = 0
+    alone: bool = False
 
     def quick(self, count: int, seed: int = 1) -> Tally:
-        """Some cases in this process; the first failure ends it."""
+        """Some cases, in this process unless they have to be `alone`; the first failure ends it."""
         tally = Tally(self.name, seed, 0, 1)
-        for number in range(count):
-            tally.add(run_case(self.name, self.body, seed, number))
-            if tally.failures:
-                pytest.fail(tally.failures[0], pytrace=False)
+        with self._process() as process:
+            for number in range(count):
+                if self.alone:
+                    tally.add(self._guarded(process, seed, number, quick=True))
+                else:
+                    tally.add(run_case(self.name, self.body, seed, number, True))
+                if tally.failures:
+                    pytest.fail(tally.failures[0], pytrace=False)
         return tally
 
     def long(self, shard: int, record: Callable[[str, object], None] = lambda name, value: None) -> Tally:
@@ -140,7 +148,7 @@ class Campaign:
         count, seed, seconds = _number("COUNT", 10_000), _number("SEED", 1), _number("SECONDS", 0)
         tally = Tally(self.name, seed, shard, SHARDS)
         begin = time.perf_counter()
-        with Guarded("tests.fuzz.worker", (self.name, *self._place), memory=self.memory) as process:
+        with self._process() as process:
             for number in self._numbers(shard, count):
                 tally.add(self._guarded(process, seed, number))
                 tally.seconds = time.perf_counter() - begin
@@ -153,9 +161,10 @@ class Campaign:
             pytest.fail("\n\n".join((str(tally), *tally.failures)), pytrace=False)
         return tally
 
-    @property
-    def _place(self) -> tuple[str, str]:
-        return self.body.__module__, self.body.__qualname__
+    def _process(self) -> Guarded:
+        return Guarded(
+            "tests.fuzz.worker", (self.name, self.body.__module__, self.body.__qualname__), memory=self.memory
+        )
 
     @staticmethod
     def _numbers(shard: int, count: int) -> Iterator[int]:
@@ -165,9 +174,9 @@ class Campaign:
         else:
             yield from range(shard, count, SHARDS)
 
-    def _guarded(self, process: Guarded, seed: int, number: int) -> dict[str, Any]:
+    def _guarded(self, process: Guarded, seed: int, number: int, *, quick: bool = False) -> dict[str, Any]:
         try:
-            return process.ask({"seed": seed, "number": number}, self.limit)
+            return process.ask({"seed": seed, "number": number, "quick": quick}, self.limit)
         except GuardedError as error:
             return {"failure": _described(self.name, seed, number, str(error)), "counts": {}}
 

@@ -13,4 +13,4 @@ if __name__ == "__main__":
     campaign, module, function = sys.argv[1:]
     body = getattr(importlib.import_module(module), function)
     warnings.simplefilter("error")  # as in all tests
-    serve(lambda question: run_case(campaign, body, question["seed"], question["number"]))
+    serve(lambda question: run_case(campaign, body, **question))

@@ -7,6 +7,7 @@ setting, CPU_FEATURES, holds for a whole process and is read once.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 from llvmlite import binding
@@ -16,8 +17,9 @@ from numba.extending import intrinsic
 NEEDED = {256: ("avx2", "AVX2"), 512: ("avx512f", "AVX-512")}  # LLVM's name of the feature, and the vendors'
 
 
+@cache
 def problem(bits: int) -> str | None:
-    """Why this CPU has no SIMD registers of so many bits, or None."""
+    """Why this CPU has no SIMD registers of so many bits, or None. Asked once: LLVM answers under a lock that a fork may leave held."""
     feature, name = NEEDED[bits]
     if binding.get_host_cpu_features().get(feature, False):
         return None

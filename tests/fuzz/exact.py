@@ -1,0 +1,63 @@
+"""The CPU without liberties: no fused multiply-add, no reordered sums; and an interpreter that uses the CPU's own library functions.
+
+Then nothing is left to rounding: compiled and interpreted results have to be equal to the bit.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+from unittest import mock
+
+import numpy as np
+
+from lanewise import types as t
+from lanewise.emit.numba import emit_numba
+from lanewise.emit.numba_expressions import numba_expression
+from lanewise.emit.numba_prelude import IMPORTS, prelude
+from lanewise.ir import nodes as ir
+from lanewise.ir.intrinsics import INTRINSICS
+from lanewise.runtime import executable
+
+_FLAGS = re.compile(r"fastmath=\{[^}]*\}, ")
+
+
+def _strict(text: str) -> str:
+    return _FLAGS.sub("", text)
+
+
+@contextmanager
+def strict_cpu() -> Iterator[None]:
+    """Kernels that are compiled within it keep to the order of operations as written."""
+    with mock.patch.object(executable, "emit_numba", lambda *a, **k: _strict(emit_numba(*a, **k))):
+        yield
+
+
+@functools.cache
+def _compiled(name: str, kinds: tuple[t.Scalar, ...]) -> Callable[..., Any]:
+    """One intrinsic as the CPU computes it."""
+    letters = "abc"[: len(kinds)]
+    result = t.BOOL if INTRINSICS[name].predicate else kinds[0]
+    call = ir.Call(name, tuple(ir.Local(x, k) for x, k in zip(letters, kinds, strict=True)), result)
+    body = f'@njit(error_model="numpy")\ndef f({", ".join(letters)}):\n    return {numba_expression(call, str)}\n'
+    names: dict[str, Any] = {}
+    exec(_strict(IMPORTS + prelude(body, False) + body), names)
+    return names["f"]
+
+
+def _evaluated(name: str, *arguments: Any) -> Any:
+    kinds = tuple(t.from_dtype(np.asarray(a).dtype) for a in arguments)
+    assert all(kinds)
+    return _compiled(name, kinds)(*arguments)  # type: ignore[arg-type]
+
+
+@contextmanager
+def library_of_the_cpu() -> Iterator[None]:
+    """The interpreter computes intrinsics as the CPU does."""
+    same = {n: replace(i, evaluate=functools.partial(_evaluated, n)) for n, i in INTRINSICS.items()}
+    with mock.patch.dict(INTRINSICS, same):
+        yield

@@ -1,0 +1,21 @@
+"""Random typed programs: the same numbers from the interpreter, the CPU, the IR for a GPU, and ordinary Python."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.fuzz.campaign import every_shard
+from tests.fuzz.kernels import KERNELS
+
+
+def test_quick() -> None:
+    tally = KERNELS.quick(16)
+    assert sum(tally.outcomes.values()) == 16
+
+
+@pytest.mark.fuzz
+@every_shard
+def test_long(shard: int, record: Any) -> None:
+    KERNELS.long(shard, record)
