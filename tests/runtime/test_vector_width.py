@@ -85,6 +85,16 @@ def test_the_source_says_the_width():
 # ---------------------------------------------------------------- refusals
 
 
+@lw.record
+class Point:
+    x: lw.f32
+
+
+@lw.elementwise
+def doubled(p: Point) -> lw.f32:
+    return 2 * p.x
+
+
 @pytest.mark.parametrize("name", ["gravity", "kick_drift"])
 def test_other_widths_are_refused(name):
     where = f"SIMD width cannot be applied to {name}:"
@@ -94,9 +104,17 @@ def test_other_widths_are_refused(name):
     assert gpu == f"{where} SIMD registers belong to a CPU; on a GPU vector_bits is 0"
 
 
+def test_calls_do_not_ask_the_compiler_about_the_cpu_again(monkeypatch):
+    """It answers under a lock: a child that was forked while another thread asked would wait for ever."""
+    points = Point.array(x=[1, 2])
+    doubled(points)
+    monkeypatch.setattr(vector_width.binding, "get_host_cpu_features", lambda: pytest.fail("asked again"))
+    doubled(points)
+    doubled.bind(points)()
+
+
 def test_a_cpu_without_wide_registers_refuses(monkeypatch):
-    monkeypatch.setattr(vector_width.binding, "get_host_cpu_features", lambda: {"avx2": True, "avx512f": False})
-    monkeypatch.setattr(vector_width.binding, "get_host_cpu_name", lambda: "haswell")
+    monkeypatch.setattr(vector_width, "_host", lambda: ("haswell", {"avx2": True, "avx512f": False}))
     p = program(case("gravity"), lw.SoA(), Plan(vector_bits=512), "cpu")
     text = refusal(lambda: build_executable(p, "cpu"))
     assert text == (

@@ -18,12 +18,15 @@ NEEDED = {256: ("avx2", "AVX2"), 512: ("avx512f", "AVX-512")}  # LLVM's name of 
 
 
 @cache
+def _host() -> tuple[str, dict[str, bool]]:
+    """The name and features of this CPU. LLVM is asked once: it answers under a lock, which a fork may find held for ever."""
+    return binding.get_host_cpu_name(), dict(binding.get_host_cpu_features())
+
+
 def problem(bits: int) -> str | None:
-    """Why this CPU has no SIMD registers of so many bits, or None. Asked once: LLVM answers under a lock that a fork may leave held."""
-    feature, name = NEEDED[bits]
-    if binding.get_host_cpu_features().get(feature, False):
-        return None
-    return f"this CPU ({binding.get_host_cpu_name()}) has no {name}"
+    """Why this CPU has no SIMD registers of so many bits, or None."""
+    (feature, name), (host, features) = NEEDED[bits], _host()
+    return None if features.get(feature, False) else f"this CPU ({host}) has no {name}"
 
 
 def _marked(bits: int) -> Any:
