@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache, reduce
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -136,6 +137,26 @@ def limits(scalar: Scalar) -> tuple[float, float]:
         return -largest, largest
     bits = 8 * scalar.size - (scalar.kind == "i")
     return (-(1 << bits) if scalar.kind == "i" else 0), (1 << bits) - 1
+
+
+def convert(value: Any, scalar: Scalar) -> Any:
+    """A NumPy scalar or array as `scalar`: the one meaning of a conversion, on every device.
+
+    Whole numbers wrap. Floats lose what stands behind the point; beyond the limits of a whole number they become the nearest limit, and
+    NaN becomes 0. To a narrower float they are rounded, to infinity beyond its largest number.
+    """
+    given = np.asarray(value)
+    if not scalar.is_integer or given.dtype.kind != "f":
+        return given.astype(scalar.dtype)[()]
+    low, high = limits(scalar)
+    if not given.ndim:
+        number = float(given)
+        whole = 0 if number != number else low if number <= low else high if number >= high else int(number)
+        return scalar.dtype.type(whole)
+    wide = given.astype(np.float64)
+    beyond = (wide >= high) | (wide <= low) | (wide != wide)
+    limit = np.where(wide >= high, high, np.where(wide <= low, low, 0))
+    return np.where(beyond, limit, np.where(beyond, 0.0, wide).astype(np.int64)).astype(scalar.dtype)
 
 
 def holds(wide: Scalar, narrow: Scalar) -> bool:

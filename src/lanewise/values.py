@@ -181,14 +181,22 @@ def _function(name: str) -> Callable[..., Any]:
 
 
 def select(condition: Any, a: Any, b: Any) -> Any:
-    """`a` where the condition is true, else `b`; kernels may compute both."""
-    if not np.ndim(condition):
-        return a if condition else b
-    if not isinstance(a, VectorValue) and not isinstance(b, VectorValue):
-        return np.where(condition, a, b)
-    length = len(a if isinstance(a, VectorValue) else b)
-    sides = (x if isinstance(x, VectorValue) else (x,) * length for x in (a, b))
-    return make_vector([np.where(condition, x, y) for x, y in zip(*sides, strict=True)])
+    """`a` where the condition is true, else `b`, in the type that both have in common; kernels may compute both."""
+    vectors = (VectorValue, LiteralVector)
+    lengths = [len(x) for x in (a, b) if isinstance(x, vectors)]
+    if not lengths:
+        return _select(condition, a, b)
+    columns = (tuple(x) if isinstance(x, vectors) else (x,) * lengths[0] for x in (a, b))
+    parts = [_select(condition, x, y) for x, y in zip(*columns, strict=True)]
+    return LiteralVector(*parts) if all(literal_type(p) is not None for p in parts) else make_vector(parts)
+
+
+def _select(condition: Any, a: Any, b: Any) -> Any:
+    if literal_type(a) is not None and literal_type(b) is not None:
+        a, b = (float(a), float(b)) if isinstance(a, float) or isinstance(b, float) else (a, b)
+        return np.where(condition, a, b) if np.ndim(condition) else a if condition else b
+    convert = SCALAR_NAMES[common_type((a, b)).name]
+    return np.where(condition, convert(a), convert(b)) if np.ndim(condition) else convert(a if condition else b)
 
 
 def dot(a: Any, b: Any) -> Any:

@@ -34,7 +34,7 @@ class ScalarName:
             if isinstance(value, int) and self.type.is_integer:  # of any size: it wraps
                 value = value % (1 << 64)
                 value -= (value >> 63) << 64
-            converted = np.asarray(value).astype(self.type.dtype)[()]
+            converted = t.convert(value, self.type)
         if not isinstance(converted, np.generic) and not isinstance(value, np.ndarray):
             raise TypeError(f"lw.{self.type.name} takes a scalar, found {value!r}")
         return converted

@@ -6,13 +6,13 @@ from pathlib import PurePath
 from typing import assert_never
 
 from lanewise.emit.cuda_expressions import cuda_expression
-from lanewise.emit.cuda_prelude import TYPES, prelude, vector_type
+from lanewise.emit.cuda_prelude import TYPES, literal, prelude, vector_type
 from lanewise.emit.declarations import Declarations, apart, kinds_of
 from lanewise.emit.names import CUDA_WORDS, Names, entry_name, function_names, user_names
 from lanewise.ir import nodes as ir
 from lanewise.ir.functions import functions
-from lanewise.ir.names import own
-from lanewise.types import LocalArray
+from lanewise.ir.names import is_own, own
+from lanewise.types import LocalArray, limits
 
 LINE_LENGTH = 110
 _RESUME = "@resume"
@@ -162,6 +162,13 @@ class _Writer:
         step = s.step.value if isinstance(s.step, ir.Literal) else 1  # a step that is no literal counts up
         move = f"++{v}" if step == 1 and isinstance(s.step, ir.Literal) else f"{v} += {e(s.step)}"
         test = "<" if step > 0 else ">"
+        low, high = limits(s.start.type)
+        ends = isinstance(s.stop, ir.Literal) and low <= s.stop.value + step <= high
+        if (
+            abs(step) > 1 and not ends and not is_own(s.variable)
+        ):  # a user's, which may end next to the limit of its type
+            last = literal(high - step if step > 0 else low - step, s.start.type)
+            move = f"{v} = {v} {'>' if step > 0 else '<'} {last} ? {e(s.stop, 1)} : {v} + {e(s.step, 10)}"
         self.nested(f"for ({TYPES[s.start.type]} {v} = {e(s.start)}; {v} {test} {e(s.stop, 8)}; {move})", s.body, depth)
 
     def apply(self, s: ir.Apply, pad: str) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import assert_never
 
-from lanewise.emit.cuda_prelude import TYPES, literal
+from lanewise.emit.cuda_prelude import CONVERSIONS, TYPES, UNSIGNED, literal
 from lanewise.ir import nodes as ir
-from lanewise.types import BOOL, F16, F32, I64, U32
+from lanewise.types import BOOL, F16, F32, I32, I64, U32
 
 _BINDING = {"or": 1, "and": 2, "|": 3, "^": 4, "&": 5, "==": 6, "!=": 6, "<": 7, "<=": 7, ">": 7, ">=": 7, "<<": 8, ">>": 8, "+": 9, "-": 9,
             "*": 10, "/": 10}  # fmt: skip
@@ -60,6 +60,8 @@ def cuda_expression(x: ir.Expression, names: Callable[[str], str], level: int = 
         case ir.Builtin():
             return _wrap(f"({TYPES[x.type]}){_BUILTINS[x.name]}", _UNARY, level)
         case ir.Unary():
+            if _wraps(x):
+                return _wrap(f"({TYPES[x.type]})({_modular(x, names)})", _UNARY, level)
             operand = text(x.operand, _ATOM if isinstance(x.operand, ir.Unary) else _UNARY)
             return _wrap(f"{'!' if x.operator == 'not' else x.operator}{operand}", _UNARY, level)
         case ir.Binary():
@@ -78,6 +80,8 @@ def cuda_expression(x: ir.Expression, names: Callable[[str], str], level: int = 
                 return f"lw_to_half({text(x.operand)})"
             if x.operand.type == F16:
                 return f"lw_from_half({text(x.operand)})"
+            if x.operand.type.is_float and x.type.is_integer and not x.bounded:
+                return f"{CONVERSIONS[x.type]}({text(x.operand)})"
             return _wrap(f"({TYPES[x.type]}){text(x.operand, _UNARY)}", _UNARY, level)
         case ir.Call():
             return _call(x, names)
@@ -87,9 +91,54 @@ def cuda_expression(x: ir.Expression, names: Callable[[str], str], level: int = 
             assert_never(x)
 
 
+def _wraps(e: ir.Expression) -> bool:
+    """Whether C++ would leave open what this means beyond the limits of the type: it is computed without a sign instead."""
+    match e:
+        case ir.Unary(operator="-"):
+            return e.type in (I32, I64)
+        case ir.Binary(operator="+" | "-" | "*"):
+            return e.type in (I32, I64) and not e.bounded
+        case ir.Binary(operator="<<"):
+            return e.type in (I32, I64) and not e.bounded and _in_range(e)
+        case _:
+            return False
+
+
+def _in_range(shift: ir.Binary) -> bool:
+    """Whether a shift is known to be by fewer bits than there are, which is all that C++ defines."""
+    return isinstance(shift.right, ir.Literal) and 0 <= shift.right.value < 8 * shift.type.size
+
+
+def _modular(e: ir.Expression, names: Callable[[str], str], level: int = 0) -> str:
+    """The text of a signed expression in the unsigned type of its size, in which C++ computes modulo a power of two."""
+    match e:
+        case ir.Literal(value=value) if value >= 0:
+            return literal(value, e.type).removesuffix("LL") + ("u" if e.type == I32 else "ULL")
+        case ir.Unary() if _wraps(e):
+            zero = _modular(ir.Literal(0, e.type), names)
+            return _wrap(f"{zero} - {_modular(e.operand, names, _BINDING['-'] + 1)}", _BINDING["-"], level)
+        case ir.Binary(operator="<<") if _wraps(e):
+            own = _BINDING["<<"]
+            shift = cuda_expression(e.right, names, own + 1)
+            return _wrap(f"{_modular(e.left, names, own)} << {shift}", own, level)
+        case ir.Binary() if _wraps(e):
+            own = _BINDING[e.operator]
+            sides = _modular(e.left, names, own), _modular(e.right, names, own + 1)
+            return _wrap(f"{sides[0]} {e.operator} {sides[1]}", own, level)
+        case ir.Cast(operand=operand) if operand.type == U32 and e.type == I32:
+            return cuda_expression(operand, names, level)
+        case _:
+            return _wrap(f"({UNSIGNED[e.type]}){cuda_expression(e, names, _UNARY)}", _UNARY, level)
+
+
 def _binary(x: ir.Binary, names: Callable[[str], str], level: int) -> str:
     if x.operator in ("//", "%"):
         return _whole_division(x, names, level)
+    if _wraps(x):
+        return _wrap(f"({TYPES[x.type]})({_modular(x, names)})", _UNARY, level)
+    if x.operator in ("<<", ">>") and not x.bounded and not _in_range(x):
+        name = "lw_shift_left" if x.operator == "<<" else "lw_shift_right"
+        return f"{name}({cuda_expression(x.left, names)}, {cuda_expression(x.right, names)})"
     own = _BINDING[x.operator]
     return _wrap(
         f"{cuda_expression(x.left, names, own)} {x.operator} {cuda_expression(x.right, names, own + 1)}", own, level
@@ -101,7 +150,9 @@ def _whole_division(x: ir.Binary, names: Callable[[str], str], level: int) -> st
     if power > 0 and not power & (power - 1):  # shift and mask round as Python does, for negative numbers too
         symbol, operand = (">>", power.bit_length() - 1) if x.operator == "//" else ("&", power - 1)
         return _wrap(f"{cuda_expression(x.left, names, _UNARY)} {symbol} {operand}", _BINDING[symbol], level)
-    name = f"lw_{'float_' if x.type.is_float else ''}{'floor_divide' if x.operator == '//' else 'modulo'}"
+    surely = (power > 0 and x.type != U32) or x.bounded  # by -1 the smallest number has no quotient, and 0 has none
+    kind = "float_" if x.type.is_float else "" if surely else "any_"
+    name = f"lw_{kind}{'floor_divide' if x.operator == '//' else 'modulo'}"
     return f"{name}({cuda_expression(x.left, names)}, {cuda_expression(x.right, names)})"
 
 
@@ -117,7 +168,7 @@ def _call(x: ir.Call, names: Callable[[str], str]) -> str:
         case "clamp":
             return f"{prefix}min({prefix}max({a[0]}, {a[1]}), {a[2]})"
         case "abs" if not kind.is_float:
-            return f"({a[0]})" if kind == U32 else f"{'ll' if kind == I64 else ''}abs({a[0]})"
+            return f"({a[0]})" if kind == U32 else f"lw_abs({a[0]})"
         case "isnan" | "isinf" | "isfinite":
             return f"{x.intrinsic}({a[0]})"
         case name if name in _MATH or name == "abs":

@@ -11,6 +11,9 @@ from lanewise.types import BOOL, F16, F32, F64, I32, I64, U32, Scalar
 TYPES = {
     BOOL: "bool", I32: "int", U32: "unsigned int", I64: "long long", F16: "unsigned short", F32: "float", F64: "double",
 }  # fmt: skip
+UNSIGNED = {I32: "unsigned int", I64: "unsigned long long"}
+"""Of the same size, where arithmetic wraps: C++ leaves open what a signed result beyond its type is, and compilers use that."""
+CONVERSIONS = {I32: "lw_to_int", U32: "lw_to_unsigned", I64: "lw_to_long"}
 _VECTORS = {F16: "ushort", F32: "float", F64: "double", I32: "int", U32: "uint", I64: "longlong"}
 
 DEFINITIONS = {
@@ -103,6 +106,62 @@ __device__ __forceinline__ double lw_rsqrt(double x)  // an estimate of 20 bits,
 }
 """,
     "lw_mix": """template <class T> __device__ __forceinline__ T lw_mix(T a, T b, T weight) { return a + (b - a) * weight; }
+""",
+    "lw_to_int": """// The nearest limit beyond the type; NaN is 0.
+__device__ __forceinline__ int lw_to_int(float x) { return __float2int_rz(x); }
+__device__ __forceinline__ int lw_to_int(double x) { return x == x ? __double2int_rz(x) : 0; }
+""",
+    "lw_to_unsigned": """// The nearest limit beyond the type; NaN is 0.
+__device__ __forceinline__ unsigned int lw_to_unsigned(float x) { return __float2uint_rz(x); }
+__device__ __forceinline__ unsigned int lw_to_unsigned(double x) { return x == x ? __double2uint_rz(x) : 0u; }
+""",
+    "lw_to_long": """// The nearest limit beyond the type; NaN is 0.
+__device__ __forceinline__ long long lw_to_long(float x) { return x == x ? __float2ll_rz(x) : 0LL; }
+__device__ __forceinline__ long long lw_to_long(double x) { return x == x ? __double2ll_rz(x) : 0LL; }
+""",
+    "lw_abs": """// Of the smallest number: itself.
+__device__ __forceinline__ int lw_abs(int x) { return x < 0 ? (int)(0u - (unsigned int)x) : x; }
+__device__ __forceinline__ long long lw_abs(long long x) { return x < 0 ? (long long)(0ULL - (unsigned long long)x) : x; }
+""",
+    "lw_shift_left": """// Nothing is left after as many places as there are bits; a negative number of places counts as more.
+__device__ __forceinline__ unsigned int lw_shift_left(unsigned int x, unsigned int n) { return n < 32u ? x << n : 0u; }
+__device__ __forceinline__ int lw_shift_left(int x, int n) { return (int)lw_shift_left((unsigned int)x, (unsigned int)n); }
+__device__ __forceinline__ long long lw_shift_left(long long x, long long n)
+{
+    return (unsigned long long)n < 64ULL ? (long long)((unsigned long long)x << n) : 0LL;
+}
+""",
+    "lw_shift_right": """// Copies of the sign are left after as many places as there are bits; a negative number of places counts as more.
+__device__ __forceinline__ unsigned int lw_shift_right(unsigned int x, unsigned int n) { return n < 32u ? x >> n : 0u; }
+__device__ __forceinline__ int lw_shift_right(int x, int n) { return x >> ((unsigned int)n < 32u ? n : 31); }
+__device__ __forceinline__ long long lw_shift_right(long long x, long long n)
+{
+    return x >> ((unsigned long long)n < 64ULL ? n : 63LL);
+}
+""",
+    "lw_any_floor_divide": """__device__ __forceinline__ int lw_any_floor_divide(int a, int b)  // rounds towards minus infinity; wraps
+{
+    if (b == 0) return 0;
+    if (b == -1) return (int)(0u - (unsigned int)a);
+    const int q = a / b;
+    return a % b != 0 && (a < 0) != (b < 0) ? q - 1 : q;
+}
+__device__ __forceinline__ long long lw_any_floor_divide(long long a, long long b)
+{
+    if (b == 0) return 0;
+    if (b == -1) return (long long)(0ULL - (unsigned long long)a);
+    const long long q = a / b;
+    return a % b != 0 && (a < 0) != (b < 0) ? q - 1 : q;
+}
+__device__ __forceinline__ unsigned int lw_any_floor_divide(unsigned int a, unsigned int b) { return b == 0 ? 0 : a / b; }
+""",
+    "lw_any_modulo": """template <class T> __device__ __forceinline__ T lw_any_modulo(T a, T b)  // the sign of b, as in Python
+{
+    if (b == 0 || b == -1) return 0;
+    const T r = a % b;
+    return r != 0 && (r < 0) != (b < 0) ? r + b : r;
+}
+__device__ __forceinline__ unsigned int lw_any_modulo(unsigned int a, unsigned int b) { return b == 0 ? 0 : a % b; }
 """,
     "lw_floor_divide": """template <class T> __device__ __forceinline__ T lw_floor_divide(T a, T b)  // rounds towards minus infinity
 {

@@ -12,12 +12,21 @@ from typing import assert_never
 
 from lanewise.emit.names import PYTHON_WORDS, Names, entry_name, function_names, user_names
 from lanewise.emit.numba_expressions import numba_expression
-from lanewise.emit.numba_prelude import IMPORTS, SEPARATE_IMPORT, decorator, prefer_width, prelude, width_import
+from lanewise.emit.numba_prelude import (
+    IMPORTS,
+    SEPARATE_IMPORT,
+    TYPES,
+    conversions_import,
+    decorator,
+    prefer_width,
+    prelude,
+    width_import,
+)
 from lanewise.ir import nodes as ir
 from lanewise.ir.functions import functions
-from lanewise.ir.names import own
+from lanewise.ir.names import is_own, own
 from lanewise.ir.traverse import statements, subexpressions
-from lanewise.types import LocalArray
+from lanewise.types import I64, LocalArray, limits
 
 Arrays = dict[str, LocalArray]
 NARROW = 4  # leaves of a structure that SIMD loops load together and take apart by shuffles
@@ -38,7 +47,7 @@ def emit_numba(kernel: ir.Kernel, header: str, *, fast_math: bool = False, vecto
         for f in functions(kernel.body).values()
     ]
     body = "\n\n".join([*parts, _EntryWriter(kernel, called, fast_math, vector_bits).text()])
-    imports = IMPORTS + width_import(vector_bits) + (SEPARATE_IMPORT if over_sites else "")
+    imports = IMPORTS + width_import(vector_bits) + (SEPARATE_IMPORT if over_sites else "") + conversions_import(body)
     return f'"""{header}"""\n\n{imports}{prelude(body, fast_math)}\n{body}'
 
 
@@ -166,9 +175,28 @@ class _Writer:
     def loop(self, s: ir.For, depth: int) -> None:
         e = self.expression
         start, stop = e(s.start), e(s.stop)
+        if not is_own(s.variable) and not _counted(s):
+            self.wide_loop(s, depth)
+            return
         plain = s.start == ir.Literal(0, s.start.type) and s.step == ir.Literal(1, s.step.type)
         bounds = stop if plain else f"{start}, {stop}, {e(s.step)}"
         self.nested(f"for {self.names(s.variable)} in range({bounds}):", s.body, depth)
+
+    def wide_loop(self, s: ir.For, depth: int) -> None:
+        """A user's loop that may have more rounds than its type counts, which Numba takes for none."""
+        e, pad, variable = self.expression, "    " * depth, self.names(s.variable)
+        bounds = [e(x) for x in (s.start, s.stop, s.step)]
+        number = self.names(own(f"{s.variable}.round"))
+        if s.start.type == I64:
+            first = self.names(own(f"{s.variable}.first"))
+            self.lines.append(f"{pad}{first} = {bounds[0]}")
+            self.lines.append(f"{pad}for {number} in range(lw_rounds({first}, {', '.join(bounds[1:])})):")
+            value = f"i64(u64({first}) + u64({number}) * u64({bounds[2]}))"
+        else:
+            self.lines.append(f"{pad}for {number} in range({', '.join(f'i64({b})' for b in bounds)}):")
+            value = f"{TYPES[s.start.type]}({number})"
+        self.lines.append(f"{pad}    {variable} = {value}")
+        self.block(s.body, depth + 1)
 
     def apply(self, s: ir.Apply, pad: str) -> None:
         changed = [
@@ -180,6 +208,16 @@ class _Writer:
         arguments = [*self.listed(s.arguments, pad), *(self.names(n) for n in borrowed(s.function))]
         target = f"{', '.join(outputs)}{',' if len(outputs) == 1 else ''} = " if outputs else ""
         self.lines.append(f"{pad}{target}{self.called[s.function.name]}({', '.join(arguments)})")
+
+
+def _counted(s: ir.For) -> bool:
+    """Whether the type of a loop's variable surely holds the way from its start to its stop, which Numba computes in it."""
+    match s.start, s.stop:
+        case ir.Literal(value=start), ir.Literal(value=stop):
+            low, high = limits(s.start.type)
+            return low <= stop - start <= high
+        case start, stop:
+            return start == ir.Literal(0, start.type) or stop == ir.Literal(-1, stop.type)
 
 
 def _stride(index: ir.Expression) -> float:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import assert_never
 
-from lanewise.emit.numba_prelude import TYPES, literal
+from lanewise.emit.numba_prelude import CONVERSIONS, TYPES, literal
 from lanewise.ir import nodes as ir
 from lanewise.ir.traverse import subexpressions
-from lanewise.types import BOOL, I32, U32
+from lanewise.types import BOOL, I32, I64, U32
 
 _BINDING = {"or": 1, "and": 2, "==": 4, "!=": 4, "<": 4, "<=": 4, ">": 4, ">=": 4, "|": 5, "^": 6, "&": 7, "<<": 8, ">>": 8, "+": 9, "-": 9,
             "*": 10, "/": 10, "//": 10, "%": 10}  # fmt: skip
@@ -54,11 +54,15 @@ def numba_expression(x: ir.Expression, names: Callable[[str], str], level: int =
             return literal(x.value, x.type)
         case ir.Local():
             return names(x.name)
+        case ir.Unary() | ir.Binary() if _wraps(x):
+            return f"i64({_modular(x, text)})"
         case ir.Unary():
             spelled = (
                 f"not {text(x.operand, _NOT)}" if x.operator == "not" else f"{x.operator}{text(x.operand, _UNARY)}"
             )
             return _narrow(x, spelled, _NOT if x.operator == "not" else _UNARY, level)
+        case ir.Binary() if (name := _guarded(x)) is not None:
+            return f"{TYPES[x.type]}({name}({text(x.left)}, {text(x.right)}))"
         case ir.Binary():
             own = _BINDING[x.operator]
             return _narrow(x, f"{text(x.left, own)} {x.operator} {text(x.right, own + 1)}", own, level)
@@ -73,6 +77,8 @@ def numba_expression(x: ir.Expression, names: Callable[[str], str], level: int =
         case ir.Cast():
             if x.type == BOOL:
                 return _wrap(f"{text(x.operand, 5)} != 0", 4, level)
+            if x.operand.type.is_float and x.type.is_integer and not x.bounded:
+                return f"{CONVERSIONS[x.type]}({text(x.operand)})"
             return f"{TYPES[x.type]}({text(x.operand)})"
         case ir.Call():
             return _call(x, names, level, eager)
@@ -82,6 +88,44 @@ def numba_expression(x: ir.Expression, names: Callable[[str], str], level: int =
             raise AssertionError("there are no threads of a block on the CPU")
         case _:
             assert_never(x)
+
+
+def _wraps(e: ir.Expression) -> bool:
+    """Whether Numba would tell LLVM that there is no overflow. It does so in 64 bits, where it computes what is narrower, too."""
+    match e:
+        case ir.Unary(operator="-"):
+            return e.type == I64
+        case ir.Binary(operator="+" | "-" | "*"):
+            return e.type == I64 and not e.bounded
+        case _:
+            return False
+
+
+def _modular(e: ir.Expression, text: Callable[[ir.Expression], str], level: int = 0) -> str:
+    """The text of an i64 expression in u64, where LLVM takes arithmetic to wrap."""
+    match e:
+        case ir.Literal(value=value) if value >= 0:
+            return f"u64({value})"
+        case ir.Unary() if _wraps(e):
+            return _wrap(f"u64(0) - {_modular(e.operand, text, _BINDING['-'] + 1)}", _BINDING["-"], level)
+        case ir.Binary() if _wraps(e):
+            own = _BINDING[e.operator]
+            spelled = f"{_modular(e.left, text, own)} {e.operator} {_modular(e.right, text, own + 1)}"
+            return _wrap(spelled, own, level)
+        case _:
+            return f"u64({text(e)})"
+
+
+def _guarded(x: ir.Binary) -> str | None:
+    """The function for what LLVM leaves open: shifts by more bits than there are, and the smallest number divided by -1."""
+    known = x.right.value if isinstance(x.right, ir.Literal) else None
+    match x.operator:
+        case "<<" | ">>" if not x.bounded and (known is None or not 0 <= known < 8 * x.type.size):
+            return "lw_shift_left" if x.operator == "<<" else "lw_shift_right"
+        case "//" if x.type == I64 and not x.bounded and known in (None, -1):
+            return "lw_floor_divide"
+        case _:
+            return None
 
 
 def _cheap(x: ir.Expression) -> bool:

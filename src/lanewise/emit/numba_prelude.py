@@ -37,6 +37,20 @@ DEFINITIONS = {
     "lw_mix": ('{"contract"}', """def lw_mix(a, b, weight):
     return a + (b - a) * weight
 """),
+    "lw_rounds": ("", """def lw_rounds(start, stop, step):  # of a loop, at most as many as i64 counts
+    way, stride = (u64(stop) - u64(start), u64(step)) if step > 0 else (u64(start) - u64(stop), u64(0) - u64(step))
+    runs = start < stop if step > 0 else start > stop
+    return i64(min((way - u64(1)) // stride + u64(1), u64(9223372036854775807))) if runs else i64(0)
+"""),
+    "lw_shift_left": ("", """def lw_shift_left(a, n):  # nothing is left after 64 places or more; negative n count as such
+    return u64(a) << n if u64(n) < u64(64) else u64(0)
+"""),
+    "lw_shift_right": ("", """def lw_shift_right(a, n):  # the sign is left after 64 places or more; negative n count as such
+    return a >> (n if u64(n) < u64(64) else 63)
+"""),
+    "lw_floor_divide": ("", """def lw_floor_divide(a, b):  # wraps: Numba takes the smallest number by -1 for 0
+    return i64(u64(0) - u64(a)) if b == i64(-1) else a // b
+"""),
 }  # fmt: skip
 
 WIDTHS = (256, 512)
@@ -50,6 +64,15 @@ def prefer_width(bits: int) -> str:
 def width_import(bits: int) -> str:
     """The line that brings this call, for kernels that prefer a width."""
     return f"from lanewise.runtime.vector_width import {prefer_width(bits)}\n\n" if bits else ""
+
+
+CONVERSIONS = {I32: "lw_to_i32", U32: "lw_to_u32", I64: "lw_to_i64"}
+
+
+def conversions_import(body: str) -> str:
+    """The line that brings the conversions of floats to whole numbers that a text uses."""
+    used = sorted(name for name in CONVERSIONS.values() if f"{name}(" in body)
+    return f"from lanewise.runtime.saturation import {', '.join(used)}\n\n" if used else ""
 
 
 SEPARATE_IMPORT = "from lanewise.runtime.separate_arrays import lw_separate\n\n"

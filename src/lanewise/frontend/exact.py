@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from lanewise import types as t
 from lanewise.errors import Location
 from lanewise.frontend.values import Exact, Number
 from lanewise.ir import nodes as ir
@@ -49,7 +50,7 @@ def negate(x: Known, where: Location) -> Known:
     e, known = x
     opposite = None if known is None else -known
     match e:
-        case ir.Literal(value=value):
+        case ir.Literal(value=value) if e.type.is_float or -value <= t.limits(e.type)[1]:
             return ir.Literal(-value, e.type, where), opposite
         case ir.Unary(operator="-", operand=positive):
             return positive, opposite

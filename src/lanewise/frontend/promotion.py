@@ -62,13 +62,13 @@ def _of_literals(e: ir.Expression) -> bool:
 
 
 def _converted(value: bool | int | float, scalar: t.Scalar) -> bool | int | float:
-    """The Python number whose value the type holds; whole numbers wrap."""
+    """The Python number whose value the type holds: `types.convert`, also of whole numbers of any size."""
     if isinstance(value, int) and scalar.is_integer:
         bits = 8 * scalar.size
         wrapped = value % (1 << bits)
         return wrapped - (1 << bits) if scalar.kind == "i" and wrapped >> (bits - 1) else wrapped
     with np.errstate(all="ignore"):
-        return np.asarray(value).astype(scalar.dtype).item()
+        return t.convert(value, scalar).item()
 
 
 def settle(value: Number, scalar: t.Scalar, *, explicit: bool = False) -> Number:

@@ -1,6 +1,7 @@
 """Short names for the index arithmetic that patterns and passes write, simplified as it is built.
 
-Integers given as Python numbers take the index type of the expression that they meet.
+Integers given as Python numbers take the index type of the expression that they meet. Results surely fit their type: places are below
+the length of an array. A user's numbers, which wrap, are nothing for these functions.
 """
 
 from __future__ import annotations
@@ -27,6 +28,15 @@ def _known(e: ir.Expression) -> int | None:
     return int(e.value) if isinstance(e, ir.Literal) else None
 
 
+def _bounded(operator: ir.BinaryOperator, left: ir.Expression, right: ir.Expression) -> ir.Expression:
+    return ir.Binary(operator, left, right, left.type, bounded=True)
+
+
+def index_of(e: ir.Expression, scalar: Scalar) -> ir.Expression:
+    """A float of lanewise's own, which surely fits, as an index."""
+    return e if e.type == scalar else ir.Cast(e, scalar, bounded=True)
+
+
 def add(a: Operand, b: Operand) -> ir.Expression:
     left, right = _pair(a, b)
     match _known(left), _known(right):
@@ -37,12 +47,12 @@ def add(a: Operand, b: Operand) -> ir.Expression:
         case int(x), int(y):
             return ir.Literal(x + y, left.type)
         case _:
-            return ir.Binary("+", left, right, left.type)
+            return _bounded("+", left, right)
 
 
 def subtract(a: Operand, b: Operand) -> ir.Expression:
     left, right = _pair(a, b)
-    return left if _known(right) == 0 else ir.Binary("-", left, right, left.type)
+    return left if _known(right) == 0 else _bounded("-", left, right)
 
 
 def multiply(a: Operand, b: Operand) -> ir.Expression:
@@ -57,7 +67,7 @@ def multiply(a: Operand, b: Operand) -> ir.Expression:
         case int(x), int(y):
             return ir.Literal(x * y, left.type)
         case _:
-            return ir.Binary("*", left, right, left.type)
+            return _bounded("*", left, right)
 
 
 def divide(a: Operand, b: Operand) -> ir.Expression:
@@ -70,7 +80,7 @@ def divide(a: Operand, b: Operand) -> ir.Expression:
         case _, int(y) if (parts := _whole(left, y)) is not None:
             return add(divide(parts[0], y), parts[1])
         case _:
-            return ir.Binary("//", left, right, left.type)
+            return _bounded("//", left, right)
 
 
 def remainder(a: Operand, b: Operand) -> ir.Expression:
@@ -79,7 +89,7 @@ def remainder(a: Operand, b: Operand) -> ir.Expression:
         return ir.Literal(0, left.type)
     if (known := _known(right)) is not None and (parts := _whole(left, known)) is not None:
         return remainder(parts[0], known)
-    return ir.Binary("%", left, right, left.type)
+    return _bounded("%", left, right)
 
 
 def _whole(e: ir.Expression, divisor: int) -> tuple[ir.Expression, ir.Expression] | None:
@@ -91,6 +101,16 @@ def _whole(e: ir.Expression, divisor: int) -> tuple[ir.Expression, ir.Expression
             return (rest, quotient) if v == divisor else None
         case _:
             return None
+
+
+def shift_left(a: ir.Expression, bits: int) -> ir.Expression:
+    """By fewer bits than the type has."""
+    return _bounded("<<", *_pair(a, bits))
+
+
+def shift_right(a: ir.Expression, bits: ir.Expression) -> ir.Expression:
+    """By fewer bits than the type has."""
+    return _bounded(">>", a, bits)
 
 
 def ceil_divide(a: ir.Expression, b: int) -> ir.Expression:

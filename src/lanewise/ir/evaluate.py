@@ -9,6 +9,7 @@ import numpy as np
 from lanewise.errors import VerificationError
 from lanewise.ir import nodes as ir
 from lanewise.ir.intrinsics import INTRINSICS
+from lanewise.types import convert, limits
 
 Environment = dict[str, Any]
 
@@ -38,6 +39,8 @@ def evaluate(e: ir.Expression, env: Environment) -> Any:
         case ir.Unary():
             value = evaluate(e.operand, env)
             return np.bool_(not value) if e.operator == "not" else -value if e.operator == "-" else ~value
+        case ir.Binary(bounded=True, operator="+" | "-" | "*"):
+            return _within(e, evaluate(e.left, env), evaluate(e.right, env))
         case ir.Binary():
             return _BINARY[e.operator](evaluate(e.left, env), evaluate(e.right, env))
         case ir.Compare():
@@ -49,7 +52,7 @@ def evaluate(e: ir.Expression, env: Environment) -> Any:
         case ir.Select():
             return evaluate(e.if_true if evaluate(e.condition, env) else e.if_false, env)
         case ir.Cast():
-            return np.asarray(evaluate(e.operand, env)).astype(e.type.dtype)[()]
+            return convert(evaluate(e.operand, env), e.type)
         case ir.Call():
             result = INTRINSICS[e.intrinsic].evaluate(*(evaluate(a, env) for a in e.arguments))
             return np.asarray(result).astype(e.type.dtype)[()]
@@ -57,6 +60,16 @@ def evaluate(e: ir.Expression, env: Environment) -> Any:
             return env[e.array][element_index(evaluate(e.index, env), env[e.array])]
         case _:
             assert_never(e)
+
+
+def _within(e: ir.Binary, left: Any, right: Any) -> Any:
+    """The result of index arithmetic, which compilers take to fit."""
+    a, b = int(left), int(right)
+    result = a + b if e.operator == "+" else a - b if e.operator == "-" else a * b
+    low, high = limits(e.type)
+    if not low <= result <= high:
+        raise VerificationError(f"{a} {e.operator} {b} of an index is beyond {e.type}")
+    return e.type.dtype.type(result)
 
 
 def element_index(index: Any, array: Any) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from enum import Enum, auto
 from typing import Any
 
@@ -94,9 +94,10 @@ def _while(s: ir.While, env: Environment) -> Outcome:
     raise VerificationError(f"the while loop at {s.location} ran {MAX_STEPS} times")
 
 
-def loop_range(s: ir.For, env: Environment) -> list[Any]:
-    kind = s.start.type.dtype.type
-    return [kind(i) for i in range(int(evaluate(s.start, env)), int(evaluate(s.stop, env)), int(evaluate(s.step, env)))]
+def loop_range(s: ir.For, env: Environment) -> Iterator[Any]:
+    """The values of a loop's variable; the bounds are those before its first round."""
+    kind, bounds = s.start.type.dtype.type, [int(evaluate(e, env)) for e in (s.start, s.stop, s.step)]
+    return map(kind, range(*bounds))
 
 
 def _apply(s: ir.Apply, env: Environment) -> None:

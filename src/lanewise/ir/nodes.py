@@ -51,13 +51,17 @@ class Unary:
 
 @dataclass(frozen=True, slots=True)
 class Binary:
-    """Both operands and the result have one type; `/` is for floats only, `//` and `%` round towards minus infinity."""
+    """Both operands and the result have one type; `/` is for floats only, `//` and `%` round towards minus infinity.
+
+    Whole numbers wrap. `bounded`: lanewise's own arithmetic of indices, whose result surely fits; compilers may rely on it.
+    """
 
     operator: BinaryOperator
     left: Expression
     right: Expression
     type: Scalar
     location: Location = field(default=NOWHERE, compare=False, repr=False)
+    bounded: bool = field(default=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,9 +103,12 @@ class Select:
 
 @dataclass(frozen=True, slots=True)
 class Cast:
+    """A conversion, as `types.convert` defines it. `bounded`: of a float of lanewise's own, which surely fits."""
+
     operand: Expression
     type: Scalar
     location: Location = field(default=NOWHERE, compare=False, repr=False)
+    bounded: bool = field(default=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

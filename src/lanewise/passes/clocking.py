@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from lanewise.ir import nodes as ir
-from lanewise.ir.build import divide, equal, remainder
+from lanewise.ir.build import divide, equal, remainder, subtract
 from lanewise.ir.names import own
 from lanewise.ir.traverse import flat_map
 from lanewise.passes.base import refuse
@@ -84,7 +84,7 @@ def _clocked(body: ir.Block) -> ir.Block:
 def _store(element: ir.Expression) -> ir.If:
     """The first thread of a warp stores its cycles."""
     thread = ir.Builtin("thread", element.type)
-    cycles = ir.Binary("-", STOP, START, I64)
+    cycles = subtract(STOP, START)
     return ir.If(equal(remainder(thread, WARP), 0), (ir.Commit(CYCLES, divide(element, WARP), (("value", cycles),)),))
 
 

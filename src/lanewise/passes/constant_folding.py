@@ -69,7 +69,7 @@ def fold(e: ir.Expression) -> ir.Expression:
 def _undefined(e: ir.Expression) -> bool:
     """Whole-number division by zero is left for run time, where the user's own guard may never reach it."""
     match e:
-        case ir.Binary(operator="//" | "%" | "<<" | ">>", right=ir.Literal(value=value)):
-            return e.type.is_integer and (value == 0 or e.operator in ("<<", ">>"))
+        case ir.Binary(operator="//" | "%", right=ir.Literal(value=value)):
+            return e.type.is_integer and value == 0
         case _:
             return False

@@ -42,8 +42,8 @@ def selected(condition: ir.Expression, one: ir.Expression, other: ir.Expression)
     match one, other:
         case ir.Binary(operator="+" | "*" as operator), ir.Binary() if operator == other.operator:
             left = selected(condition, one.left, other.left)
-            return ir.Binary(operator, left, selected(condition, one.right, other.right), one.type)
+            return replace(one, left=left, right=selected(condition, one.right, other.right))
         case ir.Cast(), ir.Cast() if one.operand.type == other.operand.type:
-            return ir.Cast(selected(condition, one.operand, other.operand), one.type)
+            return replace(one, operand=selected(condition, one.operand, other.operand))
         case _:
             return ir.Select(condition, one, other, one.type)

@@ -107,8 +107,8 @@ class Links:
         T. Granlund, P. L. Montgomery, Division by invariant integers using multiplication, PLDI 1994.
         """
         wide = ir.Cast(ir.Cast(value, U32), I64)
-        product = ir.Binary("*", wide, ir.Cast(ir.Local(MAGIC[axis], U32), I64), I64)
-        return ir.Cast(ir.Binary(">>", product, ir.Cast(ir.Local(SHIFT[axis], U32), I64), I64), self.index)
+        product = build.multiply(wide, ir.Cast(ir.Local(MAGIC[axis], U32), I64))
+        return ir.Cast(build.shift_right(product, ir.Cast(ir.Local(SHIFT[axis], U32), I64)), self.index)
 
     def distances(self) -> ir.Block:
         """How far it is to the neighbours along each axis, around faces that wrap; nowhere at others."""

@@ -163,7 +163,7 @@ class _QueryBuilder:
         )
         value: ir.Expression = found
         if self.a.numbered:
-            row = ir.Binary("<<", ir.Cast(self.number, I64), ir.Literal(32, I64), I64)
+            row = build.shift_left(ir.Cast(self.number, I64), 32)
             value = ir.Binary("|", row, ir.Cast(found, I64), I64)
         return (read, ir.Commit(ROWS, at, (("value", value),)), ir.Assign(at.name, build.add(at, 1)))
 

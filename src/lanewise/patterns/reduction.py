@@ -66,7 +66,7 @@ def build_reduction(
         block: ir.Block = (*starts, inner, *commits)
     else:
         share = ir.Local(own("share"), index)
-        first = ir.Binary("*", lane, share, index)
+        first = build.multiply(lane, share)
         last = build.minimum(build.add(first, share), count)
         inner = ir.For(loop.variable, first, last, ir.Literal(1, index), (*element, *folds))
         size = build.divide(build.subtract(build.add(count, lanes), 1), lanes)

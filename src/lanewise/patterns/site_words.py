@@ -36,7 +36,7 @@ def _bit(b: SiteBuilder, array: str, word: str, name: str) -> ir.Block:
     """The site's bit of an array with 32 sites a word."""
     read = ir.Local(own(word), U32)
     place = ir.Cast(build.remainder(b.site, 32), U32)
-    test = ir.Binary("&", ir.Binary(">>", read, place, U32), ir.Literal(1, U32), U32)
+    test = ir.Binary("&", build.shift_right(read, place), ir.Literal(1, U32), U32)
     return (
         ir.Fetch(array, build.divide(b.site, 32), (("value", read.name),)),
         ir.Assign(name, ir.Compare("!=", test, ir.Literal(0, U32))),

@@ -146,7 +146,7 @@ class GridExpressions:
         return (
             ir.Assign(value.name, self.scaled(place, axis)),
             *self.cut_off(value, axis, 1),
-            ir.Assign(self.whole(name).name, ir.Cast(value, self.index)),
+            ir.Assign(self.whole(name).name, build.index_of(value, self.index)),
         )
 
     def range(self, row: ir.Expression, first: ir.Expression, last: ir.Expression, visit: Visit) -> ir.Block:

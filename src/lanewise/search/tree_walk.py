@@ -109,7 +109,7 @@ class TreeWalk(Walk):
             found = ir.Logical("and", found, other)
         return (
             b.fetch(node),
-            ir.Assign(link.name, ir.Cast(b.link, self.index)),
+            ir.Assign(link.name, build.index_of(b.link, self.index)),
             *b.distance(place),
             ir.Assign(near.name, b.near(bound2)),
             ir.Assign(leaf.name, build.subtract(b.number(NONE), link)),
@@ -224,7 +224,7 @@ class TreeWalk(Walk):
         )
         look = (
             b.fetch(child),
-            ir.Assign(link.name, ir.Cast(b.link, self.index)),
+            ir.Assign(link.name, build.index_of(b.link, self.index)),
             *b.distance(place),
             *b.distance_of_centre(place),
             ir.If(ir.Logical("or", ir.Compare("<", d2, best), tie), take),
@@ -248,4 +248,4 @@ class TreeWalk(Walk):
 
     def end_of(self, node: ir.Local, end: ir.Local) -> ir.Block:
         """Where the subtree of a node ends; of a leaf, -1 - its number."""
-        return (self.boxes.fetch(node), ir.Assign(end.name, ir.Cast(self.boxes.link, self.index)))
+        return (self.boxes.fetch(node), ir.Assign(end.name, build.index_of(self.boxes.link, self.index)))

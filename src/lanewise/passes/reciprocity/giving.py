@@ -56,7 +56,7 @@ def _in_turn(shape: Shape, tile: ir.Local, turn: ir.Local, gives: ir.Block) -> i
 
 def _partial(shape: Shape, values: tuple[ir.Local, ...], turn: ir.Local, index: ir.Local) -> ir.Block:
     """Write the sums of one element into the memory of a turn."""
-    place = build.add(ir.Binary("*", turn, shape.n, shape.type), index)
+    place = build.add(build.multiply(turn, shape.n), index)
     commits = _commits(shape, values, index)
     naive = shape.naive.commits
     return tuple(ir.Commit(partial_of(n.array), place, c.writes) for c, n in zip(commits, naive, strict=True))

@@ -33,7 +33,7 @@ def memory(shape: Shape) -> tuple[tuple[ir.ArrayArgument, ...], tuple[ir.Scratch
     )
     if shape.mode == "scratch":
         partial = _partial(shape)
-        scratch = tuple(ir.Scratch(p.name, ir.Binary("*", shape.tile_count, shape.n, shape.type)) for p in partial)
+        scratch = tuple(ir.Scratch(p.name, build.multiply(shape.tile_count, shape.n)) for p in partial)
         return (slice_, *partial), scratch
     number = (Leaf("number", I32),)
     leaves = tuple(Leaf(f"s{n}", x.type) for n, x in enumerate(shape.back))
@@ -100,7 +100,7 @@ def _last(shape: Shape, name: str, arrays: tuple[ir.ArrayArgument, ...], loop: i
 def _combine(shape: Shape) -> ir.Kernel:
     """Add the contributions to every element in the order of their turns."""
     i, turn = shape.local("i"), shape.local("turn")
-    place = build.add(ir.Binary("*", turn, shape.n, shape.type), i)
+    place = build.add(build.multiply(turn, shape.n), i)
     partial = _partial(shape)
     body = tuple(
         s

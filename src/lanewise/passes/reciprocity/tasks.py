@@ -19,7 +19,7 @@ TURN_A, TURN_B = "turn.a", "turn.b"
 def number_of_tasks(tiles: ir.Expression) -> ir.Expression:
     """Pairs of tiles, each with itself included: n (n + 1) / 2, halved before it can grow beyond 32 bits."""
     odd = ir.Binary("|", tiles, ir.Literal(1, tiles.type), tiles.type)
-    return ir.Binary("*", build.divide(build.add(tiles, 1), 2), odd, tiles.type)
+    return build.multiply(build.divide(build.add(tiles, 1), 2), odd)
 
 
 def find_task(shape: Shape) -> ir.Block:
@@ -45,8 +45,8 @@ def task_tiles(shape: Shape) -> ir.Block:
     ahead = build.add(shape.a, shape.offset)
     b = ir.Select(ir.Compare(">=", ahead, tiles), build.subtract(ahead, tiles), ahead, shape.type)
     return (
-        ir.Assign(shape.offset.name, ir.Binary("//", task, tiles, shape.type)),
-        ir.Assign(shape.a.name, build.subtract(task, ir.Binary("*", shape.offset, tiles, shape.type))),
+        ir.Assign(shape.offset.name, build.divide(task, tiles)),
+        ir.Assign(shape.a.name, build.subtract(task, build.multiply(shape.offset, tiles))),
         ir.Assign(shape.b.name, b),
         *_turns(shape),
     )
