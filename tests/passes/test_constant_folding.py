@@ -107,9 +107,15 @@ def literal(v, kind=F32):
         ir.Binary("//", ir.Local("x", F32), literal(1.0), F32),  # rounds down
         ir.Binary("//", literal(5, I32), literal(0, I32), I32),  # the user's guard may keep it from running
         ir.Binary("%", literal(5, I32), literal(0, I32), I32),
-        ir.Binary("<<", literal(5, I32), literal(40, I32), I32),
     ],
     ids=print_expression,
 )
 def test_what_is_not_exact_stays(e):
     assert fold(e) == e
+
+
+def test_shifts_beyond_the_type_are_folded():
+    """They have one meaning: nothing is left, or copies of the sign."""
+    shifts = [("<<", 5, 40), ("<<", 5, -1), (">>", -5, 40), (">>", 5, 32)]
+    folds = [fold(ir.Binary(o, ir.Literal(a, I32), ir.Literal(b, I32), I32)) for o, a, b in shifts]
+    assert folds == [ir.Literal(value, I32) for value in (0, 0, -1, 0)]

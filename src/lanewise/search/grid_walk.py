@@ -107,9 +107,9 @@ class _Rows:
         return (
             *g.wrapped(f"wrapped.{COMPONENTS[axis]}", place, axis),
             ir.Assign(scaled.name, g.binary("*", w, g.value(inverse(axis)))),
-            ir.Assign(first.name, ir.Cast(ir.Call("floor", (ends[0],), g.precision), g.index)),
-            ir.Assign(last.name, ir.Cast(ir.Call("floor", (ends[1],), g.precision), g.index)),
-            # What is no number must not lead out of the grid.
+            ir.Assign(first.name, build.index_of(ir.Call("floor", (ends[0],), g.precision), g.index)),
+            ir.Assign(last.name, build.index_of(ir.Call("floor", (ends[1],), g.precision), g.index)),
+            # What is no number must not lead out of the grid, whatever index a processor makes of it.
             ir.Assign(self.cut(axis).name, ir.Logical("or", ir.Logical(
                 "or", ir.Compare(">=", build.add(count, 1), g.cells(axis)), build.less(build.add(first, g.cells(axis)), 0),
             ), ir.Compare(">=", last, build.add(g.cells(axis), g.cells(axis))))),
