@@ -2,16 +2,35 @@
 
 from __future__ import annotations
 
+import gc
+import sys
 import threading
+import weakref
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import lanewise as lw
 from lanewise.errors import DeviceError
 from lanewise.runtime import cpu
 from lanewise.runtime.devices import cpu_threads
+
+
+@lw.record
+class Row:
+    x: lw.f32
+
+
+def make_growth(rate: float) -> Any:
+    @lw.elementwise
+    def grow(row: Row, dt: lw.f32):
+        row.x += rate * dt
+
+    return grow
 
 
 @given(extent=st.integers(1, 5000), threads=st.integers(1, 64), grain=st.integers(1, 2000))
@@ -64,3 +83,51 @@ def test_generated_modules_are_loaded_once() -> None:
     out: list[tuple[int, int]] = []
     kernel(out, 1, 2)
     assert out == [(1, 2)]
+
+
+def test_dropped_kernels_are_given_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The module that Numba asks for and the dispatchers go with the last holder, compiled now or found in the cache."""
+    monkeypatch.setenv("LANEWISE_CACHE_DIR", str(tmp_path))
+    text = """from numba import njit
+
+
+@njit(error_model="numpy")
+def more(x):
+    return x + 1
+
+
+@njit(error_model="numpy", nogil=True)
+def add_kernel(x, begin, end):
+    for i in range(begin, end):
+        x[i] = more(x[i])
+"""
+
+    def modules() -> list[str]:
+        return [name for name in sys.modules if name.startswith("lanewise_generated_")]
+
+    gc.collect()
+    before = modules()
+    for _ in range(3):
+        x = np.zeros(4)
+        kernel: Any = cpu.load_kernel(text, "add")
+        kernel(x, 0, 3)
+        assert x.tolist() == [1, 1, 1, 0]
+        held = [weakref.ref(kernel), weakref.ref(kernel.py_func.__globals__["more"])]
+        assert len(modules()) == len(before) + 1
+        del kernel
+        gc.collect()
+        assert [w() for w in held] == [None, None]
+        assert modules() == before
+
+
+def test_kernels_of_dropped_functions_are_given_back() -> None:
+    def drop() -> list[Any]:
+        kernel = make_growth(1.5)
+        rows = Row.zeros(10)  # type: ignore[attr-defined]
+        call = kernel.bind(rows, 0.1)
+        call()
+        return [weakref.ref(x) for x in (kernel, call.compiled.executable, *call.compiled.executable.kernels)]
+
+    held = drop()
+    gc.collect()
+    assert [w() for w in held] == [None] * 3

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from lanewise.errors import DeviceError
-from lanewise.runtime import nvrtc
-from lanewise.runtime.cache import cache_directory
+from lanewise.runtime import compiling, nvrtc
+from lanewise.runtime.cache import cache_directory, write_entry
 from lanewise.runtime.cubin import CodeResources, code_resources
 from lanewise.runtime.nvrtc import compile_cubin, parse_spills
 
@@ -145,7 +145,15 @@ def test_no_damage_ends_in_another_error(own_cache: Path) -> None:
 
 def test_an_earlier_result_that_says_something_else_is_made_again(own_cache: Path) -> None:
     first = compile_cubin(TEXT, "twice", "sm_90")
-    (path,) = cache_directory().rglob("*.json")
-    path.write_text(json.dumps({"log": first.log}))
-    assert compile_cubin(TEXT, "twice", "sm_90").resources == first.resources
-    assert json.loads(path.read_text())["spill_stores"] == 0
+    (path,) = cache_directory().rglob("*.cubin")
+    name = f"cuda/{path.name}"
+    for content in (
+        json.dumps({"log": first.log}).encode() + b"\n" + first.code,
+        b'{"spill_stores": 0, "spill_loads": 0, "log": ""}\nno machine code',
+        b"",
+    ):
+        write_entry(name, content)  # with the checksum of what it holds
+        assert compile_cubin(TEXT, "twice", "sm_90").resources == first.resources
+        compiled = compiling.count()
+        assert compile_cubin(TEXT, "twice", "sm_90").code == first.code
+        assert compiling.count() == compiled  # what it made is kept

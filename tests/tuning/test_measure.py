@@ -144,7 +144,7 @@ def test_a_kernel_with_state_of_its_own_does_not_repeat() -> None:
 
 def _executable(resources: Resources) -> Executable:
     p = program(case("gravity"), lw.SoAoAS(), Plan(block=1024, tile=1024), "cuda")
-    return Executable(p, "cuda", "", (Cubin(b"", resources, ""),), ())
+    return Executable(p, "cuda", (Cubin(b"", resources, ""),), ())
 
 
 def test_spills_and_too_many_registers_are_reasons() -> None:

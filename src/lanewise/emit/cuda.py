@@ -18,10 +18,13 @@ LINE_LENGTH = 110
 _RESUME = "@resume"
 
 
-def emit_cuda(kernel: ir.Kernel, header: str) -> str:
-    """The complete source of one kernel: prelude, functions, `extern "C"` entry of the kernel's name + `_kernel`."""
+def emit_cuda(kernel: ir.Kernel, header: str, *, locations: bool = True) -> str:
+    """The complete source of one kernel: prelude, functions, `extern "C"` entry of the kernel's name + `_kernel`.
+
+    With `locations` `#line` points into the user's file.
+    """
     called = function_names(kernel, CUDA_WORDS)
-    parts = [_FunctionWriter(f, called, entry_name(kernel)).text() for f in functions(kernel.body).values()]
+    parts = [_FunctionWriter(f, called, entry_name(kernel), locations).text() for f in functions(kernel.body).values()]
     body = "\n".join([*parts, _EntryWriter(kernel, called).text()])
     text = "".join(f"// {line}\n" for line in header.splitlines()) + "\n" + prelude(body) + body
     lines = text.split("\n")  # after a function that points into the user's file, point back into this one
@@ -217,12 +220,12 @@ class _Writer:
 class _FunctionWriter(_Writer):
     """A function of scalars; results and mutable parameters are references."""
 
-    def __init__(self, f: ir.Function, called: dict[str, str], entry: str) -> None:
+    def __init__(self, f: ir.Function, called: dict[str, str], entry: str, locations: bool) -> None:
         first = [*(p.name for p in f.parameters), *user_names(f.body)]
         super().__init__(f.body, Names(CUDA_WORDS, [*called.values(), entry], first), called)
         self.function = f
         self.results = [own(r.name) for r in f.results]
-        self.file = PurePath(f.location.file).name.replace("\\", "/").replace('"', "'")
+        self.file = PurePath(f.location.file).name.replace("\\", "/").replace('"', "'") if locations else ""
         self.declarations = Declarations(self.body, kinds_of(self.body), [p.name for p in f.parameters])
 
     def text(self) -> str:

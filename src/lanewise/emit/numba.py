@@ -33,17 +33,20 @@ NARROW = 4  # leaves of a structure that SIMD loops load together and take apart
 LONG = 24  # values at once; Python's own limit is 30, of which mutable parameters and local arrays take some
 
 
-def emit_numba(kernel: ir.Kernel, header: str, *, fast_math: bool = False, vector_bits: int = 0) -> str:
+def emit_numba(
+    kernel: ir.Kernel, header: str, *, fast_math: bool = False, vector_bits: int = 0, locations: bool = True
+) -> str:
     """A module with the kernel's functions and `<name>_kernel(buffers..., counts..., uniforms..., begin, end)`.
 
     `vector_bits` is the width of the SIMD registers that the kernel shall use: 256, 512, or 0 for what the compiler prefers.
+    `locations` adds the user's files and lines as comments.
     """
     called = function_names(kernel, PYTHON_WORDS)
     over_sites = kernel.pattern == "sitewise"
     # LLVM finds a collision, or all that an agent does in a step, too long; and a call is not vectorised.
     inlined = ", forceinline=True" if over_sites or kernel.pattern == "elementwise" else ""
     parts = [
-        _FunctionWriter(f, called, entry_name(kernel), fast_math, inlined, kernel.pattern == "search").text()
+        _FunctionWriter(f, called, entry_name(kernel), fast_math, inlined, kernel.pattern == "search", locations).text()
         for f in functions(kernel.body).values()
     ]
     body = "\n\n".join([*parts, _EntryWriter(kernel, called, fast_math, vector_bits).text()])
@@ -235,12 +238,12 @@ class _FunctionWriter(_Writer):
     """A function of scalars; it returns its mutable parameters and its results."""
 
     def __init__(
-        self, f: ir.Function, called: dict[str, str], entry: str, fast_math: bool, extra: str, eager: bool
+        self, f: ir.Function, called: dict[str, str], entry: str, fast_math: bool, extra: str, eager: bool, locations: bool
     ) -> None:  # fmt: skip
         first = [*(p.name for p in f.parameters), *user_names(f.body)]
         super().__init__(Names(PYTHON_WORDS, [*called.values(), entry], first), called)
         self.function, self.fast_math, self.extra, self.eager = f, fast_math, extra, eager
-        self.file = PurePath(f.location.file).name
+        self.file = PurePath(f.location.file).name if locations else ""
         self.mutable = [p.name for p in f.parameters if p.mutable]
 
     def text(self) -> str:
@@ -270,7 +273,7 @@ class _EntryWriter(_Writer):
         flags = '{"reassoc", "contract", "nsz"}' if k.pattern == "pairwise" else '{"contract"}'
         begin, end = self.names(own("begin")), self.names(own("end"))
         parameters = [self.buffer(b.name) for b in k.buffers] + [self.names(p.name) for p in k.counts + k.uniforms]
-        self.lines.append(decorator(flags, self.fast_math, ", nogil=True, cache=True"))
+        self.lines.append(decorator(flags, self.fast_math, ", nogil=True"))
         self.lines.append(f"def {entry_name(k)}({', '.join([*parameters, begin, end])}):")
         if self.vector_bits:
             self.lines.append(f"    {prefer_width(self.vector_bits)}()")

@@ -64,10 +64,10 @@ def vector_gain() -> float:
 
 # An exclusive or and a multiplication, each waiting for the one before: no compiler shortens the chain.
 CHAIN_CYCLES = 4  # one and three on every x86 core since 2013 and on Zen
-_CHAIN = """from numba import int64, njit
+_CHAIN = """from numba import njit
 
 
-@njit(int64(int64), cache=True, nogil=True)
+@njit(nogil=True)
 def chain_kernel(n):
     x = 1
     for i in range(n):
@@ -79,9 +79,9 @@ def chain_kernel(n):
 @cache
 def clock_hz() -> float:
     """The clock under load, in Hz, from a chain of operations of known latency."""
-    from lanewise.runtime.cpu import load_kernel
+    from lanewise.runtime.cpu import own_kernel
 
-    chain, length = load_kernel(_CHAIN, "chain"), 100_000
+    chain, length = own_kernel(_CHAIN, "chain"), 100_000
     times: list[float] = []
     for _ in range(25):
         start = time.perf_counter()

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lanewise.errors import ArgumentError
-from lanewise.runtime.cpu import load_kernel
+from lanewise.runtime.cpu import own_kernel
 
 _JOIN = '''"""Connected components over cells, as a forest of agents."""
 
@@ -21,7 +21,7 @@ import numpy as np
 from numba import njit
 
 
-@njit(error_model="numpy", cache=True)
+@njit(error_model="numpy")
 def root(parent, i):
     while parent[i] != i:
         parent[i] = parent[parent[i]]
@@ -29,7 +29,7 @@ def root(parent, i):
     return i
 
 
-@njit(error_model="numpy", cache=True)
+@njit(error_model="numpy")
 def before(cells, c, x, y, z):
     if cells[c, 0] != x:
         return cells[c, 0] < x
@@ -38,7 +38,7 @@ def before(cells, c, x, y, z):
     return cells[c, 2] < z
 
 
-@njit(error_model="numpy", cache=True)
+@njit(error_model="numpy")
 def join_cells(points, starts, radius2, parent, a, b):
     one, other = root(parent, starts[a]), root(parent, starts[b])
     if one == other:
@@ -51,7 +51,7 @@ def join_cells(points, starts, radius2, parent, a, b):
                 return
 
 
-@njit(error_model="numpy", cache=True)
+@njit(error_model="numpy")
 def join_kernel(points, cells, starts, radius2, parent):
     count = len(cells)
     for c in range(count):
@@ -95,7 +95,7 @@ def clusters(position: NDArray[Any], radius: float, period: float | None = None)
     place = np.argsort(order)
     parent = np.arange(len(points))
     parent[place] = place[owner]  # a copy belongs to whom it is a copy of
-    load_kernel(_JOIN, "join")(points[order], cells[begins], np.r_[begins, len(points)], radius * radius, parent)
+    own_kernel(_JOIN, "join")(points[order], cells[begins], np.r_[begins, len(points)], radius * radius, parent)
     while (parent[parent] != parent).any():
         parent = parent[parent]
     return _numbered(parent[place[: len(position)]])

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lanewise.runtime.cpu import load_kernel, run_range
+from lanewise.runtime.cpu import own_kernel, run_range
 
 SAMPLES = 2
 """Along x and along y of a pixel."""
@@ -27,7 +27,7 @@ from numba import njit
 from numba import float32 as f32
 
 
-@njit(error_model="numpy", nogil=True, cache=True)
+@njit(error_model="numpy", nogil=True)
 def triangles_kernel(corners, colours, opacity, solid, picture, nearness, begin, end):
     width = picture.shape[1]
     for t in range(len(corners)):
@@ -75,7 +75,7 @@ from numba import float32 as f32
 from numba import uint8 as u8
 
 
-@njit(error_model="numpy", nogil=True, cache=True)
+@njit(error_model="numpy", nogil=True)
 def pixels_kernel(picture, pixels, begin, end):
     n = picture.shape[0] // pixels.shape[0]
     over = f32(1) / f32(n * n)
@@ -121,12 +121,12 @@ class Canvas:
     def draw(self, shapes: Triangles, *, solid: bool = True) -> None:
         """What is solid hides what is farther; the rest only lets it shine through, and is to be drawn after it."""
         corners = shapes.corners * np.array((SAMPLES, SAMPLES, 1), np.float32)
-        kernel = load_kernel(_TRIANGLES, "triangles")
+        kernel = own_kernel(_TRIANGLES, "triangles")
         arguments = (corners, shapes.colours, shapes.opacity, solid, self._picture, self._nearness)
         run_range(kernel, arguments, len(self._picture), GRAIN)
 
     def pixels(self) -> NDArray[np.uint8]:
         """(height, width, 3): the mean of each pixel's samples."""
         found = np.empty((*self._size, 3), np.uint8)
-        run_range(load_kernel(_PIXELS, "pixels"), (self._picture, found), self._size[0], GRAIN)
+        run_range(own_kernel(_PIXELS, "pixels"), (self._picture, found), self._size[0], GRAIN)
         return found

@@ -1,23 +1,47 @@
-"""The disk cache: one folder a version, one file a content hash.
+"""The disk cache of machine code: one folder a version, one file an entry, and nothing in it is believed unseen.
 
-Files are written whole or not at all, so processes may share it.
+An entry is read when its folders and its file belong to this user (or root) and nobody else may write them, and when its bytes
+fit the checksum that was written with them. Anything else is made again. A cache that cannot be used is said once, and then
+machine code lasts as long as the process (`design/0011-compile-cache.md`).
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
+import stat
 import tempfile
+import warnings
 from pathlib import Path
 
 from lanewise._version import __version__
 
+_MAGIC = b"lanewise entry 1\n"
+_DIGEST = 32
+_OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
+_SAID: set[str] = set()  # what was said of a cache in this process
+
+
+class CacheWarning(UserWarning):
+    """The cache of compiled kernels cannot be used, or not be written: kernels are compiled in every process."""
+
+
+def cache_root() -> Path:
+    """`$LANEWISE_CACHE_DIR`, or `lanewise` in the user's cache folder."""
+    if chosen := os.environ.get("LANEWISE_CACHE_DIR"):
+        return Path(chosen)
+    if caches := os.environ.get("XDG_CACHE_HOME"):
+        return Path(caches) / "lanewise"
+    try:
+        return Path.home() / ".cache" / "lanewise"
+    except RuntimeError:  # a user whom the system does not know, as containers have them
+        return Path(tempfile.gettempdir()) / f"lanewise-{os.getuid()}"
+
 
 def cache_directory() -> Path:
-    """`$LANEWISE_CACHE_DIR`, or `lanewise` in the user's cache folder; one sub-folder for each version of lanewise."""
-    chosen = os.environ.get("LANEWISE_CACHE_DIR")
-    base = Path(chosen) if chosen else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "lanewise"
-    return base / __version__
+    """The folder of this version of lanewise in `cache_root()`."""
+    return cache_root() / __version__
 
 
 def content_key(*parts: str) -> str:
@@ -28,14 +52,63 @@ def content_key(*parts: str) -> str:
     return digest.hexdigest()[:32]
 
 
-def write_once(path: Path, content: bytes) -> None:
-    """Put a file in place unless it is there.
+def read_entry(name: str) -> bytes | None:
+    """The content of an entry, such as "cuda/gravity-0123.cubin"; None where there is none that can be believed.
 
-    A reader sees all of it or none, and an existing file keeps its time stamp.
+    A damaged one is removed: emptied or cut short, as a power cut leaves files, or changed.
     """
-    if path.exists():
-        return
-    path.parent.mkdir(parents=True, exist_ok=True)
+    path = cache_directory() / name
+    if not os.path.exists(path) or not _usable(path.parent):
+        return None
+    found = read_own(path)
+    if found is None:
+        return None
+    start = len(_MAGIC) + _DIGEST
+    content = found[start:]
+    if found[:start] != _MAGIC + _digest(name, content):
+        remove_entry(name)
+        return None
+    return content
+
+
+def write_entry(name: str, content: bytes) -> None:
+    """Put an entry in place of what may be there: a reader sees all of it or none. Where that fails it is said, once."""
+    path = cache_directory() / name
+    try:
+        make_folders(path.parent)
+        if _usable(path.parent):
+            write_whole(path, _MAGIC + _digest(name, content) + content)
+    except OSError as error:
+        _say(f"cannot be written: {error.strerror or error}")
+
+
+def remove_entry(name: str) -> None:
+    """Take out an entry that proved to be wrong."""
+    with contextlib.suppress(OSError):
+        (cache_directory() / name).unlink(missing_ok=True)
+
+
+def _digest(name: str, content: bytes) -> bytes:
+    return hashlib.sha256(name.encode() + b"\0" + content).digest()
+
+
+# ------------------------------------------------------------ files and folders of this user alone
+
+
+def read_own(path: Path) -> bytes | None:
+    """The bytes of a plain file that nobody but this user (or root) can have written; None for any other."""
+    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    try:
+        handle = os.open(path, flags)
+        with os.fdopen(handle, "rb") as file:
+            found = os.fstat(handle)
+            return file.read() if stat.S_ISREG(found.st_mode) and not _others(found) else None
+    except OSError:
+        return None
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Write a file of this user alone, whole or not at all. Raises `OSError`."""
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".writing-")
     try:
         with os.fdopen(handle, "wb") as file:
@@ -44,6 +117,56 @@ def write_once(path: Path, content: bytes) -> None:
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
+
+
+def make_folders(folder: Path) -> None:
+    """Make a folder and those above it that are missing, for this user alone. Raises `OSError`."""
+    for each in reversed([folder, *folder.parents]):
+        if not each.exists():
+            with contextlib.suppress(FileExistsError):  # another process was faster
+                each.mkdir(mode=0o700)
+
+
+def folder_problem(folder: Path) -> str | None:
+    """Who else may have put files into this folder of the cache, or into one above it up to the root, in words."""
+    root = cache_root()
+    for each in [folder, *folder.parents]:
+        try:
+            found = each.stat()
+        except OSError as error:
+            return f"{each} cannot be read: {error.strerror or error}"
+        if who := _others(found):
+            return f"{each} {who}"
+        if each == root:
+            return None
+    return None
+
+
+def _others(found: os.stat_result) -> str | None:
+    """Who else may write a file or folder, in words."""
+    if not hasattr(os, "getuid"):  # Windows: the user's folders are the user's
+        return None
+    if found.st_uid not in (0, os.getuid()):
+        return f"belongs to the user with the number {found.st_uid}"
+    if found.st_mode & _OTHERS_MAY_WRITE:
+        return "may be written by other users (chmod go-w keeps them out)"
+    return None
+
+
+def _usable(folder: Path) -> bool:
+    problem = folder_problem(folder)
+    if problem is not None:
+        _say(f"is not used: {problem}")
+    return problem is None
+
+
+def _say(problem: str) -> None:
+    """Warn once about the cache of this process."""
+    text = f"the cache of compiled kernels {cache_root()} {problem}"
+    if text not in _SAID:
+        _SAID.add(text)
+        remedy = "every process compiles its kernels anew; LANEWISE_CACHE_DIR names another folder"
+        warnings.warn(f"{text}; {remedy}", CacheWarning, stacklevel=4)
 
 
 def cache_size() -> tuple[int, int]:

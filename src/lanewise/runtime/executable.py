@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -61,9 +62,15 @@ class Executable:
 
     program: Program
     device: str
-    source: str
     cubins: tuple[Cubin, ...]
     kernels: tuple[Any, ...]
+
+    @cached_property
+    def source(self) -> str:
+        """The generated text for people, with the user's files and lines; the compiled one has none (`generated_texts`)."""
+        if device_kind(self.device) == "python":
+            return print_kernel(self.program.naive)
+        return "\n\n".join(generated_texts(self.program, self.device, locations=True))
 
     def prepare(self, arrays: Arrays, environment: Environment) -> Launch:
         match device_kind(self.device):
@@ -103,22 +110,17 @@ def build_executable(program: Program, device: str, arch: str | None = None) -> 
     """
     kind = device_kind(device)
     if kind == "python":
-        return Executable(program, device, print_kernel(program.naive), (), ())
-    header = f"lanewise {__version__}: {program.naive.name}, {program.naive.pattern}\nplan: {program.plan.short()}"
+        return Executable(program, device, (), ())
     fast = bool(program.plan.fast_math)
     if kind == "cpu":
         bits = program.plan.vector_bits or 0
         if problem := cpu.width_problem(bits):
             raise refuse("SIMD width", program.naive, f"{problem}; choose a smaller vector_bits, or 0")
-        texts = [emit_numba(k, header, fast_math=fast, vector_bits=bits) for k in program.kernels]
+        texts = generated_texts(program, device, locations=False)
         return Executable(
-            program,
-            device,
-            "\n\n".join(texts),
-            (),
-            tuple(cpu.load_kernel(x, k.name) for x, k in zip(texts, program.kernels, strict=True)),
+            program, device, (), tuple(cpu.load_kernel(x, k.name) for x, k in zip(texts, program.kernels, strict=True))
         )
-    texts = [emit_cuda(k, header) for k in program.kernels]
+    texts = generated_texts(program, device, locations=False)
     target = arch or cuda.architecture(device)
     if program.plan.prefetch == "async" and architecture_number(target) < ASYNCHRONOUS_COPIES:
         reason = f"asynchronous copies need architecture sm_{ASYNCHRONOUS_COPIES} or newer, and this is {target}"
@@ -131,7 +133,20 @@ def build_executable(program: Program, device: str, arch: str | None = None) -> 
         loaded = tuple(
             cuda.CudaKernel(device, c, k.name, _grid(k).threads) for c, k in zip(cubins, program.kernels, strict=True)
         )
-    return Executable(program, device, "\n\n".join(texts), cubins, loaded)
+    return Executable(program, device, cubins, loaded)
+
+
+def generated_texts(program: Program, device: str, *, locations: bool) -> list[str]:
+    """The text of each kernel of a program.
+
+    With `locations` it names the user's files and lines. What is compiled has none, so that machine code is found again whatever
+    the file is called and wherever in it the function stands; a profiler's lines are those of the compiled text.
+    """
+    header = f"lanewise {__version__}: {program.naive.name}, {program.naive.pattern}\nplan: {program.plan.short()}"
+    if device_kind(device) == "cuda":
+        return [emit_cuda(k, header, locations=locations) for k in program.kernels]
+    fast, bits = bool(program.plan.fast_math), program.plan.vector_bits or 0
+    return [emit_numba(k, header, fast_math=fast, vector_bits=bits, locations=locations) for k in program.kernels]
 
 
 def architecture_number(arch: str) -> int:

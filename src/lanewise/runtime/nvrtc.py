@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from lanewise.errors import DeviceError
-from lanewise.runtime.cache import cache_directory, content_key, write_once
+from lanewise.runtime import compiling
+from lanewise.runtime.cache import content_key, read_entry, remove_entry, write_entry
 from lanewise.runtime.cubin import code_resources
 
-FORMAT = "2"  # of the cache's entries; the first one held what the log said, and 0 where it said nothing
+FORMAT = "3"  # of the cache's entries: one file with what the log said of spills, and the code
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,19 +53,21 @@ def compile_cubin(text: str, name: str, arch: str, *, fast_math: bool = False) -
     `arch` is for example "sm_90"; raises `DeviceError` with the compiler's words.
     """
     key = content_key(FORMAT, text, arch, str(fast_math), nvrtc_version())
-    folder = cache_directory() / "cuda"
-    code_path, info_path = folder / f"{name}-{key}.cubin", folder / f"{name}-{key}.json"
-    if cached := _read(code_path, info_path, name):
+    entry = f"cuda/{name}-{key}.cubin"
+    if cached := _read(entry, name):
         return cached
-    code, log = _compile(text, name, arch, fast_math)
+    compiling.begin(name)
+    try:
+        code, log = _compile(text, name, arch, fast_math)
+    finally:
+        compiling.end(name)
     spills = parse_spills(log, name)
     try:
         cubin = _cubin(code, name, spills, log)
     except ValueError as error:
         raise DeviceError(f"NVRTC's machine code of {name} for {arch} cannot be read: {error}\n{log}") from error
-    write_once(code_path, code)
-    info = {"spill_stores": spills[0], "spill_loads": spills[1], "log": log}
-    write_once(info_path, json.dumps(info).encode())  # last: a reader needs both
+    facts = {"spill_stores": spills[0], "spill_loads": spills[1], "log": log}
+    write_entry(entry, json.dumps(facts).encode() + b"\n" + code)
     return cubin
 
 
@@ -74,18 +76,17 @@ def _cubin(code: bytes, name: str, spills: tuple[int, int], log: str) -> Cubin:
     return Cubin(code, Resources(stated.registers, stated.shared_bytes, stated.stack_bytes, *spills), log)
 
 
-def _read(code_path: Path, info_path: Path, name: str) -> Cubin | None:
-    """An earlier result; a damaged one is removed and made again."""
-    if not info_path.exists() or not code_path.exists():
+def _read(entry: str, name: str) -> Cubin | None:
+    """An earlier result: a line of JSON with what the compiler said, then the code. One that lacks something is removed and made again."""
+    content = read_entry(entry)
+    if content is None:
         return None
+    facts, _, code = content.partition(b"\n")
     try:
-        info = json.loads(info_path.read_text())
-        return _cubin(
-            code_path.read_bytes(), name, (int(info["spill_stores"]), int(info["spill_loads"])), str(info["log"])
-        )
+        said = json.loads(facts)
+        return _cubin(code, name, (int(said["spill_stores"]), int(said["spill_loads"])), str(said["log"]))
     except (ValueError, KeyError, TypeError):
-        code_path.unlink(missing_ok=True)
-        info_path.unlink(missing_ok=True)
+        remove_entry(entry)
         return None
 
 

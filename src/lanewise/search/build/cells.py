@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from lanewise.runtime.cpu import load_kernel, run_range
+from lanewise.runtime.cpu import own_kernel, run_range
 from lanewise.runtime.executable import device_kind
 from lanewise.runtime.memory import allocate
 from lanewise.search.build.geometry import Geometry
@@ -39,7 +39,7 @@ def along(x, low, inverse, last, size, inverse_size):  # the cell along one axis
     return i32(last) if scaled > last else i32(scaled)
 
 
-@njit(error_model="numpy", nogil=True, cache=True)
+@njit(error_model="numpy", nogil=True)
 def cell_numbers_kernel({columns}, cells, {values}, begin, end):
     for i in range(begin, end):
         number = i32(0)
@@ -52,7 +52,7 @@ _SORT = '''"""A counting sort by cell."""
 from numba import njit
 
 
-@njit(error_model="numpy", nogil=True, cache=True)
+@njit(error_model="numpy", nogil=True)
 def counting_sort_kernel(cells, starts, order):
     starts[:] = 0
     for i in range(len(cells)):
@@ -85,8 +85,8 @@ def host_cells(geometry: Geometry, sources: Points) -> CellBuilder:
     """Cells built on the host; sources on a GPU are brought there, and the cells back, in each build."""
     starts, order = np.zeros(geometry.total + 1, np.int32), np.zeros(sources.count, np.int32)
     cells = np.zeros(sources.count, np.int32)
-    numbers = load_kernel(_numbers_text(sources.dimension), "cell_numbers")
-    sort, values = load_kernel(_SORT, "counting_sort"), axis_values(geometry, sources)
+    numbers = own_kernel(_numbers_text(sources.dimension), "cell_numbers")
+    sort, values = own_kernel(_SORT, "counting_sort"), axis_values(geometry, sources)
 
     def fill() -> None:
         columns = [_host_column(c) for c in sources.columns()]

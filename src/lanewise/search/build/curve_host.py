@@ -21,7 +21,7 @@ _HEAD = """import numpy as np
 from numba import njit
 
 """
-_NJIT = '@njit(error_model="numpy", nogil=True, cache=True)\n'
+_NJIT = '@njit(error_model="numpy", nogil=True)\n'
 
 _INLINE = '@njit(error_model="numpy")\n'
 
@@ -216,10 +216,10 @@ class HostCurve:
         quantiles = quantiles_of(places)
         width = np.diff(quantiles, axis=1)
         inverses = np.divide(1, width, out=np.zeros_like(width), where=width > 0)
-        keys = cpu.load_kernel(KEYS, "hilbert_keys")
+        keys = cpu.own_kernel(KEYS, "hilbert_keys")
         bits = KEY_BITS[self._points.dimension]
         cpu.run_range(keys, (places, quantiles, inverses, bits, self._keys[0]), len(places), GRAIN)
-        cpu.load_kernel(SORT, "radix_sort")(*self._keys, self.order, self._other_order, 10)
+        cpu.own_kernel(SORT, "radix_sort")(*self._keys, self.order, self._other_order, 10)
         self._boxes(places, margins)
 
     def _boxes(self, places: NDArray[Any], margins: NDArray[Any]) -> None:
@@ -227,10 +227,10 @@ class HostCurve:
         nodes = self.nodes.view(places.dtype).reshape(tree.nodes, -1)
         halves = 4 if self._points.dimension == 3 else 2
         room = scalar(margin(self._points.precision))
-        leaves = cpu.load_kernel(LEAVES, "leaf_boxes")
+        leaves = cpu.own_kernel(LEAVES, "leaf_boxes")
         arguments = (places, margins, self.order, tree.leaf, self._at[0], nodes, halves, room)
         cpu.run_range(leaves, arguments, tree.levels[0], GRAIN // tree.leaf)
-        upper = cpu.load_kernel(UPPER, "upper_boxes")
+        upper = cpu.own_kernel(UPPER, "upper_boxes")
         for level, (below, here) in enumerate(zip(tree.levels, tree.levels[1:], strict=False), 1):
             shape = (tree.fan, below, tree.subtree(level - 1), self._at[level], nodes, self._points.dimension)
             cpu.run_range(upper, (*shape, halves, room), here, GRAIN)

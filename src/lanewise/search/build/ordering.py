@@ -30,7 +30,7 @@ _HEAD = """import numpy as np
 from numba import njit
 
 """
-_NJIT = '@njit(error_model="numpy", nogil=True, cache=True)\n'
+_NJIT = '@njit(error_model="numpy", nogil=True)\n'
 
 # One row of `todo` is a part: first and last element, and the plane to hang it on. Small parts become leaves at once, the larger of
 # two waits: rows never number more than the logarithm of the elements.
@@ -173,7 +173,7 @@ def make_parts(places: NDArray[Any], order: Recursive, leaf: int, box: NDArray[n
     sorted_places, spare = np.arange(count, dtype=np.int32), np.empty(count, np.int32)
     firsts, planes = np.zeros(count, np.bool_), np.empty((count, 2))
     links: NDArray[np.int64] = np.zeros(2 * count, np.int64)
-    divide: Any = cpu.load_kernel(PARTS, "parts")
+    divide: Any = cpu.own_kernel(PARTS, "parts")
     axes = places.shape[1] if order == "3-D" else 1
     divisions = divide(places, sorted_places, spare, leaf, axes, box, firsts, planes, links)
     starts = np.append(np.flatnonzero(firsts), count).astype(np.int64)
@@ -190,7 +190,7 @@ def draw_boxes(
     """The boxes of leaves, into the rows of `nodes`: along x alone for slices, along all axes for "3-D"."""
     boxed, halves = places.shape[1] if order == "3-D" else 1, 4 if places.shape[1] == 3 else 2
     room = places.dtype.type(margin(precision))
-    draw = cpu.load_kernel(BOXES, "part_boxes")
+    draw = cpu.own_kernel(BOXES, "part_boxes")
     draw(places, margins, parts.order, parts.starts, parts.leaves, boxed, nodes, halves, room)
 
 

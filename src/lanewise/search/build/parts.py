@@ -109,7 +109,7 @@ class HostParts:
         lists = self.lists.host.view(np.int32).reshape(self.lists_length, LIST + 1)
         axes, halves = self._points.dimension, 4 if self._points.dimension == 3 else 2
         radius2 = self._radius**2 * (1 + 8 * margin(self._points.precision))
-        list_them = cpu.load_kernel(LISTS, "around")
+        list_them = cpu.own_kernel(LISTS, "around")
         list_them(planes, links, len(planes), leaves, nodes, halves, axes, radius2, lists)
 
     def members(self) -> NDArray[np.int64]:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lanewise.runtime.cpu import load_kernel, run_range
+from lanewise.runtime.cpu import own_kernel, run_range
 
 GRAIN = 4096  # rows worth handing to another thread
 
@@ -16,7 +16,7 @@ _SORT = '''"""Every row in ascending order."""
 from numba import njit
 
 
-@njit(error_model="numpy", nogil=True, cache=True)
+@njit(error_model="numpy", nogil=True)
 def sort_rows_kernel(entries, offsets, begin, end):
     for row in range(begin, end):
         entries[offsets[row] : offsets[row + 1]].sort()
@@ -25,7 +25,7 @@ def sort_rows_kernel(entries, offsets, begin, end):
 
 def sort_rows(entries: NDArray[np.int32], offsets: NDArray[np.int64]) -> None:
     """Sort the rows of a list on the host, in place."""
-    run_range(load_kernel(_SORT, "sort_rows"), (entries, offsets), len(offsets) - 1, GRAIN)
+    run_range(own_kernel(_SORT, "sort_rows"), (entries, offsets), len(offsets) - 1, GRAIN)
 
 
 def sort_keys(module: Any, keys: Any) -> Any:

@@ -1,0 +1,56 @@
+"""Who wants to know that a kernel is being compiled: nothing else takes seconds at the first start and none at the second."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Compilation:
+    """A kernel that a compiler begins with (`done` is False) or is through with.
+
+    number: of the kernels that this process compiles, which is not known before: a program makes kernels as it meets them.
+    """
+
+    name: str
+    number: int
+    done: bool
+
+
+Observer = Callable[[Compilation], None]
+
+_OBSERVERS: list[Observer] = []
+_BEGUN: list[str] = []  # kernels that this process compiled, in order
+
+
+@contextmanager
+def observed(observer: Observer) -> Generator[None]:
+    """Tell `observer` of every kernel that is compiled meanwhile, in any thread; what is read from the cache is none."""
+    _OBSERVERS.append(observer)
+    try:
+        yield
+    finally:
+        _OBSERVERS.remove(observer)
+
+
+def begin(name: str) -> None:
+    """Say that the compiler begins with a kernel that no cache has."""
+    _BEGUN.append(name)
+    _tell(Compilation(name, len(_BEGUN), False))
+
+
+def end(name: str) -> None:
+    """Say that it is through with it."""
+    _tell(Compilation(name, len(_BEGUN), True))
+
+
+def count() -> int:
+    """How many kernels this process has compiled, and not found in the cache."""
+    return len(_BEGUN)
+
+
+def _tell(compilation: Compilation) -> None:
+    for observer in tuple(_OBSERVERS):
+        observer(compilation)
