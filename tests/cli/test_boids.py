@@ -89,7 +89,7 @@ def test_every_file_of_a_run(lanewise: Command) -> None:
         assert file["trajectory/step"][()].tolist() == [0, 4, 8, 12]
         assert file["trajectory/position"].shape == (4, 40, 3)
         assert file["history/polarisation"][-1] == outcome.last_json["polarisation"]
-        assert (file.attrs["agents"], file.attrs["radius"], file.attrs["boundary"]) == (40, 9.0, "wrap")
+        assert (file.attrs["agents"], file.attrs["radius"], file.attrs["boundary"]) == (40, 9.0, b"wrap")
         last = np.asarray(file["state/position"])
     with Image.open("a.png") as picture:
         assert picture.size == (160, 90)

@@ -71,7 +71,7 @@ def test_every_file_of_a_run(lanewise: Command) -> None:
     assert sorted(p.name for p in Path().iterdir()) == ["a.csv", "a.gif", "a.h5", "a.png", "a.vti"]
     with h5py.File("a.h5") as file:
         assert (file["density"].shape, file["velocity"].shape) == ((48, 96), (48, 96, 2))
-        assert (file.attrs["case"], file.attrs["re"], file.attrs["step"]) == ("karman", 100.0, 60)
+        assert (file.attrs["case"], file.attrs["re"], file.attrs["step"]) == (b"karman", 100.0, 60)
         assert file["velocity"][:, 0, 0] == pytest.approx(0.1)
         history = np.asarray(file["history/drag"])
     with Path("a.csv").open() as table:

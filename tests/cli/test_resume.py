@@ -184,12 +184,18 @@ def cut_history(group: h5py.Group) -> None:
 
 DAMAGE = {
     "no history": (lambda g: g.__delitem__("history"), "a Gadget snapshot but no checkpoint of lanewise; start a new"),
-    "short rows": (cut_history, "damaged checkpoint: its history has shape (0, 3); wanted (n, 11)"),
+    "short rows": (
+        cut_history,
+        "damaged checkpoint: lanewise/history is (0, 3) of float64; wanted (measurements, 11) of float64",
+    ),
     "step": (lambda g: g.attrs.__setitem__("step", 99), "damaged checkpoint: it is at step 99 of 4"),
-    "setting": (lambda g: g.attrs.__delitem__("dt"), "damaged HDF5 file: "),
+    "setting": (lambda g: g.attrs.__delitem__("dt"), "damaged checkpoint: there is no lanewise@dt"),
     "plan": (lambda g: g.attrs.__setitem__("force_plan", "{}}"), "damaged checkpoint: force_plan: it is no JSON"),
-    "one plan": (lambda g: g.attrs.__delitem__("potential_plan"), "damaged HDF5 file: "),
-    "text": (lambda g: g.attrs.__setitem__("steps", "many"), "damaged HDF5 file: "),
+    "one plan": (lambda g: g.attrs.__delitem__("potential_plan"), "damaged checkpoint: it has one plan; wanted"),
+    "text": (
+        lambda g: g.attrs.__setitem__("steps", "many"),
+        "damaged checkpoint: lanewise@steps is 'many'; wanted a whole number",
+    ),
 }
 
 

@@ -2,6 +2,7 @@
 
 Format: see `gadget`. Header holds every attribute that those readers ask for; zero or one where an isolated run without
 expansion has nothing to say. BoxSize = 0 tells readers that space is open, so that they measure the bodies instead.
+The format says nothing about how datasets are stored; readers with HDF5 1.10 (2016) or later check the sums as they read.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lanewise.io.check import COMPONENTS, as_float32
-from lanewise.io.hdf5 import write_hdf5
+from lanewise.io.hdf5 import add_dataset, make_dataset, write_hdf5
 from lanewise.io.particles import Particles
 from lanewise.io.source import FilePath
 
@@ -78,13 +79,14 @@ def _write_part(group: Any, particles: Particles, kind: int, precision: str) -> 
         ("Masses", "mass", particles.mass),
     ):
         shape = (len(chosen), *values.shape[1:])
-        data = group.create_dataset(name, shape, np.float32 if precision == "f32" else np.float64)
+        chunks = (min(len(chosen), ROWS), *shape[1:])  # each is written once, as a whole
+        data = make_dataset(group, name, shape, np.float32 if precision == "f32" else np.float64, chunks=chunks)
         for first in range(0, len(chosen), ROWS):  # in pieces: a run has no memory to spare for a copy of itself
             rows = chosen[first : first + ROWS]
             data[first : first + ROWS] = _rounded(field, values[rows], precision, rows)
-    group.create_dataset("ParticleIDs", data=particles.ids[chosen])
+    add_dataset(group, "ParticleIDs", particles.ids[chosen])
     if _is_unsorted(particles):
-        group.create_dataset(ORDER, data=chosen.astype(np.int64))
+        add_dataset(group, ORDER, chosen.astype(np.int64))
 
 
 def _rounded(field: str, values: NDArray[Any], precision: str, rows: NDArray[np.int64]) -> NDArray[np.floating[Any]]:

@@ -103,7 +103,7 @@ def test_a_run_with_a_tuned_plan_goes_on_with_it_when_the_store_is_empty(tmp_pat
 def test_a_checkpoint_has_every_field_of_both_plans(tmp_path: Path) -> None:
     run = started(tmp_path / "a.h5", 1, "mixed")
     with h5py.File(tmp_path / "a.h5") as file:
-        kept = {n: json.loads(str(file["lanewise"].attrs[f"{n}_plan"])) for n in ("force", "potential")}
+        kept = {n: json.loads(file["lanewise"].attrs[f"{n}_plan"]) for n in ("force", "potential")}
     assert kept == {n: getattr(run.simulation.plans, n).as_dict() for n in kept}
     assert all(fields.keys() == Plan().as_dict().keys() for fields in kept.values())
     assert None not in kept["force"].values()

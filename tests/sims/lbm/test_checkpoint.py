@@ -106,7 +106,7 @@ def test_a_file_that_is_no_checkpoint(tmp_path: Path) -> None:
 DAMAGE: dict[str, tuple[str, Any, str]] = {
     "settings": ("settings", "{", "damaged checkpoint: its settings cannot be read"),
     "geometry": ("geometry", "[]", "damaged checkpoint: its kinds cannot be read"),
-    "format": ("format", 99, "a checkpoint of format 99; wanted format 1"),
+    "format": ("format", 99, "a checkpoint of format 99; wanted format 2 or 1"),
 }
 
 

@@ -9,16 +9,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
+from inspect import get_annotations
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lanewise._version import __version__
 from lanewise.errors import InputError
-from lanewise.io.hdf5 import open_hdf5
+from lanewise.io import schema
+from lanewise.io.hdf5 import add_dataset, open_hdf5, set_attributes
+from lanewise.io.schema import Array, Text, Whole
 from lanewise.layouts import default_layout
 from lanewise.profiling.profile import Profile
 from lanewise.runtime.devices import resolve
@@ -28,15 +31,34 @@ from lanewise.search import Search
 from lanewise.sims.boids.boundaries import find_boundary
 from lanewise.sims.boids.choice import search_from_json, search_to_json, search_world
 from lanewise.sims.boids.rules import record_class
-from lanewise.sims.boids.settings import Clock, Settings, settings_from_json, settings_to_json
-from lanewise.sims.boids.state import State
+from lanewise.sims.boids.settings import (
+    MOST_STEPS,
+    Clock,
+    RunPlan,
+    Settings,
+    check_clock,
+    check_plan,
+    check_settings,
+    settings_from_json,
+    settings_to_json,
+)
+from lanewise.sims.boids.state import State, check_state
+from lanewise.sims.boids.statistics import Statistics
 from lanewise.sims.boids.trajectory import STATE, Trajectory
 
 if TYPE_CHECKING:
     from lanewise.sims.boids.flock import Flock
 
 GROUP = "lanewise"
-VERSION = 2
+FORMATS = (_, VERSION) = (2, 3)
+"""Format 2 had no sums."""
+
+URGES = 3
+HEAD = {
+    "@format": Whole(0, 2**31), "@settings": Text(), "@search": Text(), "@search_reason": Text(), "@clock": Text(),
+    "@run": Text(needed=False),
+}  # fmt: skip
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,7 +73,7 @@ class Checkpoint:
     state: State
     urges: tuple[Any, ...]
     rows: NDArray[np.int32]
-    run: dict[str, Any] | None = field(default=None)
+    run: RunPlan | None = None
 
 
 def write_checkpoint(
@@ -60,7 +82,7 @@ def write_checkpoint(
     *,
     overwrite: bool,
     trajectory: Trajectory | None = None,
-    run: Mapping[str, Any] | None = None,
+    run: RunPlan | None = None,
 ) -> None:
     """Write the current state whole, with the frames of the trajectory, or leave the file as it was and raise `InputError`."""
 
@@ -68,18 +90,16 @@ def write_checkpoint(
         if GROUP in file:
             del file[GROUP]
         group = file.create_group(GROUP)
-        group.attrs["format"], group.attrs["version"] = VERSION, __version__
-        group.attrs["settings"] = settings_to_json(flock.settings)
-        group.attrs["search"], group.attrs["search_reason"] = search_to_json(flock.search), flock.search_reason
-        group.attrs["clock"] = json.dumps(asdict(flock.clock))
-        if run is not None:
-            group.attrs["run"] = json.dumps(dict(run))
-        group.create_dataset("rows", data=flock.rows)
+        kept = {"settings": settings_to_json(flock.settings), "clock": json.dumps(asdict(flock.clock))}
+        found = {"search": search_to_json(flock.search), "search_reason": flock.search_reason}
+        planned = {} if run is None else {"run": json.dumps(asdict(run))}
+        set_attributes(group, {"format": VERSION, "version": __version__, **kept, **found, **planned})
+        add_dataset(group, "rows", flock.rows)
         if flock.settings.think_every > 1:
             for number, urge in enumerate(flock.urges):
-                group.create_dataset(f"urges/{number}", data=to_host(urge))
+                add_dataset(group, f"urges/{number}", to_host(urge))
 
-    shown = {} if run is None else {f"run.{n}": v for n, v in run.items()}
+    shown = {} if run is None else {f"run.{n}": v for n, v in asdict(run).items()}
     (trajectory or Trajectory()).write(path, flock, shown, add_group, overwrite=overwrite)
 
 
@@ -91,20 +111,65 @@ def read_checkpoint(path: Path) -> Checkpoint:
             raise InputError(
                 "no checkpoint of lanewise boids; wanted a file that --out or Flock.checkpoint has written"
             )
-        if int(group.attrs["format"]) != VERSION:
-            raise InputError(f"a checkpoint of format {int(group.attrs['format'])}; wanted format {VERSION}")
-        settings = settings_from_json(str(group.attrs["settings"]))
+        head = schema.read(group, HEAD)
+        if head["@format"] not in FORMATS:
+            raise InputError(f"a checkpoint of format {head['@format']}; wanted format {VERSION} or {FORMATS[0]}")
+        settings = settings_from_json(head["@settings"])
+        check_settings(settings)
         world = search_world(find_boundary(settings.boundary).end, settings.world)
-        search = search_from_json(str(group.attrs["search"]), settings.parameters.radius, settings.k, world)
-        fields = {name: np.asarray(file[f"state/{name}"]) for name in STATE}
-        state = State(**fields, ids=np.asarray(file["state/id"], np.int64))
-        urges = tuple(np.asarray(file[f"{GROUP}/urges/{n}"]) for n in range(3)) if "urges" in group else ()
-        rows = np.asarray(file[f"{GROUP}/rows"], np.int32)
-        run = json.loads(str(group.attrs["run"])) if "run" in group.attrs else None
-        reason = str(group.attrs["search_reason"])
-        return Checkpoint(
-            path, settings, search, reason, Clock(**json.loads(str(group.attrs["clock"]))), state, urges, rows, run
-        )
+        search = search_from_json(head["@search"], settings.parameters.radius, settings.k, world)
+        clock = _from_json(Clock, head["@clock"], "clock")
+        check_clock(clock)
+        run = None if head["@run"] is None else _from_json(RunPlan, head["@run"], "run")
+        if run is not None:
+            check_plan(run, clock)
+        sizes: dict[str, int] = {}
+        arrays = schema.read(file, _arrays_of(settings, file), sizes)
+        state = State(**{name: arrays[f"state/{name}"] for name in STATE}, ids=arrays["state/id"])
+        check_state(state)
+        rows = arrays[f"{GROUP}/rows"]
+        if not np.array_equal(np.sort(rows), np.arange(sizes["n"])):
+            raise InputError(f"damaged checkpoint: {GROUP}/rows do not name every agent once")
+        _check_frames(arrays, clock)
+        urges = tuple(arrays[f"{GROUP}/urges/{n}"] for n in range(URGES)) if settings.think_every > 1 else ()
+        return Checkpoint(path, settings, search, head["@search_reason"], clock, state, urges, rows, run)
+
+
+def _arrays_of(settings: Settings, file: Any) -> dict[str, Array]:
+    """What arrays a checkpoint of such a flock has, and, once it has frames, its trajectory, to which frames are appended."""
+    real = "f8" if settings.precision == "f64" else "f4"
+    thinks = {f"{GROUP}/urges/{n}": Array(real, ("n", 3)) for n in range(URGES)} if settings.think_every > 1 else {}
+    frames = ("trajectory" in file) or ("history" in file)
+    statistics = {name: "i8" if kind is int else "f8" for name, kind in get_annotations(Statistics).items()}
+    return {
+        **{f"state/{name}": Array(real, ("n",) if name == "speed" else ("n", 3)) for name in STATE},
+        "state/id": Array("i8", ("n",), -(2**63), 2**63 - 1),
+        f"{GROUP}/rows": Array("i4", ("n",), 0, 2**31 - 1),
+        **thinks,
+        "trajectory/step": Array("i8", ("frames",), 0, MOST_STEPS, growing=True, needed=frames),
+        "trajectory/time": Array("f8", ("frames",), growing=True, needed=frames),
+        "trajectory/position": Array(real, ("frames", "n", 3), growing=True, needed=frames),
+        "trajectory/forward": Array(real, ("frames", "n", 3), growing=True, needed=frames),
+        "trajectory/speed": Array(real, ("frames", "n"), growing=True, needed=frames),
+        **{
+            f"history/{name}": Array(kind, ("frames",), any_number=True, growing=True, needed=frames)
+            for name, kind in statistics.items()
+        },
+    }
+
+
+def _check_frames(arrays: Mapping[str, Any], clock: Clock) -> None:
+    """Refuse frames that are not one after the other, or of steps that are still to come."""
+    steps = arrays["trajectory/step"]
+    if steps is not None and steps.size and ((np.diff(steps) <= 0).any() or steps[-1] > clock.step):
+        raise InputError(f"damaged checkpoint: its frames are not of growing steps up to {clock.step}")
+
+
+def _from_json(cls: type[T], text: str, what: str) -> T:
+    try:
+        return schema.record(cls, json.loads(text), f"the {what}")
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"damaged checkpoint: its {what} cannot be read: {error}") from error
 
 
 def restored(saved: Checkpoint, *, device: str | None = None, profile: Profile | None = None) -> Flock:

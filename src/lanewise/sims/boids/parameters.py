@@ -66,11 +66,12 @@ def make_parameters(semantics: str, given: Mapping[str, float] | None = None) ->
         if name not in NUMBERS:
             raise InputError(f"unknown parameter {name!r} of the rules; wanted some of {', '.join(NUMBERS)}")
     result = replace(THESIS if semantics == "thesis" else Parameters(), **dict(given or {}))
-    _check(result)
+    check_parameters(result)
     return result
 
 
-def _check(p: Parameters) -> None:
+def check_parameters(p: Parameters) -> None:
+    """Refuse values out of range."""
     for name, value in asdict(p).items():
         shown = name.replace("_", " ")
         if not math.isfinite(value):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,7 @@ from lanewise.profiling.profile import span
 from lanewise.sims.boids.checkpoint import write_checkpoint
 from lanewise.sims.boids.flock import Flock
 from lanewise.sims.boids.pictures import Pictures, course_interval, moment_of, movie_interval, open_movie, write_picture
+from lanewise.sims.boids.settings import RunPlan
 from lanewise.sims.boids.state import write_state
 from lanewise.sims.boids.statistics import Observer, Statistics, observer_of
 from lanewise.sims.boids.trajectory import MOST_WAITING, Frame, Trajectory, frame_of, state_of
@@ -147,10 +148,7 @@ class Run:
         """Write the checkpoint, if there is a place for it. Replaces only this run's own file."""
         if self.output.out is None:
             return
-        plan = {
-            "steps": self.steps, "dt": self.dt, "every": self.output.every, "last_frame": self.last_frame,
-            "first": asdict(self.first),
-        }  # fmt: skip
+        plan = RunPlan(self.steps, self.dt, self.output.every, self.last_frame, self.first)
         with span(self.flock.profile, "checkpoint"):
             write_checkpoint(self.output.out, self.flock, overwrite=True, trajectory=self.trajectory, run=plan)
 

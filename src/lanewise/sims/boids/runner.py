@@ -19,7 +19,6 @@ from lanewise.sims.boids.pictures import check_pictures, check_shown
 from lanewise.sims.boids.run import Output, Run
 from lanewise.sims.boids.settings import DT, check_steps, check_time_step
 from lanewise.sims.boids.state import State, read_state
-from lanewise.sims.boids.statistics import Statistics
 from lanewise.sims.boids.trajectory import Trajectory
 
 STEPS = 1000
@@ -78,17 +77,17 @@ def resume(
         check_steps(steps)
         last = before + steps
     else:
-        last = int(plan["steps"])
+        last = plan.steps
         if before >= last:
             raise InputError(f"{path} is complete at step {before:,}; say with --steps how many more")
-    step_time = float(plan["dt"]) if dt is None else dt
+    step_time = plan.dt if dt is None else dt
     check_time_step(step_time)
-    output = replace(output, out=output.out or path, every=output.every or int(plan["every"]))
+    output = replace(output, out=output.out or path, every=output.every or plan.every)
     check_output(output, resumed=path)
     flock = restored(saved, device=device, profile=profile)
     check_shown(output.pictures, flock)
     return Run(
-        flock, output, step_time, last, Statistics(**plan["first"]), Trajectory(path), before, int(plan["last_frame"]),
+        flock, output, step_time, last, plan.first, Trajectory(path), before, plan.last_frame,
         _difference(path, saved, flock),
     )  # fmt: skip
 

@@ -5,14 +5,17 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from lanewise.errors import InputError
+from lanewise.io.schema import record
+from lanewise.layouts import layout_by_name
 from lanewise.sims.boids.boundaries import find_boundary
-from lanewise.sims.boids.obstacles import Obstacle, as_dict, obstacle_of
-from lanewise.sims.boids.parameters import Parameters
+from lanewise.sims.boids.obstacles import Obstacle, as_dict, check_obstacle, obstacle_of
+from lanewise.sims.boids.parameters import Parameters, check_parameters, check_semantics
 from lanewise.sims.boids.rules import RECORDS
+from lanewise.sims.boids.statistics import Statistics
 
 DT = 1 / 60
 MOST_STEPS = 10**12
@@ -52,6 +55,17 @@ class Clock:
     dt: float
 
 
+@dataclass(frozen=True, slots=True)
+class RunPlan:
+    """What a run adds to its checkpoints: where it ends, its interval of frames, its last frame (-1: none), the statistics of step 0."""
+
+    steps: int
+    dt: float
+    every: int
+    last_frame: int
+    first: Statistics
+
+
 def as_parameters(settings: Settings) -> dict[str, Any]:
     """Flat names and values for the attributes of a file."""
     return {
@@ -69,15 +83,14 @@ def settings_from_json(text: str) -> Settings:
     """What `settings_to_json` wrote; raises `InputError` for anything else."""
     try:
         values: dict[str, Any] = json.loads(text)
-        values |= {"obstacles": tuple(_obstacle(o) for o in values["obstacles"])}
-        values |= {"parameters": Parameters(**values["parameters"])}
-        return Settings(**values)
-    except (ValueError, TypeError, KeyError) as error:
+        obstacles = [_obstacle(o) for o in values.pop("obstacles")]
+        return replace(record(Settings, {**values, "obstacles": ()}, "a flock"), obstacles=tuple(obstacles))
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise InputError(f"damaged checkpoint: its settings cannot be read: {error}") from error
 
 
 def _obstacle(values: Mapping[str, Any]) -> Obstacle:
-    return obstacle_of(values["kind"], {n: v for n, v in values.items() if n != "kind"})
+    return obstacle_of(str(values["kind"]), {n: v for n, v in values.items() if n != "kind"})
 
 
 # ------------------------------------------------------------ what is refused
@@ -115,6 +128,36 @@ def check_precision(precision: str) -> None:
     """Refuse an unknown one."""
     if precision not in RECORDS:
         raise InputError(f"unknown precision {precision!r}; wanted one of {', '.join(RECORDS)}")
+
+
+def check_settings(settings: Settings) -> None:
+    """Refuse settings that no flock could have had, as those of a file may be."""
+    check_semantics(settings.semantics)
+    check_parameters(settings.parameters)
+    check_world(settings.world)
+    check_precision(settings.precision)
+    check_think_every(settings.think_every)
+    find_boundary(settings.boundary)
+    layout_by_name(settings.layout)
+    for obstacle in settings.obstacles:
+        check_obstacle(obstacle)
+    check_semantics_fit(settings)
+
+
+def check_clock(clock: Clock) -> None:
+    """Refuse steps and times that no flock could have come to."""
+    times = (clock.start_time, clock.elapsed, clock.dt)
+    if not (0 <= clock.start_step <= clock.step <= 2 * MOST_STEPS and all(map(math.isfinite, times)) and clock.dt >= 0):
+        raise InputError(f"damaged checkpoint: its clock is {clock}")
+
+
+def check_plan(plan: RunPlan, clock: Clock) -> None:
+    """Refuse the plan of a run that cannot have come to this step."""
+    check_time_step(plan.dt)
+    if not (
+        clock.step <= plan.steps <= 2 * MOST_STEPS and 0 <= plan.every <= MOST_STEPS and plan.last_frame <= clock.step
+    ):
+        raise InputError(f"damaged checkpoint: its run is to step {plan.steps}, at step {clock.step}: {plan}")
 
 
 def check_semantics_fit(settings: Settings) -> None:

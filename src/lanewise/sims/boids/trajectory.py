@@ -15,10 +15,8 @@ copy of what it was with the new frames behind.
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,8 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lanewise._version import __version__
-from lanewise.errors import InputError
-from lanewise.io.atomic import atomic_path
+from lanewise.io.hdf5 import add_dataset, make_dataset, open_hdf5, set_attributes, write_hdf5
 from lanewise.profiling.profile import span
 from lanewise.sims.boids.settings import as_parameters
 from lanewise.sims.boids.state import State
@@ -42,6 +39,7 @@ FORMAT = "lanewise flock 1"
 
 STATE = ("position", "forward", "up", "acceleration", "speed")
 MOST_WAITING = 1 << 28  # bytes of frames in memory before the file is written
+COPIED = 1 << 24  # bytes of frames that are copied at a time
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -90,17 +88,33 @@ class Trajectory:
 
         extra: called with the open h5py.File at the end. Raises `InputError`, and leaves the file as it was, when it cannot be written.
         """
-        try:
-            with atomic_path(path, overwrite) as temporary:
-                if self.base is not None:
-                    shutil.copyfile(self.base, temporary)
-                with import_module("h5py").File(temporary, "w" if self.base is None else "r+") as file:
-                    _fill(file, flock, self.waiting, parameters)
-                    extra(file)
-        except RuntimeError as error:  # what h5py raises when it closes a file after the disk is full
-            raise InputError(f"{path}: cannot be written: {str(error).partition(chr(10))[0]}") from error
+
+        def fill(file: Any) -> None:
+            if renewed is not None:
+                with open_hdf5(renewed) as earlier:
+                    _copy_frames(earlier, file)
+            _fill(file, flock, self.waiting, parameters)
+            extra(file)
+
+        renewed = self.base if self.base is not None and not _has_sums(self.base) else None
+        write_hdf5(path, fill, overwrite=overwrite, base=None if renewed else self.base)
         self.base = path
         self.waiting.clear()
+
+
+def _has_sums(path: Path) -> bool:
+    """Whether a file is of the version that writes sums: others are copied into one that has them."""
+    with open_hdf5(path) as file:
+        return bool(file["state/speed"].fletcher32)
+
+
+def _copy_frames(earlier: Any, file: Any) -> None:
+    """All frames, some at a time."""
+    for name in (f"{g}/{n}" for g in ("trajectory", "history") if g in earlier for n in earlier[g]):
+        data = earlier[name]
+        rows = max(1, COPIED // max(1, data.dtype.itemsize * int(np.prod(data.shape[1:]))))
+        for first in range(0, len(data), rows):
+            _append(file, name, data[first : first + rows])
 
 
 def _fill(file: Any, flock: Flock, frames: list[Frame], parameters: Mapping[str, Any]) -> None:
@@ -111,8 +125,7 @@ def _fill(file: Any, flock: Flock, frames: list[Frame], parameters: Mapping[str,
         "time": flock.time,
         **parameters,
     }
-    for name, value in {**dict(attributes(shown)), "format": FORMAT, "lanewise_version": __version__}.items():
-        file.attrs[name] = value
+    set_attributes(file, {**dict(attributes(shown)), "format": FORMAT, "lanewise_version": __version__})
     state = state_of(flock)
     for name in STATE:
         _replace(file, f"state/{name}", getattr(state, name))
@@ -133,15 +146,13 @@ def _replace(file: Any, name: str, values: NDArray[Any]) -> None:
     if name in file:
         file[name][...] = values
     else:
-        file.create_dataset(name, data=values)
+        add_dataset(file, name, values)
 
 
 def _append(file: Any, name: str, values: NDArray[Any]) -> None:
     if name not in file:
         chunk = (1, *values.shape[1:]) if values.ndim > 1 else (1024,)
-        file.create_dataset(
-            name, (0, *values.shape[1:]), values.dtype, maxshape=(None, *values.shape[1:]), chunks=chunk
-        )
+        make_dataset(file, name, (0, *values.shape[1:]), values.dtype, maxshape=(None, *values.shape[1:]), chunks=chunk)
     data = file[name]
     before = data.shape[0]
     data.resize(before + len(values), axis=0)

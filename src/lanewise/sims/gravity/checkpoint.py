@@ -6,8 +6,6 @@ its attribute). A checkpoint is written whole or not at all, so the last one sta
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -16,14 +14,25 @@ import numpy as np
 
 from lanewise._version import __version__
 from lanewise.errors import InputError
+from lanewise.io import schema
 from lanewise.io.gadget import read_gadget
 from lanewise.io.gadget_writer import write_gadget
-from lanewise.io.hdf5 import open_hdf5
+from lanewise.io.hdf5 import add_dataset, open_hdf5, set_attributes
 from lanewise.io.particles import Particles
+from lanewise.io.schema import Array, Real, Text, Whole
+from lanewise.layouts import layout_by_name
 from lanewise.plan import Plan
 from lanewise.profiling.profile import span
 from lanewise.runtime.memory import to_host
+from lanewise.sims.gravity.checks import (
+    MOST_STEPS,
+    check_gravitational_constant,
+    check_softening,
+    check_time_step,
+)
 from lanewise.sims.gravity.diagnostics import COLUMNS, Diagnostics, from_row, to_row
+from lanewise.sims.gravity.integrators import integrator as find_integrator
+from lanewise.sims.gravity.physics import RECORDS
 from lanewise.sims.gravity.plans import Plans, from_json, to_json
 from lanewise.sims.gravity.simulation import Simulation
 from lanewise.sims.gravity.snapshots import GROUP, SNAPSHOT_OF
@@ -46,6 +55,34 @@ class Settings:
     gravitational_constant: float
     seed: int
     start_time: float  # of step 0
+
+
+def _entry(kind: str) -> Text | Whole | Real:
+    """Of a setting, by the type of its field."""
+    return {"str": Text(), "int": Whole(0, 2**63 - 1), "float": Real()}[kind]
+
+
+HISTORY = f"{GROUP}/history"
+SCHEMA = {
+    **{f"{GROUP}@{f.name}": _entry(str(f.type)) for f in fields(Settings)},
+    f"{GROUP}@step": Whole(0, MOST_STEPS),
+    f"{GROUP}@steps": Whole(1, 2 * MOST_STEPS),
+    HISTORY: Array("f8", ("measurements", len(COLUMNS))),
+    f"{GROUP}@{FORCE_PLAN}": Text(needed=False),  # not in the first versions
+    f"{GROUP}@{POTENTIAL_PLAN}": Text(needed=False),
+}
+"""What is in the group, beside what is in every Gadget snapshot."""
+
+
+def check_names(settings: Settings) -> None:
+    """Refuse names that no run could have had, and numbers that it could not have run with."""
+    find_integrator(settings.integrator)
+    if settings.precision not in RECORDS:
+        raise InputError(f"damaged checkpoint: its precision is {settings.precision!r}")
+    layout_by_name(settings.layout)
+    check_time_step(settings.dt)
+    check_softening(settings.softening)
+    check_gravitational_constant(settings.gravitational_constant)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,34 +122,14 @@ def write_checkpoint(
 
     def add_group(file: Any) -> None:
         group = file.create_group(GROUP)
-        group.attrs["version"] = __version__
-        group.attrs["step"] = simulation.step
-        group.attrs[SNAPSHOT_OF] = snapshot_of
-        for name, value in asdict(settings).items():
-            group.attrs[name] = value
-        group.attrs[FORCE_PLAN], group.attrs[POTENTIAL_PLAN] = to_json(plans.force), to_json(plans.potential)
-        rows = group.create_dataset(
-            "history", data=np.array([to_row(d) for d in history], np.float64).reshape(-1, len(COLUMNS))
-        )
-        rows.attrs["columns"] = ",".join(COLUMNS)
+        own = {"version": __version__, "step": simulation.step, SNAPSHOT_OF: snapshot_of}
+        kept = {FORCE_PLAN: to_json(plans.force), POTENTIAL_PLAN: to_json(plans.potential)}
+        set_attributes(group, {**own, **asdict(settings), **kept})
+        rows = add_dataset(group, "history", np.array([to_row(d) for d in history]).reshape(-1, len(COLUMNS)))
+        set_attributes(rows, {"columns": ",".join(COLUMNS)})
 
     precision = "f32" if simulation.precision == "f32" else "f64"
-    try:
-        write_gadget(
-            path, current_particles(simulation, labels), overwrite=overwrite, precision=precision, extra=add_group
-        )
-    except (OSError, RuntimeError) as error:  # h5py raises the second one when it closes a file that the first one hit
-        raise InputError(f"{path}: cannot be written: {_system_reason(error)}") from error
-
-
-def _system_reason(error: BaseException | None) -> str:
-    """What the system said, however deep h5py has wrapped it."""
-    first = error
-    while error is not None:
-        if isinstance(error, OSError) and error.errno:
-            return os.strerror(error.errno)
-        error = error.__context__
-    return str(first).partition("\n")[0]
+    write_gadget(path, current_particles(simulation, labels), overwrite=overwrite, precision=precision, extra=add_group)
 
 
 def current_particles(simulation: Simulation, labels: Labels) -> Particles:
@@ -132,28 +149,37 @@ def read_checkpoint(path: Path) -> Checkpoint:
             raise InputError(
                 f"a Gadget snapshot but no checkpoint of lanewise; start a new run from it with --ic {path}"
             )
-        converters: dict[str, Callable[[Any], Any]] = {"str": str, "int": int, "float": float}
-        settings = Settings(**{f.name: converters[str(f.type)](group.attrs[f.name]) for f in fields(Settings)})
-        rows = np.asarray(group["history"], np.float64)
-        if rows.ndim != 2 or rows.shape[1] != len(COLUMNS) or not len(rows):
-            raise InputError(f"damaged checkpoint: its history has shape {rows.shape}; wanted (n, {len(COLUMNS)})")
-        history = [from_row(row) for row in rows]
-        step = int(group.attrs["step"])
-        if not 0 <= step <= settings.steps:
+        found = schema.read(file, SCHEMA)
+        settings = Settings(**{f.name: found[f"{GROUP}@{f.name}"] for f in fields(Settings)})
+        check_names(settings)
+        real = np.dtype(np.float32 if settings.precision == "f32" else np.float64)
+        for place in (
+            f"PartType{k}/{n}" for k in np.unique(particles.component) for n in ("Coordinates", "Velocities")
+        ):
+            if file[place].dtype != real:
+                raise InputError(f"damaged checkpoint: {place} is of {file[place].dtype}; wanted {real}")
+        history = [from_row(row) for row in found[HISTORY]]
+        if not history:
+            raise InputError("damaged checkpoint: its history is empty; wanted the energies of the start")
+        step: int = found[f"{GROUP}@step"]
+        if step > settings.steps:
             raise InputError(f"damaged checkpoint: it is at step {step} of {settings.steps}")
-        plans = _read_plans(group.attrs)
+        plans = _read_plans(found)
     return Checkpoint(particles, settings, step, history, plans)
 
 
-def _read_plans(attributes: Any) -> Plans | None:
+def _read_plans(found: dict[str, Any]) -> Plans | None:
     """The plans, or None where there are none: not in a checkpoint of a version that did not keep them."""
-    if FORCE_PLAN not in attributes and POTENTIAL_PLAN not in attributes:
+    texts = [found[f"{GROUP}@{name}"] for name in (FORCE_PLAN, POTENTIAL_PLAN)]
+    if texts == [None, None]:
         return None
-    return Plans(_read_plan(attributes, FORCE_PLAN), _read_plan(attributes, POTENTIAL_PLAN))
+    if None in texts:
+        raise InputError("damaged checkpoint: it has one plan; wanted that of the forces and that of the potential")
+    return Plans(_read_plan(FORCE_PLAN, texts[0]), _read_plan(POTENTIAL_PLAN, texts[1]))
 
 
-def _read_plan(attributes: Any, name: str) -> Plan:
+def _read_plan(name: str, text: str) -> Plan:
     try:
-        return from_json(str(attributes[name]))
+        return from_json(text)
     except ValueError as error:
         raise InputError(f"damaged checkpoint: {name}: {error}") from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,12 +37,12 @@ class Diagnostics:
     def momentum_drift(self, start: Diagnostics) -> float:
         """|P - P0| against the sum of |m v|, which does not vanish in the centre-of-mass frame."""
         scale = max(start.momentum_scale, self.momentum_scale)
-        return float(np.linalg.norm(self.momentum - start.momentum) / scale) if scale else 0.0
+        return math.hypot(*(self.momentum - start.momentum)) / scale if scale else 0.0
 
     def angular_momentum_drift(self, start: Diagnostics) -> float:
         """|L - L0| against |L0|, or against 1 where the start has none."""
-        scale = float(np.linalg.norm(start.angular_momentum))
-        return float(np.linalg.norm(self.angular_momentum - start.angular_momentum)) / (scale if scale > 1e-12 else 1.0)
+        scale = math.hypot(*start.angular_momentum)
+        return math.hypot(*(self.angular_momentum - start.angular_momentum)) / (scale if scale > 1e-12 else 1.0)
 
 
 COLUMNS = ("step", "time", "kinetic", "potential", "px", "py", "pz", "lx", "ly", "lz", "momentum_scale")

@@ -11,14 +11,16 @@ import numpy as np
 
 from lanewise.errors import InputError
 from lanewise.lattices import D2Q9, D3Q19, D3Q27, Lattice
+from lanewise.layouts import layout_by_name
 from lanewise.sims.lbm.checks import check_mach, check_tau
 from lanewise.sims.lbm.kinds import Edges, Kind, Open, Wall
 from lanewise.sims.lbm.obstacles.arrays import as_kinds
+from lanewise.sims.lbm.obstacles.boxes import check_shape
 from lanewise.sims.lbm.obstacles.cut_links import wall_fractions
 from lanewise.sims.lbm.obstacles.surfaces import Surface
 from lanewise.sims.lbm.openings import check_opening
 from lanewise.sims.lbm.operators import find_operator
-from lanewise.sims.lbm.settings import Geometry
+from lanewise.sims.lbm.settings import Geometry, Settings
 from lanewise.sims.lbm.units import from_reynolds, relaxation
 from lanewise.sites.streaming import FORMS
 
@@ -108,6 +110,24 @@ def chosen_force(force: Sequence[float] | None, dimension: int) -> tuple[float, 
     if len(values) != dimension or not all(map(math.isfinite, values)):
         raise InputError(f"the force is {tuple(force)}; wanted {dimension} finite components")
     return values
+
+
+def check_settings(settings: Settings) -> Lattice:
+    """Refuse settings that no simulation could have had, as those of a file may be; returns their lattice."""
+    shape = check_shape(settings.shape)
+    lattice = chosen_lattice(settings.lattice, len(shape))
+    check_tau(1 / settings.omega if settings.omega > 0 else math.nan)
+    chosen_numbers(
+        settings.precision, settings.storage, "cuda"
+    )  # whether the device has them is seen when there is one
+    chosen_streaming(settings.streaming, settings.device)
+    chosen_parameters(settings.collision, settings.parameters)
+    chosen_force(settings.force or None, len(shape))
+    check_outflow_speed(settings.outflow_speed)
+    layout_by_name(settings.layout)
+    if not (math.isfinite(settings.smagorinsky) and settings.smagorinsky >= 0):
+        raise InputError(f"the constant of Smagorinsky is {settings.smagorinsky:g}; wanted zero or more")
+    return lattice
 
 
 def check_outflow_speed(speed: float) -> float:

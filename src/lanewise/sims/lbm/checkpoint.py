@@ -2,11 +2,13 @@
 
 `/lanewise` has the settings, the kinds and the edges as attributes; `mask`, profiles of openings and fractions of cut links;
 and `state`, the memory of the populations just as it is: in its storage type, in its layout, in the middle of a pattern of
-in-place streaming. So a resumed run gives the bits of an uninterrupted one. It is written whole or not at all.
+in-place streaming; as attributes of `state` the step and whether it is fresh.
+So a resumed run gives the bits of an uninterrupted one. It is written whole or not at all.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -16,13 +18,17 @@ import numpy as np
 
 from lanewise._version import __version__
 from lanewise.errors import InputError
-from lanewise.io.hdf5 import open_hdf5
+from lanewise.io import schema
+from lanewise.io.hdf5 import add_dataset, open_hdf5, read_text, set_attributes
+from lanewise.io.schema import Array, Text, Whole
+from lanewise.io.source import reading
+from lanewise.lattices import Lattice
 from lanewise.profiling.profile import Profile, span
 from lanewise.runtime.devices import resolve
 from lanewise.runtime.executable import device_kind
 from lanewise.runtime.memory import to_host
-from lanewise.sims.lbm.arguments import chosen_lattice
-from lanewise.sims.lbm.output.hdf5 import write_flow
+from lanewise.sims.lbm.arguments import MOST_KINDS, MOST_STEPS, check_geometry, check_settings, chosen_lattice
+from lanewise.sims.lbm.output.hdf5 import COMPRESSED, write_flow
 from lanewise.sims.lbm.settings import (
     Geometry,
     Settings,
@@ -37,7 +43,15 @@ if TYPE_CHECKING:
     from lanewise.sims.lbm.simulation import Simulation
 
 GROUP = "lanewise"
-FORMAT = 1
+FORMATS = (FIRST, FORMAT) = (1, 2)
+"""The first one had the phase as datasets, and no sums."""
+
+PHASE = {"step": Whole(0, MOST_STEPS), "fresh": Whole(0, 1)}
+"""Where in its cycle of steps the memory of the populations is."""
+
+HEAD = {
+    "@format": Whole(0, 2**31), "@settings": Text(), "@geometry": Text(), "@step": Whole(0, MOST_STEPS),
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,30 +80,26 @@ def write_checkpoint(
 
     def add_group(file: Any) -> None:
         group = file.create_group(GROUP)
-        group.attrs["format"], group.attrs["version"], group.attrs["step"] = FORMAT, __version__, simulation.step
-        group.attrs["settings"], group.attrs["geometry"] = (
-            settings_to_json(simulation.settings),
-            geometry_to_json(geometry),
-        )
+        texts = {"settings": settings_to_json(simulation.settings), "geometry": geometry_to_json(geometry)}
+        set_attributes(group, {"format": FORMAT, "version": __version__, "step": simulation.step, **texts})
         if geometry.mask is not None:
-            group.create_dataset("mask", data=geometry.mask, compression="gzip", compression_opts=1)
+            add_dataset(group, "mask", geometry.mask, **COMPRESSED)
         if geometry.fractions is not None:
-            group.create_dataset("fractions/places", data=geometry.fractions.places)
-            group.create_dataset(
-                "fractions/fractions", data=geometry.fractions.fractions, compression="gzip", compression_opts=1
-            )
+            add_dataset(group, "fractions/places", geometry.fractions.places)
+            add_dataset(group, "fractions/fractions", geometry.fractions.fractions, **COMPRESSED)
         for number, kind in geometry.openings.items():
             if kind.profile is not None:
-                group.create_dataset(f"profiles/{number}", data=np.asarray(kind.profile, np.float64))
+                add_dataset(group, f"profiles/{number}", np.asarray(kind.profile, np.float64))
         with span(simulation.profile, "transfer", name="populations to the host"):
-            state = simulation.engine.save()
-        for name, value in state.items():
-            group.create_dataset(f"state/{name}", data=value)
+            saved = dict(simulation.engine.save())
+        state = group.create_group("state")
+        set_attributes(state, {name: int(saved.pop(name)) for name in PHASE})
+        for name, value in saved.items():
+            add_dataset(state, name, value)
         run = group.create_group("run")
-        for name, text in (attributes or {}).items():
-            run.attrs[name] = text
+        set_attributes(run, attributes or {})
         for name, array in (arrays or {}).items():
-            run.create_dataset(name, data=array)
+            add_dataset(run, name, array)
 
     solid = simulation.solid
     shown = {"step": simulation.step, **_shown(simulation), **(parameters or {})}
@@ -116,26 +126,57 @@ def read_checkpoint(path: Path) -> Checkpoint:
             raise InputError(
                 "no checkpoint of lanewise lbm; wanted a file that --out or Simulation.checkpoint has written"
             )
-        if int(group.attrs["format"]) != FORMAT:
-            raise InputError(f"a checkpoint of format {int(group.attrs['format'])}; wanted format {FORMAT}")
-        settings = settings_from_json(str(group.attrs["settings"]))
-        mask = np.asarray(group["mask"], np.uint8) if "mask" in group else None
-        if mask is not None and mask.shape != settings.shape:
-            raise InputError(f"damaged checkpoint: its mask has shape {mask.shape}; wanted {settings.shape}")
-        profiles = {int(n): np.asarray(p) for n, p in group["profiles"].items()} if "profiles" in group else {}
-        geometry = geometry_from_json(str(group.attrs["geometry"]), mask, profiles, _fractions(group))
-        run = group["run"]
+        head = schema.read(group, HEAD)
+        if head["@format"] not in FORMATS:
+            raise InputError(f"a checkpoint of format {head['@format']}; wanted format {FORMAT} or {FORMATS[0]}")
+        settings = settings_from_json(head["@settings"])
+        lattice = check_settings(settings)
+        arrays = schema.read(group, _arrays_of(settings, lattice, group))
+        profiles = {int(n): arrays[f"profiles/{n}"] for n in group.get("profiles", ())}
+        geometry = geometry_from_json(head["@geometry"], arrays["mask"], profiles, _fractions(arrays))
+        geometry = replace(
+            check_geometry(settings.shape, geometry.mask, geometry.kinds, geometry.edges), fractions=geometry.fractions
+        )
+        run, state = group["run"], {n: arrays[f"state/{n}"] for n in group["state"]}
+        phase = schema.read(group, {f"state@{n}": e for n, e in PHASE.items()}) if head["@format"] > 1 else {}
+        state |= {n: phase[f"state@{n}"] if phase else int(state[n]) for n in PHASE}
         return Checkpoint(
-            path, settings, geometry, int(group.attrs["step"]), {n: a[()] for n, a in group["state"].items()},
-            {n: str(v) for n, v in run.attrs.items()}, {n: np.asarray(a) for n, a in run.items()},
+            path, settings, geometry, head["@step"], state, {n: read_text(run.attrs, n) for n in run.attrs},
+            {n: arrays[f"run/{n}"] for n in run},
         )  # fmt: skip
 
 
-def _fractions(group: Any) -> WallFractions | None:
-    if "fractions" not in group:
+def _arrays_of(settings: Settings, lattice: Lattice, group: Any) -> dict[str, Array]:
+    """What arrays the checkpoint of such a flow has. The number of bytes of its populations is known when their layout is."""
+    shape = settings.shape
+    declared = {
+        "mask": Array("u1", shape, high=MOST_KINDS, needed=False),
+        "fractions/places": Array("i8", ("links",), 0, math.prod(shape) - 1, needed="fractions" in group),
+        "fractions/fractions": Array("f8", ("links", len(lattice)), any_number=True, needed="fractions" in group),
+        "state/populations": Array("u1", ("bytes",)),
+        "run/series": Array("f8", ("rows", "columns"), needed=False),
+    }
+    for number in group.get("profiles", ()):
+        declared[f"profiles/{number}"] = Array(
+            "f8", tuple(f"n{a}" for a in range(np.ndim(group[f"profiles/{number}"])))
+        )
+    for name in group["state"]:
+        if name.startswith("outflow"):
+            declared[f"state/{name}"] = Array(
+                "f4 f8", tuple(f"{name} {a}" for a in range(np.ndim(group[f"state/{name}"])))
+            )
+    if "step" in group["state"]:  # in format 1
+        declared |= {f"state/{n}": Array("i8 b1", (), 0, e.high) for n, e in PHASE.items()}
+    return declared
+
+
+def _fractions(arrays: Mapping[str, Any]) -> WallFractions | None:
+    places, fractions = arrays["fractions/places"], arrays["fractions/fractions"]
+    if places is None:
         return None
-    found = group["fractions"]
-    return WallFractions(np.asarray(found["places"], np.int64), np.asarray(found["fractions"], np.float64))
+    if not (np.isnan(fractions) | ((fractions >= 0) & (fractions <= 1))).all() or (np.diff(places) <= 0).any():
+        raise InputError("damaged checkpoint: fractions of links are not from 0 to 1, or their places do not grow")
+    return WallFractions(places, fractions)
 
 
 def restored(
@@ -160,10 +201,11 @@ def restored(
     simulation = Simulation._restored(lattice, wanted, saved.geometry, saved.step, profile)  # pyright: ignore[reportPrivateUsage]
     if converted(s, simulation.settings):
         before = Simulation._restored(lattice, replace(s, device=wanted.device), saved.geometry, saved.step)  # pyright: ignore[reportPrivateUsage]
-        before.engine.restore(saved.state)
+        with reading(saved.path, "checkpoint", ()):
+            before.engine.restore(saved.state)
         simulation.engine.set_arriving(before.engine.arriving())
     else:
-        with span(profile, "transfer", name="populations to the device"):
+        with span(profile, "transfer", name="populations to the device"), reading(saved.path, "checkpoint", ()):
             simulation.engine.restore(saved.state)
     return simulation
 

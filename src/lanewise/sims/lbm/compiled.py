@@ -148,7 +148,13 @@ class CompiledEngine:
         sites.current.data[...] = bring(data, sites.device)
         for axis, step in sites.edges.outlets:
             if (kept := saved.get(f"outflow{axis}{step:+d}")) is not None:
-                sites.before(axis, step, self._flow.real)[...] = bring(np.asarray(kept), sites.device)
+                before, found = sites.before(axis, step, self._flow.real), np.asarray(kept)
+                if (found.shape, found.dtype) != (before.shape, before.dtype):
+                    raise InputError(
+                        f"damaged checkpoint: what left at axis {axis} has shape {found.shape} of {found.dtype}; "
+                        f"wanted {before.shape} of {before.dtype}"
+                    )
+                before[...] = bring(found, sites.device)
 
 
 def make_flow(lattice: Lattice, settings: Settings, geometry: Geometry) -> Sitewise:

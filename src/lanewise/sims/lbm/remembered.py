@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from lanewise.errors import InputError
+from lanewise.io.schema import record
+from lanewise.sims.lbm.arguments import MOST_STEPS
 from lanewise.sims.lbm.cases.bodies import Mask, Obstacle
 from lanewise.sims.lbm.cases.registry import Request
 from lanewise.sims.lbm.cases.stream import BODY
@@ -32,6 +35,22 @@ class Remembered:
     rows: list[tuple[int, tuple[float, ...]]]
 
 
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """What is in the attribute."""
+
+    case: str
+    re: float
+    size: int
+    speed: float
+    lattice: str
+    drive: str
+    own_body: bool
+    steps: int
+    tolerance: float
+    initial_mass: float
+
+
 def remember(run: Run) -> tuple[dict[str, Any], dict[str, str], dict[str, Any]]:
     """Parameters for everybody, and attributes and arrays for `recall`."""
     r = run.request
@@ -53,15 +72,18 @@ def recall(saved: Checkpoint) -> Remembered:
             f"{saved.path}: a checkpoint without a case, written by Simulation.checkpoint; continue it with Simulation.resume"
         )
     try:
-        plan = json.loads(saved.attributes[PLAN])
+        plan = record(_Plan, json.loads(saved.attributes[PLAN]), "a run")
         obstacle = None
-        if not plan["own_body"]:
-            assert saved.geometry.mask is not None
+        if not plan.own_body:
+            if saved.geometry.mask is None:
+                raise ValueError("a body of its own, and no mask that shows it")
             obstacle = _as_it_was(saved.geometry.mask == BODY)
-        request = Request(plan["re"], plan["size"], plan["speed"], plan["lattice"], plan["drive"], obstacle)
+        request = Request(plan.re, plan.size, plan.speed, plan.lattice, plan.drive, obstacle)
         rows = [(int(row[0]), tuple(map(float, row[1:]))) for row in saved.arrays[SERIES]]
-        return Remembered(plan["case"], request, plan["steps"], plan["tolerance"], plan["initial_mass"], rows)
-    except (ValueError, KeyError, TypeError) as error:
+        if not (0 <= plan.tolerance < 1 and 0 < plan.initial_mass < math.inf and 1 <= plan.steps <= 2 * MOST_STEPS):
+            raise ValueError(f"steps {plan.steps}, tolerance {plan.tolerance:g}, initial mass {plan.initial_mass:g}")
+        return Remembered(plan.case, request, plan.steps, plan.tolerance, plan.initial_mass, rows)
+    except (ValueError, KeyError, RecursionError) as error:
         raise InputError(f"{saved.path}: damaged checkpoint: its plan cannot be read: {error}") from error
 
 
@@ -70,7 +92,8 @@ def _as_it_was(solid: Mask) -> Obstacle:
 
     def place(shape: tuple[int, ...], centre: tuple[float, ...], width: float) -> Mask:
         del centre, width
-        assert solid.shape == shape
+        if solid.shape != shape:
+            raise InputError(f"damaged checkpoint: its mask has shape {solid.shape}, and its case {shape}")
         return solid
 
     return place

@@ -9,6 +9,7 @@ from typing import Any
 
 from lanewise.errors import InputError
 from lanewise.io.atomic import writable_target
+from lanewise.io.source import reading
 from lanewise.profiling.profile import Profile, span
 from lanewise.runtime.executable import device_kind
 from lanewise.sims.lbm.arguments import check_steps
@@ -16,7 +17,7 @@ from lanewise.sims.lbm.cases import Case, Request, Setup, find_case
 from lanewise.sims.lbm.checkpoint import Checkpoint, converted, read_checkpoint, restored
 from lanewise.sims.lbm.checks import check_mach
 from lanewise.sims.lbm.obstacles.surfaces import Surface
-from lanewise.sims.lbm.remembered import recall
+from lanewise.sims.lbm.remembered import Remembered, recall
 from lanewise.sims.lbm.room import check_room
 from lanewise.sims.lbm.run import Output, Run
 from lanewise.sims.lbm.simulation import Simulation
@@ -94,9 +95,14 @@ def resume(path: Path, method: Method, end: End, output: Output, profile: Profil
     with span(profile, "setup", name="read the checkpoint"):
         saved = read_checkpoint(path)
         before = recall(saved)
-    case = find_case(before.case)
-    with span(profile, "setup", name="case"):
-        setup = case.make(before.request)
+    with span(profile, "setup", name="case"), reading(path, "checkpoint", ()):
+        case = find_case(before.case)
+        r = before.request
+        asked = case.request(
+            re=r.re, size=r.size, speed=r.speed, lattice=r.lattice, drive=r.drive or None, obstacle=r.obstacle
+        )
+        setup = case.make(asked)
+        _check_fit(saved, before, setup)
     if end.steps is not None:
         check_steps(end.steps)
         last = saved.step + end.steps
@@ -116,6 +122,18 @@ def resume(path: Path, method: Method, end: End, output: Output, profile: Profil
         case, before.request, setup, simulation, output, last, _steadiness(setup, simulation, wanted), before.initial_mass,
         before.rows, _difference(path, saved, simulation), first_step=saved.step, resumed=True,
     )  # fmt: skip
+
+
+def _check_fit(saved: Checkpoint, before: Remembered, setup: Setup) -> None:
+    """Refuse a checkpoint whose case is not that of its flow."""
+    if setup.shape != saved.settings.shape:
+        raise InputError(f"damaged checkpoint: it has {saved.settings.shape} sites, and its case {setup.shape}")
+    columns = 1 + len(setup.probe.names) if setup.probe else 1
+    steps = [step for step, _ in before.rows]
+    if any(1 + len(values) != columns for _, values in before.rows):
+        raise InputError(f"damaged checkpoint: its measurements have not {columns} columns")
+    if steps != sorted(set(steps)) or (steps and not 0 <= steps[0] <= steps[-1] <= saved.step):
+        raise InputError(f"damaged checkpoint: its measurements are not of growing steps up to {saved.step}")
 
 
 def _surfaces(case: Case, setup: Setup, walls: str | None) -> Mapping[int, Surface]:

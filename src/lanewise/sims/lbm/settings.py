@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lanewise.errors import InputError
+from lanewise.io.schema import record
 from lanewise.sims.lbm.kinds import Edge, Kind, Open, Wall
 from lanewise.sites.fractions import WallFractions
 
@@ -79,11 +80,17 @@ def settings_to_json(settings: Settings) -> str:
 def settings_from_json(text: str) -> Settings:
     """What `settings_to_json` wrote; raises `InputError` for anything else."""
     try:
-        values: dict[str, Any] = json.loads(text)
-        values |= {"shape": tuple(values["shape"]), "force": tuple(values["force"])}
-        return Settings(**values)
-    except (ValueError, TypeError, KeyError) as error:
+        return record(Settings, json.loads(text), "a flow")
+    except (ValueError, RecursionError) as error:
         raise InputError(f"damaged checkpoint: its settings cannot be read: {error}") from error
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """A geometry as it is in JSON."""
+
+    kinds: dict[str, dict[str, str | float | tuple[float, ...] | None]]
+    edges: dict[str, str | tuple[str, str]]
 
 
 def geometry_to_json(geometry: Geometry) -> str:
@@ -106,16 +113,16 @@ def geometry_from_json(
 ) -> Geometry:
     """What `geometry_to_json` wrote, with the arrays; raises `InputError` for anything else."""
     try:
-        read = json.loads(text)
-        kinds = {int(number): _kind(values, profiles.get(int(number))) for number, values in read["kinds"].items()}
-        edges = {axis: tuple(edge) if isinstance(edge, list) else edge for axis, edge in read["edges"].items()}
-        return Geometry(mask, kinds, edges, fractions)
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        read = record(_Read, json.loads(text), "the geometry")
+        kinds = {int(number): _kind(values, profiles.get(int(number))) for number, values in read.kinds.items()}
+        return Geometry(mask, kinds, read.edges, fractions)
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise InputError(f"damaged checkpoint: its kinds cannot be read: {error}") from error
 
 
-def _kind(values: dict[str, Any], profile: Any) -> Kind:
-    velocity = None if values["velocity"] is None else tuple(values["velocity"])
+def _kind(values: Mapping[str, Any], profile: Any) -> Kind:
+    names = {"wall": "name", "open": "name"}
+    found = {names.get(name, name): value for name, value in values.items()}
     if "wall" in values:
-        return Wall(values["wall"], velocity)
-    return Open(values["open"], values["boundary"], values["face"], velocity, values["density"], profile)
+        return record(Wall, found, "a wall")
+    return replace(record(Open, found, "an opening"), profile=profile)

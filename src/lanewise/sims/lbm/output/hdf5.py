@@ -7,7 +7,7 @@
 | solid | as density, uint8 | 1 where there is no fluid; only if there are such sites to tell of |
 | history/NAME | (n,) | columns of the force history, if there is one |
 
-Every parameter of the run is an attribute of the file (see `parameters.attributes`), beside those in `OWN`.
+Every parameter of the run (text: UTF-8 of fixed length) is an attribute of the file (see `parameters.attributes`), beside those in `OWN`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from lanewise._version import __version__
 from lanewise.errors import ArgumentError, InputError
-from lanewise.io.hdf5 import open_hdf5, write_hdf5
+from lanewise.io.hdf5 import add_dataset, open_hdf5, set_attributes, text_of, write_hdf5
 from lanewise.io.source import FilePath
 from lanewise.sims.lbm.output.parameters import attributes
 
@@ -30,6 +30,9 @@ FORMAT = "lanewise flow 1"
 
 OWN = {"format": FORMAT, "lanewise_version": __version__, "field_units": "lattice"}
 """Attributes of the file itself, beside the parameters of the run."""
+
+COMPRESSED: dict[str, Any] = {"compression": "gzip", "compression_opts": 1}
+"""For long runs of equal bytes, of which nearly nothing is left."""
 
 AXES = {2: "y,x", 3: "z,y,x"}
 
@@ -77,30 +80,27 @@ def write_flow(
     named = _named(parameters)
 
     def fill(file: Any) -> None:
-        for name, value in {**named, **OWN}.items():
-            file.attrs[name] = value
-        axes = AXES[density.ndim]
-        file.create_dataset("density", data=density).attrs["axes"] = axes
-        file.create_dataset("velocity", data=velocity).attrs["axes"] = f"{axes},component"
-        if solid is not None:  # long runs of equal bytes: compressed to nearly nothing
+        set_attributes(file, {**named, **OWN})
+        axes = {"axes": AXES[density.ndim]}
+        set_attributes(add_dataset(file, "density", density), axes)
+        set_attributes(add_dataset(file, "velocity", velocity), {"axes": f"{AXES[density.ndim]},component"})
+        if solid is not None:
             data = np.asarray(solid, np.bool_).view(np.uint8)
-            file.create_dataset("solid", data=data, compression="gzip", compression_opts=1).attrs["axes"] = axes
+            set_attributes(add_dataset(file, "solid", data, **COMPRESSED), axes)
         for name, column in columns.items():
-            file.create_dataset(f"history/{name}", data=column)
+            add_dataset(file, f"history/{name}", column)
         if extra is not None:
             extra(file)
 
-    try:
-        write_hdf5(path, fill, overwrite=overwrite)
-    except RuntimeError as error:  # what h5py raises when it closes a file after the disk is full
-        raise InputError(f"{path}: cannot be written: {str(error).partition(chr(10))[0]}") from error
+    write_hdf5(path, fill, overwrite=overwrite)
 
 
 def read_flow(path: FilePath) -> FlowFile:
     """What `write_flow` wrote. Raises InputError that names the file for another or a damaged one."""
     with open_hdf5(path) as file:
-        if file.attrs.get("format") != FORMAT:
-            raise InputError(f"no flow field: its attribute format is {file.attrs.get('format')!r}; wanted {FORMAT!r}")
+        found = text_of(file.attrs["format"]) if "format" in file.attrs else None
+        if found != FORMAT:
+            raise InputError(f"no flow field: its attribute format is {found!r}; wanted {FORMAT!r}")
         parameters = {name: _plain(value) for name, value in file.attrs.items()}
         history = {name: column[()] for name, column in file["history"].items()} if "history" in file else {}
         solid = file["solid"][()].astype(np.bool_) if "solid" in file else None
@@ -108,7 +108,9 @@ def read_flow(path: FilePath) -> FlowFile:
 
 
 def _plain(value: Any) -> Any:
-    """Python's own numbers instead of NumPy's scalars."""
+    """Python's own numbers and text instead of NumPy's scalars."""
+    if isinstance(value, bytes):
+        return text_of(value)
     return value.item() if isinstance(value, np.generic) else value
 
 

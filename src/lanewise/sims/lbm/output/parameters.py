@@ -12,8 +12,8 @@ import numpy as np
 
 from lanewise.errors import ArgumentError
 
-MOST_VALUES = 1024
-"""HDF5 keeps attributes up to 64 KiB; what is larger is data and belongs into a dataset."""
+MOST_VALUES = 400
+"""HDF5 keeps attributes of up to 4 KiB under a sum; what is larger is data and belongs into a dataset."""
 
 
 def attributes(parameters: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
