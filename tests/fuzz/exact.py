@@ -1,4 +1,4 @@
-"""The CPU without liberties: no fused multiply-add, no reordered sums; and an interpreter that uses the CPU's own library functions.
+"""Devices without liberties: no fused multiply-add, no reordered sums; and an interpreter that uses the CPU's own library functions.
 
 Then nothing is left to rounding: compiled and interpreted results have to be equal to the bit.
 """
@@ -16,12 +16,13 @@ from unittest import mock
 import numpy as np
 
 from lanewise import types as t
+from lanewise.emit.cuda import emit_cuda
 from lanewise.emit.numba import emit_numba
 from lanewise.emit.numba_expressions import numba_expression
 from lanewise.emit.numba_prelude import IMPORTS, prelude
 from lanewise.ir import nodes as ir
 from lanewise.ir.intrinsics import INTRINSICS
-from lanewise.runtime import executable
+from lanewise.runtime import executable, nvrtc
 
 _FLAGS = re.compile(r"fastmath=\{[^}]*\}, ")
 
@@ -34,6 +35,30 @@ def _strict(text: str) -> str:
 def strict_cpu() -> Iterator[None]:
     """Kernels that are compiled within it keep to the order of operations as written."""
     with mock.patch.object(executable, "emit_numba", lambda *a, **k: _strict(emit_numba(*a, **k))):
+        yield
+
+
+class _Separate:
+    """The module cuda.core, whose compiler joins no multiplication with an addition."""
+
+    def __init__(self, core: Any) -> None:
+        self._core = core
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._core, name)
+
+    def ProgramOptions(self, **options: Any) -> Any:
+        return self._core.ProgramOptions(**options, fma=False)
+
+
+@contextmanager
+def strict_gpu() -> Iterator[None]:
+    """The same for kernels on a GPU. The texts differ by a remark, so that the cache does not take them for the others."""
+    core = nvrtc.cuda_core()
+    with (
+        mock.patch.object(nvrtc, "cuda_core", return_value=_Separate(core)),
+        mock.patch.object(executable, "emit_cuda", lambda *a, **k: emit_cuda(*a, **k) + "\n// without contraction\n"),
+    ):
         yield
 
 

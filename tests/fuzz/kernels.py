@@ -23,7 +23,7 @@ from lanewise.runtime.nvrtc import compile_cubin
 from lanewise.values import to_python_value
 from tests import corpus, harness
 from tests.fuzz.campaign import Campaign, Case
-from tests.fuzz.exact import library_of_the_cpu, strict_cpu
+from tests.fuzz.exact import library_of_the_cpu, strict_cpu, strict_gpu
 from tests.fuzz.plans import draw_plan
 from tests.fuzz.programs import Program, Traits, write_program
 from tests.fuzz.shrink import shrunk
@@ -31,19 +31,26 @@ from tests.fuzz.texts import executed
 from tests.fuzz.values import Array, eighths, scalars, values
 
 COMPILED_IN_QUICK = 8  # one of so many quick cases is compiled for the CPU, which takes longer than all else
+SEARCHED, REDUCED = 0.25, 0.04  # shares of the programs that can be
 SHRINKING = 40.0  # seconds to look for a smaller program that fails in the same way
 COMPILED_FOR_A_GPU = 0.1  # share of the programs that NVRTC compiles: each takes some 0.3 s
 CLOSE = {np.dtype(np.float32): 2e-5, np.dtype(np.float64): 1e-12}
+ZEROS = {np.dtype(np.float32): 0.0, np.dtype(np.float64): 0.0}  # to the bit, but for the signs of zeros
 LOOSE = {np.dtype(np.float32): 2e-3, np.dtype(np.float64): 1e-6}  # library functions, and sums in another order
 
 
 def body(case: Case) -> str:
+    """Interpreter, CPU, IR for a GPU and ordinary Python."""
+    return _tried_and_shrunk(case, draw_traits(case.random), "cpu")
+
+
+def _tried_and_shrunk(case: Case, traits: Traits, device: str) -> str:
     rng = case.random
-    program = write_program(rng, draw_traits(rng))
+    program = write_program(rng, traits)
     case.shown = program.text
     state = rng.getstate()
     try:
-        return tried(case, program)
+        return tried(case, program, device)
     except Exception as failure:
         wanted = _kind(failure)
 
@@ -51,7 +58,7 @@ def body(case: Case) -> str:
             again = Case(case.campaign, case.seed, case.number)
             again.random.setstate(state)
             try:
-                tried(again, replace(program, text=text))
+                tried(again, replace(program, text=text), device)
             except Exception as other:
                 return _kind(other) == wanted
             return False
@@ -65,7 +72,7 @@ def _kind(error: Exception) -> tuple[type, str]:
     return type(error), str(error)[:30]
 
 
-def tried(case: Case, program: Program) -> str:
+def tried(case: Case, program: Program, device: str = "cpu") -> str:
     """One program on values that the case draws, in every way that it can be run: the outcome."""
     with executed(program.text, f"fuzz_kernels_{case.number}.py") as names:
         try:
@@ -75,7 +82,8 @@ def tried(case: Case, program: Program) -> str:
                 return "literal refused"
             raise
         case.counts.update(f"node {name}" for name in contents(lowered.function))
-        return Trial(case, program, names).run()
+        trial = Trial(case, program, names)
+        return trial.run() if device == "cpu" else trial.run_on_a_gpu()
 
 
 def draw_traits(rng: Random) -> Traits:
@@ -84,6 +92,14 @@ def draw_traits(rng: Random) -> Traits:
         pattern, plain=rng.random() < 0.6, library=rng.random() < 0.2, vectors=rng.random() < 0.7,
         quantised=rng.random() < 0.7, central=pattern == "pairwise" and rng.random() < 0.25,
     )  # fmt: skip
+
+
+def body_on_a_gpu(case: Case) -> str:
+    """The same on a GPU, where there is one."""
+    pattern = case.random.choice(("elementwise", "elementwise", "pairwise"))
+    return _tried_and_shrunk(
+        case, replace(draw_traits(case.random), pattern=pattern, strict=True, central=False), "cuda"
+    )
 
 
 def draw_layout(rng: Random, fields: Iterable[str]) -> Layout:
@@ -143,10 +159,77 @@ class Trial:
         self._cuda(reference, draw_layout(self.rng, self.program.fields))
         if self.case.quick and self.case.number % COMPILED_IN_QUICK:
             return "equal, not compiled"
-        outcome = self._cpu(reference, layout)
+        self.outcome = outcome = self._cpu(reference, layout)
+        if self.program.traits.central and self.rng.random() < SEARCHED:
+            self._searched(layout)
+        if not self.pairwise and self.program.results and self.rng.random() < REDUCED:
+            self._reduced(layout)
         self.case.counts[f"layout {layout.__class__.__name__}"] += 1
         self.case.counts[f"pattern {self.program.traits.pattern}"] += 1
         return outcome
+
+    # ------------------------------------------------------------ searches and reductions
+
+    def _searched(self, layout: Layout) -> None:
+        """Through any structure the sources that are met are those of a search without one. The sums are exact in every order."""
+        radius, k = self.rng.choice((0.5, 1.0, 2.5)), self.rng.choice((None, None, 1, 3))
+        options = {"radius": radius, "position": "f0"} | ({} if k is None else {"k": k})
+        given = self.given()
+        records = given.records(layout)
+        if k is not None and len(records[1]) <= k:
+            return
+        structure = self.rng.choice((lw.StaticGrid, lw.DynamicGrid))
+        wanted, found = (
+            self.names.kernel.using(search=search(**options))(*records, **self.values)
+            for search in (lw.AllPairs, structure)
+        )
+        as_tuple = [tuple(np.asarray(x) for x in (r if isinstance(r, tuple) else (r,))) for r in (found, wanted)]
+        if wrong := differences(*as_tuple, ZEROS):
+            raise AssertionError(f"{structure.__name__} and all pairs differ: {wrong}\n{layout}, {options}")
+        self.case.counts[f"way {structure.__name__}"] += 1
+
+    def _reduced(self, layout: Layout) -> None:
+        """Sums of whole numbers over all elements; those of floats depend on their order."""
+        given = {device: self.given() for device in ("python", "cpu")}
+        found: dict[str, list[Array]] = {}
+        for device, g in given.items():
+            sums = self.names.kernel.sum(*g.records(layout, device), **g.arrays, **self.values)
+            found[device] = [np.asarray(x) for x in (sums if isinstance(sums, tuple) else (sums,))]
+        for n, (kind, f, w) in enumerate(zip(self.program.results, found["cpu"], found["python"], strict=True)):
+            if not t.scalar_of(kind).is_float and not np.array_equal(f, w) and self.outcome == "equal":
+                raise AssertionError(f"sums over all elements differ: result {n}: {f!r} instead of {w!r}\n{layout}")
+        self.case.counts["way sum"] += 1
+
+    # ------------------------------------------------------------ a GPU
+
+    def run_on_a_gpu(self) -> str:
+        """A random layout and plan on the GPU itself against the interpreter."""
+        layout, given, same = draw_layout(self.rng, self.program.fields), self.given(), self.sources is None
+        reference = harness.run_public(self.given(), layout, "python")
+        plan, _, refused = draw_plan(
+            self.rng, "cuda", self.program.traits.pattern,
+            lambda plan: harness.program(given.case, layout, plan, "cuda", same=same),
+        )  # fmt: skip
+        plan = self._exact_plan(plan)
+        self._note("cuda", plan, refused)
+        try:
+            found = harness.run_public(given, layout, "cuda", plan)
+        except PlanError as error:
+            self.case.counts[f"refused when bound: {str(error).split(': ')[-1][:60]}"] += 1
+            plan = Plan()
+            found = harness.run_public(self.given(), layout, "cuda", plan)
+        if not differences(found, reference):
+            return "equal"
+        loose = self.program.traits.library or self.pairwise
+        if not differences(found, reference, LOOSE if loose else CLOSE):
+            return "close"
+        with executed(self.program.text, f"fuzz_kernels_{self.case.number}.py") as names, strict_gpu():
+            found = harness.run_public(self.given(names.kernel), layout, "cuda", plan)
+        if not (wrong := differences(found, reference, self._tolerance(plan) or ZEROS)):
+            return "equal without contraction"
+        if self.program.traits.library:  # the device's own sine decides about a branch, or cancels
+            return "differs by library functions"
+        raise AssertionError(f"GPU and interpreter differ, also without contraction: {wrong}\n{layout}, {plan}")
 
     # ------------------------------------------------------------ ordinary Python
 
@@ -304,3 +387,4 @@ def contents(function: ir.Function) -> set[str]:
 
 
 KERNELS = Campaign("kernels", body, limit=240.0, renew=250)
+ON_A_GPU = Campaign("kernels-cuda", body_on_a_gpu, limit=240.0, renew=400)

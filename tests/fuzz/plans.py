@@ -15,10 +15,11 @@ from lanewise.plan import Plan
 SMALL = {
     "block": (32, 64), "tile": (0, 32, 64, 7, 16), "targets": (1, 2, 3, 4), "slices": (1, 2), "parts": (1, 2, 3), "unroll": (0, 1, 2, 4),
 }  # fmt: skip
-_CHOICES = [o for o in OPTIMISATIONS if o.field not in (LAYOUT, "fast_math")]
+CHOICES = [o for o in OPTIMISATIONS if o.field not in (LAYOUT, "fast_math")]
 
 
-def _values(o: Optimisation, kind: str, pattern: str) -> tuple[Any, ...]:
+def values_of(o: Optimisation, kind: str, pattern: str) -> tuple[Any, ...]:
+    """The values of an optimisation that random plans may take."""
     values = o.values(kind, pattern)
     return SMALL.get(o.field, values) if len(values) > 1 else values
 
@@ -27,11 +28,11 @@ def draw_plan(
     rng: Random, kind: str, pattern: str, build: Callable[[Plan], Program], most: int = 5
 ) -> tuple[Plan, Program, list[str]]:
     """A plan with up to `most` decisions, what it builds, and the decisions that the kernel refused."""
-    open_choices = [o for o in _CHOICES if len(_values(o, kind, pattern)) > 1]
+    open_choices = [o for o in CHOICES if len(values_of(o, kind, pattern)) > 1]
     plan, refused = Plan(), list[str]()
     program = build(plan)
     for o in rng.sample(open_choices, min(len(open_choices), rng.randint(1, most))):
-        value = rng.choice(_values(o, kind, pattern))
+        value = rng.choice(values_of(o, kind, pattern))
         shape = dict(o.shape) if o.field == "reciprocity" and value != "off" else {}
         wanted = Plan(**{**plan.as_dict(), **shape, o.field: value})
         try:

@@ -27,13 +27,14 @@ class Traits:
     """What a program may hold.
 
     pattern: "elementwise" or "pairwise". plain: no mixed types. library: functions whose last digits depend on the device. vectors:
-    besides scalars. quantised: the floats that pairs contribute are small multiples of 1/8, so that every order of adding them is exact.
+    besides scalars. strict: without functions of floats that NaN or rounding makes depend on the device (min, max, clamp, fma). quantised: the floats that pairs contribute are small multiples of 1/8, so that every order of adding them is exact.
     """
 
     pattern: str = "elementwise"
     plain: bool = True
     library: bool = False
     vectors: bool = True
+    strict: bool = False
     quantised: bool = True
     central: bool = False
 
@@ -229,7 +230,12 @@ class Writer:
             case _:
                 count = rng.choice((1, 1, 2, 3))
                 more = "".join(f", {self.operand(b, kind, depth - 1)}" for _ in range(count - 1))
-                return f"lw.{rng.choice(EXACT_FUNCTIONS[count])}({left}{more})"
+                names = [
+                    n
+                    for n in EXACT_FUNCTIONS[count]
+                    if not self.traits.strict or n not in ("min", "max", "clamp", "fma")
+                ]
+                return f"lw.{rng.choice(names)}({left}{more})" if names else f"lw.abs({left})"
 
     def operand_not_zero(self, b: Block, kind: t.Scalar, depth: int) -> str:
         return self.operand(b, kind, depth)  # `number` gives no zero, and only a literal zero is refused
@@ -268,6 +274,10 @@ class Writer:
                     return (
                         f"({self.condition(b, depth - 1)} {rng.choice(('and', 'or'))} {self.condition(b, depth - 1)})"
                     )
+        if self.chance(0.06):
+            return f"lw.bool({self.expression(b, rng.choice(NUMBERS), depth - 1)})"
+        if depth > 1 and self.chance(0.05):
+            return f"lw.select({', '.join(self.condition(b, depth - 1) for _ in range(3))})"
         if b.pair and self.chance(0.06):
             return "lw.same(target, source)"
         if self.chance(0.12):
@@ -297,7 +307,7 @@ class Writer:
                 head = rng.choice([v for v in VECTORS if v.element == kind.element and v.length < kind.length])
                 rest = [e(b, kind.element, depth - 2) for _ in range(kind.length - head.length)]
                 return f"{NAMES[kind]}({', '.join([e(b, head, depth - 1), *rest])})"
-            case 6:
+            case 6 if not self.traits.strict or not kind.element.is_float:
                 name = rng.choice(("min", "max"))
                 return f"lw.{name}({e(b, kind, depth - 1)}, {e(b, kind, depth - 1)})"
             case 7 if kind.length == 3 and kind.element.is_float:

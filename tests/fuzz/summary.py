@@ -9,6 +9,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from tests.fuzz.coverage import covered
+
+COVERAGE = ("node ", "plan ", "layout ")
+
 
 def summarised(tallies: Iterable[dict[str, Any]]) -> dict[str, dict[str, Any]]:
     """By campaign: cases, seconds of one core, outcomes, counts, failures, and which shards reported."""
@@ -46,8 +50,11 @@ def markdown(tallies: list[dict[str, Any]]) -> str:
         each = f"{s['seconds'] / max(1, s['cases']):.2f}"
         rows.append(f"| {name} | {s['cases']:,} | {len(s['shards'])} | {each} | {len(s['failures'])} | {outcomes} |")
     for name, s in sums.items():
-        if s["counts"]:
-            rows += ["", f"**{name}**: " + ", ".join(f"{key} {n:,}" for key, n in sorted(s["counts"].items()))]
+        details = {key: n for key, n in s["counts"].items() if not key.startswith(COVERAGE)}
+        if details:
+            rows += ["", f"**{name}**: " + ", ".join(f"{key} {n:,}" for key, n in sorted(details.items()))]
+        if len(details) < len(s["counts"]):
+            rows += ["", *(f"- {line}" for line in covered(s["counts"]))]
         rows += ["", *(f"```text\n{failure}\n```" for failure in s["failures"])]
     return "\n".join(rows).rstrip() + "\n"
 

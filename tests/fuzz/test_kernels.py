@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.fuzz.campaign import every_shard
-from tests.fuzz.kernels import KERNELS
+from tests.fuzz.kernels import KERNELS, ON_A_GPU
 
 
 def test_quick() -> None:
@@ -19,3 +19,10 @@ def test_quick() -> None:
 @every_shard
 def test_long(shard: int, record: Any) -> None:
     KERNELS.long(shard, record)
+
+
+@pytest.mark.cuda
+@pytest.mark.fuzz
+@every_shard
+def test_long_on_a_gpu(shard: int, record: Any) -> None:
+    ON_A_GPU.long(shard, record)
