@@ -56,3 +56,12 @@ def test_every_text_is_complete(topic: str, tmp_path: Path) -> None:
         assert error.found, what
         assert error.wanted, what
         assert " at 0x" not in str(error), what
+
+
+def test_two_decorators_of_lanewise_have_a_place(tmp_path: Path) -> None:
+    text = (
+        "import lanewise as lw\n\n\n@lw.elementwise\n@lw.elementwise\ndef kernel(x: lw.f32) -> lw.f32:\n    return x\n"
+    )
+    error = refusal(text, tmp_path)
+    assert (error.location.file, error.location.line) == (str(tmp_path / "physics.py"), 4)
+    assert error.hint == "one decorator of lanewise, directly above the def"

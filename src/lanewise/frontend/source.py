@@ -85,7 +85,8 @@ def _characters(text: str, offset: int) -> int:
 def read_source(function: Callable[..., Any]) -> Source:
     """Parse the source of a function; raises `CompileError` when there is none (typed at a prompt) or it is no plain `def`."""
     code = getattr(function, "__code__", None)
-    shown = code or getattr(inspect.unwrap(function), "__code__", None)  # below other decorators
+    below = getattr(function, "python", function)  # of another decorator of lanewise
+    shown = code or getattr(inspect.unwrap(below), "__code__", None)
     where = Location(shown.co_filename, shown.co_firstlineno) if shown else Location(_described(function), 0)
     if (
         code is None
@@ -98,7 +99,9 @@ def read_source(function: Callable[..., Any]) -> Source:
             where,
             found=_described(function),
             wanted="def name(parameter: type, ...)",
-            hint="one decorator of lanewise, directly above the def" if hasattr(function, "__wrapped__") else "",
+            hint="one decorator of lanewise, directly above the def"
+            if shown is not code or hasattr(function, "__wrapped__")
+            else "",
         )
     try:
         lines, first = inspect.getsourcelines(function)
