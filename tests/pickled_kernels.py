@@ -4,7 +4,7 @@ from typing import Any
 
 import lanewise as lw
 
-__all__ = ["Grain", "attract", "bounce", "grow", "near", "total_mass", "twice"]
+__all__ = ["Grain", "attract", "bounce", "grow", "near", "total_mass", "twice", "walled"]
 
 
 @lw.record
@@ -38,6 +38,10 @@ near = attract.using(lw.Neighbors(radius=1.0))
 def bounce(f: lw.populations):
     for q in lw.D2Q9:
         f[q] = f[q] * 1
+
+
+walled = lw.sitewise(lw.D2Q9)(bounce.python)
+walled.wall(1, "wall")
 
 
 def total_mass(kernel: Any, grains: Any) -> tuple[float, Any]:

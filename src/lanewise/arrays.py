@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from lanewise import types as t
-from lanewise.errors import ArgumentError
+from lanewise.checks import shown
+from lanewise.errors import ArgumentError, ArgumentTypeError
 from lanewise.field_values import brought, check_type, rounded
 from lanewise.field_views import FieldViews
 from lanewise.layouts import Arrangement, Layout, default_layout
@@ -58,7 +59,7 @@ class RecordArray:
         given: Any = count
         if isinstance(given, bool) or not isinstance(given, (int, np.integer)) or given < 1:
             raise ArgumentError(
-                f"{record.name}: the number of records must be a whole number from 1 on, found {count!r}"
+                f"{record.name}: the number of records must be a whole number from 1 on, found {shown(count)}"
             )
         where = resolve(device)
         layout = default_layout(record, where) if layout is None else checked_layout(layout)
@@ -180,8 +181,9 @@ class RecordArray:
         """One record, by value."""
         given: Any = index
         if isinstance(given, bool) or not isinstance(given, (int, np.integer)):
-            raise TypeError(
-                f"records are taken one by one with a whole number, found {index!r}; fields are arrays: .{self._record.fields[0].name}[...]"
+            raise ArgumentTypeError(
+                f"records are taken one by one with a whole number, found {shown(given)}; fields are arrays: "
+                f".{self._record.fields[0].name}[...]"
             )
         if not -self._count <= index < self._count:
             raise IndexError(f"record {index} of {self._count}")
@@ -190,7 +192,9 @@ class RecordArray:
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         # Without it NumPy would make an array of Python objects, record by record.
         first = self._record.fields[0].name
-        raise TypeError(f"an array of {self._record.name} is no array of numbers; take a field, for example .{first}")
+        raise ArgumentTypeError(
+            f"an array of {self._record.name} is no array of numbers; take a field, for example .{first}"
+        )
 
     def __iter__(self) -> Iterator[RecordValue]:
         return (self[i] for i in range(self._count))
@@ -202,7 +206,11 @@ class RecordArray:
     def with_layout(self, layout: Layout) -> RecordArray:
         """The same records in another layout, on the same device."""
         result = RecordArray.zeros(
-            self._record, self._count, layout=layout, device=self._device, python_class=self._python_class
+            self._record,
+            self._count,
+            layout=checked_layout(layout),
+            device=self._device,
+            python_class=self._python_class,
         )
         for field in self._record:
             setattr(result, field.name, getattr(self, field.name))
@@ -261,5 +269,5 @@ def checked_layout(layout: Any) -> Layout:
     """A layout; raises `ArgumentError` for anything else."""
     if isinstance(layout, Layout):
         return layout
-    found = layout.__name__ if isinstance(layout, type) else repr(layout)
+    found = layout.__name__ if isinstance(layout, type) else shown(layout)
     raise ArgumentError(f"a layout is lw.AoS(), lw.SoA(), lw.AoAS(), lw.SoAoAS() or lw.AoSoA(8), found {found}")

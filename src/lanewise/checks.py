@@ -13,6 +13,7 @@ import inspect
 import math
 import numbers
 import operator
+import os
 import sys
 import types
 import typing
@@ -41,6 +42,7 @@ class Kind:
     wanted: str
     many: str
     fit: Callable[[Any], Any]
+    optional: bool = False  # None is one, too
 
 
 # ------------------------------------------------------------ calls
@@ -77,25 +79,37 @@ def checked(error: type[LanewiseError] = ArgumentError) -> Callable[[F], F]:
 def check_fields(instance: Any, error: type[LanewiseError] = ArgumentError) -> None:
     """Check the fields of a frozen dataclass by their annotations, in its `__post_init__`."""
     cls = type(instance)
-    for name, kind in _field_kinds(cls).items():
+    for name, kind in _field_kinds(cls):
         value = getattr(instance, name)
-        fitted = _fitted(error, f"{cls.__name__}({name}={shown(value)})", value, kind)
+        if value is None and kind.optional:
+            continue
+        try:
+            fitted = kind.fit(value)
+        except Unfit:
+            raise error(f"{cls.__name__}({name}={shown(value)}): wanted {kind.wanted}") from None
         if fitted is not value:
             object.__setattr__(instance, name, fitted)
 
 
 @functools.cache
 def _parameters(function: Callable[..., Any]) -> tuple[inspect.Signature, dict[str, Kind]]:
-    signature = inspect.signature(function, eval_str=True)
-    return signature, {n: kind_of(p.annotation) for n, p in signature.parameters.items()}
+    signature = inspect.signature(function)
+    names = function.__globals__  # type: ignore[attr-defined]
+    return signature, {n: kind_of(_evaluated(p.annotation, names)) for n, p in signature.parameters.items()}
+
+
+def _evaluated(annotation: Any, names: Any) -> Any:
+    """What a postponed annotation names. Its names are imported where it stands, not for type checkers alone."""
+    return eval(annotation, names) if isinstance(annotation, str) else annotation
 
 
 @functools.cache
-def _field_kinds(cls: type[Any]) -> dict[str, Kind]:
+def _field_kinds(cls: type[Any]) -> tuple[tuple[str, Kind], ...]:
     found: dict[str, Any] = {}
     for base in reversed(cls.__mro__):
-        found |= inspect.get_annotations(base, eval_str=True)
-    return {f.name: kind_of(found[f.name]) for f in fields(cls)}
+        names = vars(sys.modules[base.__module__])
+        found |= {n: _evaluated(a, names) for n, a in inspect.get_annotations(base).items()}
+    return tuple((f.name, kind_of(found[f.name])) for f in fields(cls))
 
 
 def _argument(error: type[LanewiseError], function: Callable[..., Any], name: str, value: Any, kind: Kind) -> Any:
@@ -104,13 +118,6 @@ def _argument(error: type[LanewiseError], function: Callable[..., Any], name: st
     except Unfit:
         called = function.__qualname__.removesuffix(".__init__").rpartition("<locals>.")[2]
         raise error(f"{called}({name}={shown(value)}): wanted {kind.wanted}") from None
-
-
-def _fitted(error: type[LanewiseError], place: str, value: Any, kind: Kind) -> Any:
-    try:
-        return kind.fit(value)
-    except Unfit:
-        raise error(f"{place}: wanted {kind.wanted}") from None
 
 
 # ------------------------------------------------------------ values
@@ -127,13 +134,20 @@ def shown(value: Any) -> str:
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."
 
 
+def plain_function(decorator: str, value: Any) -> Any:
+    """What a decorator stands above; raises `ArgumentError` for what is no Python function."""
+    if not isinstance(value, types.FunctionType):
+        raise ArgumentError(f"@lw.{decorator} stands above a function, found {shown(value)}")
+    return value
+
+
 def host_array(place: str, value: Any, error: type[LanewiseError] = ArgumentError) -> np.ndarray[Any, Any]:
     """An array-like on the host, whatever its own methods raise. Refuses masked elements, which no array can say."""
     check_unmasked(place, value, error)
     try:
         return np.asarray(value)
     except Exception as failure:  # of the user's class, or of NumPy: lists of different lengths
-        raise error(f"{place}: {type(value).__name__} cannot be read as an array ({failure})") from failure
+        raise error(f"{place} is not an array of numbers: {failure}") from failure
 
 
 def check_unmasked(place: str, value: Any, error: type[LanewiseError] = ArgumentError) -> None:
@@ -153,6 +167,7 @@ def _simple() -> dict[Any, Kind]:
         None: Kind("None", "None", _none), types.NoneType: Kind("None", "None", _none),
         bool: Kind("True or False", "truth values", _truth), int: Kind("a whole number", "whole numbers", _whole),
         float: Kind("a number", "numbers", _number), str: Kind("a string", "strings", _text),
+        os.PathLike: Kind("a path", "paths", _path),
     }  # fmt: skip
 
 
@@ -174,10 +189,14 @@ def kind_of(annotation: Any) -> Kind:
         return Kind("a function", "functions", _callable)
     if origin is type:
         return _instance(type)
+    if origin is os.PathLike:
+        return _simple()[os.PathLike]
     if origin is tuple and inner[-1] is not Ellipsis:
         return _members([kind_of(a) for a in inner])
     if isinstance(origin, type) and issubclass(origin, (tuple, list, abc.Sequence)):
         return _sequence(kind_of(inner[0]))
+    if origin in (frozenset, abc.Set):
+        return _set(kind_of(inner[0]))
     if isinstance(origin, type) and issubclass(origin, abc.Mapping):
         return _mapping(kind_of(inner[0]), kind_of(inner[1]))
     return _instance(origin if isinstance(origin, type) else annotation)
@@ -194,12 +213,16 @@ def _none(value: Any) -> Any:
 
 
 def _truth(value: Any) -> bool:
+    if type(value) is bool:
+        return value
     if not isinstance(value, (bool, np.bool_)):
         raise Unfit
     return bool(value)
 
 
 def _whole(value: Any) -> int:
+    if type(value) is int:
+        return value
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
         raise Unfit
     return operator.index(value)
@@ -223,6 +246,16 @@ def _text(value: Any) -> str:
     return str(value)
 
 
+def _path(value: Any) -> Any:
+    if not isinstance(value, os.PathLike):
+        raise Unfit
+    try:
+        os.fspath(value)  # pyright: ignore[reportUnknownArgumentType]
+    except Exception:  # of the user's class
+        raise Unfit from None
+    return value  # pyright: ignore[reportUnknownVariableType]
+
+
 def _callable(value: Any) -> Any:
     if not callable(value):
         raise Unfit
@@ -230,26 +263,34 @@ def _callable(value: Any) -> Any:
 
 
 def _choice(known: tuple[Any, ...]) -> Kind:
-    def fit(value: Any) -> Any:
-        found = [k for k in known if type(k) is type(value) and k == value]
-        if not found:
-            raise Unfit
-        return found[0]
+    kinds = {type(k) for k in known}
 
-    wanted = f"one of {', '.join(map(repr, known))}" if len(known) > 1 else "".join(map(repr, known))
+    def fit(value: Any) -> Any:
+        if type(value) not in kinds or value not in known:
+            raise Unfit
+        return value
+
+    wanted = f"one of {', '.join(map(repr, known))}" if len(known) > 2 else " or ".join(map(repr, known))
     return Kind(wanted, wanted, fit)
 
 
 def _either(kinds: list[Kind]) -> Kind:
+    named = [k for k in kinds if k.wanted != "None"]  # to leave something out is never what is wanted
+    optional = len(named) < len(kinds)
+
     def fit(value: Any) -> Any:
-        for kind in kinds:
+        if value is None and optional:
+            return value
+        if len(named) == 1:
+            return named[0].fit(value)
+        for kind in named:
             try:
                 return kind.fit(value)
             except Unfit:
                 continue
         raise Unfit
 
-    return Kind(" or ".join(k.wanted for k in kinds), " or ".join(k.many for k in kinds), fit)
+    return Kind(" or ".join(k.wanted for k in named), " or ".join(k.many for k in named), fit, optional)
 
 
 def _instance(cls: Any) -> Kind:
@@ -263,7 +304,7 @@ def _instance(cls: Any) -> Kind:
             raise Unfit
         return value
 
-    return Kind(f"{article} {name}", f"{name}s", fit)
+    return Kind(f"{article} {name}", name, fit)
 
 
 def listed(value: Any) -> tuple[Any, ...]:
@@ -292,6 +333,15 @@ def _members(kinds: list[Kind]) -> Kind:
     alike = len({k.wanted for k in kinds}) == 1
     wanted = f"{len(kinds)} {kinds[0].many}" if alike else f"({', '.join(k.wanted for k in kinds)})"
     return Kind(wanted, f"groups of {wanted}", fit)
+
+
+def _set(kind: Kind) -> Kind:
+    def fit(value: Any) -> Any:
+        if not isinstance(value, (set, frozenset)):
+            raise Unfit
+        return frozenset(kind.fit(v) for v in value)  # pyright: ignore[reportUnknownVariableType]
+
+    return Kind(f"a set of {kind.many}", f"sets of {kind.many}", fit)
 
 
 def _mapping(key: Kind, value: Kind) -> Kind:

@@ -91,6 +91,10 @@ class ArgumentError(LanewiseError, ValueError):
     """A call got a wrong name, shape, dtype, layout or value."""
 
 
+class ArgumentTypeError(ArgumentError, TypeError):
+    """A call got a value of another type, where Python itself would raise its TypeError."""
+
+
 class PlanError(LanewiseError):
     """A plan is illegal for the kernel or does not fit the device."""
 

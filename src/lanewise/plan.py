@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 
+from lanewise.checks import check_fields, shown
 from lanewise.errors import PlanError
 
 
@@ -61,14 +62,16 @@ class Plan:
     reciprocity: Literal["off", "scratch", "ordered"] | None = None
     vector_bits: int | None = None
 
+    def __post_init__(self) -> None:
+        check_fields(self, PlanError)
+
     def filled(self, defaults: Plan) -> Plan:
         """This plan, with the fields left at None taken from `defaults`."""
-        return Plan(
-            **{
-                f.name: getattr(self, f.name) if getattr(self, f.name) is not None else getattr(defaults, f.name)
-                for f in fields(self)
-            }
-        )
+        result = object.__new__(Plan)  # of fields that were checked: every call of a kernel fills a plan
+        for field in fields(self):
+            own = getattr(self, field.name)
+            object.__setattr__(result, field.name, getattr(defaults, field.name) if own is None else own)
+        return result
 
     def __str__(self) -> str:
         return ", ".join(
@@ -82,6 +85,13 @@ class Plan:
 
     def as_dict(self) -> dict[str, Any]:
         return {f.name: getattr(self, f.name) for f in fields(self)}
+
+
+def check_plan(place: str, plan: Any) -> Plan | None:
+    """A plan or none; raises `PlanError` for anything else."""
+    if plan is not None and not isinstance(plan, Plan):
+        raise PlanError(f"{place}: plan takes lw.Plan(...), found {shown(plan)}")
+    return plan
 
 
 # Every optimisation switched off: what the ladders start from, and what an optimisation is compared with.

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, dataclass_transform
 
 from lanewise import types as t
+from lanewise.checks import shown
 from lanewise.errors import ArgumentError, RecordError
 from lanewise.pickled import restored_row
 from lanewise.values import to_python_value, type_of_annotation
@@ -79,8 +80,8 @@ class RecordValue:
             raise AttributeError(unknown_field(self.__record__, name))
         try:
             object.__setattr__(self, name, to_python_value(value, field.type))
-        except (TypeError, ValueError) as error:
-            raise ArgumentError(f"{self.__record__.name}.{name} is a {field.type}, found {value!r}") from error
+        except Exception as error:  # of lanewise, or of the user's class
+            raise ArgumentError(f"{self.__record__.name}.{name} is a {field.type}, found {shown(value)}") from error
 
     def __repr__(self) -> str:
         return f"{self.__record__.name}({', '.join(f'{f.name}={getattr(self, f.name)!r}' for f in self.__record__)})"
@@ -160,7 +161,7 @@ def _annotations(cls: type[Any]) -> dict[str, Any]:
 def _check_plain(cls: type[Any]) -> None:
     """A record is fields and nothing else: what would silently be lost is refused."""
     if not isinstance(cls, type):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise RecordError(f"@lw.record stands above a class, found {cls!r}")
+        raise RecordError(f"@lw.record stands above a class, found {shown(cls)}")
     if cls.__bases__ != (object,):
         raise RecordError(
             f"{cls.__name__} inherits from {cls.__bases__[0].__name__}; a record names all of its fields itself"

@@ -6,6 +6,7 @@ which stays weak.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,10 +15,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lanewise import types as t
+from lanewise.checks import LARGEST, shown
+from lanewise.errors import ArgumentError, ArgumentTypeError
 from lanewise.vectors import (
     SCALAR_NAMES,
     VECTOR_NAMES,
     LiteralVector,
+    ScalarName,
     VectorValue,
     common_type,
     literal_type,
@@ -142,6 +146,7 @@ SCALAR_FUNCTIONS: dict[str, Callable[..., Any]] = {
     "pow": np.power,
     "abs": np.abs,
 }
+MOST_ZEROS = 1 << 20  # far more than registers
 _KEEP_INTEGERS = frozenset({"min", "max", "clamp", "abs"})
 
 
@@ -160,9 +165,39 @@ def _on_scalars(name: str, arguments: tuple[Any, ...]) -> Any:
     return SCALAR_FUNCTIONS[name](*(convert(a) for a in arguments))
 
 
+def _of_values(name: str, kinds: str = "numbers and vectors") -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Where a function fails because an argument is no value, say so; looked at only then."""
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def call(*arguments: Any) -> Any:
+            try:
+                return function(*arguments)
+            except Exception as error:
+                wrong = [a for a in arguments if not _is_value(a, "numbers" in kinds)]
+                if not wrong:
+                    raise
+                raise ArgumentTypeError(f"lw.{name} takes {kinds}, found {shown(wrong[0])}") from error
+
+        return call
+
+    return decorate
+
+
+def _is_value(given: Any, numbers: bool) -> bool:
+    if isinstance(given, (VectorValue, LiteralVector)):
+        return True
+    if isinstance(given, int):
+        return numbers and abs(given) <= LARGEST
+    if isinstance(given, float):
+        return numbers
+    return numbers and isinstance(given, (np.ndarray, np.generic)) and given.dtype.kind in "biuf"
+
+
 def _function(name: str) -> Callable[..., Any]:
     """The public form of a scalar function: of Python numbers, NumPy scalars and, by component, of vectors."""
 
+    @_of_values(name)
     def apply(*arguments: Any) -> Any:
         lengths = {len(a) for a in arguments if isinstance(a, (VectorValue, LiteralVector))}
         with np.errstate(all="ignore"):
@@ -180,6 +215,7 @@ def _function(name: str) -> Callable[..., Any]:
     return apply
 
 
+@_of_values("select")
 def select(condition: Any, a: Any, b: Any) -> Any:
     """`a` where the condition is true, else `b`, in the type that both have in common; kernels may compute both."""
     vectors = (VectorValue, LiteralVector)
@@ -199,6 +235,7 @@ def _select(condition: Any, a: Any, b: Any) -> Any:
     return np.where(condition, convert(a), convert(b)) if np.ndim(condition) else convert(a if condition else b)
 
 
+@_of_values("dot", "vectors")
 def dot(a: Any, b: Any) -> Any:
     """The scalar product of two vectors, summed from x on."""
     with np.errstate(all="ignore"):
@@ -209,11 +246,13 @@ def dot(a: Any, b: Any) -> Any:
         return total
 
 
+@_of_values("cross", "vectors")
 def cross(a: Any, b: Any) -> Any:
     """The vector product of two 3-vectors."""
     return a.yzx * b.zxy - a.zxy * b.yzx
 
 
+@_of_values("length", "vectors")
 def length(a: Any) -> Any:
     """The Euclidean length of a vector."""
     if isinstance(a, LiteralVector):
@@ -222,6 +261,7 @@ def length(a: Any) -> Any:
     return sqrt(dot(a, a))
 
 
+@_of_values("normalize", "vectors")
 def normalize(a: Any) -> Any:
     """`a` divided by its length (not a number for the zero vector)."""
     return a / length(a)
@@ -229,6 +269,11 @@ def normalize(a: Any) -> Any:
 
 def zeros(element: Any, count: int) -> Any:
     """A local array of `count` zeros of a scalar type: `a = lw.zeros(lw.f32, 8)`."""
+    whole = isinstance(count, (int, np.integer)) and not isinstance(count, bool)  # pyright: ignore[reportUnnecessaryIsInstance]
+    if not isinstance(element, ScalarName) or not whole or not 0 < count <= MOST_ZEROS:
+        raise ArgumentError(
+            f"lw.zeros({shown(element)}, {shown(count)}): wanted a scalar type and a number of elements, as in lw.zeros(lw.f32, 8)"
+        )
     return np.zeros(count, element.type.dtype)
 
 

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from lanewise import types as t
+from lanewise.checks import shown
+from lanewise.errors import ArgumentTypeError
 
 
 class ScalarName:
@@ -34,9 +36,12 @@ class ScalarName:
             if isinstance(value, int) and self.type.is_integer:  # of any size: it wraps
                 value = value % (1 << 64)
                 value -= (value >> 63) << 64
-            converted = t.convert(value, self.type)
+            try:
+                converted = t.convert(value, self.type)
+            except Exception as error:  # of the user's class, or of NumPy
+                raise ArgumentTypeError(f"lw.{self.type.name} takes a number, found {shown(value)}") from error
         if not isinstance(converted, np.generic) and not isinstance(value, np.ndarray):
-            raise TypeError(f"lw.{self.type.name} takes a scalar, found {value!r}")
+            raise ArgumentTypeError(f"lw.{self.type.name} takes a scalar, found {shown(value)}")
         return converted
 
     def __repr__(self) -> str:
@@ -88,7 +93,7 @@ class VectorValue:
         if len(flat) == 1:
             flat *= self.type.length
         if len(flat) != self.type.length:
-            raise TypeError(f"{self.type} takes {self.type.length} components, {len(flat)} given")
+            raise ArgumentTypeError(f"{self.type} takes {self.type.length} components, {len(flat)} given")
         convert = SCALAR_NAMES[self.type.element.name]
         self._parts = tuple(convert(p) for p in flat)
 
@@ -120,7 +125,7 @@ class VectorValue:
         """Combine by component, in the type that the compiler computes in."""
         others: Any = other if isinstance(other, (VectorValue, LiteralVector)) else (other,) * len(self)
         if len(others) != len(self):
-            raise TypeError(f"vectors of {len(self)} and {len(others)} components do not fit")
+            raise ArgumentTypeError(f"vectors of {len(self)} and {len(others)} components do not fit")
         kind = common_type((self[0], others[0]))
         convert = SCALAR_NAMES[(t.float_of(kind) if operation is operator.truediv else kind).name]
         with np.errstate(all="ignore"):
@@ -179,8 +184,9 @@ def _arrays_by_component(parts: tuple[Any, ...], length: int) -> bool:
 
 
 def _flattened(parts: tuple[Any, ...]) -> list[Any]:
-    together = (VectorValue, LiteralVector, list, tuple, np.ndarray)
-    return [p for part in parts for p in (part if isinstance(part, together) else (part,))]
+    together = (VectorValue, LiteralVector, list, tuple)
+    many = [isinstance(p, together) or (isinstance(p, np.ndarray) and p.ndim > 0) for p in parts]
+    return [p for part, several in zip(parts, many, strict=True) for p in (part if several else (part,))]
 
 
 class LiteralVector:
@@ -194,7 +200,7 @@ class LiteralVector:
 
     def __init__(self, *parts: int | float) -> None:
         if not 2 <= len(parts) <= 4:
-            raise TypeError(f"a vector has 2 to 4 components, {len(parts)} given")
+            raise ArgumentTypeError(f"a vector has 2 to 4 components, {len(parts)} given")
         floats = any(isinstance(p, float) for p in parts)
         self._parts = tuple(float(p) if floats else p for p in parts)
 
@@ -237,7 +243,7 @@ class LiteralVector:
             )
         others: tuple[Any, ...] = tuple(other) if isinstance(other, LiteralVector) else (other,) * len(self)
         if len(others) != len(self):
-            raise TypeError(f"vectors of {len(self)} and {len(others)} components do not fit")
+            raise ArgumentTypeError(f"vectors of {len(self)} and {len(others)} components do not fit")
         pairs = [(b, a) if swapped else (a, b) for a, b in zip(self, others, strict=True)]
         return LiteralVector(*(operation(a, b) for a, b in pairs))
 
@@ -321,7 +327,7 @@ def type_of_annotation(annotation: Any) -> t.ValueType | None:
 def to_python_value(value: Any, value_type: t.ValueType) -> Any:
     """`value` (a number, tuple or array) as a scalar or vector of `value_type`; raises `TypeError` when its shape does not fit."""
     if np.ndim(value) > isinstance(value_type, t.Vector):
-        raise TypeError(f"a {value_type} is wanted, found an array of {np.ndim(value)} dimensions")
+        raise ArgumentTypeError(f"a {value_type} is wanted, found an array of {np.ndim(value)} dimensions")
     if isinstance(value_type, t.Scalar):
         return SCALAR_NAMES[value_type.name](value)
     return vector_class(value_type.element, value_type.length)(*(value if np.ndim(value) else (value,)))

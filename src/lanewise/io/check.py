@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from lanewise.checks import host_array
 from lanewise.errors import InputError
 
 COMPONENTS = 6
@@ -86,10 +87,7 @@ def _whole(name: str, values: ArrayLike) -> NDArray[np.int64]:
 
 
 def _array(name: str, values: ArrayLike) -> NDArray[Any]:
-    try:
-        return np.asarray(values)
-    except (ValueError, TypeError) as error:
-        raise InputError(f"{name} is not an array of numbers: {error}") from error
+    return host_array(name, values, InputError)
 
 
 def _one_each(name: str, array: NDArray[Scalar], bodies: int) -> NDArray[Scalar]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from lanewise.checks import checked
 from lanewise.errors import InputError
 from lanewise.io.particles import Particles
 from lanewise.io.source import FilePath, existing_file
@@ -44,6 +45,7 @@ def formats() -> tuple[Format, ...]:
     return tuple(entry for entry in found if isinstance(entry, Format))
 
 
+@checked(InputError)
 def read_particles(path: FilePath) -> Particles:
     """The bodies of a Gadget HDF5, Tipsy, NPZ or CSV file, told apart by content.
 
@@ -59,6 +61,7 @@ def read_particles(path: FilePath) -> Particles:
     raise InputError(f"{path}: not a particle file (it starts with the bytes {start}); wanted {_wanted()}")
 
 
+@checked(InputError)
 def write_particles(path: FilePath, particles: Particles, overwrite: bool = False) -> None:
     """Write the format that the suffix of `path` names, in one step: the file is there whole or not at all.
 

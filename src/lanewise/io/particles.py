@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from lanewise.checks import checked, shown
 from lanewise.errors import InputError
 from lanewise.io import check
 
@@ -37,6 +38,7 @@ class Particles:
     softening: float | None = None
 
     @classmethod
+    @checked(InputError)
     def of(
         cls,
         position: ArrayLike,
@@ -70,8 +72,15 @@ class Particles:
     def __len__(self) -> int:
         return len(self.mass)
 
+    @checked(InputError)
     def take(self, order: NDArray[np.int64]) -> Particles:
-        """The bodies at these indices, (m,) int64, in this order."""
+        """The bodies at these indices, (m,) int64, in this order; raises InputError for what is no index of a body."""
+        if (
+            order.ndim != 1
+            or order.dtype.kind not in "iu"
+            or (order.size and not -len(self) <= order.min() <= order.max() < len(self))
+        ):
+            raise InputError(f"take: {shown(order)}: wanted indices of {len(self)} bodies")
         return Particles(
             self.position[order],
             self.velocity[order],
@@ -83,6 +92,7 @@ class Particles:
         )
 
 
+@checked(InputError)
 def concatenate(parts: Sequence[Particles]) -> Particles:
     """All bodies of `parts`, in order, numbered anew from 0 (ids of different sources may coincide).
 

@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from lanewise.errors import InputError
 
-FilePath: TypeAlias = "str | os.PathLike[str]"
+FilePath: TypeAlias = str | os.PathLike[str]
 
 
 def existing_file(path: FilePath) -> Path:

@@ -115,7 +115,7 @@ def describe(value: Any) -> str:
         return f"an array of {value.record.name}"
     if isinstance(value, type):
         return f"the class {value.__name__}"
-    if hasattr(value, "shape") and hasattr(value, "dtype") and getattr(value, "ndim", 0):
+    if isinstance(getattr(value, "shape", None), tuple) and hasattr(value, "dtype") and value.shape:
         return f"an array of {value.dtype} with shape {tuple(value.shape)}"
     return f"{type(value).__name__} {shown(value)}"
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from lanewise.checks import plain_function
 from lanewise.errors import ArgumentError
 from lanewise.frontend.function import Lowered, Signature, lower_function, read_signature
 from lanewise.ir import nodes as ir
@@ -26,7 +27,7 @@ from lanewise.kernels.support import bind_record, compile_kernel, index_type, la
 from lanewise.patterns.elementwise import ElementwiseArguments, build_elementwise, result_arrays
 from lanewise.patterns.reduction import Operation, build_reduction, reduced_type, reduction_lanes
 from lanewise.pickled import by_name
-from lanewise.plan import Plan
+from lanewise.plan import Plan, check_plan
 from lanewise.plans import complete_plan
 from lanewise.record import Record
 from lanewise.runtime.executable import Bound
@@ -85,12 +86,14 @@ class Elementwise:
 
     def compile(self, *arguments: Any, plan: Plan | None = None, **named: Any) -> Compiled:
         """The kernel for these arguments, without running it."""
+        check_plan(self.__name__, plan)
         given = self._sorted(arguments, named)
         environment = self._environment(given, self._count(given))
         return replace(self._specialise(given, plan), environment=environment)
 
     def bind(self, *arguments: Any, out: Any = None, plan: Plan | None = None, **named: Any) -> Call:
         """A call with its memory bound, to run many times."""
+        check_plan(self.__name__, plan)
         sorted_arguments = self._sorted(arguments, named)
         compiled = self._specialise(sorted_arguments, plan)
         count = self._count(sorted_arguments)
@@ -152,7 +155,7 @@ class Elementwise:
         from lanewise.tuning.job import Job, Workload, check_tunable
         from lanewise.tuning.workload import make_workload
 
-        given, wanted = self._sorted(arguments, named), plan or Plan()
+        given, wanted = self._sorted(arguments, named), check_plan(self.__name__, plan) or Plan()
         count = self._count(given)
         check_tunable(self.__name__, given.device, {n: len(a) for n, a in (given.records | given.arrays).items()})
         naive, environment = self._naive(given), self._environment(given, count)
@@ -237,4 +240,4 @@ class Elementwise:
 
 def elementwise(function: Callable[..., Any]) -> Elementwise:
     """Make a kernel of a function of one element: `@elementwise def kick(body: Body, a: vec3, dt: f32): ...`."""
-    return Elementwise(function)
+    return Elementwise(plain_function("elementwise", function))

@@ -6,6 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+from lanewise.checks import plain_function
 from lanewise.pickled import by_name
 
 
@@ -37,4 +38,4 @@ class HelperFunction:
 
 def function(python_function: Callable[..., Any]) -> HelperFunction:
     """Let kernels call a function: `@lw.function def square(x): return x * x`."""
-    return HelperFunction(python_function)
+    return HelperFunction(plain_function("function", python_function))

@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, overload
 
 from lanewise.analysis.self_term import violated
+from lanewise.checks import plain_function, shown
 from lanewise.errors import ArgumentError, CompileError
 from lanewise.frontend.function import Lowered, Signature, lower_function, read_signature
 from lanewise.ir import nodes as ir
@@ -27,7 +28,7 @@ from lanewise.passes import self_term
 from lanewise.patterns.elementwise import result_arrays
 from lanewise.patterns.pairwise import PairwiseArguments, build_pairwise
 from lanewise.pickled import by_name, named_object
-from lanewise.plan import Plan
+from lanewise.plan import Plan, check_plan
 from lanewise.plans import complete_plan
 from lanewise.record import Record
 from lanewise.runtime.executable import device_kind
@@ -49,7 +50,7 @@ class Pairwise:
 
     def __init__(self, function: Callable[..., Any], search: Search | None = None) -> None:
         if search is not None and not isinstance(search, Search):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise ArgumentError(f"search takes a search structure such as lw.AllPairs(), found {search!r}")
+            raise ArgumentError(f"search takes a search structure such as lw.AllPairs(), found {shown(search)}")
         self.python = function
         self.search = search or AllPairs()
         self.__name__, self.__doc__ = function.__name__, function.__doc__
@@ -106,6 +107,7 @@ class Pairwise:
 
     def compile(self, *arguments: Any, plan: Plan | None = None, **named: Any) -> Compiled:
         """The kernel for these arguments, without running it."""
+        check_plan(self.__name__, plan)
         given = self._sorted(arguments, named)
         if (over := self.searched) is not None:
             return over.compile(given, plan, partial(self.bind, plan=plan))
@@ -113,6 +115,7 @@ class Pairwise:
 
     def bind(self, *arguments: Any, out: Any = None, plan: Plan | None = None, **named: Any) -> Call:
         """A call with its memory bound, to run many times."""
+        check_plan(self.__name__, plan)
         given = self._sorted(arguments, named)
         if (over := self.searched) is not None:
             return over.bind(given, out, plan, partial(self.bind, plan=plan))
@@ -142,7 +145,10 @@ class Pairwise:
             from lanewise.tuning.search_tune import tune_search
 
             return tune_search(
-                over.tuning_job(self._sorted(arguments, named), plan, partial(self.bind, plan=plan)), seconds
+                over.tuning_job(
+                    self._sorted(arguments, named), check_plan(self.__name__, plan), partial(self.bind, plan=plan)
+                ),
+                seconds,
             )
         return tune_job(self.tuning_job(*arguments, plan=plan, **named), seconds)
 
@@ -152,7 +158,7 @@ class Pairwise:
         from lanewise.tuning.job import Job, Workload, check_tunable
         from lanewise.tuning.workload import make_workload
 
-        given, wanted = self._sorted(arguments, named), plan or Plan()
+        given, wanted = self._sorted(arguments, named), check_plan(self.__name__, plan) or Plan()
         if self.searched is not None:
             raise ArgumentError(
                 f"{self.__name__} runs over {self.search.describe()}: plans are measured together with structures, by "
@@ -270,5 +276,5 @@ def pairwise(*, search: Search) -> Callable[[Callable[..., Any]], Pairwise]: ...
 def pairwise(function: Callable[..., Any] | None = None, *, search: Search | None = None) -> Any:
     """Make a kernel of a function of two elements: `@lw.pairwise` or `@lw.pairwise(search=...)`."""
     if function is None:
-        return lambda f: Pairwise(f, search)  # pyright: ignore
-    return Pairwise(function)
+        return lambda f: Pairwise(plain_function("pairwise", f), search)  # pyright: ignore
+    return Pairwise(plain_function("pairwise", function), search)

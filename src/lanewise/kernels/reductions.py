@@ -10,11 +10,15 @@ from typing import Any
 import numpy as np
 
 from lanewise import values as v
+from lanewise.checks import check_unmasked, shown
 from lanewise.errors import ArgumentError
 
 
 def _module(array: Any) -> Any:
     if isinstance(array, np.ndarray):
+        check_unmasked("a reduction", array)
+        if array.dtype.kind not in "biuf" or not array.ndim:
+            raise ArgumentError(f"a reduction takes an array of numbers with at least one axis, found {shown(array)}")
         return np
     if hasattr(array, "__cuda_array_interface__"):
         from lanewise.runtime.cuda import cupy

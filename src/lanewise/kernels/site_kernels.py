@@ -20,7 +20,7 @@ from lanewise.patterns.momentum_exchange import build_momentum_exchange
 from lanewise.patterns.outflow import Outlet, build_outflow
 from lanewise.patterns.site_arguments import SitewiseArguments, Update
 from lanewise.patterns.sitewise import build_sitewise
-from lanewise.plan import Plan
+from lanewise.plan import Plan, check_plan
 from lanewise.plans import LEAST_MERGED
 from lanewise.runtime.executable import Executable
 from lanewise.runtime.memory import array_module, to_host
@@ -37,6 +37,7 @@ class SiteKernels:
 
     def step(self, sites: Sites, step: int, fresh: bool, values: SiteValues, plan: Plan | None) -> SiteCall:
         """One step."""
+        check_plan(self.kinds.name, plan)
         phase = sites.form.phase(step, fresh=fresh)
         key = (phase.name, plan, *self.situation(sites, values))
         if key not in self._compiled:

@@ -8,6 +8,7 @@ from typing import Any, cast
 import numpy as np
 
 from lanewise import types as t
+from lanewise.checks import plain_function, shown
 from lanewise.errors import ArgumentError
 from lanewise.kernels.arguments import describe
 from lanewise.kernels.site_function import CALL_ARGUMENTS, SiteFunction
@@ -34,7 +35,10 @@ class SiteKinds:
         check_new(number, name, self._taken())
 
         def add(function: Callable[..., Any]) -> Callable[..., Any]:
-            self.functions[number] = (name, SiteFunction(function, self.lattice, number))
+            self.functions[number] = (
+                name,
+                SiteFunction(plain_function("sitewise.kind", function), self.lattice, number),
+            )
             return function
 
         return add
@@ -42,6 +46,11 @@ class SiteKinds:
     def add_wall(self, wall: Wall) -> None:
         """Raises `ArgumentError` for a number or name that is taken, and for a velocity that the call itself has."""
         check_new(wall.number, wall.name, self._taken())
+        velocity: Any = wall.velocity
+        if velocity is not None and (not isinstance(velocity, str) or not velocity.isidentifier()):
+            raise ArgumentError(
+                f"kind {wall.number} ({wall.name!r}): velocity is the name of a value of the call, found {shown(velocity)}"
+            )
         if wall.velocity in CALL_ARGUMENTS:
             raise ArgumentError(
                 f"kind {wall.number} ({wall.name!r}): the velocity {wall.velocity!r} is an argument of the call itself; choose another name"
@@ -108,7 +117,7 @@ class SiteKinds:
 
     def values(self, sites: Sites, given: Mapping[str, Any]) -> SiteValues:
         """What a call gives, sorted. Raises `ArgumentError` for sites of another flow and values that do not fit."""
-        self._check(sites)
+        self.check_sites(sites)
         return sort_values(
             self.name, sites, given, self.parameters(sites), self.known_values(), self.wall_velocities(sites)
         )
@@ -121,7 +130,7 @@ class SiteKinds:
             if n not in given
         }
 
-    def _check(self, sites: Sites) -> None:
+    def check_sites(self, sites: Sites) -> None:
         """Refuse sites of another lattice, with kinds that are not this flow's, or functions that do not fit together."""
         name, given = self.name, cast(Any, sites)
         if not isinstance(given, Sites):

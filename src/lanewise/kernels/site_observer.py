@@ -13,7 +13,7 @@ from lanewise.kernels.site_function import SiteFunction
 from lanewise.kernels.site_kernels import SiteKernels
 from lanewise.kernels.site_values import sort_values
 from lanewise.patterns.sitewise import build_sitewise
-from lanewise.plan import Plan
+from lanewise.plan import Plan, check_plan
 from lanewise.runtime.executable import Executable
 from lanewise.runtime.memory import array_module
 from lanewise.sites.array import Sites
@@ -29,6 +29,8 @@ class Observer:
 
     def __call__(self, sites: Sites, *, plan: Plan | None = None, **values: Any) -> Any:
         """Arrays of shape (count,) or (count, components) on the sites' device: one, or a tuple of them; zeros at walls."""
+        check_plan(self.function.name, plan)
+        self.kernels.kinds.check_sites(sites)
         kernels, kinds, f = self.kernels, self.kernels.kinds, self.function
         if f.real != kinds.real:
             raise ArgumentError(f"{f.name} computes in {f.real}, and {kinds.name} in {kinds.real}")

@@ -88,7 +88,7 @@ def _outflow_speed(kernel: str, sites: Sites, given: dict[str, Any]) -> float:
 def _array(place: str, value: Any, kind: t.ValueType, sites: Sites) -> Any:
     """One value a site, of shape (count[, components]) or (*shape[, components]); None for a single value."""
     row = (kind.length,) if isinstance(kind, t.Vector) else ()
-    shape = _shape(value)
+    shape = shape_of(value)
     if shape == row:
         return None
     if shape not in ((sites.count, *row), (*sites.shape, *row)):
@@ -100,7 +100,7 @@ def _array(place: str, value: Any, kind: t.ValueType, sites: Sites) -> Any:
     return converted(place, array, t.scalar_of(kind), sites.device)
 
 
-def _shape(value: Any) -> tuple[int, ...] | None:
+def shape_of(value: Any) -> tuple[int, ...] | None:
     """None for what is no array, such as lists of different lengths."""
     try:
         return np.shape(value) if not hasattr(value, "shape") else tuple(value.shape)

@@ -9,14 +9,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lanewise.checks import plain_function, shown
 from lanewise.errors import ArgumentError
 from lanewise.field_values import brought, check_fits
+from lanewise.kernels.arguments import describe
 from lanewise.kernels.site_calls import SiteCall
 from lanewise.kernels.site_function import SiteFunction
 from lanewise.kernels.site_kernels import SiteKernels
 from lanewise.kernels.site_kinds import SiteKinds
 from lanewise.kernels.site_observer import Observer
 from lanewise.kernels.site_stepper import SiteStepper
+from lanewise.kernels.site_values import shape_of
 from lanewise.lattices.base import Lattice
 from lanewise.layouts import Layout
 from lanewise.plan import Plan
@@ -109,9 +112,12 @@ class Sitewise:
         Raises `ArgumentError`, with the sites as they were, for another shape and for finite numbers that the storage
         type does not hold (float16 ends at 65,504).
         """
+        self.kinds.check_sites(sites)
         shape = (self.lattice.size, *sites.shape)
-        if np.shape(populations) != shape:
-            raise ArgumentError(f"populations have the shape {shape}, found {np.shape(populations)}")
+        if (found := shape_of(populations)) != shape:
+            raise ArgumentError(
+                f"populations have the shape {shape}, found {describe(populations) if found is None else found}"
+            )
 
         def each() -> Iterator[Any]:  # one at a time: a second copy of all might not fit the device
             return (brought("populations", populations[q], sites.device) for q in range(self.lattice.size))
@@ -126,9 +132,14 @@ class Sitewise:
 
         `values` are the velocities of moving walls, which add to what they send back.
         """
-        given = self.kinds.values(sites, values | self.kinds.unneeded(sites, values))
+        given = self.kinds.values(sites, self._looking(sites, values))
         found = self.kernels.arriving(sites, given).numpy()
         return np.stack([found[f"q{q}"] for q in range(self.lattice.size)]).reshape(self.lattice.size, *sites.shape)
+
+    def _looking(self, sites: Sites, values: Mapping[str, Any]) -> dict[str, Any]:
+        """The values of a call that looks: those that it does not apply may be left out."""
+        self.kinds.check_sites(sites)
+        return {**values, **self.kinds.unneeded(sites, values)}
 
     # ------------------------------------------------------------ steps
 
@@ -165,7 +176,7 @@ class Sitewise:
 
     def observer(self, function: Callable[..., Any]) -> Observer:
         """A sitewise function that returns values of the populations that arrive next, for sites of every kind but walls."""
-        return Observer(self.kernels, SiteFunction(function, self.lattice))
+        return Observer(self.kernels, SiteFunction(plain_function("sitewise.observer", function), self.lattice))
 
     def force(self, sites: Sites, walls: list[str] | tuple[str, ...], *, weights: bool = False, **values: Any) -> Any:
         """The momentum that walls of these kinds take from the fluid in this step, a float64 vector (x, y[, z]).
@@ -176,10 +187,13 @@ class Sitewise:
         are deviations from them. Links at edges and corners of the box where two different walls meet belong to neither.
         Raises `ArgumentError` for a name that is no wall.
         """
-        if isinstance(walls, str) or not walls:
-            raise ArgumentError(f"{self.__name__}.force takes a list of names of walls, found {walls!r}")
+        listed: Any = walls
+        if not isinstance(listed, (list, tuple)) or not listed or not all(isinstance(w, str) for w in listed):
+            raise ArgumentError(f"{self.__name__}.force takes a list of names of walls, found {shown(listed)}")
+        if not isinstance(weights, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ArgumentError(f"{self.__name__}.force(weights={shown(weights)}): wanted True or False")
         numbers = tuple(sorted(self.kinds.wall_number(name) for name in walls))
-        given = self.kinds.values(sites, values | self.kinds.unneeded(sites, values))
+        given = self.kinds.values(sites, self._looking(sites, values))
         return self.kernels.force(sites, given, numbers, weights=weights)
 
 
@@ -187,5 +201,5 @@ def sitewise(lattice: Lattice) -> Callable[[Callable[..., Any]], Sitewise]:
     """Make a kernel of a function of one site: `@sitewise(D2Q9) def flow(f: populations, omega: f32): ...`."""
     given: Any = lattice
     if not isinstance(given, Lattice):
-        raise ArgumentError(f"@lw.sitewise takes a lattice, for example @lw.sitewise(lw.D2Q9); found {given!r}")
-    return lambda function: Sitewise(lattice, function)
+        raise ArgumentError(f"@lw.sitewise takes a lattice, for example @lw.sitewise(lw.D2Q9); found {shown(given)}")
+    return lambda function: Sitewise(lattice, plain_function("sitewise(lattice)", function))

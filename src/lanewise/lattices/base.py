@@ -13,6 +13,7 @@ from typing import Any, overload
 
 import numpy as np
 
+from lanewise.checks import Unfit, checked, listed, shown
 from lanewise.errors import ArgumentError
 from lanewise.lattices.check import check_lattice
 from lanewise.vectors import LiteralVector
@@ -34,6 +35,12 @@ class Lattice:
     weights: tuple[Fraction, ...]
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "velocities", nested("velocities", self.velocities))
+        if not isinstance(self.name, str) or not isinstance(self.weights, (tuple, list)):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ArgumentError(
+                f"Lattice(name={shown(self.name)}, weights={shown(self.weights)}): wanted a string, and a weight for each velocity"
+            )
+        object.__setattr__(self, "weights", tuple(self.weights))
         check_lattice(self.name, self.velocities, self.weights)
 
     @property
@@ -54,11 +61,14 @@ class Lattice:
         """The index of the opposite of every direction."""
         return _opposites(self.velocities)
 
+    @checked()
     def mirror(self, index: int, axes: frozenset[int]) -> int:
         """The direction whose velocity differs in the sign of its components along `axes` (0 is x)."""
         for axis in axes:
             if not 0 <= axis < self.dimension:
                 raise ArgumentError(f"{self.name} has the axes 0 to {self.dimension - 1}, found {axis}")
+        if not 0 <= index < self.size:
+            raise ArgumentError(f"{self.name} has the directions 0 to {self.size - 1}, found {index}")
         velocity = self.velocities[index]
         return self.velocities.index(tuple(-v if a in axes else v for a, v in enumerate(velocity)))
 
@@ -127,6 +137,14 @@ class Direction:
 
     def __repr__(self) -> str:
         return f"{self.lattice.name}[{self.index}]"
+
+
+def nested(name: str, value: Any) -> tuple[tuple[Any, ...], ...]:
+    """Tuples of a tuple."""
+    try:
+        return tuple(listed(v) for v in listed(value))
+    except Unfit:
+        raise ArgumentError(f"Lattice({name}={shown(value)}): wanted a tuple of tuples of whole numbers") from None
 
 
 def check_dimension(direction: Direction, vector: Sequence[Any]) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
+from lanewise.checks import shown
 from lanewise.errors import RecordError
 from lanewise.layouts.base import Arrangement, Layout, place_structure
 from lanewise.record import Leaf
@@ -17,9 +19,10 @@ class AoAS(Layout):
     align: int = 16
 
     def __post_init__(self) -> None:
-        if self.align not in (8, 16):
+        align: Any = self.align
+        if not isinstance(align, int) or align not in (8, 16):
             raise RecordError(
-                f"AoAS(align={self.align}): a GPU thread loads at most 16 bytes at once; align must be 8 or 16"
+                f"AoAS(align={shown(align)}): a GPU thread loads at most 16 bytes at once; align must be 8 or 16"
             )
 
     def arrange(self, leaves: Sequence[Leaf]) -> Arrangement:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
+from lanewise.checks import shown
 from lanewise.errors import RecordError
 from lanewise.layouts.base import Arrangement, Buffer, Layout, Slot
 from lanewise.record import Leaf
@@ -19,8 +21,9 @@ class AoSoA(Layout):
     width: int = 8
 
     def __post_init__(self) -> None:
-        if self.width not in _WIDTHS:
-            raise RecordError(f"AoSoA(width={self.width}): the width must be a power of two from 1 to 1024")
+        width: Any = self.width
+        if not isinstance(width, int) or width not in _WIDTHS:
+            raise RecordError(f"AoSoA(width={shown(width)}): the width must be a power of two from 1 to 1024")
 
     def arrange(self, leaves: Sequence[Leaf]) -> Arrangement:
         slots: list[Slot] = []

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
+from lanewise.checks import checked, shown
 from lanewise.errors import ArgumentError
 from lanewise.layouts.aoas import AoAS
 from lanewise.layouts.aos import AoS
@@ -29,6 +30,7 @@ def default_layout(record: Record, device: str) -> Layout:
     return SoAoAS() if device.startswith("cuda") else SoA()
 
 
+@checked()
 def choose_layout(
     record: Any,
     kernels: Sequence[Any],
@@ -55,7 +57,7 @@ def choose_layout(
     own, array = _record(record)
     where: str = device or (array.device if array is not None else "cpu")
     if where != "cpu" and not where.startswith("cuda"):
-        raise ArgumentError(f"choose_layout plans for 'cpu' or 'cuda', found {where!r}")
+        raise ArgumentError(f"choose_layout plans for 'cpu' or 'cuda', found {shown(where)}")
     number: int = count if count is not None else len(array) if array is not None else COUNT
     if number < 1:
         raise ArgumentError(f"choose_layout needs the number of records, from 1 on, found {number}")
@@ -120,4 +122,4 @@ def _record(given: Any) -> tuple[Record, Any]:
         return given.record, given
     if isinstance(given, type) and issubclass(given, RecordValue):
         return given.__record__, None
-    raise ArgumentError(f"choose_layout takes a record class or an array of records, found {given!r}")
+    raise ArgumentError(f"choose_layout takes a record class or an array of records, found {shown(given)}")

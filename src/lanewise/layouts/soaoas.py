@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from lanewise.checks import Unfit, listed, shown
 from lanewise.errors import RecordError
 from lanewise.layouts.base import VECTOR_BYTES, Arrangement, Buffer, Layout, Slot, place_structure
 from lanewise.record import Leaf
@@ -25,7 +26,14 @@ class SoAoAS(Layout):
     groups: Groups
 
     def __init__(self, groups: Iterable[Iterable[str]] = ()) -> None:
-        named = tuple((group,) if isinstance(group, str) else tuple(group) for group in groups)
+        try:
+            named = tuple((group,) if isinstance(group, str) else listed(group) for group in listed(groups))
+        except Unfit:
+            named = ((None,),)
+        if not all(isinstance(name, str) for group in named for name in group):
+            raise RecordError(
+                f'SoAoAS({shown(groups)}): wanted groups of names of fields, as in (("position", "mass"), ("velocity",))'
+            )
         if not all(named):
             raise RecordError("SoAoAS got an empty group; a group names at least one field")
         object.__setattr__(self, "groups", named)

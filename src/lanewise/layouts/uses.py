@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
+from lanewise.checks import shown
 from lanewise.errors import ArgumentError
 from lanewise.layouts.cost import Access, Role
 from lanewise.record import Record
@@ -32,14 +33,15 @@ class Use:
     neighbors: float = 1.0
 
     def __post_init__(self) -> None:
-        if self.pattern not in (None, "streamed", "broadcast", "gathered"):
+        pattern: Any = self.pattern
+        if pattern is not None and (not isinstance(pattern, str) or pattern not in get_args(Pattern)):
             raise ArgumentError(
-                f"Use(pattern={self.pattern!r}): wanted 'streamed', 'broadcast' or 'gathered', or None for the kernel's own"
+                f"Use(pattern={shown(pattern)}): wanted 'streamed', 'broadcast' or 'gathered', or None for the kernel's own"
             )
         for name, value in (("weight", self.weight), ("neighbors", self.neighbors)):
             given: Any = value
             if isinstance(given, bool) or not isinstance(given, (int, float)) or not 0 < given < float("inf"):
-                raise ArgumentError(f"Use({name}={given!r}): wanted a number above zero")
+                raise ArgumentError(f"Use({name}={shown(given)}): wanted a number above zero")
 
 
 def accesses_of(record: Record, kernels: Sequence[Any]) -> list[Access]:
@@ -67,7 +69,9 @@ def _accesses(record: Record, use: Use) -> list[Access]:
         case Pairwise():
             return _pairwise(record, use, use.kernel)
         case other:
-            raise ArgumentError(f"choose_layout takes kernels made by @lw.elementwise or @lw.pairwise, found {other!r}")
+            raise ArgumentError(
+                f"choose_layout takes kernels made by @lw.elementwise or @lw.pairwise, found {shown(other)}"
+            )
 
 
 def _elementwise(record: Record, use: Use, kernel: Any) -> list[Access]:

@@ -6,7 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from lanewise.checks import checked
 from lanewise.errors import ArgumentError
 from lanewise.plot.canvas import DOTS_PER_INCH, FAINT, GRID, TEXT, dark_figure, save_png
 from lanewise.plot.colours import colour_map
@@ -19,9 +21,9 @@ from lanewise.plot.streamlines import draw_streamlines
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-    from numpy.typing import NDArray
 
 
+@checked()
 def flow_title(case: str, shape: tuple[int, ...], step: int, reynolds: float | None = None) -> str:
     """One line, such as "karman, Re 150, 2,000 × 400 sites, step 40,000"."""
     sizes = " × ".join(f"{size:,}" for size in shape[::-1])
@@ -29,6 +31,7 @@ def flow_title(case: str, shape: tuple[int, ...], step: int, reynolds: float | N
     return f"{case}{number}, {sizes} sites, step {step:,}"
 
 
+@checked()
 def plot_flow(
     path: str | Path,
     velocity: NDArray[Any],

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
+from lanewise.checks import checked, host_array
 from lanewise.errors import ArgumentError
 from lanewise.plot.bodies import draw_bodies
 from lanewise.plot.canvas import TEXT, dark_figure, save_png
 from lanewise.plot.drift import draw_drift
 
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
 
-
+@checked()
 def plot_gravity(
     path: str | Path,
     position: ArrayLike,
@@ -52,7 +51,10 @@ def plot_gravity(
 
 def _finite(name: str, values: ArrayLike, shape: tuple[int, ...]) -> NDArray[np.float64]:
     """`values` as float64 of `shape` (-1: any length but zero), refused when it is not."""
-    array = np.asarray(values, dtype=np.float64)
+    given = host_array(name, values)
+    if given.dtype.kind not in "fiu":
+        raise ArgumentError(f"{name}: {given.dtype} cannot be drawn, wanted numbers")
+    array = given.astype(np.float64)
     fits = array.ndim == len(shape) and all(want in (-1, got) for want, got in zip(shape, array.shape, strict=True))
     if not fits or array.size == 0:
         wanted = f"{shape} of at least one".replace("-1", "n")

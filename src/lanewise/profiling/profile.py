@@ -8,6 +8,7 @@ print(profile)
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Sequence as Many
 from contextlib import AbstractContextManager, nullcontext
@@ -15,13 +16,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 from weakref import WeakSet
 
+from lanewise.checks import checked
+from lanewise.errors import InputError
 from lanewise.profiling.sequence import Loop, Sequence
 from lanewise.profiling.trace import Event, Sample, Track, trace_events, write_trace
 
 if TYPE_CHECKING:
     from rich.table import Table
-
-    from lanewise.io.source import FilePath
 
 Repetitions = Many[tuple[Sequence, int]]  # a sequence may come several times
 
@@ -53,6 +54,7 @@ class Profile:
     for as long as it is used; hand a new one to the next run.
     """
 
+    @checked()
     def __init__(self, most_events: int = MOST_EVENTS) -> None:
         """`most_events`: of the trace. Later ones are counted in the table, and `summary` says how many the trace lacks."""
         self.origin = clock()
@@ -68,6 +70,7 @@ class Profile:
 
     # ------------------------------------------------------------ measuring
 
+    @checked()
     def span(self, stage: str, *, name: str = "", nbytes: int = 0) -> AbstractContextManager[None]:
         """A context whose time is that of a stage of the host's work; `nbytes`: what it moves or writes."""
         return _Span(self, stage, name, nbytes)
@@ -141,7 +144,8 @@ class Profile:
         for one in self.later:
             one.collect()
 
-    def write_trace(self, path: FilePath, *, overwrite: bool = False) -> None:
+    @checked(InputError)
+    def write_trace(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write the trace as JSON: whole, or not at all. Raises `InputError` for a file that exists, without `overwrite`."""
         write_trace(path, self.trace(), overwrite=overwrite)
 

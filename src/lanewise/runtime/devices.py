@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
 
+from lanewise.checks import shown
 from lanewise.errors import DeviceError
 
 _DEFAULT: ContextVar[str] = ContextVar("lanewise_device", default="cpu")
@@ -38,7 +39,7 @@ def resolve(name: str | None) -> str:
     """
     name = default_device() if name is None else name
     if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise DeviceError(f"a device is named by a string such as 'cpu' or 'cuda:1', found {name!r}")
+        raise DeviceError(f"a device is named by a string such as 'cpu' or 'cuda:1', found {shown(name)}")
     if name in ("cpu", "python"):
         return name
     match = re.fullmatch(r"cuda(?::(\d+))?", name)

@@ -43,7 +43,10 @@ def allocate(device: str, nbytes: int, what: str, *, zeroed: bool = True) -> Any
         return data
     if nbytes > 1 << 20:  # small ones always fit, and asking costs more than allocating
         require_memory(device, nbytes, what)
-    raw = np.zeros(nbytes + ALIGNMENT, np.uint8)
+    try:
+        raw = np.zeros(nbytes + ALIGNMENT, np.uint8)
+    except MemoryError as error:  # a limit of the process, which nobody says beforehand
+        raise DeviceError(f"{what} needs {nbytes:,} bytes on {device!r}, which cannot be allocated") from error
     start = -raw.ctypes.data % ALIGNMENT
     return raw[start : start + nbytes]
 

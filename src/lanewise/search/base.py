@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from lanewise.checks import finite, shown
 from lanewise.errors import ArgumentError
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import own
@@ -38,12 +39,19 @@ class Search(ABC):
     position: str = "position"
 
     def __post_init__(self) -> None:
+        for name in ("radius", "k"):
+            object.__setattr__(self, name, plain_number(getattr(self, name)))
         check_radius(type(self).__name__, self.radius)
         check_k(type(self).__name__, self.k)
+        position: Any = self.position
+        if not isinstance(position, str) or not position:
+            raise ArgumentError(
+                f"{type(self).__name__}(position={shown(position)}): wanted the name of a field, such as 'position'"
+            )
         world: Any = self.world
         if not isinstance(world, Open | Periodic | Bounded):
             raise ArgumentError(
-                f"{type(self).__name__}(world={world!r}): wanted lw.Open(), lw.Periodic(size) or lw.Bounded(low, high)"
+                f"{type(self).__name__}(world={shown(world)}): wanted lw.Open(), lw.Periodic(size) or lw.Bounded(low, high)"
             )
         if isinstance(world, Periodic) and self.radius is not None and 2 * self.radius > min(world.size):
             raise ArgumentError(
@@ -164,7 +172,7 @@ def radius2(search: Search, precision: Scalar) -> Any:
     """
     if search.radius is None:
         return precision.dtype.type(math.inf)
-    square, limits = float(search.radius) ** 2, np.finfo(precision.dtype.name)
+    square, limits = float(search.radius) * float(search.radius), np.finfo(precision.dtype.name)
     if not float(limits.tiny) <= square <= float(limits.max):
         raise ArgumentError(f"radius={search.radius:g}: its square {square:g} is beyond the numbers of {precision}")
     return precision.dtype.type(square)
@@ -180,13 +188,18 @@ def reach(search: Search, precision: Scalar, axes: int) -> float:
     return math.sqrt(most / 4 / axes) if search.k is not None and search.radius is None else most / 4
 
 
+def plain_number(value: Any) -> Any:
+    """A number of NumPy's as Python's; anything else as it is."""
+    return value.item() if isinstance(value, np.number) else value  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+
+
 def check_radius(name: str, radius: Any) -> None:
     """Raise `ArgumentError` for a radius that is not a positive finite number."""
     if radius is None:
         return
     number = isinstance(radius, (int, float)) and not isinstance(radius, bool)
-    if not number or not math.isfinite(radius) or radius <= 0:
-        raise ArgumentError(f"{name}(radius={radius!r}): wanted a positive number")
+    if not number or not finite(radius) or radius <= 0:
+        raise ArgumentError(f"{name}(radius={shown(radius)}): wanted a positive number")
 
 
 def check_k(name: str, k: Any) -> None:
@@ -195,7 +208,7 @@ def check_k(name: str, k: Any) -> None:
         return
     if isinstance(k, bool) or not isinstance(k, int) or not 1 <= k <= MOST_NEIGHBORS:
         raise ArgumentError(
-            f"{name}(k={k!r}): wanted a whole number from 1 to {MOST_NEIGHBORS}, the longest list that is kept in registers"
+            f"{name}(k={shown(k)}): wanted a whole number from 1 to {MOST_NEIGHBORS}, the longest list that is kept in registers"
         )
 
 

@@ -9,8 +9,9 @@ recursion along x, and parts of one along all axes.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, Literal, cast, get_args
 
+from lanewise.checks import shown
 from lanewise.errors import ArgumentError
 from lanewise.search.base import Search, Structure, check_sources, radius2
 from lanewise.search.build.curve_device import BOX_THREADS
@@ -42,11 +43,12 @@ class DynamicGrid(Search):
         super(DynamicGrid, self).__post_init__()
         if self.radius is None and self.k is None:
             raise ArgumentError("DynamicGrid(): wanted a radius, or k nearest sources, or both")
-        if self.order not in get_args(Order):
+        order, leaves = cast(Any, self.order), cast(Any, self.leaves)
+        if not isinstance(order, str) or order not in get_args(Order):
             known = ", ".join(map(repr, get_args(Order)))
-            raise ArgumentError(f"DynamicGrid(order={self.order!r}): wanted one of {known}")
-        if self.leaves not in (None, *get_args(Leaves)):
-            raise ArgumentError(f"DynamicGrid(leaves={self.leaves!r}): wanted 'all' or 'around'")
+            raise ArgumentError(f"DynamicGrid(order={shown(order)}): wanted one of {known}")
+        if leaves is not None and (not isinstance(leaves, str) or leaves not in get_args(Leaves)):
+            raise ArgumentError(f"DynamicGrid(leaves={shown(leaves)}): wanted 'all' or 'around'")
         _check_leaf(self.order, self.leaf)
         self._check_leaves()
 
@@ -94,6 +96,8 @@ def _check_leaf(order: str, leaf: Any) -> None:
         return
     whole = isinstance(leaf, int) and not isinstance(leaf, bool) and leaf >= 1
     if order == "curve" and (not whole or leaf > BOX_THREADS or leaf & (leaf - 1)):
-        raise ArgumentError(f"DynamicGrid(order='curve', leaf={leaf!r}): wanted a power of two from 1 to {BOX_THREADS}")
+        raise ArgumentError(
+            f"DynamicGrid(order='curve', leaf={shown(leaf)}): wanted a power of two from 1 to {BOX_THREADS}"
+        )
     if not whole:
-        raise ArgumentError(f"DynamicGrid(order={order!r}, leaf={leaf!r}): wanted a whole number from 1 on")
+        raise ArgumentError(f"DynamicGrid(order={order!r}, leaf={shown(leaf)}): wanted a whole number from 1 on")

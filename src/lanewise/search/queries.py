@@ -7,16 +7,17 @@ from typing import Any
 
 import numpy as np
 
+from lanewise.checks import shown
 from lanewise.errors import ArgumentError
 from lanewise.runtime.memory import allocate, array_module
 from lanewise.search.automatic import Nearest, Neighbors
-from lanewise.search.base import MOST_NEIGHBORS, Search, check_k, check_radius
+from lanewise.search.base import MOST_NEIGHBORS, Search, check_k, check_radius, plain_number
 from lanewise.search.build.rows import sort_keys, sort_rows
 from lanewise.search.points import Points
 from lanewise.search.query_calls import Queried
 from lanewise.search.query_input import device_of, points_from
 from lanewise.search.ragged import Ragged
-from lanewise.search.worlds import Open, World
+from lanewise.search.worlds import Bounded, Open, Periodic, World
 
 MOST_PAIRS_ON_A_GPU = 2**31 - 2**16  # entries of a list that kernels with indices of 32 bits write
 
@@ -36,10 +37,10 @@ def neighbors(
     Raises `ArgumentError` for a radius that is not positive, other shapes and types, no points, positions that are not finite or
     lie outside a bounded world; `DeviceError` for lists that do not fit the memory.
     """
-    radius = _number(radius)
+    radius = plain_number(radius)
     _check_given("neighbors", "radius", radius, "a positive number")
     check_radius("neighbors", radius)
-    wanted = search or Neighbors(radius=radius, world=_world(search, world))
+    wanted = search if search is not None else Neighbors(radius=radius, world=_world(world))
     _check_search("neighbors", wanted, radius, None, world)
     return _rows(_queried("neighbors", wanted, points, queries, device))
 
@@ -55,11 +56,11 @@ def nearest(
 
     Raises as `neighbors`, and `ArgumentError` for a k larger than the number of points or than 32.
     """
-    k, radius = _number(k), _number(radius)
+    k, radius = plain_number(k), plain_number(radius)
     _check_given("nearest", "k", k, f"a whole number from 1 to {MOST_NEIGHBORS}")
     check_k("nearest", k)
     check_radius("nearest", radius)
-    wanted = search or Nearest(k=k, radius=radius, world=_world(search, world))
+    wanted = search if search is not None else Nearest(k=k, radius=radius, world=_world(world))
     _check_search("nearest", wanted, radius, k, world)
     call = _queried("nearest", wanted, points, queries, device)
     shape, what = (call.targets.count, k), f"the {k} nearest of {call.targets.count:,} positions"
@@ -117,13 +118,8 @@ def _empty(device: str, shape: tuple[int, ...], dtype: Any, what: str) -> Any:
 # ---------------------------------------------------------------- what is refused
 
 
-def _number(value: Any) -> Any:
-    """A number of NumPy's as Python's."""
-    return value.item() if isinstance(value, np.number) else value
-
-
-def _world(search: Search | None, world: World | None) -> World:
-    return world if world is not None else search.world if search is not None else Open()
+def _world(world: World | None) -> World:
+    return world if world is not None else Open()
 
 
 def _check_given(call: str, name: str, value: Any, wanted: str) -> None:
@@ -131,10 +127,16 @@ def _check_given(call: str, name: str, value: Any, wanted: str) -> None:
         raise ArgumentError(f"{call}({name}=None): wanted {wanted}")
 
 
-def _check_search(name: str, search: Any, radius: float | None, k: int | None, world: World | None) -> None:
+def _check_search(name: str, search: Any, radius: float | None, k: int | None, world: Any) -> None:
     """A search of the caller's has to look for the same."""
     if not isinstance(search, Search):
-        raise ArgumentError(f"{name}: search takes a structure such as lw.StaticGrid(radius=...), found {search!r}")
+        raise ArgumentError(
+            f"{name}: search takes a structure such as lw.StaticGrid(radius=...), found {shown(search)}"
+        )
+    if world is not None and not isinstance(world, Open | Periodic | Bounded):
+        raise ArgumentError(
+            f"{name}(world={shown(world)}): wanted lw.Open(), lw.Periodic(size) or lw.Bounded(low, high)"
+        )
     wanted = {"radius": radius, "k": k, **({} if world is None else {"world": world})}
     for part, value in wanted.items():
         if (found := getattr(search, part)) != value:

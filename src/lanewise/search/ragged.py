@@ -7,6 +7,11 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
+
+from lanewise.checks import shown
+from lanewise.errors import ArgumentTypeError
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ragged:
@@ -24,6 +29,9 @@ class Ragged:
 
     def __getitem__(self, row: int) -> Any:
         """One row; a negative number counts from the end. Raises `IndexError` for a row that is not there."""
+        given: Any = row
+        if isinstance(given, bool) or not isinstance(given, (int, np.integer)):
+            raise ArgumentTypeError(f"rows are taken one by one with a whole number, found {shown(given)}")
         count = len(self)
         if not -count <= row < count:
             raise IndexError(f"row {row} of {count:,}")

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from lanewise.checks import shown
 from lanewise.errors import ArgumentError, DeviceError
 from lanewise.kernels.arguments import bind_value_array
 from lanewise.runtime.executable import Bound, device_kind
@@ -53,14 +54,15 @@ class StaticGrid(Search):
         whole = all(isinstance(n, int) and not isinstance(n, bool) and n >= 1 for n in numbers)
         if self.cells is not None and not whole:
             raise ArgumentError(
-                f"StaticGrid(cells={self.cells!r}): wanted a whole number from 1 on, or one for each axis"
+                f"StaticGrid(cells={shown(self.cells)}): wanted a whole number from 1 on, or one for each axis"
             )
         for name, found, known in (
             ("build", self.build, ("device", "host")),
             ("index", self.index, ("global", "constant")),
         ):
-            if found not in known:
-                raise ArgumentError(f"StaticGrid({name}={found!r}): wanted {known[0]!r} or {known[1]!r}")
+            given: Any = found
+            if not isinstance(given, str) or found not in known:
+                raise ArgumentError(f"StaticGrid({name}={shown(found)}): wanted {known[0]!r} or {known[1]!r}")
 
     def describe(self) -> str:
         return f"static grid: {self.found()}"
@@ -73,7 +75,14 @@ class StaticGrid(Search):
         check_constant(self, geometry, sources)
         on_gpu = device_kind(sources.device) == "cuda"
         build = device_cells if on_gpu and self.build == "device" else host_cells
-        return _Grid(self, geometry, sources, build(geometry, sources))
+        try:
+            return _Grid(self, geometry, sources, build(geometry, sources))
+        except MemoryError as error:  # a limit of the process, which nobody says beforehand
+            cells = " x ".join(str(n) for n in geometry.cells)
+            raise DeviceError(
+                f"StaticGrid(cells={self.cells}): {cells} cells need {8 * geometry.total:,} bytes on {sources.device!r}, "
+                "which cannot be allocated"
+            ) from error
 
     def geometry(self, sources: Points) -> Geometry:
         """Where the cells are. Raises `ArgumentError` for cells along the wrong number of axes."""

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from lanewise.checks import shown
 from lanewise.errors import ArgumentError
 
 
@@ -68,8 +69,8 @@ def _corner(name: str, given: Any, length: int | None = None) -> tuple[float, ..
     """Two or three finite numbers."""
     try:
         values = tuple(float(x) for x in given)
-    except (TypeError, ValueError):
-        raise ArgumentError(f"{name} takes one number for each axis, found {given!r}") from None
+    except Exception:  # of the user's class, or of float()
+        raise ArgumentError(f"{name} takes one number for each axis, found {shown(given)}") from None
     if len(values) not in (2, 3) or (length is not None and len(values) != length):
         raise ArgumentError(f"{name} takes {length or '2 or 3'} numbers, found {len(values)}")
     if not all(math.isfinite(x) for x in values):

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from lanewise.checks import shown
 from lanewise.errors import ArgumentError
 from lanewise.sites.kinds import OUTFLOW
 
@@ -50,7 +51,7 @@ def read_edges(edges: Mapping[str, Rule] | None, dimension: int, walls: Mapping[
     given = _by_axis(edges)
     for axis in given:
         if axis not in axes:
-            raise ArgumentError(f"edges have the axes {', '.join(axes)}, found {axis!r}")
+            raise ArgumentError(f"edges have the axes {', '.join(axes)}, found {shown(axis)}")
     return Edges(tuple(_pair(axis, given.get(axis, "periodic"), walls) for axis in axes))
 
 
@@ -58,17 +59,19 @@ def _by_axis(edges: object) -> dict[str, object]:
     if edges is None:
         return {}
     if not isinstance(edges, Mapping):
-        raise ArgumentError(f'edges are rules by axis, for example {{"x": "slip", "y": "periodic"}}; found {edges!r}')
+        raise ArgumentError(
+            f'edges are rules by axis, for example {{"x": "slip", "y": "periodic"}}; found {shown(edges)}'
+        )
     return {str(axis): rule for axis, rule in edges.items()}  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
 
 
 def _pair(axis: str, rule: object, walls: Mapping[str, int]) -> tuple[Face, Face]:
     both = rule if isinstance(rule, Sequence) and not isinstance(rule, str) else (rule, rule)
     if len(both) != 2:
-        raise ArgumentError(f"the edges of {axis} are one rule, or two: (low, high); found {rule!r}")
+        raise ArgumentError(f"the edges of {axis} are one rule, or two: (low, high); found {shown(rule)}")
     low, high = _face(axis, both[0], walls), _face(axis, both[1], walls)
     if (low == "periodic") != (high == "periodic"):
-        raise ArgumentError(f"{axis} is periodic at both ends or at none, found {rule!r}")
+        raise ArgumentError(f"{axis} is periodic at both ends or at none, found {shown(rule)}")
     return low, high
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from lanewise.checks import shown
 from lanewise.errors import ArgumentError
 
 MOST = 32  # five bits of a word
@@ -25,10 +26,10 @@ def check_new(number: object, name: object, taken: Iterable[tuple[int, str]]) ->
     """Refuse a kind whose number or name is out of range or in use."""
     if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number < MOST:
         raise ArgumentError(
-            f"kind {number!r} ({name!r}): wanted a whole number from 1 to {MOST - 1}; 0 is the function itself"
+            f"kind {shown(number)} ({shown(name)}): wanted a whole number from 1 to {MOST - 1}; 0 is the function itself"
         )
     if not isinstance(name, str) or not name:
-        raise ArgumentError(f'kind {number} needs a name, for example "inlet"; found {name!r}')
+        raise ArgumentError(f'kind {number} needs a name, for example "inlet"; found {shown(name)}')
     if name in ("periodic", "slip", "outflow"):
         raise ArgumentError(f"kind {number}: {name!r} is a rule of the edges; choose another name")
     for other, label in taken:

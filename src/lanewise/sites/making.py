@@ -11,7 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from lanewise.arrays import checked_layout
+from lanewise.checks import host_array, shown
 from lanewise.errors import ArgumentError
+from lanewise.field_values import brought
 from lanewise.lattices.base import Lattice
 from lanewise.layouts import AoSoA, Layout, SoA
 from lanewise.runtime.devices import resolve
@@ -47,7 +49,7 @@ def make_sites(
     """Check what the user gives, then allocate; `known` are the kinds that have a function or are walls."""
     where, size = resolve(device), _shape(lattice, shape)
     stored = _storage(storage, real, where)
-    form = form_by_name(streaming or ("pull" if where.startswith("cuda") else "in-place"))
+    form = form_by_name(streaming if streaming is not None else ("pull" if where.startswith("cuda") else "in-place"))
     arranged = _layout(layout, where, stored, size[-1])
     count = math.prod(size)
     require_memory(where, _bytes(lattice, count, stored, form, arranged), f"{count:,} sites of {lattice.name}")
@@ -84,11 +86,11 @@ def _shape(lattice: Lattice, shape: Any) -> tuple[int, ...]:
     axes = ("nz", "ny", "nx")[-lattice.dimension :]
     try:
         size = tuple(operator.index(n) for n in shape)
-    except TypeError:
+    except Exception:  # of the user's class, or what is no list of whole numbers
         size = ()
     if len(size) != lattice.dimension or any(n < 1 for n in size):
         raise ArgumentError(
-            f"sites of {lattice.name} have the shape ({', '.join(axes)}), each at least 1; found {shape!r}"
+            f"sites of {lattice.name} have the shape ({', '.join(axes)}), each at least 1; found {shown(shape)}"
         )
     return size
 
@@ -96,10 +98,9 @@ def _shape(lattice: Lattice, shape: Any) -> tuple[int, ...]:
 def _kinds(mask: Any, shape: tuple[int, ...], known: frozenset[int]) -> npt.NDArray[np.uint8]:
     if mask is None:
         return np.zeros(shape, np.uint8)
-    try:
-        given = to_host(mask) if hasattr(mask, "__cuda_array_interface__") else np.asarray(mask)
-    except ValueError as error:  # lists of different lengths
-        raise ArgumentError(f"the mask cannot be read as an array ({error})") from error
+    given = (
+        brought("the mask", mask, "cpu") if hasattr(mask, "__cuda_array_interface__") else host_array("the mask", mask)
+    )
     if given.dtype.kind not in "biu":
         raise ArgumentError(f"the mask holds kinds, whole numbers from 0 to {MOST - 1}; found {given.dtype}")
     if given.shape != shape:
@@ -117,9 +118,10 @@ def _kinds(mask: Any, shape: tuple[int, ...], known: frozenset[int]) -> npt.NDAr
 
 
 def _storage(name: str | None, real: Scalar, device: str) -> Scalar:
-    storage = STORAGES.get(name or real.name)
+    given: Any = name
+    storage = STORAGES.get(given or real.name) if given is None or isinstance(given, str) else None
     if storage is None:
-        raise ArgumentError(f"storage={name!r}: wanted one of {', '.join(map(repr, STORAGES))}")
+        raise ArgumentError(f"storage={shown(given)}: wanted one of {', '.join(map(repr, STORAGES))}")
     if storage.size > real.size:
         raise ArgumentError(
             f"storage={name!r} holds more than the {real} that the function computes; wanted {real.name!r} or less"

@@ -11,8 +11,9 @@ processors, International Conference on Parallel Processing (2009), 550-557.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
+from lanewise.checks import shown
 from lanewise.errors import ArgumentError
 
 Streaming = Literal["pull", "push", "in-place"]
@@ -63,6 +64,7 @@ FORMS: dict[str, Form] = {
 
 def form_by_name(name: str) -> Form:
     """A streaming form; raises `ArgumentError` for another name."""
-    if name not in FORMS:
-        raise ArgumentError(f"streaming={name!r}: wanted one of {', '.join(map(repr, FORMS))}")
+    given: Any = name
+    if not isinstance(given, str) or name not in FORMS:
+        raise ArgumentError(f"streaming={shown(given)}: wanted one of {', '.join(map(repr, FORMS))}")
     return FORMS[name]

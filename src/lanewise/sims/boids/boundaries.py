@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from lanewise.checks import check_fields
 from lanewise.errors import InputError
 from lanewise.sims.boids.obstacles import Box, Obstacle, Rectangle, Sphere, Vector
 from lanewise.sims.boids.rules import BOUNDED, BOX, OPEN, SPHERE
@@ -25,6 +26,9 @@ class Boundary:
     description: str
     end: int
     obstacles: Callable[[float], tuple[Obstacle, ...]] = lambda world: ()
+
+    def __post_init__(self) -> None:
+        check_fields(self, InputError)
 
 
 def _room(world: float) -> Sphere:

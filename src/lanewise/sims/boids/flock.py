@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 import lanewise as lw
 from lanewise.arrays import RecordArray
+from lanewise.checks import checked
 from lanewise.errors import ArgumentError, InputError
 from lanewise.io.source import FilePath
 from lanewise.layouts import default_layout, layout_by_name
@@ -78,6 +79,7 @@ class Flock:
     Raises `InputError` for values out of range, `DeviceError` when the memory does not suffice.
     """
 
+    @checked(InputError)
     def __init__(
         self, agents: int | None = None, *, state: State | None = None, world: float = 50.0, semantics: str = "sync",
         k: int | None = None, search: str | Search = "auto", boundary: str = "wrap", obstacles: Sequence[Obstacle] = (),
@@ -148,6 +150,7 @@ class Flock:
         """Start time plus all steps; computed by multiplication, so it does not drift."""
         return self.start_time + self._elapsed + (self.step - self.start_step) * self._dt
 
+    @checked(InputError)
     def prepare(self, dt: float = DT) -> None:
         """Compile what steps of `dt` need, so that the first one costs no more than the others."""
         check_time_step(dt)
@@ -167,11 +170,13 @@ class Flock:
                 parts[REORDERING] = Part(self._storage.launches(), 0)
             self._program = make_program(device, parts, self.profile, graphs=graphs)
 
+    @checked(InputError)
     def advance(self, steps: int, dt: float = DT) -> None:
         """Take `steps` steps of `dt` and wait for them. On CUDA they run as graphs.
 
         Raises `InputError` when an agent is lost: it has left a bounded world, or the finite numbers.
         """
+        check_steps(steps, least=0)
         self.prepare(dt)
         assert self._program is not None
         before = self.step
@@ -195,6 +200,7 @@ class Flock:
             step += rounds * period or 1
         return found
 
+    @checked(InputError)
     def run(self, steps: int, dt: float = DT, callback: Callback | None = None, every: int = 1) -> Flock:
         """`steps` steps of `dt`; `callback(flock)` after every `every` of them and after the last."""
         check_steps(steps)
@@ -209,6 +215,7 @@ class Flock:
                 callback(self)
         return self
 
+    @checked(InputError)
     def steps(self, dt: float = DT, every: int = 1) -> Iterator[Flock]:
         """Iterate without end: `for flock in flock.steps(every=10): ...`, each turn `every` steps on."""
         while True:
@@ -267,6 +274,7 @@ class Flock:
 
     # ------------------------------------------------------------ keeping
 
+    @checked(InputError)
     def checkpoint(self, path: FilePath, *, overwrite: bool = False) -> None:
         """Write everything that `resume` needs as HDF5: whole, or not at all."""
         from lanewise.sims.boids.checkpoint import write_checkpoint
@@ -274,6 +282,7 @@ class Flock:
         write_checkpoint(Path(path), self, overwrite=overwrite)
 
     @staticmethod
+    @checked(InputError)
     def resume(path: FilePath, *, device: str | None = None) -> Flock:
         """The flock of a checkpoint; on the same kind of device with the bits of an uninterrupted one."""
         from lanewise.sims.boids.checkpoint import read_checkpoint, restored

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from lanewise.checks import checked
 from lanewise.errors import InputError
 from lanewise.runtime.memory import require_memory
 from lanewise.sims.boids.state import State
@@ -70,6 +71,7 @@ STARTS: dict[str, Start] = {
 """Name -> distribution."""
 
 
+@checked(InputError)
 def make_state(
     agents: int | None, *, start: str = "ball", radius: float | None = None, world: float = 50.0, max_speed: float = 9.0,
     seed: int = 0,

@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from lanewise.checks import check_fields, checked
 from lanewise.errors import InputError
 from lanewise.io.source import FilePath, existing_file, reading
 
@@ -35,6 +36,9 @@ class Sphere:
     radius: float
     seen: str = "outside"
 
+    def __post_init__(self) -> None:
+        check_fields(self, InputError)
+
 
 @dataclass(frozen=True, slots=True)
 class Box:
@@ -48,6 +52,9 @@ class Box:
     up: Vector = ALONG_Y
     seen: str = "outside"
 
+    def __post_init__(self) -> None:
+        check_fields(self, InputError)
+
 
 @dataclass(frozen=True, slots=True)
 class Rectangle:
@@ -60,6 +67,9 @@ class Rectangle:
     up: Vector = ALONG_Y
     seen: str = "both"
 
+    def __post_init__(self) -> None:
+        check_fields(self, InputError)
+
 
 @dataclass(frozen=True, slots=True)
 class Plane:
@@ -68,6 +78,9 @@ class Plane:
     center: Vector
     normal: Vector = ALONG_Z
     seen: str = "both"
+
+    def __post_init__(self) -> None:
+        check_fields(self, InputError)
 
 
 Obstacle: TypeAlias = Sphere | Box | Rectangle | Plane
@@ -146,6 +159,7 @@ def parse_obstacle(text: str) -> Obstacle:
     return found
 
 
+@checked(InputError)
 def read_obstacles(path: FilePath) -> tuple[Obstacle, ...]:
     """The tables [[sphere]], [[box]], [[rectangle]] and [[plane]] of a TOML file; their keys are the fields of the classes."""
     file = existing_file(path)
@@ -164,6 +178,8 @@ def obstacle_of(kind: str, values: Mapping[str, Any]) -> Obstacle:
     cls: Any = {"sphere": Sphere, "box": Box, "rectangle": Rectangle, "plane": Plane}[kind]
     try:
         found: Obstacle = cls(**{n: _field(v) for n, v in values.items()})
+    except InputError:
+        raise
     except (TypeError, ValueError) as error:
         wanted = ", ".join(cls.__dataclass_fields__)
         raise InputError(

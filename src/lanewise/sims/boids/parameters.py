@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from lanewise.checks import check_fields
 from lanewise.errors import InputError
 
 SEMANTICS = ("sync", "seq", "thesis")
@@ -42,6 +43,9 @@ class Parameters:
     avoid_time: float = 1.0
     facing: float = 1.0
     unit_side: bool = True
+
+    def __post_init__(self) -> None:
+        check_fields(self, InputError)
 
 
 THESIS = Parameters(radius=math.sqrt(18.0), near_radius=math.sqrt(1.5), facing=-1.0, unit_side=False)

@@ -112,10 +112,10 @@ def check_time_step(dt: float) -> None:
         raise InputError(f"the time step dt is {dt}; wanted a finite time above zero")
 
 
-def check_steps(steps: int) -> None:
+def check_steps(steps: int, least: int = 1) -> None:
     """Refuse no steps, and more than a run can count."""
-    if not 1 <= steps <= MOST_STEPS:
-        raise InputError(f"the number of steps is {steps}; wanted a whole number from 1 to {MOST_STEPS:,}")
+    if not least <= steps <= MOST_STEPS:
+        raise InputError(f"the number of steps is {steps}; wanted a whole number from {least} to {MOST_STEPS:,}")
 
 
 def check_think_every(every: int) -> None:

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lanewise.checks import check_fields, checked
 from lanewise.errors import InputError
 from lanewise.io.atomic import atomic_path
 from lanewise.io.source import FilePath, existing_file, reading
@@ -41,6 +42,9 @@ class State:
     speed: NDArray[Any]
     acceleration: NDArray[Any]
     ids: NDArray[np.int64]
+
+    def __post_init__(self) -> None:
+        check_fields(self, InputError)
 
     def __len__(self) -> int:
         return len(self.speed)
@@ -92,6 +96,7 @@ def _shown(value: Any) -> str:
 # ------------------------------------------------------------ the table
 
 
+@checked(InputError)
 def read_state(path: FilePath) -> State:
     """The agents of a table, in the order of its lines. Raises `InputError` naming the file, the line (from 1) and the column."""
     file = existing_file(path)
@@ -117,6 +122,7 @@ def read_state(path: FilePath) -> State:
         return state
 
 
+@checked(InputError)
 def write_state(path: FilePath, state: State, *, overwrite: bool = False) -> None:
     """Write in one step, with as many digits as bring back the same number. Raises InputError as `atomic_path`."""
     columns = [

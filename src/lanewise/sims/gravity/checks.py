@@ -101,9 +101,9 @@ def check_interval(every: int) -> None:
         raise InputError(f"every={every}: wanted a whole number of steps from 1 on")
 
 
-def check_steps(steps: int) -> None:
+def check_steps(steps: int, least: int = 1) -> None:
     """Refuse no steps, and more than a run can count."""
-    if steps < 1:
-        raise InputError(f"the number of steps is {steps}; wanted a whole number from 1 on")
+    if steps < least:
+        raise InputError(f"the number of steps is {steps}; wanted a whole number from {least} on")
     if steps > MOST_STEPS:
         raise InputError(f"the number of steps is {steps}; wanted at most {MOST_STEPS:,}")

@@ -7,17 +7,12 @@ from pathlib import Path
 from lanewise.errors import InputError
 from lanewise.io.formats import read_particles
 from lanewise.io.particles import Particles
-from lanewise.runtime.memory import require_memory
 from lanewise.sims.gravity.initial import INITIAL_CONDITIONS, make_initial_conditions
-
-BYTES_TO_SAMPLE = 240
 
 
 def load_particles(ic: str, bodies: int | None, seed: int) -> Particles:
     """Particles of a named initial condition or of a file."""
     if ic in INITIAL_CONDITIONS:
-        if bodies is not None:  # positions, velocities and the work space of the samplers, in float64
-            require_memory("cpu", max(bodies, 0) * BYTES_TO_SAMPLE, f"making {bodies:,} bodies")
         return make_initial_conditions(ic, bodies, seed)
     if not Path(ic).exists() and "." not in ic and "/" not in ic:
         raise InputError(

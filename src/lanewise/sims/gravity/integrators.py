@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from lanewise.checks import check_fields
 from lanewise.errors import InputError
 
 
@@ -19,6 +20,9 @@ class Integrator:
     order: int
     kicks: tuple[float, ...]
     drifts: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        check_fields(self, InputError)
 
 
 # Semi-implicit (symplectic) Euler: the new velocity moves the body.

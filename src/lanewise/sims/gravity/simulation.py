@@ -11,7 +11,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from lanewise.arrays import RecordArray
+from lanewise.checks import checked
 from lanewise.errors import InputError
+from lanewise.io.particles import Particles
 from lanewise.kernels.compiled import Call, Compiled
 from lanewise.layouts import Layout, default_layout
 from lanewise.plan import Plan
@@ -56,6 +58,7 @@ class Simulation:
     Raises `InputError` for values out of range and for NaN or infinity in the bodies, `DeviceError` when the memory does not suffice.
     """
 
+    @checked(InputError)
     def __init__(
         self, bodies: RecordArray, *, softening: float = 0.0, integrator: str = "leapfrog", gravitational_constant: float = 1.0,
         time: float = 0.0, step: int = 0, plan: Plan | None = None, potential_plan: Plan | None = None,
@@ -103,11 +106,13 @@ class Simulation:
     def force_evaluations_per_step(self) -> int:
         return len(self.integrator.drifts)
 
+    @checked(InputError)
     def advance(self, steps: int, dt: float) -> None:
         """Take `steps` steps of `dt` and wait for them. On CUDA they run as graphs.
 
         Raises `InputError` when a body leaves the finite numbers.
         """
+        check_steps(steps, least=0)
         self.prepare(dt)
         assert self._stepper is not None
         before = self.step
@@ -116,6 +121,7 @@ class Simulation:
         with span(self.profile, "check"):
             self._survival.check(before, self.step)
 
+    @checked(InputError)
     def prepare(self, dt: float) -> None:
         """Compile what steps of `dt` need, so that the first one costs no more than the others."""
         check_time_step(dt, state_type(self.precision), self.gravitational_constant)
@@ -130,10 +136,12 @@ class Simulation:
             )  # fmt: skip
             self._stepper = make_stepper(self.bodies.device, launches, self.profile)
 
+    @checked(InputError)
     def continue_from(self, step: int, dt: float) -> None:
         """Say that the bodies are `step` steps of `dt` on: a resumed run computes its times as an uninterrupted one."""
         self.step, self._dt = self.start_step + step, dt
 
+    @checked(InputError)
     def run(self, steps: int, dt: float, callback: Callback | None = None, every: int = 1) -> Simulation:
         """`steps` steps of `dt`; `callback(simulation)` after every `every` of them and after the last."""
         check_steps(steps)
@@ -149,6 +157,7 @@ class Simulation:
             callback(self)
         return self
 
+    @checked(InputError)
     def steps(self, dt: float, every: int = 1) -> Iterator[Simulation]:
         """Iterate without end: `for state in simulation.steps(dt, every=10): ...`, each turn `every` steps on."""
         check_interval(every)
@@ -191,8 +200,9 @@ class Simulation:
         return self.gravitational_constant * float(self._physics.potential_energy.sum(self.bodies, potential))
 
 
+@checked(InputError)
 def make_bodies(
-    particles: Any, *, precision: str = "f32", layout: Layout | None = None, device: str | None = None,
+    particles: Particles, *, precision: str = "f32", layout: Layout | None = None, device: str | None = None,
     profile: Profile | None = None,
 ) -> RecordArray:  # fmt: skip
     """Record arrays from `Particles` (float64 arrays on the host) in a precision, layout and place."""

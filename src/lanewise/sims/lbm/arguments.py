@@ -8,7 +8,9 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from lanewise.checks import host_array
 from lanewise.errors import InputError
 from lanewise.lattices import D2Q9, D3Q19, D3Q27, Lattice
 from lanewise.layouts import layout_by_name
@@ -187,11 +189,14 @@ def _check_kind(kind: Kind, dimension: int) -> None:
 def check_initial(shape: tuple[int, ...], density: Any, velocity: Any, gradient: Any) -> None:
     """Refuse fields of another shape, densities that are no positive numbers, and velocities above Mach 0.3."""
     dimension = len(shape)
-    rho = np.asarray(density)
+    rho = _numbers("the density", density)
     if rho.shape not in ((), shape):
         raise InputError(f"the density has shape {rho.shape}; wanted a number or shape {shape}")
     if not (np.isfinite(rho).all() and (rho > 0).all()):
         raise InputError("the density holds numbers that are not finite or not positive; wanted densities about 1")
+    for name, field in (("the velocity", velocity), ("the gradient", gradient)):
+        if field is not None:
+            _numbers(name, field)
     if velocity is not None:
         if np.shape(velocity) not in ((dimension,), (*shape, dimension)):
             raise InputError(
@@ -202,7 +207,14 @@ def check_initial(shape: tuple[int, ...], density: Any, velocity: Any, gradient:
         raise InputError(f"the gradient has shape {np.shape(gradient)}; wanted {(*shape, dimension, dimension)}")
 
 
-def check_steps(steps: int) -> None:
+def _numbers(name: str, values: Any) -> NDArray[Any]:
+    array = host_array(name, values, InputError)
+    if array.dtype.kind not in "fiu":
+        raise InputError(f"{name} holds {array.dtype}; wanted numbers")
+    return array
+
+
+def check_steps(steps: int, least: int = 1) -> None:
     """Refuse no steps, and more than a run can count."""
-    if not 1 <= steps <= MOST_STEPS:
-        raise InputError(f"the number of steps is {steps}; wanted a whole number from 1 to {MOST_STEPS:,}")
+    if not least <= steps <= MOST_STEPS:
+        raise InputError(f"the number of steps is {steps}; wanted a whole number from {least} to {MOST_STEPS:,}")

@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from lanewise.checks import check_fields
+from lanewise.errors import InputError
+
 Edge = str | tuple[str, str]
 Edges = Mapping[str, Edge]
 """An axis ("x", "y", "z") -> what its faces are: "periodic", "slip" or the name of a wall; or (low, high)."""
@@ -17,6 +20,9 @@ class Wall:
 
     name: str
     velocity: tuple[float, ...] | None = None
+
+    def __post_init__(self) -> None:
+        check_fields(self, InputError)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,6 +41,9 @@ class Open:
     velocity: tuple[float, ...] | None = None
     density: float | None = None
     profile: Any = None
+
+    def __post_init__(self) -> None:
+        check_fields(self, InputError)
 
 
 Kind = Wall | Open

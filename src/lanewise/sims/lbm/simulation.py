@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lanewise.checks import checked
 from lanewise.errors import InputError
 from lanewise.io.source import FilePath
 from lanewise.lattices import Lattice
@@ -80,6 +81,7 @@ class Simulation:
     above 1/2.
     """
 
+    @checked(InputError)
     def __init__(
         self, *, shape: Sequence[int], lattice: str | Lattice | None = None, viscosity: float | None = None,
         omega: float | None = None, re: float | None = None, speed: float | None = None, length: float | None = None,
@@ -93,7 +95,7 @@ class Simulation:
         sizes = check_shape(shape)
         self.lattice = chosen_lattice(lattice, len(sizes))
         rate = chosen_rate(viscosity, omega, re, speed, length)
-        warn_stiffness(1 / rate, collision, stacklevel=2)
+        warn_stiffness(1 / rate, collision, stacklevel=3)  # past `checked`, to the user's line
         where = resolve(device)
         real, stored = chosen_numbers(precision, storage, where)
         settings = Settings(
@@ -140,8 +142,10 @@ class Simulation:
         with span(self.profile, "setup", name="kernels of steps"):
             self._engine.prepare()
 
+    @checked(InputError)
     def advance(self, steps: int) -> None:
         """Take `steps` steps and wait for them, without looking at the result. On CUDA they run as graphs."""
+        check_steps(steps, least=0)
         self._engine.run(steps)
         self.step += steps
 
@@ -153,9 +157,12 @@ class Simulation:
             check_fields(excess, velocity, s.shape, s.device, self._checked, self.step)
         self._checked = self.step
 
+    @checked(InputError)
     def run(self, steps: int, callback: Callback | None = None, every: int = 1) -> Simulation:
         """`steps` steps; `callback(simulation)` after every `every` of them and after the last. Checks now and then."""
         check_steps(steps)
+        if every < 1:
+            raise InputError(f"every={every}: wanted a whole number of steps from 1 on")
         done, interval = 0, check_interval(self.sites)
         while done < steps:
             piece = min(interval, steps - done)
@@ -219,6 +226,7 @@ class Simulation:
         excess = self._moments()[0]
         return self._fluid + float(array_module(self.settings.device).sum(excess, dtype=np.float64))
 
+    @checked(InputError)
     def force_on(self, *names: str) -> NDArray[Any]:
         """The force of the fluid on the walls of these names, by momentum exchange: float64 of shape (D,), in lattice units.
 
@@ -242,6 +250,7 @@ class Simulation:
 
     # ------------------------------------------------------------ keeping
 
+    @checked(InputError)
     def checkpoint(self, path: FilePath, *, overwrite: bool = False) -> None:
         """Write everything that `resume` needs, and the fields, as HDF5: whole, or not at all."""
         from lanewise.sims.lbm.checkpoint import write_checkpoint
@@ -249,6 +258,7 @@ class Simulation:
         write_checkpoint(Path(path), self, overwrite=overwrite)
 
     @staticmethod
+    @checked(InputError)
     def resume(
         path: FilePath, *, device: str | None = None, streaming: str | None = None, layout: str | None = None,
         profile: Profile | None = None,

@@ -12,12 +12,14 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from lanewise.checks import check_fields, checked, host_array, shown
 from lanewise.errors import InputError
 from lanewise.sims.lbm.checks import SOUND_SPEED, check_tau, warn_mach, warn_tau
 
 Floats = NDArray[np.floating]
 
 
+@checked(InputError)
 def relaxation(nu: float) -> float:
     """The rate omega = 1 / (3 nu + 1/2) for the kinematic viscosity `nu`, in sites squared a step; raises InputError."""
     _check_positive("kinematic viscosity nu", nu)
@@ -26,6 +28,7 @@ def relaxation(nu: float) -> float:
     return 1 / tau
 
 
+@checked(InputError)
 def viscosity(omega: float) -> float:
     """The kinematic viscosity (1 / omega - 1/2) / 3 of the rate `omega`; raises InputError outside of 0 to 2 (exclusive)."""
     if not 0 < omega < 2:
@@ -33,6 +36,7 @@ def viscosity(omega: float) -> float:
     return (1 / omega - 0.5) / 3
 
 
+@checked(InputError)
 def from_reynolds(reynolds: float, length: float, velocity: float) -> float:
     """The kinematic viscosity velocity * length / reynolds, in the units of length and velocity; raises InputError."""
     for name, value in (("Reynolds number", reynolds), ("length", length), ("velocity", velocity)):
@@ -62,12 +66,18 @@ class Units:
     lattice_velocity: float = 0.05
 
     def __post_init__(self) -> None:
+        check_fields(self, InputError)
         for field in fields(self):
             _check_positive(field.name, getattr(self, field.name))
-        check_tau(self.tau)
+        try:
+            tau = self.tau
+        except (ZeroDivisionError, OverflowError):
+            raise InputError("these units have a site or a step beyond the numbers of float64; wanted others") from None
+        check_tau(tau)
         warn_mach(self.lattice_velocity, stacklevel=3)  # past the generated __init__, to the user's line
 
     @classmethod
+    @checked(InputError)
     def at_reynolds(
         cls,
         reynolds: float,
@@ -130,9 +140,10 @@ class Units:
         """Reynolds number of one site; beyond about 10 most collision operators blow up where the flow is not smooth."""
         return self.lattice_velocity / self.nu
 
+    @checked(InputError)
     def check(self, collision: str = "bgk") -> None:
         """Warn (FlowWarning) where this tau does not suit the collision operator, "bgk" or another one's name."""
-        warn_tau(self.tau, collision, stacklevel=2)
+        warn_tau(self.tau, collision, stacklevel=3)  # past `checked`, to the user's line
 
     def describe(self) -> str:
         """All of it in a few lines."""
@@ -161,6 +172,7 @@ class Units:
         """Seconds to steps, with fractions."""
         return _scaled(seconds, 1 / self.step_s)
 
+    @checked(InputError)
     def steps(self, seconds: float) -> int:
         """The nearest whole number of steps to a time in seconds."""
         return round(seconds / self.step_s)
@@ -197,10 +209,12 @@ class Units:
         """Kilograms a cubic metre to the lattice density."""
         return _scaled(density, 1 / self.density_kg_m3)
 
+    @checked(InputError)
     def force_to_si(self, force: ArrayLike, dimensions: int) -> Floats:
         """Force from lattice units to newtons (`dimensions` 3), or newtons a metre of depth (2)."""
         return _scaled(force, self._newtons(dimensions))
 
+    @checked(InputError)
     def force_to_lattice(self, force: ArrayLike, dimensions: int) -> Floats:
         """Force in newtons (`dimensions` 3), or newtons a metre of depth (2), to lattice units."""
         return _scaled(force, 1 / self._newtons(dimensions))
@@ -216,7 +230,9 @@ class Units:
 
 
 def _floats(values: ArrayLike) -> Floats:
-    array = np.asarray(values)
+    array = host_array("units", values, InputError)
+    if array.dtype.kind not in "fiu":
+        raise InputError(f"units convert numbers, found {shown(values)}")
     return array if array.dtype.kind == "f" else array.astype(np.float64)
 
 

@@ -138,7 +138,7 @@ def test_three_axes_draw_the_picture_out_along_z(tmp_path: Path) -> None:
             {"solid": "opaque"},
             "{path}: the picture has no alpha channel; wanted one for solid='opaque': take 'dark' or 'light'",
         ),
-        ({"solid": "red"}, "unknown solid 'red'; wanted 'dark', 'light' or 'opaque'"),
+        ({"solid": "red"}, "image_mask(solid='red'): wanted one of 'dark', 'light', 'opaque'"),
         ({"threshold": 0.0}, "the threshold is 0; wanted more than 0 and at most 1"),
     ],
 )

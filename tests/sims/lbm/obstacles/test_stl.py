@@ -258,7 +258,7 @@ def test_places_and_sizes_that_leave_nothing(tmp_path: Path) -> None:
         stl_mask(file, (8, 8, 8), placement=Placement(length=0.2))
     with refused(f"{file}: a mesh needs a box of shape (nz, ny, nx), found (8, 8)"):
         stl_mask(file, (8, 8))
-    with refused("unknown rule 'even'; wanted 'winding' or 'parity'"):
+    with refused("stl_mask(rule='even'): wanted 'winding' or 'parity'"):
         stl_mask(file, (8, 8, 8), rule="even")  # pyright: ignore[reportArgumentType]
     with refused("the rotation is (90, 0); wanted finite numbers (x, y, z)"):
         stl_mask(file, (8, 8, 8), rotate=(90, 0))

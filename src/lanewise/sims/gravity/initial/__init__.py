@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from lanewise.checks import checked
 from lanewise.errors import InputError
 from lanewise.io.particles import Particles
+from lanewise.runtime.memory import require_memory
 from lanewise.sims.gravity.initial.discovery import INITIAL_CONDITIONS
 from lanewise.sims.gravity.initial.registry import DEFAULT_BODIES, InitialCondition
 
 __all__ = ["DEFAULT_BODIES", "INITIAL_CONDITIONS", "InitialCondition", "make_initial_conditions"]
 
+BYTES_TO_SAMPLE = 240  # a body: positions, velocities and the work space of the samplers, in float64
 LARGEST_SEED = 2**63 - 1  # what a checkpoint can keep
 
 
+@checked(InputError)
 def make_initial_conditions(name: str, bodies: int | None = None, seed: int = 0) -> Particles:
     """The bodies of the initial condition `name`; the same arguments give the same bits.
 
@@ -25,4 +29,6 @@ def make_initial_conditions(name: str, bodies: int | None = None, seed: int = 0)
         raise InputError(f"the seed is {seed}; wanted zero or more")
     if seed > LARGEST_SEED:
         raise InputError(f"the seed is {seed}; wanted at most {LARGEST_SEED}")
-    return condition.function(condition.checked_count(bodies), seed)
+    count = condition.checked_count(bodies)
+    require_memory("cpu", count * BYTES_TO_SAMPLE, f"making {count:,} bodies")
+    return condition.function(count, seed)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from lanewise.checks import checked, host_array
 from lanewise.errors import InputError
 from lanewise.sims.lbm.obstacles.boxes import AXES, check_shape, site_text
 
@@ -15,6 +16,7 @@ NAMED = 4
 """So many unknown kinds are named one by one; the others are counted."""
 
 
+@checked(InputError)
 def as_kinds(mask: ArrayLike, shape: Sequence[int], known: Mapping[int, str], solid: int = 1) -> NDArray[np.uint8]:
     """`mask` as kinds of sites: uint8, of `shape`, x fastest, a copy.
 
@@ -34,6 +36,7 @@ def as_kinds(mask: ArrayLike, shape: Sequence[int], known: Mapping[int, str], so
     return np.array(array, np.uint8, order="C")
 
 
+@checked(InputError)
 def as_solid(mask: ArrayLike, shape: Sequence[int]) -> NDArray[np.bool_]:
     """`mask` as bool, True for solid: bool, or whole numbers of which 0 is fluid and 1 solid. Raises as `as_kinds`."""
     return as_kinds(mask, shape, {0: "fluid", 1: "solid"}).astype(np.bool_)
@@ -42,10 +45,7 @@ def as_solid(mask: ArrayLike, shape: Sequence[int]) -> NDArray[np.bool_]:
 def check_array(mask: ArrayLike, shape: Sequence[int]) -> NDArray[Any]:
     """`mask` as an array of `shape`, bool or whole numbers, not copied; raises InputError."""
     sizes = check_shape(shape)
-    try:
-        array = np.asarray(mask)
-    except (ValueError, TypeError) as error:
-        raise InputError(f"the mask is not an array of numbers: {error}") from error
+    array = host_array("the mask", mask, InputError)
     if array.dtype.kind not in "biu":
         raise InputError(
             f"the mask has dtype {array.dtype}; wanted bool (True is solid) or whole numbers (kinds of sites)"

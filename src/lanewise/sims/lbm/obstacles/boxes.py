@@ -12,6 +12,7 @@ from typing import SupportsIndex
 import numpy as np
 from numpy.typing import NDArray
 
+from lanewise.checks import listed, shown
 from lanewise.errors import InputError
 
 AXES = "xyz"
@@ -20,11 +21,15 @@ Mask = NDArray[np.bool_]
 
 def check_shape(shape: Sequence[int]) -> tuple[int, ...]:
     """`shape` as whole numbers from 1 on, two or three of them; raises InputError."""
-    sizes = tuple(int(n) for n in shape)
-    if len(sizes) not in (2, 3) or min(sizes) < 1 or any(n != m for n, m in zip(sizes, shape, strict=True)):
-        raise InputError(
-            f"the shape of the box is {tuple(shape)}; wanted (ny, nx) or (nz, ny, nx), from 1 site on each"
-        )
+    try:
+        given = listed(shape)
+        sizes = tuple(int(n) for n in given)
+        fits = len(sizes) in (2, 3) and min(sizes) >= 1 and sizes == given
+        found: object = given
+    except Exception:  # of the user's class, or what is no list of numbers
+        sizes, fits, found = (), False, shown(shape)
+    if not fits:
+        raise InputError(f"the shape of the box is {found}; wanted (ny, nx) or (nz, ny, nx), from 1 site on each")
     return sizes
 
 

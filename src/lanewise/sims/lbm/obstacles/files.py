@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lanewise.checks import checked
 from lanewise.errors import InputError
 from lanewise.io.source import FilePath, reading
 from lanewise.sims.lbm.obstacles import image, mesh_files
@@ -18,6 +19,7 @@ from lanewise.sims.lbm.obstacles.sources import Report, existing
 from lanewise.sims.lbm.obstacles.stl import stl_mask
 
 
+@checked(InputError)
 def read_mask(
     path: FilePath, shape: Sequence[int], *, placement: Placement | None = None, report: Report | None = None
 ) -> NDArray[Any]:

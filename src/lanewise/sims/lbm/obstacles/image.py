@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from lanewise.checks import checked
 from lanewise.errors import InputError
 from lanewise.io.source import FilePath, reading
 from lanewise.sims.lbm.obstacles.boxes import Mask, check_shape, sites_text
@@ -26,6 +27,7 @@ DAMAGE = (ValueError, SyntaxError, EOFError, IndexError, KeyError, TypeError, Ov
 """What Pillow has been seen to raise on pictures with wrong bytes."""
 
 
+@checked(InputError)
 def image_mask(
     path: FilePath,
     shape: Sequence[int],
@@ -49,8 +51,6 @@ def image_mask(
     Raises InputError for a file that is no picture, a picture that reaches out of the box, and one without solid sites.
     """
     sizes = check_shape(shape)
-    if solid not in ("dark", "light", "opaque"):
-        raise InputError(f"unknown solid {solid!r}; wanted 'dark', 'light' or 'opaque'")
     if not 0 < threshold <= 1:
         raise InputError(f"the threshold is {threshold:g}; wanted more than 0 and at most 1")
     cover = _cover(path, solid)

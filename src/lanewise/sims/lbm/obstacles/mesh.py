@@ -9,6 +9,7 @@ from itertools import product
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from lanewise.checks import host_array
 from lanewise.errors import InputError
 
 BITS = 21
@@ -25,7 +26,10 @@ class Mesh:
     @classmethod
     def of(cls, vertices: ArrayLike, faces: ArrayLike) -> Mesh:
         """A mesh of any arrays. Equal vertices become one. Raises InputError for wrong shapes, NaN and wrong numbers."""
-        points, triangles = np.asarray(vertices, np.float64), np.asarray(faces)
+        points, triangles = host_array("the vertices", vertices, InputError), host_array("the faces", faces, InputError)
+        if points.dtype.kind not in "fiu":
+            raise InputError(f"the vertices have dtype {points.dtype}; wanted numbers")
+        points = points.astype(np.float64)
         if points.ndim != 2 or points.shape[1] != 3:
             raise InputError(f"the vertices have shape {points.shape}; wanted (n, 3)")
         if triangles.ndim != 2 or triangles.shape[1] != 3 or len(triangles) == 0 or triangles.dtype.kind not in "iu":

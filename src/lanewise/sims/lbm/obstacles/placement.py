@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from lanewise.checks import check_fields, checked
 from lanewise.errors import InputError
-from lanewise.sims.lbm.obstacles.boxes import AXES, check_length, check_point
+from lanewise.sims.lbm.obstacles.boxes import AXES, check_length, check_point, check_shape
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +31,10 @@ class Placement:
     at: Sequence[float] | None = None
     centre: Sequence[float] | None = None
 
+    def __post_init__(self) -> None:
+        check_fields(self, InputError)
+
+    @checked(InputError)
     def sites_per_unit(self, extent: Sequence[float], shape: Sequence[int], default: float) -> float:
         """The scale for what has edges `extent` (x first), in a box of `shape` (x last); `default` is the fraction if none is given.
 
@@ -41,6 +47,10 @@ class Placement:
         }
         if len(given) > 1:
             raise InputError(f"the size is given by {' and '.join(given)}; wanted one of them")
+        if len(extent) != len(check_shape(shape)):
+            raise InputError(f"what is placed has {len(extent)} edges, and the box {len(shape)}; wanted as many")
+        if not all(math.isfinite(e) and e >= 0 for e in extent) or not any(extent):
+            raise InputError(f"what is placed has the edges {tuple(extent)}; wanted finite lengths")
         if self.scale is not None:
             return check_length("scale", self.scale)
         if self.length is not None:
@@ -50,9 +60,10 @@ class Placement:
             raise InputError(f"the fraction of the box is {fraction:g}; wanted more than 0 and at most 1")
         return min(fraction * n / edge for n, edge in zip(reversed(shape), extent, strict=True) if edge > 0)
 
+    @checked(InputError)
     def middle(self, shape: Sequence[int]) -> tuple[float, ...]:
         """The middle in site coordinates, x first. Raises InputError for two places and for a point of another dimension."""
-        axes = AXES[: len(shape)]
+        axes = AXES[: len(check_shape(shape))]
         if self.at is not None and self.centre is not None:
             raise InputError("the place is given by at and centre; wanted one of them")
         if self.centre is not None:

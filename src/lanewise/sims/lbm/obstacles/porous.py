@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from lanewise.checks import checked
 from lanewise.errors import InputError
 from lanewise.sims.lbm.obstacles.boxes import Mask, check_length, check_shape
 
@@ -15,6 +16,7 @@ MOST_INDICES = 1 << 22
 """Sites marked at a time: 32 MiB of indices."""
 
 
+@checked(InputError)
 def porous(shape: Sequence[int], solid_fraction: float = 0.3, *, radius: float = 6.0, seed: int = 0) -> Mask:
     """Discs (ny, nx) or spheres (nz, ny, nx) of one radius that may overlap, periodic at the faces of the box.
 

@@ -9,10 +9,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from lanewise.checks import checked
 from lanewise.errors import InputError
 from lanewise.sims.lbm.obstacles.boxes import AXES, Mask, check_length, check_point, check_shape, coordinates
 
 
+@checked(InputError)
 def disc(shape: Sequence[int], centre: Sequence[float], radius: float) -> Mask:
     """Sites of a box (ny, nx) at most `radius` from `centre` = (x, y).
 
@@ -23,12 +25,14 @@ def disc(shape: Sequence[int], centre: Sequence[float], radius: float) -> Mask:
     return _ball(shape, check_point("centre", centre, "xy"), radius, "xy")
 
 
+@checked(InputError)
 def sphere(shape: Sequence[int], centre: Sequence[float], radius: float) -> Mask:
     """Sites of a box (nz, ny, nx) at most `radius` from `centre` = (x, y, z). Raises InputError as `disc`."""
     _check_axes("sphere", shape, 3, "disc")
     return _ball(shape, check_point("centre", centre, AXES), radius, AXES)
 
 
+@checked(InputError)
 def cylinder(shape: Sequence[int], centre: Sequence[float], radius: float, axis: str = "z") -> Mask:
     """Sites of a box (nz, ny, nx) at most `radius` from the line along `axis` through `centre`.
 
@@ -42,6 +46,7 @@ def cylinder(shape: Sequence[int], centre: Sequence[float], radius: float, axis:
     return np.broadcast_to(section, shape).copy()
 
 
+@checked(InputError)
 def box(shape: Sequence[int], centre: Sequence[float], size: Sequence[float]) -> Mask:
     """Sites in the box of edges `size` = (x, y) or (x, y, z) about `centre`.
 

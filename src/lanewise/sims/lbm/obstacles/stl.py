@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from lanewise.checks import checked
 from lanewise.errors import InputError
 from lanewise.io.source import FilePath
 from lanewise.sims.lbm.obstacles.boxes import AXES, Mask, check_point, check_shape, sites_text
@@ -24,6 +25,7 @@ FRACTION = 0.5
 """Of the box, without another size."""
 
 
+@checked(InputError)
 def stl_mask(
     path: FilePath,
     shape: Sequence[int],
@@ -49,6 +51,7 @@ def stl_mask(
     return stl_solid(path, shape, placement=placement, rotate=rotate, rule=rule, report=report).mask
 
 
+@checked(InputError)
 def stl_solid(
     path: FilePath,
     shape: Sequence[int],
@@ -64,6 +67,7 @@ def stl_solid(
     )
 
 
+@checked(InputError)
 def mesh_mask(
     mesh: Mesh,
     shape: Sequence[int],
@@ -78,6 +82,7 @@ def mesh_mask(
     return mesh_solid(mesh, shape, placement=placement, rotate=rotate, rule=rule, report=report, name=name).mask
 
 
+@checked(InputError)
 def mesh_solid(
     mesh: Mesh,
     shape: Sequence[int],
@@ -92,8 +97,6 @@ def mesh_solid(
     sizes = check_shape(shape)
     if len(sizes) != 3:
         raise InputError(f"{name}: a mesh needs a box of shape (nz, ny, nx), found {sizes}")
-    if rule not in ("winding", "parity"):
-        raise InputError(f"unknown rule {rule!r}; wanted 'winding' or 'parity'")
     check_closed(mesh, name, oriented=rule == "winding")
     placed, scale = _placed(mesh, sizes, placement or Placement(), rotate, name)
     _check_inside(placed, sizes, name)

@@ -12,6 +12,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from lanewise.checks import check_fields
+from lanewise.errors import InputError
 from lanewise.sims.lbm.obstacles.boxes import AXES, Mask
 
 Floats = NDArray[np.float64]
@@ -47,6 +49,9 @@ class Round:
     radius: float
     axes: str = ""
 
+    def __post_init__(self) -> None:
+        check_fields(self, InputError)
+
     def fractions(self, starts: Floats, step: Floats) -> Floats:
         """The smaller solution of |start + t step - centre| = radius that lies on the link."""
         axes = [AXES.index(a) for a in self.axes] if self.axes else list(range(len(step)))
@@ -67,6 +72,9 @@ class SignedDistance:
     """
 
     distance: Callable[[Floats], Floats]
+
+    def __post_init__(self) -> None:
+        check_fields(self, InputError)
 
     def fractions(self, starts: Floats, step: Floats) -> Floats:
         """By bisection between a start outside and an end inside; NaN for other lines."""

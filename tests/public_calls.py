@@ -1,0 +1,386 @@
+"""A good call of everything that lanewise offers, for tests that replace its arguments; and what is no entry, with the reason.
+
+A name is that of `lw`, or follows `gravity.`, `boids.`, `lbm.`, `obstacles.`, `io.` or `plot.`; `Class.method` is a method of a good
+instance. Every entry makes its arguments anew: calls may change them.
+"""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import inspect
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import lanewise as lw
+from lanewise import io
+from lanewise.kernels.elementwise import Elementwise
+from lanewise.kernels.pairwise import Pairwise
+from lanewise.plot.flow import flow_title, plot_flow
+from lanewise.plot.gravity import plot_gravity
+from lanewise.sims import boids, gravity, lbm
+from lanewise.sims.lbm import obstacles
+from tests.pickled_kernels import Grain, attract, bounce, grow, near, walled
+
+Good = tuple[Callable[..., Any], list[Any], dict[str, Any]]
+PLACES = {"gravity": gravity, "boids": boids, "lbm": lbm, "obstacles": obstacles, "io": io}
+KERNELS = {"Elementwise": Elementwise, "Pairwise": Pairwise}  # not in lw.__all__, but what decorators give
+NUMBERS = "abs acos asin atan cbrt ceil cos cosh exp exp2 floor isfinite isinf isnan log log10 log2 rsqrt sin sinh sqrt tan tanh trunc"
+PAIRS = "atan2 hypot pow max min"
+SCALARS = "f32 f64 i32 i64 u32 bool"
+VECTORS = {"vec2": 2, "vec3": 3, "vec4": 4, "dvec2": 2, "dvec3": 3, "dvec4": 4, "ivec2": 2, "ivec3": 3, "ivec4": 4}
+
+_INSIDE = "what kernels and tuning call; its arguments are lanewise's own"
+EXEMPT = {
+    **dict.fromkeys(
+        ["ArgumentError", "CompileError", "CompileError.in_call", "DeviceError", "InputError", "LanewiseError", "PlanError", "RecordError",
+         "VerificationError"], "raised, not called",
+    ),
+    **{f"{s}.{m}": _INSIDE for s in ("AllPairs", "DynamicGrid", "Nearest", "Neighbors", "StaticGrid") for m in ("make", "plan")},
+    **{f"{s}.arrange": _INSIDE for s in ("AoAS", "AoS", "AoSoA", "Layout", "SoA", "SoAoAS")},
+    **dict.fromkeys(["StaticGrid.geometry", "SoAoAS.grouped", "Plan.filled", "Elementwise.tuning_job", "Pairwise.tuning_job"], _INSIDE),
+    **dict.fromkeys(["Profile.loop", "Profile.running", "Profile.sample"], _INSIDE),
+    **dict.fromkeys(["Sitewise.compile_between", "RecordArray.from_fields", "RecordArray.zeros"], _INSIDE),
+    **dict.fromkeys(["Layout"], "abstract"),
+    **dict.fromkeys(["RecordArray", "LayoutChoice", "LayoutChoice.as_dict", "Ragged", "Sitewise"], "made by functions of the table"),
+    **dict.fromkeys(["Elementwise", "Pairwise"], "made by their decorators"),
+    **dict.fromkeys(["Elementwise.tune", "Pairwise.tune"], "measures for a minute; its arguments are those of compile"),
+    **dict.fromkeys(["gravity.Diagnostics", "boids.Statistics", "boids.Statistics.as_dict"], "made by simulations"),
+    **dict.fromkeys([f"gravity.Diagnostics.{d}_drift" for d in ("energy", "momentum", "angular_momentum")], "of another measurement"),
+    **dict.fromkeys(["lbm.Case", "lbm.Case.request", "lbm.Case.setup", "lbm.Setup"], "made by the modules of cases"),
+    **dict.fromkeys([f"obstacles.{s}.fractions" for s in ("Round", "SignedDistance", "Surface")], _INSIDE),
+    **dict.fromkeys(["obstacles.Surface"], "a protocol"),
+    **dict.fromkeys(["obstacles.Mesh", "obstacles.Solid", "io.Particles"], "of checked arrays: `of` and the functions of bodies make it"),
+    **{f"{r}.{m}": "as Record" for r in ("gravity.Body", "gravity.Body64", "gravity.BodyMixed", "boids.Boid", "boids.Boid64")
+       for m in ("array", "zeros")},
+}  # fmt: skip
+
+
+def positions(count: int = 6) -> Any:
+    return np.random.default_rng(0).random((count, 3)).astype("f4")
+
+
+def grains(count: int = 6) -> Any:
+    return Grain.array(position=positions(count), mass=np.ones(count))
+
+
+def bodies() -> Any:
+    return gravity.Body.array(position=positions(), mass=np.ones(6), velocity=positions())
+
+
+@functools.cache
+def _gravity() -> Any:
+    return gravity.Simulation(bodies(), softening=0.1)
+
+
+@functools.cache
+def _flock() -> Any:
+    return boids.Flock(16, world=20.0)
+
+
+@functools.cache
+def _flow() -> Any:
+    return lbm.Simulation(shape=(6, 8), viscosity=0.1, edges={"y": "wall"})
+
+
+@functools.cache
+def _sites() -> Any:
+    return bounce.sites((4, 4))
+
+
+@functools.cache
+def folder() -> Path:
+    """Where files are written, for as long as the process lives."""
+    made = tempfile.TemporaryDirectory(prefix="lanewise-public-calls-")
+    atexit.register(made.cleanup)
+    return Path(made.name)
+
+
+def _file(name: str) -> str:
+    path = folder() / name
+    if not path.exists():
+        match name:
+            case "state.csv":
+                boids.write_state(path, boids.make_state(4))
+            case "bodies.csv":
+                io.write_particles(path, gravity.make_initial_conditions("two-body"))
+            case "rocks.toml":
+                path.write_text("[[sphere]]\ncenter = [1, 2, 3]\nradius = 2\n")
+            case "mask.npy":
+                np.save(path, np.zeros((6, 8), bool))
+            case "flock.h5":
+                _flock().checkpoint(path)
+            case "flow.h5":
+                _flow().checkpoint(path)
+            case _:
+                pass
+    return str(path)
+
+
+def _mesh() -> Any:
+    return obstacles.Mesh.of(
+        [[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1.0]], [[0, 2, 1], [0, 1, 3], [0, 3, 2], [1, 2, 3]]
+    )
+
+
+def _function(x: lw.f32) -> lw.f32:
+    return x
+
+
+def _units() -> Any:
+    return lbm.Units(length_m=0.1, velocity_m_s=0.1, viscosity_m2_s=1e-4, density_kg_m3=1000.0, sites=20)
+
+
+def _within(name: Any) -> str:
+    with lw.device(name):
+        return lw.device.__name__
+
+
+CALLS: dict[str, Callable[[], Good]] = {
+    **{n: lambda n=n: (getattr(lw, n), [0.5], {}) for n in NUMBERS.split()},
+    **{n: lambda n=n: (getattr(lw, n), [0.5, 0.25], {}) for n in PAIRS.split()},
+    **{n: lambda n=n: (getattr(lw, n), [1], {}) for n in SCALARS.split()},
+    **{n: lambda n=n: (getattr(lw, n), [1] * VECTORS[n], {}) for n in VECTORS},
+    **{n: lambda n=n: (getattr(lw, n), [0.5, 0.25, 0.75], {}) for n in ("clamp", "fma", "mix")},
+    "sum": lambda: (lw.sum, [np.ones(3)], {}),
+    "dot": lambda: (lw.dot, [lw.vec3(1, 2, 3), lw.vec3(1, 2, 3)], {}),
+    "cross": lambda: (lw.cross, [lw.vec3(1, 2, 3), lw.vec3(1, 2, 3)], {}),
+    "length": lambda: (lw.length, [lw.vec3(1, 2, 3)], {}),
+    "normalize": lambda: (lw.normalize, [lw.vec3(1, 2, 3)], {}),
+    "select": lambda: (lw.select, [True, 1.0, 2.0], {}),
+    "same": lambda: (lw.same, [1, 2], {}),
+    "zeros": lambda: (lw.zeros, [lw.f32, 4], {}),
+    "device": lambda: (_within, ["cpu"], {}),
+    "elementwise": lambda: (lw.elementwise, [_function], {}),
+    "pairwise": lambda: (lw.pairwise(search=lw.AllPairs()), [_function], {}),
+    "function": lambda: (lw.function, [_function], {}),
+    "sitewise": lambda: (lw.sitewise, [lw.D2Q9], {}),
+    "record": lambda: (lw.record, [type("R", (), {"__annotations__": {"a": lw.f32}})], {}),
+    "nearest": lambda: (lw.nearest, [positions(), 2], {"radius": 1.0, "queries": positions(), "world": lw.Open(), "device": "cpu"}),
+    "neighbors": lambda: (lw.neighbors, [positions(), 0.5], {"queries": positions(), "search": None, "world": None, "device": "cpu"}),
+    "choose_layout": lambda: (lw.choose_layout, [Grain, [grow, attract]], {"device": "cpu", "count": 100, "current": lw.SoA()}),
+    "AllPairs": lambda: (lw.AllPairs, [], {"radius": 1.0, "k": 3, "world": lw.Open(), "position": "position"}),
+    "StaticGrid": lambda: (lw.StaticGrid, [], {"radius": 1.0, "k": 3, "cells": (2, 2, 2), "build": "host", "index": "global"}),
+    "DynamicGrid": lambda: (lw.DynamicGrid, [], {"radius": 1.0, "k": 3, "order": "sort", "leaf": 8, "leaves": "all"}),
+    "Nearest": lambda: (lw.Nearest, [], {"radius": 1.0, "k": 3, "world": lw.Periodic((9, 9))}),
+    "Neighbors": lambda: (lw.Neighbors, [], {"radius": 1.0, "position": "place"}),
+    "Open": lambda: (lw.Open, [], {}),
+    "Periodic": lambda: (lw.Periodic, [(1.0, 2.0, 3.0)], {"origin": (0.0, 0.0, 0.0)}),
+    "Bounded": lambda: (lw.Bounded, [(0.0, 0.0), (1.0, 1.0)], {}),
+    "AoS": lambda: (lw.AoS, [], {}),
+    "SoA": lambda: (lw.SoA, [], {}),
+    "AoAS": lambda: (lw.AoAS, [8], {}),
+    "AoSoA": lambda: (lw.AoSoA, [8], {}),
+    "SoAoAS": lambda: (lw.SoAoAS, [(("position", "mass"), ("kind",))], {}),
+    "Plan": lambda: (
+        lw.Plan, [],
+        {"targets": 2, "tile": 32, "fast_math": True, "hoist": False, "self_term": "test", "rsqrt": "exact", "fission": True, "block": 128},
+    ),
+    "Plan.as_dict": lambda: (lw.Plan(tile=8).as_dict, [], {}),
+    "Plan.short": lambda: (lw.Plan(tile=8).short, [], {}),
+    "Use": lambda: (lw.Use, [grow], {"pattern": "streamed", "weight": 2.0, "neighbors": 3.0}),
+    "Lattice": lambda: (lw.Lattice, ["mine", lw.D2Q9.velocities, lw.D2Q9.weights], {}),
+    "Lattice.mirror": lambda: (lw.D2Q9.mirror, [3, frozenset({0})], {}),
+    "Profile": lambda: (lw.Profile, [100], {}),
+    "Profile.span": lambda: (lw.Profile().span, ["setup"], {"name": "a", "nbytes": 4}),
+    "Profile.summary": lambda: (lw.Profile().summary, [], {}),
+    "Profile.table": lambda: (lw.Profile().table, [], {}),
+    "Profile.trace": lambda: (lw.Profile().trace, [], {}),
+    "Profile.write_trace": lambda: (lw.Profile().write_trace, [_file("trace.json")], {"overwrite": True}),
+    **{f"{s}.{m}": lambda s=s, m=m: (getattr(getattr(lw, s)(radius=1.0, k=None if s == "Neighbors" else 2), m), [], {})
+       for s in ("AllPairs", "DynamicGrid", "Nearest", "Neighbors", "StaticGrid") for m in ("describe", "found")},
+    "Record.array": lambda: (
+        Grain.array, [], {"position": positions(), "mass": np.ones(6), "kind": [1] * 6, "layout": lw.AoS(), "device": "cpu"}
+    ),
+    "Record.zeros": lambda: (Grain.zeros, [5], {"layout": lw.SoAoAS(), "device": "cpu"}),
+    "Record": lambda: (Grain, [], {"position": (1, 2, 3), "mass": 2.0, "kind": 1, "alive": True}),
+    "RecordArray.field": lambda: (functools.partial(setattr, grains(), "mass"), [np.ones(6)], {}),
+    "RecordArray.vector": lambda: (functools.partial(setattr, grains(), "position"), [(1, 2, 3)], {}),
+    "RecordArray.row": lambda: (grains().__getitem__, [2], {}),
+    "RecordArray.copy": lambda: (grains().copy, [], {}),
+    "RecordArray.numpy": lambda: (grains().numpy, [], {}),
+    "RecordArray.to": lambda: (grains().to, ["cpu"], {}),
+    "RecordArray.with_layout": lambda: (grains().with_layout, [lw.AoSoA(4)], {}),
+    "Ragged.row": lambda: (lw.neighbors(positions(), 0.5).__getitem__, [1], {}),
+    "Elementwise.call": lambda: (grow, [grains()], {"by": 1.0, "out": np.zeros(6)}),
+    "Elementwise.bind": lambda: (grow.bind, [grains(), np.ones(6)], {"plan": lw.Plan(), "out": np.zeros(6)}),
+    "Elementwise.compile": lambda: (grow.compile, [grains(), 1.0], {"plan": None}),
+    **{f"Elementwise.{m}": lambda m=m: (getattr(grow, m), [grains(), 1.0], {}) for m in ("sum", "min", "max")},
+    "Pairwise.call": lambda: (attract, [grains(), grains()], {"out": np.zeros((6, 3), "f4")}),
+    "Pairwise.search": lambda: (near, [grains(), grains()], {"out": np.zeros((6, 3), "f4")}),
+    "Pairwise.bind": lambda: (near.bind, [grains(), grains()], {"plan": lw.Plan(), "out": None}),
+    "Pairwise.compile": lambda: (attract.compile, [grains(), grains()], {"plan": lw.Plan(tile=0)}),
+    "Pairwise.using": lambda: (attract.using, [lw.Nearest(k=2)], {}),
+    "Sitewise.sites": lambda: (
+        bounce.sites, [(4, 4)],
+        {"mask": np.zeros((4, 4), int), "edges": {"x": "periodic"}, "storage": "f32", "streaming": "pull", "layout": lw.SoA(), "device": "cpu"},
+    ),
+    "Sitewise.set_populations": lambda: (bounce.set_populations, [_sites(), np.ones((9, 4, 4))], {}),
+    "Sitewise.populations": lambda: (bounce.populations, [_sites()], {}),
+    "Sitewise.run": lambda: (bounce.run, [_sites(), 2], {"plan": lw.Plan()}),
+    "Sitewise.stepper": lambda: (bounce.stepper, [_sites()], {"plan": None}),
+    "Sitewise.compile": lambda: (bounce.compile, [_sites()], {"plan": None}),
+    "Sitewise.observer": lambda: (bounce.observer, [_function], {}),
+    "Sitewise.kind": lambda: (lw.sitewise(lw.D2Q9)(bounce.python).kind, [1, "inlet"], {}),
+    "Sitewise.wall": lambda: (lw.sitewise(lw.D2Q9)(bounce.python).wall, [1, "lid"], {"velocity": "u"}),
+    "Sitewise.force": lambda: (walled.force, [walled.sites((4, 4), edges={"y": "wall"}), ["wall"]], {"weights": False}),
+    # ------------------------------------------------------------ gravity
+    **{f"gravity.{n}": lambda n=n: (getattr(gravity, n), [], {"position": (1, 2, 3), "mass": 1.0}) for n in ("Body", "Body64", "BodyMixed")},
+    "gravity.Integrator": lambda: (gravity.Integrator, ["mine", 1, (1.0, 0.0), (1.0,)], {}),
+    "gravity.Simulation": lambda: (
+        gravity.Simulation, [bodies()],
+        {"softening": 0.1, "integrator": "leapfrog", "gravitational_constant": 1.0, "time": 0.0, "step": 0, "plan": None, "profile": None},
+    ),
+    "gravity.Simulation.advance": lambda: (_gravity().advance, [1, 1e-3], {}),
+    "gravity.Simulation.prepare": lambda: (_gravity().prepare, [1e-3], {}),
+    "gravity.Simulation.run": lambda: (_gravity().run, [2, 1e-3], {"callback": print_nothing, "every": 1}),
+    "gravity.Simulation.steps": lambda: (_gravity().steps, [1e-3], {"every": 2}),
+    "gravity.Simulation.continue_from": lambda: (gravity.Simulation(bodies()).continue_from, [1, 1e-3], {}),
+    "gravity.Simulation.diagnostics": lambda: (_gravity().diagnostics, [], {}),
+    "gravity.Simulation.energy": lambda: (_gravity().energy, [], {}),
+    "gravity.make_bodies": lambda: (
+        gravity.make_bodies, [gravity.make_initial_conditions("two-body")], {"precision": "f32", "layout": lw.SoA(), "device": "cpu"}
+    ),
+    "gravity.make_initial_conditions": lambda: (gravity.make_initial_conditions, ["plummer"], {"bodies": 9, "seed": 3}),
+    # ------------------------------------------------------------ boids
+    **{f"boids.{n}": lambda n=n: (getattr(boids, n), [], {"position": (1, 2, 3), "speed": 1.0}) for n in ("Boid", "Boid64")},
+    "boids.Flock": lambda: (
+        boids.Flock, [12],
+        {"world": 20.0, "semantics": "sync", "k": 3, "search": "auto", "boundary": "wrap", "obstacles": [boids.Sphere((1, 2, 3), 2.0)],
+         "think_every": 1, "precision": "f32", "layout": "soa", "device": "cpu", "start": "ball", "start_radius": 3.0, "seed": 1, "mass": 2.0},
+    ),
+    "boids.Flock.state": lambda: (boids.Flock, [], {"state": boids.make_state(5), "search": "all-pairs", "profile": lw.Profile()}),
+    "boids.Flock.advance": lambda: (_flock().advance, [1], {"dt": 0.01}),
+    "boids.Flock.prepare": lambda: (_flock().prepare, [0.01], {}),
+    "boids.Flock.run": lambda: (_flock().run, [2], {"dt": 0.01, "callback": print_nothing, "every": 1}),
+    "boids.Flock.steps": lambda: (_flock().steps, [0.01], {"every": 2}),
+    "boids.Flock.checkpoint": lambda: (_flock().checkpoint, [_file("written.h5")], {"overwrite": True}),
+    "boids.Flock.resume": lambda: (boids.Flock.resume, [_file("flock.h5")], {"device": "cpu"}),
+    "boids.Flock.describe_search": lambda: (_flock().describe_search, [], {}),
+    "boids.Flock.polarisation": lambda: (_flock().polarisation, [], {}),
+    "boids.Flock.statistics": lambda: (_flock().statistics, [], {}),
+    "boids.Boundary": lambda: (boids.Boundary, ["mine", "what it does", 1], {}),
+    "boids.Parameters": lambda: (boids.Parameters, [], {"radius": 2.0, "mass": 1.0, "unit_side": True}),
+    "boids.Sphere": lambda: (boids.Sphere, [(1, 2, 3), 2.0], {"seen": "inside"}),
+    "boids.Box": lambda: (boids.Box, [(1, 2, 3), 2.0, 3.0, 4.0], {"forward": (0, 0, 1), "up": (0, 1, 0), "seen": "both"}),
+    "boids.Rectangle": lambda: (boids.Rectangle, [(1, 2, 3), 2.0, 3.0], {"forward": (0, 0, 1), "up": (0, 1, 0)}),
+    "boids.Plane": lambda: (boids.Plane, [(1, 2, 3)], {"normal": (0, 0, 1), "seen": "both"}),
+    "boids.State": lambda: (boids.State, [positions()] * 3 + [np.ones(6), positions(), np.arange(6)], {}),
+    "boids.make_state": lambda: (boids.make_state, [7], {"start": "disc", "radius": 2.0, "world": 9.0, "max_speed": 3.0, "seed": 1}),
+    "boids.read_state": lambda: (boids.read_state, [_file("state.csv")], {}),
+    "boids.write_state": lambda: (boids.write_state, [_file("out.csv"), boids.make_state(3)], {"overwrite": True}),
+    "boids.read_obstacles": lambda: (boids.read_obstacles, [_file("rocks.toml")], {}),
+    # ------------------------------------------------------------ flow
+    "lbm.Simulation": lambda: (
+        lbm.Simulation, [],
+        {"shape": (6, 8), "lattice": "D2Q9", "viscosity": 0.1, "collision": "trt", "parameters": {"magic": 0.25}, "smagorinsky": 0.1,
+         "force": (1e-5, 0.0), "mask": np.zeros((6, 8), bool), "kinds": {1: lbm.Wall("wall")}, "edges": {"y": "wall"}, "density": 1.0,
+         "velocity": (0.01, 0.0), "gradient": None, "precision": "f32", "storage": "f32", "streaming": "pull", "layout": None,
+         "device": "cpu", "outflow_speed": 1.0, "surfaces": None, "profile": None},
+    ),
+    "lbm.Simulation.re": lambda: (lbm.Simulation, [], {"shape": [6, 8], "re": 10.0, "speed": 0.05, "length": 6.0, "gradient": np.zeros((6, 8, 2, 2))}),
+    "lbm.Simulation.omega": lambda: (lbm.Simulation, [], {"shape": (6, 8), "omega": 1.0, "velocity": np.zeros((6, 8, 2))}),
+    "lbm.Simulation.advance": lambda: (_flow().advance, [1], {}),
+    "lbm.Simulation.check": lambda: (_flow().check, [], {}),
+    "lbm.Simulation.checkpoint": lambda: (_flow().checkpoint, [_file("written-flow.h5")], {"overwrite": True}),
+    "lbm.Simulation.resume": lambda: (
+        lbm.Simulation.resume, [_file("flow.h5")], {"device": "cpu", "streaming": "pull", "layout": None, "profile": None}
+    ),
+    "lbm.Simulation.force_on": lambda: (_flow().force_on, ["wall"], {}),
+    "lbm.Simulation.prepare": lambda: (_flow().prepare, [], {}),
+    "lbm.Simulation.run": lambda: (_flow().run, [2], {"callback": print_nothing, "every": 1}),
+    "lbm.Wall": lambda: (lbm.Wall, ["lid"], {"velocity": (0.1, 0.0)}),
+    "lbm.Open": lambda: (lbm.Open, ["in", "equilibrium", "x-"], {"velocity": (0.1, 0.0), "density": 1.0, "profile": None}),
+    "lbm.Units": lambda: (
+        lbm.Units, [],
+        {"length_m": 0.1, "velocity_m_s": 0.1, "viscosity_m2_s": 1e-4, "density_kg_m3": 1e3, "sites": 20, "lattice_velocity": 0.05},
+    ),
+    "lbm.Units.at_reynolds": lambda: (
+        lbm.Units.at_reynolds, [100.0], {"length_m": 0.1, "velocity_m_s": 0.1, "density_kg_m3": 1e3, "sites": 20}
+    ),
+    "lbm.Units.check": lambda: (_units().check, ["trt"], {}),
+    "lbm.Units.describe": lambda: (_units().describe, [], {}),
+    "lbm.Units.steps": lambda: (_units().steps, [1.0], {}),
+    **{f"lbm.Units.force_{way}": lambda way=way: (getattr(_units(), f"force_{way}"), [1.0], {"dimensions": 2}) for way in ("to_si", "to_lattice")},
+    **{f"lbm.Units.{q}_{way}": lambda q=q, way=way: (getattr(_units(), f"{q}_{way}"), [np.ones(3)], {})
+       for q in ("acceleration", "density", "length", "pressure", "time", "velocity") for way in ("to_si", "to_lattice")},
+    "obstacles.as_kinds": lambda: (obstacles.as_kinds, [np.zeros((3, 4), int), (3, 4), {0: "fluid"}], {"solid": 1}),
+    "obstacles.as_solid": lambda: (obstacles.as_solid, [np.zeros((3, 4), bool), (3, 4)], {}),
+    "obstacles.box": lambda: (obstacles.box, [(6, 8), (3, 3), (2, 2)], {}),
+    "obstacles.disc": lambda: (obstacles.disc, [(6, 8), (3, 3), 2.0], {}),
+    "obstacles.sphere": lambda: (obstacles.sphere, [(6, 8, 8), (3, 3, 3), 2.0], {}),
+    "obstacles.cylinder": lambda: (obstacles.cylinder, [(6, 8, 8), (3, 3), 2.0], {"axis": "x"}),
+    "obstacles.porous": lambda: (obstacles.porous, [(16, 16), 0.3], {"radius": 2.0, "seed": 1}),
+    "obstacles.Round": lambda: (obstacles.Round, [(3.0, 3.0), 2.0], {"axes": "xy"}),
+    "obstacles.SignedDistance": lambda: (obstacles.SignedDistance, [np.sum], {}),
+    "obstacles.Placement": lambda: (obstacles.Placement, [], {"fraction": 0.5, "at": (0.5, 0.5)}),
+    "obstacles.Placement.middle": lambda: (obstacles.Placement().middle, [(6, 8)], {}),
+    "obstacles.Placement.sites_per_unit": lambda: (obstacles.Placement().sites_per_unit, [(3.0, 4.0), (6, 8), 0.5], {}),
+    "obstacles.Mesh.of": lambda: (obstacles.Mesh.of, [[[0, 0, 0], [1, 0, 0], [0, 1, 0.0]], [[0, 1, 2]]], {}),
+    "obstacles.read_mask": lambda: (obstacles.read_mask, [_file("mask.npy"), (6, 8)], {"placement": None, "report": None}),
+    "obstacles.image_mask": lambda: (
+        obstacles.image_mask, [_file("missing.png"), (6, 8)], {"solid": "dark", "threshold": 0.5, "placement": None, "report": None}
+    ),
+    **{f"obstacles.{n}": lambda n=n: (
+        getattr(obstacles, n), [_mesh(), (6, 6, 6)], {"placement": None, "rotate": (0, 0, 0), "rule": "winding", "report": None, "name": "mesh"}
+    ) for n in ("mesh_mask", "mesh_solid")},
+    **{f"obstacles.{n}": lambda n=n: (
+        getattr(obstacles, n), [_file("missing.stl"), (6, 6, 6)], {"placement": None, "rotate": (0, 0, 0), "rule": "winding", "report": None}
+    ) for n in ("stl_mask", "stl_solid")},
+    # ------------------------------------------------------------ files and pictures
+    "io.Particles.of": lambda: (
+        io.Particles.of, [positions(), positions(), np.ones(6)], {"ids": np.arange(6), "component": 1, "time": 0.0, "softening": 0.1}
+    ),
+    "io.Particles.take": lambda: (gravity.make_initial_conditions("two-body").take, [np.array([0])], {}),
+    "io.read_particles": lambda: (io.read_particles, [_file("bodies.csv")], {}),
+    "io.write_particles": lambda: (io.write_particles, [_file("again.csv"), gravity.make_initial_conditions("two-body")], {"overwrite": True}),
+    "plot.flow_title": lambda: (flow_title, ["karman", (6, 8), 3], {"reynolds": 100.0}),
+}  # fmt: skip
+
+SLOW: dict[str, Callable[[], Good]] = {  # a second each: for long runs
+    "plot.plot_gravity": lambda: (
+        plot_gravity, [_file("g.png"), positions(), positions(), np.arange(3.0), np.zeros(3), "title"], {}
+    ),
+    "plot.plot_flow": lambda: (plot_flow, [_file("f.png"), np.zeros((6, 8, 2)), "title"], {"quantity": "speed", "limits": (0.0, 1.0)}),
+}  # fmt: skip
+
+
+COMPILING = (
+    "gravity.Simulation", "boids.Flock", "lbm.Simulation", "Sitewise.", "nearest", "neighbors", "Elementwise.", "Pairwise.", "Ragged.",
+)  # fmt: skip
+"""Beginnings of the names whose calls compile kernels: some seconds each, the first time."""
+
+ABSENT = ("obstacles.image_mask", "obstacles.stl_mask", "obstacles.stl_solid")
+"""Good but for the file, which is missing: they need packages that are optional."""
+
+
+def print_nothing(_: Any) -> None:
+    """A callback."""
+
+
+def public_names() -> list[str]:
+    """Everything that a user may call: functions, classes and their methods."""
+    found: list[str] = []
+    for place, module in (("", lw), *((f"{n}.", m) for n, m in PLACES.items())):
+        for name in module.__all__:
+            thing = getattr(module, name)
+            if callable(thing):
+                found.append(place + name)
+            if isinstance(thing, type):
+                found += [f"{place}{name}.{method}" for method in _methods(thing)]
+    for name, cls in KERNELS.items():
+        found += [name, *(f"{name}.{method}" for method in _methods(cls))]
+    return found
+
+
+def _methods(cls: type[Any]) -> list[str]:
+    own = {n: v for base in cls.__mro__ if base.__module__.startswith("lanewise") for n, v in vars(base).items()}
+    return sorted(
+        n
+        for n, v in own.items()
+        if not n.startswith("_") and (isinstance(v, (staticmethod, classmethod)) or inspect.isfunction(v))
+    )
