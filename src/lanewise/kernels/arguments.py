@@ -58,7 +58,7 @@ def sort_arguments(signature: Signature, given: Mapping[str, Any], *, arrays_all
         if isinstance(kind, Record):
             value = given[name]
             if not isinstance(value, RecordArray) or value.record != kind:
-                raise ArgumentError(f"{kernel}: {name!r} must be an array of {kind.name}, found {describe(value)}")
+                raise ArgumentError(f"{kernel}: {name!r} must be an array of {kind.name}, found {_other(value, kind)}")
             result.records[name] = value
     devices = {r.device for r in result.records.values()}
     if len(devices) > 1:
@@ -107,6 +107,16 @@ def _dimensions(value: Any) -> int:
         return dimensions if isinstance(dimensions, int) else np.ndim(value)
     except Exception:  # of the user's class, or of NumPy
         return -1
+
+
+def _other(value: Any, kind: Record) -> str:
+    """What was given in place of an array of this record."""
+    if isinstance(value, RecordArray) and value.record.name == kind.name:
+        return (
+            f"an array of another {kind.name}: its record is {value.record}, and that of the {kind.name} that this kernel was made with "
+            f"{kind}; run the kernel's cell again"
+        )
+    return describe(value)
 
 
 def describe(value: Any) -> str:

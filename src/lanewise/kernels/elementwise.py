@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from lanewise.checks import plain_function
 from lanewise.errors import ArgumentError
 from lanewise.frontend.function import Lowered, Signature, lower_function, read_signature
+from lanewise.frontend.surroundings import Surroundings
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import COUNT, LANES, partial_of
 from lanewise.kernels.arguments import (
@@ -53,6 +54,7 @@ class Elementwise:
         self.__module__, self.__qualname__ = function.__module__, function.__qualname__
         self._signature: Signature | None = None
         self._lowered: Lowered | None = None
+        self._seen: Surroundings | None = None
         self._compiled: dict[Any, Compiled] = {}
         self._tuned = TunedPlans()
 
@@ -77,8 +79,16 @@ class Elementwise:
     def lowered(self) -> Lowered:
         """The typed function; raises `CompileError` for what the language does not have."""
         first = next((n for n, kind in self.signature.parameters.items() if isinstance(kind, Record)), None)
-        self._lowered = self._lowered or lower_function(self.signature, mutable=first)
+        if self._lowered is None:
+            self._seen = Surroundings(self.signature.source)
+            self._lowered = lower_function(self.signature, mutable=first)
         return self._lowered
+
+    def _notice(self) -> None:
+        """Start anew where a helper, a constant or a record stands for something else than it did. Bound calls stay as they are."""
+        if self._seen is not None and not self._seen.same():
+            self._signature = self._lowered = self._seen = None
+            self._compiled, self._tuned = {}, TunedPlans()
 
     def __call__(self, *arguments: Any, out: Any = None, **named: Any) -> Any:
         """Run on all elements; returns an array of results, a tuple of them, or None."""
@@ -175,6 +185,7 @@ class Elementwise:
         )  # fmt: skip
 
     def _sorted(self, arguments: tuple[Any, ...], named: dict[str, Any]) -> Arguments:
+        self._notice()
         return sort_arguments(self.signature, name_arguments(self.signature, arguments, named), arrays_allowed=True)
 
     def _bound(self, given: Arguments) -> dict[str, Bound]:

@@ -11,6 +11,7 @@ from lanewise.analysis.self_term import violated
 from lanewise.checks import plain_function, shown
 from lanewise.errors import ArgumentError, CompileError
 from lanewise.frontend.function import Lowered, Signature, lower_function, read_signature
+from lanewise.frontend.surroundings import Surroundings
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import count_of
 from lanewise.kernels.arguments import (
@@ -57,6 +58,7 @@ class Pairwise:
         self.__module__, self.__qualname__ = function.__module__, function.__qualname__
         self._signature: Signature | None = None
         self._lowered: Lowered | None = None
+        self._seen: Surroundings | None = None
         self._compiled: dict[Any, Compiled] = {}
         self._traits: dict[Any, Work] = {}
         self._tuned = TunedPlans()
@@ -89,8 +91,16 @@ class Pairwise:
     @property
     def lowered(self) -> Lowered:
         """The typed function; raises `CompileError` for what the language does not have."""
-        self._lowered = self._lowered or lower_function(self.signature)
+        if self._lowered is None:
+            self._seen = Surroundings(self.signature.source)
+            self._lowered = lower_function(self.signature)
         return self._lowered
+
+    def _notice(self) -> None:
+        """Start anew where a helper, a constant or a record stands for something else than it did. Bound calls stay as they are."""
+        if self._seen is not None and not self._seen.same():
+            self._signature = self._lowered = self._seen = self._searched = None
+            self._compiled, self._traits, self._tuned = {}, {}, TunedPlans()
 
     @property
     def searched(self) -> Searched | None:
@@ -184,6 +194,7 @@ class Pairwise:
         return {**flatten_uniforms(self.signature, given.uniforms), **counts}
 
     def _sorted(self, arguments: tuple[Any, ...], named: dict[str, Any]) -> Arguments:
+        self._notice()
         return sort_arguments(self.signature, name_arguments(self.signature, arguments, named), arrays_allowed=False)
 
     def _specialise(self, given: Arguments, plan: Plan | None) -> Compiled:

@@ -9,6 +9,7 @@ from typing import Any
 from lanewise import types as t
 from lanewise.errors import ArgumentError
 from lanewise.frontend.function import Lowered, Signature, lower_function, read_signature
+from lanewise.frontend.surroundings import Surroundings
 from lanewise.kernels.site_values import OUTFLOW_SPEED
 from lanewise.lattices.base import Lattice
 from lanewise.patterns.site_arguments import Update
@@ -20,11 +21,13 @@ CALL_ARGUMENTS = frozenset({"self", "sites", "plan", "steps", "walls", "weights"
 
 @dataclass(eq=False)
 class SiteFunction:
-    """A user's function of one site, read when it is first needed."""
+    """A user's function of one site, read when it is first needed. `version` counts how often it was found to have changed."""
 
     python: Callable[..., Any]
     lattice: Lattice
     number: int = 0
+    version: int = 0
+    _seen: Surroundings | None = None
     _signature: Signature | None = None
     _update: Update | None = None
 
@@ -59,9 +62,16 @@ class SiteFunction:
     @property
     def update(self) -> Update:
         if self._update is None:
+            self._seen = Surroundings(self.signature.source)
             lowered: Lowered = lower_function(self.signature, mutable=self.populations, lattice=self.lattice)
             self._update = Update(self.number, self.name, lowered, self.populations)
         return self._update
+
+    def notice(self) -> None:
+        """Start anew where a helper or a constant stands for something else than it did."""
+        if self._seen is not None and not self._seen.same():
+            self._signature = self._update = self._seen = None
+            self.version += 1
 
 
 def _checked(signature: Signature) -> Signature:

@@ -124,7 +124,7 @@ class SiteKernels:
         return (
             sites.device, sites.count < LEAST_MERGED, sites.dense, sites.placed, sites.framed, sites.row_block,
             min(sites.shape) < 2, sites.layout, sites.storage, sites.form.name, sites.edges, sites.present,
-            values.arrays_of, tuple(self.kinds.functions), self.kinds.walls,
+            values.arrays_of, tuple(self.kinds.functions), self.kinds.versions, self.kinds.walls,
         )  # fmt: skip
 
     def arguments(

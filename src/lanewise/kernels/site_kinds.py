@@ -94,6 +94,11 @@ class SiteKinds:
         """The functions of the kinds that occur, kind 0 first."""
         return tuple(f for n, (_, f) in sorted(self.functions.items()) if n == 0 or n in sites.present)
 
+    @property
+    def versions(self) -> tuple[int, ...]:
+        """What kernels of these functions are known by, beside their numbers."""
+        return tuple(f.version for _, f in self.functions.values())
+
     def walls_of(self, sites: Sites) -> tuple[Wall, ...]:
         """The walls that occur, in the mask or at faces."""
         met = sites.present | sites.edges.walls
@@ -117,6 +122,8 @@ class SiteKinds:
 
     def values(self, sites: Sites, given: Mapping[str, Any]) -> SiteValues:
         """What a call gives, sorted. Raises `ArgumentError` for sites of another flow and values that do not fit."""
+        for _, function in self.functions.values():
+            function.notice()
         self.check_sites(sites)
         return sort_values(
             self.name, sites, given, self.parameters(sites), self.known_values(), self.wall_velocities(sites)

@@ -32,10 +32,11 @@ class Observer:
         check_plan(self.function.name, plan)
         self.kernels.kinds.check_sites(sites)
         kernels, kinds, f = self.kernels, self.kernels.kinds, self.function
+        f.notice()
         if f.real != kinds.real:
             raise ArgumentError(f"{f.name} computes in {f.real}, and {kinds.name} in {kinds.real}")
         given = sort_values(f.name, sites, values, f.parameters, kinds.known_values(), kinds.wall_velocities(sites))
-        key = (sites.phase.name, plan, *kernels.situation(sites, given))
+        key = (f.version, sites.phase.name, plan, *kernels.situation(sites, given))
         if key not in self.compiled:
             arguments = kernels.arguments(sites, sites.step, sites.fresh, given, (f.update,))
             self.compiled[key] = compile_phase(partial(build_sitewise, arguments), sites, plan)
