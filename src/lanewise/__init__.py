@@ -12,6 +12,7 @@ from lanewise.errors import (
     LanewiseError,
     PlanError,
     RecordError,
+    StateError,
     VerificationError,
 )
 from lanewise.kernels.elementwise import elementwise
@@ -139,6 +140,7 @@ __all__ = [
     "Sitewise",
     "SoA",
     "SoAoAS",
+    "StateError",
     "StaticGrid",
     "Use",
     "VerificationError",

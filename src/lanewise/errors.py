@@ -107,5 +107,9 @@ class InputError(LanewiseError, ValueError):
     """A file, an option or a value given by the user cannot be used."""
 
 
+class StateError(LanewiseError):
+    """A simulation was stopped within a step, by a second Ctrl-C or an error: its arrays belong to no step."""
+
+
 class VerificationError(LanewiseError):
     """The IR is inconsistent: an error in lanewise, not in the user's code."""

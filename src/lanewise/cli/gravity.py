@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -86,6 +87,8 @@ def run(
         summary = prepared.summary()
         report.finish(summary)
     _print_summary(summary)
+    if prepared.warning:
+        print(f"warning: {prepared.warning}", file=sys.stderr)
     if json_:
         r.print_json(summary)
 

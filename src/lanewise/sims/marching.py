@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import Protocol, TypeVar
 
-from lanewise.sims.interruption import Interruption
+from lanewise.runtime.interruption import Interruption
 
 PIECE_SECONDS = 0.2  # how long the machine works between two looks at the clock
 CHECKPOINT_SECONDS, CHECKPOINT_SHARE = 60.0, 20  # without an interval in steps: so often, and at most 1/20 of the time
@@ -55,7 +55,7 @@ def march(run: R, progress: Callable[[R], None], interruption: Interruption) -> 
     """Advance to the end, looking, saving and reporting on the way.
 
     Ctrl-C, also one that was pressed before (see `deferred_interruption`), ends it after whole steps with a checkpoint and
-    KeyboardInterrupt; pressed again, at once and without.
+    KeyboardInterrupt; pressed again, at once and without. A host program's own handler is called there, and may let it go on.
     """
     saved, cost, piece = time.monotonic(), 0.0, 1
     while not run.done:
@@ -73,7 +73,7 @@ def march(run: R, progress: Callable[[R], None], interruption: Interruption) -> 
             saved = time.monotonic()
             cost = saved - begin
         if interruption.asked and not run.done:
-            raise KeyboardInterrupt
+            interruption.deliver()
 
 
 def is_due(since: float, cost: float) -> bool:

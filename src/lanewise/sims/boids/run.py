@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lanewise.profiling.profile import span
+from lanewise.runtime.interruption import deferred_interruption
 from lanewise.sims.boids.checkpoint import write_checkpoint
 from lanewise.sims.boids.flock import Flock
 from lanewise.sims.boids.pictures import Pictures, course_interval, moment_of, movie_interval, open_movie, write_picture
@@ -16,7 +17,6 @@ from lanewise.sims.boids.settings import RunPlan
 from lanewise.sims.boids.state import write_state
 from lanewise.sims.boids.statistics import Observer, Statistics, observer_of
 from lanewise.sims.boids.trajectory import MOST_WAITING, Frame, Trajectory, frame_of, state_of
-from lanewise.sims.interruption import deferred_interruption
 from lanewise.sims.marching import is_due, march
 
 if TYPE_CHECKING:

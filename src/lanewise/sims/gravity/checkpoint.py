@@ -118,6 +118,7 @@ def write_checkpoint(
 
     snapshot_of: the name of the run's own file, for a numbered snapshot beside it.
     """
+    simulation.check_whole()
     plans = simulation.plans
 
     def add_group(file: Any) -> None:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+
+ENERGY_TOLERANCE = 1e-3
+"""From this energy error on a run warns: some close encounter was not resolved, or dt is too long for all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +37,20 @@ class Diagnostics:
     def energy_drift(self, start: Diagnostics) -> float:
         """(E - E0) / |E0|."""
         return (self.total - start.total) / abs(start.total) if start.total else self.total
+
+    @property
+    def energy_scale(self) -> float:
+        """What energy errors are measured against: |E|, or a tenth of K + |W| where that is more, as in parabolic orbits."""
+        return max(abs(self.total), (self.kinetic + abs(self.potential)) / 10)
+
+    def energy_error(self, start: Diagnostics) -> float:
+        """|E - E0| against the `energy_scale` of the start; infinite when an energy is not finite."""
+        change = abs(self.total - start.total)
+        if not math.isfinite(change):
+            return math.inf
+        if change == 0:
+            return 0.0
+        return change / start.energy_scale if start.energy_scale else math.inf
 
     def momentum_drift(self, start: Diagnostics) -> float:
         """|P - P0| against the sum of |m v|, which does not vanish in the centre-of-mass frame."""
@@ -63,4 +81,22 @@ def from_row(row: Any) -> Diagnostics:
         np.array(row[4:7]),
         np.array(row[7:10]),
         float(row[10]),
+    )
+
+
+def energy_warning(history: Sequence[Diagnostics], *, dt: float, softening: float, integrator: str) -> str:
+    """What to say of a run whose worst measured energy error is above the tolerance, and "" of another one."""
+    start = history[0]
+    worst = max(history, key=lambda d: d.energy_error(start))
+    if not worst.energy_error(start) > ENERGY_TOLERANCE:
+        return ""
+    better = "" if integrator == "yoshida4" else ", or integrator yoshida4 for smooth orbits"
+    remedy = f"a smaller dt (now {dt:g}) or more softening (now {softening:g}) resolves close encounters{better}"
+    when = f"at step {worst.step:,} (t = {worst.time:g})"
+    if not math.isfinite(worst.energy_error(start)):
+        return f"the energy {when} is {worst.total:g}, after {start.total:g} at the start: {remedy}"
+    scale = "|E0|" if start.energy_scale == abs(start.total) else "(K0 + |W0|) / 10, as |E0| is small"
+    error = f"{worst.energy_error(start):.2g} of {scale}"
+    return (
+        f"the energy error {when} is {error}, above {ENERGY_TOLERANCE:g}; these orbits are not to be trusted: {remedy}"
     )

@@ -12,11 +12,11 @@ import numpy as np
 
 from lanewise.io.particles import Particles
 from lanewise.profiling.profile import span
+from lanewise.runtime.interruption import deferred_interruption
 from lanewise.sims.gravity.checkpoint import Labels, Settings, current_particles, write_checkpoint
-from lanewise.sims.gravity.diagnostics import Diagnostics
+from lanewise.sims.gravity.diagnostics import Diagnostics, energy_warning
 from lanewise.sims.gravity.simulation import Simulation
 from lanewise.sims.gravity.snapshots import snapshot_path
-from lanewise.sims.interruption import deferred_interruption
 from lanewise.sims.marching import march
 
 
@@ -131,6 +131,18 @@ class Run:
     def particles(self) -> Particles:
         return current_particles(self.simulation, self.labels)
 
+    @property
+    def energy_error(self) -> float:
+        """The worst of the measurements so far, of the whole history (see `Diagnostics.energy_error`)."""
+        start = self.history[0]
+        return max(d.energy_error(start) for d in self.history)
+
+    @property
+    def warning(self) -> str:
+        """What to say of an energy error that is too large, or ""."""
+        s = self.settings
+        return energy_warning(self.history, dt=s.dt, softening=s.softening, integrator=s.integrator)
+
     def summary(self) -> dict[str, Any]:
         """The machine-readable result. Drifts are relative to the start of the run, before any resumption."""
         start, end, s = self.history[0], self.last, self.settings
@@ -139,6 +151,7 @@ class Run:
             "step": self.simulation.step, "time": self.simulation.time, "dt": s.dt, "integrator": s.integrator, "softening": s.softening,
             "precision": s.precision, "layout": s.layout, "seconds": self.seconds, "pairs_per_second": self.pairs_per_second,
             "energy_initial": start.total, "energy_final": end.total, "energy_drift": end.energy_drift(start),
+            "energy_error": self.energy_error, "warning": self.warning or None,
             "momentum_drift": end.momentum_drift(start), "angular_momentum_drift": end.angular_momentum_drift(start),
             "virial_ratio": end.virial_ratio, "out": str(self.output.out) if self.output.out else None,
         }  # fmt: skip

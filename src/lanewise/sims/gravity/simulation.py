@@ -8,9 +8,11 @@ simulation.diagnostics().total
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 from lanewise.arrays import RecordArray
+from lanewise.attributes import sealed
 from lanewise.checks import checked
 from lanewise.errors import InputError
 from lanewise.io.particles import Particles
@@ -21,6 +23,8 @@ from lanewise.profiling.profile import Profile, span
 from lanewise.runtime.devices import resolve
 from lanewise.runtime.memory import require_memory
 from lanewise.runtime.stepping import Stepper, make_stepper
+from lanewise.runtime.whole_steps import WholeSteps
+from lanewise.sims.clock import Clock
 from lanewise.sims.gravity.checks import (
     check_bodies,
     check_gravitational_constant,
@@ -32,17 +36,45 @@ from lanewise.sims.gravity.checks import (
     self_force_vanishes,
 )
 from lanewise.sims.gravity.diagnostics import Diagnostics
+from lanewise.sims.gravity.integrators import Integrator
 from lanewise.sims.gravity.integrators import integrator as find_integrator
 from lanewise.sims.gravity.launches import step_launches
-from lanewise.sims.gravity.physics import RECORDS, make_physics, pair_type, precision_of, state_type
+from lanewise.sims.gravity.physics import RECORDS, Physics, make_physics, pair_type, precision_of, state_type
 from lanewise.sims.gravity.plans import WANTED_POTENTIAL, Plans, wanted_force
 from lanewise.sims.gravity.survival import Survival
+from lanewise.sims.noticing import Remembered
 
 Callback = Callable[["Simulation"], None]
 
+_FIXED = {
+    "bodies": "write to its fields, simulation.bodies.position[...] = ..., or make a new Simulation of other bodies",
+    "acceleration": "it follows from the bodies",
+    "precision": "it is that of the bodies: make_bodies(..., precision=...), and a new Simulation of them",
+    "plan": "make a new Simulation with plan=...",
+    "plans": "make a new Simulation with plan=... and potential_plan=...",
+    "step": "it counts the steps that were taken; a new Simulation takes step=...",
+    "time": "it follows from the steps; a new Simulation takes time=...",
+}
 
+
+@dataclass(frozen=True, slots=True)
+class _Law:
+    """What decides how bodies move, as it was set, and the force that is bound for it."""
+
+    softening: float
+    integrator: Integrator
+    gravitational_constant: float
+    physics: Physics
+    force: Call
+
+
+@sealed(_FIXED)
 class Simulation:
     """N bodies under their own gravity.
+
+    softening, integrator, gravitational_constant and profile may be assigned: the next step is then that of a new simulation of
+    the same bodies. So may the fields of `bodies` be written, before and after `run`, in its callbacks and between `steps`:
+    forces are computed anew when the next step begins. Other attributes cannot be assigned (`AttributeError`).
 
     Parameters
     ----------
@@ -58,13 +90,18 @@ class Simulation:
     Raises `InputError` for values out of range and for NaN or infinity in the bodies, `DeviceError` when the memory does not suffice.
     """
 
+    __slots__ = (
+        "__weakref__", "_bodies", "_checked", "_clock", "_law", "_pair", "_plan", "_potential", "_precision", "_profile", "_remembered",
+        "_stepper", "_survival", "_wanted_potential", "_whole",
+    )  # fmt: skip
+
     @checked(InputError)
     def __init__(
         self, bodies: RecordArray, *, softening: float = 0.0, integrator: str = "leapfrog", gravitational_constant: float = 1.0,
         time: float = 0.0, step: int = 0, plan: Plan | None = None, potential_plan: Plan | None = None,
         profile: Profile | None = None,
     ) -> None:  # fmt: skip
-        self.profile = profile
+        self._profile = profile
         with span(profile, "setup", name="simulation"):
             self._begin(bodies, softening, integrator, gravitational_constant, time, step, plan, potential_plan)
 
@@ -73,73 +110,174 @@ class Simulation:
         plan: Plan | None, potential_plan: Plan | None,
     ) -> None:  # fmt: skip
         """Check everything, allocate, and compute the first forces."""
-        self.precision = precision_of(bodies.record)
-        self._pair = pair_type(self.precision)
+        self._precision = precision_of(bodies.record)
+        self._pair = pair_type(self._precision)
         check_softening(softening, self._pair)
         check_gravitational_constant(gravitational_constant)
         check_bodies(bodies, self._pair)
-        self.bodies, self.softening, self.integrator = bodies, float(softening), find_integrator(integrator)
-        self.gravitational_constant = gravitational_constant
-        self.start_time, self.start_step, self.step = time, step, step
-        self._physics = make_physics(bodies._python_class, self_force_vanishes(softening, self._pair))  # pyright: ignore[reportPrivateUsage]
-        self.plan = (plan or Plan()).filled(wanted_force(self.precision))
+        self._bodies, kind = bodies, find_integrator(integrator)
+        self._clock = Clock(step, time, step)
+        self._plan = (plan or Plan()).filled(wanted_force(self._precision))
         self._wanted_potential = (potential_plan or Plan()).filled(WANTED_POTENTIAL)
         count = len(bodies)
-        nbytes = count * (4 * self._pair.size + 4)  # accelerations and potential; counts of steps
+        nbytes = (
+            count * (4 * self._pair.size + 4) + bodies.nbytes
+        )  # accelerations and potential; counts of steps; what they were
         require_memory(bodies.device, nbytes, f"a simulation of {count:,} bodies, besides the bodies themselves,")
-        self._survival = Survival(count, bodies.device)
-        self._force: Call = self._physics.acceleration.bind(bodies, bodies, softening2=softening**2, plan=self.plan)
-        self._force()
+        self._survival, self._checked = Survival(count, bodies.device), step
+        self._law = _Law(float(softening), kind, gravitational_constant, *self._bound(softening))
+        self._remembered = Remembered(bodies.data, bodies.device)
         self._potential: Compiled | None = None  # compiled when it is asked for
-        self._elapsed = 0.0  # of earlier steps with another dt
         self._stepper: Stepper | None = None
-        self._dt = 0.0
+        self._whole = WholeSteps(
+            "the simulation", "start again from a checkpoint, or from the first state of the bodies"
+        )
+
+    def _bound(self, softening: float) -> tuple[Physics, Call]:
+        """The kernels for a softening, and the force of the bodies as they are now."""
+        bodies = self._bodies
+        physics = make_physics(bodies._python_class, self_force_vanishes(softening, self._pair))  # pyright: ignore[reportPrivateUsage]
+        force = physics.acceleration.bind(bodies, bodies, softening2=softening**2, plan=self._plan)
+        force()
+        return physics, force
+
+    # ------------------------------------------------------------ settings
+
+    @property
+    def softening(self) -> float:
+        """Plummer softening length."""
+        return self._law.softening
+
+    @softening.setter
+    def softening(self, value: float) -> None:
+        self._whole.check()
+        check_softening(value, self._pair)
+        physics, force = self._bound(value)
+        self._potential = None
+        self._set(replace(self._law, softening=float(value), physics=physics, force=force))
+
+    @property
+    def integrator(self) -> Integrator:
+        """Its kicks and drifts; it is set by its name."""
+        return self._law.integrator
+
+    @integrator.setter
+    def integrator(self, value: str | Integrator) -> None:
+        self._set(replace(self._law, integrator=value if isinstance(value, Integrator) else find_integrator(value)))
+
+    @property
+    def gravitational_constant(self) -> float:
+        """G in the units of the bodies."""
+        return self._law.gravitational_constant
+
+    @gravitational_constant.setter
+    def gravitational_constant(self, value: float) -> None:
+        check_gravitational_constant(value)
+        self._set(replace(self._law, gravitational_constant=value))
+
+    @property
+    def profile(self) -> Profile | None:
+        """What is told where the time goes."""
+        return self._profile
+
+    @profile.setter
+    def profile(self, value: Profile | None) -> None:
+        self._stepper, self._profile = None, value
+
+    def _set(self, law: _Law) -> None:
+        """From the next step on."""
+        self._stepper = None
+        self._law = law
+
+    @property
+    def bodies(self) -> RecordArray:
+        """They are advanced in place, and may be written to between steps."""
+        return self._bodies
+
+    @property
+    def precision(self) -> str:
+        """That of the bodies: "f32", "f64" or "mixed"."""
+        return self._precision
+
+    @property
+    def plan(self) -> Plan:
+        """The fields that were asked for of the plan of forces."""
+        return self._plan
 
     # ------------------------------------------------------------ advancing
 
     @property
+    def step(self) -> int:
+        """How many steps led to the present state."""
+        return self._clock.step
+
+    @property
     def time(self) -> float:
         """Start time plus all steps; computed by multiplication, so it does not drift."""
-        return self.start_time + self._elapsed + (self.step - self.start_step) * self._dt
+        return self._clock.time
 
     @property
     def force_evaluations_per_step(self) -> int:
-        return len(self.integrator.drifts)
+        return len(self._law.integrator.drifts)
 
     @checked(InputError)
     def advance(self, steps: int, dt: float) -> None:
         """Take `steps` steps of `dt` and wait for them. On CUDA they run as graphs.
 
-        Raises `InputError` when a body leaves the finite numbers.
+        Ctrl-C ends it after whole steps, which are counted. Raises `InputError` when a body leaves the finite numbers, and
+        `StateError` after steps that were stopped in the middle (see `WholeSteps`).
         """
         check_steps(steps, least=0)
+        self._whole.check()
         self.prepare(dt)
-        assert self._stepper is not None
-        before = self.step
-        self._stepper.run(steps)
-        self.step += steps
-        with span(self.profile, "check"):
-            self._survival.check(before, self.step)
+        self._notice()
+        stepper = self._stepper
+        assert stepper is not None
+
+        def run(count: int) -> None:
+            stepper.run(count)
+            self._clock = self._clock.after(count)
+
+        try:
+            self._whole.take(self.step, steps, run)
+        finally:
+            if not self._whole.broken:
+                self._remembered.remember()
+        with span(self._profile, "check"):
+            self._survival.check(self._checked, self.step)
+        self._checked = self.step
+
+    def _notice(self) -> None:
+        """Where somebody has written to the bodies, compute what was computed from them again."""
+        if not self._remembered.changed():
+            return
+        check_bodies(self._bodies, self._pair)
+        self._survival.restart()
+        self._checked = self.step
+        self._law.force()
+        self._remembered.remember()
 
     @checked(InputError)
     def prepare(self, dt: float) -> None:
         """Compile what steps of `dt` need, so that the first one costs no more than the others."""
-        check_time_step(dt, state_type(self.precision), self.gravitational_constant)
-        if dt != self._dt:
-            self._elapsed += (self.step - self.start_step) * self._dt
-            self.start_step, self._dt, self._stepper = self.step, dt, None
+        law = self._law
+        check_time_step(dt, state_type(self._precision), law.gravitational_constant)
+        if dt != self._clock.dt:
+            self._stepper = None
+            self._clock = self._clock.with_dt(dt)
         if self._stepper is not None:
             return
-        with span(self.profile, "setup", name="launches of a step"):
+        with span(self._profile, "setup", name="launches of a step"):
             launches = step_launches(
-                self._physics, self.integrator, self.bodies, self._force, self._survival, dt, self.gravitational_constant
+                law.physics, law.integrator, self._bodies, law.force, self._survival, dt, law.gravitational_constant
             )  # fmt: skip
-            self._stepper = make_stepper(self.bodies.device, launches, self.profile)
+            self._stepper = make_stepper(self._bodies.device, launches, self._profile)
 
     @checked(InputError)
     def continue_from(self, step: int, dt: float) -> None:
         """Say that the bodies are `step` steps of `dt` on: a resumed run computes its times as an uninterrupted one."""
-        self.step, self._dt = self.start_step + step, dt
+        self._clock = replace(self._clock, step=self._clock.start_step + step, dt=dt)
+        self._checked, self._stepper = self.step, None
 
     @checked(InputError)
     def run(self, steps: int, dt: float, callback: Callback | None = None, every: int = 1) -> Simulation:
@@ -169,14 +307,17 @@ class Simulation:
 
     @property
     def acceleration(self) -> Any:
-        """Accelerations of the current positions for G = 1, shape (n, 3), on the device."""
-        return self._force.results[0]
+        """Accelerations of the current positions for G = 1, shape (n, 3), on the device: a copy."""
+        self._whole.check()
+        self._notice()
+        return self._law.force.results[0].copy()
 
     def diagnostics(self) -> Diagnostics:
         """Energies and momenta, computed by the library's own kernels and summed in float64."""
+        self._whole.check()
         first = self._potential is None
-        with span(self.profile, "diagnostics", name="first (compiles)" if first else "measured"):
-            kinetic, momentum, angular, scale = self._physics.moments.sum(self.bodies)
+        with span(self._profile, "diagnostics", name="first (compiles)" if first else "measured"):
+            kinetic, momentum, angular, scale = self._law.physics.moments.sum(self._bodies)
             return Diagnostics(self.step, self.time, kinetic, self._potential_energy(), momentum, angular, scale)
 
     def energy(self) -> float:
@@ -186,18 +327,22 @@ class Simulation:
     @property
     def plans(self) -> Plans:
         """The plans that its kernels over pairs run with, every field decided."""
-        return Plans(self._force.compiled.plan, self._compiled_potential().plan)
+        return Plans(self._law.force.compiled.plan, self._compiled_potential().plan)
+
+    def check_whole(self) -> None:
+        """Raise `StateError` after steps that were stopped in the middle: what is kept of such a state holds nothing."""
+        self._whole.check()
 
     def _compiled_potential(self) -> Compiled:
         if self._potential is None:
-            self._potential = self._physics.potential.compile(
-                self.bodies, self.bodies, softening2=self.softening**2, plan=self._wanted_potential
+            self._potential = self._law.physics.potential.compile(
+                self._bodies, self._bodies, softening2=self.softening**2, plan=self._wanted_potential
             )
         return self._potential
 
     def _potential_energy(self) -> float:
-        potential = self._compiled_potential()(self.bodies, self.bodies, softening2=self.softening**2)
-        return self.gravitational_constant * float(self._physics.potential_energy.sum(self.bodies, potential))
+        potential = self._compiled_potential()(self._bodies, self._bodies, softening2=self.softening**2)
+        return self.gravitational_constant * float(self._law.physics.potential_energy.sum(self._bodies, potential))
 
 
 @checked(InputError)

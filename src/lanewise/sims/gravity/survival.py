@@ -32,4 +32,8 @@ class Survival:
                 f"step {before + survived + 1}: body {body} has no finite position or velocity any more; "
                 "a smaller dt or more softening keeps close encounters finite"
             )
+        self.restart()
+
+    def restart(self) -> None:
+        """Count anew."""
         self.counts.fill(0)

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from lanewise.profiling.profile import span
+from lanewise.runtime.interruption import deferred_interruption
 from lanewise.runtime.memory import to_host
-from lanewise.sims.interruption import deferred_interruption
 from lanewise.sims.lbm.bandwidth import copy_bandwidth
 from lanewise.sims.lbm.cases.registry import Case, Probe, Request, Setup, State
 from lanewise.sims.lbm.cases.series import Series

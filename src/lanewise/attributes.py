@@ -1,0 +1,62 @@
+"""Attributes that act or refuse: no assignment is accepted and then does nothing."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
+from typing import Any, TypeVar
+
+C = TypeVar("C", bound=type[Any])
+NOTHING: Mapping[str, str] = MappingProxyType({})
+
+
+def near(name: str, known: Iterable[str]) -> str:
+    """`; did you mean 'softening'?`, or nothing where no known name is like this one."""
+    found = difflib.get_close_matches(name, list(known), n=1)
+    return f"; did you mean {found[0]!r}?" if found else ""
+
+
+def public_names(cls: type[Any]) -> list[str]:
+    """What users may ask an object of a class for."""
+    return [n for n in dir(cls) if not n.startswith("_")]
+
+
+def sealed(reasons: Mapping[str, str] = NOTHING, *, made: str = "") -> Callable[[C], C]:
+    """A class decorator: only slots and properties with a setter are assigned; all else raises `AttributeError`.
+
+    reasons: why an attribute cannot be assigned, and what to do instead, by its name; made: the same of all others.
+    """
+
+    def seal(cls: C) -> C:
+        def assign(self: Any, name: str, value: Any) -> None:
+            if (found := _assignable(cls, name)) is None:
+                raise AttributeError(_refusal(cls, name, reasons, made))
+            found.__set__(self, value)
+
+        def remove(self: Any, name: str) -> None:
+            raise AttributeError(f"attributes of {cls.__name__} cannot be deleted, found {name!r}")
+
+        cls.__setattr__, cls.__delattr__ = assign, remove
+        return cls
+
+    return seal
+
+
+def _assignable(cls: type[Any], name: str) -> Any:
+    """The slot or property of a name, or None where nothing can be assigned."""
+    found = inspect.getattr_static(cls, name, None)
+    if isinstance(found, property):
+        return found if found.fset else None
+    return found if inspect.ismemberdescriptor(found) else None
+
+
+def _refusal(cls: type[Any], name: str, reasons: Mapping[str, str], made: str) -> str:
+    names = public_names(cls)
+    if name not in names:
+        settings = [n for n in names if _assignable(cls, n) is not None]
+        can = f"; what can be set is {', '.join(settings)}" if settings else ""
+        return f"{cls.__name__} has no attribute {name!r}{near(name, names) or can}"
+    reason = reasons.get(name, made)
+    return f"{cls.__name__}.{name} cannot be assigned" + (f": {reason}" if reason else "")

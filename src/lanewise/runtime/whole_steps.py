@@ -1,0 +1,70 @@
+"""Many steps as whole ones: Ctrl-C waits for the end of a step, and a state that was left within one is used no more."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from lanewise.errors import StateError
+from lanewise.runtime.interruption import deferred_interruption
+from lanewise.runtime.programs import LONG_GRAPH
+
+PIECE_SECONDS = 0.2  # how long steps run between two looks at Ctrl-C; on a GPU what is launched by then is finished
+
+
+class WholeSteps:
+    """Takes the steps of one state in pieces, and remembers a piece that was never finished."""
+
+    __slots__ = ("_pace", "_remedy", "_unfinished", "_what")
+
+    def __init__(self, what: str, remedy: str) -> None:
+        """`what` changes in place; `remedy`: what its user does when it is in no state any more."""
+        self._what, self._remedy = what, remedy
+        self._pace = 0.0  # seconds a step of the last piece
+        self._unfinished: tuple[int, int] | None = None
+
+    @property
+    def broken(self) -> bool:
+        """Whether steps were left in the middle."""
+        return self._unfinished is not None
+
+    def check(self) -> None:
+        """Raise `StateError` after steps that were left in the middle."""
+        if self._unfinished is None:
+            return
+        first, last = self._unfinished
+        where = f"step {last}" if last == first + 1 else f"steps {first + 1} to {last}"
+        raise StateError(
+            f"{self._what} was stopped within {where}: its arrays are of no step, and nothing computed from them holds; {self._remedy}"
+        )
+
+    def mended(self) -> None:
+        """Say that all of the state was replaced."""
+        self._unfinished = None
+
+    def take(self, step: int, steps: int, run: Callable[[int], None]) -> None:
+        """`steps` steps after step `step`; `run(n)` takes n of them, waits for them, and counts them.
+
+        After Ctrl-C the steps that were begun are finished and counted, then KeyboardInterrupt is raised (or the handler of a
+        host program called). Pressed twice it raises at once, and then, as after any other exception within `run`, `check` refuses.
+        """
+        self.check()
+        end = step + steps
+        with deferred_interruption() as interruption:
+            while step < end:
+                count = self._piece(step, end)
+                begin = time.perf_counter()
+                self._unfinished = (step, step + count)
+                run(count)
+                self._unfinished = None
+                self._pace = (time.perf_counter() - begin) / count
+                step += count
+                if interruption.asked:
+                    interruption.deliver()
+
+    def _piece(self, step: int, end: int) -> int:
+        """Steps for some time; many of them end where graphs and the cycles of kernels do."""
+        count = min(end - step, int(PIECE_SECONDS / self._pace) if self._pace else 1)
+        if step + count < end and count >= 2 * LONG_GRAPH:
+            count -= (step + count) % LONG_GRAPH
+        return max(count, 1)
