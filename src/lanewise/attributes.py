@@ -30,15 +30,16 @@ def sealed(reasons: Mapping[str, str] = NOTHING, *, made: str = "") -> Callable[
     """
 
     def seal(cls: C) -> C:
-        def assign(self: Any, name: str, value: Any) -> None:
+        def assign(self: Any, name: str, value: Any, /) -> None:
             if (found := _assignable(cls, name)) is None:
                 raise AttributeError(_refusal(cls, name, reasons, made))
             found.__set__(self, value)
 
-        def remove(self: Any, name: str) -> None:
+        def remove(self: Any, name: str, /) -> None:
             raise AttributeError(f"attributes of {cls.__name__} cannot be deleted, found {name!r}")
 
-        cls.__setattr__, cls.__delattr__ = assign, remove
+        for special, function in (("__setattr__", assign), ("__delattr__", remove)):
+            setattr(cls, special, function)
         return cls
 
     return seal

@@ -31,6 +31,7 @@ class Observer:
         """Arrays of shape (count,) or (count, components) on the sites' device: one, or a tuple of them; zeros at walls."""
         check_plan(self.function.name, plan)
         self.kernels.kinds.check_sites(sites)
+        sites.whole.check()
         kernels, kinds, f = self.kernels, self.kernels.kinds, self.function
         f.notice()
         if f.real != kinds.real:

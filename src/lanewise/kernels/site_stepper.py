@@ -45,19 +45,33 @@ class SiteStepper:
         """The same steps, of which the profile is told where their time goes."""
         return SiteStepper(self._name, self._sites, self._calls, profile)
 
-    def run(self, steps: int) -> None:
-        """Run, and wait for the result."""
+    def prepare(self) -> None:
+        """Compile all phases of steps, so that the first one costs no more than the others."""
+        for step, fresh in ((0, True), (1, False), (2, False)):
+            self._calls(step, fresh)
+
+    def run(self, steps: int, counted: Callable[[int], None] | None = None) -> None:
+        """Run, and wait for the result. `counted(n)` is called when n more steps are done.
+
+        Ctrl-C ends it after whole steps, which are counted. Raises `StateError` after steps that were stopped in the middle.
+        """
         given = cast(Any, steps)
         if isinstance(given, bool) or not isinstance(given, int | np.integer):
             raise ArgumentError(f"{self._name}: the number of steps is whole, found {describe(given)}")
         if steps < 0:
             raise ArgumentError(f"{self._name}: {steps} steps asked for; wanted 0 or more")
         sites = self._sites
-        schedule = self._schedule(sites.step, sites.step + steps)
+        sites.whole.check()
+        self._schedule(sites.step, sites.step + steps)  # compiles before anything has run
+
+        def run(count: int) -> None:
+            self._program.run(self._schedule(sites.step, sites.step + count))
+            sites.step, sites.fresh = sites.step + count, False
+            if counted is not None:
+                counted(count)
+
         with fetching(sites, steps):
-            self._program.run(schedule)
-        if steps:
-            sites.step, sites.fresh = sites.step + steps, False
+            sites.whole.take(sites.step, steps, run)
 
     def _schedule(self, step: int, end: int) -> list[tuple[Hashable, int]]:
         """Whole cycles, and single steps before the first and after the last one; a first step of populations stands alone."""

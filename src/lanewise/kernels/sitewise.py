@@ -126,6 +126,7 @@ class Sitewise:
         sites.step, sites.fresh = 0, True
         for q, values in enumerate(each()):
             setattr(sites.current, f"q{q}", values.astype(sites.storage.dtype).reshape(-1))
+        sites.whole.mended()
 
     def populations(self, sites: Sites, **values: Any) -> npt.NDArray[Any]:
         """The populations that arrive next, a NumPy array of shape (Q, *shape); zeros at walls.
@@ -133,6 +134,7 @@ class Sitewise:
         `values` are the velocities of moving walls, which add to what they send back.
         """
         given = self.kinds.values(sites, self._looking(sites, values))
+        sites.whole.check()
         found = self.kernels.arriving(sites, given).numpy()
         return np.stack([found[f"q{q}"] for q in range(self.lattice.size)]).reshape(self.lattice.size, *sites.shape)
 
@@ -168,10 +170,6 @@ class Sitewise:
         given = self.kinds.values(sites, values)
         return replace(self.kernels.step(sites, sites.step, sites.fresh, given, plan), sites=sites)
 
-    def compile_between(self, sites: Sites, *, step: int, **values: Any) -> list[SiteCall]:
-        """The kernels that run before this step, beside the steps themselves, without running them: walls, then outflows."""
-        return self.kernels.between(sites, step, self.kinds.values(sites, values), first=False)
-
     # ------------------------------------------------------------ looking
 
     def observer(self, function: Callable[..., Any]) -> Observer:
@@ -194,6 +192,7 @@ class Sitewise:
             raise ArgumentError(f"{self.__name__}.force(weights={shown(weights)}): wanted True or False")
         numbers = tuple(sorted(self.kinds.wall_number(name) for name in walls))
         given = self.kinds.values(sites, self._looking(sites, values))
+        sites.whole.check()
         return self.kernels.force(sites, given, numbers, weights=weights)
 
 

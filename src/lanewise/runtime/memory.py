@@ -138,3 +138,10 @@ def bring(value: Any, device: str) -> Any:
 def to_host(value: Any) -> Any:
     """A NumPy array with the contents of a device array."""
     return value if isinstance(value, (np.ndarray, np.generic)) else cuda.cupy().asnumpy(value)
+
+
+def read_only(array: Any) -> Any:
+    """An array that was made for its reader: on the host nobody can write to it and hope for an effect. CuPy has no such arrays."""
+    if isinstance(array, np.ndarray):
+        array.flags.writeable = False
+    return array

@@ -15,6 +15,7 @@ from lanewise.layouts import AoSoA, Layout, SoA
 from lanewise.record import Field, Record, RecordValue
 from lanewise.runtime.cpu import SLAB_UNIT
 from lanewise.runtime.memory import array_module, bring, to_host
+from lanewise.runtime.whole_steps import WholeSteps
 from lanewise.sites.edges import AXES, Edges, Rule, read_edges
 from lanewise.sites.fractions import Interpolation, weight_array
 from lanewise.sites.kinds import MOST, Wall
@@ -30,7 +31,7 @@ DENSE = 0.1  # share of special sites from which on a GPU every site reads its w
 class Sites:
     """The sites of a box: populations in a streaming form, storage type and layout, and the word of every site.
 
-    Make one with `flow.sites(...)`. `step` counts the steps that were run.
+    Make one with `flow.sites(...)`. `step` counts the steps that were run; `whole` knows of steps that were stopped in the middle.
     """
 
     def __init__(
@@ -70,6 +71,7 @@ class Sites:
         self.solids = None if solid is None or not marked else bring(make_marks(solid), device)
         self.wall_sites = 0 if solid is None else int(np.count_nonzero(solid))
         self.step, self.fresh = 0, True
+        self.whole = WholeSteps("these sites", "set their populations again, or go on from a checkpoint")
         self._parts: dict[int | None, Any] = {}
         self._classes: Classes | None = None
         self._moving = frozenset(w.number for w in walls if w.velocity is not None)

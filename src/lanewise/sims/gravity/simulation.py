@@ -21,7 +21,7 @@ from lanewise.layouts import Layout, default_layout
 from lanewise.plan import Plan
 from lanewise.profiling.profile import Profile, span
 from lanewise.runtime.devices import resolve
-from lanewise.runtime.memory import require_memory
+from lanewise.runtime.memory import read_only, require_memory
 from lanewise.runtime.stepping import Stepper, make_stepper
 from lanewise.runtime.whole_steps import WholeSteps
 from lanewise.sims.clock import Clock
@@ -307,10 +307,10 @@ class Simulation:
 
     @property
     def acceleration(self) -> Any:
-        """Accelerations of the current positions for G = 1, shape (n, 3), on the device: a copy."""
+        """Accelerations of the current positions for G = 1, shape (n, 3), on the device: a copy, read-only on a CPU."""
         self._whole.check()
         self._notice()
-        return self._law.force.results[0].copy()
+        return read_only(self._law.force.results[0].copy())
 
     def diagnostics(self) -> Diagnostics:
         """Energies and momenta, computed by the library's own kernels and summed in float64."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,29 +41,70 @@ class _Opening:
     values: dict[str, Any]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Bound:
+    """What follows from the settings: the flow with its kinds, the values of their parameters, and what looks at populations."""
+
+    settings: Settings
+    flow: Sitewise
+    look: Observer
+    openings: tuple[_Opening, ...]
+    forced: Mapping[str, Any]
+    walls: Mapping[str, Any]
+    values: Mapping[str, Any]
+
+
 class CompiledEngine:
     """See `Engine`."""
 
     def __init__(
         self, lattice: Lattice, settings: Settings, geometry: Geometry, profile: Profile | None = None
     ) -> None:
-        self._lattice, self._settings, self._geometry, self._profile = lattice, settings, geometry, profile
-        self._flow = make_flow(lattice, settings, geometry)
-        self._sites = self._flow.sites(
+        self._lattice, self._geometry, self._profile = lattice, geometry, profile
+        self._bound = self._bind(settings)
+        self._sites = self._bound.flow.sites(
             settings.shape, mask=geometry.mask, edges=dict(geometry.edges), storage=settings.storage,
             streaming=settings.streaming, layout=layout_by_name(settings.layout) if settings.layout else None,
             device=settings.device, fractions=geometry.fractions,
         )  # fmt: skip
-        self._forced: dict[str, Any] = {"force": settings.force} if settings.force else {}
-        self._walls: dict[str, Any] = {
-            velocity_of(n): w.velocity for n, w in geometry.walls.items() if w.velocity is not None
-        }
-        self._openings = [self._opening(number, kind) for number, kind in geometry.openings.items()]
-        self._values: dict[str, Any] = {**collision_values(settings), **self._walls}
-        for opening in self._openings:
-            self._values |= opening.values
-        self._look = self._flow.observer(make_macroscopic(lattice, settings.precision, bool(settings.force)))
         self._stepper: SiteStepper | None = None
+        self._version = 0
+
+    def _bind(self, settings: Settings, before: _Bound | None = None) -> _Bound:
+        """`before`: what was bound so far; its kernels are kept where only values change."""
+        lattice, geometry = self._lattice, self._geometry
+        if before is not None and _functions_of(settings) == _functions_of(before.settings):
+            flow, look, openings = before.flow, before.look, before.openings
+        else:
+            flow = make_flow(lattice, settings, geometry)
+            look = flow.observer(make_macroscopic(lattice, settings.precision, bool(settings.force)))
+            openings = tuple(self._opening(flow, settings, n, kind) for n, kind in geometry.openings.items())
+        walls = {velocity_of(n): w.velocity for n, w in geometry.walls.items() if w.velocity is not None}
+        values: dict[str, Any] = {**collision_values(settings), **walls}
+        for opening in openings:
+            values |= opening.values
+        forced = {"force": settings.force} if settings.force else {}
+        return _Bound(settings, flow, look, openings, forced, walls, values)
+
+    def change(self, settings: Settings) -> None:
+        bound = self._bind(settings, self._bound)
+        self._stepper = None
+        self._bound = bound
+
+    @property
+    def profile(self) -> Profile | None:
+        return self._profile
+
+    @profile.setter
+    def profile(self, value: Profile | None) -> None:
+        self._stepper, self._profile = None, value
+
+    def check_whole(self) -> None:
+        self._sites.whole.check()
+
+    @property
+    def version(self) -> int:
+        return self._version
 
     @property
     def layout(self) -> str:
@@ -81,66 +122,68 @@ class CompiledEngine:
         return 0 if self._sites.interpolation is None else self._sites.interpolation.links
 
     def prepare(self) -> None:
-        sites = self._sites
-        step, fresh = sites.step, sites.fresh
-        for sites.step, sites.fresh in ((0, True), (1, False), (2, False)):  # all phases of every streaming form
-            self._flow.compile(sites, **self._values)
-        for following in (1, 2):
-            self._flow.compile_between(
-                sites, step=following, outflow_speed=self._settings.outflow_speed, **self._values
-            )
-        sites.step, sites.fresh = step, fresh
+        self._steps().prepare()
 
-    def run(self, steps: int) -> None:
+    def run(self, steps: int, counted: Callable[[int], None]) -> None:
+        self._steps().run(steps, counted)
+
+    def _steps(self) -> SiteStepper:
         if self._stepper is None:
-            speed = self._settings.outflow_speed
-            stepper = self._flow.stepper(self._sites, outflow_speed=speed, **self._values)
+            bound = self._bound
+            speed = bound.settings.outflow_speed
+            stepper = bound.flow.stepper(self._sites, outflow_speed=speed, **bound.values)
             self._stepper = stepper.profiled(self._profile)
-        self._stepper.run(steps)
+        return self._stepper
 
     def moments(self) -> tuple[Any, Any]:
-        excess, velocity = self._look(self._sites, **self._forced, **self._walls)
-        for opening in self._openings:
+        bound = self._bound
+        excess, velocity = bound.look(self._sites, **bound.forced, **bound.walls)
+        for opening in bound.openings:
             there = self._at(opening)
             excess[opening.sites], velocity[opening.sites] = (values[opening.sites] for values in there)
         return excess, velocity
 
     def _at(self, opening: _Opening) -> tuple[Any, Any]:
         """Density less 1 and velocity of all sites, as they are at those of an opening."""
+        bound = self._bound
+        device = bound.settings.device
         if opening.look is not None:
-            return opening.look(self._sites, **self._forced, **self._walls, **opening.values)
+            return opening.look(self._sites, **bound.forced, **bound.walls, **opening.values)
         density, wanted = opening.kind.density, np.array(opening.kind.velocity)
         profile = np.ones(self._sites.count) if opening.kind.profile is None else np.ravel(opening.kind.profile)
         excess = np.full(self._sites.count, (density or 1.0) - 1)
-        return bring(excess, self._settings.device), bring(profile[:, None] * wanted, self._settings.device)
+        return bring(excess, device), bring(profile[:, None] * wanted, device)
 
-    def _opening(self, number: int, kind: Open) -> _Opening:
-        settings, mask = self._settings, self._geometry.mask
+    def _opening(self, flow: Sitewise, settings: Settings, number: int, kind: Open) -> _Opening:
+        mask = self._geometry.mask
         sites = np.flatnonzero(mask == number) if mask is not None else np.empty(0, np.int64)
         observer = opening_observer(self._lattice, settings, number, kind)
-        look = None if observer is None else self._flow.observer(observer)
+        look = None if observer is None else flow.observer(observer)
         values = {n: _on_device(v, settings.device) for n, v in opening_values(settings, number, kind).items()}
         return _Opening(kind, look, bring(sites, settings.device), values)
 
     def force(self, names: Sequence[str]) -> NDArray[Any]:
-        return self._flow.force(self._sites, list(names), weights=True, **self._walls)
+        return self._bound.flow.force(self._sites, list(names), weights=True, **self._bound.walls)
 
     # ------------------------------------------------------------ populations
 
     def arriving(self) -> NDArray[Any]:
-        return self._flow.populations(self._sites, **self._walls)
+        return self._bound.flow.populations(self._sites, **self._bound.walls)
 
     def set_arriving(self, populations: NDArray[Any]) -> None:
-        self._flow.set_populations(self._sites, populations)
+        self._version += 1
+        self._bound.flow.set_populations(self._sites, populations)
 
     def save(self) -> Mapping[str, Any]:
         """The bytes of the populations that the next step reads, where in its cycle of phases it is, and what outflows keep."""
         sites = self._sites
+        sites.whole.check()
         outflow = {f"outflow{axis}{step:+d}": to_host(kept) for (axis, step), kept in sites.outflow.items()}
         return {"populations": to_host(sites.current.data), "step": sites.step, "fresh": sites.fresh, **outflow}
 
     def restore(self, saved: Mapping[str, Any]) -> None:
         sites = self._sites
+        self._version += 1
         sites.step, sites.fresh = int(saved["step"]), bool(saved["fresh"])
         data = np.asarray(saved["populations"], np.uint8)
         if data.shape != sites.current.data.shape:
@@ -148,13 +191,14 @@ class CompiledEngine:
         sites.current.data[...] = bring(data, sites.device)
         for axis, step in sites.edges.outlets:
             if (kept := saved.get(f"outflow{axis}{step:+d}")) is not None:
-                before, found = sites.before(axis, step, self._flow.real), np.asarray(kept)
+                before, found = sites.before(axis, step, self._bound.flow.real), np.asarray(kept)
                 if (found.shape, found.dtype) != (before.shape, before.dtype):
                     raise InputError(
                         f"damaged checkpoint: what left at axis {axis} has shape {found.shape} of {found.dtype}; "
                         f"wanted {before.shape} of {before.dtype}"
                     )
                 before[...] = bring(found, sites.device)
+        sites.whole.mended()
 
 
 def make_flow(lattice: Lattice, settings: Settings, geometry: Geometry) -> Sitewise:
@@ -167,6 +211,11 @@ def make_flow(lattice: Lattice, settings: Settings, geometry: Geometry) -> Sitew
     for number, opening in geometry.openings.items():
         flow.kind(number, opening.name)(opening_function(lattice, settings, number, opening, collide))
     return flow
+
+
+def _functions_of(settings: Settings) -> tuple[Any, ...]:
+    """What decides about the functions of sites; all else are values of their parameters."""
+    return settings.collision, bool(settings.force), settings.smagorinsky > 0
 
 
 def collision_values(settings: Settings) -> dict[str, Any]:

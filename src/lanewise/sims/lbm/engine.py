@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from numpy.typing import NDArray
+
+from lanewise.profiling.profile import Profile
+from lanewise.sims.lbm.settings import Settings
 
 
 class Engine(Protocol):
@@ -33,8 +36,29 @@ class Engine(Protocol):
         """Compile what steps need, so that the first one costs no more than the others."""
         ...
 
-    def run(self, steps: int) -> None:
-        """Take steps and wait for them."""
+    def run(self, steps: int, counted: Callable[[int], None]) -> None:
+        """Take steps and wait for them; `counted(n)` is called when n more are done. Ctrl-C ends it after whole steps."""
+        ...
+
+    def check_whole(self) -> None:
+        """Raise `StateError` after steps that were stopped in the middle."""
+        ...
+
+    def change(self, settings: Settings) -> None:
+        """Go on by other settings of the collision, the force or outflows, with the same populations."""
+        ...
+
+    @property
+    def profile(self) -> Profile | None:
+        """What is told where the time of steps goes."""
+        ...
+
+    @profile.setter
+    def profile(self, value: Profile | None) -> None: ...
+
+    @property
+    def version(self) -> int:
+        """How often the populations were replaced."""
         ...
 
     def moments(self) -> tuple[Any, Any]:

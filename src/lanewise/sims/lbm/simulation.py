@@ -12,18 +12,20 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lanewise.attributes import sealed
 from lanewise.checks import checked
 from lanewise.errors import InputError
 from lanewise.io.source import FilePath
 from lanewise.lattices import Lattice
 from lanewise.profiling.profile import Profile, span
 from lanewise.runtime.devices import resolve
-from lanewise.runtime.memory import array_module, available_memory
+from lanewise.runtime.memory import array_module, available_memory, read_only
 from lanewise.sims.lbm.arguments import (
     check_geometry,
     check_initial,
@@ -48,10 +50,23 @@ from lanewise.sims.lbm.settings import Geometry, Settings
 from lanewise.sims.lbm.survival import check_fields, check_interval
 
 Callback = Callable[["Simulation"], None]
+
+_INITIAL = "it follows from the populations; a new Simulation takes it as its initial state, and force= drives a flow"
+_FIXED = {
+    "velocity": _INITIAL,
+    "density": _INITIAL,
+    "step": "it counts the steps that were taken",
+    "settings": "assign the setting itself, as in simulation.viscosity = 0.02",
+    "shape": "make a new Simulation with shape=...",
+    "lattice": "make a new Simulation with lattice=...",
+    "geometry": "make a new Simulation with mask=..., kinds=... and edges=...",
+    "solid": "make a new Simulation with mask=...",
+}
 WALL = {1: Wall("wall")}
 """The kinds of a simulation that names none: 1, and true in a mask of booleans, is a wall at rest."""
 
 
+@sealed(_FIXED)
 class Simulation:
     """The flow of a nearly incompressible fluid, in lattice units: sites are 1 apart, a step takes 1, the density is about 1.
 
@@ -76,10 +91,17 @@ class Simulation:
     the precision. streaming: "in-place" (half the memory), "pull" or "push"; layout: by default the device's best.
     profile: is told where the time goes (`lw.Profile()`); results keep their bits.
 
+    viscosity, omega, collision, parameters, smagorinsky, force, outflow_speed and profile may be assigned: the next step is then
+    that of a new simulation with the same populations. Other attributes cannot be assigned (`AttributeError`).
+
     Raises `InputError` for values out of range, among them tau <= 1/2 and velocities above Mach 0.3, and `DeviceError`
     for sizes that do not fit the memory; both before anything is allocated on the device. Warns (`FlowWarning`) of tau just
     above 1/2.
     """
+
+    __slots__ = (
+        "__weakref__", "_checked", "_engine", "_fluid", "_geometry", "_lattice", "_seen", "_settings", "_step",
+    )  # fmt: skip
 
     @checked(InputError)
     def __init__(
@@ -93,18 +115,18 @@ class Simulation:
         profile: Profile | None = None,
     ) -> None:  # fmt: skip
         sizes = check_shape(shape)
-        self.lattice = chosen_lattice(lattice, len(sizes))
+        self._lattice = chosen_lattice(lattice, len(sizes))
         rate = chosen_rate(viscosity, omega, re, speed, length)
         warn_stiffness(1 / rate, collision, stacklevel=3)  # past `checked`, to the user's line
         where = resolve(device)
         real, stored = chosen_numbers(precision, storage, where)
         settings = Settings(
-            self.lattice.name, sizes, rate, collision, chosen_parameters(collision, parameters), smagorinsky,
+            self._lattice.name, sizes, rate, collision, chosen_parameters(collision, parameters), smagorinsky,
             chosen_force(force, len(sizes)), real, stored, chosen_streaming(streaming, where), layout or "", where,
             check_outflow_speed(outflow_speed),
         )  # fmt: skip
         geometry = check_geometry(sizes, mask, WALL if kinds is None else kinds, edges or {})
-        geometry = with_surfaces(self.lattice, geometry, surfaces or {})
+        geometry = with_surfaces(self._lattice, geometry, surfaces or {})
         check_initial(sizes, density, velocity, gradient)
         self._begin(settings, geometry, profile)
         if velocity is not None or gradient is not None or force is not None or np.any(np.asarray(density) != 1):
@@ -113,29 +135,132 @@ class Simulation:
 
     def _begin(self, settings: Settings, geometry: Geometry, profile: Profile | None = None) -> None:
         """Compile and allocate; populations are at rest."""
-        self.profile = profile
         check_memory(
-            settings.shape, self.lattice, settings.storage, settings.streaming, available_memory(settings.device)
+            settings.shape, self._lattice, settings.storage, settings.streaming, available_memory(settings.device)
         )
-        self.geometry = geometry
+        self._geometry = geometry
         with span(profile, "setup", name="sites and kernels"):
-            self._engine: Engine = make_engine(self.lattice, settings, geometry, profile)
-        self.settings = replace(settings, layout=self._engine.layout)
+            self._engine: Engine = make_engine(self._lattice, settings, geometry, profile)
+        self._settings = replace(settings, layout=self._engine.layout)
         self._fluid = int(math.prod(settings.shape) - np.count_nonzero(geometry.solid(settings.shape)))
-        self.step = self._checked = 0
-        self._seen: tuple[int, Any, Any] | None = None
+        self._step = self._checked = 0
+        self._seen: tuple[tuple[int, int], Any, Any] | None = None
 
     def _set(self, density: Any, velocity: Any, gradient: Any) -> None:
-        s = self.settings
+        s = self._settings
         at_rest = np.zeros(len(s.shape)) if velocity is None else velocity
         self._engine.set_arriving(
             deviations(
-                self.lattice, s.shape, density, at_rest, gradient=gradient, tau=1 / s.omega, force=s.force,
+                self._lattice, s.shape, density, at_rest, gradient=gradient, tau=1 / s.omega, force=s.force,
                 dtype=np.float64 if s.precision == "f64" else np.float32,
             )
         )  # fmt: skip
 
+    # ------------------------------------------------------------ settings
+
+    @property
+    def viscosity(self) -> float:
+        """Kinematic, in sites squared a step."""
+        return self._settings.viscosity
+
+    @viscosity.setter
+    def viscosity(self, value: float) -> None:
+        self._set_rate(chosen_rate(value, None, None, None, None))
+
+    @property
+    def omega(self) -> float:
+        """The relaxation rate of the viscosity: 1 / (3 viscosity + 1/2)."""
+        return self._settings.omega
+
+    @omega.setter
+    def omega(self, value: float) -> None:
+        self._set_rate(chosen_rate(None, value, None, None, None))
+
+    def _set_rate(self, rate: float) -> None:
+        warn_stiffness(1 / rate, self.collision, stacklevel=3)
+        self._change(omega=rate)
+
+    @property
+    def collision(self) -> str:
+        """The name of the collision operator; another one begins with its own default parameters."""
+        return self._settings.collision
+
+    @collision.setter
+    def collision(self, value: str) -> None:
+        self._change(collision=value, parameters=chosen_parameters(value, None))
+
+    @property
+    def parameters(self) -> Mapping[str, float]:
+        """Those of the collision operator besides omega, read-only; assigned are some or all of them, the others get their defaults."""
+        return MappingProxyType(dict(self._settings.parameters))
+
+    @parameters.setter
+    def parameters(self, value: Mapping[str, float]) -> None:
+        self._change(parameters=chosen_parameters(self.collision, value))
+
+    @property
+    def smagorinsky(self) -> float:
+        """The constant of the turbulence model, 0 for none."""
+        return self._settings.smagorinsky
+
+    @smagorinsky.setter
+    def smagorinsky(self, value: float) -> None:
+        self._change(smagorinsky=value)
+
+    @property
+    def force(self) -> tuple[float, ...]:
+        """The body force on every site, one component a dimension; () and None are none."""
+        return self._settings.force
+
+    @force.setter
+    def force(self, value: Sequence[float] | None) -> None:
+        self._change(force=chosen_force(value or None, len(self.shape)))
+
+    @property
+    def outflow_speed(self) -> float:
+        """Of convective outflow, in sites a step."""
+        return self._settings.outflow_speed
+
+    @outflow_speed.setter
+    def outflow_speed(self, value: float) -> None:
+        self._change(outflow_speed=check_outflow_speed(value))
+
+    def _change(self, **settings: Any) -> None:
+        """From the next step on."""
+        self._engine.check_whole()
+        changed = replace(self._settings, **settings)
+        self._engine.change(changed)
+        self._seen, self._settings = None, changed
+
+    @property
+    def profile(self) -> Profile | None:
+        """What is told where the time goes."""
+        return self._engine.profile
+
+    @profile.setter
+    def profile(self, value: Profile | None) -> None:
+        self._engine.profile = value
+
+    @property
+    def settings(self) -> Settings:
+        """All of them, as a checkpoint keeps them."""
+        return self._settings
+
+    @property
+    def geometry(self) -> Geometry:
+        """What the sites are."""
+        return self._geometry
+
+    @property
+    def lattice(self) -> Lattice:
+        return self._lattice
+
     # ------------------------------------------------------------ advancing
+
+    @property
+    def step(self) -> int:
+        """How many steps were taken."""
+        return self._step
 
     def prepare(self) -> None:
         """Compile what steps need, so that the first one costs no more than the others."""
@@ -144,10 +269,15 @@ class Simulation:
 
     @checked(InputError)
     def advance(self, steps: int) -> None:
-        """Take `steps` steps and wait for them, without looking at the result. On CUDA they run as graphs."""
+        """Take `steps` steps and wait for them, without looking at the result. On CUDA they run as graphs.
+
+        Ctrl-C ends it after whole steps, which are counted. Raises `StateError` after steps that were stopped in the middle.
+        """
         check_steps(steps, least=0)
-        self._engine.run(steps)
-        self.step += steps
+        self._engine.run(steps, self._count)
+
+    def _count(self, steps: int) -> None:
+        self._step += steps
 
     def check(self) -> None:
         """Raise `InputError` when the flow has blown up: it names the site and between which steps."""
@@ -204,20 +334,26 @@ class Simulation:
 
     @property
     def density(self) -> Any:
-        """Of the lattice's shape, on the device; 1 in walls. The pressure is a third of it."""
-        return (self._moments()[0] + 1).reshape(self.settings.shape)
+        """Of the lattice's shape, on the device; 1 in walls. The pressure is a third of it. Read-only on a CPU, a copy on a GPU."""
+        return read_only((self._moments()[0] + 1).reshape(self.settings.shape))
 
     @property
     def velocity(self) -> Any:
-        """Of the lattice's shape and an axis of components x, y(, z), in sites a step, on the device; 0 in walls."""
-        return self._moments()[1].reshape(*self.settings.shape, len(self.settings.shape))
+        """Of the lattice's shape and an axis of components x, y(, z), in sites a step, on the device; 0 in walls.
+
+        Read-only on a CPU, a copy on a GPU.
+        """
+        found = self._moments()[1].reshape(*self.settings.shape, len(self.settings.shape))
+        return found.copy() if self.settings.device.startswith("cuda") else read_only(found)
 
     def _moments(self) -> tuple[Any, Any]:
         """Density less 1 and velocity after the last step, computed once."""
-        if self._seen is None or self._seen[0] != self.step:
+        self._engine.check_whole()
+        state = (self._step, self._engine.version)
+        if self._seen is None or self._seen[0] != state:
             name = "first look (compiles)" if self._seen is None else "density and velocity"
             with span(self.profile, "observe", name=name):
-                self._seen = (self.step, *self._engine.moments())
+                self._seen = (state, *self._engine.moments())
         return self._seen[1], self._seen[2]
 
     @property
@@ -275,9 +411,9 @@ class Simulation:
     ) -> Simulation:
         """At rest, for a checkpoint to fill."""
         simulation = cls.__new__(cls)
-        simulation.lattice = lattice
+        simulation._lattice = lattice
         simulation._begin(settings, geometry, profile)
-        simulation.step = simulation._checked = step
+        simulation._step = simulation._checked = step
         return simulation
 
     @property

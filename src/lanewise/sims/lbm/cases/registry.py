@@ -46,8 +46,8 @@ class State:
 class Flow(Protocol):
     """What measurements on the way may use of a simulation."""
 
-    step: int
-
+    @property
+    def step(self) -> int: ...
     @property
     def density(self) -> Any: ...
     @property
