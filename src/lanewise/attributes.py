@@ -46,11 +46,11 @@ def sealed(reasons: Mapping[str, str] = NOTHING, *, made: str = "") -> Callable[
 
 
 def _assignable(cls: type[Any], name: str) -> Any:
-    """The slot or property of a name, or None where nothing can be assigned."""
+    """The slot, the property or another descriptor of a name, or None where nothing can be assigned."""
     found = inspect.getattr_static(cls, name, None)
-    if isinstance(found, property):
-        return found if found.fset else None
-    return found if inspect.ismemberdescriptor(found) else None
+    if isinstance(found, property) and found.fset is None:
+        return None
+    return found if inspect.isdatadescriptor(found) and not name.startswith("__") else None
 
 
 def _refusal(cls: type[Any], name: str, reasons: Mapping[str, str], made: str) -> str:

@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 class Clock:
     """The step, and what the time follows from: `elapsed` is that of steps before `start_step`, which had another dt."""
 
-    step: int = 0
-    start_time: float = 0.0
-    start_step: int = 0
-    elapsed: float = 0.0
-    dt: float = 0.0
+    step: int
+    start_time: float
+    start_step: int
+    elapsed: float
+    dt: float
 
     @property
     def time(self) -> float:

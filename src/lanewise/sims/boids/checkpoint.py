@@ -33,7 +33,6 @@ from lanewise.sims.boids.choice import search_from_json, search_to_json, search_
 from lanewise.sims.boids.rules import record_class
 from lanewise.sims.boids.settings import (
     MOST_STEPS,
-    Clock,
     RunPlan,
     Settings,
     check_clock,
@@ -45,6 +44,7 @@ from lanewise.sims.boids.settings import (
 from lanewise.sims.boids.state import State, check_state
 from lanewise.sims.boids.statistics import Statistics
 from lanewise.sims.boids.trajectory import STATE, Trajectory
+from lanewise.sims.clock import Clock
 
 if TYPE_CHECKING:
     from lanewise.sims.boids.flock import Flock
@@ -85,6 +85,7 @@ def write_checkpoint(
     run: RunPlan | None = None,
 ) -> None:
     """Write the current state whole, with the frames of the trajectory, or leave the file as it was and raise `InputError`."""
+    flock.check_whole()
 
     def add_group(file: Any) -> None:
         if GROUP in file:
@@ -182,6 +183,6 @@ def restored(saved: Checkpoint, *, device: str | None = None, profile: Profile |
     if device_kind(where) != device_kind(s.device):
         layout = str(default_layout(record_class(s.precision).__record__, where)).lower()
     settings = replace(s, device=where, layout=layout)
-    flock = Flock._restored(settings, saved.state, saved.search, saved.clock, saved.urges, saved.rows, profile)  # pyright: ignore[reportPrivateUsage]
-    flock.search_reason = saved.search_reason
-    return flock
+    return Flock._restored(  # pyright: ignore[reportPrivateUsage]
+        settings, saved.state, saved.search, saved.search_reason, saved.clock, saved.urges, saved.rows, profile
+    )

@@ -8,6 +8,7 @@ flock.polarisation(), flock.position
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,29 +17,30 @@ from numpy.typing import NDArray
 
 import lanewise as lw
 from lanewise.arrays import RecordArray
+from lanewise.attributes import sealed
 from lanewise.checks import checked
 from lanewise.errors import ArgumentError, InputError
 from lanewise.io.source import FilePath
 from lanewise.layouts import default_layout, layout_by_name
 from lanewise.profiling.profile import Profile, span
 from lanewise.runtime.devices import resolve
-from lanewise.runtime.memory import bring, require_memory, to_host
+from lanewise.runtime.memory import bring, read_only, require_memory, to_host
 from lanewise.runtime.programs import Part, Program
 from lanewise.runtime.stepping import make_program
+from lanewise.runtime.whole_steps import WholeSteps
 from lanewise.search import Nearest, Neighbors, Search
 from lanewise.search.automatic import choose
 from lanewise.search.base import Structure
-from lanewise.search.points import Points, points_of
+from lanewise.search.points import points_of
 from lanewise.sims.boids.boundaries import find_boundary
 from lanewise.sims.boids.choice import check_k, find_search, search_world
 from lanewise.sims.boids.initial import make_state
 from lanewise.sims.boids.obstacles import Obstacle, check_obstacle
-from lanewise.sims.boids.parameters import THESIS_K, make_parameters
+from lanewise.sims.boids.parameters import NUMBERS, THESIS_K, make_parameters
 from lanewise.sims.boids.rules import FIELDS, SPHERE, record_class
 from lanewise.sims.boids.semantics import Semantics, make_semantics
 from lanewise.sims.boids.settings import (
     DT,
-    Clock,
     Settings,
     check_precision,
     check_semantics_fit,
@@ -49,8 +51,9 @@ from lanewise.sims.boids.settings import (
 )
 from lanewise.sims.boids.state import State, check_state
 from lanewise.sims.boids.statistics import Statistics, make_measures, observer_of, polarisation
-from lanewise.sims.boids.storage import REORDER, make_storage
+from lanewise.sims.boids.storage import REORDER, Storage, make_storage
 from lanewise.sims.boids.survival import check_survival
+from lanewise.sims.clock import Clock
 
 Callback = Callable[["Flock"], None]
 
@@ -60,6 +63,35 @@ ROUND, REORDERING = (
 )  # parts of a flock's program, beside the single steps of a round by their numbers
 
 
+class Constant:
+    """One of the `Parameters` of the rules as an attribute of a flock."""
+
+    def __set_name__(self, owner: type[Flock], name: str) -> None:
+        self._name = name
+
+    def __get__(self, flock: Flock | None, owner: type[Flock]) -> Any:
+        return self if flock is None else getattr(flock.settings.parameters, self._name)
+
+    def __set__(self, flock: Flock, value: float) -> None:
+        p, s = flock.settings.parameters, flock.settings
+        given = {n: getattr(p, n) for n in NUMBERS} | {self._name: value}
+        flock._change(parameters=make_parameters(s.semantics, given))  # pyright: ignore[reportPrivateUsage]
+
+
+_FIXED = {
+    "boids": "write to its fields, flock.boids.position[...] = ..., or make a new Flock with state=...",
+    "step": "it counts the steps that were taken",
+    "time": "it follows from the steps",
+    "settings": "assign the setting itself, as in flock.cohesion_weight = 4",
+    "state": "write to flock.boids, or make a new Flock with state=...",
+    "position": "write to flock.boids.position (rows in the order of flock.rows), or make a new Flock with state=...",
+    "forward": "write to flock.boids.forward (rows in the order of flock.rows), or make a new Flock with state=...",
+    "speed": "write to flock.boids.speed (rows in the order of flock.rows), or make a new Flock with state=...",
+}
+_ANEW = "it is chosen when a flock is made: Flock(state=flock.state, ...) goes on with another one"
+
+
+@sealed(_FIXED, made=_ANEW)
 class Flock:
     """Agents that fly together (Reynolds' boids), in OpenSteer's units.
 
@@ -76,8 +108,17 @@ class Flock:
     profile: is told where the time goes (`lw.Profile()`); results keep their bits.
     constants: any number of `Parameters`, as `cohesion_weight=4`.
 
+    Those constants, world, boundary, obstacles, search, k and profile may be assigned, as in `flock.cohesion_weight = 4`: the next step
+    is then that of a new flock of these agents. Fields of `boids` may be written between steps, too. Other attributes cannot be
+    assigned (`AttributeError`).
+
     Raises `InputError` for values out of range, `DeviceError` when the memory does not suffice.
     """
+
+    __slots__ = (
+        "__weakref__", "_boids", "_checked", "_clock", "_ids", "_profile", "_program", "_search", "_search_reason",
+        "_semantics", "_settings", "_storage", "_whole",
+    )  # fmt: skip
 
     @checked(InputError)
     def __init__(
@@ -109,7 +150,7 @@ class Flock:
             )
         elif agents is not None and agents != len(state):
             raise InputError(f"the state has {len(state)} agents, not {agents}; leave agents out")
-        self.profile = profile
+        self._profile = profile
         with span(profile, "setup", name="flock"):
             self._begin(settings, state, search)
 
@@ -117,50 +158,175 @@ class Flock:
         self, settings: Settings, state: State, search: str | Search, rows: NDArray[np.int32] | None = None
     ) -> None:
         """Allocate, compile and bind. `rows`: of the agent at each place in memory; None: as they are in the state."""
-        check_k(settings.k, len(state), settings.think_every)
         check_state(state)
-        self.settings, self.ids = settings, state.ids
-        _check_places(settings, state)
-        with span(self.profile, "transfer", name="agents to the device"):
-            self.boids = make_boids(state if rows is None else placed(state, rows), settings)
-        end = find_boundary(settings.boundary).end
-        world = search_world(end, settings.world)
+        self._ids = state.ids.copy()
+        _check_places(settings, state.position, state.ids)
+        with span(self._profile, "transfer", name="agents to the device"):
+            self._boids = make_boids(state if rows is None else placed(state, rows), settings)
+        self._storage: Storage | None = None
+        self._bind(settings, self._chosen(settings, search), rows)
+        self._clock, self._checked = Clock(0, 0.0, 0, 0.0, 0.0), 0
+        self._whole = WholeSteps("the flock", "start again from a checkpoint, or from the first state of the agents")
+
+    def _chosen(self, settings: Settings, asked: str | Search) -> tuple[Search, str]:
+        """The search with a structure of its own, and why it is that one."""
+        check_k(settings.k, len(self._boids), settings.think_every)
+        world = search_world(find_boundary(settings.boundary).end, settings.world)
         radius = settings.parameters.radius
+        if settings.semantics == "seq":
+            return lw.AllPairs(radius=radius), "asked for"
         try:
-            asked = (
-                lw.AllPairs(radius=radius)
-                if settings.semantics == "seq"
-                else find_search(search, radius, settings.k, world)
-            )
-            self.search, self.search_reason = _chosen(asked, points_of(self.boids, "position"))
-            self._semantics: Semantics = make_semantics(settings, self.boids, self.search)
+            found = find_search(asked, radius, settings.k, world)
+            if isinstance(found, Neighbors | Nearest):
+                return choose(found, points_of(self._boids, "position"))
         except ArgumentError as error:  # of a search: its arguments come from the user of the flock
             raise InputError(str(error)) from error
-        self._storage = make_storage(self.boids, self._semantics.structure, settings.think_every)
-        if self._storage is not None and rows is not None:
-            self._storage.rows[...] = bring(rows, settings.device)
-        self.step = 0
-        self.start_time, self.start_step, self._elapsed, self._dt = 0.0, 0, 0.0, 0.0
+        return found, "asked for"
+
+    def _bind(self, settings: Settings, chosen: tuple[Search, str], rows: NDArray[np.int32] | None = None) -> None:
+        """Compile, and bind to the memory of the agents. `rows`: of the agent at each place in memory, where that is known."""
+        try:
+            semantics = make_semantics(settings, self._boids, chosen[0])
+        except ArgumentError as error:
+            raise InputError(str(error)) from error
+        storage = make_storage(self._boids, semantics.structure, settings.think_every)
+        if storage is not None and rows is not None:
+            storage.rows[...] = bring(rows, settings.device)
+        if storage is None and self._storage is not None:  # from now on agents lie in the caller's order
+            for name in FIELDS:
+                setattr(self._boids, name, self._storage.by_row(getattr(self._boids, name)))
         self._program: Program | None = None
+        self._settings, (self._search, self._search_reason) = settings, chosen
+        self._semantics: Semantics = semantics
+        self._storage = storage
+
+    # ------------------------------------------------------------ settings
+
+    def _change(self, *, search: str | Search | None = None, **changed: Any) -> None:
+        """Go on by other settings, from the next step on."""
+        self._whole.check()
+        settings = replace(self._settings, **changed)
+        if search is not None:
+            settings = replace(settings, search=search if isinstance(search, str) else "given")
+        check_semantics_fit(settings)
+        _check_places(settings, to_host(self._by_row(self._boids.position)), self._ids)
+        if search is None and _looks_for(settings) == _looks_for(self._settings):
+            chosen = self._search, self._search_reason
+        else:
+            asked: str | Search = self._search if settings.search == "given" else settings.search
+            chosen = self._chosen(settings, asked if search is None else search)
+        urges = [u.copy() for u in self._semantics.urges]
+        self._bind(settings, chosen, self.rows)
+        for mine, kept in zip(self._semantics.urges, urges, strict=True):
+            mine[...] = kept
+
+    radius, near_radius = Constant(), Constant()
+    separation_radius, separation_cosine, separation_weight = Constant(), Constant(), Constant()
+    alignment_radius, alignment_cosine, alignment_weight = Constant(), Constant(), Constant()
+    cohesion_radius, cohesion_cosine, cohesion_weight = Constant(), Constant(), Constant()
+    max_force, max_speed, mass, agent_radius, avoid_time = Constant(), Constant(), Constant(), Constant(), Constant()
+
+    @property
+    def world(self) -> float:
+        """Its radius."""
+        return self._settings.world
+
+    @world.setter
+    def world(self, value: float) -> None:
+        check_world(value)
+        self._change(world=value)
+
+    @property
+    def boundary(self) -> str:
+        """What is at the end of the world."""
+        return self._settings.boundary
+
+    @boundary.setter
+    def boundary(self, value: str) -> None:
+        find_boundary(value)
+        self._change(boundary=value)
+
+    @property
+    def obstacles(self) -> tuple[Obstacle, ...]:
+        """Those besides the boundary's."""
+        return self._settings.obstacles
+
+    @obstacles.setter
+    def obstacles(self, value: Sequence[Obstacle]) -> None:
+        for o in value:
+            check_obstacle(o)
+        self._change(obstacles=tuple(value))
+
+    @property
+    def k(self) -> int | None:
+        """Only so many of the nearest flockmates count; None: all within the radius."""
+        return self._settings.k
+
+    @k.setter
+    def k(self, value: int | None) -> None:
+        self._change(k=THESIS_K if value is None and self._settings.semantics == "thesis" else value)
+
+    @property
+    def search(self) -> Search:
+        """The search that finds flockmates; assigned is it, or its name."""
+        return self._search
+
+    @search.setter
+    def search(self, value: str | Search) -> None:
+        self._change(search=value)
+
+    @property
+    def search_reason(self) -> str:
+        """Why it is that search."""
+        return self._search_reason
+
+    @property
+    def settings(self) -> Settings:
+        """All of them, as a checkpoint keeps them."""
+        return self._settings
+
+    @property
+    def boids(self) -> RecordArray:
+        """The agents in the order of memory (see `rows`); they are advanced in place, and may be written to between steps."""
+        return self._boids
+
+    @property
+    def ids(self) -> NDArray[np.int64]:
+        """Of the agents in the caller's order: a copy."""
+        return read_only(self._ids.copy())
+
+    @property
+    def profile(self) -> Profile | None:
+        """What is told where the time goes."""
+        return self._profile
+
+    @profile.setter
+    def profile(self, value: Profile | None) -> None:
+        self._program, self._profile = None, value
 
     # ------------------------------------------------------------ advancing
 
     @property
+    def step(self) -> int:
+        """How many steps were taken."""
+        return self._clock.step
+
+    @property
     def time(self) -> float:
         """Start time plus all steps; computed by multiplication, so it does not drift."""
-        return self.start_time + self._elapsed + (self.step - self.start_step) * self._dt
+        return self._clock.time
 
     @checked(InputError)
     def prepare(self, dt: float = DT) -> None:
         """Compile what steps of `dt` need, so that the first one costs no more than the others."""
         check_time_step(dt)
-        if dt != self._dt:
-            self._elapsed += (self.step - self.start_step) * self._dt
-            self.start_step, self._dt, self._program = self.step, dt, None
+        if dt != self._clock.dt:
+            self._program = None
+            self._clock = self._clock.with_dt(dt)
         if self._program is not None:
             return
-        with span(self.profile, "setup", name="launches of a step"):
-            period, device = self.settings.think_every, self.settings.device
+        with span(self._profile, "setup", name="launches of a step"):
+            period, device = self._settings.think_every, self._settings.device
             structure = self.structure
             graphs = structure is None or structure.in_graphs
             phases = [self._semantics.launches(dt, phase) for phase in range(period)]
@@ -168,27 +334,34 @@ class Flock:
             parts |= {number: Part(phase) for number, phase in enumerate(phases)}
             if self._storage is not None:
                 parts[REORDERING] = Part(self._storage.launches(), 0)
-            self._program = make_program(device, parts, self.profile, graphs=graphs)
+            self._program = make_program(device, parts, self._profile, graphs=graphs)
 
     @checked(InputError)
     def advance(self, steps: int, dt: float = DT) -> None:
         """Take `steps` steps of `dt` and wait for them. On CUDA they run as graphs.
 
-        Raises `InputError` when an agent is lost: it has left a bounded world, or the finite numbers.
+        Ctrl-C ends it after whole steps, which are counted. Raises `InputError` when an agent is lost: it has left a bounded world, or
+        the finite numbers; `StateError` after steps that were stopped in the middle (see `WholeSteps`).
         """
         check_steps(steps, least=0)
+        self._whole.check()
         self.prepare(dt)
-        assert self._program is not None
-        before = self.step
-        self._program.run(self._schedule(before, before + steps))
-        self.step += steps
-        with span(self.profile, "check"):
-            check_survival(self, before)
+        program = self._program
+        assert program is not None
+
+        def run(count: int) -> None:
+            program.run(self._schedule(self.step, self.step + count))
+            self._clock = self._clock.after(count)
+
+        self._whole.take(self.step, steps, run)
+        with span(self._profile, "check"):
+            check_survival(self, self._checked)
+        self._checked = self.step
 
     def _schedule(self, step: int, end: int) -> list[tuple[Hashable, int]]:
         """Rounds in which everybody thinks once, single steps before and after them, and now and then the order in memory."""
         found: list[tuple[Hashable, int]] = []
-        period = self.settings.think_every
+        period = self._settings.think_every
         while step < end:
             stop = end
             if self._storage is not None:
@@ -224,27 +397,31 @@ class Flock:
     # ------------------------------------------------------------ looking
 
     def __len__(self) -> int:
-        return len(self.boids)
+        return len(self._boids)
 
     @property
     def position(self) -> Any:
-        """(n, 3), on the device; a copy."""
-        return self._by_row(self.boids.position)
+        """(n, 3), on the device; a copy, read-only on a CPU."""
+        return self._seen(self._boids.position)
 
     @property
     def forward(self) -> Any:
-        """Headings: unit vectors, (n, 3), on the device; a copy."""
-        return self._by_row(self.boids.forward)
+        """Headings: unit vectors, (n, 3), on the device; a copy, read-only on a CPU."""
+        return self._seen(self._boids.forward)
 
     @property
     def speed(self) -> Any:
-        """(n,), on the device; a copy."""
-        return self._by_row(self.boids.speed)
+        """(n,), on the device; a copy, read-only on a CPU."""
+        return self._seen(self._boids.speed)
 
     @property
     def rows(self) -> NDArray[np.int32]:
         """Of the agent at each place of `boids`, which are brought into the order of their search now and then."""
         return np.arange(len(self), dtype=np.int32) if self._storage is None else np.array(to_host(self._storage.rows))
+
+    def _seen(self, values: Any) -> Any:
+        self._whole.check()
+        return read_only(self._by_row(values))
 
     def _by_row(self, values: Any) -> Any:
         return values.copy() if self._storage is None else self._storage.by_row(values)
@@ -252,11 +429,17 @@ class Flock:
     @property
     def state(self) -> State:
         """A copy of the agents on the host, in the precision of the flock."""
-        return State(**{n: to_host(self._by_row(getattr(self.boids, n))) for n in FIELDS}, ids=self.ids)
+        self._whole.check()
+        return State(**{n: to_host(self._by_row(getattr(self._boids, n))) for n in FIELDS}, ids=self._ids.copy())
+
+    def check_whole(self) -> None:
+        """Raise `StateError` after steps that were stopped in the middle."""
+        self._whole.check()
 
     def polarisation(self) -> float:
         """The length of the mean heading: 1 when all look the same way, about 1 / sqrt(n) when nobody follows anybody."""
-        return polarisation(self.boids, make_measures(self.settings.precision))
+        self._whole.check()
+        return polarisation(self._boids, make_measures(self._settings.precision))
 
     def statistics(self) -> Statistics:
         """Order, distances, speeds, and how full cells of the search radius are."""
@@ -292,20 +475,19 @@ class Flock:
     @property
     def clock(self) -> Clock:
         """What the time follows from, for a resumed flock to go on with the same times."""
-        return Clock(self.step, self.start_time, self.start_step, self._elapsed, self._dt)
+        return self._clock
 
     @classmethod
     def _restored(
-        cls, settings: Settings, state: State, search: str | Search, clock: Clock, urges: Sequence[Any],
+        cls, settings: Settings, state: State, search: Search, reason: str, clock: Clock, urges: Sequence[Any],
         rows: NDArray[np.int32], profile: Profile | None = None,
     ) -> Flock:  # fmt: skip
         """At the step of a checkpoint."""
         flock = cls.__new__(cls)
-        flock.profile = profile
+        flock._profile = profile
         with span(profile, "setup", name="flock"):
             flock._begin(settings, state, search, rows)
-        flock.step, flock.start_time, flock.start_step = clock.step, clock.start_time, clock.start_step
-        flock._elapsed, flock._dt = clock.elapsed, clock.dt
+        flock._clock, flock._checked, flock._search_reason = clock, clock.step, reason
         for mine, kept in zip(flock._semantics.urges, urges, strict=False):
             mine[...] = bring(kept, settings.device)
         return flock
@@ -316,11 +498,9 @@ class Flock:
         return tuple(self._by_row(u) for u in self._semantics.urges)
 
 
-def _chosen(asked: Search, points: Points) -> tuple[Search, str]:
-    """The search with a structure of its own, and why it is that one."""
-    if isinstance(asked, Neighbors | Nearest):
-        return choose(asked, points)
-    return asked, "asked for"
+def _looks_for(settings: Settings) -> tuple[Any, ...]:
+    """What a search follows from."""
+    return settings.parameters.radius, settings.k, settings.world, settings.boundary
 
 
 def make_boids(state: State, settings: Settings) -> RecordArray:
@@ -344,14 +524,14 @@ def placed(state: State, rows: NDArray[np.int32]) -> State:
     return State(**{n: getattr(state, n)[rows] for n in FIELDS}, ids=state.ids[rows])
 
 
-def _check_places(settings: Settings, state: State) -> None:
+def _check_places(settings: Settings, position: NDArray[Any], ids: NDArray[np.int64]) -> None:
     """Refuse agents outside of a world that has an end."""
     end = find_boundary(settings.boundary).end
-    distance = np.sqrt((state.position.astype(np.float64) ** 2).sum(axis=1))
+    distance = np.sqrt((position.astype(np.float64) ** 2).sum(axis=1))
     sphere = settings.boundary == "bounded" or end == SPHERE
     if sphere and distance.max() > settings.world:
         row = int(np.argmax(distance > settings.world))
         raise InputError(
-            f"agent {state.ids[row]} starts {distance[row]:g} from the centre, outside of the world of radius {settings.world:g}; "
+            f"agent {ids[row]} starts {distance[row]:g} from the centre, outside of the world of radius {settings.world:g}; "
             "a larger --world holds it, or --boundary open"
         )

@@ -45,17 +45,6 @@ class Settings:
 
 
 @dataclass(frozen=True, slots=True)
-class Clock:
-    """The step, and what the time follows from: start_time + elapsed + (step - start_step) dt."""
-
-    step: int
-    start_time: float
-    start_step: int
-    elapsed: float
-    dt: float
-
-
-@dataclass(frozen=True, slots=True)
 class RunPlan:
     """What a run adds to its checkpoints: where it ends, its interval of frames, its last frame (-1: none), the statistics of step 0."""
 

@@ -116,7 +116,7 @@ class Simulation:
         check_gravitational_constant(gravitational_constant)
         check_bodies(bodies, self._pair)
         self._bodies, kind = bodies, find_integrator(integrator)
-        self._clock = Clock(step, time, step)
+        self._clock = Clock(step, time, step, 0.0, 0.0)
         self._plan = (plan or Plan()).filled(wanted_force(self._precision))
         self._wanted_potential = (potential_plan or Plan()).filled(WANTED_POTENTIAL)
         count = len(bodies)
