@@ -16,6 +16,7 @@ from lanewise.sims.boids.obstacles import Obstacle, as_dict, check_obstacle, obs
 from lanewise.sims.boids.parameters import Parameters, check_parameters, check_semantics
 from lanewise.sims.boids.rules import RECORDS
 from lanewise.sims.boids.statistics import Statistics
+from lanewise.sims.clock import Clock
 
 DT = 1 / 60
 MOST_STEPS = 10**12
