@@ -5,9 +5,12 @@ Format: NumPy enhancement proposal 1 (.npy), several in a zip file. Pickles are 
 
 from __future__ import annotations
 
+import struct
 import zipfile
 import zlib
+from lzma import LZMAError
 from pathlib import Path
+from tokenize import TokenError
 from typing import Any
 
 import numpy as np
@@ -25,7 +28,19 @@ WANTED = f"{', '.join(REQUIRED)} and perhaps {', '.join(OPTIONAL)}"
 MAGIC = (b"PK\x03\x04", b"PK\x05\x06")
 """First bytes of a zip file with and without members (PKWARE APPNOTE 4.3)."""
 
-DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, KeyError, ValueError, TypeError, RuntimeError, SyntaxError)
+DAMAGE = (
+    zipfile.BadZipFile,
+    zlib.error,
+    EOFError,
+    KeyError,
+    ValueError,
+    TypeError,
+    RuntimeError,
+    SyntaxError,
+    TokenError,
+    LZMAError,
+    struct.error,
+)
 """What zipfile and numpy have been seen to raise on archives with wrong bytes."""
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from tokenize import TokenError
 from typing import Any
 
 import numpy as np
@@ -43,7 +44,7 @@ def read_mask(
 
 def _array(path: FilePath, shape: Sequence[int], report: Report | None) -> NDArray[Any]:
     file = existing(path, "a NumPy mask (.npy)")
-    with reading(path, "NumPy", (ValueError, EOFError, SyntaxError)):
+    with reading(path, "NumPy", (ValueError, TypeError, EOFError, SyntaxError, TokenError)):
         array = check_array(np.load(file, allow_pickle=False), shape)
     if report is not None:
         report(f"{file.name}: {array.dtype} mask of shape {array.shape}")

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import struct
+import warnings
+from collections.abc import Generator
+from contextlib import contextmanager
 from importlib import import_module
 from io import BytesIO
 from pathlib import Path
@@ -14,7 +18,17 @@ from lanewise.sims.lbm.obstacles.sources import existing
 
 SUFFIXES = (".stl", ".obj", ".ply", ".off")
 TEXT = (".obj", ".off")
-DAMAGE = (ValueError, KeyError, IndexError, TypeError, AttributeError, EOFError, ArithmeticError, NotImplementedError)
+DAMAGE = (
+    ValueError,
+    KeyError,
+    IndexError,
+    TypeError,
+    AttributeError,
+    EOFError,
+    ArithmeticError,
+    NotImplementedError,
+    DeprecationWarning,
+)
 """What trimesh raises on files with wrong bytes."""
 
 HEADER, TRIANGLE = 84, 50
@@ -35,10 +49,25 @@ def read_mesh(path: FilePath) -> Mesh:
     except ImportError as error:
         raise InputError(f'{path}: reading meshes needs trimesh; install it: pip install "lanewise[flow]"') from error
     with reading(path, "mesh", DAMAGE):
-        loaded = trimesh.load_mesh(BytesIO(_content(file, kind)), file_type=kind[1:], process=False)
+        with _strictly():
+            loaded = trimesh.load_mesh(BytesIO(_content(file, kind)), file_type=kind[1:], process=False)
         if len(loaded.faces) == 0:
             raise InputError("no triangle was found; wanted a mesh: the file may be cut off, or of another format")
         return Mesh.of(loaded.vertices, loaded.faces)
+
+
+@contextmanager
+def _strictly() -> Generator[None]:
+    """Numbers that NumPy reads in part are damage, and what trimesh makes of broken normals, which nobody uses, is not told."""
+    log = logging.getLogger("trimesh")
+    before = log.disabled
+    log.disabled = True
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", DeprecationWarning)
+            yield
+    finally:
+        log.disabled = before
 
 
 def _content(file: Path, kind: str) -> bytes:

@@ -1,0 +1,23 @@
+"""Runs that are killed: their ends have the bits of undisturbed ones."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from lanewise.kernels import support
+from tests.fuzz.campaign import every_shard
+from tests.fuzz.kills import KILLS
+
+
+def test_quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(support, "build_program", support.build_program)  # which the campaign replaces: only here
+    tally = KILLS.quick(10)
+    assert sum(tally.outcomes.values()) == 10
+
+
+@pytest.mark.fuzz
+@every_shard
+def test_long(shard: int, record: Any) -> None:
+    KILLS.long(shard, record)
