@@ -22,7 +22,7 @@ from lanewise.errors import LanewiseError
 from tests.fuzz.campaign import Campaign, Case
 from tests.fuzz.texts import executed
 
-WAIT = 20.0  # seconds for a child
+WAIT = 60.0  # seconds for a child
 Results = tuple[np.ndarray[Any, Any], ...]
 Call = Callable[[], Results]
 
@@ -352,4 +352,4 @@ def _spawn(rng: Random) -> str:
     return "equal"
 
 
-THREADS = Campaign("threads", body, limit=200.0, renew=400, alone=True)
+THREADS = Campaign("threads", body, limit=500.0, renew=400, alone=True)
