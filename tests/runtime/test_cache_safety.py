@@ -192,7 +192,7 @@ def test_strangers_are_refused(own_cache: Path, monkeypatch: pytest.MonkeyPatch)
     owner = own_cache.stat().st_uid
     monkeypatch.setattr(os, "getuid", lambda: owner + 12345)
     if owner == 0:
-        assert folder_problem(own_cache) is None
+        assert folder_problem(own_cache, own_cache) is None
         monkeypatch.setattr(Path, "stat", _owned_by(777, Path.stat))
     with pytest.warns(CacheWarning, match="belongs to the user with the number"):
         assert compiled() == 1

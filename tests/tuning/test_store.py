@@ -207,3 +207,20 @@ def test_the_store_lies_beside_the_caches_of_versions(monkeypatch: pytest.Monkey
     environment = {**os.environ, "PYTHONPATH": str(root / "src")}
     shown = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     assert Path(shown.stdout.strip()) == tmp_path / "tuned"
+
+
+@pytest.mark.skipif(not hasattr(os, "getuid"), reason="owners and modes are those of POSIX")
+def test_an_entry_that_others_may_have_written_is_not_read(own_store: Path) -> None:
+    path = written()
+    assert own_store.stat().st_mode & 0o777 == 0o700
+    assert read_entry(KEY) is not None
+    for place, named in ((path, "it"), (own_store, str(own_store))):
+        mode = place.stat().st_mode & 0o777
+        place.chmod(0o777)
+        with pytest.warns(StoreWarning) as said:
+            assert read_entry(KEY) is None
+        assert str(said[0].message) == (
+            f"{path} is not read: {named} may be written by other users (chmod go-w keeps them out); the default plan is used"
+        )
+        place.chmod(mode)
+    assert read_entry(KEY) is not None

@@ -7,6 +7,7 @@ import sys
 import typer
 
 from lanewise.cli.boids import boids_app
+from lanewise.cli.compiling import spoken
 from lanewise.cli.explain import explain
 from lanewise.cli.gravity import gravity_app
 from lanewise.cli.info import info
@@ -33,7 +34,8 @@ app.command()(tune)
 def main() -> None:
     """Run a command; the exit code is 0, 2 for an error of the user, 130 for Ctrl-C."""
     try:
-        app(prog_name="lanewise")
+        with spoken():
+            app(prog_name="lanewise")
     except LanewiseError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(2)

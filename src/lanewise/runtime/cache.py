@@ -127,9 +127,14 @@ def make_folders(folder: Path) -> None:
                 each.mkdir(mode=0o700)
 
 
-def folder_problem(folder: Path) -> str | None:
-    """Who else may have put files into this folder of the cache, or into one above it up to the root, in words."""
-    root = cache_root()
+def file_problem(path: Path) -> str | None:
+    """Who else may have written this file, in words; raises `OSError`."""
+    who = _others(path.stat())
+    return f"it {who}" if who else None
+
+
+def folder_problem(folder: Path, root: Path) -> str | None:
+    """Who else may have put files into this folder, or into one above it up to the root, in words."""
     for each in [folder, *folder.parents]:
         try:
             found = each.stat()
@@ -154,7 +159,7 @@ def _others(found: os.stat_result) -> str | None:
 
 
 def _usable(folder: Path) -> bool:
-    problem = folder_problem(folder)
+    problem = folder_problem(folder, cache_root())
     if problem is not None:
         _say(f"is not used: {problem}")
     return problem is None
@@ -167,6 +172,11 @@ def _say(problem: str) -> None:
         _SAID.add(text)
         remedy = "every process compiles its kernels anew; LANEWISE_CACHE_DIR names another folder"
         warnings.warn(f"{text}; {remedy}", CacheWarning, stacklevel=4)
+
+
+def keeps() -> bool:
+    """Whether what is compiled now is there for later processes, as far as this one knows."""
+    return not _SAID
 
 
 def cache_size() -> tuple[int, int]:

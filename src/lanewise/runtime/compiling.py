@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,6 +22,8 @@ class Compilation:
 
 Observer = Callable[[Compilation], None]
 
+LOGGER = logging.getLogger("lanewise.compiling")
+
 _OBSERVERS: list[Observer] = []
 _BEGUN: list[str] = []  # kernels that this process compiled, in order
 
@@ -38,6 +41,7 @@ def observed(observer: Observer) -> Generator[None]:
 def begin(name: str) -> None:
     """Say that the compiler begins with a kernel that no cache has."""
     _BEGUN.append(name)
+    LOGGER.info("compiling %s (kernel %d of this process)", name, len(_BEGUN))
     _tell(Compilation(name, len(_BEGUN), False))
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ from typing import Any
 
 from lanewise.errors import ArgumentError
 from lanewise.plan import Plan
-from lanewise.runtime.cache import cache_directory
+from lanewise.runtime.cache import cache_root, file_problem, folder_problem, make_folders, write_whole
 from lanewise.tuning.key import Key
 from lanewise.tuning.trial import changes, plan_from
 
@@ -49,7 +48,7 @@ class Entry:
 
 def store_directory() -> Path:
     """The folder of tuned plans."""
-    return cache_directory().parent / "tuned"
+    return cache_root() / "tuned"
 
 
 def store_enabled() -> bool:
@@ -68,6 +67,9 @@ def read_entry(key: Key, check: Callable[[Entry], object] = lambda entry: None) 
     path = store_directory() / key.file_name
     try:
         text = path.read_text(encoding="utf-8")
+        if problem := folder_problem(path.parent, path.parent) or file_problem(path):
+            warnings.warn(f"{path} is not read: {problem}; the default plan is used", StoreWarning, 2)
+            return None
     except FileNotFoundError:
         return None
     except UnicodeDecodeError:
@@ -111,15 +113,8 @@ def write_entry(key: Key, entry: Entry) -> Path | None:
     path = store_directory() / key.file_name
     content = json.dumps({"format": FORMAT, "key": key.as_dict(), **entry.as_dict()}, indent=1)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".writing-")
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(content)
-            os.replace(temporary, path)
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
+        make_folders(path.parent)
+        write_whole(path, content.encode())
     except OSError as error:
         warnings.warn(
             f"{path}: cannot be written: {error.strerror or error}; the tuned plan lasts as long as this process",
