@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from lanewise.errors import ArgumentError, DeviceError
-from lanewise.runtime import devices
+from lanewise.runtime import cpu, devices
 from lanewise.runtime.turns import Turns
 from tests.runtime.forked_kernel import Body, near
 
@@ -104,6 +104,58 @@ def test_a_call_that_another_thread_was_in_is_refused_in_the_child() -> None:
         thread.join()
     with busy:  # the parent's own is as it was
         pass
+
+
+def test_threads_of_a_child_renew_a_lock_once() -> None:
+    idle = Turns("an idle call")
+
+    def use_together() -> str:
+        problems: list[str] = []
+        start = threading.Barrier(8)
+
+        def use() -> None:
+            start.wait()
+            try:
+                with idle:
+                    time.sleep(0.001)
+            except ArgumentError as error:
+                problems.append(str(error))
+
+        threads = [threading.Thread(target=use) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        return str(problems)
+
+    assert in_child(use_together) == "[]"
+
+
+@pytest.mark.parametrize("which", ["Numba", "LLVM", "loading"])
+def test_a_fork_waits_for_the_compiler(which: str) -> None:
+    """The child can compile, though another thread of the parent was compiling when the fork was asked for."""
+    from llvmlite.binding import ffi
+    from numba.core.compiler_lock import global_compiler_lock
+
+    cpu.width_problem(256)  # as every call asks
+    internal: Any = ffi.lib
+    locks: dict[str, Any] = {"Numba": global_compiler_lock, "LLVM": internal._lock, "loading": cpu._LOADING}  # pyright: ignore[reportPrivateUsage]
+    entered = threading.Event()
+
+    def compile_long() -> None:
+        with locks[which]:
+            entered.set()
+            time.sleep(0.2)
+
+    def free() -> str:
+        inner = getattr(locks[which], "_lock", locks[which])
+        return str(inner.acquire(timeout=5))
+
+    thread = threading.Thread(target=compile_long)
+    thread.start()
+    entered.wait()
+    assert in_child(free) == "True"
+    thread.join()
 
 
 def test_cuda_is_refused_in_a_child_of_a_process_that_used_it(monkeypatch: pytest.MonkeyPatch) -> None:

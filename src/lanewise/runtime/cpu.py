@@ -67,10 +67,23 @@ def _load(text: str, name: str, key: str) -> Any:
 @cache
 def _keep_compiler_over_forks() -> None:
     """A fork waits until no thread compiles: the child would find the compiler locked, half way through something, for ever."""
-    from numba.core.compiler_lock import global_compiler_lock as lock
+    from llvmlite.binding import ffi
+    from numba.core.compiler_lock import global_compiler_lock as compiler
+
+    llvm: Any = ffi.lib._lock
+
+    def hold() -> None:
+        _LOADING.acquire()  # in the order in which loading and compiling take them
+        compiler.acquire()
+        llvm.__enter__()
+
+    def let_go() -> None:
+        llvm.__exit__(None, None, None)
+        compiler.release()
+        _LOADING.release()
 
     if hasattr(os, "register_at_fork"):
-        os.register_at_fork(before=lock.acquire, after_in_parent=lock.release, after_in_child=lock.release)
+        os.register_at_fork(before=hold, after_in_parent=let_go, after_in_child=let_go)
 
 
 def width_problem(bits: int) -> str | None:
@@ -79,6 +92,7 @@ def width_problem(bits: int) -> str | None:
         return None
     from lanewise.runtime import vector_width
 
+    _keep_compiler_over_forks()
     return vector_width.problem(bits)
 
 

@@ -9,6 +9,10 @@ from typing import Any
 
 from lanewise.errors import ArgumentError
 
+_RENEWING = threading.Lock()  # held while a forked child makes a lock of its own
+if hasattr(os, "register_at_fork"):  # nobody else holds it when the child begins
+    os.register_at_fork(before=_RENEWING.acquire, after_in_parent=_RENEWING.release, after_in_child=_RENEWING.release)
+
 
 class Turns:
     """A lock that is held while work is launched on memory that every call of it writes anew.
@@ -27,8 +31,11 @@ class Turns:
 
     def __enter__(self) -> None:
         if self._process != os.getpid():
-            self._broken |= self._lock.locked()
-            self._lock, self._process = threading.Lock(), os.getpid()
+            with _RENEWING:
+                if self._process != os.getpid():  # several threads of the child may come here
+                    self._broken |= self._lock.locked()
+                    self._lock = threading.Lock()
+                    self._process = os.getpid()
         if self._broken:
             raise ArgumentError(
                 f"{self._what}: another thread was calling it when this process was forked, and nobody finishes that call here; "
