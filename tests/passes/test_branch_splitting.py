@@ -41,6 +41,17 @@ def bounce(bead: Bead, force: lw.vec2):
 
 
 @lw.elementwise
+def early(bead: Bead) -> lw.f32:
+    """A return inside a loop, before the only branch."""
+    for n in range(3):
+        if bead.level == n:
+            return bead.place.x
+    if bead.level > 3:
+        return 1.0
+    return 2.0
+
+
+@lw.elementwise
 def quiet(bead: Bead):
     if bead.level > 0:
         bead.weight = 0.0
@@ -161,6 +172,7 @@ def test_results_through_the_public_interface(c):
 
 REFUSED = [
     (elements(quiet), "one side of its branch does nothing, which needs no kernel"),
+    (elements(early), "its function may return before its branch, which belongs to neither side"),
     (elements(both), "both sides change level, which the condition reads: the second kernel would find other values"),
     (elements(first_then_test), "both sides change level, which the condition reads: the second kernel would find other values"),
     (elements(twice), "its function has 2 branches one after the other, which would make 4 kernels"),
@@ -177,6 +189,13 @@ def test_refusals(c, reason):
     wanted = f"branch splitting cannot be applied to {c.name}: {reason}"
     assert refusal(lambda: branch_splitting.apply(simple(c))) == wanted
     assert refusal(lambda: program(c, lw.SoA(), Plan(branches="apart"), "cuda")) == wanted
+
+
+def test_a_kernel_that_returns_before_its_branch_is_explained_and_tuned(tmp_path, monkeypatch):
+    monkeypatch.setenv("LANEWISE_CACHE_DIR", str(tmp_path))
+    beads = Bead.array(**PROBE.fill(np.random.default_rng(0), 64))
+    assert "early" in str(early.compile(beads).explain())
+    assert early.tune(beads, seconds=0.1).plan is not None
 
 
 def test_fast_math_may_compare_floats_in_two_ways():

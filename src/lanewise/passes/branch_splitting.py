@@ -88,6 +88,8 @@ def _find(kernel: ir.Kernel) -> _Branch | str:
         )
     branch = body[places[0]]
     assert isinstance(branch, ir.If)
+    if any(isinstance(s, ir.Return) for s in statements(body[: places[0]])):
+        return "its function may return before its branch, which belongs to neither side"
     return _Branch(loop, call, body[: places[0]], branch, body[places[0] + 1 :])
 
 
