@@ -104,10 +104,11 @@ class Reference:
         return np.where(self.fluid, arrived.reshape(self.f.shape), self.f)
 
     def _interpolated(self, out: Array, arrived: Array) -> Array:
-        """Central linear interpolation (Ginzburg, Verhaeghe and d'Humieres 2008), site by site.
+        """Linear interpolation of three populations, site by site; half-way where the link beyond the site is cut, too.
 
-        Half-way where the link beyond the site is cut, too. With d the fraction and o opposite to q,
-        f_q(t+1) = out_o + (1 - 2 d) / (1 + 2 d) (f_o(t+1) - out_q) + 12 w (e_q . u) / (1 + 2 d).
+        With d the fraction, o opposite to q, and r = (1 - 2 d) / (1 + 2 d), at most 1/3,
+        f_q(t+1) = (2 d (1 + r) + r) out_o + (1 - 2 d (1 + r)) f_o(t+1) - r out_q + 6 w (e_q . u) (1 + r).
+        The weights of populations add up to 1, and the wall lies at d (Ginzburg, Verhaeghe and d'Humieres 2008).
         """
         assert self.fractions is not None
         found = arrived.copy()
@@ -116,8 +117,9 @@ class Reference:
                 assert self.links.wall[q, n] != OPEN
                 if self.links.wall[o, n] == OPEN:
                     d = self.fractions[q, n]
-                    difference = arrived[o, n] - out[q, n]
-                    found[q, n] = out[o, n] + ((1 - 2 * d) * difference + 2 * self.gained[q, n]) / (1 + 2 * d)
+                    r = min((1 - 2 * d) / (1 + 2 * d), 1 / 3)
+                    near, far = 2 * d * (1 + r) + r, 1 - 2 * d * (1 + r)
+                    found[q, n] = near * out[o, n] + far * arrived[o, n] - r * out[q, n] + (1 + r) * self.gained[q, n]
         return found
 
     def _gained(self) -> Array:

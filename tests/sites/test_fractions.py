@@ -9,7 +9,7 @@ import lanewise as lw
 from lanewise.errors import ArgumentError
 from lanewise.lattices.base import Lattice
 from lanewise.sites.edges import read_edges
-from lanewise.sites.fractions import WallFractions, interpolation_weights
+from lanewise.sites.fractions import WallFractions, interpolation_weights, link_weights
 from lanewise.sites.words import make_words
 
 WALL = frozenset({1})
@@ -32,11 +32,23 @@ def table(place: int, q: int, fraction: float) -> WallFractions:
 
 @pytest.mark.parametrize(("fraction", "weight"), [(0.0, 1.0), (0.25, 1 / 3), (0.5, 0.0), (1.0, -1 / 3)])
 def test_the_weight_of_a_fraction(fraction: float, weight: float) -> None:
-    """(1 - 2 d) / (1 + 2 d): what arrives eastwards at site 1 comes from the wall at site 0."""
+    """What arrives eastwards at site 1 comes from the wall at site 0."""
     weights, left = interpolation_weights(LATTICE, table(1, EAST, fraction), words_of(["#..."]), WALL)
-    assert weights[0, EAST] == pytest.approx(weight)
-    assert not np.delete(weights, EAST).any()
+    assert weights[0, 0, EAST] == pytest.approx(weight)
+    assert not np.delete(weights, EAST, axis=2).any()
     assert left == 0
+
+
+def test_links_are_central_from_a_quarter_on_and_damp_below() -> None:
+    """The wall lies at d, at most a third comes back with its sign turned, and nothing jumps."""
+    d = np.linspace(0, 1, 1001)
+    k, s = link_weights(d)
+    np.testing.assert_allclose((1 + 2 * d) * k, 1 - 2 * d + 2 * d * s, atol=1e-15)
+    assert (np.abs(k - s) <= 1 / 3 + 1e-15).all()
+    np.testing.assert_array_equal(s[d > 0.25], 0)
+    np.testing.assert_array_equal(k[d > 0.25], ((1 - 2 * d) / (1 + 2 * d))[d > 0.25])
+    assert np.abs(np.diff([k, s])).max() < 3e-3
+    assert s.max() == pytest.approx(2 / 3)
 
 
 def test_a_gap_of_one_site_stays_half_way() -> None:

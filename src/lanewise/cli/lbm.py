@@ -90,6 +90,8 @@ def run(
         _follow(prepared, report, quiet=quiet)
         summary = runner.finish(prepared)
         report.finish(summary)
+    if (found := prepared.stagger()).warned:
+        print(f"warning: {found.warning}", file=sys.stderr)
     _print_summary(summary)
     if json_:
         r.print_json(summary)

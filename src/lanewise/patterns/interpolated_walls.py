@@ -1,7 +1,8 @@
 """Walls that cut links elsewhere than half-way: what they send back is corrected between two steps.
 
-    put at a += k (fetched along o - departed along a + 6 w (e_a . u))
-for the links of a list of sites with their weights k (`sites/fractions.py`); a arrives from the wall, o is opposite to it. As with
+    put at a += k (fetched along o - departed along a + 6 w (e_a . u)) + s (departed along a - half-way at a)
+for the links of a list of sites with their weights k and s (`sites/fractions.py`); a arrives from the wall, o is opposite to it, and
+half-way is what was put there, with the moving wall's 6 w (e_a . u). As with
 outflow, the reflected population lies in a place that nobody else reads, and the other two are populations of the site, too: the one
 arrives at it, the other leaves it, both on the link on its other side, which no wall cuts.
 """
@@ -19,7 +20,7 @@ from lanewise.patterns.links import WORD, WORDS
 from lanewise.patterns.site_arguments import SitewiseArguments
 from lanewise.patterns.site_builder import SiteBuilder
 from lanewise.patterns.values import record_array, value_array
-from lanewise.sites.fractions import weight_leaves
+from lanewise.sites import fractions
 from lanewise.types import I32
 
 CURVED, CURVED_COUNT, WEIGHTS = own("curved"), own("curved.count"), own("weights")
@@ -41,7 +42,7 @@ def build_interpolated_walls(arguments: SitewiseArguments, index: t.Scalar) -> i
     known = (
         *(replace(a, written=a.name == builder.populations) for a in builder.arrays()),
         value_array(CURVED, index, written=False),
-        record_array(WEIGHTS, weight_leaves(lattice, real), SoA(), written=False),
+        record_array(WEIGHTS, fractions.weight_leaves(lattice, real), SoA(), written=False),
     )
     moving = {w.velocity for w in links.moving}
     uniforms = tuple(
@@ -59,25 +60,37 @@ def build_interpolated_walls(arguments: SitewiseArguments, index: t.Scalar) -> i
 
 
 def fetch_weights(builder: SiteBuilder, place: ir.Expression) -> ir.Statement:
-    """The weights of all directions."""
+    """The weights k and s of all directions."""
     size = builder.a.lattice.size
-    return ir.Fetch(WEIGHTS, place, tuple((f"q{q}", weight(builder, q).name) for q in range(1, size)))
+    kept, damped = (
+        tuple((f"{name}{q}", local(builder, q).name) for q in range(1, size))
+        for name, local in zip(fractions.WEIGHTS, (weight, damping), strict=True)
+    )
+    return ir.Fetch(WEIGHTS, place, kept + damped)
 
 
 def weight(builder: SiteBuilder, q: int) -> ir.Local:
-    """The weight of the link that arrives along q."""
+    """The weight k of the link that arrives along q."""
     return ir.Local(own(f"weight.{q}"), builder.a.real)
 
 
+def damping(builder: SiteBuilder, q: int) -> ir.Local:
+    """The weight s of the link that arrives along q: it is above 0 where the wall is near."""
+    return ir.Local(own(f"damping.{q}"), builder.a.real)
+
+
 def interpolated(builder: SiteBuilder, q: int) -> ir.Expression:
-    """Whether the link that arrives along q has a weight."""
+    """Whether the link that arrives along q has weights: s is 0 where k is."""
     return ir.Compare("!=", weight(builder, q), ir.Literal(0.0, builder.a.real))
 
 
-def change(builder: SiteBuilder, q: int, arriving: ir.Expression, met: ir.Local) -> tuple[ir.Block, ir.Expression]:
+def change(
+    builder: SiteBuilder, q: int, arriving: ir.Expression, met: ir.Local, reflected: ir.Expression
+) -> tuple[ir.Block, ir.Expression]:
     """What is added to the population from the wall, as an expression behind some statements.
 
     arriving: the population that arrives at the site along the opposite of q. met: the kind of the wall (i32).
+    reflected: what half-way bounce-back put there.
     """
     real = builder.a.real
     before = _departed(builder, q)
@@ -85,7 +98,18 @@ def change(builder: SiteBuilder, q: int, arriving: ir.Expression, met: ir.Local)
     total: ir.Expression = ir.Binary("-", arriving, departed, real)
     if (term := builder.links.added(q, met)) is not None:
         total = ir.Binary("+", total, term, real)
-    return before, ir.Binary("*", weight(builder, q), total, real)
+    damped = ir.Binary("*", damping(builder, q), ir.Binary("-", departed, reflected, real), real)
+    return before, ir.Binary("+", ir.Binary("*", weight(builder, q), total, real), damped, real)
+
+
+def unadded(
+    builder: SiteBuilder, q: int, arriving: ir.Expression, met: ir.Local, found: ir.Expression
+) -> tuple[ir.Block, ir.Expression]:
+    """What `change` has added, from what is `found` where it was added: s is at most 2/3."""
+    real = builder.a.real
+    before, added = change(builder, q, arriving, met, found)
+    kept = ir.Binary("-", ir.Literal(1.0, real), damping(builder, q), real)
+    return before, ir.Binary("/", added, kept, real)
 
 
 def _corrected(builder: SiteBuilder, q: int) -> ir.Block:
@@ -97,7 +121,10 @@ def _corrected(builder: SiteBuilder, q: int) -> ir.Block:
     )  # fmt: skip
     met = ir.Local(own(f"met.{q}"), I32)
     arrived, arriving = _arriving(builder, builder.a.lattice.opposite[q], q)
-    before, added = change(builder, q, arriving, met)
+    # What a moving wall adds lies in the place only if it is not added later, by the step that fetches over links.
+    term = links.added(q, met) if phase.fetch_links else None
+    reflected = old if term is None else ir.Binary("+", old, term, real)
+    before, added = change(builder, q, arriving, met, reflected)
     known = links.wall_met(q, met.name) if links.moving and links.added(q, met) is not None else ()
     body: ir.Block = (
         *known,

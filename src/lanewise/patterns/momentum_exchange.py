@@ -15,7 +15,7 @@ from lanewise.ir import nodes as ir
 from lanewise.ir.names import COUNT, own
 from lanewise.ir.traverse import statements
 from lanewise.layouts import SoA
-from lanewise.patterns.interpolated_walls import WEIGHTS, change, fetch_weights, interpolated
+from lanewise.patterns.interpolated_walls import WEIGHTS, fetch_weights, interpolated, unadded
 from lanewise.patterns.links import WORD, WORDS, Links
 from lanewise.patterns.site_arguments import SitewiseArguments
 from lanewise.patterns.site_builder import SiteBuilder
@@ -97,7 +97,7 @@ def _link(
     left: ir.Expression = into if term is None else ir.Binary("-", into, _double(term), F64)
     body: list[ir.Statement] = [ir.Assign(into.name, arrived), ir.Assign(out.name, left)]
     if curved:
-        before, added = change(builder, q, builder.value(links.lattice.opposite[q]), hit)
+        before, added = unadded(builder, q, builder.value(links.lattice.opposite[q]), hit, value)
         less = ir.Assign(out.name, ir.Binary("-", out, _double(added), F64))
         body.append(ir.If(interpolated(builder, q), (*before, less)))
     for axis, total in enumerate(sums):

@@ -154,8 +154,10 @@ class Slabbed:
 def run_slabs(work: Sequence[Slabbed]) -> None:
     """Run all kernels on one slab after the other: what one of them leaves in the caches the next one finds there.
 
-    The kernels may run in any order, and slabs at the same time.
+    The kernels may run in any order, and slabs at the same time. No kernels are no work: of sites that are all walls, say.
     """
+    if not work:
+        return
     threads, slabs = cpu_threads(), len(work[0].bounds) - 1
     todo = iter(range(slabs))  # `next` of a range's iterator is atomic
 

@@ -17,7 +17,7 @@ from lanewise.runtime.cpu import SLAB_UNIT
 from lanewise.runtime.memory import array_module, bring, to_host
 from lanewise.runtime.whole_steps import WholeSteps
 from lanewise.sites.edges import AXES, Edges, Rule, read_edges
-from lanewise.sites.fractions import Interpolation, weight_array
+from lanewise.sites.fractions import WEIGHTS, Interpolation, weight_array
 from lanewise.sites.kinds import MOST, Wall
 from lanewise.sites.runs import Classes, make_classes, make_places, make_runs
 from lanewise.sites.streaming import Form, Phase
@@ -173,10 +173,11 @@ class Sites:
             known = self.interpolation
             assert known is not None
             walled = to_host(self.walled)
-            rows = np.zeros((len(walled), self.lattice.size))
-            found = known.weights.numpy()
-            for q in range(1, self.lattice.size):
-                rows[np.searchsorted(walled, to_host(known.places)), q] = found[f"q{q}"]
+            rows = np.zeros((len(WEIGHTS), len(walled), self.lattice.size))
+            found, places = known.weights.numpy(), np.searchsorted(walled, to_host(known.places))
+            for values, name in zip(rows, WEIGHTS, strict=True):
+                for q in range(1, self.lattice.size):
+                    values[places, q] = found[f"{name}{q}"]
             real = known.weights.record.leaves[0].type
             self._walled_weights = weight_array(self.lattice, rows, real, self.device)
         return self._walled_weights

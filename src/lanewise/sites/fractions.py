@@ -1,11 +1,19 @@
 """Where walls cut links: not half-way, but at a known fraction of them. The weights with which bounce-back is interpolated.
 
-    f_a(x, t+1) = f*_o(x, t) + k (f_o(x, t+1) - f*_a(x, t) + 6 w (e_a . u)) + 6 w (e_a . u),   k = (1 - 2 d) / (1 + 2 d)
+    f_a(x, t+1) = b + k (f_o(x, t+1) - f*_a(x, t) + 6 w (e_a . u)) + s (f*_a(x, t) - b),   b = f*_o(x, t) + 6 w (e_a . u)
 a arrives through a link that a wall with velocity u cuts at the fraction d, counted from the site, and o is opposite to it; f* is
-what departs. It is the linear interpolation that is central (CLI): where the wall lies does not depend on the viscosity,
-if the magic parameter does not (I. Ginzburg, F. Verhaeghe, D. d'Humieres, Two-relaxation-time lattice Boltzmann scheme: about
-parametrization, velocity, pressure and mixed boundary conditions, Communications in Computational Physics 3 (2008), 427-478).
-It looks at populations of x only, so any streaming form does it; k = 0 is half-way bounce-back.
+what departs and b is half-way bounce-back. It looks at populations of x only, so any streaming form does it. These are all the linear
+rules of three populations. The wall lies at d, to second order, when (1 + 2 d) k = 1 - 2 d + 2 d s (I. Ginzburg, F. Verhaeghe,
+D. d'Humieres, Two-relaxation-time lattice Boltzmann scheme: about parametrization, velocity, pressure and mixed boundary conditions,
+Communications in Computational Physics 3 (2008), 427-478). One number is left to choose: k - s, the part of what departs along a
+that the wall sends back with its sign turned. At a site on the wall (d = 0) momentum is multiplied by s - k in every step.
+
+s = 0 is the rule that is central (CLI): where the wall lies does not depend on the viscosity, if the magic parameter does not. But
+k - s = (1 - 2 d) / (1 + 2 d) is 1 for d = 0: the momentum of a site on the wall then changes its sign with every step and never decays.
+k - s = 0 is the upwind rule of M. Bouzidi, M. Firdaouss, P. Lallemand, Momentum transfer of a Boltzmann-lattice fluid with
+boundaries, Physics of Fluids 13 (2001), 3452-3459, which damps best; where its wall lies depends on the viscosity, to second order.
+So links are central from d = 1/4 on, and below that k - s stays what it is there, 1/3 (`MOST_REFLECTED`): k = 1 - 8 d / 3 and
+s = 2/3 - 8 d / 3. Half-way bounce-back is k = s = 0.
 """
 
 from __future__ import annotations
@@ -27,6 +35,11 @@ from lanewise.types import Scalar
 
 Floats = npt.NDArray[np.float64]
 Whole = npt.NDArray[np.int64]
+
+MOST_REFLECTED = 1 / 3
+"""The largest part of what departs along a link that comes back with its sign turned (k - s): that of CLI at a quarter of the link."""
+WEIGHTS = ("k", "s")
+"""The two weights of a link. Fields of their record are these letters with the number of the direction."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,7 +63,7 @@ class WallFractions:
 class Interpolation:
     """The interpolated links of some sites, on their device.
 
-    places: the sites; weights: a record a site, k of every direction but 0. links: how many have a weight; left: how many
+    places: the sites; weights: a record a site, k and s of every direction but 0. links: how many have a weight; left: how many
     fractions stay half-way, since a wall cuts the link on the other side of the site, too.
     """
 
@@ -65,19 +78,19 @@ class Interpolation:
 
 
 def weight_leaves(lattice: Lattice, real: Scalar) -> tuple[Leaf, ...]:
-    """The record of a site: the weight of each direction but 0."""
+    """The record of a site: k of each direction but 0, then s."""
     return weight_record(lattice, real).leaves
 
 
 def weight_record(lattice: Lattice, real: Scalar) -> Record:
     """As `weight_leaves`, with its name."""
-    return Record("Weights", tuple(Field(f"q{q}", real) for q in range(1, lattice.size)))
+    return Record("Weights", tuple(Field(f"{name}{q}", real) for name in WEIGHTS for q in range(1, lattice.size)))
 
 
 def interpolation_weights(
     lattice: Lattice, given: WallFractions, words: npt.NDArray[np.uint32], walls: frozenset[int]
 ) -> tuple[Floats, int]:
-    """The k of every place and direction, (n, Q), and how many links with a fraction stay half-way (k = 0).
+    """The weights k and s of every place and direction, (2, n, Q), and how many links with a fraction stay half-way (k = s = 0).
 
     Raises `ArgumentError` for places that do not exist or are walls, fractions out of range, and links that no wall cuts.
     """
@@ -93,7 +106,15 @@ def interpolation_weights(
         )
     both = known & cut[:, list(lattice.opposite)]
     d = np.where(known & ~both, given.fractions, 0.5)
-    return (1 - 2 * d) / (1 + 2 * d), int(np.count_nonzero(both))
+    return link_weights(d), int(np.count_nonzero(both))
+
+
+def link_weights(fractions: Floats) -> Floats:
+    """The weights k and s of links that are cut at these fractions, (2, ...)."""
+    d, most = fractions, MOST_REFLECTED
+    central = (1 - 2 * d) / (1 + 2 * d)
+    damped = np.where(central > most, 1 - most - 2 * d * (1 + most), 0.0)
+    return np.stack([np.where(central > most, most + damped, central), damped])
 
 
 def _cut(words: npt.NDArray[np.uint32], q: int) -> npt.NDArray[np.bool_]:
@@ -133,12 +154,15 @@ def make_interpolation(
 ) -> Interpolation | None:
     """The weights on the device, of the sites that have any; None when all links are half-way."""
     weights, left = interpolation_weights(lattice, given, words, walls)
-    used = (weights != 0).any(axis=1)
+    used = weights.any(axis=(0, 2))
     if not used.any():
         return None
-    places, weights = given.places[used], weights[used]
+    places, weights = given.places[used], weights[:, used]
     return Interpolation(
-        place_array(places, device), weight_array(lattice, weights, real, device), int(np.count_nonzero(weights)), left
+        place_array(places, device),
+        weight_array(lattice, weights, real, device),
+        int(np.count_nonzero(weights[0])),
+        left,
     )
 
 
@@ -149,18 +173,17 @@ def place_array(places: Whole, device: str) -> Any:
 
 
 def weight_array(lattice: Lattice, weights: Floats, real: Scalar, device: str) -> RecordArray:
-    """A record a row of `weights`, (n, Q)."""
-    record = weight_record(lattice, real)
-    require_memory(
-        device, SoA().arrange(record.leaves).nbytes(len(weights)), f"the cut links of {len(weights):,} sites"
-    )
+    """A record for each of n sites, of `weights`, (2, n, Q)."""
+    record, count = weight_record(lattice, real), weights.shape[1]
+    require_memory(device, SoA().arrange(record.leaves).nbytes(count), f"the cut links of {count:,} sites")
     array = RecordArray.zeros(
         record,
-        len(weights),
+        count,
         layout=SoA(),
         device=device,
         python_class=type("Weights", (RecordValue,), {"__record__": record}),
     )
-    for q in range(1, lattice.size):
-        setattr(array, f"q{q}", bring(np.ascontiguousarray(weights[:, q].astype(real.dtype)), device))
+    for name, values in zip(WEIGHTS, weights, strict=True):
+        for q in range(1, lattice.size):
+            setattr(array, f"{name}{q}", bring(np.ascontiguousarray(values[:, q].astype(real.dtype)), device))
     return array

@@ -35,7 +35,7 @@ def pipe(
     y, x = np.indices((n, n))
     exact = speed * (1 - ((x - centre[0]) ** 2 + (y - centre[1]) ** 2) / radius**2)
     found = to_host(flow.velocity)[0, :, :, 2]
-    inside = ~solid[0]
+    inside = ~flow.solid[0]
     error = math.sqrt(((found - exact)[inside] ** 2).sum() / (exact[inside] ** 2).sum())
     return error, float(flow.force_on("wall")[2]) / (g * int(inside.sum()))
 
@@ -59,12 +59,13 @@ def test_a_round_pipe_is_of_second_order(device: str) -> None:
 
 
 @pytest.mark.slow
-def test_where_the_wall_of_a_pipe_lies_does_not_depend_on_the_viscosity() -> None:
+def test_where_the_wall_of_a_pipe_lies_hardly_depends_on_the_viscosity() -> None:
+    """It does on links that are cut before a quarter alone: the flow changes by 0.03 %, while the viscosity grows tenfold."""
     thin, thick = (pipe(5.3, tau, interpolated=True)[0] for tau in (0.6, 1.5))
-    assert thin == pytest.approx(thick, rel=0.02)
+    assert thin == pytest.approx(thick, abs=4e-4)
 
 
-@pytest.mark.parametrize("offset", [0.1, 0.5, 0.8])
+@pytest.mark.parametrize("offset", [0.1, 0.5, 0.8, 0.95])
 def test_couette_between_sites_is_exact(offset: float) -> None:
     """Walls at any fraction of links, one of them moving: u = U (y - y0) / H, and Newton's law for the forces.
 
@@ -79,7 +80,7 @@ def test_couette_between_sites_is_exact(offset: float) -> None:
         precision="f64", device="cpu",
     )  # fmt: skip
     flow.run(4000)
-    fluid = mask[:, 0] == 0
+    fluid = ~flow.solid[:, 0]
     exact = speed * (np.arange(ny) - low) / (high - low)
     np.testing.assert_allclose(flow.velocity[fluid, 0, 0], exact[fluid], atol=1e-12)
     shear = flow.settings.viscosity * speed / (high - low) * 3
@@ -118,5 +119,5 @@ def tilted_poiseuille(n: int) -> float:
     flow.run(round(14 * width**2 / (nu * math.pi**2)))
     s = ((points @ normal + 0.37) % period).reshape(n, 2 * n)
     exact = (4 * speed * s * (width - s) / width**2)[..., None] * along
-    fluid = ~mask
+    fluid = ~flow.solid
     return float(np.sqrt(((flow.velocity - exact)[fluid] ** 2).sum() / (exact[fluid] ** 2).sum()))

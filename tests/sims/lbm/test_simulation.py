@@ -241,3 +241,12 @@ def test_a_gpu_gives_the_flow_of_a_cpu(storage: str) -> None:
     assert gpu.density.get() == pytest.approx(cpu.density, abs=tolerance)
     assert gpu.force_on("obstacle") == pytest.approx(cpu.force_on("obstacle"), abs=30 * tolerance)
     assert gpu.mass == pytest.approx(cpu.mass, rel=tolerance)
+
+
+@pytest.mark.parametrize("streaming", ["pull", "push", "in-place"])
+def test_sites_that_are_all_walls_do_nothing(streaming: str) -> None:
+    flow = Simulation(shape=(5, 5), viscosity=0.1, mask=np.ones((5, 5), int), streaming=streaming, device="cpu").run(3)
+    assert (flow.step, flow.fluid_sites, flow.mass) == (3, 0, 0)
+    assert not flow.velocity.any()
+    assert not flow.force_on("wall").any()
+    assert flow.stagger().amplitude == 0

@@ -18,7 +18,7 @@ from lanewise.sims.lbm.checks import check_mach, check_tau
 from lanewise.sims.lbm.kinds import Edges, Kind, Open, Wall
 from lanewise.sims.lbm.obstacles.arrays import as_kinds
 from lanewise.sims.lbm.obstacles.boxes import check_shape
-from lanewise.sims.lbm.obstacles.cut_links import wall_fractions
+from lanewise.sims.lbm.obstacles.cut_links import cut_links
 from lanewise.sims.lbm.obstacles.surfaces import Surface
 from lanewise.sims.lbm.openings import check_opening
 from lanewise.sims.lbm.operators import find_operator
@@ -160,7 +160,10 @@ def check_geometry(shape: tuple[int, ...], mask: Any, kinds: Mapping[int, Kind],
 
 
 def with_surfaces(lattice: Lattice, geometry: Geometry, surfaces: Mapping[int, Surface]) -> Geometry:
-    """The geometry with the fractions at which surfaces cut links; raises `InputError` for a surface of what is no wall of the mask."""
+    """The geometry with the fractions at which surfaces cut links, where sites on the lower side of a surface are walls.
+
+    Raises `InputError` for a surface of what is no wall of the mask.
+    """
     if not surfaces:
         return geometry
     present = set() if geometry.mask is None else {int(k) for k in np.unique(geometry.mask)}
@@ -172,7 +175,8 @@ def with_surfaces(lattice: Lattice, geometry: Geometry, surfaces: Mapping[int, S
             )
     assert geometry.mask is not None
     names = {n: w.name for n, w in geometry.walls.items()}
-    return replace(geometry, fractions=wall_fractions(lattice, geometry.mask, geometry.edges, surfaces, names))
+    found = cut_links(lattice, geometry.mask, geometry.edges, surfaces, names)
+    return replace(geometry, mask=found.mask, fractions=found.fractions)
 
 
 def _check_kind(kind: Kind, dimension: int) -> None:

@@ -19,6 +19,7 @@ from lanewise.sims.lbm.output.csv import TimeSeries
 from lanewise.sims.lbm.pictures import open_movie
 from lanewise.sims.lbm.remembered import remember
 from lanewise.sims.lbm.simulation import Simulation
+from lanewise.sims.lbm.stagger import Stagger
 from lanewise.sims.lbm.steadiness import Steadiness
 from lanewise.sims.lbm.survival import check_interval
 from lanewise.sims.marching import is_due, march
@@ -61,6 +62,7 @@ class Run:
     first_step: int = 0
     resumed: bool = False
     _before: tuple[int, tuple[float, ...]] | None = field(default=None, init=False)
+    _stagger: tuple[int, Stagger] | None = field(default=None, init=False)
 
     def execute(self, progress: Callable[[Run], None] = lambda run: None) -> None:
         """Advance to the end, measuring, writing and reporting on the way (see `march`).
@@ -202,6 +204,12 @@ class Run:
             copied = copy_bandwidth(self.simulation.settings.device)
         return None if copied is None else self.mlups * 1e6 * self.simulation.bytes_per_site / copied
 
+    def stagger(self) -> Stagger:
+        """See `Simulation.stagger`; looked for once a step."""
+        if self._stagger is None or self._stagger[0] != self.step:
+            self._stagger = (self.step, self.simulation.stagger())
+        return self._stagger[1]
+
     def summary(self) -> dict[str, Any]:
         """The machine-readable result. The drift of mass is relative to the start of the run, before any resumption."""
         s, simulation = self.simulation.settings, self.simulation
@@ -213,6 +221,6 @@ class Run:
             "seconds": self.seconds, "mlups": self.mlups, "bandwidth_fraction": self.bandwidth_fraction(),
             "mass_drift": simulation.mass / self.initial_mass - 1,
             "steady": self.settled if self.steadiness else None, "change": self.steadiness.change if self.steadiness else None,
-            "interpolated_links": simulation.interpolated_links,
+            "interpolated_links": simulation.interpolated_links, "stagger": self.stagger().amplitude,
             "results": self.setup.results(self.state, self.series), "out": str(self.output.out) if self.output.out else None,
         }  # fmt: skip

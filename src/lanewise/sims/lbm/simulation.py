@@ -9,6 +9,7 @@ simulation.velocity[64, 64]
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -39,7 +40,7 @@ from lanewise.sims.lbm.arguments import (
     chosen_streaming,
     with_surfaces,
 )
-from lanewise.sims.lbm.checks import check_memory, warn_stiffness
+from lanewise.sims.lbm.checks import FlowWarning, check_memory, warn_stiffness
 from lanewise.sims.lbm.compiled import make_engine
 from lanewise.sims.lbm.engine import Engine
 from lanewise.sims.lbm.initial import deviations
@@ -47,6 +48,7 @@ from lanewise.sims.lbm.kinds import Edges, Kind, Wall
 from lanewise.sims.lbm.obstacles.boxes import check_shape
 from lanewise.sims.lbm.obstacles.surfaces import Surface
 from lanewise.sims.lbm.settings import Geometry, Settings
+from lanewise.sims.lbm.stagger import LEAST_STEPS, Stagger, find_stagger
 from lanewise.sims.lbm.survival import check_fields, check_interval
 
 Callback = Callable[["Simulation"], None]
@@ -100,7 +102,7 @@ class Simulation:
     """
 
     __slots__ = (
-        "__weakref__", "_checked", "_engine", "_fluid", "_geometry", "_lattice", "_seen", "_settings", "_step",
+        "__weakref__", "_checked", "_engine", "_fluid", "_geometry", "_lattice", "_looked", "_seen", "_settings", "_staggered", "_step",
     )  # fmt: skip
 
     @checked(InputError)
@@ -143,7 +145,8 @@ class Simulation:
             self._engine: Engine = make_engine(self._lattice, settings, geometry, profile)
         self._settings = replace(settings, layout=self._engine.layout)
         self._fluid = int(math.prod(settings.shape) - np.count_nonzero(geometry.solid(settings.shape)))
-        self._step = self._checked = 0
+        self._step = self._checked = self._looked = 0
+        self._staggered = False
         self._seen: tuple[tuple[int, int], Any, Any] | None = None
 
     def _set(self, density: Any, velocity: Any, gradient: Any) -> None:
@@ -289,7 +292,11 @@ class Simulation:
 
     @checked(InputError)
     def run(self, steps: int, callback: Callback | None = None, every: int = 1) -> Simulation:
-        """`steps` steps; `callback(simulation)` after every `every` of them and after the last. Checks now and then."""
+        """`steps` steps; `callback(simulation)` after every `every` of them and after the last. Checks now and then.
+
+        Raises `InputError` when the flow blows up. Warns (`FlowWarning`), once, of a velocity that goes up and down from site to site
+        (`stagger`): it is looked for at the end, if there were 256 steps since the last look.
+        """
         check_steps(steps)
         if every < 1:
             raise InputError(f"every={every}: wanted a whole number of steps from 1 on")
@@ -304,6 +311,11 @@ class Simulation:
                 self.check()
             if callback is not None and (done % every == 0 or done == steps):
                 callback(self)
+        if self.step - self._looked >= LEAST_STEPS and not self._staggered:
+            self._looked = self.step
+            if (found := self.stagger()).warned:
+                self._staggered = True
+                warnings.warn(found.warning, FlowWarning, stacklevel=3)  # past `checked`
         return self
 
     # ------------------------------------------------------------ looking
@@ -355,6 +367,11 @@ class Simulation:
             with span(self.profile, "observe", name=name):
                 self._seen = (state, *self._engine.moments())
         return self._seen[1], self._seen[2]
+
+    def stagger(self) -> Stagger:
+        """How much the velocity goes up and down from site to site, and where most: flows do not, waves that walls hardly damp do."""
+        with span(self.profile, "observe", name="stagger"):
+            return find_stagger(self.velocity, self.solid, self.settings.device)
 
     @property
     def mass(self) -> float:
@@ -413,7 +430,7 @@ class Simulation:
         simulation = cls.__new__(cls)
         simulation._lattice = lattice
         simulation._begin(settings, geometry, profile)
-        simulation._step = simulation._checked = step
+        simulation._step = simulation._checked = simulation._looked = step
         return simulation
 
     @property

@@ -13,7 +13,7 @@ import lanewise as lw
 from lanewise.errors import InputError
 from lanewise.sims.lbm import obstacles
 from lanewise.sims.lbm.obstacles import Round, SignedDistance
-from lanewise.sims.lbm.obstacles.cut_links import wall_fractions
+from lanewise.sims.lbm.obstacles.cut_links import cut_links
 from lanewise.sites.fractions import WallFractions
 
 NAMES = {1: "body"}
@@ -28,7 +28,7 @@ def ends_of(found: WallFractions, shape: tuple[int, ...]) -> np.ndarray:
     return starts + found.fractions[rows, q][:, None] * steps
 
 
-def cut_links(mask: np.ndarray) -> int:
+def count_cut(mask: np.ndarray) -> int:
     """Counted by comparing every site with every neighbour; no body reaches the faces."""
     dimension = mask.ndim
     pairs = (np.roll(mask, e[::-1], tuple(range(dimension))) & ~mask for e in LATTICES[dimension].velocities)
@@ -46,11 +46,11 @@ def test_links_end_on_the_sphere(middle: tuple[float, float, float], radius: flo
     mask = body(shape, centre, radius)
     if not mask.any():
         return
-    found = wall_fractions(LATTICES[dimension], mask.astype(np.uint8), {}, {1: Round(centre, radius)}, NAMES)
-    assert found.links == cut_links(mask)
+    found = cut_links(LATTICES[dimension], mask.astype(np.uint8), {}, {1: Round(centre, radius)}, NAMES).fractions
+    assert found.links == count_cut(mask)
     np.testing.assert_allclose(np.linalg.norm(ends_of(found, shape) - centre, axis=1), radius, rtol=1e-9)
     signed = SignedDistance(lambda p: np.linalg.norm(p - np.array(centre), axis=1) - radius)
-    other = wall_fractions(LATTICES[dimension], mask.astype(np.uint8), {}, {1: signed}, NAMES)
+    other = cut_links(LATTICES[dimension], mask.astype(np.uint8), {}, {1: signed}, NAMES).fractions
     np.testing.assert_array_equal(other.places, found.places)
     np.testing.assert_allclose(other.fractions, found.fractions, atol=1e-6)
 
@@ -58,19 +58,19 @@ def test_links_end_on_the_sphere(middle: tuple[float, float, float], radius: flo
 def test_a_pipe_has_its_wall_outside_and_is_periodic() -> None:
     """A cylinder along z in a box of one layer; links along z lead to the same layer again, and are not cut."""
     solid = ~obstacles.cylinder((1, 12, 12), (5.7, 5.2), 4.6)
-    found = wall_fractions(lw.D3Q27, solid.astype(np.uint8), {}, {1: Round((5.7, 5.2), 4.6, "xy")}, NAMES)
+    found = cut_links(lw.D3Q27, solid.astype(np.uint8), {}, {1: Round((5.7, 5.2), 4.6, "xy")}, NAMES).fractions
     ends = ends_of(found, (1, 12, 12))
     np.testing.assert_allclose(np.hypot(ends[:, 0] - 5.7, ends[:, 1] - 5.2), 4.6)
-    assert found.links == cut_links(solid)
+    assert found.links == count_cut(solid)
 
 
 def test_bodies_go_on_through_periodic_faces_and_end_at_others() -> None:
     mask = np.zeros((5, 6), np.uint8)
     mask[2, 0] = 1
     surface = {1: Round((0.0, 2.0), 0.3)}
-    periodic = wall_fractions(lw.D2Q9, mask, {"y": "wall"}, surface, NAMES)
+    periodic = cut_links(lw.D2Q9, mask, {"y": "wall"}, surface, NAMES).fractions
     assert set(periodic.places) == {6, 7, 13, 18, 19, 11, 17, 23}
-    walled = wall_fractions(lw.D2Q9, mask, {"x": "slip", "y": "wall"}, surface, NAMES)
+    walled = cut_links(lw.D2Q9, mask, {"x": "slip", "y": "wall"}, surface, NAMES).fractions
     assert set(walled.places) == {6, 7, 13, 18, 19}
 
 
@@ -86,28 +86,77 @@ def test_a_mesh_of_a_sphere_is_a_sphere(tmp_path: Path) -> None:
     place = obstacles.Placement(scale=1.0, centre=centre)
     body = obstacles.stl_solid(sphere_mesh(tmp_path, radius), shape, placement=place)
     assert body.surface is not None
-    found = wall_fractions(lw.D3Q27, body.mask.astype(np.uint8), {}, {1: body.surface}, NAMES)
-    assert found.links == cut_links(body.mask)
+    found = cut_links(lw.D3Q27, body.mask.astype(np.uint8), {}, {1: body.surface}, NAMES).fractions
+    assert found.links == count_cut(body.mask)
     distance = np.linalg.norm(ends_of(found, shape) - centre, axis=1)
     np.testing.assert_allclose(distance, radius, rtol=1e-3)
 
 
 def test_a_mesh_with_faces_in_sites(tmp_path: Path) -> None:
-    """Of a cube whose lower faces go through sites, which are solid: these links are cut at their ends."""
+    """Of a cube whose lower faces go through sites, which are solid: these links are cut at their ends, those of upper faces at 0."""
     trimesh = pytest.importorskip("trimesh")
     trimesh.creation.box((4, 4, 4)).export(tmp_path / "cube.stl")
     place = obstacles.Placement(scale=1.0, centre=(6, 6, 6))
     body = obstacles.stl_solid(tmp_path / "cube.stl", (12, 12, 12), placement=place)
     assert body.surface is not None
-    found = wall_fractions(lw.D3Q19, body.mask.astype(np.uint8), {}, {1: body.surface}, NAMES)
-    known = found.fractions[~np.isnan(found.fractions)]
+    found = cut_links(lw.D3Q19, body.mask.astype(np.uint8), {}, {1: body.surface}, NAMES)
+    np.testing.assert_array_equal(found.mask, body.mask)
+    known = found.fractions.fractions[~np.isnan(found.fractions.fractions)]
     assert set(np.unique(known)) == {0.0, 1.0}
+
+
+def test_a_mesh_in_float32_has_flat_faces(tmp_path: Path) -> None:
+    """The corners of a box of 0.6 that is scaled by 10 are whole numbers but for rounding: each face is on one side of its sites."""
+    trimesh = pytest.importorskip("trimesh")
+    trimesh.creation.box((1.2, 0.6, 0.6)).export(tmp_path / "box.stl")
+    place = obstacles.Placement(length=12.0, centre=(10, 7, 7))
+    body = obstacles.stl_solid(tmp_path / "box.stl", (14, 14, 20), placement=place)
+    assert np.count_nonzero(body.mask) == 12 * 6 * 6
+    assert body.mask[4:10, 4:10, 4:16].all()
+
+
+def square(points: np.ndarray) -> np.ndarray:
+    """Of the square from 3 to 9, in some unit: below 0 inside."""
+    return 1e-3 * (np.abs(points - 6).max(axis=1) - 3)
+
+
+@pytest.mark.parametrize("noise", [0.0, 1e-10, -1e-10])
+def test_sites_on_lower_sides_of_a_surface_are_solid(noise: float) -> None:
+    """Which of them the mask has does not matter, nor to which side rounding has brought the distance: bodies are half-open."""
+    y, x = np.indices((12, 12))
+    points = np.stack([x.ravel(), y.ravel()], axis=1)
+    open_square = square(points).reshape(12, 12) < 0
+    half_open = obstacles.box((12, 12), (6, 6), (6, 6))
+    surface = {1: SignedDistance(lambda p: square(p) + noise)}
+    expected = cut_links(lw.D2Q9, half_open.astype(np.uint8), {}, surface, NAMES)
+    for mask in (open_square, half_open):
+        found = cut_links(lw.D2Q9, mask.astype(np.uint8), {}, surface, NAMES)
+        np.testing.assert_array_equal(found.mask, half_open)
+        np.testing.assert_array_equal(found.fractions.places, expected.fractions.places)
+        difference = np.abs(found.fractions.fractions - expected.fractions.fractions)
+        assert np.nanmax(difference) < 1e-6
+        # Noise moves a face: lines that lie in it, at two corners, meet it or not.
+        missed = np.count_nonzero(np.isnan(found.fractions.fractions) != np.isnan(expected.fractions.fractions))
+        assert missed <= (4 if noise else 0)
+
+
+@pytest.mark.parametrize(("low", "stays"), [(2.5, True), (1.5, False)])
+def test_sites_on_a_surface_stay_fluid_in_a_narrow_gap(low: float, stays: bool) -> None:
+    """Row 4 lies on the wall above: without it there would be one row, half-way to both walls, above `low`."""
+    mask = np.zeros((7, 4), np.uint8)
+    mask[: int(low + 0.5)] = mask[5:] = 1
+    surface = {1: SignedDistance(lambda p: np.minimum(p[:, 1] - low, 4 - p[:, 1]))}
+    found = cut_links(lw.D2Q9, mask, {}, surface, NAMES)
+    assert found.mask[4].any() != stays
+    np.testing.assert_array_equal(np.delete(found.mask, 4, axis=0), np.delete(mask, 4, axis=0))
+    known = found.fractions.fractions[~np.isnan(found.fractions.fractions)]
+    assert set(np.round(known, 9)) == ({0.0, 0.5} if stays else {0.5, 1.0})
 
 
 def test_a_surface_elsewhere() -> None:
     mask = obstacles.disc((12, 12), (6, 6), 2).astype(np.uint8)
     with pytest.raises(InputError) as caught:
-        wall_fractions(lw.D2Q9, mask, {}, {1: Round((2.0, 2.0), 0.2)}, NAMES)
+        cut_links(lw.D2Q9, mask, {}, {1: Round((2.0, 2.0), 0.2)}, NAMES)
     assert str(caught.value).startswith(
         "the surface of 'body' meets none of the 40 links that its sites cut; wanted the"
     )

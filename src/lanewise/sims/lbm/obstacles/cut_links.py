@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,44 +12,139 @@ from lanewise.errors import InputError
 from lanewise.lattices.base import Lattice
 from lanewise.sims.lbm.kinds import Edges
 from lanewise.sims.lbm.obstacles.boxes import AXES
-from lanewise.sims.lbm.obstacles.surfaces import Surface
+from lanewise.sims.lbm.obstacles.surfaces import Surface, rounding
 from lanewise.sites.fractions import WallFractions
 
+Kinds = NDArray[np.uint8]
 Whole = NDArray[np.int64]
 
 
-def wall_fractions(
-    lattice: Lattice, mask: NDArray[np.uint8], edges: Edges, surfaces: Mapping[int, Surface], names: Mapping[int, str]
-) -> WallFractions:
-    """The fractions of links between fluid sites (kind 0) and walls of the kinds in `surfaces`.
+@dataclass(frozen=True, slots=True, eq=False)
+class CutLinks:
+    """What surfaces cut. mask: the kinds of sites, where those on a lower side of a surface are walls. fractions: of links to walls."""
 
+    mask: Kinds
+    fractions: WallFractions
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Links:
+    """One row a link: the number of its site, the direction along which it arrives there, the fraction, and the wall's kind."""
+
+    site: Whole
+    direction: Whole
+    fraction: NDArray[np.float64]
+    kind: Kinds
+
+    @staticmethod
+    def joined(parts: Sequence[_Links]) -> _Links:
+        if not parts:
+            none = np.empty(0, np.int64)
+            return _Links(none, none, np.empty(0), np.empty(0, np.uint8))
+        return _Links(
+            *(np.concatenate([getattr(p, f) for p in parts]) for f in ("site", "direction", "fraction", "kind"))
+        )
+
+    def chosen(self, which: NDArray[np.bool_]) -> _Links:
+        return _Links(self.site[which], self.direction[which], self.fraction[which], self.kind[which])
+
+
+def cut_links(
+    lattice: Lattice, mask: Kinds, edges: Edges, surfaces: Mapping[int, Surface], names: Mapping[int, str]
+) -> CutLinks:
+    """The links between fluid sites (kind 0) and walls of the kinds in `surfaces`, named in `names` with all other walls.
+
+    Bodies are half-open, as `shapes.box` and meshes are: a fluid site on a surface (see `on_surface`) at a lower side of its body becomes a
+    wall of that kind, whichever way rounding or `<` instead of `<=` made it fluid, and links that end there are cut at 1. At an upper
+    side it stays fluid with links that are cut at 0; and at a lower one, too, if the other fluid beside it were a gap of one site, in
+    which nothing can be interpolated.
     Links of sites of other kinds, such as openings, and those through slip faces stay half-way, and so do the few that miss the
     surface by rounding. Raises InputError for a surface that meets none of its wall's links.
     """
-    places, directions, fractions = [], [], []
-    for number, surface in surfaces.items():
-        ends = _rim(mask == number)
-        cut = met = 0
-        for q in range(1, lattice.size):
-            starts, sites = _starts(mask, edges, ends, lattice.velocities[q])
-            if not len(sites):
-                continue
-            found = surface.fractions(starts, -np.array(lattice.velocities[q], np.float64))
-            known = ~np.isnan(found)
-            cut, met = cut + len(sites), met + int(np.count_nonzero(known))
-            places.append(sites[known])
-            directions.append(np.full(len(places[-1]), q))
-            fractions.append(found[known])
-        if cut and not met:
-            raise InputError(
-                f"the surface of {names[number]!r} meets none of the {cut:,} links that its sites cut; wanted the surface of the "
-                "same body, in site coordinates"
-            )
-    if not places:
-        return WallFractions(np.empty(0, np.int64), np.empty((0, lattice.size)))
-    sites, rows = np.unique(np.concatenate(places), return_inverse=True)
+    found = _Links.joined([_met(lattice, mask, edges, n, surface, names[n]) for n, surface in surfaces.items()])
+    touching, first = np.unique(found.site[on := found.fraction <= on_surface(mask.shape)], return_index=True)
+    if len(touching):
+        lower = _lower(lattice, found.chosen(on), touching)
+        kinds = found.kind[on][first]
+        mask, found = _with_sites(lattice, mask, edges, found, touching, lower, kinds, frozenset(names))
+    return CutLinks(mask, _table(lattice, found))
+
+
+def on_surface(shape: Sequence[int]) -> float:
+    """A site is on a surface that cuts one of its links before this fraction.
+
+    2^-22 of the box's longest edge, the rounding of coordinates in float32; at least 1e-6.
+    """
+    return rounding(max(shape))
+
+
+def _met(lattice: Lattice, mask: Kinds, edges: Edges, number: int, surface: Surface, name: str) -> _Links:
+    """The links that walls of a kind cut and that meet their surface."""
+    ends, parts, cut = _rim(mask == number), list[_Links](), 0
+    for q in range(1, lattice.size):
+        starts, sites, _ = _starts(mask, edges, ends, lattice.velocities[q])
+        if not len(sites):
+            continue
+        fractions = surface.fractions(starts, -np.array(lattice.velocities[q], np.float64))
+        every = _Links(sites, np.full(len(sites), q), fractions, np.full(len(sites), number, np.uint8))
+        parts.append(every.chosen(~np.isnan(fractions)))
+        cut += len(sites)
+    found = _Links.joined(parts)
+    if cut and not len(found.site):
+        raise InputError(
+            f"the surface of {name!r} meets none of the {cut:,} links that its sites cut; wanted the surface of the "
+            "same body, in site coordinates"
+        )
+    return found
+
+
+def _with_sites(
+    lattice: Lattice, mask: Kinds, edges: Edges, found: _Links, touching: Whole, lower: NDArray[np.bool_], kinds: Kinds,
+    walls: frozenset[int],
+) -> tuple[Kinds, _Links]:  # fmt: skip
+    """The mask in which the lower ones of the touching sites are walls of these kinds, and its links."""
+    places = np.stack(np.unravel_index(touching[lower], mask.shape)[::-1], axis=1)
+    roomy = _roomy(lattice, _changed(mask, touching[lower], kinds[lower]), edges, places, walls)
+    solid, places, kinds = touching[lower][roomy], places[roomy], kinds[lower][roomy]
+    mask = _changed(mask, solid, kinds)
+    parts = [found.chosen(~np.isin(found.site, solid))]
+    for q in range(1, lattice.size):
+        _, sites, ends = _starts(mask, edges, places, lattice.velocities[q])
+        fractions = np.where(np.isin(sites, touching), 0.0, 1.0)
+        parts.append(_Links(sites, np.full(len(sites), q), fractions, kinds[ends]))
+    return mask, _Links.joined(parts)
+
+
+def _lower(lattice: Lattice, found: _Links, sites: Whole) -> NDArray[np.bool_]:
+    """Whether the body lies towards higher coordinates of these sites on its surface, by the sum of their links that lead into it."""
+    inward = np.zeros((len(sites), lattice.dimension))
+    np.add.at(inward, np.searchsorted(sites, found.site), -np.array(lattice.velocities, np.float64)[found.direction])
+    # Of a face near an edge some links are missing, which tilts the sum by less than half.
+    return (inward >= -0.5 * np.abs(inward).max(axis=1, keepdims=True)).all(axis=1)
+
+
+def _changed(mask: Kinds, sites: Whole, kinds: Kinds) -> Kinds:
+    changed = mask.copy()
+    changed.reshape(-1)[sites] = kinds
+    return changed
+
+
+def _roomy(lattice: Lattice, mask: Kinds, edges: Edges, places: Whole, walls: frozenset[int]) -> NDArray[np.bool_]:
+    """Whether the fluid beside a place, along every axis, is two sites wide or more."""
+    solid = np.isin(mask, sorted(walls)).reshape(-1)
+    roomy = np.ones(len(places), np.bool_)
+    for velocity in lattice.velocities:
+        if sum(map(abs, velocity)) == 1:
+            _, _, rows = _starts(mask, edges, places, velocity)
+            inside, sites = _numbers(mask, edges, places[rows] + 2 * np.array(velocity))
+            roomy[rows] &= inside & ~solid[sites]
+    return roomy
+
+
+def _table(lattice: Lattice, found: _Links) -> WallFractions:
+    sites, rows = np.unique(found.site, return_inverse=True)
     table = np.full((len(sites), lattice.size), np.nan)
-    table[rows, np.concatenate(directions)] = np.concatenate(fractions)
+    table[rows, found.direction] = found.fraction
     return WallFractions(sites.astype(np.int64), table)
 
 
@@ -61,14 +157,19 @@ def _rim(solid: NDArray[np.bool_]) -> Whole:
 
 
 def _starts(
-    mask: NDArray[np.uint8], edges: Edges, ends: Whole, velocity: tuple[int, ...]
-) -> tuple[NDArray[np.float64], Whole]:
-    """The fluid sites a velocity away from the ends: where they would lie if the box went on, and their numbers."""
+    mask: Kinds, edges: Edges, ends: Whole, velocity: tuple[int, ...]
+) -> tuple[NDArray[np.float64], Whole, Whole]:
+    """The fluid sites a velocity away from ends: where they would lie if the box went on, their numbers, and the rows of their ends."""
     starts = ends + np.array(velocity)
+    inside, sites = _numbers(mask, edges, starts)
+    rows = np.flatnonzero(inside & (mask.reshape(-1)[sites] == 0))
+    return starts[rows].astype(np.float64), sites[rows], rows
+
+
+def _numbers(mask: Kinds, edges: Edges, places: Whole) -> tuple[NDArray[np.bool_], Whole]:
+    """Whether places, (n, D), lie in the box, which goes on behind periodic faces, and the numbers of the sites there."""
     sizes = np.array(mask.shape[::-1])
     periodic = np.array([edges.get(a, "periodic") == "periodic" for a in AXES[: mask.ndim]])
-    inside = (((starts >= 0) & (starts < sizes)) | periodic).all(axis=1)
-    starts = starts[inside]
-    sites = np.ravel_multi_index(tuple((starts % sizes).T[::-1]), mask.shape)
-    fluid = np.flatnonzero(mask.reshape(-1)[sites] == 0)
-    return starts[fluid].astype(np.float64), np.asarray(sites, np.int64)[fluid]
+    inside = np.asarray((((places >= 0) & (places < sizes)) | periodic).all(axis=1), np.bool_)
+    sites = np.ravel_multi_index(tuple((places % sizes).T[::-1]), mask.shape)
+    return inside, np.asarray(sites, np.int64)

@@ -18,7 +18,7 @@ from lanewise.sims.lbm.obstacles.mesh_files import read_mesh
 from lanewise.sims.lbm.obstacles.mesh_surface import MeshSurface
 from lanewise.sims.lbm.obstacles.placement import Placement
 from lanewise.sims.lbm.obstacles.sources import Report, percent
-from lanewise.sims.lbm.obstacles.surfaces import Solid
+from lanewise.sims.lbm.obstacles.surfaces import Solid, rounding
 from lanewise.sims.lbm.obstacles.voxels import Rule, voxelise
 
 FRACTION = 0.5
@@ -125,7 +125,13 @@ def _placed(
         raise InputError(f"{name}: all vertices of the mesh are one point; wanted a body")
     scale = placement.sites_per_unit((high - low).tolist(), shape, FRACTION)
     moved = (mesh.vertices - (low + high) / 2) * scale + np.array(placement.middle(shape))
-    return Mesh(moved, mesh.faces), scale
+    return Mesh(_snapped(moved), mesh.faces), scale
+
+
+def _snapped(vertices: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Coordinates that are whole numbers but for rounding as such: a flat face through sites has all of them on one side."""
+    near = np.rint(vertices)
+    return np.where(np.abs(vertices - near) <= rounding(float(np.abs(vertices).max())), near, vertices)
 
 
 def _rotation(degrees: Sequence[float]) -> NDArray[np.float64]:

@@ -19,7 +19,14 @@ from lanewise.sims.lbm.obstacles.boxes import AXES, Mask
 Floats = NDArray[np.float64]
 ROUNDING = 1e-6
 """Of a link: a site that lies in the surface itself is solid or not by rounding, and its links end a little before it or after it."""
+SINGLE = 2.0**-22
+"""Coordinates that went through float32, as those of STL files do, are known to this part of the largest of them."""
 HALVINGS = 50
+
+
+def rounding(extent: float) -> float:
+    """Of a link: how well it is known where coordinates as large as `extent` lie."""
+    return max(ROUNDING, SINGLE * extent)
 
 
 class Surface(Protocol):
@@ -68,7 +75,8 @@ class Round:
 class SignedDistance:
     """The surface where `distance(points)`, (n, D) to (n,), is 0.
 
-    It is negative in the body, and need not be a distance elsewhere.
+    It is negative in the body, and need not be a distance elsewhere. A site with 0, up to rounding, is on the surface, in whichever
+    way the mask has it.
     """
 
     distance: Callable[[Floats], Floats]
@@ -79,7 +87,9 @@ class SignedDistance:
     def fractions(self, starts: Floats, step: Floats) -> Floats:
         """By bisection between a start outside and an end inside; NaN for other lines."""
         outside, inside = np.zeros(len(starts)), np.ones(len(starts))
-        known = (self.distance(starts) >= 0) & (self.distance(starts + step) <= 0)
+        start, end = self.distance(starts), self.distance(starts + step)
+        least = rounding(float(np.abs(starts).max(initial=0))) * np.abs(start - end)
+        known = (start >= -least) & (end <= least)
         for _ in range(HALVINGS):
             middle = (outside + inside) / 2
             out = self.distance(starts + middle[:, None] * step) > 0
