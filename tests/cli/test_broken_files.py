@@ -138,7 +138,7 @@ def test_what_no_run_has_written_is_refused_before_it_starts(lanewise: Command, 
 
 def test_a_flipped_bit_of_the_state_is_noticed(lanewise: Command) -> None:
     for product, options, place in (
-        ("gravity", GRAVITY, "PartType1/Coordinates"), ("boids", FLOCK, "state/position"), ("lbm", FLOW, "lanewise/state/populations"),
+        ("boids", (*FLOCK, "--every", 1), "trajectory/position"), ("gravity", GRAVITY, "PartType1/Coordinates"), ("boids", FLOCK, "state/position"), ("lbm", FLOW, "lanewise/state/populations"),
     ):  # fmt: skip
         assert lanewise(*options, "--steps", 2, "--out", "a.h5", "--overwrite").code == 0
         with h5py.File("a.h5") as file:
@@ -182,7 +182,9 @@ def broken(text: str, kind: str) -> str:
     return "\n".join(lines)
 
 
-def test_a_mesh_as_text_with_a_broken_number(lanewise: Command, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_mesh_as_text_with_a_broken_number(
+    lanewise: Command, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
     trimesh = pytest.importorskip("trimesh")
     text: str = trimesh.exchange.stl.export_stl_ascii(trimesh.creation.box((2, 1, 1)))
     Path("a.stl").write_text(broken(text, "vertex"))
@@ -192,3 +194,4 @@ def test_a_mesh_as_text_with_a_broken_number(lanewise: Command, capsys: pytest.C
     Path("a.stl").write_text(broken(text, "facet normal"))  # which nobody uses
     assert len(read_mesh("a.stl").faces) == 12
     assert capsys.readouterr() == ("", "")
+    assert caplog.records == []

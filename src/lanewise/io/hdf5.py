@@ -34,6 +34,9 @@ VERSION = ("v110", "v110")
 PART = 3500
 """Bytes of text in an attribute at most: above 4 KiB HDF5 may put it where it has no sum (a huge object of a fractal heap)."""
 
+PIECE = 1 << 24
+"""Bytes that are looked at or copied at a time."""
+
 CHUNK = 1 << 20
 """Bytes of a chunk at most, if no row is longer: what is read and checked at once."""
 
@@ -75,6 +78,22 @@ def _refuse_other_files(file: Any) -> None:
         if isinstance(found, h5py.Dataset) and (found.external or found.is_virtual):
             shown = name.decode(errors="replace")
             raise InputError(f"the data of {shown} lie in another file; wanted a file that holds its data itself")
+
+
+def check_sums(file: Any) -> None:
+    """Read everything, so that what is damaged anywhere is known before the file is carried on. Raises what h5py does."""
+    h5py = import_module("h5py")
+
+    def visit(name: str, found: Any) -> None:
+        for attribute in found.attrs:
+            found.attrs[attribute]
+        if isinstance(found, h5py.Dataset) and found.shape:
+            rows = max(1, PIECE // max(1, found.dtype.itemsize * int(np.prod(found.shape[1:], dtype=object))))
+            for first in range(0, len(found), rows):
+                found[first : first + rows]
+
+    visit("/", file)
+    file.visititems(visit)
 
 
 def text_of(value: Any) -> str:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from lanewise._version import __version__
 from lanewise.errors import InputError
 from lanewise.io import schema
-from lanewise.io.hdf5 import add_dataset, open_hdf5, set_attributes
+from lanewise.io.hdf5 import add_dataset, check_sums, open_hdf5, set_attributes
 from lanewise.io.schema import Array, Text, Whole
 from lanewise.layouts import default_layout
 from lanewise.profiling.profile import Profile
@@ -115,6 +115,7 @@ def read_checkpoint(path: Path) -> Checkpoint:
         head = schema.read(group, HEAD)
         if head["@format"] not in FORMATS:
             raise InputError(f"a checkpoint of format {head['@format']}; wanted format {VERSION} or {FORMATS[0]}")
+        check_sums(file)  # the frames are carried on from file to file, and read by nobody here
         settings = settings_from_json(head["@settings"])
         check_settings(settings)
         world = search_world(find_boundary(settings.boundary).end, settings.world)

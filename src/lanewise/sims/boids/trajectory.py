@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lanewise._version import __version__
-from lanewise.io.hdf5 import add_dataset, make_dataset, open_hdf5, set_attributes, write_hdf5
+from lanewise.io.hdf5 import PIECE, add_dataset, make_dataset, open_hdf5, set_attributes, write_hdf5
 from lanewise.profiling.profile import span
 from lanewise.sims.boids.settings import as_parameters
 from lanewise.sims.boids.state import State
@@ -39,7 +39,6 @@ FORMAT = "lanewise flock 1"
 
 STATE = ("position", "forward", "up", "acceleration", "speed")
 MOST_WAITING = 1 << 28  # bytes of frames in memory before the file is written
-COPIED = 1 << 24  # bytes of frames that are copied at a time
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -112,7 +111,7 @@ def _copy_frames(earlier: Any, file: Any) -> None:
     """All frames, some at a time."""
     for name in (f"{g}/{n}" for g in ("trajectory", "history") if g in earlier for n in earlier[g]):
         data = earlier[name]
-        rows = max(1, COPIED // max(1, data.dtype.itemsize * int(np.prod(data.shape[1:]))))
+        rows = max(1, PIECE // max(1, data.dtype.itemsize * int(np.prod(data.shape[1:]))))
         for first in range(0, len(data), rows):
             _append(file, name, data[first : first + rows])
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 import struct
 import warnings
 from collections.abc import Generator
 from contextlib import contextmanager
 from importlib import import_module
 from io import BytesIO
+from logging import Logger
 from pathlib import Path
 
 from lanewise.errors import InputError
@@ -49,7 +49,7 @@ def read_mesh(path: FilePath) -> Mesh:
     except ImportError as error:
         raise InputError(f'{path}: reading meshes needs trimesh; install it: pip install "lanewise[flow]"') from error
     with reading(path, "mesh", DAMAGE):
-        with _strictly():
+        with _strictly(trimesh.util.log):
             loaded = trimesh.load_mesh(BytesIO(_content(file, kind)), file_type=kind[1:], process=False)
         if len(loaded.faces) == 0:
             raise InputError("no triangle was found; wanted a mesh: the file may be cut off, or of another format")
@@ -57,9 +57,8 @@ def read_mesh(path: FilePath) -> Mesh:
 
 
 @contextmanager
-def _strictly() -> Generator[None]:
+def _strictly(log: Logger) -> Generator[None]:
     """Numbers that NumPy reads in part are damage, and what trimesh makes of broken normals, which nobody uses, is not told."""
-    log = logging.getLogger("trimesh")
     before = log.disabled
     log.disabled = True
     try:
