@@ -100,6 +100,8 @@ class _Writer:
     def statement(self, s: ir.Statement, depth: int, pad: str) -> None:
         e = self.expression
         match s:
+            case ir.Assign() if self.declarations.is_unread(s, s.name):
+                pass
             case ir.Assign():
                 self.put_simple(s, pad, f"{self.target(s, s.name)} = {e(s.value)};")
             case ir.DeclareArray():
@@ -192,6 +194,8 @@ class _Writer:
     def load(self, s: ir.Load, pad: str) -> None:
         b = self.buffers[s.buffer]
         source = f"{self.buffer(s.buffer)}[{self.expression(s.index)}]"
+        if all(not n or self.declarations.is_unread(s, n) for n in s.names):
+            return
         if b.lanes == 1:
             self.put(f"{pad}{self.target(s, s.names[0])} = {source};")
             return
@@ -199,7 +203,7 @@ class _Writer:
         name = self.names(own(f"{s.buffer}.loaded.{self.loads}"))
         self.put(f"{pad}const {vector_type(b.type, b.lanes)} {name} = {source};")
         for lane, variable in zip("xyzw", s.names, strict=False):
-            if variable:
+            if variable and not self.declarations.is_unread(s, variable):
                 self.put(f"{pad}{self.target(s, variable)} = {name}.{lane};")
 
     def copy(self, s: ir.CopyLanes, pad: str) -> None:

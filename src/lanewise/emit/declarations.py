@@ -43,6 +43,7 @@ class Declarations:
         self.kinds = kinds
         self._before: dict[int, list[str]] = {}
         self._inline: dict[int, dict[str, bool]] = {}
+        self._unread: set[tuple[int, str]] = set()
         self._place(block, set(kinds) - set(parameters))
 
     def before(self, s: ir.Statement) -> list[str]:
@@ -56,6 +57,10 @@ class Declarations:
     def is_constant(self, s: ir.Statement, name: str) -> bool:
         """Whether the variable that this statement declares keeps its value."""
         return self._inline.get(id(s), {}).get(name, False)
+
+    def is_unread(self, s: ir.Statement, name: str) -> bool:
+        """Whether nobody reads the variable that this statement declares: another block has one of the same name."""
+        return (id(s), name) in self._unread
 
     def _place(self, block: ir.Block, names: set[str]) -> None:
         """Declare each name in the innermost block that holds the whole life of each of its values."""
@@ -72,6 +77,8 @@ class Declarations:
             elif n in writes(first) and _can_declare(first) and n not in _read(first):
                 once = sum(n in writes(s) for s in statements(tuple(where))) == 1
                 self._inline.setdefault(id(first), {})[n] = once
+                if once and not any(n in _read(s) for s in statements(tuple(where))):
+                    self._unread.add((id(first), n))
             else:
                 self._before.setdefault(id(first), []).append(n)
         for s in block:
@@ -86,26 +93,26 @@ def _can_declare(s: ir.Statement) -> bool:
 
 def _first_access(nested: tuple[ir.Block, ...], name: str) -> str:
     """How these blocks meet `name` first: "read" when a run of them can read it before writing it, else "write" or "none"."""
+    found = {_meets(block, name)[0] for block in nested}
+    return next((access for access in ("read", "write") if access in found), "none")
+
+
+def _meets(block: ir.Block, name: str) -> tuple[str, bool]:
+    """The same for one block, and whether each of its runs writes `name`."""
     found = "none"
-    for block in nested:
-        for s in block:
-            access = "read" if name in _read(s) else "write" if name in writes(s) else _first_access(blocks(s), name)
-            if access == "read":
-                return "read"
-            if access == "write":
-                found = "write"
-                if name in writes(s) or _writes_on_every_path(s, name):
-                    break
-    return found
-
-
-def _writes_on_every_path(s: ir.Statement, name: str) -> bool:
-    return isinstance(s, ir.If) and all(_first_access((b,), name) == "write" and _sure(b, name) for b in blocks(s))
-
-
-def _sure(block: ir.Block, name: str) -> bool:
-    """Whether a run of the block surely writes `name`."""
-    return any(name in writes(s) or _writes_on_every_path(s, name) for s in block)
+    for s in block:
+        if name in _read(s):
+            return "read", False
+        if name in writes(s):
+            return "write", True
+        inner = [_meets(b, name) for b in blocks(s)]
+        if any(access == "read" for access, _ in inner):
+            return "read", False
+        if any(access == "write" for access, _ in inner):
+            found = "write"
+            if isinstance(s, ir.If) and all(sure for _, sure in inner):
+                return "write", True
+    return found, False
 
 
 def _read(s: ir.Statement) -> set[str]:

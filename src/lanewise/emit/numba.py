@@ -143,9 +143,7 @@ class _Writer:
                 index = self.place(s.index) if self.widest is None else e(s.index)
                 self.lines.append(f"{pad}{self.names(s.array)}[{index}] = {e(s.value)}")
             case ir.If():
-                self.nested(f"if {e(s.condition)}:", s.then, depth)
-                if s.otherwise:
-                    self.nested("else:", s.otherwise, depth)
+                self.branch(s, depth)
             case ir.For():
                 self.loop(s, depth)
             case ir.While():
@@ -174,6 +172,19 @@ class _Writer:
                 raise AssertionError(f"{type(s).__name__} does not exist on the CPU")
             case _:
                 assert_never(s)
+
+    def branch(self, s: ir.If, depth: int) -> None:
+        """With `elif` for an else that is nothing but a branch: Python takes 100 levels of indentation."""
+        word = "if"
+        while True:
+            self.nested(f"{word} {self.expression(s.condition)}:", s.then, depth)
+            match s.otherwise:
+                case (ir.If() as following,):
+                    s, word = following, "elif"
+                case _:
+                    break
+        if s.otherwise:
+            self.nested("else:", s.otherwise, depth)
 
     def loop(self, s: ir.For, depth: int) -> None:
         e = self.expression

@@ -13,12 +13,14 @@ from lanewise.frontend.calls import lowering_of
 from lanewise.frontend.directions import population_index
 from lanewise.frontend.mathematics import choose
 from lanewise.frontend.promotion import Misfit, common_scalar
-from lanewise.frontend.scope import Scope
+from lanewise.frontend.scope import Scope, deeper
 from lanewise.frontend.shapes import same_shape
 from lanewise.frontend.syntax import describe_syntax
 from lanewise.frontend.values import Number, PopulationsReference, PythonObject, Value, weak, whole
 from lanewise.ir import nodes as ir
 from lanewise.lattices.base import Direction
+
+NESTED = 120  # blocks one inside the other
 
 
 def lower(scope: Scope, node: ast.expr) -> Value:
@@ -48,12 +50,10 @@ def _lower(scope: Scope, node: ast.expr) -> Value:
             return weak(value, scope.location(node))
         case ast.Name(id=name):
             return name_value(scope, name, node)
-        case ast.BinOp(left=left, op=op, right=right):
-            return operators.binary(scope, op, number(scope, left), number(scope, right), node)
-        case ast.UnaryOp(op=ast.Not(), operand=operand):
-            return _negated(scope, condition(scope, operand), node)
-        case ast.UnaryOp(op=op, operand=operand):
-            return operators.unary(scope, op, number(scope, operand), node)
+        case ast.BinOp():
+            return _binary(scope, node)
+        case ast.UnaryOp():
+            return _unary(scope, node)
         case ast.Compare():
             return _compare(scope, node)
         case ast.BoolOp():
@@ -75,6 +75,49 @@ def _lower(scope: Scope, node: ast.expr) -> Value:
                 wanted="arithmetic, comparisons, and/or/not, `a if c else b`, fields, components, indices and calls",
                 hint=hint,
             )
+
+
+def _binary(scope: Scope, node: ast.BinOp) -> Number:
+    """An operation, and those that its left side is made of: a sum of many terms is as deep as it is long."""
+    spine, first = [node], node.left
+    while isinstance(first, ast.BinOp):
+        spine.append(first)
+        first = first.left
+    value = number(scope, first)
+    for part in reversed(spine):
+        try:
+            value = scope.shallow(operators.binary(scope, part.op, value, number(scope, part.right), part))
+        except Misfit as misfit:
+            raise misfit_error(scope, misfit, part) from None
+    return value
+
+
+def _unary(scope: Scope, node: ast.UnaryOp) -> Number:
+    """Signs, `not` and `~`, one inside the other."""
+    nested, operand = [node], node.operand
+    while isinstance(operand, ast.UnaryOp):
+        nested.append(operand)
+        operand = operand.operand
+    value = number(scope, operand)
+    for part in reversed(nested):
+        if isinstance(part.op, ast.Not):
+            value = _negated(scope, _truth(scope, value, part.operand), part)
+        else:
+            value = operators.unary(scope, part.op, value, part)
+        value = scope.shallow(value)
+    return value
+
+
+def check_nesting(scope: Scope, node: ast.AST) -> None:
+    """Refuse blocks in blocks in blocks: passes walk through them, and Python's stack ends."""
+    if scope.depth > NESTED:
+        raise scope.error(
+            "this is nested too deeply",
+            node,
+            found=f"more than {NESTED} branches, loops or `else` one inside the other (an `elif` is inside the `else` before it)",
+            wanted=f"at most {NESTED}",
+            hint="a loop, a helper for a part of it, or values in a local array",
+        )
 
 
 def number(scope: Scope, node: ast.expr) -> Number:
@@ -117,7 +160,11 @@ def _one(scope: Scope, value: Number, node: ast.expr) -> Number:
 
 def condition(scope: Scope, node: ast.expr) -> ir.Expression:
     """Lower an expression that has to be a truth value."""
-    value = scalar(scope, node)
+    return _truth(scope, number(scope, node), node)
+
+
+def _truth(scope: Scope, given: Number, node: ast.expr) -> ir.Expression:
+    value = _one(scope, given, node)
     if value.scalar != t.BOOL:
         raise scope.error(
             "a condition must be true or false",
@@ -179,18 +226,20 @@ def _logical(scope: Scope, node: ast.BoolOp) -> Number:
     result = condition(scope, node.values[0])
     for operand in node.values[1:]:
         result = both(scope, symbol, result, lambda operand=operand: condition(scope, operand), node)
+        result = scope.bind(result) if deeper(result) else result
     return Number(t.BOOL, (result,))
 
 
 def _conditional(scope: Scope, node: ast.IfExp) -> Number:
     """`a if c else b`; an `if` statement when a side needs statements of its own."""
+    check_nesting(scope, node)
     test = scope.bind(condition(scope, node.test))
     if isinstance(test, ir.Literal) and scope.decides:
         return number(scope, node.body if test.value else node.orelse)
     with scope.nested() as then:
         first = number(scope, node.body)
     with scope.nested() as otherwise:
-        second = number(scope, node.orelse)
+        second = scope.shallow(number(scope, node.orelse))
     if not then and not otherwise and first.is_vector == second.is_vector:
         return choose(scope, test, first, second, node)
     kind, where = common_scalar([first, second]), scope.location(node)

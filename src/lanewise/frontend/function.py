@@ -16,11 +16,12 @@ from lanewise.frontend.statements import lower_block
 from lanewise.frontend.values import PopulationsReference, RecordReference, Value, formal_parameter, leaves_of
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import own
-from lanewise.ir.traverse import expressions, reads, statements, writes
+from lanewise.ir.traverse import blocks, expressions, reads, statements, writes
 from lanewise.lattices.base import Lattice
 
 __all__ = ["Lowered", "Signature", "lower_function", "read_signature"]
 
+INDENTED = 97  # levels: Python reads 99, and the body of a function is one
 DECISIONS = 5  # how often the type of one variable can change: wider twice, f64, closed, declared
 
 
@@ -86,9 +87,31 @@ def lower_body(
             return _finish(scope, lower_block(scope, source.tree.body))
         except Retype:
             continue
+        except RecursionError as error:
+            raise source.error(
+                "this function is nested too deeply",
+                source.tree,
+                found="more expressions one inside the other than Python's stack holds",
+                wanted="shorter expressions",
+                hint="a loop, a helper, or variables for parts of it",
+            ) from error
     raise source.error(
         "the types of the variables of this function do not settle", source.tree, hint="declare them: x: lw.f32 = 0"
     )
+
+
+def _indentation(block: ir.Block) -> int:
+    """How deep blocks lie in blocks; a branch that is all of an `else` is no deeper than the branch that it belongs to."""
+    deepest = 0
+    for s in block:
+        chain: ir.Statement | None = s
+        while chain is not None:
+            *sides, last = blocks(chain) or ((),)
+            follows = isinstance(chain, ir.If) and len(last) == 1 and isinstance(last[0], ir.If)
+            inner = [_indentation(b) + 1 for b in (sides if follows else (*sides, last)) if b]
+            deepest = max([deepest, *inner])
+            chain = last[0] if follows else None
+    return deepest
 
 
 def _names(source: Source) -> Names:
@@ -109,6 +132,14 @@ def _finish(scope: Scope, end_reached: bool) -> Lowered:
     source = scope.source
     results = scope.result_types or []
     body = tuple(scope.block)
+    if (found := _indentation(body)) > INDENTED:
+        raise source.error(
+            "this function is nested too deeply",
+            source.tree,
+            found=f"{found} branches, loops and conditional expressions one inside the other",
+            wanted=f"at most {INDENTED}, besides `elif`",
+            hint="a loop, a helper for a part of it, or values in a local array",
+        )
     if results and end_reached:
         raise CompileError(
             f"{source.name} can end without a return",

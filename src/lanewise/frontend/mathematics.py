@@ -34,8 +34,9 @@ def intrinsic(scope: Scope, name: str, arguments: list[Number], node: ast.AST) -
     """Apply a scalar function by component, in the common type of its arguments."""
     entry = INTRINSICS[name]
     if name in {"min", "max"}:
-        if len(arguments) > 2:
-            arguments = [intrinsic(scope, name, arguments[:-1], node), arguments[-1]]
+        while len(arguments) > 2:
+            first = scope.shallow(intrinsic(scope, name, arguments[:2], node))
+            arguments = [first, *arguments[2:]]
         check_count(
             scope,
             name,

@@ -14,7 +14,14 @@ from lanewise.frontend.promotion import settle
 from lanewise.frontend.source import Source
 from lanewise.frontend.values import Number, PythonObject, Value
 from lanewise.ir import nodes as ir
-from lanewise.ir.traverse import reads
+from lanewise.ir.traverse import children, reads
+
+DEEP = 64  # operations one inside the other
+
+
+def deeper(e: ir.Expression, levels: int = DEEP) -> bool:
+    """Whether an expression has more levels."""
+    return not levels or any(deeper(x, levels - 1) for x in children(e))
 
 
 class Retype(Exception):
@@ -138,6 +145,10 @@ class Scope:
         name = self.fresh(hint)
         self.emit(ir.Assign(name, e, e.location))
         return ir.Local(name, e.type, e.location)
+
+    def shallow(self, value: Number) -> Number:
+        """The same value; a deep expression becomes a variable, so that what walks through expressions needs no deep stack."""
+        return self.bind_number(value) if any(deeper(p) for p in value.parts) else value
 
     def bind_number(self, value: Number) -> Number:
         if value.known:

@@ -107,6 +107,14 @@ def read_source(function: Callable[..., Any]) -> Source:
         lines, first = inspect.getsourcelines(function)
         wrapped = int(lines[0][:1].isspace())
         module = ast.parse("if 1:\n" + "".join(lines) if wrapped else "".join(lines))
+    except RecursionError as error:
+        raise CompileError(
+            "the source of this function is nested too deeply",
+            where,
+            found="more operations one inside the other than Python reads",
+            wanted="shorter expressions",
+            hint="a loop, or variables for parts of it",
+        ) from error
     except (OSError, TypeError, SyntaxError) as error:
         raise CompileError(
             "the source of this function cannot be read",

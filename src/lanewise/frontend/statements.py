@@ -7,7 +7,7 @@ import ast
 from lanewise import types as t
 from lanewise.frontend import operators
 from lanewise.frontend.assignments import assign, assignment, declaration
-from lanewise.frontend.expressions import condition, lower, misfit_error, number, scalar
+from lanewise.frontend.expressions import check_nesting, condition, lower, misfit_error, number, scalar
 from lanewise.frontend.places import coerce
 from lanewise.frontend.promotion import Misfit
 from lanewise.frontend.scope import Retype, Scope
@@ -29,6 +29,7 @@ def lower_block(scope: Scope, nodes: list[ast.stmt]) -> bool:
 
 
 def _statement(scope: Scope, node: ast.stmt) -> bool:
+    check_nesting(scope, node)
     match node:
         case ast.Expr(value=ast.Constant()) | ast.Pass():
             return True

@@ -6,12 +6,15 @@ Float identities are used only where they are exact for every value: `x * 1` is,
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from lanewise.ir import nodes as ir
 from lanewise.ir.evaluate import evaluate
 from lanewise.ir.functions import map_functions
 from lanewise.ir.traverse import children, flat_map, rewrite, rewrite_statement
+from lanewise.types import BOOL, U32
 
 
 def apply(kernel: ir.Kernel) -> ir.Kernel:
@@ -59,6 +62,14 @@ def fold(e: ir.Expression) -> ir.Expression:
             | ir.Binary(operator="+", left=ir.Literal(value=0), right=x)
         ) if e.type.is_integer:
             return x
+        case ir.Binary(operator="/", left=x, right=ir.Literal(value=0) as zero) if not isinstance(x, ir.Literal):
+            infinite = ir.Literal(math.copysign(math.inf, zero.value), e.type, zero.location)
+            return ir.Binary("*", x, infinite, e.type, e.location)  # which compilers do not warn of
+        case (
+            ir.Compare(operator="<" | ">=", left=x, right=ir.Literal(value=0))
+            | ir.Compare(operator=">" | "<=", left=ir.Literal(value=0), right=x)
+        ) if x.type == U32:
+            return ir.Literal(e.operator in (">=", "<="), BOOL, e.location)
         case _ if all(isinstance(c, ir.Literal) for c in children(e)) and not _undefined(e):
             with np.errstate(all="ignore"):
                 return ir.Literal(evaluate(e, {}).item(), e.type, e.location)
