@@ -163,9 +163,8 @@ def _check_plain(cls: type[Any]) -> None:
     if not isinstance(cls, type):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise RecordError(f"@lw.record stands above a class, found {shown(cls)}")
     if cls.__bases__ != (object,):
-        raise RecordError(
-            f"{cls.__name__} inherits from {cls.__bases__[0].__name__}; a record names all of its fields itself"
-        )
+        base = cls.__bases__[0].__name__ if cls.__bases__ else "nothing"
+        raise RecordError(f"{cls.__name__} inherits from {base}; a record names all of its fields itself")
     for name, value in vars(cls).items():
         if name.startswith("__") and name.endswith("__"):
             continue

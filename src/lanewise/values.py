@@ -175,6 +175,8 @@ def _of_values(name: str, kinds: str = "numbers and vectors") -> Callable[[Calla
                 return function(*arguments)
             except Exception as error:
                 wrong = [a for a in arguments if not _is_value(a, "numbers" in kinds)]
+                if not wrong and any(isinstance(a, np.ndarray) for a in arguments):
+                    raise ArgumentError(f"lw.{name}: {error}") from error  # arrays that do not fit together
                 if not wrong:
                     raise
                 raise ArgumentTypeError(f"lw.{name} takes {kinds}, found {shown(wrong[0])}") from error

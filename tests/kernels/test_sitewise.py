@@ -330,6 +330,9 @@ def test_no_step_changes_nothing_and_fewer_are_refused():
     FLOW.run(sites, 0, **VALUES)
     assert (sites.step, sites.fresh) == (0, True)
     assert refusal(lambda: FLOW.run(sites, -1, **VALUES)) == "flow: -1 steps asked for; wanted 0 or more"
+    assert refusal(lambda: FLOW.run(sites, 10**13, **VALUES)) == (
+        "flow: 10000000000000 steps asked for; wanted at most 1,000,000,000,000"
+    )
     np.testing.assert_array_equal(FLOW.populations(sites, **LID)[:, MASK != 2], whole()[:, MASK != 2])
 
 

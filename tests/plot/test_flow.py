@@ -223,7 +223,7 @@ REFUSED = [
     (np.ones((3, 4, 3)), {}, "velocity has shape (3, 4, 3); wanted (ny, nx, 2) or (nz, ny, nx, 3)"),
     (V, {"solid": np.ones((3, 4), int)}, "solid has shape (3, 4) of int64; wanted (3, 4) of bool"),
     (V, {"solid": np.ones((3, 4), bool)}, "every site is solid: nothing to draw"),
-    (V, {"quantity": "helicity"}, "quantity is 'helicity'; wanted one of speed, vorticity"),
+    (V, {"quantity": "helicity"}, "plot_flow(quantity='helicity'): wanted 'speed' or 'vorticity'"),
     (V, {"limits": (1.0, 1.0)}, "the values at the ends of the colours are 1.0 and 1.0; wanted growing ones"),
     (V, {"limits": (0.0, np.nan)}, "the values at the ends of the colours are 0.0 and nan; wanted growing ones"),
     (BAD, {}, "the flow at x = 1, y = 2 is nan: only finite values can be drawn"),

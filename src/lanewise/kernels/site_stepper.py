@@ -20,6 +20,7 @@ from lanewise.sites.array import Sites
 # Updates of sites, a tenth of a second on an NVIDIA H200: from then on fetching less gains more than asking for it costs, which
 # are two calls of 0.2 ms and what follows them.
 LONG_RUN = 1 << 31
+MOST_STEPS = 10**12  # far more than anybody waits for
 
 
 def fetching(sites: Sites, steps: int) -> AbstractContextManager[None]:
@@ -60,6 +61,8 @@ class SiteStepper:
             raise ArgumentError(f"{self._name}: the number of steps is whole, found {describe(given)}")
         if steps < 0:
             raise ArgumentError(f"{self._name}: {steps} steps asked for; wanted 0 or more")
+        if steps > MOST_STEPS:
+            raise ArgumentError(f"{self._name}: {steps} steps asked for; wanted at most {MOST_STEPS:,}")
         sites = self._sites
         sites.whole.check()
         self._schedule(sites.step, sites.step + steps)  # compiles before anything has run

@@ -175,7 +175,9 @@ class Units:
     @checked(InputError)
     def steps(self, seconds: float) -> int:
         """The nearest whole number of steps to a time in seconds."""
-        return round(seconds / self.step_s)
+        if not math.isfinite(steps := seconds / self.step_s):
+            raise InputError(f"the time is {seconds:g} s; wanted a finite number of steps")
+        return round(steps)
 
     def velocity_to_si(self, velocity: ArrayLike) -> Floats:
         """Sites a step to metres a second."""
