@@ -70,7 +70,8 @@ def _keep_compiler_over_forks() -> None:
     from llvmlite.binding import ffi
     from numba.core.compiler_lock import global_compiler_lock as compiler
 
-    llvm: Any = ffi.lib._lock
+    library: Any = ffi.lib
+    llvm = library._lock
 
     def hold() -> None:
         _LOADING.acquire()  # in the order in which loading and compiling take them
