@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, cast
 
 import numpy as np
 
@@ -17,6 +18,45 @@ from lanewise.pickled import restored_array
 from lanewise.record import Field, Record, RecordValue, unknown_field
 from lanewise.runtime.devices import resolve
 from lanewise.runtime.memory import allocate, array_module, to_host
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """See `RowOf`."""
+
+    array: RecordArray
+    index: int
+
+    def read(self, field: Field) -> Any:
+        views = self.array._views  # pyright: ignore[reportPrivateUsage]
+        view = views.strided(field)
+        if view is not None:
+            return to_host(view[self.index])
+        places = (views.at(leaf, self.index) for leaf in t.leaves(field.name, field.type))
+        parts = [to_host(blocks[place]) for blocks, place in places]
+        return np.array(parts) if isinstance(field.type, t.Vector) else parts[0]
+
+    def write(self, field: Field, value: Any) -> None:
+        components = self._rounded(field, value, (field.type.length,) if isinstance(field.type, t.Vector) else ())
+        for component in range(components.size):
+            self._put(field, component, components.reshape(-1)[component])
+
+    def write_component(self, field: Field, component: int, value: Any) -> None:
+        self._put(field, component, self._rounded(field, value, ())[()])
+
+    def _rounded(self, field: Field, value: Any, shape: tuple[int, ...]) -> Any:
+        """The value on the host, in the type of the field; a component stands for all."""
+        name = f"{self.array.record.name}.{field.name}"
+        values = brought(name, value, "cpu")
+        if values.shape not in (shape, ()):
+            raise ArgumentError(f"{name} is a {field.type}: wanted shape {shape} for a row, found {values.shape}")
+        check_type(name, values, field.type)
+        return np.broadcast_to(rounded(name, values, t.scalar_of(field.type).dtype), shape)
+
+    def _put(self, field: Field, component: int, value: Any) -> None:
+        leaf = t.leaves(field.name, field.type)[component]
+        blocks, place = self.array._views.at(leaf, self.index)  # pyright: ignore[reportPrivateUsage]
+        blocks[place] = value
 
 
 class RecordArray:
@@ -178,7 +218,22 @@ class RecordArray:
         return self._count
 
     def __getitem__(self, index: int) -> RecordValue:
-        """One record, by value."""
+        """One record. It is a row of this array: what is assigned to its fields, or to components of its vectors, is written here."""
+        return self._python_class.row_of(Row(self, self._place(index)))
+
+    def __setitem__(self, index: int, value: RecordValue) -> None:
+        """Replace one record by the values of another one of its class."""
+        place, given = self._place(index), cast(Any, value)
+        if not isinstance(given, RecordValue) or given.__record__ != self._record:
+            raise ArgumentError(
+                f"a row of {self._record.name} is replaced by a {self._record.name}(...), found {type(given).__name__}; "
+                f"fields are arrays: .{self._record.fields[0].name}[{index}] = ..."
+            )
+        row = Row(self, place)
+        for field, kept in [(f, getattr(given, f.name)) for f in self._record]:
+            row.write(field, kept)
+
+    def _place(self, index: int) -> int:
         given: Any = index
         if isinstance(given, bool) or not isinstance(given, (int, np.integer)):
             raise ArgumentTypeError(
@@ -187,7 +242,7 @@ class RecordArray:
             )
         if not -self._count <= index < self._count:
             raise IndexError(f"record {index} of {self._count}")
-        return self._python_class(**{f.name: to_host(getattr(self, f.name)[index]) for f in self._record})
+        return int(index) % self._count
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         # Without it NumPy would make an array of Python objects, record by record.

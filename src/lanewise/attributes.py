@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import inspect
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import FrozenInstanceError
 from types import MappingProxyType
 from typing import Any, TypeVar
 
@@ -43,6 +44,28 @@ def sealed(reasons: Mapping[str, str] = NOTHING, *, made: str = "") -> Callable[
         return cls
 
     return seal
+
+
+def frozen(cls: C) -> C:
+    """A decorator above a frozen dataclass: assignments are refused in words, also of names that it does not have."""
+    fields = tuple(cls.__dataclass_fields__)
+
+    def assign(self: Any, name: str, value: Any, /) -> None:
+        if name in fields:
+            raise FrozenInstanceError(
+                f"{cls.__name__}.{name} cannot be assigned: dataclasses.replace(..., {name}=...) makes another {cls.__name__}"
+            )
+        has = f"its fields are {', '.join(fields)}" if fields else "it has no fields"
+        raise FrozenInstanceError(
+            f"{cls.__name__} has no field {name!r} and is frozen{near(name, fields) or f'; {has}'}"
+        )
+
+    def remove(self: Any, name: str, /) -> None:
+        raise FrozenInstanceError(f"{cls.__name__} is frozen: {name!r} cannot be deleted")
+
+    for special, function in (("__setattr__", assign), ("__delattr__", remove)):
+        setattr(cls, special, function)
+    return cls
 
 
 def _assignable(cls: type[Any], name: str) -> Any:

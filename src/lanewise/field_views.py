@@ -48,6 +48,11 @@ class FieldViews:
         shape = (-(-self.count // buffer.width), buffer.width)
         return self._view(slot.type, shape, (buffer.block, slot.stride), self.arrangement.address(leaf, 0, self.count))
 
+    def at(self, leaf: str, index: int) -> tuple[Any, tuple[int, int]]:
+        """A view that holds this scalar in every layout, and where in it."""
+        view = self.blocks(leaf)
+        return view, divmod(index, view.shape[1])
+
     def gathered(self, field: Field) -> Any:
         """A copy of shape (count,) or (count, components), read-only on the host: nobody should hope that writes go through."""
         columns = [self.blocks(leaf).reshape(-1)[: self.count] for leaf in t.leaves(field.name, field.type)]

@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 
+from lanewise.attributes import frozen
 from lanewise.checks import check_fields, shown
 from lanewise.errors import PlanError
 
 
+@frozen
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """Decisions for one kernel on one device. Fields left at None are decided by `pipeline.default_plan`.

@@ -9,13 +9,13 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, dataclass_transform
+from typing import TYPE_CHECKING, Any, Protocol, Self, dataclass_transform
 
 from lanewise import types as t
 from lanewise.checks import shown
 from lanewise.errors import ArgumentError, RecordError
 from lanewise.pickled import restored_row
-from lanewise.values import to_python_value, type_of_annotation
+from lanewise.values import bound_value, to_python_value, type_of_annotation
 
 if TYPE_CHECKING:
     from lanewise.arrays import RecordArray
@@ -63,8 +63,27 @@ class Record:
         return f"{self.name}({', '.join(f'{f.name}: {f.type}' for f in self.fields)})"
 
 
+class RowOf(Protocol):
+    """A place of an array of records."""
+
+    def read(self, field: Field) -> Any:
+        """The scalar or the components (k,) of a field, on the host."""
+        ...
+
+    def write(self, field: Field, value: Any) -> None:
+        """Raises `ArgumentError` for what does not fit the field."""
+        ...
+
+    def write_component(self, field: Field, component: int, value: Any) -> None:
+        """One of the components of a vector."""
+        ...
+
+
 class RecordValue:
-    """Base of every record class: one record whose fields are NumPy scalars and vectors."""
+    """Base of every record class: one record whose fields are NumPy scalars and vectors.
+
+    It holds its own values, or is a row of an array: then fields are read from the array, and what is assigned to them is written there.
+    """
 
     __record__: Record
 
@@ -78,17 +97,48 @@ class RecordValue:
         field = self.__record__.field(name)
         if field is None:
             raise AttributeError(unknown_field(self.__record__, name))
+        row: RowOf | None = self.__dict__.get("_row")
+        if row is not None:
+            row.write(field, value)
+            return
         try:
             object.__setattr__(self, name, to_python_value(value, field.type))
         except Exception as error:  # of lanewise, or of the user's class
             raise ArgumentError(f"{self.__record__.name}.{name} is a {field.type}, found {shown(value)}") from error
 
+    def __getattr__(self, name: str) -> Any:
+        # Only names that the record itself does not hold come here: those of fields, where it is a row of an array.
+        row: RowOf | None = self.__dict__.get("_row")
+        field = None if row is None else self.__record__.field(name)
+        if row is None or field is None:
+            raise AttributeError(name if name.startswith("_") else unknown_field(self.__record__, name))
+        return bound_value(
+            row.read(field), field.type, lambda component, value: row.write_component(field, component, value)
+        )
+
     def __repr__(self) -> str:
         return f"{self.__record__.name}({', '.join(f'{f.name}={getattr(self, f.name)!r}' for f in self.__record__)})"
+
+    def copy(self) -> Self:
+        """A record of its own with the same values, no row of an array."""
+        return type(self)(**{f.name: getattr(self, f.name) for f in self.__record__})
+
+    def __copy__(self) -> Self:
+        return self.copy()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self.copy()
 
     def __reduce__(self) -> tuple[Any, ...]:
         cls, fields = type(self), {f.name: getattr(self, f.name) for f in self.__record__}
         return restored_row, (cls.__module__, cls.__qualname__, self.__record__, fields)
+
+    @classmethod
+    def row_of(cls, row: RowOf) -> Any:
+        """The record that a place of an array holds."""
+        made = cls.__new__(cls)
+        object.__setattr__(made, "_row", row)
+        return made
 
     @classmethod
     def array(cls, *, layout: Layout | None = None, device: str | None = None, **fields: Any) -> RecordArray:
@@ -124,6 +174,7 @@ RESERVED = frozenset(
         "with_layout",
         "to",
         "copy",
+        "row_of",
     ]
 )
 

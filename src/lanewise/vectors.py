@@ -85,6 +85,7 @@ class VectorValue:
     """An immutable vector of two to four scalars; arithmetic is by component, and a scalar meets every component."""
 
     type: ClassVar[t.Vector]
+    _parts: tuple[Any, ...]
     __slots__ = ("_parts",)
     __array_ufunc__ = None  # NumPy scalars leave `2 * v` to us
 
@@ -95,7 +96,7 @@ class VectorValue:
         if len(flat) != self.type.length:
             raise ArgumentTypeError(f"{self.type} takes {self.type.length} components, {len(flat)} given")
         convert = SCALAR_NAMES[self.type.element.name]
-        self._parts = tuple(convert(p) for p in flat)
+        object.__setattr__(self, "_parts", tuple(convert(p) for p in flat))
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self._parts)
@@ -111,6 +112,16 @@ class VectorValue:
             picked = [self._parts[t.COMPONENTS.index(c)] for c in name]
             return picked[0] if len(name) == 1 else vector_class(self.type.element, len(name))(*picked)
         raise AttributeError(f"{self.type} has no component {name!r}")
+
+    def __setitem__(self, index: int, value: Any) -> None:
+        raise TypeError(f"a {self.type} is a value and cannot be changed; make another one, {self.type}(...)")
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name != "_parts":
+            raise AttributeError(
+                f"a {self.type} is a value: its {name!r} cannot be assigned; make another one, {self.type}(...)"
+            )
+        object.__setattr__(self, name, value)
 
     def __repr__(self) -> str:
         return f"{self.type}({', '.join(str(p) for p in self._parts)})"
@@ -331,3 +342,39 @@ def to_python_value(value: Any, value_type: t.ValueType) -> Any:
     if isinstance(value_type, t.Scalar):
         return SCALAR_NAMES[value_type.name](value)
     return vector_class(value_type.element, value_type.length)(*(value if np.ndim(value) else (value,)))
+
+
+class _RowVector(VectorValue):
+    """A vector as it was when it was read from a row of an array. What is assigned to its components is written there, too."""
+
+    __slots__ = ("_write",)
+
+    def __setitem__(self, index: int, value: Any) -> None:
+        place = range(len(self))[index]  # an IndexError, or counted from the end
+        self._write(place, value)
+        parts = list(self._parts)
+        parts[place] = SCALAR_NAMES[self.type.element.name](value)
+        object.__setattr__(self, "_parts", tuple(parts))
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in ("_parts", "_write"):
+            object.__setattr__(self, name, value)
+        elif name in tuple(t.COMPONENTS[: len(self)]):
+            self[t.COMPONENTS.index(name)] = value
+        else:
+            raise AttributeError(f"{self.type} has no component {name!r} that can be assigned")
+
+
+_ROW_CLASSES = {
+    (e, n): type(c.__name__, (_RowVector,), {"type": c.type, "__slots__": (), "__module__": "lanewise"})
+    for (e, n), c in _CLASSES.items()
+}
+
+
+def bound_value(value: Any, value_type: t.ValueType, write: Callable[[int, Any], None]) -> Any:
+    """`to_python_value`; assigning to a component of a vector also calls `write(component, value)`."""
+    if isinstance(value_type, t.Scalar):
+        return to_python_value(value, value_type)
+    made: Any = _ROW_CLASSES[value_type.element, value_type.length](*value)
+    made._write = write
+    return made

@@ -45,7 +45,7 @@ def run_python(kernel: Any, arguments: dict[str, Any]) -> list[Array]:
 
 def _element(kind: Any, argument: Any, index: int) -> Any:
     if isinstance(kind, Record):
-        return argument[index]
+        return argument[index].copy()  # what a function writes to a row is written to its array
     whole = np.ndim(argument) == (2 if isinstance(kind, t.Vector) else 1)
     return to_python_value(argument[index] if whole else argument, kind)
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from lanewise.attributes import frozen
 from lanewise.checks import checked, shown
 from lanewise.errors import InputError
 from lanewise.io import check
@@ -16,6 +17,7 @@ DARK = 1
 """The component of bodies that say nothing else: Gadget's type 1, collisionless halo matter."""
 
 
+@frozen
 @dataclass(frozen=True, slots=True, eq=False)
 class Particles:
     """n bodies in the units of their source. Build it with `Particles.of`, which checks; the constructor does not.

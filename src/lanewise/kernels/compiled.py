@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+from lanewise.attributes import frozen
 from lanewise.frontend.function import Signature
 from lanewise.ir import nodes as ir
 from lanewise.layouts import Layout
@@ -25,6 +26,7 @@ class Tunable(Protocol):
     def tuning_job(self, *arguments: Any, plan: Plan | None = None, **named: Any) -> Job: ...
 
 
+@frozen
 @dataclass(frozen=True, slots=True)
 class Call:
     """A launch with everything bound.
@@ -41,6 +43,7 @@ class Call:
         return self.results[0] if len(self.results) == 1 else self.results or None
 
 
+@frozen
 @dataclass(frozen=True, slots=True)
 class Compiled:
     """A kernel made for one combination of records, layouts, device and plan. Calling it launches it.

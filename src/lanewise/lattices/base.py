@@ -13,6 +13,7 @@ from typing import Any, overload
 
 import numpy as np
 
+from lanewise.attributes import frozen
 from lanewise.checks import Unfit, checked, listed, shown
 from lanewise.errors import ArgumentError
 from lanewise.lattices.check import check_lattice
@@ -21,6 +22,7 @@ from lanewise.vectors import LiteralVector
 Velocity = tuple[int, ...]
 
 
+@frozen
 @dataclass(frozen=True, slots=True)
 class Lattice:
     """Discrete velocities (direction 0 is at rest) and their weights, with the square of the speed of sound 1/3.

@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from lanewise.attributes import frozen
 from lanewise.checks import shown
 from lanewise.errors import RecordError
 from lanewise.layouts.base import Arrangement, Layout, place_structure
 from lanewise.record import Leaf
 
 
+@frozen
 @dataclass(frozen=True, slots=True)
 class AoAS(Layout):
     """AoS with the structure rounded up to `align` bytes (8 or 16): few wide loads instead of many narrow ones."""

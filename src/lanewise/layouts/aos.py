@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from lanewise.attributes import frozen
 from lanewise.layouts.base import Arrangement, Layout, place_structure
 from lanewise.record import Leaf
 
 
+@frozen
 @dataclass(frozen=True, slots=True)
 class AoS(Layout):
     """One structure behind the other.

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from lanewise.attributes import frozen
 from lanewise.checks import shown
 from lanewise.errors import RecordError
 from lanewise.layouts.base import Arrangement, Buffer, Layout, Slot
@@ -14,6 +15,7 @@ from lanewise.record import Leaf
 _WIDTHS = frozenset(1 << n for n in range(11))
 
 
+@frozen
 @dataclass(frozen=True, slots=True)
 class AoSoA(Layout):
     """Each block holds `width` values of the first leaf, then `width` of the next: SIMD lanes read whole words, one element stays near."""

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from lanewise.attributes import frozen
 from lanewise.layouts.base import Arrangement, Buffer, Layout, Slot
 from lanewise.record import Leaf
 
 
+@frozen
 @dataclass(frozen=True, slots=True)
 class SoA(Layout):
     """One array for each leaf.

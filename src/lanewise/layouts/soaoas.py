@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from lanewise.attributes import frozen
 from lanewise.checks import Unfit, listed, shown
 from lanewise.errors import RecordError
 from lanewise.layouts.base import VECTOR_BYTES, Arrangement, Buffer, Layout, Slot, place_structure
@@ -13,6 +14,7 @@ from lanewise.record import Leaf
 Groups = tuple[tuple[str, ...], ...]
 
 
+@frozen
 @dataclass(frozen=True, slots=True, init=False)
 class SoAoAS(Layout):
     """Groups of fields, each padded to 4, 8 or 16 bytes and loaded as one vector, each in an array of its own.

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 from weakref import WeakSet
 
+from lanewise.attributes import sealed
 from lanewise.checks import checked
 from lanewise.errors import InputError
 from lanewise.profiling.sequence import Loop, Sequence
@@ -47,12 +48,17 @@ class Collector(Protocol):
         ...
 
 
+@sealed()
 class Profile:
     """Spans of time by stage and name, and the stages of steps. For one thread.
 
     A second does not count twice: a span within another one is taken from it, so the stages add up to the whole. Numbers grow
     for as long as it is used; hand a new one to the next run.
     """
+
+    __slots__ = (
+        "__weakref__", "_room", "_within", "dropped", "events", "later", "loops", "nanoseconds", "origin", "samples", "totals",
+    )  # fmt: skip
 
     @checked()
     def __init__(self, most_events: int = MOST_EVENTS) -> None:

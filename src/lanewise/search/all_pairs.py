@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from lanewise.attributes import frozen
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import own
 from lanewise.runtime.executable import Bound
@@ -17,6 +18,7 @@ from lanewise.types import Scalar
 SOURCES = own("sources")
 
 
+@frozen
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AllPairs(Search):
     """No structure: the loop over all sources, in order."""

@@ -25,6 +25,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from lanewise.attributes import frozen
 from lanewise.errors import ArgumentError
 from lanewise.search.all_pairs import AllPairs
 from lanewise.search.base import Search, Structure, check_sources
@@ -40,6 +41,7 @@ CROWDED, CROWDED_WIDE, CROWDED_RINGS = 16, 64, 4
 WIDE = 2  # radii: wider cells offer mostly sources that are not near
 
 
+@frozen
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Neighbors(Search):
     """All sources nearer than the radius."""
@@ -61,6 +63,7 @@ class Neighbors(Search):
         return self.plan(sources).make(sources)
 
 
+@frozen
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Nearest(Search):
     """The k nearest sources, optionally those within a radius."""

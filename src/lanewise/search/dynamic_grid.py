@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal, cast, get_args
 
+from lanewise.attributes import frozen
 from lanewise.checks import shown
 from lanewise.errors import ArgumentError
 from lanewise.search.base import Search, Structure, check_sources, radius2
@@ -26,6 +27,7 @@ CURVE_LEAF = 8  # elements: fewest boxes and elements together for a handful of 
 THESIS_LEAF = 128  # its threads a block
 
 
+@frozen
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DynamicGrid(Search):
     """Leaves with boxes.

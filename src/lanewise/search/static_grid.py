@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from lanewise.attributes import frozen
 from lanewise.checks import shown
 from lanewise.errors import ArgumentError, DeviceError
 from lanewise.kernels.arguments import bind_value_array
@@ -29,6 +30,7 @@ CELLS_A_SOURCE = 2  # cells at most for each source, where the grid is chosen: b
 SOURCES_A_CELL = 2  # on average, where no radius says how large a cell shall be
 
 
+@frozen
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StaticGrid(Search):
     """Uniform cells over the world, or over the box of the first positions in an open world.

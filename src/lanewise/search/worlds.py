@@ -7,10 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from lanewise.attributes import frozen
 from lanewise.checks import shown
 from lanewise.errors import ArgumentError
 
 
+@frozen
 @dataclass(frozen=True, slots=True)
 class Open:
     """No border: elements may be anywhere."""
@@ -19,6 +21,7 @@ class Open:
         return "open world"
 
 
+@frozen
 @dataclass(frozen=True, slots=True, init=False)
 class Periodic:
     """A box whose opposite faces are one: a source is seen at its nearest image, its position moved by whole sizes.
@@ -44,6 +47,7 @@ class Periodic:
         return f"periodic world of {' x '.join(f'{s:g}' for s in self.size)}"
 
 
+@frozen
 @dataclass(frozen=True, slots=True, init=False)
 class Bounded:
     """A box that all elements lie in, borders included. Raises `ArgumentError` where low is not below high."""

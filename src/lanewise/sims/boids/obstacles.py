@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from lanewise.attributes import frozen
 from lanewise.checks import check_fields, checked
 from lanewise.errors import InputError
 from lanewise.io.source import FilePath, existing_file, reading
@@ -28,6 +29,7 @@ ALONG_Z: Vector = (0.0, 0.0, 1.0)
 ALONG_Y: Vector = (0.0, 1.0, 0.0)
 
 
+@frozen
 @dataclass(frozen=True, slots=True)
 class Sphere:
     """Solid when it is seen from "outside"; a room when seen from "inside"; a shell when seen from "both"."""
@@ -40,6 +42,7 @@ class Sphere:
         check_fields(self, InputError)
 
 
+@frozen
 @dataclass(frozen=True, slots=True)
 class Box:
     """width along its side, height along its up, depth along its forward."""
@@ -56,6 +59,7 @@ class Box:
         check_fields(self, InputError)
 
 
+@frozen
 @dataclass(frozen=True, slots=True)
 class Rectangle:
     """width along its side, height along its up; "outside" is where its forward points to."""
@@ -71,6 +75,7 @@ class Rectangle:
         check_fields(self, InputError)
 
 
+@frozen
 @dataclass(frozen=True, slots=True)
 class Plane:
     """Without end; "outside" is where its normal points to."""

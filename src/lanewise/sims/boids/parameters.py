@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from lanewise.attributes import frozen
 from lanewise.checks import check_fields
 from lanewise.errors import InputError
 
@@ -16,6 +17,7 @@ SEMANTICS = ("sync", "seq", "thesis")
 """All steer, then all move; one after another, in place; and as "sync", with the thesis's differences."""
 
 
+@frozen
 @dataclass(frozen=True, slots=True)
 class Parameters:
     """Every constant of the rules. Lengths, times and masses are OpenSteer's own units; cosines are of angles to the heading.

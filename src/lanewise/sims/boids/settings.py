@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from lanewise.attributes import frozen
 from lanewise.errors import InputError
 from lanewise.io.schema import record
 from lanewise.layouts import layout_by_name
@@ -23,6 +24,7 @@ MOST_STEPS = 10**12
 LARGEST_WORLD = 1e15
 
 
+@frozen
 @dataclass(frozen=True, slots=True)
 class Settings:
     """Names and numbers. `obstacles`: besides those of the boundary. `search`: as it was asked for, a name or "given"."""

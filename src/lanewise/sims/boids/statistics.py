@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 import lanewise as lw
 from lanewise.arrays import RecordArray
+from lanewise.attributes import frozen
 from lanewise.kernels.elementwise import Elementwise
 from lanewise.kernels.pairwise import Pairwise
 from lanewise.search import Search
@@ -26,6 +27,7 @@ MOST_CELLS = 2**20  # an axis
 FARTHEST = 1e300
 
 
+@frozen
 @dataclass(frozen=True, slots=True)
 class Statistics:
     """A flock in numbers.

@@ -9,10 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from lanewise.attributes import frozen
+
 ENERGY_TOLERANCE = 1e-3
 """From this energy error on a run warns: some close encounter was not resolved, or dt is too long for all."""
 
 
+@frozen
 @dataclass(frozen=True, slots=True)
 class Diagnostics:
     """The state of a run at one time, in units with the run's gravitational constant. Vectors are NumPy float64 of shape (3,)."""

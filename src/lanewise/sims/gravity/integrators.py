@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from lanewise.attributes import frozen
 from lanewise.checks import check_fields
 from lanewise.errors import InputError
 
 
+@frozen
 @dataclass(frozen=True, slots=True)
 class Integrator:
     """Kicks and drifts as fractions of dt; one kick more than drifts. `order` is the order of the error after a given time."""

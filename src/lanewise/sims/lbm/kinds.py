@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from lanewise.attributes import frozen
 from lanewise.checks import check_fields
 from lanewise.errors import InputError
 
@@ -14,6 +15,7 @@ Edges = Mapping[str, Edge]
 """An axis ("x", "y", "z") -> what its faces are: "periodic", "slip" or the name of a wall; or (low, high)."""
 
 
+@frozen
 @dataclass(frozen=True, slots=True)
 class Wall:
     """Bounce-back: the wall lies half a link before its sites, or where its surface is. `velocity`: of a moving one, in sites a step."""
@@ -25,6 +27,7 @@ class Wall:
         check_fields(self, InputError)
 
 
+@frozen
 @dataclass(frozen=True, slots=True, eq=False)
 class Open:
     """Sites at a face of the box through which fluid flows.

@@ -5,17 +5,20 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lanewise.attributes import frozen
 from lanewise.errors import InputError
 from lanewise.io.schema import record
 from lanewise.sims.lbm.kinds import Edge, Kind, Open, Wall
 from lanewise.sites.fractions import WallFractions
 
 
+@frozen
 @dataclass(frozen=True, slots=True)
 class Settings:
     """Numbers and names.
@@ -45,6 +48,7 @@ class Settings:
         return (1 / self.omega - 0.5) / 3
 
 
+@frozen
 @dataclass(frozen=True, slots=True, eq=False)
 class Geometry:
     """What the sites are: `mask` uint8 of the lattice's shape or None, the kinds by number, and the edges of the box.
@@ -56,6 +60,15 @@ class Geometry:
     kinds: Mapping[int, Kind]
     edges: Mapping[str, Edge]
     fractions: WallFractions | None = None
+
+    def __post_init__(self) -> None:
+        """Kernels are made for it, so it is one's own and stays as it is."""
+        if self.mask is not None and self.mask.flags.writeable:
+            mask = self.mask.copy()
+            mask.flags.writeable = False
+            object.__setattr__(self, "mask", mask)
+        for name in ("kinds", "edges"):
+            object.__setattr__(self, name, MappingProxyType(dict(getattr(self, name))))
 
     @property
     def walls(self) -> dict[int, Wall]:
