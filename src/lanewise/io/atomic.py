@@ -64,6 +64,15 @@ def unwritable(path: FilePath, folder: Path, error: OSError) -> InputError:
     return InputError(f"{path}: cannot be written into the folder {folder}: {reason}")
 
 
+@contextmanager
+def writing(path: FilePath) -> Generator[None]:
+    """What the system refuses within the block, of whatever file beside `path`, is an InputError that says so of `path`."""
+    try:
+        yield
+    except OSError as error:
+        raise unwritable(path, Path(path).resolve().parent, error) from error
+
+
 def _flush(path: Path) -> None:
     """Wait until the file (or, for a folder, the list of its files) is on the disk: a rename may overtake the data."""
     handle = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lanewise.errors import ArgumentError
+from lanewise.io.atomic import writing
 from lanewise.io.source import FilePath
 from lanewise.plot.colours import colour_table
 from lanewise.plot.movie import MovieWriter
@@ -72,7 +73,8 @@ class FlowMovie:
         self._quantity: Quantity = checked_quantity(quantity)
         self._title, self._solid = title, solid
         self._reference, self._limits, self._periodic = reference, limits, periodic
-        self._values = tempfile.TemporaryFile(dir=self._movie.path.resolve().parent)  # noqa: SIM115 (__exit__ closes it)
+        with writing(path):
+            self._values = tempfile.TemporaryFile(dir=self._movie.path.resolve().parent)  # noqa: SIM115 (__exit__ closes it)
         self._frames: list[_Waiting] = []
         self._shape: tuple[int, int] = (0, 0)
         self._blocked: NDArray[np.bool_] | None = None
@@ -94,7 +96,8 @@ class FlowMovie:
         values, _ = resample(shown.values, self._blocked, self._stored())
         peak = float(np.abs(values).max()) or 1.0
         packed = np.round(values * (STEPS / peak)).astype(np.int16)
-        length = self._values.write(zlib.compress(packed.data, 1))
+        with writing(self._movie.path):
+            length = self._values.write(zlib.compress(packed.data, 1))
         self._frames.append(_Waiting(length, peak, value_range((shown,), self._quantity)[1], step))
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:

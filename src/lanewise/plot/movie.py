@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lanewise.errors import ArgumentError, InputError
-from lanewise.io.atomic import atomic_path, writable_target
+from lanewise.io.atomic import atomic_path, writable_target, writing
 from lanewise.io.source import FilePath
 from lanewise.plot.gif import GifEncoder
 from lanewise.plot.mp4 import Mp4Encoder, find_ffmpeg
@@ -84,18 +84,25 @@ class MovieWriter:
             raise ArgumentError(f"a frame has shape {rgb.shape} of {rgb.dtype}; wanted (height, width, 3) of uint8")
         if self._encoder is None:
             self._shape = rgb.shape
-            target = self._open.enter_context(atomic_path(self.path, self._overwrite))
-            self._encoder = self._encoder_for(target, (rgb.shape[0], rgb.shape[1]))
-            self._open.callback(self._encoder.discard)
+            with ExitStack() as opened:  # undone if the encoder cannot start: no empty file
+                target = opened.enter_context(atomic_path(self.path, self._overwrite))
+                with writing(self.path):
+                    self._encoder = self._encoder_for(target, (rgb.shape[0], rgb.shape[1]))
+                opened.callback(self._encoder.discard)
+                self._open = opened.pop_all()
         if rgb.shape != self._shape:
             raise ArgumentError(f"frame {self.frames} has shape {rgb.shape}; wanted {self._shape}, as the first one")
-        self._encoder.add(np.ascontiguousarray(rgb))
+        with writing(self.path):
+            self._encoder.add(np.ascontiguousarray(rgb))
         self.frames += 1
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         """Complete the file, whatever ended the run; without a frame there is none."""
+        if not self.frames:  # the first one failed, or there was none
+            self._open.__exit__(kind, error, at)
+            return
         with self._open:
-            if self._encoder is not None and self.frames:
+            if self._encoder is not None:
                 self._encoder.finish()
 
 

@@ -63,6 +63,7 @@ def _strictly(log: Logger) -> Generator[None]:
     log.disabled = True
     try:
         with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # NaN and infinity are refused afterwards
             warnings.simplefilter("error", DeprecationWarning)
             yield
     finally:

@@ -8,8 +8,7 @@ checkpoint makes sure that a checkpoint never knows of a step that the series la
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 
@@ -17,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lanewise.errors import ArgumentError, InputError
-from lanewise.io.atomic import atomic_path, unwritable, writable_target
+from lanewise.io.atomic import atomic_path, writable_target, writing
 from lanewise.io.source import FilePath, reading
 
 COEFFICIENTS = ("drag_coefficient", "lift_coefficient")
@@ -56,7 +55,7 @@ class TimeSeries:
         if not resumed:  # with its first line from the beginning: a full disk leaves no file of nothing
             with atomic_path(path, overwrite or resume_step is not None) as temporary:
                 temporary.write_text(",".join(self.columns) + "\n", encoding="utf-8")
-        with _writing(self.path):
+        with writing(self.path):
             self._handle = os.open(self.path, os.O_WRONLY | os.O_APPEND)
 
     def add(self, step: int, *values: float) -> None:
@@ -70,11 +69,11 @@ class TimeSeries:
 
     def sync(self) -> None:
         """Wait until all lines are on the disk. To be called before a checkpoint is written."""
-        with _writing(self.path):
+        with writing(self.path):
             os.fsync(self._handle)
 
     def _write(self, line: str) -> None:
-        with _writing(self.path):
+        with writing(self.path):
             rest = memoryview(f"{line}\n".encode())
             while rest:  # a full disk may take a part, and says why at the next call
                 rest = rest[os.write(self._handle, rest) :]
@@ -112,7 +111,7 @@ def truncate(path: FilePath, columns: Sequence[str], step: int) -> int:
             kept += len(line)
         if not kept:
             raise InputError(f"no line of column names; wanted {','.join(columns)}")
-    with _writing(path):
+    with writing(path):
         os.truncate(path, kept)
     return last
 
@@ -140,11 +139,3 @@ def _step(number: int, line: bytes) -> int:
     if not cell.isdigit():
         raise InputError(f"line {number} starts with {cell.decode(errors='replace')!r}; wanted a step")
     return int(cell)
-
-
-@contextmanager
-def _writing(path: FilePath) -> Generator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise unwritable(path, Path(path).resolve().parent, error) from error
