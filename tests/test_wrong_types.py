@@ -77,6 +77,8 @@ REFUSED: dict[str, tuple[Any, type[Exception], str]] = {
         "neighbors: 'points': an array of Grain is no array of numbers; take a field, for "
         "example .position"),
     "decorated": (lambda: lw.elementwise(5), ArgumentError, "@lw.elementwise stands above a function, found 5"),
+    "a setting": (lambda: setattr(gravity.Simulation.__new__(gravity.Simulation), "softening", "a"), InputError,
+        "Simulation.softening(value='a'): wanted a number"),
     "width": (lambda: lw.AoSoA([]), RecordError, "AoSoA(width=[]): the width must be a power of two from 1 to 1024"),
     "groups": (lambda: lw.SoAoAS(5), RecordError,
         'SoAoAS(5): wanted groups of names of fields, as in (("position", "mass"), ("velocity",))'),

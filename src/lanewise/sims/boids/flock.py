@@ -232,6 +232,7 @@ class Flock:
         return self._settings.world
 
     @world.setter
+    @checked(InputError)
     def world(self, value: float) -> None:
         check_world(value)
         self._change(world=value)
@@ -242,6 +243,7 @@ class Flock:
         return self._settings.boundary
 
     @boundary.setter
+    @checked(InputError)
     def boundary(self, value: str) -> None:
         find_boundary(value)
         self._change(boundary=value)
@@ -252,6 +254,7 @@ class Flock:
         return self._settings.obstacles
 
     @obstacles.setter
+    @checked(InputError)
     def obstacles(self, value: Sequence[Obstacle]) -> None:
         for o in value:
             check_obstacle(o)
@@ -263,6 +266,7 @@ class Flock:
         return self._settings.k
 
     @k.setter
+    @checked(InputError)
     def k(self, value: int | None) -> None:
         self._change(k=THESIS_K if value is None and self._settings.semantics == "thesis" else value)
 
@@ -272,6 +276,7 @@ class Flock:
         return self._search
 
     @search.setter
+    @checked(InputError)
     def search(self, value: str | Search) -> None:
         self._change(search=value)
 
@@ -301,6 +306,7 @@ class Flock:
         return self._profile
 
     @profile.setter
+    @checked(InputError)
     def profile(self, value: Profile | None) -> None:
         self._program, self._profile = None, value
 

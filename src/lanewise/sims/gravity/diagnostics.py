@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 
 from lanewise.attributes import frozen
+from lanewise.checks import checked
+from lanewise.errors import InputError
 
 ENERGY_TOLERANCE = 1e-3
 """From this energy error on a run warns: some close encounter was not resolved, or dt is too long for all."""
@@ -37,6 +39,7 @@ class Diagnostics:
         """2 K / |W|: 1 in equilibrium. Not a number when there is no potential energy (a single body)."""
         return 2 * self.kinetic / abs(self.potential) if self.potential else float("nan")
 
+    @checked(InputError)
     def energy_drift(self, start: Diagnostics) -> float:
         """(E - E0) / |E0|."""
         return (self.total - start.total) / abs(start.total) if start.total else self.total
@@ -46,6 +49,7 @@ class Diagnostics:
         """What energy errors are measured against: |E|, or a tenth of K + |W| where that is more, as in parabolic orbits."""
         return max(abs(self.total), (self.kinetic + abs(self.potential)) / 10)
 
+    @checked(InputError)
     def energy_error(self, start: Diagnostics) -> float:
         """|E - E0| against the `energy_scale` of the start; infinite when an energy is not finite."""
         change = abs(self.total - start.total)
@@ -55,11 +59,13 @@ class Diagnostics:
             return 0.0
         return change / start.energy_scale if start.energy_scale else math.inf
 
+    @checked(InputError)
     def momentum_drift(self, start: Diagnostics) -> float:
         """|P - P0| against the sum of |m v|, which does not vanish in the centre-of-mass frame."""
         scale = max(start.momentum_scale, self.momentum_scale)
         return math.hypot(*(self.momentum - start.momentum)) / scale if scale else 0.0
 
+    @checked(InputError)
     def angular_momentum_drift(self, start: Diagnostics) -> float:
         """|L - L0| against |L0|, or against 1 where the start has none."""
         scale = math.hypot(*start.angular_momentum)

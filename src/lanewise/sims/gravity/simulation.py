@@ -149,6 +149,7 @@ class Simulation:
         return self._law.softening
 
     @softening.setter
+    @checked(InputError)
     def softening(self, value: float) -> None:
         self._whole.check()
         check_softening(value, self._pair)
@@ -162,6 +163,7 @@ class Simulation:
         return self._law.integrator
 
     @integrator.setter
+    @checked(InputError)
     def integrator(self, value: str | Integrator) -> None:
         self._set(replace(self._law, integrator=value if isinstance(value, Integrator) else find_integrator(value)))
 
@@ -171,6 +173,7 @@ class Simulation:
         return self._law.gravitational_constant
 
     @gravitational_constant.setter
+    @checked(InputError)
     def gravitational_constant(self, value: float) -> None:
         check_gravitational_constant(value)
         self._set(replace(self._law, gravitational_constant=value))
@@ -181,6 +184,7 @@ class Simulation:
         return self._profile
 
     @profile.setter
+    @checked(InputError)
     def profile(self, value: Profile | None) -> None:
         self._stepper, self._profile = None, value
 

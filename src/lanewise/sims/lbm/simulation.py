@@ -167,6 +167,7 @@ class Simulation:
         return self._settings.viscosity
 
     @viscosity.setter
+    @checked(InputError)
     def viscosity(self, value: float) -> None:
         self._set_rate(chosen_rate(value, None, None, None, None))
 
@@ -176,11 +177,12 @@ class Simulation:
         return self._settings.omega
 
     @omega.setter
+    @checked(InputError)
     def omega(self, value: float) -> None:
         self._set_rate(chosen_rate(None, value, None, None, None))
 
     def _set_rate(self, rate: float) -> None:
-        warn_stiffness(1 / rate, self.collision, stacklevel=3)
+        warn_stiffness(1 / rate, self.collision, stacklevel=4)  # past `checked` and the setter, to the user's line
         self._change(omega=rate)
 
     @property
@@ -189,6 +191,7 @@ class Simulation:
         return self._settings.collision
 
     @collision.setter
+    @checked(InputError)
     def collision(self, value: str) -> None:
         self._change(collision=value, parameters=chosen_parameters(value, None))
 
@@ -198,6 +201,7 @@ class Simulation:
         return MappingProxyType(dict(self._settings.parameters))
 
     @parameters.setter
+    @checked(InputError)
     def parameters(self, value: Mapping[str, float]) -> None:
         self._change(parameters=chosen_parameters(self.collision, value))
 
@@ -207,6 +211,7 @@ class Simulation:
         return self._settings.smagorinsky
 
     @smagorinsky.setter
+    @checked(InputError)
     def smagorinsky(self, value: float) -> None:
         self._change(smagorinsky=value)
 
@@ -216,6 +221,7 @@ class Simulation:
         return self._settings.force
 
     @force.setter
+    @checked(InputError)
     def force(self, value: Sequence[float] | None) -> None:
         self._change(force=chosen_force(value or None, len(self.shape)))
 
@@ -225,6 +231,7 @@ class Simulation:
         return self._settings.outflow_speed
 
     @outflow_speed.setter
+    @checked(InputError)
     def outflow_speed(self, value: float) -> None:
         self._change(outflow_speed=check_outflow_speed(value))
 
@@ -241,6 +248,7 @@ class Simulation:
         return self._engine.profile
 
     @profile.setter
+    @checked(InputError)
     def profile(self, value: Profile | None) -> None:
         self._engine.profile = value
 
