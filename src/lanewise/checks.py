@@ -55,6 +55,8 @@ def checked(error: type[LanewiseError] = ArgumentError) -> Callable[[F], F]:
         @functools.wraps(function)
         def call(*given: Any, **named: Any) -> Any:
             signature, kinds = _parameters(function)
+            if _plainly_fit(given, named, kinds):
+                return function(*given, **named)
             try:
                 bound = signature.bind(*given, **named)
             except TypeError:
@@ -89,6 +91,31 @@ def check_fields(instance: Any, error: type[LanewiseError] = ArgumentError) -> N
             raise error(f"{cls.__name__}({name}={shown(value)}): wanted {kind.wanted}") from None
         if fitted is not value:
             object.__setattr__(instance, name, fitted)
+
+
+# What a fit value of these types is, its `fit` returns: no text has to be made for it, and no signature bound.
+_PLAIN = (int, float, str, type(None))
+
+
+def _plainly_fit(given: tuple[Any, ...], named: dict[str, Any], kinds: dict[str, Kind]) -> bool:
+    """Whether all arguments but `self` are plain values that fit as they are: what calls in a time loop mostly look like.
+
+    False says nothing: then the call is looked at in full.
+    """
+    values = [*zip(kinds, given, strict=False), *named.items()]
+    if len(values) != len(given) + len(named):
+        return False
+    for name, value in values:
+        if name == "self":
+            continue
+        if type(value) not in _PLAIN or name not in kinds:
+            return False
+        try:
+            if kinds[name].fit(value) is not value:
+                return False
+        except Unfit:
+            return False
+    return True
 
 
 @functools.cache
