@@ -92,6 +92,7 @@ def test_a_profile_may_come_later() -> None:
         ("collision", "mrt2", "unknown collision operator 'mrt2'"),
         ("parameters", {"magik": 1}, "the collision operator 'trt' has no parameter 'magik'; it has magic"),
         ("force", (1e-4,), "the force is (0.0001,); wanted 2 finite components"),
+        ("smagorinsky", -0.1, "the constant of Smagorinsky is -0.1; wanted zero or more"),
         ("outflow_speed", 0.0, "the outflow speed is 0"),
     ],
 )

@@ -127,9 +127,15 @@ def check_settings(settings: Settings) -> Lattice:
     chosen_force(settings.force or None, len(shape))
     check_outflow_speed(settings.outflow_speed)
     layout_by_name(settings.layout)
-    if not (math.isfinite(settings.smagorinsky) and settings.smagorinsky >= 0):
-        raise InputError(f"the constant of Smagorinsky is {settings.smagorinsky:g}; wanted zero or more")
+    check_smagorinsky(settings.smagorinsky)
     return lattice
+
+
+def check_smagorinsky(constant: float) -> float:
+    """Refuse a constant of the turbulence model that is none."""
+    if not (math.isfinite(constant) and constant >= 0):
+        raise InputError(f"the constant of Smagorinsky is {constant:g}; wanted zero or more")
+    return float(constant)
 
 
 def check_outflow_speed(speed: float) -> float:

@@ -31,6 +31,7 @@ from lanewise.sims.lbm.arguments import (
     check_geometry,
     check_initial,
     check_outflow_speed,
+    check_smagorinsky,
     check_steps,
     chosen_force,
     chosen_lattice,
@@ -123,7 +124,7 @@ class Simulation:
         where = resolve(device)
         real, stored = chosen_numbers(precision, storage, where)
         settings = Settings(
-            self._lattice.name, sizes, rate, collision, chosen_parameters(collision, parameters), smagorinsky,
+            self._lattice.name, sizes, rate, collision, chosen_parameters(collision, parameters), check_smagorinsky(smagorinsky),
             chosen_force(force, len(sizes)), real, stored, chosen_streaming(streaming, where), layout or "", where,
             check_outflow_speed(outflow_speed),
         )  # fmt: skip
@@ -213,7 +214,7 @@ class Simulation:
     @smagorinsky.setter
     @checked(InputError)
     def smagorinsky(self, value: float) -> None:
-        self._change(smagorinsky=value)
+        self._change(smagorinsky=check_smagorinsky(value))
 
     @property
     def force(self) -> tuple[float, ...]:

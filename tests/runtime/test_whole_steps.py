@@ -1,0 +1,170 @@
+"""Steps are whole: pieces of many steps, what a GPU was given is finished, and a state that was left within a step says so."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from lanewise.errors import StateError
+from lanewise.runtime import cuda, whole_steps
+from lanewise.runtime.interruption import deferred_interruption
+from lanewise.runtime.programs import LONG_GRAPH
+from lanewise.runtime.stepping import make_stepper
+from lanewise.runtime.whole_steps import WholeSteps
+
+
+@pytest.fixture(autouse=True)
+def ctrl_c() -> Iterator[None]:
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    signal.signal(signal.SIGINT, before)
+
+
+def press() -> None:
+    signal.raise_signal(signal.SIGINT)
+
+
+class Clock:
+    """Steps take as long as it says, whatever the machine does."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
+        self.now, self.seconds = 0.0, seconds
+        monkeypatch.setattr(whole_steps.time, "perf_counter", lambda: self.now)
+
+
+def pieces(monkeypatch: pytest.MonkeyPatch, seconds: float, step: int, steps: int) -> list[int]:
+    clock, found = Clock(monkeypatch, seconds), list[int]()
+
+    def run(count: int) -> None:
+        clock.now += count * seconds
+        found.append(count)
+
+    WholeSteps("it", "go").take(step, steps, run)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("seconds", "step", "steps", "expected"),
+    [
+        (0.3, 0, 3, [1, 1, 1]),
+        (0.011, 0, 40, [1, 18, 18, 3]),
+        (0.001, 0, 500, [1, 191, 192, 116]),  # ending at multiples of a graph
+        (0.001, 7, 100, [1, 99]),
+        (0.001, 0, 0, []),
+    ],
+)
+def test_pieces_take_a_fifth_of_a_second(
+    monkeypatch: pytest.MonkeyPatch, seconds: float, step: int, steps: int, expected: list[int]
+) -> None:
+    assert pieces(monkeypatch, seconds, step, steps) == expected
+
+
+@pytest.mark.parametrize(("count", "where"), [(1, "step 1"), (5, "steps 2 to 6")])
+def test_what_was_left_within_a_piece_is_used_no_more(monkeypatch: pytest.MonkeyPatch, count: int, where: str) -> None:
+    clock, whole = Clock(monkeypatch, 1e-3), WholeSteps("the simulation", "start again")
+
+    def run(steps: int) -> None:
+        if steps == count:
+            raise MemoryError
+        clock.now += 1e-3 * steps
+
+    with pytest.raises(MemoryError):
+        whole.take(0, 6, run)
+    for use in (whole.check, lambda: whole.take(6, 1, run)):
+        with pytest.raises(StateError) as error:
+            use()
+        assert str(error.value) == (
+            f"the simulation was stopped within {where}: its arrays are of no step, and nothing computed from them holds; start again"
+        )
+    whole.mended()
+    whole.check()
+
+
+class Queue:
+    """A GPU that does what it was given when somebody waits for it."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        queue = self
+        self.given: list[Callable[[], None]] = []
+        self.launched = 0
+        self.then: dict[int, Callable[[], None]] = {}
+
+        class Graph:
+            def __init__(self, device: str, work: Callable[[], None]) -> None:
+                self.work = work
+
+            def launch(self) -> None:
+                queue.given.append(self.work)
+                queue.launched += 1
+                queue.then.get(queue.launched, lambda: None)()
+
+        monkeypatch.setattr(cuda, "Graph", Graph)
+        monkeypatch.setattr(cuda, "synchronize", lambda device: None)
+        monkeypatch.setattr(cuda, "wait_for_graphs", self.wait)
+
+    def wait(self, device: str) -> None:
+        for work in self.given:
+            work()
+        self.given.clear()
+
+
+@pytest.mark.parametrize("at", [1, 2, 3, 4])
+def test_what_a_gpu_was_given_is_finished_and_counted(monkeypatch: pytest.MonkeyPatch, at: int) -> None:
+    """Pressed between the launches of graphs of many steps."""
+    queue, clock = Queue(monkeypatch), Clock(monkeypatch, 1e-3)
+    done = counted = 0
+
+    def step() -> None:
+        nonlocal done
+        done += 1
+        clock.now += 1e-3
+
+    stepper: Any = make_stepper("cuda", [step])
+    whole = WholeSteps("it", "go")
+
+    def run(count: int) -> None:
+        nonlocal counted
+        stepper.run(count)
+        counted += count
+
+    queue.then[at] = press
+    with pytest.raises(KeyboardInterrupt):
+        whole.take(0, 10_000, run)
+    assert done == counted == (1 if at == 1 else 192)
+    whole.take(counted, 10_000 - counted, run)
+    assert done == counted == 10_000
+    assert queue.launched < 10_000 / LONG_GRAPH + 4 * LONG_GRAPH  # most of them in long graphs
+
+
+def test_pressed_twice_between_graphs_it_stops_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    queue = Queue(monkeypatch)
+    stepper, whole = make_stepper("cuda", [lambda: None]), WholeSteps("it", "go")
+    queue.then[1] = lambda: [press(), press()] and None
+    with pytest.raises(KeyboardInterrupt):
+        whole.take(0, 100, stepper.run)
+    assert whole.broken
+
+
+def test_what_was_kept_back_reaches_the_outer_one() -> None:
+    """A command defers around its whole run, and `advance` within it."""
+    with deferred_interruption() as outer:
+        with deferred_interruption() as inner:
+            press()
+            assert (inner.asked, outer.asked) == (True, False)
+            inner.deliver()
+            assert (inner.asked, outer.asked) == (False, True)
+        with pytest.raises(KeyboardInterrupt):
+            outer.deliver()
+
+
+@pytest.mark.parametrize("ignored", [signal.SIG_IGN, signal.SIG_DFL])
+def test_where_it_is_ignored_it_stays_so(ignored: signal.Handlers) -> None:
+    signal.signal(signal.SIGINT, ignored)
+    with deferred_interruption() as interruption:
+        assert signal.getsignal(signal.SIGINT) is ignored
+        assert not interruption.asked
+    signal.signal(signal.SIGINT, signal.default_int_handler)
