@@ -63,21 +63,14 @@ def check_drags(shape: tuple[int, ...], steps: int, offsets: tuple[float, ...], 
 
 
 def test_a_face_near_a_plane_of_sites_has_the_same_drag() -> None:
-    """Before, those on the plane and 0.02 behind it had a third and a fifth more."""
+    """Before, one on the plane had 19 % less than one half-way, and one 0.02 behind it 7 % more."""
     check_drags((60, 90), 500, (0.0, 0.02, 0.5), 0.02, "cpu")
 
 
 @pytest.mark.parametrize("device", [pytest.param("cpu", marks=pytest.mark.slow), GPU])
-def test_a_square_anywhere_has_the_same_drag(device: str) -> None:
-    check_drags((96, 160), 1000, OFFSETS, 0.02, device)
-
-
-@pytest.mark.parametrize("device", [pytest.param("cpu", marks=pytest.mark.slow), GPU])
-def test_a_cube_anywhere_has_nearly_the_same_drag(device: str) -> None:
-    """With its front just before a plane of sites or on it, the fluid begins a whole site before a cube of 12: 5 % more than just behind."""
-    check_drags((48, 48, 80), 500, OFFSETS[1:], 0.02, device)
-    check_drags((48, 48, 80), 500, OFFSETS[:2], 0.06, device)
-    check_drags((48, 48, 80), 500, (0.0, 0.999), 0.02, device)
+@pytest.mark.parametrize(("shape", "steps"), [((96, 160), 1000), ((48, 48, 80), 500)], ids=["square", "cube"])
+def test_a_body_anywhere_has_the_same_drag(shape: tuple[int, ...], steps: int, device: str) -> None:
+    check_drags(shape, steps, OFFSETS, 0.02, device)
 
 
 @pytest.mark.slow

@@ -166,7 +166,7 @@ def check_geometry(shape: tuple[int, ...], mask: Any, kinds: Mapping[int, Kind],
 
 
 def with_surfaces(lattice: Lattice, geometry: Geometry, surfaces: Mapping[int, Surface]) -> Geometry:
-    """The geometry with the fractions at which surfaces cut links, where sites on the lower side of a surface are walls.
+    """The geometry with the fractions at which surfaces cut links, where sites on the upper side of a surface are walls.
 
     Raises `InputError` for a surface of what is no wall of the mask.
     """

@@ -85,7 +85,7 @@ class Simulation:
     mask: kinds of the sites, whole numbers of the lattice's shape (0 is fluid), or booleans (true is kind 1).
     kinds: what the numbers are: {1: Wall("wall"), 2: Open("inlet", ...)}. By default 1 is a wall at rest.
     surfaces: of walls by their numbers, for example {1: obstacles.Round((20, 20), 5)}: such walls lie there, by interpolated
-    bounce-back, instead of half-way between fluid and solid sites.
+    bounce-back, instead of half-way between fluid and solid sites. Of sites on a surface it decides which are walls, not the mask.
     edges: the faces of the box by axis: "periodic" (default), "slip", "outflow", the name of a wall, or (low, high).
     outflow_speed: of convective outflow, above 0 and at most 1 site a step: about that of what flows out; 1 lets sound out best.
     density, velocity: the initial state, one value for all or arrays with one for each site; gradient: d u_b / d x_a of

@@ -93,14 +93,15 @@ def test_a_mesh_of_a_sphere_is_a_sphere(tmp_path: Path) -> None:
 
 
 def test_a_mesh_with_faces_in_sites(tmp_path: Path) -> None:
-    """Of a cube whose lower faces go through sites, which are solid: these links are cut at their ends, those of upper faces at 0."""
+    """Of a cube from 4 to 8: the mask has its lower faces, and links are cut where the upper ones are walls instead."""
     trimesh = pytest.importorskip("trimesh")
     trimesh.creation.box((4, 4, 4)).export(tmp_path / "cube.stl")
     place = obstacles.Placement(scale=1.0, centre=(6, 6, 6))
     body = obstacles.stl_solid(tmp_path / "cube.stl", (12, 12, 12), placement=place)
     assert body.surface is not None
-    found = cut_links(lw.D3Q19, body.mask.astype(np.uint8), {}, {1: body.surface}, NAMES)
-    np.testing.assert_array_equal(found.mask, body.mask)
+    assert np.count_nonzero(body.mask[4:8, 4:8, 4:8]) == np.count_nonzero(body.mask) == 4**3
+    found = cut_links(lw.D3Q27, body.mask.astype(np.uint8), {}, {1: body.surface}, NAMES)
+    assert np.count_nonzero(found.mask[5:9, 5:9, 5:9]) == np.count_nonzero(found.mask) == 4**3
     known = found.fractions.fractions[~np.isnan(found.fractions.fractions)]
     assert set(np.unique(known)) == {0.0, 1.0}
 
@@ -121,34 +122,32 @@ def square(points: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize("noise", [0.0, 1e-10, -1e-10])
-def test_sites_on_lower_sides_of_a_surface_are_solid(noise: float) -> None:
-    """Which of them the mask has does not matter, nor to which side rounding has brought the distance: bodies are half-open."""
+def test_sites_on_upper_sides_of_a_surface_are_walls(noise: float) -> None:
+    """Which of them the mask has does not matter, nor to which side rounding has brought the distance."""
     y, x = np.indices((12, 12))
-    points = np.stack([x.ravel(), y.ravel()], axis=1)
-    open_square = square(points).reshape(12, 12) < 0
-    half_open = obstacles.box((12, 12), (6, 6), (6, 6))
+    distance = square(np.stack([x.ravel(), y.ravel()], axis=1)).reshape(12, 12)
+    walls = (x > 3) & (x <= 9) & (y > 3) & (y <= 9)
     surface = {1: SignedDistance(lambda p: square(p) + noise)}
-    expected = cut_links(lw.D2Q9, half_open.astype(np.uint8), {}, surface, NAMES)
-    for mask in (open_square, half_open):
+    expected = cut_links(lw.D2Q9, walls.astype(np.uint8), {}, surface, NAMES).fractions
+    for mask in (distance < 0, distance <= 0, obstacles.box((12, 12), (6, 6), (6, 6))):
         found = cut_links(lw.D2Q9, mask.astype(np.uint8), {}, surface, NAMES)
-        np.testing.assert_array_equal(found.mask, half_open)
-        np.testing.assert_array_equal(found.fractions.places, expected.fractions.places)
-        difference = np.abs(found.fractions.fractions - expected.fractions.fractions)
-        assert np.nanmax(difference) < 1e-6
+        np.testing.assert_array_equal(found.mask, walls)
+        np.testing.assert_array_equal(found.fractions.places, expected.places)
+        assert np.nanmax(np.abs(found.fractions.fractions - expected.fractions)) < 1e-6
         # Noise moves a face: lines that lie in it, at two corners, meet it or not.
-        missed = np.count_nonzero(np.isnan(found.fractions.fractions) != np.isnan(expected.fractions.fractions))
+        missed = np.count_nonzero(np.isnan(found.fractions.fractions) != np.isnan(expected.fractions))
         assert missed <= (4 if noise else 0)
 
 
-@pytest.mark.parametrize(("low", "stays"), [(2.5, True), (1.5, False)])
-def test_sites_on_a_surface_stay_fluid_in_a_narrow_gap(low: float, stays: bool) -> None:
-    """Row 4 lies on the wall above: without it there would be one row, half-way to both walls, above `low`."""
+@pytest.mark.parametrize(("high", "stays"), [(3.5, True), (4.5, False)])
+def test_sites_on_a_surface_stay_fluid_in_a_narrow_gap(high: float, stays: bool) -> None:
+    """Row 2 lies on the wall below: without it there would be one row, half-way to both walls, below `high`."""
     mask = np.zeros((7, 4), np.uint8)
-    mask[: int(low + 0.5)] = mask[5:] = 1
-    surface = {1: SignedDistance(lambda p: np.minimum(p[:, 1] - low, 4 - p[:, 1]))}
+    mask[:2] = mask[int(high + 0.5) :] = 1
+    surface = {1: SignedDistance(lambda p: np.minimum(high - p[:, 1], p[:, 1] - 2))}
     found = cut_links(lw.D2Q9, mask, {}, surface, NAMES)
-    assert found.mask[4].any() != stays
-    np.testing.assert_array_equal(np.delete(found.mask, 4, axis=0), np.delete(mask, 4, axis=0))
+    assert found.mask[2].any() != stays
+    np.testing.assert_array_equal(np.delete(found.mask, 2, axis=0), np.delete(mask, 2, axis=0))
     known = found.fractions.fractions[~np.isnan(found.fractions.fractions)]
     assert set(np.round(known, 9)) == ({0.0, 0.5} if stays else {0.5, 1.0})
 

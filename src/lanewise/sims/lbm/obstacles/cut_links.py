@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,7 @@ Whole = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CutLinks:
-    """What surfaces cut. mask: the kinds of sites, where those on a lower side of a surface are walls. fractions: of links to walls."""
+    """What surfaces cut. mask: the kinds of sites, where those on an upper side of a surface are walls. fractions: of links to walls."""
 
     mask: Kinds
     fractions: WallFractions
@@ -54,20 +54,30 @@ def cut_links(
 ) -> CutLinks:
     """The links between fluid sites (kind 0) and walls of the kinds in `surfaces`, named in `names` with all other walls.
 
-    Bodies are half-open, as `shapes.box` and meshes are: a fluid site on a surface (see `on_surface`) at a lower side of its body becomes a
-    wall of that kind, whichever way rounding or `<` instead of `<=` made it fluid, and links that end there are cut at 1. At an upper
-    side it stays fluid with links that are cut at 0; and at a lower one, too, if the other fluid beside it were a gap of one site, in
-    which nothing can be interpolated.
+    Of sites on a surface (see `on_surface`) those on an upper side of the body are walls and those on a lower one fluid, whatever the mask
+    or rounding says: links are cut at 1 before an upper side and at 0 on a lower one. So a body has as many sites as one that lies a
+    little further. A site stays fluid if the other fluid beside it were a gap of one site, in which nothing can be interpolated.
     Links of sites of other kinds, such as openings, and those through slip faces stay half-way, and so do the few that miss the
     surface by rounding. Raises InputError for a surface that meets none of its wall's links.
     """
-    found = _Links.joined([_met(lattice, mask, edges, n, surface, names[n]) for n, surface in surfaces.items()])
-    touching, first = np.unique(found.site[on := found.fraction <= on_surface(mask.shape)], return_index=True)
+    found = _all_met(lattice, mask, edges, surfaces, names)
+    near = on_surface(mask.shape)
+    if (on := found.fraction >= 1 - near).any():
+        released = _lower_ends(lattice, mask, found.chosen(on))
+        mask = _changed(mask, released, np.zeros(len(released), np.uint8))
+        found = _all_met(lattice, mask, edges, surfaces, names)
+    touching, first = np.unique(found.site[on := found.fraction <= near], return_index=True)
     if len(touching):
-        lower = _lower(lattice, found.chosen(on), touching)
+        upper = ~_lower(lattice, found.chosen(on), touching)
         kinds = found.kind[on][first]
-        mask, found = _with_sites(lattice, mask, edges, found, touching, lower, kinds, frozenset(names))
+        mask, found = _with_sites(lattice, mask, edges, found, touching, upper, kinds, frozenset(names))
     return CutLinks(mask, _table(lattice, found))
+
+
+def _all_met(
+    lattice: Lattice, mask: Kinds, edges: Edges, surfaces: Mapping[int, Surface], names: Mapping[int, str]
+) -> _Links:
+    return _Links.joined([_met(lattice, mask, edges, n, surface, names[n]) for n, surface in surfaces.items()])
 
 
 def on_surface(shape: Sequence[int]) -> float:
@@ -99,13 +109,13 @@ def _met(lattice: Lattice, mask: Kinds, edges: Edges, number: int, surface: Surf
 
 
 def _with_sites(
-    lattice: Lattice, mask: Kinds, edges: Edges, found: _Links, touching: Whole, lower: NDArray[np.bool_], kinds: Kinds,
+    lattice: Lattice, mask: Kinds, edges: Edges, found: _Links, touching: Whole, upper: NDArray[np.bool_], kinds: Kinds,
     walls: frozenset[int],
 ) -> tuple[Kinds, _Links]:  # fmt: skip
-    """The mask in which the lower ones of the touching sites are walls of these kinds, and its links."""
-    places = np.stack(np.unravel_index(touching[lower], mask.shape)[::-1], axis=1)
-    roomy = _roomy(lattice, _changed(mask, touching[lower], kinds[lower]), edges, places, walls)
-    solid, places, kinds = touching[lower][roomy], places[roomy], kinds[lower][roomy]
+    """The mask in which the upper ones of the touching sites are walls of these kinds, and its links."""
+    places = np.stack(np.unravel_index(touching[upper], mask.shape)[::-1], axis=1)
+    roomy = _roomy(lattice, _changed(mask, touching[upper], kinds[upper]), edges, places, walls)
+    solid, places, kinds = touching[upper][roomy], places[roomy], kinds[upper][roomy]
     mask = _changed(mask, solid, kinds)
     parts = [found.chosen(~np.isin(found.site, solid))]
     for q in range(1, lattice.size):
@@ -116,11 +126,20 @@ def _with_sites(
 
 
 def _lower(lattice: Lattice, found: _Links, sites: Whole) -> NDArray[np.bool_]:
-    """Whether the body lies towards higher coordinates of these sites on its surface, by the sum of their links that lead into it."""
+    """Whether a lower side of the body goes through these sites on its surface, by the sum of their links that lead into it."""
     inward = np.zeros((len(sites), lattice.dimension))
     np.add.at(inward, np.searchsorted(sites, found.site), -np.array(lattice.velocities, np.float64)[found.direction])
     # Of a face near an edge some links are missing, which tilts the sum by less than half.
-    return (inward >= -0.5 * np.abs(inward).max(axis=1, keepdims=True)).all(axis=1)
+    return (inward > 0.5 * np.abs(inward).max(axis=1, keepdims=True)).any(axis=1)
+
+
+def _lower_ends(lattice: Lattice, mask: Kinds, found: _Links) -> Whole:
+    """The walls at which these links end, which lie on a surface, where that is a lower side of the body."""
+    starts = np.stack(np.unravel_index(found.site, mask.shape)[::-1], axis=1)
+    ends = (starts - np.array(lattice.velocities)[found.direction]) % np.array(mask.shape[::-1])
+    numbers = np.ravel_multi_index(tuple(ends.T[::-1]), mask.shape).astype(np.int64)
+    sites = np.unique(numbers)
+    return sites[_lower(lattice, replace(found, site=numbers), sites)]
 
 
 def _changed(mask: Kinds, sites: Whole, kinds: Kinds) -> Kinds:
