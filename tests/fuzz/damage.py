@@ -27,7 +27,7 @@ from lanewise.io.formats import write_particles
 from lanewise.sims.gravity import make_initial_conditions
 from lanewise.sims.lbm.obstacles import as_solid, read_mask
 from tests.fuzz.campaign import Campaign, Case
-from tests.fuzz.commands import RUNS, SCRATCH, Ended, command, folder, state
+from tests.fuzz.commands import RUNS, SCRATCH, Ended, command, folder, remember_programs, state
 
 STEPS = 4
 MORE = 2
@@ -45,6 +45,7 @@ WORDS = [b"nan", b"inf", b"-1", b"1e999", b"", b"x", b'"', b"\n", b"\0", b"\xff"
 
 
 def body(case: Case) -> str:
+    remember_programs()
     random = case.random
     kind = random.choice(KINDS)
     name = OBSTACLES[kind] if kind in OBSTACLES else READERS[kind][0]
