@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 
 import pytest
 
 import lanewise as lw
+from lanewise import types as t
+from lanewise.patterns.interpolated_walls import build_interpolated_walls
+from lanewise.patterns.momentum_exchange import build_momentum_exchange
+from lanewise.pipeline import build_program
 from lanewise.plan import Plan
-from tests.emit.sitewise import PHASES, site_program
+from lanewise.plans import complete_site_plan
+from tests.emit.sitewise import GPU, PHASES, site_program, sites_of
 from tests.emit.test_cubins import ARCHITECTURES, check
+from tests.lbm.boxes import LID, WALL
+from tests.lbm.kernels import colliding
 
 pytest.importorskip("cuda.bindings.nvrtc", reason="NVRTC is not installed")
 
@@ -65,6 +73,24 @@ QUICK = [
 @pytest.mark.parametrize("row", QUICK, ids=lambda r: "-".join("-".join(x) if isinstance(x, tuple) else x for x in r))
 def test_flow(row) -> None:
     compile_one(*row)
+
+
+@pytest.mark.parametrize(
+    ("phase", "layout", "types"), [("pull", "AoSoA", TYPES[0]), ("odd", "AoSoA", TYPES[1])], ids=["pull", "odd"]
+)
+def test_interpolated_walls_and_their_force(phase: str, layout: str, types: tuple[str, str]) -> None:
+    """The kernels over sites beside walls, one of which moves."""
+    storage, real = types
+    flow = colliding(lw.D3Q19, real)
+    form, step = PHASES[phase]
+    sites = sites_of(lw.D3Q19, form, LAYOUTS[layout], storage, "kinds", real)
+    given = flow.flow.kernels.arguments(sites, step, False, flow.flow.kinds.values(sites, flow.values), ())
+    plain = replace(given, dense=False, placed=False, framed=False)
+    for naive in (
+        build_interpolated_walls(plain, t.I32),
+        build_momentum_exchange(plain, t.I32, (WALL, LID), True, curved=True),
+    ):
+        check(build_program(naive, complete_site_plan(None, GPU, naive), "cuda"), "sm_90")
 
 
 EVERYTHING = [
