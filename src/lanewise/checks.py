@@ -162,8 +162,11 @@ def shown(value: Any) -> str:
 
 
 def plain_function(decorator: str, value: Any) -> Any:
-    """What a decorator stands above; raises `ArgumentError` for what is no Python function."""
-    if not isinstance(value, types.FunctionType):
+    """What a decorator stands above; raises `ArgumentError` for what cannot be called.
+
+    What can be, but is no plain `def` (a wrapped function, a kernel), the frontend refuses with its place.
+    """
+    if not callable(value) or isinstance(value, type):
         raise ArgumentError(f"@lw.{decorator} stands above a function, found {shown(value)}")
     return value
 
@@ -202,6 +205,13 @@ def kind_of(annotation: Any) -> Kind:
     """What an annotation stands for."""
     if isinstance(annotation, typing.TypeVar):
         return _simple()[Any]
+    if annotation is ArrayLike:  # in some versions of NumPy a union, in others an alias with a name
+        return _simple()[ArrayLike]
+    alias = typing.get_origin(annotation) or annotation
+    if (
+        aliased := getattr(alias, "__value__", None)
+    ) is not None:  # a `type` statement (PEP 695), such as NumPy's NDArray
+        return kind_of(aliased)
     try:
         if annotation in _simple():
             return _simple()[annotation]

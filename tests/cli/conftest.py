@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from lanewise.cli import compiling
 from lanewise.cli.main import main
 from tests.cli.command import Command, Outcome
 
@@ -27,6 +28,9 @@ def lanewise(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "200")
     monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setattr(
+        compiling, "MOMENT", 3600.0
+    )  # whether something takes longer than a moment depends on the machine
 
     def call(*arguments: object) -> Outcome:
         monkeypatch.setattr(sys, "argv", ["lanewise", *(str(a) for a in arguments)])

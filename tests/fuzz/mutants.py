@@ -443,7 +443,7 @@ def _check_form(error: LanewiseError, file: str, text: str) -> None:
     if not str(error).strip():
         raise AssertionError(f"{type(error).__name__} without a message") from error
     if isinstance(error, CompileError):
-        where, lines = error.location, text.splitlines()
+        where, lines = error.location, text.split("\n")
         if where.file != file or not 1 <= where.line <= len(lines):
             raise AssertionError(f"no place in the text: {where} of {len(lines)} lines: {error}") from error
         if not 0 <= where.column <= len(lines[where.line - 1]):

@@ -139,6 +139,6 @@ def test_refusals():
         "reciprocal square root cannot be applied to lennard_jones: it takes no lw.rsqrt"
     )
     assert refusal(lambda: run_public(Input(case("gravity"), 3), lw.SoA(), "cpu", Plan(rsqrt="fast"))) == (  # type: ignore[arg-type]
-        "reciprocal square root cannot be applied to gravity: 'written', 'hardware' or 'exact' was wanted, found 'fast'"
+        "Plan(rsqrt='fast'): wanted one of 'written', 'hardware', 'exact'"
     )
     assert reciprocal_square_root.apply(kernel, "written") is kernel

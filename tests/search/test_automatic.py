@@ -15,7 +15,7 @@ WITHIN = 0.05  # of 20,000 points in a unit cube about ten others lie within it
 
 
 def points(x: Array, world: lw.Open | lw.Periodic = lw.Open()):  # noqa: B008
-    return points_from("test", "points", x, "cpu", world)
+    return points_from("test", "points", x, "cpu", lw.Nearest(k=1, world=world))
 
 
 def uniform(count: int = COUNT, axes: int = 3) -> Array:

@@ -42,8 +42,8 @@ PLAN = Plan(block=128).filled(complete_search_plan(None, "cpu", 1))
 
 def queried(search: Any, dtype: str, *, same: bool) -> Queried:
     x, _ = cloud("uniform", 40, 3, dtype)
-    points = points_from("test", "points", x, "cpu", search.world)
-    return Queried(search, points, None if same else points_from("test", "queries", x[:7], "cpu", search.world))
+    points = points_from("test", "points", x, "cpu", search)
+    return Queried(search, points, None if same else points_from("test", "queries", x[:7], "cpu", search))
 
 
 def arguments(call: Queried, wanted: Wanted) -> QueryArguments:

@@ -49,7 +49,7 @@ def uniform(count: int = COUNT, axes: int = 3, seed: int = 0) -> Array:
 
 
 def points(x: Array, world: Any = lw.Open()) -> Points:  # noqa: B008
-    return points_from("test", "points", x, "cpu", world)
+    return points_from("test", "points", x, "cpu", lw.Nearest(k=1, world=world))
 
 
 def kernel(search: Search) -> Any:

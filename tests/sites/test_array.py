@@ -74,7 +74,7 @@ def test_masks_that_are_none(mask: Any, text: str) -> None:
 
 def test_a_mask_of_lists_of_different_lengths() -> None:
     text = refusal(mask=[[0, 2, 0], [0]])
-    assert text.startswith("the mask cannot be read as an array (setting an array element with a sequence.")
+    assert text.startswith("the mask is not an array of numbers: setting an array element with a sequence.")
 
 
 @pytest.mark.parametrize(

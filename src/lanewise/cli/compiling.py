@@ -72,7 +72,7 @@ def spoken() -> Generator[None]:
         if "--quiet" in sys.argv:
             yield
         else:
-            with compiling.observed(CompilingLine()):
+            with compiling.observed(CompilingLine(MOMENT)):
                 yield
     finally:
         warnings.showwarning = before

@@ -132,6 +132,8 @@ def describe(value: Any) -> str:
 
 def bind_value_array(array: Any, kind: t.ValueType) -> Bound:
     """A contiguous array of values as bytes."""
+    if isinstance(array, np.ma.MaskedArray):
+        array = np.asarray(array)  # its own memory: a mask that hides elements was refused
     if isinstance(array, np.ndarray) and not array.flags.writeable:
         array = array.copy()  # generated code is compiled for writable memory only
     return Bound(array.reshape(-1).view("uint8"), value_array("", kind, written=False).arrangement, len(array))

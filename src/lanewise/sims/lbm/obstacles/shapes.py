@@ -73,7 +73,7 @@ def _ball(shape: Sequence[int], centre: Sequence[float], radius: float, axes: st
     distance2 = squares[0] + squares[1]
     for square in squares[2:]:
         distance2 = distance2 + square
-    return distance2 <= radius**2
+    return distance2 <= radius * radius  # infinite for radii whose square no number holds
 
 
 def _check_axes(what: str, shape: Sequence[int], wanted: int, other: str) -> None:
