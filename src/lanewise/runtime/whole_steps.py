@@ -61,6 +61,8 @@ class WholeSteps:
                 step += count
                 if interruption.asked:
                     interruption.deliver()
+        if interruption.asked:  # between the last look and here
+            interruption.deliver()
 
     def _piece(self, step: int, end: int) -> int:
         """Steps for some time; many of them end where graphs and the cycles of kernels do."""
