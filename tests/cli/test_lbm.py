@@ -291,6 +291,18 @@ def test_a_blow_up_keeps_the_last_checkpoint(lanewise: Command) -> None:
         assert int(file["lanewise"].attrs["step"]) % 10 == 0
 
 
+def test_a_velocity_that_alternates_is_said(lanewise: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a limit that every flow is above."""
+    quiet = lanewise(*CAVITY, "--steps", 5, "--json")
+    assert quiet.err == ""
+    assert 0 <= quiet.last_json["stagger"] < 0.02
+    monkeypatch.setattr("lanewise.sims.lbm.stagger.MOST", -1)
+    said = lanewise(*CAVITY, "--steps", 5, "--json")
+    assert said.err.startswith("warning: the velocity goes up and down from site to site along ")
+    assert len(said.err.splitlines()) == 1
+    assert said.last_json["results"] == quiet.last_json["results"]
+
+
 # ------------------------------------------------------------ going on
 
 
