@@ -106,9 +106,10 @@ def test_declarations_of_long_chains_take_no_exponential_time() -> None:
 def test_a_source_that_python_does_not_parse_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     f = kernel("f32", returned("e.a"))
 
-    def parse(text: str) -> None:
+    def parse(*_: Any, **__: Any) -> None:
         raise RecursionError("maximum recursion depth exceeded during ast construction")
 
-    monkeypatch.setattr("lanewise.frontend.source.ast.parse", parse)
-    with pytest.raises(lw.CompileError, match="the source of this function is nested too deeply"):
-        f(ITEMS)
+    with monkeypatch.context() as patch:
+        patch.setattr("lanewise.frontend.source.ast.parse", parse)
+        with pytest.raises(lw.CompileError, match="the source of this function is nested too deeply"):
+            f(ITEMS)
