@@ -74,7 +74,7 @@ def test_large_functions_are_interpreted_and_emitted(name: str) -> None:
     compile(emit_numba(k, ""), "f.py", "exec")  # Python reads it: neither too many parentheses nor too much indentation
 
 
-@pytest.mark.parametrize("name", ["terms", "elif"])
+@pytest.mark.parametrize("name", ["elif"])
 def test_large_functions_run_on_the_cpu(name: str) -> None:
     result, body, wanted = COMPILED[name]
     np.testing.assert_array_equal(run(kernel(result, body), "cpu", {"e": ITEMS})[0], wanted)
