@@ -68,8 +68,8 @@ def test_every_step_of_a_start(form: str, interpolated: bool) -> None:
 
 
 @pytest.mark.parametrize("collision", ["mrt", "trt"])
-def test_what_alternates_is_left_out_by_the_mean_over_two_steps(collision: str) -> None:
-    """After the start drag goes up and down with every step by several times its mean, which is that of half-way walls."""
+def test_drag_after_an_impulsive_start_does_not_alternate(collision: str) -> None:
+    """Undamped walls made it go up and down with every step by several times its mean; the mean is that of half-way walls."""
     means, swings = [], []
     for interpolated in (True, False):
         flow = impulsive("in-place", interpolated, collision)
@@ -80,7 +80,7 @@ def test_what_alternates_is_left_out_by_the_mean_over_two_steps(collision: str) 
             drag.append(float(flow.force_on(OBSTACLE)[0]))
         means.append(np.mean(drag))
         swings.append(abs(drag[0] - drag[1]))
-    assert swings[0] > 2 * means[0]
+    assert swings[0] < 0.1 * means[0]
     assert means[0] == pytest.approx(means[1], rel=0.1)
 
 
