@@ -106,11 +106,13 @@ def _indentation(block: ir.Block) -> int:
     for s in block:
         chain: ir.Statement | None = s
         while chain is not None:
-            *sides, last = blocks(chain) or ((),)
-            follows = isinstance(chain, ir.If) and len(last) == 1 and isinstance(last[0], ir.If)
-            inner = [_indentation(b) + 1 for b in (sides if follows else (*sides, last)) if b]
+            sides = blocks(chain)
+            last: ir.Block = sides[-1] if sides else ()
+            first = next(iter(last), None)
+            follows = isinstance(chain, ir.If) and len(last) == 1 and isinstance(first, ir.If)
+            inner = [_indentation(b) + 1 for b in (sides[:-1] if follows else sides) if b]
             deepest = max([deepest, *inner])
-            chain = last[0] if follows else None
+            chain = first if follows else None
     return deepest
 
 
