@@ -61,6 +61,36 @@ def test_a_profile_gets_no_other_attributes() -> None:
         lw.Profile().total = 1  # type: ignore[attr-defined]
 
 
+@lw.function
+def twice(x):  # type: ignore[no-untyped-def]
+    return 2 * x
+
+
+@lw.elementwise
+def doubled(x: lw.f32) -> lw.f32:
+    return twice(x)
+
+
+@lw.sitewise(lw.D2Q9)
+def still(f: lw.populations) -> lw.populations:
+    return f
+
+
+@pytest.mark.parametrize(
+    ("thing", "name", "message"),
+    [
+        (twice, "weight", "HelperFunction has no attribute 'weight'"),
+        (twice, "function", "HelperFunction.function cannot be assigned"),
+        (doubled, "plan", "Elementwise has no attribute 'plan'"),
+        (doubled, "python", "Elementwise.python cannot be assigned"),
+        (still, "walls", "Sitewise.walls cannot be assigned"),
+    ],
+)
+def test_a_kernel_gets_no_attributes(thing: Any, name: str, message: str) -> None:
+    with pytest.raises(AttributeError, match=f"^{message}"):
+        setattr(thing, name, 1)
+
+
 def test_the_geometry_of_a_flow_stays_as_it_is() -> None:
     """Its kernels are made for it; what it was made of may change."""
     import numpy as np

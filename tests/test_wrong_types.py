@@ -26,6 +26,14 @@ class Raising:
         raise RuntimeError("not today")
 
 
+class Nameless:
+    def __call__(self) -> None:
+        pass
+
+    def __repr__(self) -> str:
+        return "a nameless one"
+
+
 class OnGPU:
     __cuda_array_interface__ = {"shape": (3,), "typestr": "<f8", "data": (0, False), "version": 3}  # noqa: RUF012
 
@@ -76,6 +84,7 @@ REFUSED: dict[str, tuple[Any, type[Exception], str]] = {
     "neighbors of records": (lambda: lw.neighbors(grains(), 1.0), ArgumentError,
         "neighbors: 'points': an array of Grain is no array of numbers; take a field, for "
         "example .position"),
+    "decorated object": (lambda: lw.pairwise(Nameless()), ArgumentError, "@lw.pairwise stands above a function, found a nameless one"),
     "decorated": (lambda: lw.elementwise(5), ArgumentError, "@lw.elementwise stands above a function, found 5"),
     "a setting": (lambda: setattr(gravity.Simulation.__new__(gravity.Simulation), "softening", "a"), InputError,
         "Simulation.softening(value='a'): wanted a number"),

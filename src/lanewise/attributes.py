@@ -27,11 +27,18 @@ def public_names(cls: type[Any]) -> list[str]:
 def sealed(reasons: Mapping[str, str] = NOTHING, *, made: str = "") -> Callable[[C], C]:
     """A class decorator: only slots and properties with a setter are assigned; all else raises `AttributeError`.
 
+    A class without slots keeps what is its own under names with an underscore before them, and nothing else.
+
     reasons: why an attribute cannot be assigned, and what to do instead, by its name; made: the same of all others.
     """
 
     def seal(cls: C) -> C:
+        free = "__slots__" not in vars(cls)
+
         def assign(self: Any, name: str, value: Any, /) -> None:
+            if free and name.startswith("_"):
+                object.__setattr__(self, name, value)
+                return
             if (found := _assignable(cls, name)) is None:
                 raise AttributeError(_refusal(cls, name, reasons, made))
             found.__set__(self, value)

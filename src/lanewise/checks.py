@@ -164,9 +164,10 @@ def shown(value: Any) -> str:
 def plain_function(decorator: str, value: Any) -> Any:
     """What a decorator stands above; raises `ArgumentError` for what cannot be called.
 
-    What can be, but is no plain `def` (a wrapped function, a kernel), the frontend refuses with its place.
+    What can be and has a name, but is no plain `def` (a wrapped function, a kernel), the frontend refuses with its place.
     """
-    if not callable(value) or isinstance(value, type):
+    named = all(isinstance(getattr(value, n, None), str) for n in ("__name__", "__qualname__"))
+    if not callable(value) or isinstance(value, type) or not named:
         raise ArgumentError(f"@lw.{decorator} stands above a function, found {shown(value)}")
     return value
 

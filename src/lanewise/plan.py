@@ -70,9 +70,9 @@ class Plan:
     def filled(self, defaults: Plan) -> Plan:
         """This plan, with the fields left at None taken from `defaults`."""
         result = object.__new__(Plan)  # of fields that were checked: every call of a kernel fills a plan
-        for field in fields(self):
-            own = getattr(self, field.name)
-            object.__setattr__(result, field.name, getattr(defaults, field.name) if own is None else own)
+        for name in FIELDS:
+            own = getattr(self, name)
+            object.__setattr__(result, name, getattr(defaults, name) if own is None else own)
         return result
 
     def __str__(self) -> str:
@@ -87,6 +87,9 @@ class Plan:
 
     def as_dict(self) -> dict[str, Any]:
         return {f.name: getattr(self, f.name) for f in fields(self)}
+
+
+FIELDS = tuple(f.name for f in fields(Plan))
 
 
 def check_plan(place: str, plan: Any) -> Plan | None:

@@ -106,6 +106,20 @@ def test_a_mask_and_a_mesh_take_the_place_of_the_body(lanewise: Command) -> None
 
 # ------------------------------------------------------------ refusals
 
+
+def test_a_checkpoint_without_the_measurement_of_its_step(lanewise: Command) -> None:
+    """The next value is a mean with it."""
+    assert lanewise("lbm", "run", "karman", "--size", 4, "--steps", 10, "--out", "a.h5").code == 0
+    with h5py.File("a.h5", "r+") as file:
+        rows = np.asarray(file["lanewise/run/series"])
+        del file["lanewise/run/series"]
+        file["lanewise/run/series"] = rows[:-1]
+    before = Path("a.h5").read_bytes()
+    outcome = lanewise("lbm", "run", "--resume", "a.h5", "--steps", 2)
+    assert_refused(outcome, "a.h5: damaged checkpoint: the measurement of step 10 is missing")
+    assert Path("a.h5").read_bytes() == before
+
+
 OPTIONS: dict[str, tuple[str, str]] = {
     "case": ("pipe", "unknown case 'pipe'; wanted one of cavity, channel, cylinder, duct, karman, sphere, taylor-green"),
     "no case": ("", "no case is named; wanted one of cavity, channel, cylinder, duct, karman, sphere, taylor-green, or --resume FILE"),

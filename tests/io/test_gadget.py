@@ -90,7 +90,13 @@ def header(name: str, value: Any) -> Callable[[Any], None]:
         (header("NumFilesPerSnapshot", 8), "this is one of 8 files of a snapshot; wanted a snapshot in a single file"),
         (header("Redshift", 2.0), "this is a comoving snapshot at redshift 2; wanted one without expansion"),
         (header("Time", np.nan), "time is nan; wanted a finite number"),
-        (header("Time", "now"), "damaged HDF5 file: could not convert string to float"),
+        (header("Time", "now"), "Time in Header is "),
+        (header("Redshift", 1j), "Redshift in Header is "),
+        (header("Redshift", np.zeros(3)), "Redshift in Header is <array of float64 with shape (3,)>; wanted a number"),
+        (
+            header("MassTable", np.full(6, 1j)),
+            "MassTable in Header is <array of complex128 with shape (6,)>; wanted numbers",
+        ),
         (
             lambda file: [file.__delitem__(f"PartType{k}") for k in (1, 4)],
             "there are no bodies in PartType0 to PartType5",

@@ -8,12 +8,14 @@ are plain velocities; those of a comoving run carry a factor 1/sqrt(a), and its 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lanewise.checks import shown
 from lanewise.errors import InputError
 from lanewise.io.check import COMPONENTS
 from lanewise.io.formats import Format
@@ -39,8 +41,8 @@ def read_gadget(path: FilePath) -> Particles:
             mass=np.concatenate([part.mass for part in parts]),
             ids=_joined_ids(parts),
             component=np.concatenate([np.full(len(part.mass), part.kind) for part in parts]),
-            time=float(header.get("Time", 0.0)),
-            softening=float(header[SOFTENING]) if SOFTENING in header else None,
+            time=_number(header, "Time", 0.0),
+            softening=_number(header, SOFTENING, 0.0) if SOFTENING in header else None,
         )
         return _as_written(particles, parts)
 
@@ -62,17 +64,33 @@ def _header(file: Any) -> dict[str, Any]:
     if "Header" not in file:
         raise InputError(f"this HDF5 file has no group Header (it has {_names(file)}); wanted a Gadget snapshot")
     header = {str(key): _single(value) for key, value in file["Header"].attrs.items()}
-    if (files := int(header.get("NumFilesPerSnapshot", 1))) > 1:
-        raise InputError(f"this is one of {files} files of a snapshot; wanted a snapshot in a single file")
-    if (redshift := float(header.get("Redshift", 0.0))) != 0.0:
+    if (files := _number(header, "NumFilesPerSnapshot", 1)) > 1:
+        raise InputError(f"this is one of {files:g} files of a snapshot; wanted a snapshot in a single file")
+    if (redshift := _number(header, "Redshift", 0)) != 0:
         raise InputError(f"this is a comoving snapshot at redshift {redshift:g}; wanted one without expansion")
     return header
+
+
+def _number(header: Mapping[str, Any], name: str, absent: float) -> float:
+    """One number of the header."""
+    row = _row(header, name)
+    if name in header and len(row) != 1:
+        raise InputError(f"{name} in Header is {shown(header[name])}; wanted a number")
+    return float(row[0]) if len(row) else absent
+
+
+def _row(header: Mapping[str, Any], name: str) -> NDArray[Any]:
+    """Numbers of the header in a row, none where it has no such entry."""
+    row = np.ravel(header.get(name, np.empty(0)))
+    if row.dtype.kind not in "biuf":
+        raise InputError(f"{name} in Header is {shown(header[name])}; wanted numbers")
+    return row
 
 
 def _part(file: Any, header: dict[str, Any], kind: int) -> _Part:
     group = file[f"PartType{kind}"]
     count = _count(file, kind)
-    declared = np.ravel(header.get("NumPart_ThisFile", []))
+    declared = _row(header, "NumPart_ThisFile")
     if len(declared) == COMPONENTS and int(declared[kind]) != count:
         raise InputError(f"Header promises {declared[kind]} bodies of PartType{kind}; its Coordinates hold {count}")
     return _Part(
@@ -87,7 +105,7 @@ def _part(file: Any, header: dict[str, Any], kind: int) -> _Part:
 
 def _masses(group: Any, header: dict[str, Any], kind: int, count: int) -> NDArray[Any]:
     """Masses; else the mass of the type in the header. A nonzero MassTable wins (user guide, section 6.1)."""
-    table = np.ravel(header.get("MassTable", []))
+    table = _row(header, "MassTable")
     if len(table) == COMPONENTS and float(table[kind]) != 0.0:
         return np.full(count, float(table[kind]))
     return _dataset(group, "Masses", (count,))

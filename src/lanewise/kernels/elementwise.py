@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from lanewise.attributes import sealed
 from lanewise.checks import plain_function
 from lanewise.errors import ArgumentError
 from lanewise.frontend.function import Lowered, Signature, lower_function, read_signature
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from lanewise.tuning.report import Tuning
 
 
+@sealed()
 class Elementwise:
     """A kernel over single elements. The first record parameter is updated in place; other arrays are read.
 
@@ -49,7 +51,7 @@ class Elementwise:
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
-        self.python = function
+        self._function = function
         self.__name__, self.__doc__ = function.__name__, function.__doc__
         self.__module__, self.__qualname__ = function.__module__, function.__qualname__
         self._signature: Signature | None = None
@@ -57,6 +59,11 @@ class Elementwise:
         self._seen: Surroundings | None = None
         self._compiled: dict[Any, Compiled] = {}
         self._tuned = TunedPlans()
+
+    @property
+    def python(self) -> Callable[..., Any]:
+        """Its function, as it was written."""
+        return self._function
 
     def __repr__(self) -> str:
         return f"<lanewise elementwise kernel {self.__name__}>"

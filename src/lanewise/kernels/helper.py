@@ -6,10 +6,12 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+from lanewise.attributes import sealed
 from lanewise.checks import plain_function
 from lanewise.pickled import by_name
 
 
+@sealed()
 class HelperFunction:
     """A function that kernels may call. Parameters without a type take the type of the argument."""
 
@@ -17,8 +19,13 @@ class HelperFunction:
     __name__: str
 
     def __init__(self, function: Callable[..., Any]) -> None:
-        self.function = function
-        functools.update_wrapper(self, function)
+        self._function = function
+        functools.update_wrapper(self, function, updated=())
+
+    @property
+    def function(self) -> Callable[..., Any]:
+        """The function, as it was written."""
+        return self._function
 
     def __call__(self, *arguments: Any) -> Any:
         return self.function(*arguments)

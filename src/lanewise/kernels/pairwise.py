@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, overload
 
 from lanewise.analysis.self_term import violated
+from lanewise.attributes import sealed
 from lanewise.checks import plain_function, shown
 from lanewise.errors import ArgumentError, CompileError
 from lanewise.frontend.function import Lowered, Signature, lower_function, read_signature
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from lanewise.tuning.report import Tuning
 
 
+@sealed()
 class Pairwise:
     """A kernel over pairs.
 
@@ -52,8 +54,8 @@ class Pairwise:
     def __init__(self, function: Callable[..., Any], search: Search | None = None) -> None:
         if search is not None and not isinstance(search, Search):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ArgumentError(f"search takes a search structure such as lw.AllPairs(), found {shown(search)}")
-        self.python = function
-        self.search = search or AllPairs()
+        self._function = function
+        self._search = search or AllPairs()
         self.__name__, self.__doc__ = function.__name__, function.__doc__
         self.__module__, self.__qualname__ = function.__module__, function.__qualname__
         self._signature: Signature | None = None
@@ -67,6 +69,16 @@ class Pairwise:
     def using(self, search: Search) -> Pairwise:
         """The same interaction over another search structure."""
         return Pairwise(self.python, search)
+
+    @property
+    def python(self) -> Callable[..., Any]:
+        """Its function, as it was written."""
+        return self._function
+
+    @property
+    def search(self) -> Search:
+        """How sources are found; `using` makes a kernel with another one."""
+        return self._search
 
     def __repr__(self) -> str:
         return f"<lanewise pairwise kernel {self.__name__}>"

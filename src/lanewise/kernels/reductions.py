@@ -12,27 +12,31 @@ import numpy as np
 from lanewise import values as v
 from lanewise.checks import check_unmasked, shown
 from lanewise.errors import ArgumentError
+from lanewise.field_values import brought
+from lanewise.runtime.memory import array_module
 
 
-def _module(array: Any) -> Any:
+def _numbers(array: Any) -> tuple[Any, Any]:
+    """The library of an array of numbers, and the array as that library's own."""
     if isinstance(array, np.ndarray):
         check_unmasked("a reduction", array)
-        if array.dtype.kind not in "biuf" or not array.ndim:
-            raise ArgumentError(f"a reduction takes an array of numbers with at least one axis, found {shown(array)}")
-        return np
-    if hasattr(array, "__cuda_array_interface__"):
-        from lanewise.runtime.cuda import cupy
+        module: Any = np
+    elif hasattr(array, "__cuda_array_interface__") and not isinstance(array, type):
+        module = array_module("cuda")
+        array = array if isinstance(array, module.ndarray) else brought("a reduction", array, "cuda")
+    else:
+        raise ArgumentError(f"a reduction takes an array of values, found {type(array).__name__}")
+    if array.dtype.kind not in "biuf" or not array.ndim:
+        raise ArgumentError(f"a reduction takes an array of numbers with at least one axis, found {shown(array)}")
+    return module, array
 
-        return cupy()
-    raise ArgumentError(f"a reduction takes an array of values, found {type(array).__name__}")
 
-
-def _filled(array: Any) -> Any:
-    """The module of an array that has at least one element."""
-    module = _module(array)
+def _filled(array: Any) -> tuple[Any, Any]:
+    """An array that has at least one element, behind its library."""
+    module, array = _numbers(array)
     if not len(array):
         raise ArgumentError("an array without elements has no smallest and no largest one")
-    return module
+    return module, array
 
 
 def _host(result: Any) -> Any:
@@ -43,7 +47,7 @@ def _host(result: Any) -> Any:
 
 def sum_(array: Any) -> Any:
     """The sum over the elements of an array of shape (n,) or (n, components), accumulated in float64 (or int64)."""
-    module = _module(array)
+    module, array = _numbers(array)
     return _host(module.sum(array, axis=0, dtype=np.float64 if array.dtype.kind == "f" else np.int64))
 
 
@@ -53,7 +57,8 @@ def min_(first: Any, *others: Any) -> Any:
         for other in others:
             first = v.minimum(first, other)
         return first
-    return _host(_filled(first).min(first, axis=0))
+    module, array = _filled(first)
+    return _host(module.min(array, axis=0))
 
 
 def max_(first: Any, *others: Any) -> Any:
@@ -62,7 +67,8 @@ def max_(first: Any, *others: Any) -> Any:
         for other in others:
             first = v.maximum(first, other)
         return first
-    return _host(_filled(first).max(first, axis=0))
+    module, array = _filled(first)
+    return _host(module.max(array, axis=0))
 
 
 # What the frontend knows them by: with several arguments `min` and `max` are the functions of kernels, with one they

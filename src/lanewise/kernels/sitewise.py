@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lanewise.attributes import sealed
 from lanewise.checks import plain_function, shown
 from lanewise.errors import ArgumentError
 from lanewise.field_values import brought, check_fits
@@ -32,15 +33,35 @@ from lanewise.sites.making import make_sites
 from lanewise.types import Scalar
 
 
+@sealed()
 class Sitewise:
     """A lattice, the function of its sites of kind 0, and the other kinds. Calling it runs one step."""
 
     def __init__(self, lattice: Lattice, function: Callable[..., Any]) -> None:
-        self.lattice, self.python = lattice, function
+        self._lattice, self._function = lattice, function
         self.__name__, self.__doc__ = function.__name__, function.__doc__
         self.__module__, self.__qualname__ = function.__module__, function.__qualname__
-        self.kinds = SiteKinds(lattice, function)
-        self.kernels = SiteKernels(self.kinds)
+        self._kinds = SiteKinds(lattice, function)
+        self._kernels = SiteKernels(self._kinds)
+
+    @property
+    def lattice(self) -> Lattice:
+        return self._lattice
+
+    @property
+    def python(self) -> Callable[..., Any]:
+        """The function of the sites of kind 0, as it was written."""
+        return self._function
+
+    @property
+    def kinds(self) -> SiteKinds:
+        """The functions of all kinds, and the walls."""
+        return self._kinds
+
+    @property
+    def kernels(self) -> SiteKernels:
+        """What is compiled of them."""
+        return self._kernels
 
     def __repr__(self) -> str:
         return f"<lanewise sitewise kernel {self.__name__} on {self.lattice.name}>"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from functools import cache, partial
@@ -17,6 +18,7 @@ from lanewise.runtime.turns import Turns
 MAX_L2_FETCH_GRANULARITY = 5  # `cudaLimit`
 
 
+@cache
 def cupy() -> Any:
     """CuPy, imported when a GPU is first used.
 
@@ -32,6 +34,10 @@ def cupy() -> Any:
     cuda_started()
 
     return module
+
+
+if hasattr(os, "register_at_fork"):  # so that a child is told, and nobody has to ask for the process in every call
+    os.register_at_fork(after_in_child=cupy.cache_clear)
 
 
 def use(device: str) -> Any:
@@ -103,13 +109,14 @@ class CudaKernel:
         self._code = core.ObjectCode.from_cubin(cubin.code)
         self._kernel = self._code.get_kernel(f"{name}_kernel")
         self.constant_turns = turns(f"the constant memory of {name}", device)  # one, for all calls that are bound
+        self._config = cache(partial(core.LaunchConfig, block=threads))  # by the grid
 
     def launch(self, grid: tuple[int, int], arguments: tuple[Any, ...]) -> None:
         """Put a launch on CuPy's current stream. Pointers are Python integers, scalars NumPy scalars."""
         core = self._core
         with use(self.device):
             stream = _stream(int(cupy().cuda.get_current_stream().ptr))
-            core.launch(stream, core.LaunchConfig(grid=grid, block=self.threads), self._kernel, *arguments)
+            core.launch(stream, self._config(grid), self._kernel, *arguments)
 
     def constant(self, name: str) -> tuple[int, int]:
         """The address and the size in bytes of an array in constant memory."""

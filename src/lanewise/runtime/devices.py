@@ -59,6 +59,7 @@ def resolve(name: str | None) -> str:
     return f"cuda:{number}" if number else "cuda"
 
 
+@cache
 def cuda_number(name: str) -> int:
     """The number of a CUDA device."""
     return int(name.partition(":")[2] or 0)

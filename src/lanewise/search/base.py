@@ -6,6 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -184,8 +185,13 @@ def reach(search: Search, precision: Scalar, axes: int) -> float:
     Without a radius the squares of all distances have to be finite: 4 axes reach^2 is the largest number. With one an infinite
     square is only farther than the radius, but differences have to be finite.
     """
-    most = float(np.finfo(precision.dtype.name).max)
+    most = _largest(precision)
     return math.sqrt(most / 4 / axes) if search.k is not None and search.radius is None else most / 4
+
+
+@cache
+def _largest(precision: Scalar) -> float:
+    return float(np.finfo(precision.dtype.name).max)
 
 
 def plain_number(value: Any) -> Any:

@@ -48,6 +48,23 @@ def test_20_steps_are_10_and_10(chosen: dict[str, Any], tmp_path: Path) -> None:
     assert bits(again.run(10, 0.02)) == bits(whole)
 
 
+def test_a_resumed_run_that_loses_an_agent_leaves_its_file(tmp_path: Path) -> None:
+    """It is where its first step finds it lost."""
+    path = tmp_path / "a.h5"
+    chosen = {"agents": 20, "world": 20.0, "search": "all-pairs", "boundary": "open"}
+    runner.start(chosen, steps=2, output=Output(path)).execute()
+    with h5py.File(path, "r+") as file:
+        positions: Any = np.array(file["state/position"])
+        positions[3] = 1e30
+        del file["state/position"]
+        file["state/position"] = positions
+    before = path.read_bytes()
+    run = runner.resume(path, steps=4, dt=0.1, device="cpu", output=Output())
+    with pytest.raises(InputError, match="agent 3"):
+        run.execute()
+    assert path.read_bytes() == before
+
+
 def test_a_run_goes_on_as_if_nothing_had_happened(tmp_path: Path) -> None:
     def start(steps: int, out: Path) -> runner.Run:
         run = runner.start(

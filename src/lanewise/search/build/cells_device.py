@@ -15,11 +15,11 @@ import numpy as np
 
 from lanewise.layouts import Arrangement
 from lanewise.runtime.cuda import CudaKernel, use
+from lanewise.runtime.loaded import loaded
 from lanewise.runtime.memory import allocate_pieces
 from lanewise.search.build.cells import CellBuilder, axis_values
 from lanewise.search.build.cells_text import CROWDED, SORTERS, SORTING_THREADS, THREADS, TILE, kernel_texts
 from lanewise.search.build.geometry import Geometry
-from lanewise.search.build.loaded import loaded
 from lanewise.search.points import Points
 from lanewise.types import Scalar
 

@@ -15,9 +15,9 @@ import numpy as np
 
 from lanewise.emit.cuda_prelude import literal
 from lanewise.layouts import Arrangement
+from lanewise.runtime.loaded import loaded
 from lanewise.runtime.memory import allocate_pieces
 from lanewise.search.build import curve_device, radix
-from lanewise.search.build.loaded import loaded
 from lanewise.search.build.tree import Tree, margin, node_arrangement
 from lanewise.search.points import Points
 from lanewise.search.worlds import Periodic, World

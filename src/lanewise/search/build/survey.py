@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from lanewise.emit.cuda_prelude import TYPES
 from lanewise.layouts import Arrangement
 from lanewise.runtime import cuda
+from lanewise.runtime.loaded import loaded
 from lanewise.runtime.memory import address, allocate, to_host
 from lanewise.search.build.coordinates import coordinate_text
-from lanewise.search.build.loaded import loaded
 from lanewise.types import COMPONENTS, Scalar
 
 SAMPLE = 4096  # positions that say where all of them are, well enough to choose a structure and the box of a grid

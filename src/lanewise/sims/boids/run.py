@@ -75,7 +75,10 @@ class Run:
                     open_movie(self.output.pictures, flock, overwrite=self.output.overwrite)
                 )
             self.look()
-            self.save()  # from here on there is always something to resume from
+            if (
+                self.trajectory.base != self.output.out
+            ):  # a resumed run has its file already, and leaves it until there is more
+                self.save()  # from here on there is always something to resume from
             march(self, progress, interruption)
         self._write_final()
 

@@ -8,6 +8,7 @@ simulation.diagnostics().total
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -41,8 +42,7 @@ from lanewise.sims.gravity.integrators import integrator as find_integrator
 from lanewise.sims.gravity.launches import step_launches
 from lanewise.sims.gravity.physics import RECORDS, Physics, make_physics, pair_type, precision_of, state_type
 from lanewise.sims.gravity.plans import WANTED_POTENTIAL, Plans, wanted_force
-from lanewise.sims.gravity.survival import Survival
-from lanewise.sims.noticing import Remembered
+from lanewise.sims.gravity.watch import Watch
 
 Callback = Callable[["Simulation"], None]
 
@@ -91,8 +91,8 @@ class Simulation:
     """
 
     __slots__ = (
-        "__weakref__", "_bodies", "_checked", "_clock", "_law", "_pair", "_plan", "_potential", "_precision", "_profile", "_remembered",
-        "_stepper", "_survival", "_wanted_potential", "_whole",
+        "__weakref__", "_bodies", "_clock", "_law", "_pair", "_plan", "_potential", "_precision", "_profile", "_stepper",
+        "_wanted_potential", "_watch", "_whole",
     )  # fmt: skip
 
     @checked(InputError)
@@ -124,9 +124,8 @@ class Simulation:
             count * (4 * self._pair.size + 4) + bodies.nbytes
         )  # accelerations and potential; counts of steps; what they were
         require_memory(bodies.device, nbytes, f"a simulation of {count:,} bodies, besides the bodies themselves,")
-        self._survival, self._checked = Survival(count, bodies.device), step
         self._law = _Law(float(softening), kind, gravitational_constant, *self._bound(softening))
-        self._remembered = Remembered(bodies.data, bodies.device)
+        self._watch = Watch(bodies.data, count, bodies.device, step)
         self._potential: Compiled | None = None  # compiled when it is asked for
         self._stepper: Stepper | None = None
         self._whole = WholeSteps(
@@ -244,22 +243,21 @@ class Simulation:
 
         try:
             self._whole.take(self.step, steps, run)
-        finally:
+        except BaseException:  # Ctrl-C, after whole steps
             if not self._whole.broken:
-                self._remembered.remember()
+                with suppress(InputError):  # which the next steps say again
+                    self._watch.settle(self.step)
+            raise
         with span(self._profile, "check"):
-            self._survival.check(self._checked, self.step)
-        self._checked = self.step
+            self._watch.settle(self.step)
 
     def _notice(self) -> None:
         """Where somebody has written to the bodies, compute what was computed from them again."""
-        if not self._remembered.changed():
+        if not self._watch.changed():
             return
         check_bodies(self._bodies, self._pair)
-        self._survival.restart()
-        self._checked = self.step
         self._law.force()
-        self._remembered.remember()
+        self._watch.restart(self.step)
 
     @checked(InputError)
     def prepare(self, dt: float) -> None:
@@ -273,7 +271,7 @@ class Simulation:
             return
         with span(self._profile, "setup", name="launches of a step"):
             launches = step_launches(
-                law.physics, law.integrator, self._bodies, law.force, self._survival, dt, law.gravitational_constant
+                law.physics, law.integrator, self._bodies, law.force, self._watch.counts, dt, law.gravitational_constant
             )  # fmt: skip
             self._stepper = make_stepper(self._bodies.device, launches, self._profile)
 
@@ -281,7 +279,8 @@ class Simulation:
     def continue_from(self, step: int, dt: float) -> None:
         """Say that the bodies are `step` steps of `dt` on: a resumed run computes its times as an uninterrupted one."""
         self._clock = replace(self._clock, step=self._clock.start_step + step, dt=dt)
-        self._checked, self._stepper = self.step, None
+        self._stepper = None
+        self._watch.restart(self.step)
 
     @checked(InputError)
     def run(self, steps: int, dt: float, callback: Callback | None = None, every: int = 1) -> Simulation:

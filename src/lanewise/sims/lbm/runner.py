@@ -134,6 +134,8 @@ def _check_fit(saved: Checkpoint, before: Remembered, setup: Setup) -> None:
         raise InputError(f"damaged checkpoint: its measurements have not {columns} columns")
     if steps != sorted(set(steps)) or (steps and not 0 <= steps[0] <= steps[-1] <= saved.step):
         raise InputError(f"damaged checkpoint: its measurements are not of growing steps up to {saved.step}")
+    if setup.probe is not None and setup.probe.wanted(saved.step) and (not steps or steps[-1] != saved.step):
+        raise InputError(f"damaged checkpoint: the measurement of step {saved.step} is missing")
 
 
 def _surfaces(case: Case, setup: Setup, walls: str | None) -> Mapping[int, Surface]:

@@ -1,4 +1,4 @@
-"""Kernels that build structures, loaded once: a query makes a structure in every call, and loading takes longer than building."""
+"""Kernels of hand-written CUDA text, loaded once: a query makes a structure in every call, and loading takes longer than building."""
 
 from __future__ import annotations
 
