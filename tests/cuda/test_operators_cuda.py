@@ -1,4 +1,4 @@
-"""Every operator, intrinsic and awkward literal on a GPU, against the interpreter. Sixteen kernels are compiled."""
+"""Every operator, intrinsic and awkward literal on a GPU, against the interpreter. Eighteen kernels are compiled."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from tests.emit.operators import (
     CLOSE,
     EXACT,
     LITERALS,
+    check_classes,
     check_literals,
     check_mathematics,
     interpreted,
@@ -37,6 +38,11 @@ def test_operators(kind: Scalar) -> None:
 @pytest.mark.parametrize("kind", CLOSE, ids=str)
 def test_mathematics(kind: Scalar) -> None:
     check_mathematics(kind, DEVICE)
+
+
+@pytest.mark.parametrize("kind", CLOSE, ids=str)
+def test_mathematics_of_infinities(kind: Scalar) -> None:
+    check_classes(kind, DEVICE)
 
 
 @pytest.mark.parametrize(("kind", "values"), LITERALS, ids=[str(k) for k, _ in LITERALS])

@@ -112,6 +112,18 @@ def check_mathematics(kind: Scalar, device: str) -> None:
         np.testing.assert_allclose(f, w, rtol=rtol, atol=atol, err_msg=e)
 
 
+CLASSED = "; ".join(f"lw.isinf({e}); lw.isnan({e})" for e in MATHEMATICS.split("; ") if "rsqrt" not in e)
+"""What a compiler that promises itself finite numbers gets wrong."""
+
+
+def check_classes(kind: Scalar, device: str) -> None:
+    """Every function is infinite, or no number, where the interpreter's is."""
+    kernel, given = operator_kernel(kind, CLASSED), operands(kind, [*TAME, np.inf, -np.inf, np.nan, -0.0])
+    with lw.device(device):
+        found = [to_host(r) for r in kernel(**given)]
+    assert mismatches(CLASSED, given, found, interpreted(kernel, given)) == []
+
+
 LITERALS = [
     (F32, (0.0, -0.0, 1.0, -1.5, 1e30, -1e30, 1e-45, 1.1754942e-38, 3.4028234663852886e38, float("inf"), float("-inf"), float("nan"), 0.1, 1e22, 16777217.0)),
     (F64, (0.0, -0.0, 1.0, -1.5, 1e300, 5e-324, 2.2250738585072014e-308, 1.7976931348623157e308, float("inf"), float("-inf"), float("nan"), 0.1, 1e22)),

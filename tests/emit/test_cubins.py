@@ -167,3 +167,28 @@ def test_gravity_everywhere(precision: str, bodies: int, arch: str) -> None:
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_fast_math_is_local_to_a_plan(arch: str) -> None:
     check(program(case("yukawa"), lw.SoA(), Plan(fast_math=True), "cuda"), arch)
+
+
+# ---------------------------------------------------------------- kernels that read nothing of their records
+
+
+@lw.record
+class Grain:
+    mass: lw.f32
+    number: lw.i64
+
+
+@lw.pairwise
+def one(target: Grain, source: Grain) -> lw.i32:
+    return lw.i32(1)
+
+
+@pytest.mark.parametrize("plan", PLANS)
+def test_pairs_that_are_only_counted(plan: str) -> None:
+    """A tile of no fields takes no memory."""
+    counted = Case("one", one, (Grain, Grain), lambda rng, n: {"mass": rng.random(n)}, lambda *a, **k: ())
+    p = program(counted, lw.AoS(), PLANS[plan], "cuda")
+    check(p, "sm_90")
+    grains = Grain.array(mass=[1.0] * 70)
+    with lw.device("cpu"):
+        assert one(grains, grains).tolist() == [70] * 70

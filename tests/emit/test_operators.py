@@ -16,6 +16,7 @@ from tests.emit.operators import (
     CLOSE,
     EXACT,
     LITERALS,
+    check_classes,
     check_literals,
     check_mathematics,
     interpreted,
@@ -37,6 +38,11 @@ def test_operators_have_one_meaning_on_the_cpu(kind):
 @pytest.mark.parametrize("kind", CLOSE, ids=str)
 def test_mathematics_on_the_cpu(kind):
     check_mathematics(kind, "cpu")
+
+
+@pytest.mark.parametrize("kind", CLOSE, ids=str)
+def test_mathematics_of_infinities_on_the_cpu(kind):
+    check_classes(kind, "cpu")
 
 
 @pytest.mark.parametrize("table", [EXACT, CLOSE], ids=["exact", "close"])

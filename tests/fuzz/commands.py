@@ -75,15 +75,23 @@ def command(*arguments: object) -> Ended:
 
 def forked(log: Path, *arguments: object) -> int:
     """Start the command in a forked process, which has every kernel that this one has; returns its number."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # of forks beside threads: the pool makes its own anew
-        child = os.fork()
-    if child:
-        return child
+    parent = os.getpid()
+    both = {signal.SIGINT, signal.SIGTERM}
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, both)  # until the child is where an interruption ends it
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # of forks beside threads: the pool makes its own anew
+            child = os.fork()
+        if child:
+            return child
+    finally:
+        if os.getpid() == parent:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
     code = RAISED
     try:
         signal.signal(signal.SIGINT, signal.default_int_handler)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, both)
         ended = command(*arguments)
         code = ended.code
         with log.open("a") as stream:

@@ -91,7 +91,7 @@ class Guarded:
         }
         with (self._folder / "output").open("wb") as output:
             self._process = subprocess.Popen(
-                [sys.executable, "-X", "faulthandler", "-m", *self._command], cwd=ROOT, env=environment, pass_fds=[write],
+                [sys.executable, "-u", "-X", "faulthandler", "-m", *self._command], cwd=ROOT, env=environment, pass_fds=[write],
                 stdin=subprocess.PIPE, stdout=output, stderr=output, start_new_session=True,
             )  # fmt: skip
         os.close(write)

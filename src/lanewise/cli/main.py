@@ -47,8 +47,16 @@ def main() -> None:
         print(f"error: {place}{error.strerror or error}", file=sys.stderr)
         sys.exit(2)
     except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        sys.exit(INTERRUPTED)
+        _interrupted()
+    except SystemError as error:
+        if not isinstance(error.__cause__, KeyboardInterrupt):
+            raise
+        _interrupted()  # within a library's compiled code, whose answer came with it
+
+
+def _interrupted() -> None:
+    print("interrupted", file=sys.stderr)
+    sys.exit(INTERRUPTED)
 
 
 if __name__ == "__main__":

@@ -37,7 +37,7 @@ _MATH = frozenset(
         "isfinite",
     ]
 )
-_NUMPY = frozenset(("cbrt", "floor", "ceil", "trunc"))
+_NUMPY = frozenset(("floor", "ceil", "trunc"))
 
 
 def numba_expression(x: ir.Expression, names: Callable[[str], str], level: int = 0, *, eager: bool = False) -> str:
@@ -155,6 +155,8 @@ def _call(x: ir.Call, names: Callable[[str], str], level: int, eager: bool) -> s
             return _small(x, f"{prefix}min({prefix}max({a[0]}, {a[1]}), {a[2]})")
         case "abs":
             return _small(x, f"abs({a[0]})")
+        case "cbrt":
+            return f"lw_cbrt({a[0]})"
         case "mix":
             return f"lw_mix({', '.join(a)})"
         case "fma":

@@ -66,7 +66,9 @@ class Arrangement:
         return tuple(starts)
 
     def nbytes(self, count: int) -> int:
-        """The size of the one allocation."""
+        """The size of the one allocation; 0 where no leaf is kept."""
+        if not self.buffers:
+            return 0
         return self.starts(count)[-1] + self.buffers[-1].bytes_for(count)
 
     def address(self, leaf: str, index: int, count: int) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import threading
 from collections.abc import Callable, Sequence
@@ -66,14 +67,19 @@ def _load(text: str, name: str, key: str) -> Any:
 
 @cache
 def _keep_compiler_over_forks() -> None:
-    """A fork waits until no thread compiles: the child would find the compiler locked, half way through something, for ever."""
+    """A fork waits until no thread compiles: the child would find the compiler locked, half way through something, for ever.
+
+    Ctrl-C waits until the locks are free again: Python goes on after an exception of these functions, and the locks would stay taken.
+    """
     from llvmlite.binding import ffi
     from numba.core.compiler_lock import global_compiler_lock as compiler
 
     library: Any = ffi.lib
     llvm = library._lock
+    own = threading.local()
 
     def hold() -> None:
+        own.mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         _LOADING.acquire()  # in the order in which loading and compiling take them
         compiler.acquire()
         llvm.__enter__()
@@ -82,6 +88,7 @@ def _keep_compiler_over_forks() -> None:
         llvm.__exit__(None, None, None)
         compiler.release()
         _LOADING.release()
+        signal.pthread_sigmask(signal.SIG_SETMASK, own.mask)
 
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(before=hold, after_in_parent=let_go, after_in_child=let_go)

@@ -9,9 +9,16 @@ from typing import Any
 
 from lanewise.errors import ArgumentError
 
-_RENEWING = threading.Lock()  # held while a forked child makes a lock of its own
-if hasattr(os, "register_at_fork"):  # nobody else holds it when the child begins
-    os.register_at_fork(before=_RENEWING.acquire, after_in_parent=_RENEWING.release, after_in_child=_RENEWING.release)
+_RENEWING = [threading.Lock()]  # held while a forked child makes locks of its own
+
+
+def _in_child() -> None:
+    """Nobody holds the child's. It is not one that is released here: that would stay held where Ctrl-C comes between."""
+    _RENEWING[0] = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_in_child)
 
 
 class Turns:
@@ -31,7 +38,7 @@ class Turns:
 
     def __enter__(self) -> None:
         if self._process != os.getpid():
-            with _RENEWING:
+            with _RENEWING[0]:
                 if self._process != os.getpid():  # several threads of the child may come here
                     self._broken |= self._lock.locked()
                     self._lock = threading.Lock()

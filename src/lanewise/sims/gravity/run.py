@@ -38,6 +38,7 @@ NO_FILES = Output()
 class Run:
     """A simulation with its settings and history, made by `runner.start` or `runner.resume`.
 
+    in_place: whether it was resumed from the file that it goes on writing.
     note: why a resumed run may differ from an uninterrupted one in the last places; empty when it gives the same bits.
     """
 
@@ -47,6 +48,7 @@ class Run:
     output: Output
     history: list[Diagnostics]
     first_step: int
+    in_place: bool = False
     note: str = ""
     seconds: float = 0.0
     written: list[Path] = field(default_factory=list[Path])
@@ -58,7 +60,8 @@ class Run:
     def execute(self, progress: Callable[[Run], None] = lambda run: None) -> None:
         """Advance to `settings.steps`, measuring, writing and reporting on the way (see `march`)."""
         self.simulation.prepare(self.settings.dt)
-        self.save()  # from here on there is always something to resume from
+        if not self.in_place:  # then its file is there already, and stays as it is until there is more
+            self.save()  # from here on there is always something to resume from
         with deferred_interruption() as interruption:
             march(self, progress, interruption)
 

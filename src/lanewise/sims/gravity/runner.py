@@ -88,6 +88,7 @@ def resume(path: Path, *, steps: int | None, device: str | None, output: Output,
     same_kind = device_kind(where) == device_kind(s.device)
     simulation = _continued(path, saved, arrays, saved.plans if same_kind else None, profile)
     run = _ready(simulation, saved.particles, settings, output, saved.history)
+    run.in_place = output.out is not None and output.out.resolve() == path.resolve()
     run.note = _difference(path, saved, where, same_kind=same_kind)
     return run
 
