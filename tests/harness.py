@@ -169,11 +169,20 @@ def _buffer(b: ir.BufferArgument, bound: Bound) -> Array:
     return bound.data[start : start + size].view(b.type.dtype)
 
 
-def run_public(given: Input, layout: Layout, device: str, plan: Plan | None = None) -> tuple[Array, ...]:
-    """Through the public interface: the results, then the fields of the record that is updated, on the host."""
+def run_public(
+    given: Input, layout: Layout, device: str, plan: Plan | None = None, *, bound: bool = True
+) -> tuple[Array, ...]:
+    """Through the public interface: the results, then the fields of the record that is updated, on the host.
+
+    Not `bound`: an ordinary call, which may go by an earlier one.
+    """
     case = given.case
     records = given.records(layout, device)
-    out = case.kernel.bind(*records, **{n: _to(a, device) for n, a in given.arrays.items()}, **case.values, plan=plan)()
+    arrays = {n: _to(a, device) for n, a in given.arrays.items()}
+    if bound:
+        out = case.kernel.bind(*records, **arrays, **case.values, plan=plan)()
+    else:
+        out = case.kernel(*records, **arrays, **case.values)
     results = out if isinstance(out, tuple) else () if out is None else (out,)
     host = tuple(_host(r) for r in results)
     return host if case.pairwise or not case.records else (*host, *(_host(a) for a in records[0].numpy().values()))

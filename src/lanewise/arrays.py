@@ -18,6 +18,7 @@ from lanewise.pickled import restored_array
 from lanewise.record import Field, Record, RecordValue, unknown_field
 from lanewise.runtime.devices import resolve
 from lanewise.runtime.memory import allocate, array_module, to_host
+from lanewise.runtime.prepared import ArrayPlace, host_view
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +68,17 @@ class RecordArray:
     works in all layouts.
     """
 
-    __slots__ = ("_arrangement", "_count", "_data", "_device", "_layout", "_python_class", "_record")
+    __slots__ = (
+        "__weakref__",
+        "_arrangement",
+        "_buffers",
+        "_count",
+        "_data",
+        "_device",
+        "_layout",
+        "_python_class",
+        "_record",
+    )
 
     _record: Record
     _count: int
@@ -76,13 +87,14 @@ class RecordArray:
     _data: Any
     _python_class: type[RecordValue]
     _arrangement: Arrangement
+    _buffers: dict[int, tuple[tuple[ArrayPlace, ...], list[Any]]]
 
     def __init__(
         self, record: Record, count: int, layout: Layout, device: str, data: Any, python_class: type[RecordValue]
     ) -> None:
         for name, value in (
             ("_record", record), ("_count", count), ("_layout", layout), ("_device", device), ("_data", data),
-            ("_python_class", python_class), ("_arrangement", layout.arrange(record.leaves)),
+            ("_python_class", python_class), ("_arrangement", layout.arrange(record.leaves)), ("_buffers", {}),
         ):  # fmt: skip
             object.__setattr__(self, name, value)
 
@@ -213,6 +225,13 @@ class RecordArray:
     def data(self) -> Any:
         """The allocation itself, as bytes on the device."""
         return self._data
+
+    def _parts_at(self, places: tuple[ArrayPlace, ...]) -> list[Any]:
+        """Parts of the allocation as numbers, on the host. Calls of kernels ask for the same ones again and again."""
+        known = self._buffers.get(id(places))
+        if known is None or known[0] is not places:
+            known = self._buffers[id(places)] = (places, [host_view(self._data, p) for p in places])
+        return known[1]
 
     def __len__(self) -> int:
         return self._count

@@ -32,6 +32,7 @@ from tests.fuzz.values import Array, eighths, scalars, values
 
 COMPILED_IN_QUICK = 8  # one of so many quick cases is compiled for the CPU, which takes longer than all else
 SEARCHED, REDUCED = 0.25, 0.04  # shares of the programs that can be
+CALLED_AGAIN = 0.15
 SHRINKING = 40.0  # seconds to look for a smaller program that fails in the same way
 COMPILED_FOR_A_GPU = 0.1  # share of the programs that NVRTC compiles: each takes some 0.3 s
 CLOSE = {np.dtype(np.float32): 2e-5, np.dtype(np.float64): 1e-12}
@@ -164,6 +165,8 @@ class Trial:
             self._searched(layout)
         if not self.pairwise and self.program.results and self.rng.random() < REDUCED:
             self._reduced(layout)
+        if self.rng.random() < CALLED_AGAIN:
+            self._again(layout)
         self.case.counts[f"layout {layout.__class__.__name__}"] += 1
         self.case.counts[f"pattern {self.program.traits.pattern}"] += 1
         return outcome
@@ -187,6 +190,15 @@ class Trial:
         if wrong := differences(*as_tuple, ZEROS):
             raise AssertionError(f"{structure.__name__} and all pairs differ: {wrong}\n{layout}, {options}")
         self.case.counts[f"way {structure.__name__}"] += 1
+
+    def _again(self, layout: Layout) -> None:
+        """A call that goes by an earlier one, with other arrays and the same values, has the bits of a bound one."""
+        wanted = harness.run_public(self.given(), layout, "cpu")
+        for number in range(3):
+            found = harness.run_public(self.given(), layout, "cpu", bound=False)
+            if wrong := differences(found, wanted):
+                raise AssertionError(f"call {number} and the bound one differ: {wrong}\n{layout}")
+        self.case.counts["way again"] += 1
 
     def _reduced(self, layout: Layout) -> None:
         """Sums of whole numbers over all elements; those of floats depend on their order."""

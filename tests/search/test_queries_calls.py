@@ -142,7 +142,9 @@ class Device:
 @pytest.fixture
 def gpu(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     parts = SimpleNamespace(
-        Device=Device, runtime=SimpleNamespace(memGetInfo=_free), memory=SimpleNamespace(OutOfMemoryError=MemoryError)
+        Device=Device,
+        runtime=SimpleNamespace(memGetInfo=_free, getDevice=lambda: 0, setDevice=lambda number: None),
+        memory=SimpleNamespace(OutOfMemoryError=MemoryError),
     )
     module = SimpleNamespace(
         ndarray=_view, uint8=np.uint8, empty=_empty, asarray=_asarray, asnumpy=_asnumpy, cuda=parts,

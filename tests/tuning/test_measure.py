@@ -31,7 +31,7 @@ def test_plans_are_timed_once_a_round() -> None:
     assert measurer.prepare([NEUTRAL, MERGED, TILED]) == {NEUTRAL: None, MERGED: None, TILED: None}
     times = measurer.measure([NEUTRAL, TILED], 3)
     assert {p: len(t) for p, t in times.items()} == {NEUTRAL: 3, TILED: 3}
-    assert all(0 < t < 1 for samples in times.values() for t in samples)
+    assert all(t > 0 for samples in times.values() for t in samples)
     assert measurer.confirm(TILED) is None
     assert measurer.elapsed() > 0
 

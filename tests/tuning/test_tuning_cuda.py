@@ -1,8 +1,6 @@
-"""Tuning on a GPU: what is chosen computes the same, in less time than the search was given."""
+"""Tuning on a GPU: what is chosen computes the same. That a search keeps to its time is tested with a clock of its own (`test_search.py`)."""
 
 from __future__ import annotations
-
-import time
 
 import numpy as np
 import pytest
@@ -18,12 +16,10 @@ from tests.tuning.kernels import attraction, drift, points
 pytestmark = pytest.mark.cuda
 
 
-def test_gravity_is_tuned_in_its_time() -> None:
+def test_gravity_is_tuned() -> None:
     kernel, cloud = lw.pairwise(attraction.python), points(16_384, device="cuda")
     before = kernel(cloud, cloud, softening2=1e-3).get()
-    start = time.perf_counter()
     result = kernel.tune(cloud, cloud, softening2=1e-3, seconds=30)
-    assert time.perf_counter() - start < 45
     assert len(result.measured) > 10
     assert {t.plan.reciprocity for t in result.measured} >= {"off", "scratch", "ordered"}
     assert result.factor >= 1

@@ -6,6 +6,7 @@ what stands in for it.
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,7 +17,17 @@ INITIAL_CONDITIONS = "plummer, uniform-sphere, two-body, figure-eight, pythagore
 
 
 def _option(panel: str, metavar: str, text: str, *names: str, minimum: float | None = None) -> Any:
-    return typer.Option(*names, metavar=metavar, help=text, rich_help_panel=panel, show_default=False, min=minimum)
+    return typer.Option(
+        *names, metavar=metavar, help=text, rich_help_panel=panel, show_default=False, min=minimum,
+        callback=None if minimum is None else _a_number,
+    )  # fmt: skip
+
+
+def _a_number(value: Any) -> Any:
+    """Refuse NaN, which some versions of typer take for a number within any range."""
+    if isinstance(value, float) and math.isnan(value):
+        raise typer.BadParameter("nan is no number")
+    return value
 
 
 Ic = Annotated[

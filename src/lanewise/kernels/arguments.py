@@ -159,10 +159,14 @@ def make_outputs(kernel: str, kinds: list[t.ValueType], count: int, device: str,
     return [make_output(kernel, kind, count, device, array) for kind, array in zip(kinds, given, strict=True)]
 
 
+def shape_of_result(kind: t.ValueType, count: int) -> tuple[tuple[int, ...], Any]:
+    """Shape and dtype of an array of results."""
+    return (count, kind.length) if isinstance(kind, t.Vector) else (count,), t.scalar_of(kind).dtype
+
+
 def make_output(kernel: str, kind: t.ValueType, count: int, device: str, out: Any) -> Any:
     """A result array of shape (n,) or (n, components), or the caller's own after a check."""
-    shape = (count, kind.length) if isinstance(kind, t.Vector) else (count,)
-    dtype = t.scalar_of(kind).dtype
+    shape, dtype = shape_of_result(kind, count)
     module = array_module(device)
     if out is None:
         return module.empty(shape, dtype)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -25,6 +25,7 @@ from lanewise.kernels.arguments import (
 )  # fmt: skip
 from lanewise.kernels.compiled import Call, Compiled
 from lanewise.kernels.reductions import max_, min_, sum_
+from lanewise.kernels.repeated import Repeatable, Repeated, Result, slots_of
 from lanewise.kernels.support import bind_record, compile_kernel, index_type, layouts_of, machine_of, value_type
 from lanewise.patterns.elementwise import ElementwiseArguments, build_elementwise, result_arrays
 from lanewise.patterns.reduction import Operation, build_reduction, reduced_type, reduction_lanes
@@ -33,6 +34,7 @@ from lanewise.plan import Plan, check_plan
 from lanewise.plans import complete_plan
 from lanewise.record import Record
 from lanewise.runtime.executable import Bound
+from lanewise.runtime.prepared import Prepared
 from lanewise.tuning.key import Key, make_key, size_class
 from lanewise.tuning.lookup import TunedPlans
 from lanewise.work import Work
@@ -59,6 +61,7 @@ class Elementwise:
         self._seen: Surroundings | None = None
         self._compiled: dict[Any, Compiled] = {}
         self._tuned = TunedPlans()
+        self._repeated: dict[Operation | None, Repeated] = {}
 
     @property
     def python(self) -> Callable[..., Any]:
@@ -95,11 +98,37 @@ class Elementwise:
         """Start anew where a helper, a constant or a record stands for something else than it did. Bound calls stay as they are."""
         if self._seen is not None and not self._seen.same():
             self._signature = self._lowered = self._seen = None
-            self._compiled, self._tuned = {}, TunedPlans()
+            self._compiled, self._tuned, self._repeated = {}, TunedPlans(), {}
 
-    def __call__(self, *arguments: Any, out: Any = None, **named: Any) -> Any:
+    def __call__(self, *arguments: Any, out: Any = None, plan: Plan | None = None, **named: Any) -> Any:
         """Run on all elements; returns an array of results, a tuple of them, or None."""
-        return self.bind(*arguments, out=out, **named)()
+        if plan is not None:
+            return self.bind(*arguments, out=out, plan=plan, **named)()
+        self._notice()
+        calls = self._repeated.setdefault(None, Repeated())
+        if found := calls.find(arguments, named):
+            results = found[0].run(found[1], out)
+            return results[0] if len(results) == 1 else results or None
+        given = self._sorted(arguments, named)
+        call = self._bind(given, out, None)
+        count = self._count(given)
+        made = [Result(n, kind, count) for n, kind in result_arrays(self.lowered)]
+        self._remember(calls, call.launch, arguments, named, given, made)
+        return call()
+
+    def _remember(
+        self, calls: Repeated, launch: Any, arguments: tuple[Any, ...], named: dict[str, Any], given: Arguments, made: list[Result]
+    ) -> None:  # fmt: skip
+        """Keep a call for those like it, where they can be."""
+        slots = slots_of(self.signature, arguments, named, given)
+        if slots is None or not isinstance(launch, Prepared):
+            return
+        arrays = frozenset((*given.records, *given.arrays, *(r.name for r in made)))
+        template = launch.template(arrays, frozenset(flatten_uniforms(self.signature, given.uniforms)))
+        if template is not None:
+            calls.remember(
+                Repeatable(self.__name__, tuple(named), slots, given.device, template, made, free=not given.records)
+            )
 
     def compile(self, *arguments: Any, plan: Plan | None = None, **named: Any) -> Compiled:
         """The kernel for these arguments, without running it."""
@@ -111,7 +140,9 @@ class Elementwise:
     def bind(self, *arguments: Any, out: Any = None, plan: Plan | None = None, **named: Any) -> Call:
         """A call with its memory bound, to run many times."""
         check_plan(self.__name__, plan)
-        sorted_arguments = self._sorted(arguments, named)
+        return self._bind(self._sorted(arguments, named), out, plan)
+
+    def _bind(self, sorted_arguments: Arguments, out: Any, plan: Plan | None) -> Call:
         compiled = self._specialise(sorted_arguments, plan)
         count = self._count(sorted_arguments)
         bound = self._bound(sorted_arguments)
@@ -139,6 +170,10 @@ class Elementwise:
         return self._reduce("max", arguments, named)
 
     def _reduce(self, operation: Operation, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        self._notice()
+        calls = self._repeated.setdefault(operation, Repeated())
+        if found := calls.find(arguments, named):
+            return _reduced(operation, found[0].run(found[1], None))
         given = self._sorted(arguments, named)
         if not self.lowered.results:
             raise ArgumentError(f"{self.__name__} returns nothing to take the {operation} of")
@@ -146,14 +181,16 @@ class Elementwise:
         executable = self._specialise(given, None, operation).executable
         bound, environment = self._bound(given), self._environment(given, count)
         environment[LANES] = reduction_lanes(count)
-        partials: list[Any] = []
-        for name, kind in result_arrays(self.lowered):
-            wide = reduced_type(kind, operation)
-            partials.append(make_output(self.__name__, wide, environment[LANES], given.device, None))
-            bound[partial_of(name)] = bind_value_array(partials[-1], wide)
-        executable.prepare(bound, environment)()
-        results = tuple({"sum": sum_, "min": min_, "max": max_}[operation](p) for p in partials)
-        return results[0] if len(results) == 1 else results
+        made = [
+            Result(partial_of(name), reduced_type(kind, operation), environment[LANES])
+            for name, kind in result_arrays(self.lowered)
+        ]
+        partials = [make_output(self.__name__, r.kind, r.count, given.device, None) for r in made]
+        bound |= {r.name: bind_value_array(p, r.kind) for r, p in zip(made, partials, strict=True)}
+        launch = executable.prepare(bound, environment)
+        self._remember(calls, launch, arguments, named, given, made)
+        launch()
+        return _reduced(operation, partials)
 
     def tune(self, *arguments: Any, seconds: float | None = None, plan: Plan | None = None, **named: Any) -> Tuning:
         """Measure plans for calls like this one, and use the fastest in later calls, also of other programs.
@@ -187,9 +224,13 @@ class Elementwise:
         return Job(
             self.__name__, naive, given.device, machine_of(given.device), Work("elementwise", count),
             {"elements": count}, environment, wanted, self._key(given, naive, wanted), workload,
-            lambda best: self._tuned.adopt(wanted, situation, best),
+            lambda best: self._adopt(wanted, situation, best),
             lambda: layout_advice(given.records, self),
         )  # fmt: skip
+
+    def _adopt(self, wanted: Plan, situation: tuple[Any, ...], best: Plan) -> None:
+        self._tuned.adopt(wanted, situation, best)
+        self._repeated = {}
 
     def _sorted(self, arguments: tuple[Any, ...], named: dict[str, Any]) -> Arguments:
         self._notice()
@@ -254,6 +295,11 @@ class Elementwise:
         count = self._count(arguments)
         work = Work("elementwise", count)
         return make_key(naive, layouts_of(arguments.records), arguments.device, work, count, wanted, False)
+
+
+def _reduced(operation: Operation, partials: Sequence[Any]) -> Any:
+    results = tuple({"sum": sum_, "min": min_, "max": max_}[operation](p) for p in partials)
+    return results[0] if len(results) == 1 else results
 
 
 def elementwise(function: Callable[..., Any]) -> Elementwise:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, overload
 
 from lanewise.analysis.self_term import violated
@@ -15,6 +16,7 @@ from lanewise.frontend.function import Lowered, Signature, lower_function, read_
 from lanewise.frontend.surroundings import Surroundings
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import count_of
+from lanewise.ir.traverse import subexpressions
 from lanewise.kernels.arguments import (
     Arguments,
     bind_value_array,
@@ -24,6 +26,7 @@ from lanewise.kernels.arguments import (
     sort_arguments,
 )  # fmt: skip
 from lanewise.kernels.compiled import Call, Compiled
+from lanewise.kernels.repeated import Repeatable, Repeated, Result, slots_of
 from lanewise.kernels.searched import Searched
 from lanewise.kernels.support import bind_record, compile_kernel, index_type, layouts_of, machine_of, value_type
 from lanewise.passes import self_term
@@ -34,6 +37,7 @@ from lanewise.plan import Plan, check_plan
 from lanewise.plans import complete_plan
 from lanewise.record import Record
 from lanewise.runtime.executable import device_kind
+from lanewise.runtime.prepared import Prepared
 from lanewise.search import AllPairs, Search
 from lanewise.tuning.key import Key, make_key, size_class
 from lanewise.tuning.lookup import TunedPlans
@@ -65,6 +69,7 @@ class Pairwise:
         self._traits: dict[Any, Work] = {}
         self._tuned = TunedPlans()
         self._searched: Searched | None = None
+        self._repeated = Repeated()
 
     def using(self, search: Search) -> Pairwise:
         """The same interaction over another search structure."""
@@ -112,7 +117,7 @@ class Pairwise:
         """Start anew where a helper, a constant or a record stands for something else than it did. Bound calls stay as they are."""
         if self._seen is not None and not self._seen.same():
             self._signature = self._lowered = self._seen = self._searched = None
-            self._compiled, self._traits, self._tuned = {}, {}, TunedPlans()
+            self._compiled, self._traits, self._tuned, self._repeated = {}, {}, TunedPlans(), Repeated()
 
     @property
     def searched(self) -> Searched | None:
@@ -123,9 +128,51 @@ class Pairwise:
             self._searched = Searched(self.__name__, self.signature, self.lowered, self.search, self)
         return self._searched
 
-    def __call__(self, *arguments: Any, out: Any = None, **named: Any) -> Any:
+    def __call__(self, *arguments: Any, out: Any = None, plan: Plan | None = None, **named: Any) -> Any:
         """The sums for all targets: an array of shape (n,) or (n, components), or a tuple of them."""
-        return self.bind(*arguments, out=out, **named)()
+        if plan is not None:
+            return self.bind(*arguments, out=out, plan=plan, **named)()
+        self._notice()
+        if found := self._repeated.find(arguments, named):
+            results = found[0].run(found[1], out)
+            return results[0] if len(results) == 1 else results
+        given = self._sorted(arguments, named)
+        call = self._bind(given, out, None)
+        self._remember(call, arguments, named, given)
+        return call()
+
+    def _remember(self, call: Call, arguments: tuple[Any, ...], named: dict[str, Any], given: Arguments) -> None:
+        """Keep a call for those like it, where they can be. A search looks at the positions of every call: its structure follows them."""
+        slots = slots_of(self.signature, arguments, named, given)
+        if slots is None or not isinstance(call.launch, Prepared):
+            return
+        target, source = given.records.values()
+        made = [Result(n, kind, len(target)) for n, kind in result_arrays(self.lowered)]
+        arrays = frozenset((*given.records, *(r.name for r in made)))
+        template = call.launch.template(arrays, frozenset(flatten_uniforms(self.signature, given.uniforms)))
+        if template is not None:
+            first, second = given.records
+            self._repeated.remember(Repeatable(
+                self.__name__, tuple(named), slots, given.device, template, made,
+                identical=(first, second, target.data is source.data), holds=self._holding(call, given),
+            ))  # fmt: skip
+
+    def _holding(self, call: Call, given: Arguments) -> Callable[[Mapping[str, Any]], bool] | None:
+        """Whether what was proved of a pair of an element with itself holds for other values; None where nothing was."""
+        proof, environment = call.compiled.executable.program.self_term, self._environment(given)
+        locals_ = (x for c in proof.conditions for x in subexpressions(c.value) if isinstance(x, ir.Local))
+        names = tuple(dict.fromkeys(x.name for x in locals_))
+
+        if not names:
+            return None
+
+        @lru_cache(maxsize=64)
+        def holds(values: Any) -> bool:
+            given = values if len(names) > 1 else (values,)
+            return not violated(proof, environment | dict(zip(names, given, strict=True)))
+
+        chosen = itemgetter(*names)
+        return lambda values: holds(chosen(values))
 
     def compile(self, *arguments: Any, plan: Plan | None = None, **named: Any) -> Compiled:
         """The kernel for these arguments, without running it."""
@@ -138,7 +185,9 @@ class Pairwise:
     def bind(self, *arguments: Any, out: Any = None, plan: Plan | None = None, **named: Any) -> Call:
         """A call with its memory bound, to run many times."""
         check_plan(self.__name__, plan)
-        given = self._sorted(arguments, named)
+        return self._bind(self._sorted(arguments, named), out, plan)
+
+    def _bind(self, given: Arguments, out: Any, plan: Plan | None) -> Call:
         if (over := self.searched) is not None:
             return over.bind(given, out, plan, partial(self.bind, plan=plan))
         compiled = self._specialise(given, plan)
@@ -197,9 +246,13 @@ class Pairwise:
         situation = self._situation(given)
         return Job(
             self.__name__, naive, given.device, machine_of(given.device), self._work(given), counts, environment, wanted,
-            self._key(given, naive, wanted), workload, lambda best: self._tuned.adopt(wanted, situation, best),
+            self._key(given, naive, wanted), workload, lambda best: self._adopt(wanted, situation, best),
             lambda: layout_advice(given.records, self),
         )  # fmt: skip
+
+    def _adopt(self, wanted: Plan, situation: tuple[Any, ...], best: Plan) -> None:
+        self._tuned.adopt(wanted, situation, best)
+        self._repeated.forget()
 
     def _environment(self, given: Arguments) -> dict[str, Any]:
         counts = {count_of(n): len(r) for n, r in given.records.items()}

@@ -71,6 +71,7 @@ class _Situation:
     picked: Picked
     sources: Points
     structure: Structure
+    arguments: SearchArguments
     naive: ir.Kernel
     copied: tuple[Leaf, ...]  # what the sorted copy holds; nothing where sources stay in their own order
     environment: dict[str, Any]
@@ -82,6 +83,9 @@ class Searched:
     def __init__(self, name: str, signature: Signature, lowered: Lowered, search: Search, kernel: Tunable) -> None:
         self.name, self.signature, self.lowered, self.search, self.kernel = name, signature, lowered, search, kernel
         self._compiled: dict[Any, Executable] = {}
+        self._naive: dict[
+            tuple[SearchArguments, Scalar], ir.Kernel
+        ] = {}  # by what they are specialised to: quicker than by themselves
         self._picker = SearchPicker(name, search, self.naive)
         check_positions(signature, search.position)
 
@@ -125,10 +129,12 @@ class Searched:
         picked = self._picker.pick(given, sources, wanted, choice)
         search, structure = picked.search, picked.search.make(sources)
         copied = self.copied(given) if structure.order is not None else ()
-        naive = self.naive(given, search, structure, copied, index_type(given.device))
+        index = index_type(given.device)
+        arguments = self._arguments(given, search, structure, copied, index)
         return _Situation(
-            given, picked, sources, structure, naive, copied, self._environment(given, search, sources, structure)
-        )
+            given, picked, sources, structure, arguments, self._made(arguments, index), copied,
+            self._environment(given, search, sources, structure),
+        )  # fmt: skip
 
     def _environment(self, given: Arguments, search: Search, sources: Points, structure: Structure) -> dict[str, Any]:
         real = sources.precision.dtype.type
@@ -154,6 +160,16 @@ class Searched:
         self, given: Arguments, search: Search, structure: Structure, copied: tuple[Leaf, ...], index: Scalar
     ) -> ir.Kernel:
         """The kernel before any decision about it. `copied`: what the sorted copy of the sources holds, if there is one."""
+        return self._made(self._arguments(given, search, structure, copied, index), index)
+
+    def _made(self, arguments: SearchArguments, index: Scalar) -> ir.Kernel:
+        if (arguments, index) not in self._naive:
+            self._naive[arguments, index] = build_search(self.lowered, arguments, index)
+        return self._naive[arguments, index]
+
+    def _arguments(
+        self, given: Arguments, search: Search, structure: Structure, copied: tuple[Leaf, ...], index: Scalar
+    ) -> SearchArguments:
         (target_name, target), (source_name, source) = given.records.items()
         identical, ordered = target.data is source.data, structure.order is not None
         sides = {n: Side(n, r.record.leaves, r.layout) for n, r in given.records.items()}
@@ -161,13 +177,12 @@ class Searched:
             sides[source_name] = Side(source_name, copied, SoAoAS())
             if identical:
                 sides[target_name] = Side(target_name, copied, SoAoAS())
-        arguments = SearchArguments(
+        return SearchArguments(
             sides[target_name], sides[source_name],
             tuple((n, value_type(self.signature.parameters[n])) for n in given.uniforms),
             tuple(x for x in source.record.leaves if x.field == search.position),
             structure.walk(index), identical, ordered, search.radius is not None, isinstance(search.world, Periodic), search.k,
         )  # fmt: skip
-        return build_search(self.lowered, arguments, index)
 
     def tuning_job(self, given: Arguments, plan: Plan | None, bind: Callable[..., Call]) -> SearchJob:
         """What is measured for a call. Raises `ArgumentError` for a search that leaves no choice, and for arguments that do not fit."""
@@ -182,7 +197,7 @@ class Searched:
     def _compile(self, s: _Situation, wanted: Plan | None, bind: Callable[..., Call]) -> Compiled:
         device = s.given.device
         complete = complete_search_plan(s.picked.plan, device, len(next(iter(s.given.records.values()))))
-        key = (s.naive, complete, device)
+        key = (s.arguments, complete, device)
         if key not in self._compiled:
             self._compiled[key] = compile_kernel(s.naive, complete, device, wanted=wanted)
         return Compiled(
@@ -200,9 +215,9 @@ class Searched:
     def _gather(self, s: _Situation, name: str, source: RecordArray, order: Bound) -> tuple[Bound, Launch]:
         """The sorted copy, and the launch that fills it."""
         device, arrangement = s.given.device, SoAoAS().arrange(s.copied)
-        naive = build_gather(name, source.record.leaves, source.layout, s.copied, SoAoAS(), index_type(device))
-        key = (naive, device)
+        key = (name, source.record, source.layout, s.copied, device)
         if key not in self._compiled:
+            naive = build_gather(name, source.record.leaves, source.layout, s.copied, SoAoAS(), index_type(device))
             plan = complete_plan(None, machine_of(device), Work("elementwise", len(source)))
             self._compiled[key] = compile_kernel(naive, plan, device)
         nbytes = arrangement.nbytes(len(source))

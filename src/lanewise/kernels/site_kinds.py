@@ -120,10 +120,14 @@ class SiteKinds:
 
     # ------------------------------------------------------------ what a call gives
 
-    def values(self, sites: Sites, given: Mapping[str, Any]) -> SiteValues:
-        """What a call gives, sorted. Raises `ArgumentError` for sites of another flow and values that do not fit."""
+    def notice(self) -> None:
+        """Start anew with functions whose surroundings have changed."""
         for _, function in self.functions.values():
             function.notice()
+
+    def values(self, sites: Sites, given: Mapping[str, Any]) -> SiteValues:
+        """What a call gives, sorted. Raises `ArgumentError` for sites of another flow and values that do not fit."""
+        self.notice()
         self.check_sites(sites)
         return sort_values(
             self.name, sites, given, self.parameters(sites), self.known_values(), self.wall_velocities(sites)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
@@ -13,7 +14,7 @@ from lanewise.kernels.arguments import describe
 from lanewise.profiling.profile import Profile
 from lanewise.runtime import cuda
 from lanewise.runtime.launches import NamedLaunch
-from lanewise.runtime.programs import Part
+from lanewise.runtime.programs import Part, Program
 from lanewise.runtime.stepping import make_program
 from lanewise.sites.array import Sites
 
@@ -30,17 +31,28 @@ def fetching(sites: Sites, steps: int) -> AbstractContextManager[None]:
     return cuda.fetching(sites.device, sites.fetched_bytes)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class BoundSteps:
+    """Steps that are bound to the memory of some sites, by where they stand in a cycle, and what runs them. The sites may keep it."""
+
+    parts: dict[Hashable, Part]
+    program: Program
+
+
 class SiteStepper:
     """Steps of some sites with given values, bound once."""
 
     def __init__(
         self, name: str, sites: Sites, calls: Callable[[int, bool], Sequence[NamedLaunch]], profile: Profile | None = None,
+        bound: BoundSteps | None = None,
     ) -> None:  # fmt: skip
-        """`calls(step, fresh)` gives the launches of a step."""
+        """`calls(step, fresh)` gives the launches of a step; `bound`: those of an earlier stepper of the same."""
         self._name, self._sites, self._calls, self._profile = name, sites, calls, profile
         self._cycle = max(len(sites.form.phases), len(sites.copies))
-        self._parts: dict[Hashable, Part] = {}
-        self._program = make_program(sites.device, self._parts, profile)
+        if bound is None:
+            parts: dict[Hashable, Part] = {}
+            bound = BoundSteps(parts, make_program(sites.device, parts, profile))
+        self.bound = bound
 
     def profiled(self, profile: Profile | None) -> SiteStepper:
         """The same steps, of which the profile is told where their time goes."""
@@ -68,7 +80,7 @@ class SiteStepper:
         self._schedule(sites.step, sites.step + steps)  # compiles before anything has run
 
         def run(count: int) -> None:
-            self._program.run(self._schedule(sites.step, sites.step + count))
+            self.bound.program.run(self._schedule(sites.step, sites.step + count))
             sites.step, sites.fresh = sites.step + count, False
             if counted is not None:
                 counted(count)
@@ -90,6 +102,6 @@ class SiteStepper:
     def _part(self, steps: range, fresh: bool) -> Hashable:
         """The key of these steps; they stand for all at the same place of a cycle."""
         key = (fresh, steps.start % self._cycle, len(steps))
-        if key not in self._parts:
-            self._parts[key] = Part([call for step in steps for call in self._calls(step, fresh)], len(steps))
+        if key not in self.bound.parts:
+            self.bound.parts[key] = Part([call for step in steps for call in self._calls(step, fresh)], len(steps))
         return key

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from functools import cache, partial
@@ -40,9 +41,21 @@ if hasattr(os, "register_at_fork"):  # so that a child is told, and nobody has t
     os.register_at_fork(after_in_child=cupy.cache_clear)
 
 
+_THREAD = threading.local()
+
+
 def use(device: str) -> Any:
     """A context in which CuPy allocates and launches on `device`."""
+    if not hasattr(_THREAD, "begun"):
+        _begin_thread()
     return cupy().cuda.Device(cuda_number(device))
+
+
+def _begin_thread() -> None:
+    """Give this thread the context of its device: CuPy leaves a device that is the current one alone, and the driver needs a context."""
+    runtime = cupy().cuda.runtime
+    runtime.setDevice(runtime.getDevice())
+    _THREAD.begun = True
 
 
 @cache

@@ -20,14 +20,14 @@ from lanewise.ir.names import COUNT, identifier, is_own, is_view
 from lanewise.ir.printer import print_kernel
 from lanewise.layouts import Arrangement
 from lanewise.passes.base import refuse
-from lanewise.passes.uniform_parameters import packed
+from lanewise.passes.uniform_parameters import UNIFORMS, packed
 from lanewise.patterns.reduction import ELEMENTS_PER_LANE
 from lanewise.pipeline import Program
 from lanewise.plan import NEUTRAL
 from lanewise.runtime import cpu, cuda, memory
 from lanewise.runtime.memory import allocate
 from lanewise.runtime.nvrtc import Cubin, compile_cubin
-from lanewise.runtime.turns import Turns
+from lanewise.runtime.prepared import ArrayPlace, Piece, Prepared, host_view
 
 GRAIN_WORK = 262_144  # element-source pairs worth handing to another thread: about 70 microseconds
 GRAIN_ELEMENTS = 16_384
@@ -81,24 +81,30 @@ class Executable:
                 _check_apart(self.program, arrays)
                 if self.program.naive.pattern == "sitewise" and len(self.kernels) > 1:
                     return _slab_launch(self.program, self.kernels, arrays, environment)
-                return _sequence(
-                    [
-                        _cpu_launch(k, f, arrays, environment)
+                return Prepared(
+                    tuple(
+                        _cpu_piece(k, f, arrays, environment, _is_rigid(self.program, k))
                         for k, f in zip(self.program.kernels, self.kernels, strict=True)
-                    ]
+                    )
                 )
             case "cuda":
                 _check_apart(self.program, arrays)
                 scratch = _scratch(self.program, self.device, environment)
                 complete = {**arrays, **scratch}
-                launch = _sequence(
-                    [
-                        _cuda_launch(k, f, {**complete, **_uniforms(k, self.device, environment)}, environment)
+                turns = cuda.turns(f"a bound call of {self.program.naive.name}", self.device) if scratch else None
+                return Prepared(
+                    tuple(
+                        _cuda_piece(
+                            k,
+                            f,
+                            {**complete, **_uniforms(k, self.device, environment)},
+                            environment,
+                            _is_rigid(self.program, k),
+                        )
                         for k, f in zip(self.program.kernels, self.kernels, strict=True)
-                    ]
+                    ),
+                    turns,
                 )
-                name = self.program.naive.name
-                return _in_turn(cuda.turns(f"a bound call of {name}", self.device), launch) if scratch else launch
             case other:
                 raise AssertionError(f"no device of kind {other}")
 
@@ -156,8 +162,8 @@ def architecture_number(arch: str) -> int:
 
 def _check_apart(program: Program, arrays: Arrays) -> None:
     """Several kernels in place of one read what earlier ones may have written: no array may lie in the memory of another."""
-    fields = [f"{n}={v!r}" for n, v in (("fission", True), ("branches", "apart")) if getattr(program.plan, n) == v]
-    if not fields or len(program.kernels) < 2:
+    fields = _parted(program)
+    if not fields:
         return
     arrays = {
         n: b for n, b in arrays.items() if not is_view(n)
@@ -174,28 +180,45 @@ def _check_apart(program: Program, arrays: Arrays) -> None:
                 )
 
 
+def _parted(program: Program) -> list[str]:
+    """The decisions by which several kernels stand in place of one."""
+    if len(program.kernels) < 2:
+        return []
+    return [f"{n}={v!r}" for n, v in (("fission", True), ("branches", "apart")) if getattr(program.plan, n) == v]
+
+
 def _grid(kernel: ir.Kernel) -> ir.Grid:
     assert kernel.grid is not None
     return kernel.grid
 
 
-def _sequence(launches: list[Launch]) -> Launch:
-    if len(launches) == 1:
-        return launches[0]
-
-    def run() -> None:
-        for launch in launches:
-            launch()
-
-    return run
+def _is_rigid(program: Program, kernel: ir.Kernel) -> bool:
+    """Whether other arrays or values are more than other arguments: constant memory, packed values, arrays that must lie apart."""
+    packed_values = any(a.name == UNIFORMS for a in kernel.arrays)
+    return packed_values or any(b.constant for b in kernel.buffers) or bool(_parted(program))
 
 
 def _scalars(kernel: ir.Kernel, environment: Environment) -> tuple[Any, ...]:
     return tuple(p.type.dtype.type(environment[p.name]) for p in kernel.counts + kernel.uniforms)
 
 
-def _cpu_launch(kernel: ir.Kernel, function: cpu.RangeKernel, arrays: Arrays, environment: Environment) -> Launch:
-    buffers = tuple(_host_buffer(b, arrays[b.array]) for b in kernel.buffers)
+def _value_places(kernel: ir.Kernel, first: int) -> tuple[tuple[str, int], ...]:
+    """The uniforms among the arguments, whose scalars begin at `first`."""
+    behind = first + len(kernel.counts)
+    return tuple((u.name, behind + n) for n, u in enumerate(kernel.uniforms))
+
+
+def _array_place(b: ir.BufferArgument, bound: Bound, position: int) -> ArrayPlace:
+    offset = bound.arrangement.starts(bound.count)[b.buffer]
+    size = bound.arrangement.buffers[b.buffer].bytes_for(bound.count)
+    return ArrayPlace(b.array, position, offset, size, b.type.dtype)
+
+
+def _cpu_piece(
+    kernel: ir.Kernel, function: cpu.RangeKernel, arrays: Arrays, environment: Environment, rigid: bool
+) -> Piece:
+    places = tuple(_array_place(b, arrays[b.array], n) for n, b in enumerate(kernel.buffers))
+    buffers = tuple(host_view(arrays[p.name].data, p) for p in places)
     arguments = buffers + tuple(int(x) if isinstance(x, np.integer) else x for x in _scalars(kernel, environment))
     (loop,) = kernel.body
     assert isinstance(loop, ir.Parallel)
@@ -205,7 +228,10 @@ def _cpu_launch(kernel: ir.Kernel, function: cpu.RangeKernel, arrays: Arrays, en
         "pairwise": max(1, GRAIN_WORK // work), "reduction": GRAIN_ELEMENTS // ELEMENTS_PER_LANE, "search": GRAIN_TARGETS,
     }.get(kernel.pattern, GRAIN_ELEMENTS)  # fmt: skip
     function(*arguments, 0, 0)  # Numba compiles at the first call; better now than within a timed run
-    return lambda: cpu.run_range(function, arguments, extent, grain)
+    return Piece(
+        lambda given: cpu.run_range(function, given, extent, grain), arguments, places, _value_places(kernel, len(buffers)),
+        rigid=rigid,
+    )  # fmt: skip
 
 
 def _slab_launch(
@@ -217,7 +243,7 @@ def _slab_launch(
     units = np.linspace(0, -(-count // cpu.SLAB_UNIT), slabs + 1).astype(np.int64)
     work: list[cpu.Slabbed] = []
     for kernel, function in zip(program.kernels, functions, strict=True):
-        buffers = tuple(_host_buffer(b, arrays[b.array]) for b in kernel.buffers)
+        buffers = tuple(host_view(arrays[b.array].data, _array_place(b, arrays[b.array], 0)) for b in kernel.buffers)
         arguments = buffers + tuple(int(x) if isinstance(x, np.integer) else x for x in _scalars(kernel, environment))
         listed = arrays[kernel.arrays[-1].name]  # spans, runs or sites, units of a slab in ascending order
         if not listed.count:
@@ -228,20 +254,18 @@ def _slab_launch(
     return lambda: cpu.run_slabs(work)
 
 
-def _host_buffer(b: ir.BufferArgument, bound: Bound) -> Any:
-    start = bound.arrangement.starts(bound.count)[b.buffer]
-    size = bound.arrangement.buffers[b.buffer].bytes_for(bound.count)
-    return bound.data[start : start + size].view(b.type.dtype)
-
-
-def _cuda_launch(kernel: ir.Kernel, compiled: cuda.CudaKernel, arrays: Arrays, environment: Environment) -> Launch:
-    constants = [_constant(compiled, b, arrays[b.array]) for b in kernel.buffers if b.constant]
-    taken = tuple((b, arrays[b.array]) for b in kernel.buffers if b.space == "global" and not b.constant)
-    pointers = tuple(_pointer(b, bound) for b, bound in taken)
+def _cuda_piece(
+    kernel: ir.Kernel, compiled: cuda.CudaKernel, arrays: Arrays, environment: Environment, rigid: bool
+) -> Piece:
+    constant = [b for b in kernel.buffers if b.constant]
+    constants = [_constant(compiled, b, arrays[b.array]) for b in constant]
+    taken = tuple(b for b in kernel.buffers if b.space == "global" and not b.constant)
+    places = tuple(_array_place(b, arrays[b.array], n) for n, b in enumerate(taken))
+    pointers = tuple(memory.address(arrays[p.name].data) + p.offset for p in places)
     arguments = pointers + _scalars(kernel, environment)
     grid = _grid(kernel)
     elements = _whole(grid.extent, environment)
-    blocks = -(-elements // grid.lanes)
+    shape = (-(-elements // grid.lanes), grid.parts)
     counted = (
         int(environment[c.name]) for c in kernel.counts if c.type.kind == "i"
     )  # the others are no numbers of things
@@ -250,34 +274,32 @@ def _cuda_launch(kernel: ir.Kernel, compiled: cuda.CudaKernel, arrays: Arrays, e
             f"{kernel.name} has more than {MAX_GRID_ELEMENTS:,} elements; a launch on a GPU counts them with 32 bits"
         )
 
-    def launch(keep_alive: object = taken) -> None:  # a pointer does not keep the memory that it points to
-        del keep_alive
-        for fill in constants:
-            fill()
-        if blocks:
-            compiled.launch((blocks, grid.parts), arguments)
+    def launch(given: tuple[Any, ...]) -> None:
+        if shape[0]:
+            compiled.launch(shape, given)
 
-    # A loaded kernel has its constant memory once, for all calls that are bound to it.
-    return _in_turn(compiled.constant_turns, launch) if constants else launch
+    def filled(given: tuple[Any, ...]) -> None:
+        with (
+            compiled.constant_turns
+        ):  # a loaded kernel has its constant memory once, for all calls that are bound to it
+            for fill in constants:
+                fill()
+            launch(given)
 
-
-def _in_turn(turns: Turns, launch: Launch) -> Launch:
-    def run() -> None:
-        with turns:
-            launch()
-
-    return run
+    kept = tuple(
+        (b.array, arrays[b.array]) for b in (*taken, *constant)
+    )  # a pointer does not keep the memory that it points to
+    return Piece(
+        filled if constants else launch, arguments, places, _value_places(kernel, len(pointers)), kept, rigid=rigid
+    )
 
 
 def _constant(compiled: cuda.CudaKernel, b: ir.BufferArgument, bound: Bound) -> Launch:
     """What brings an array into the constant memory of a kernel."""
     address, size = compiled.constant(identifier(b.name) + "_array")
+    source = memory.address(bound.data) + bound.arrangement.starts(bound.count)[b.buffer]
     nbytes = min(size, bound.arrangement.buffers[b.buffer].bytes_for(bound.count))
-    return lambda: cuda.copy_within(compiled.device, address, _pointer(b, bound), nbytes)
-
-
-def _pointer(b: ir.BufferArgument, bound: Bound) -> int:
-    return int(bound.data.data.ptr) + bound.arrangement.starts(bound.count)[b.buffer]
+    return lambda: cuda.copy_within(compiled.device, address, source, nbytes)
 
 
 def scratch_bytes(program: Program, environment: Environment) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -80,6 +81,7 @@ class Sites:
         self.outflow: dict[tuple[int, int], Any] = {}
         self.interpolation: Interpolation | None = None
         self._walled_weights: Any = None
+        self.kept: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()  # of kernels, what they have bound to this memory
         _check_outlets(self.edges, self.shape)
 
     @property

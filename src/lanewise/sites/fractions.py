@@ -38,6 +38,8 @@ Whole = npt.NDArray[np.int64]
 
 MOST_REFLECTED = 1 / 3
 """The largest part of what departs along a link that comes back with its sign turned (k - s): that of CLI at a quarter of the link."""
+CENTRAL = (1 - MOST_REFLECTED) / (1 + MOST_REFLECTED) / 2
+"""The fraction from which links are central: a quarter."""
 WEIGHTS = ("k", "s")
 """The two weights of a link. Fields of their record are these letters with the number of the direction."""
 

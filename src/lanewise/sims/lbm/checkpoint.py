@@ -56,7 +56,7 @@ HEAD = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Checkpoint:
-    """What a checkpoint file holds. `extra` is what a run has added: attributes, and arrays by name."""
+    """What a checkpoint file holds. attributes, arrays: what a run has added, by name; format: of the file."""
 
     path: Path
     settings: Settings
@@ -65,6 +65,7 @@ class Checkpoint:
     state: Mapping[str, Any]
     attributes: Mapping[str, str] = field(default_factory=dict[str, str])
     arrays: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    format: int = FORMAT
 
 
 def write_checkpoint(
@@ -142,7 +143,7 @@ def read_checkpoint(path: Path) -> Checkpoint:
         state |= {n: phase[f"state@{n}"] if phase else int(state[n]) for n in PHASE}
         return Checkpoint(
             path, settings, geometry, head["@step"], state, {n: read_text(run.attrs, n) for n in run.attrs},
-            {n: arrays[f"run/{n}"] for n in run},
+            {n: arrays[f"run/{n}"] for n in run}, head["@format"],
         )  # fmt: skip
 
 

@@ -14,7 +14,7 @@ from lanewise.profiling.profile import Profile, span
 from lanewise.runtime.executable import device_kind
 from lanewise.sims.lbm.arguments import check_steps
 from lanewise.sims.lbm.cases import Case, Request, Setup, find_case
-from lanewise.sims.lbm.checkpoint import Checkpoint, converted, read_checkpoint, restored
+from lanewise.sims.lbm.checkpoint import FIRST, Checkpoint, converted, read_checkpoint, restored
 from lanewise.sims.lbm.checks import check_mach
 from lanewise.sims.lbm.obstacles.surfaces import Surface
 from lanewise.sims.lbm.remembered import Remembered, recall
@@ -22,6 +22,7 @@ from lanewise.sims.lbm.room import check_room
 from lanewise.sims.lbm.run import Output, Run
 from lanewise.sims.lbm.simulation import Simulation
 from lanewise.sims.lbm.steadiness import FLOORS, Steadiness
+from lanewise.sites.fractions import CENTRAL
 
 WALLS = (INTERPOLATED, HALF_WAY) = ("interpolated", "half-way")
 
@@ -189,6 +190,12 @@ def _difference(path: Path, saved: Checkpoint, simulation: Simulation) -> str:
         return (
             f"{path} was computed with {before.streaming} streaming in layout {before.layout}; its populations are converted to "
             f"{after.streaming} in {after.layout}, and the last places may differ"
+        )
+    cut = saved.geometry.fractions
+    if saved.format == FIRST and cut is not None and (cut.fractions < CENTRAL).any():
+        return (
+            f"{path} is of an older version, in which links that a wall cuts before {CENTRAL:g} reflected with less damping; they go on "
+            "with the rule of today, and drag may change"
         )
     return ""
 

@@ -1,0 +1,203 @@
+"""What does a call cost the host, beside the launch that it is for?
+
+`python -m bench.call_cost [--device cuda]` writes bench/results/call_cost_{cpu,cuda}.{md,json}. Arrays are small, so that a call takes
+hardly longer than the host needs for it. Of every kernel the whole call and the bound one are measured in turns, after their results
+were held against each other; beside them what does the same with other packages. On a GPU only every hundredth call waits for the
+device, whose queue is longer than that.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import lanewise as lw
+from bench.harness import describe_machine
+from lanewise.runtime import cuda
+from lanewise.runtime.memory import to_host
+
+COUNT = 256  # elements: on a CPU one thread takes them, on a GPU one block
+SITES = (16, 16)
+CALLS, ROUNDS = 100, 41
+TARGETS = {"cpu": 10.0, "cuda": 15.0}  # microseconds beyond the bound launch
+
+
+@lw.record
+class Body:
+    """A point mass."""
+
+    position: lw.vec3
+    velocity: lw.vec3
+    mass: lw.f32
+
+
+@lw.pairwise
+def gravity(target: Body, source: Body, softening2: lw.f32) -> lw.vec3:
+    d = source.position - target.position
+    return source.mass * lw.rsqrt(lw.dot(d, d) + softening2) ** 3 * d
+
+
+@lw.elementwise
+def kick_drift(body: Body, acceleration: lw.vec3, dt: lw.f32):
+    body.velocity += acceleration * dt
+    body.position += body.velocity * dt
+
+
+@lw.elementwise
+def energy(body: Body) -> lw.f32:
+    return 0.5 * body.mass * lw.dot(body.velocity, body.velocity)
+
+
+@lw.elementwise
+def axpy(a: lw.f32, x: lw.f32, y: lw.f32) -> lw.f32:
+    return a * x + y
+
+
+@lw.pairwise(search=lw.StaticGrid(radius=0.2, world=lw.Periodic((1, 1, 1))))
+def crowd(target: Body, source: Body) -> lw.f32:
+    return source.mass
+
+
+@lw.sitewise(lw.D2Q9)
+def flow(f: lw.populations, omega: lw.f32):
+    total = lw.f32(0)
+    for q in lw.D2Q9:
+        total += f[q]
+    for q in lw.D2Q9:
+        f[q] += omega * (q.weight * total - f[q])
+
+
+@dataclass(frozen=True)
+class Row:
+    """A whole call, and the bound launch that it is for, or None for what other packages do."""
+
+    name: str
+    whole: Callable[[], Any]
+    bound: Callable[[], Any] | None
+
+
+def rows(device: str) -> list[Row]:
+    """What is measured, checked."""
+    random = np.random.default_rng(1)
+    fields = {
+        "position": random.random((COUNT, 3)),
+        "velocity": random.random((COUNT, 3)),
+        "mass": random.random(COUNT),
+    }
+    bodies, moving = (Body.array(**fields, device=device) for _ in range(2))
+    force = gravity(bodies, bodies, 0.01)
+    x, y = (np.ascontiguousarray(bodies.numpy()["mass"] + n) for n in range(2))
+    if device == "cuda":
+        x, y = cuda.cupy().asarray(x), cuda.cupy().asarray(y)
+    sites, others = flow.sites(SITES, device=device), flow.sites(SITES, device=device)
+    for s in (sites, others):
+        flow.set_populations(s, random.random((9, *SITES)))
+    stepper = flow.stepper(others, omega=0.5)
+    found = [
+        Row("pairwise", lambda: gravity(bodies, bodies, softening2=0.01), gravity.bind(bodies, bodies, 0.01)),
+        Row("elementwise, in place", lambda: kick_drift(moving, force, 1e-6), kick_drift.bind(moving, force, 1e-6)),
+        Row("elementwise, result", lambda: energy(bodies), energy.bind(bodies)),
+        Row("elementwise, arrays", lambda: axpy(2.0, x, y), axpy.bind(2.0, x, y)),
+        Row("pairwise over a grid", lambda: crowd(bodies, bodies), crowd.bind(bodies, bodies)),
+        Row("sitewise", lambda: flow(sites, omega=0.5), lambda: stepper.run(1)),
+    ]
+    with lw.device(device):
+        for row in (found[0], found[2], found[3], found[4]):
+            assert row.bound is not None
+            for _ in range(2):
+                if to_host(row.whole()).tobytes() != to_host(row.bound()).tobytes():
+                    raise ValueError(f"{row.name}: the bound call gives something else")
+    return found + peers(device, x, y, to_host(axpy.bind(2.0, x, y)()))
+
+
+def peers(device: str, x: Any, y: Any, wanted: Any) -> list[Row]:
+    """`2 x + y` with other packages, new results as ours."""
+    made: dict[str, Callable[[], Any]] = {}
+    if device == "cuda":
+        module = cuda.cupy()
+        element = module.ElementwiseKernel("float32 a, float32 x, float32 y", "float32 z", "z = a * x + y", "axpy")
+        text = """extern "C" __global__ void axpy(float a, const float *x, const float *y, float *z, int n)
+        { int i = blockIdx.x * 256 + threadIdx.x; if (i < n) z[i] = a * x[i] + y[i]; }"""
+        raw = module.RawKernel(text, "axpy")
+
+        def launched() -> Any:
+            z = module.empty(COUNT, np.float32)
+            raw((-(-COUNT // 256),), (256,), (np.float32(2), x, y, z, np.int32(COUNT)))
+            return z
+
+        made |= {"CuPy ElementwiseKernel": lambda: element(2.0, x, y), "CuPy RawKernel": launched}
+    else:
+        import numba
+
+        @numba.njit
+        def loop(a: float, x: Any, y: Any, z: Any) -> None:
+            for i in range(len(x)):
+                z[i] = a * x[i] + y[i]
+
+        def filled() -> Any:
+            z = np.empty(COUNT, np.float32)
+            loop(np.float32(2), x, y, z)
+            return z
+
+        made["Numba njit"] = filled
+    for name, call in made.items():
+        if not np.allclose(to_host(call()), wanted):
+            raise ValueError(f"{name} computes something else")
+    return [Row(name, call, None) for name, call in made.items()]
+
+
+def seconds(call: Callable[[], Any], device: str) -> float:
+    """Of one of `CALLS` calls."""
+    begin = time.perf_counter()
+    for _ in range(CALLS):
+        call()
+    taken = time.perf_counter() - begin
+    if device == "cuda":
+        cuda.synchronize(device)
+    return taken / CALLS
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
+    device = options.parse_args().device
+    with lw.device(device):
+        measured = rows(device)
+        times: dict[str, tuple[list[float], list[float]]] = {row.name: ([], []) for row in measured}
+        gc.disable()
+        for turn in range(ROUNDS):
+            for row in measured[:: -1 if turn % 2 else 1]:
+                times[row.name][0].append(seconds(row.whole, device))
+                if row.bound is not None:
+                    times[row.name][1].append(seconds(row.bound, device))
+    table = [(name, *(1e6 * statistics.median(t) if t else None for t in both)) for name, both in times.items()]
+    machine = describe_machine()
+    target = TARGETS[device]
+    text = [
+        f"# What a call costs the host ({device})", "",
+        f"{COUNT} elements, {SITES[0]} x {SITES[1]} sites; microseconds, medians of {ROUNDS} rounds of {CALLS} calls, in turns.", "",
+        f"| call | whole | bound | beyond (wanted: at most {target:g}) |", "|---|---:|---:|---:|",
+        *(
+            f"| {name} | {whole:.1f} | {f'{bound:.1f}' if bound else ''} | {f'{whole - bound:.1f}' if bound else ''} |"
+            for name, whole, bound in table
+        ),
+        "", *(f"- {n}: {v}" for n, v in machine.items()), "",
+    ]  # fmt: skip
+    path = Path(f"bench/results/call_cost_{device}.md")
+    path.write_text("\n".join(text), encoding="utf-8")
+    data = {"microseconds": {n: {"whole": w, "bound": b} for n, w, b in table}, "machine": machine}
+    path.with_suffix(".json").write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
+    print("\n".join(text))
+
+
+if __name__ == "__main__":
+    main()

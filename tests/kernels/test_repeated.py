@@ -1,0 +1,250 @@
+"""Calls like an earlier one: the same results, the same refusals, and nothing that is remembered for too long."""
+
+from __future__ import annotations
+
+import gc
+import threading
+import weakref
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lanewise as lw
+from lanewise.errors import ArgumentError
+from lanewise.runtime.memory import to_host
+
+DEVICES = ["python", "cpu", pytest.param("cuda", marks=pytest.mark.cuda)]
+LAYOUTS = [lw.SoA(), lw.AoS(), lw.AoSoA(8)]
+
+
+@lw.record
+class Body:
+    position: lw.vec3
+    velocity: lw.vec3
+    mass: lw.f32
+
+
+@lw.record
+class Other:
+    position: lw.vec3
+    velocity: lw.vec3
+    mass: lw.f32
+    charge: lw.f32
+
+
+@lw.pairwise
+def gravity(target: Body, source: Body, softening2: lw.f32) -> lw.vec3:
+    d = source.position - target.position
+    return source.mass * d / lw.sqrt(lw.dot(d, d) + softening2) ** 3
+
+
+@lw.pairwise(search=lw.StaticGrid(radius=0.4))
+def crowd(target: Body, source: Body, weight: lw.f32) -> lw.f32:
+    return weight * source.mass
+
+
+@lw.elementwise
+def kick(body: Body, force: lw.vec3, wind: lw.vec3, dt: lw.f32, rounds: lw.i32):
+    for _ in range(rounds):
+        body.velocity += (force + wind) * dt
+
+
+@lw.elementwise
+def energy(body: Body) -> tuple[lw.f32, lw.vec3]:
+    return 0.5 * body.mass * lw.dot(body.velocity, body.velocity), body.mass * body.velocity
+
+
+@lw.elementwise
+def scaled(x: lw.f32, by: lw.f64) -> lw.f32:
+    return lw.f32(x * by)
+
+
+def bodies(device: str, count: int = 20, layout: Any = None, seed: int = 0) -> Any:
+    random = np.random.default_rng(seed)
+    return Body.array(
+        position=random.random((count, 3)), velocity=random.random((count, 3)), mass=random.random(count),
+        layout=layout or lw.SoA(), device=device,
+    )  # fmt: skip
+
+
+def same(found: Any, wanted: Any) -> bool:
+    if isinstance(found, tuple):
+        return all(same(f, w) for f, w in zip(found, wanted, strict=True))
+    return to_host(found).tobytes() == to_host(wanted).tobytes()
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("layout", LAYOUTS, ids=str)
+def test_pairs_again_and_with_other_arrays_sizes_and_values(device: str, layout: Any) -> None:
+    for seed, count, softening2 in ((0, 20, 0.1), (0, 20, 0.1), (1, 20, 0.25), (2, 9, 0.25), (0, 20, 1)):
+        a, b = bodies(device, count, layout, seed), bodies(device, 13, layout, seed + 5)
+        assert same(gravity(a, a, softening2), gravity.bind(a, a, softening2)())
+        assert same(gravity(a, b, softening2=softening2), gravity.bind(a, b, softening2)())
+        assert same(gravity(softening2=softening2, source=b, target=a), gravity.bind(a, b, softening2)())
+        assert same(crowd(a, b, softening2), crowd.bind(a, b, softening2)())
+        assert same(crowd(a, a, softening2), crowd.bind(a, a, softening2)())
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_results_are_new_arrays_or_those_of_the_caller(device: str) -> None:
+    a = bodies(device)
+    first, second = gravity(a, a, 0.1), gravity(a, a, 0.1)
+    kept = to_host(first).copy()
+    gravity(a, a, 5.0, out=second)
+    assert to_host(first).tobytes() == kept.tobytes()
+    assert same(second, gravity.bind(a, a, 5.0)())
+    with pytest.raises(ArgumentError, match="out must be a contiguous array"):
+        gravity(a, a, 0.1, out=second[:5])
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_elements_are_updated_by_every_call(device: str) -> None:
+    again, bound = bodies(device), bodies(device)
+    force = gravity(again, again, 0.1)
+    winds = ((0.1, 0.2, 0.3), [1, 2, 3], np.array([0.5, 0.5, 0.5]), lw.vec3(1, 0, 0), (0.1, 0.2, 0.3))
+    for n, wind in enumerate(winds):
+        for rounds in (1, np.int32(2)):
+            kick(again, force, wind, 0.01 * n, rounds)
+            kick.bind(bound, force, wind, 0.01 * n, rounds)()
+    assert same(again.velocity, bound.velocity)
+    assert same(energy(again), energy(again))
+    assert same(energy(again), energy.bind(bound)())
+    kinetic, momentum = energy.sum(again)
+    assert (kinetic, list(momentum)) == (energy.sum(bound)[0], list(energy.sum(bound)[1]))
+    assert kinetic == pytest.approx(float(to_host(energy(again)[0]).astype(np.float64).sum()), rel=1e-6)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_what_does_not_fit_is_refused_after_what_did(device: str) -> None:
+    a, other = bodies(device), Other.zeros(20, device=device)
+    gravity(a, a, 0.1)
+    for wrong, text in (
+        ((a, other, 0.1), "'source' must be an array of Body"), ((a, a, "x"), "'softening2' must be"),
+        ((a, a, 1e39), "do not fit"), ((a, a), "misses softening2"), ((a, a, 0.1, 2), "takes 3 arguments"),
+        ((a, a, 1j), "'softening2' must be a f32"), ((a, a, (1.0,)), "'softening2' must be one f32"),
+    ):  # fmt: skip
+        with pytest.raises(ArgumentError, match=text):
+            gravity(*wrong)
+    force = gravity(a, a, 0.1)
+    kick(a, force, (0, 0, 0), 0.1, 1)
+    for wrong, text in (
+        ((a, force[:5], (0, 0, 0), 0.1, 1), "differ in length"), ((a, force, (0, 0), 0.1, 1), "'wind' must be"),
+        ((a, force, (0, 0, 0), 0.1, 1.5), "would lose information"), ((a, force, (0, 0, 0), 0.1, 2**31), "do not fit"),
+    ):  # fmt: skip
+        with pytest.raises(ArgumentError, match=text):
+            kick(*wrong)
+
+
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.cuda)])
+def test_arrays_that_have_to_be_converted_are_so_in_every_call(device: str) -> None:
+    with lw.device(device):
+        x = np.arange(12, dtype=np.float32)
+        wanted = 2 * x
+        frozen = x.copy()
+        frozen.flags.writeable = False
+        for _ in range(2):
+            for given in (x, x.astype(np.float64), np.repeat(x, 2)[::2], frozen, list(x)):
+                assert to_host(scaled(given, 2)).tolist() == wanted.tolist()
+        x += 1
+        assert to_host(scaled(x, 2)).tolist() == (2 * x).tolist()
+
+
+def test_the_default_device_decides_anew() -> None:
+    x = np.arange(5, dtype=np.float32)
+    with lw.device("cpu"):
+        scaled(x, 3)
+    with lw.device("python"):
+        assert scaled.compile(x, 3).executable.device == "python"
+        assert scaled(x, 3).tolist() == [0, 3, 6, 9, 12]
+
+
+@pytest.mark.parametrize("kernel", [gravity, crowd], ids=["pairs", "search"])
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.cuda)])
+def test_no_memory_is_kept_alive(kernel: Any, device: str) -> None:
+    a = bodies(device, 30)
+    for _ in range(3):
+        kernel(a, a, 0.1)
+    memory = weakref.ref(a.data)
+    gc.disable()
+    try:
+        del a
+        assert memory() is None
+    finally:
+        gc.enable()
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_pair_with_itself_is_left_out_where_that_holds_and_not_elsewhere(device: str) -> None:
+    a = bodies(device)
+    for softening2 in (0.1, 0.0, 0.2, 0.0):
+        found, wanted = to_host(gravity(a, a, softening2)), to_host(gravity.bind(a, a, softening2)())
+        assert found.tobytes() == wanted.tobytes()
+        assert np.isnan(found).all() == (softening2 == 0)
+
+
+def test_threads_share_calls() -> None:
+    a = bodies("cpu", 200)
+    wanted = {s: gravity.bind(a, a, s)().tobytes() for s in (0.1, 0.2, 0.3, 0.4)}
+    crowded = {s: crowd.bind(a, a, s)().tobytes() for s in wanted}
+    wrong: list[float] = []
+
+    def work(softening2: float) -> None:
+        for _ in range(50):
+            if gravity(a, a, softening2).tobytes() != wanted[softening2]:
+                wrong.append(softening2)
+            if crowd(a, a, softening2).tobytes() != crowded[softening2]:
+                wrong.append(-softening2)
+
+    threads = [threading.Thread(target=work, args=(s,)) for s in wanted]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+
+
+def test_positions_that_moved_are_found_where_they_are() -> None:
+    a = bodies("cpu", 60)
+    for seed in range(4):
+        a.position = np.random.default_rng(seed).random((60, 3))
+        assert same(crowd(a, a, 1.0), crowd.bind(a, a, 1.0)())
+        assert same(crowd(a, a, 1.0), crowd.using(lw.AllPairs(radius=0.4))(a, a, 1.0)) or np.allclose(
+            crowd(a, a, 1.0), crowd.using(lw.AllPairs(radius=0.4))(a, a, 1.0), rtol=1e-5
+        )
+
+
+FLOW_STEPS = 7
+
+
+@lw.sitewise(lw.D2Q9)
+def relaxed(f: lw.populations, omega: lw.f32):
+    total = lw.f32(0)
+    for q in lw.D2Q9:
+        total += f[q]
+    for q in lw.D2Q9:
+        f[q] += omega * (q.weight * total - f[q])
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_steps_of_sites_again_and_with_other_values(device: str) -> None:
+    start = np.random.default_rng(0).random((9, 6, 8))
+    again, bound = relaxed.sites((6, 8), device=device), relaxed.sites((6, 8), device=device)
+    for sites in (again, bound):
+        relaxed.set_populations(sites, start)
+    for n in range(FLOW_STEPS):
+        omega: Any = 0.5 if n % 3 else np.float32(0.25)
+        relaxed(again, omega=omega)
+        relaxed.stepper(bound, omega=omega).run(1)
+    relaxed.set_populations(again, relaxed.populations(bound, omega=0.5))
+    assert (again.step, bound.step) == (0, FLOW_STEPS)
+    relaxed(again, omega=0.5)
+    relaxed(bound, omega=0.5)
+    assert same(relaxed.populations(again, omega=0.5), relaxed.populations(bound, omega=0.5))
+    memory = weakref.ref(again.copies[0])
+    gc.disable()
+    try:
+        del again
+        assert memory() is None
+    finally:
+        gc.enable()
