@@ -20,6 +20,8 @@ from lanewise.runtime.devices import resolve
 from lanewise.runtime.memory import allocate, array_module, to_host
 from lanewise.runtime.prepared import ArrayPlace, host_view
 
+MOST_PARTS = 64  # kinds of parts of an allocation that an array remembers
+
 
 @dataclass(frozen=True, slots=True)
 class Row:
@@ -230,6 +232,8 @@ class RecordArray:
         """Parts of the allocation as numbers, on the host. Calls of kernels ask for the same ones again and again."""
         known = self._buffers.get(id(places))
         if known is None or known[0] is not places:
+            if len(self._buffers) >= MOST_PARTS:  # kernels come and go while an array lives
+                self._buffers.clear()
             known = self._buffers[id(places)] = (places, [host_view(self._data, p) for p in places])
         return known[1]
 

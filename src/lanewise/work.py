@@ -9,7 +9,7 @@ from lanewise.ir import nodes as ir
 from lanewise.ir.functions import functions
 from lanewise.ir.traverse import expressions, statements, subexpressions
 from lanewise.layouts import SoA
-from lanewise.passes import constant_folding, dead_code, fma_rearrangement, reciprocity
+from lanewise.passes import constant_folding, dead_code, fma_rearrangement, reciprocity, shared_memory
 
 _SHORT = frozenset(
     {"rsqrt", "fma", "min", "max", "abs", "clamp", "mix", "isnan", "isinf", "isfinite", "floor", "ceil", "trunc"}
@@ -23,8 +23,8 @@ class Work:
     wide: the results are float64; strided: neighbouring sources do not lie side by side in memory; rearranged: a
     sum of products can be reordered for fused multiply-adds; both_ways: operations for both directions of a pair when
     reciprocity applies, else 0; converts: the function converts between types; sequences: it has operations
-    that take a sequence of instructions, such as divisions and exponentials; result_bytes: of the results of one element; source_bytes: of
-    what the function reads of a source.
+    that take a sequence of instructions, such as divisions and exponentials; result_bytes: of the results of one
+    element; source_bytes: what one source takes in a tile.
     """
 
     pattern: str
@@ -63,9 +63,11 @@ def describe_work(naive: ir.Kernel, targets: int) -> Work:
 
 
 def _source_bytes(kernel: ir.Kernel) -> int:
-    sizes = {x.name: x.type.size for x in kernel.arrays[1].leaves}
+    """Whole groups of 16 bytes, and more where gaps within them take more."""
     fetches = [s for s in statements(kernel.body) if isinstance(s, ir.Fetch) and s.array == kernel.arrays[1].name]
-    return sum(sizes[leaf] for s in fetches for leaf, _ in s.reads)
+    read = {leaf for s in fetches for leaf, _ in s.reads}
+    leaves = tuple(x for x in kernel.arrays[1].leaves if x.name in read)
+    return max(-(-sum(x.type.size for x in leaves) // 16) * 16, shared_memory.bytes_of_source(leaves) if leaves else 0)
 
 
 def _all_expressions(block: ir.Block) -> Iterator[ir.Expression]:

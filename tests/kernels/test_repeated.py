@@ -5,13 +5,16 @@ from __future__ import annotations
 import gc
 import threading
 import weakref
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import lanewise as lw
+from lanewise.arrays import MOST_PARTS
 from lanewise.errors import ArgumentError
+from lanewise.kernels.repeated import Repeated
 from lanewise.runtime.memory import to_host
 
 DEVICES = ["python", "cpu", pytest.param("cuda", marks=pytest.mark.cuda)]
@@ -37,6 +40,14 @@ class Other:
 def gravity(target: Body, source: Body, softening2: lw.f32) -> lw.vec3:
     d = source.position - target.position
     return source.mass * d / lw.sqrt(lw.dot(d, d) + softening2) ** 3
+
+
+@lw.pairwise
+def softened(target: Body, source: Body, softening2: lw.f32) -> lw.vec3:
+    if lw.same(target, source):
+        return lw.vec3(0.0)
+    d = source.position - target.position
+    return source.mass * d * lw.rsqrt(lw.dot(d, d) + softening2) ** 3
 
 
 @lw.pairwise(search=lw.StaticGrid(radius=0.4))
@@ -148,6 +159,80 @@ def test_arrays_that_have_to_be_converted_are_so_in_every_call(device: str) -> N
                 assert to_host(scaled(given, 2)).tolist() == wanted.tolist()
         x += 1
         assert to_host(scaled(x, 2)).tolist() == (2 * x).tolist()
+
+
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.cuda)])
+def test_numbers_of_other_types_are_known_again(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    a = bodies(device)
+    force, x = gravity(a, a, 0.1), a.mass + 0
+    with lw.device(device):
+        scaled(x, 2.0)
+        gravity(a, a, 0.5)
+        kick(a, force, (0, 0, 0), 0.5, 1)
+        monkeypatch.setattr(Repeated, "remember", _never)
+        for by in (2.0, 2, np.float32(2), np.float64(2), np.int64(2)):
+            assert same(scaled(x, by), scaled.bind(x, by)())
+        for softening2 in (0.5, np.float32(0.5), np.float64(0.5), np.int64(1)):
+            assert same(gravity(a, a, softening2), gravity.bind(a, a, softening2)())
+        for rounds in (1, np.int32(1), np.int64(1)):
+            kick(a, force, (0, 0, 0), 0.5, rounds)
+
+
+def _never(*_: Any, **__: Any) -> None:
+    raise AssertionError("a call was not known again")
+
+
+def test_what_is_never_known_again_pushes_nothing_out() -> None:
+    x = np.arange(6, dtype=np.float32)
+    scaled(x, 2.0)
+    calls = scaled._repeated[None]  # pyright: ignore[reportPrivateUsage]
+    kept = calls._entries  # pyright: ignore[reportPrivateUsage]
+    for n in range(20):
+        assert scaled(x, np.float16(n)).tolist() == (n * x).tolist()
+        assert scaled(list(x), n).tolist() == (n * x).tolist()
+    assert calls._entries == kept  # pyright: ignore[reportPrivateUsage]
+
+
+@pytest.mark.cuda
+def test_arrays_on_a_gpu_say_where_a_call_runs() -> None:
+    import cupy
+
+    x = cupy.arange(50, dtype=cupy.float32)
+    for _ in range(2):
+        assert isinstance(scaled(x, 3), cupy.ndarray)  # outside of lw.device("cuda")
+    assert scaled._repeated[None].find((x, 3), {}) is not None  # pyright: ignore[reportPrivateUsage]
+    with lw.device("cuda"):
+        assert same(scaled(x, 3), 3 * x)
+
+
+def test_a_tuned_plan_comes_back_after_values_that_it_does_not_hold_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What runs does not depend on the calls before."""
+    monkeypatch.setenv("LANEWISE_CACHE_DIR", str(tmp_path))
+    kernel, a = lw.pairwise(softened.python), bodies("cpu", 40)
+    tuned = lw.Plan(self_term="drop").filled(kernel.compile(a, a, 0.1).plan)
+    assert tuned != kernel.compile(a, a, 0.1).plan
+    given = kernel._sorted((a, a, 0.1), {})  # pyright: ignore[reportPrivateUsage]
+    kernel._adopt(lw.Plan(), kernel._situation(given), tuned)  # pyright: ignore[reportPrivateUsage]
+    chosen: list[bool] = []
+    for softening2 in (0.1, 0.0, 0.2, 0.0, 0.1):
+        kernel(a, a, softening2)
+        found = kernel._repeated.find((a, a, softening2), {})  # pyright: ignore[reportPrivateUsage]
+        chosen.append(found is not None)
+        plan = kernel.compile(a, a, softening2).plan
+        assert (plan == tuned) is (softening2 != 0)
+    assert chosen == [True, False, True, False, True]
+
+
+def test_an_array_forgets_kernels_that_are_gone() -> None:
+    a = bodies("cpu")
+    for _ in range(3 * MOST_PARTS):
+        kernel = lw.elementwise(energy.python)
+        kernel._compiled = energy._compiled  # pyright: ignore[reportPrivateUsage]
+        kernel(a)
+        kernel(a)
+    assert len(a._buffers) <= MOST_PARTS  # pyright: ignore[reportPrivateUsage]
 
 
 def test_the_default_device_decides_anew() -> None:

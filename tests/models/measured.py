@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import lanewise as lw
-from lanewise.models.fits import shared_bytes
+from lanewise.ir.shared import shared_bytes
 from lanewise.pipeline import Program
 from lanewise.plan import NEUTRAL, Plan
 from lanewise.runtime.nvrtc import Resources

@@ -12,6 +12,7 @@ from lanewise.emit.names import CUDA_WORDS, Names, entry_name, function_names, u
 from lanewise.ir import nodes as ir
 from lanewise.ir.functions import functions
 from lanewise.ir.names import is_own, own
+from lanewise.ir.shared import group_bytes, shared_groups
 from lanewise.types import LocalArray, limits
 
 LINE_LENGTH = 110
@@ -269,11 +270,21 @@ class _EntryWriter(_Writer):
         self.put(f'extern "C" __global__ void {bounds} {entry_name(k)}(')
         self.put("    " + ",\n    ".join(parameters) + ")")
         self.put("{")
-        for b in k.buffers:
-            if b.space == "shared":
-                self.put(f"    __shared__ {vector_type(b.type, b.lanes)} {self.buffer(b.name)}[{b.length}];")
+        for views in shared_groups(k):
+            self.shared(views)
         self.block(self.body, 1)
         return "\n".join([*self.lines, "}", ""])
+
+    def shared(self, views: tuple[ir.BufferArgument, ...]) -> None:
+        """Memory of a block, and pointers of the other types to it."""
+        first = views[0]
+        kind, unit = vector_type(first.type, first.lanes), first.type.size * first.lanes
+        self.put(f"    __shared__ {kind} {self.buffer(first.name)}[{-(-group_bytes(views) // unit)}];")
+        for b in views[1:]:
+            other = vector_type(b.type, b.lanes)
+            self.put(
+                f"    {other} *const {self.buffer(b.name)} = reinterpret_cast<{other} *>({self.buffer(first.name)});"
+            )
 
     def parameter(self, b: ir.BufferArgument) -> str:
         kind = vector_type(b.type, b.lanes)

@@ -18,6 +18,7 @@ from lanewise.errors import VerificationError
 from lanewise.ir import nodes as ir
 from lanewise.ir.evaluate import Environment, evaluate
 from lanewise.ir.interpret import loop_range, run_statement
+from lanewise.ir.shared import group_bytes, shared_groups
 from lanewise.ir.traverse import statements
 from lanewise.layouts.base import Arrangement
 
@@ -145,10 +146,10 @@ class Machine:
             if a.space == "shared":
                 garbage = np.full(a.arrangement.nbytes(a.length), 0xFF, np.uint8)
                 shared.contents[a.name] = Memory(garbage, a.arrangement, a.length)
-        for b in self.kernel.buffers:
-            if b.space == "shared":
-                garbage = np.full(b.length * b.type.size * b.lanes, 0xFF, np.uint8)
-                shared.contents[b.name] = garbage.view(b.type.dtype)
+        for views in shared_groups(self.kernel):
+            garbage = np.full(group_bytes(views), 0xFF, np.uint8)
+            for b in views:
+                shared.contents[b.name] = garbage[: b.length * b.type.size * b.lanes].view(b.type.dtype)
         threads = [self._block(body, {**place, "@id": n}, shared) for n, place in enumerate(places)]
         if any(_is_of_a_warp(s) for s in statements(body)):  # warps meet nowhere: one after the other
             shared.apart = True

@@ -19,6 +19,7 @@ from lanewise.field_values import brought, check_type, converted
 from lanewise.frontend.function import Signature
 from lanewise.patterns.values import value_array
 from lanewise.record import Record
+from lanewise.runtime.devices import default_device
 from lanewise.runtime.executable import Bound
 from lanewise.runtime.memory import array_module
 from lanewise.values import to_python_value
@@ -65,18 +66,21 @@ def sort_arguments(signature: Signature, given: Mapping[str, Any], *, arrays_all
         raise ArgumentError(
             f"{kernel}: the records lie on different devices ({', '.join(sorted(devices))}); move them with .to(device)"
         )
-    result.device = devices.pop() if devices else _device_of(given)
+    result.device = (
+        devices.pop()
+        if devices
+        else device_without_records(any(hasattr(v, "__cuda_array_interface__") for v in given.values()))
+    )
     for name, kind in signature.parameters.items():
         if not isinstance(kind, Record):
             _sort_value(kernel, name, kind, given[name], result, arrays_allowed)
     return result
 
 
-def _device_of(given: Mapping[str, Any]) -> str:
-    from lanewise.runtime.devices import default_device
-
-    on_gpu = any(hasattr(v, "__cuda_array_interface__") for v in given.values())
-    return "cuda" if on_gpu and not default_device().startswith("cuda") else default_device()
+def device_without_records(on_gpu: bool) -> str:
+    """Where a call without records runs; `on_gpu`: whether one of its arrays lies on a GPU."""
+    device = default_device()
+    return "cuda" if on_gpu and not device.startswith("cuda") else device
 
 
 def _sort_value(kernel: str, name: str, kind: t.ValueType, value: Any, result: Arguments, arrays_allowed: bool) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -25,7 +26,7 @@ from lanewise.kernels.arguments import (
 )  # fmt: skip
 from lanewise.kernels.compiled import Call, Compiled
 from lanewise.kernels.reductions import max_, min_, sum_
-from lanewise.kernels.repeated import Repeatable, Repeated, Result, slots_of
+from lanewise.kernels.repeated import Repeated, Result
 from lanewise.kernels.support import bind_record, compile_kernel, index_type, layouts_of, machine_of, value_type
 from lanewise.patterns.elementwise import ElementwiseArguments, build_elementwise, result_arrays
 from lanewise.patterns.reduction import Operation, build_reduction, reduced_type, reduction_lanes
@@ -34,7 +35,6 @@ from lanewise.plan import Plan, check_plan
 from lanewise.plans import complete_plan
 from lanewise.record import Record
 from lanewise.runtime.executable import Bound
-from lanewise.runtime.prepared import Prepared
 from lanewise.tuning.key import Key, make_key, size_class
 from lanewise.tuning.lookup import TunedPlans
 from lanewise.work import Work
@@ -61,7 +61,7 @@ class Elementwise:
         self._seen: Surroundings | None = None
         self._compiled: dict[Any, Compiled] = {}
         self._tuned = TunedPlans()
-        self._repeated: dict[Operation | None, Repeated] = {}
+        self._repeated: defaultdict[Operation | None, Repeated] = defaultdict(Repeated)
 
     @property
     def python(self) -> Callable[..., Any]:
@@ -98,14 +98,14 @@ class Elementwise:
         """Start anew where a helper, a constant or a record stands for something else than it did. Bound calls stay as they are."""
         if self._seen is not None and not self._seen.same():
             self._signature = self._lowered = self._seen = None
-            self._compiled, self._tuned, self._repeated = {}, TunedPlans(), {}
+            self._compiled, self._tuned, self._repeated = {}, TunedPlans(), defaultdict(Repeated)
 
     def __call__(self, *arguments: Any, out: Any = None, plan: Plan | None = None, **named: Any) -> Any:
         """Run on all elements; returns an array of results, a tuple of them, or None."""
         if plan is not None:
             return self.bind(*arguments, out=out, plan=plan, **named)()
         self._notice()
-        calls = self._repeated.setdefault(None, Repeated())
+        calls = self._repeated[None]
         if found := calls.find(arguments, named):
             results = found[0].run(found[1], out)
             return results[0] if len(results) == 1 else results or None
@@ -113,22 +113,8 @@ class Elementwise:
         call = self._bind(given, out, None)
         count = self._count(given)
         made = [Result(n, kind, count) for n, kind in result_arrays(self.lowered)]
-        self._remember(calls, call.launch, arguments, named, given, made)
+        calls.remember(self.signature, arguments, named, given, call.launch, made)
         return call()
-
-    def _remember(
-        self, calls: Repeated, launch: Any, arguments: tuple[Any, ...], named: dict[str, Any], given: Arguments, made: list[Result]
-    ) -> None:  # fmt: skip
-        """Keep a call for those like it, where they can be."""
-        slots = slots_of(self.signature, arguments, named, given)
-        if slots is None or not isinstance(launch, Prepared):
-            return
-        arrays = frozenset((*given.records, *given.arrays, *(r.name for r in made)))
-        template = launch.template(arrays, frozenset(flatten_uniforms(self.signature, given.uniforms)))
-        if template is not None:
-            calls.remember(
-                Repeatable(self.__name__, tuple(named), slots, given.device, template, made, free=not given.records)
-            )
 
     def compile(self, *arguments: Any, plan: Plan | None = None, **named: Any) -> Compiled:
         """The kernel for these arguments, without running it."""
@@ -171,7 +157,7 @@ class Elementwise:
 
     def _reduce(self, operation: Operation, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
         self._notice()
-        calls = self._repeated.setdefault(operation, Repeated())
+        calls = self._repeated[operation]
         if found := calls.find(arguments, named):
             return _reduced(operation, found[0].run(found[1], None))
         given = self._sorted(arguments, named)
@@ -188,7 +174,7 @@ class Elementwise:
         partials = [make_output(self.__name__, r.kind, r.count, given.device, None) for r in made]
         bound |= {r.name: bind_value_array(p, r.kind) for r, p in zip(made, partials, strict=True)}
         launch = executable.prepare(bound, environment)
-        self._remember(calls, launch, arguments, named, given, made)
+        calls.remember(self.signature, arguments, named, given, launch, made)
         launch()
         return _reduced(operation, partials)
 
@@ -230,7 +216,7 @@ class Elementwise:
 
     def _adopt(self, wanted: Plan, situation: tuple[Any, ...], best: Plan) -> None:
         self._tuned.adopt(wanted, situation, best)
-        self._repeated = {}
+        self._repeated = defaultdict(Repeated)
 
     def _sorted(self, arguments: tuple[Any, ...], named: dict[str, Any]) -> Arguments:
         self._notice()

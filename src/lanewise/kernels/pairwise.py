@@ -26,7 +26,7 @@ from lanewise.kernels.arguments import (
     sort_arguments,
 )  # fmt: skip
 from lanewise.kernels.compiled import Call, Compiled
-from lanewise.kernels.repeated import Repeatable, Repeated, Result, slots_of
+from lanewise.kernels.repeated import Repeated, Result
 from lanewise.kernels.searched import Searched
 from lanewise.kernels.support import bind_record, compile_kernel, index_type, layouts_of, machine_of, value_type
 from lanewise.passes import self_term
@@ -37,7 +37,6 @@ from lanewise.plan import Plan, check_plan
 from lanewise.plans import complete_plan
 from lanewise.record import Record
 from lanewise.runtime.executable import device_kind
-from lanewise.runtime.prepared import Prepared
 from lanewise.search import AllPairs, Search
 from lanewise.tuning.key import Key, make_key, size_class
 from lanewise.tuning.lookup import TunedPlans
@@ -142,27 +141,22 @@ class Pairwise:
         return call()
 
     def _remember(self, call: Call, arguments: tuple[Any, ...], named: dict[str, Any], given: Arguments) -> None:
-        """Keep a call for those like it, where they can be. A search looks at the positions of every call: its structure follows them."""
-        slots = slots_of(self.signature, arguments, named, given)
-        if slots is None or not isinstance(call.launch, Prepared):
-            return
-        target, source = given.records.values()
-        made = [Result(n, kind, len(target)) for n, kind in result_arrays(self.lowered)]
-        arrays = frozenset((*given.records, *(r.name for r in made)))
-        template = call.launch.template(arrays, frozenset(flatten_uniforms(self.signature, given.uniforms)))
-        if template is not None:
-            first, second = given.records
-            self._repeated.remember(Repeatable(
-                self.__name__, tuple(named), slots, given.device, template, made,
-                identical=(first, second, target.data is source.data), holds=self._holding(call, given),
-            ))  # fmt: skip
+        """Keep a call for those like it. A search looks at the positions of every call: its structure follows them."""
+        tuned = self._tuned_for(given, None)
+        if self.searched is not None or (tuned is not None and tuned.plan != call.compiled.plan):
+            return  # a tuned plan that does not hold for these values may hold for the next ones
+        (first, target), (second, source) = given.records.items()
+        self._repeated.remember(
+            self.signature, arguments, named, given, call.launch,
+            [Result(n, kind, len(target)) for n, kind in result_arrays(self.lowered)],
+            identical=(first, second, target.data is source.data), holds=self._holding(call, given),
+        )  # fmt: skip
 
     def _holding(self, call: Call, given: Arguments) -> Callable[[Mapping[str, Any]], bool] | None:
         """Whether what was proved of a pair of an element with itself holds for other values; None where nothing was."""
         proof, environment = call.compiled.executable.program.self_term, self._environment(given)
         locals_ = (x for c in proof.conditions for x in subexpressions(c.value) if isinstance(x, ir.Local))
         names = tuple(dict.fromkeys(x.name for x in locals_))
-
         if not names:
             return None
 
@@ -263,15 +257,18 @@ class Pairwise:
         return sort_arguments(self.signature, name_arguments(self.signature, arguments, named), arrays_allowed=False)
 
     def _specialise(self, given: Arguments, plan: Plan | None) -> Compiled:
+        tuned = self._tuned_for(given, plan)
+        # What was proved for the values that it was tuned with need not hold for these: then the default plan runs.
+        if tuned is None or violated(tuned.executable.program.self_term, self._environment(given)):
+            return self._compile(given, plan, plan)
+        return tuned
+
+    def _tuned_for(self, given: Arguments, plan: Plan | None) -> Compiled | None:
+        """The kernel with the plan that was tuned for calls like this one, if there is one."""
         tuned = self._tuned.find(
             plan, given.device, self._situation(given), lambda: self._key(given, self._naive(given), plan or Plan())
         )
-        if tuned is not None:
-            compiled = self._compile(given, tuned, plan)
-            # What was proved for the values that it was tuned with need not hold for these: then the default plan runs.
-            if not violated(compiled.executable.program.self_term, self._environment(given)):
-                return compiled
-        return self._compile(given, plan, plan)
+        return None if tuned is None else self._compile(given, tuned, plan)
 
     def _compile(self, given: Arguments, chosen: Plan | None, wanted: Plan | None) -> Compiled:
         """`chosen` by the caller or by tuning; `wanted` by the caller."""

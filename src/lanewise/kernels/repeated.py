@@ -18,11 +18,16 @@ import numpy as np
 from lanewise import types as t
 from lanewise.arrays import RecordArray
 from lanewise.frontend.function import Signature
-from lanewise.kernels.arguments import Arguments, make_outputs, shape_of_result
+from lanewise.kernels.arguments import (
+    Arguments,
+    device_without_records,
+    flatten_uniforms,
+    make_outputs,
+    shape_of_result,
+)
 from lanewise.record import Record
-from lanewise.runtime.devices import default_device
 from lanewise.runtime.memory import array_module
-from lanewise.runtime.prepared import ArrayPlace, Template
+from lanewise.runtime.prepared import ArrayPlace, Prepared, Template
 from lanewise.tuning.store import store_enabled
 from lanewise.vectors import VectorValue
 
@@ -128,9 +133,11 @@ def _number(kind: t.Scalar, host: bool) -> Callable[[Any], Any]:
             cls = type(x)
             if cls is own:
                 return x
+            if cls is np.float32:
+                x, cls = float(x), float
             if cls is float or cls is np.float64:
                 return own(x) if -most <= x <= most or not math.isfinite(x) else _UNLIKE
-            return own(x) if cls is int and -EXACT <= x <= EXACT else _UNLIKE
+            return own(x) if (cls is int or cls is np.int64) and -EXACT <= x <= EXACT else _UNLIKE
 
         return real
     if kind == t.BOOL:
@@ -138,7 +145,7 @@ def _number(kind: t.Scalar, host: bool) -> Callable[[Any], Any]:
     low, high = (int(x) for x in t.limits(kind))
 
     def whole(x: Any) -> Any:
-        if type(x) is own or (type(x) is int and low <= x <= high):
+        if type(x) is own or (type(x) in (int, np.int64, np.int32) and low <= x <= high):
             return int(x) if host else own(x)
         return _UNLIKE
 
@@ -158,21 +165,22 @@ class Repeatable:
     """A call that can be made again."""
 
     __slots__ = (
-        "_device", "_free", "_holds", "_identical", "_kernel", "_made", "_module", "_named", "_results", "_slots",
+        "_device", "_from", "_holds", "_identical", "_kernel", "_made", "_module", "_named", "_results", "_slots",
         "_template",
     )  # fmt: skip
 
     def __init__(
         self, kernel: str, named: tuple[str, ...], slots: tuple[Slot, ...], device: str, template: Template, results: Sequence[Result],
-        *, free: bool = False, identical: tuple[str, str, bool] | None = None, holds: Callable[[Mapping[str, Any]], bool] | None = None,
+        *, device_of: Callable[[], str] | None = None, identical: tuple[str, str, bool] | None = None,
+        holds: Callable[[Mapping[str, Any]], bool] | None = None,
     ) -> None:  # fmt: skip
-        """named: the keyword arguments, in their order; the others are positional. free: no record says where it runs.
+        """named: the keyword arguments, in their order; the others are positional.
 
-        identical: the two parameters whose arrays are one, or are two. holds: whether what was proved for the values of a call holds
-        for these, too.
+        device_of: where a call like this runs, if no record says it. identical: the two parameters whose arrays are one, or are two.
+        holds: whether what was proved for the values of a call holds for these, too.
         """
         self._kernel, self._named, self._slots, self._device, self._template = kernel, named, slots, device, template
-        self._results, self._free, self._identical, self._holds = results, free, identical, holds
+        self._results, self._from, self._identical, self._holds = results, device_of, identical, holds
         self._module = array_module(device)
         self._made = tuple((r.name, *shape_of_result(r.kind, r.count)) for r in results)
 
@@ -184,7 +192,7 @@ class Repeatable:
             arguments = (*arguments, *named.values())
         elif self._named:
             return None
-        if len(arguments) != len(self._slots) or (self._free and default_device() != self._device):
+        if len(arguments) != len(self._slots) or (self._from is not None and self._from() != self._device):
             return None
         given = Given()
         for slot, value in zip(self._slots, arguments, strict=True):
@@ -224,7 +232,7 @@ def _on_host(arrays: Mapping[str, Any], name: str, places: tuple[ArrayPlace, ...
     return array._parts_at(places)  # pyright: ignore[reportPrivateUsage]
 
 
-def slots_of(
+def _slots_of(
     signature: Signature, arguments: tuple[Any, ...], named: Mapping[str, Any], given: Arguments
 ) -> tuple[Slot, ...] | None:
     """What arguments like these are; None where one was converted, and would have to be each time."""
@@ -262,8 +270,26 @@ class Repeated:
                 return entry, given
         return None
 
-    def remember(self, entry: Repeatable) -> None:
-        self._entries = (entry, *self._entries[: MOST - 1])
+    def remember(
+        self, signature: Signature, arguments: tuple[Any, ...], named: Mapping[str, Any], given: Arguments, launch: Any,
+        results: Sequence[Result], *, identical: tuple[str, str, bool] | None = None,
+        holds: Callable[[Mapping[str, Any]], bool] | None = None,
+    ) -> None:  # fmt: skip
+        """Keep a call for those like it, where they can be recognised and bound by addresses and numbers alone."""
+        slots = _slots_of(signature, arguments, named, given)
+        if slots is None or not isinstance(launch, Prepared):
+            return
+        arrays = frozenset((*given.records, *given.arrays, *(r.name for r in results)))
+        template = launch.template(arrays, frozenset(flatten_uniforms(signature, given.uniforms)))
+        if template is None:
+            return
+        entry = Repeatable(
+            signature.source.name, tuple(named), slots, given.device, template, results,
+            device_of=None if given.records else partial(device_without_records, bool(given.arrays) and given.device.startswith("cuda")),
+            identical=identical, holds=holds,
+        )  # fmt: skip
+        if entry.match(arguments, named) is not None:  # else it would never be found, and push out another one
+            self._entries = (entry, *self._entries[: MOST - 1])
 
     def forget(self) -> None:
         self._entries = ()

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from lanewise.ir import nodes as ir
+from lanewise.ir.shared import shared_bytes
 from lanewise.models.devices import DeviceModel
 from lanewise.models.occupancy import MAX_REGISTERS, MAX_THREADS, REGISTER_UNIT, WARP, WARP_UNIT, resident
 from lanewise.pipeline import Program
@@ -20,11 +21,6 @@ class Taken(Protocol):
     def registers(self) -> int: ...
     @property
     def shared_bytes(self) -> int: ...
-
-
-def shared_bytes(kernel: ir.Kernel) -> int:
-    """Shared memory of a block in bytes, as a lowered kernel declares it."""
-    return sum(b.length * b.type.size * b.lanes for b in kernel.buffers if b.space == "shared")
 
 
 def fits(

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from lanewise.analysis.regions import KernelWork, analyse
+from lanewise.ir.shared import shared_bytes
 from lanewise.models.cpu_time import cpu_kernel_time
 from lanewise.models.devices import DeviceModel
-from lanewise.models.fits import Taken, shared_bytes
+from lanewise.models.fits import Taken
 from lanewise.models.gpu_time import KernelTime, estimated_registers, kernel_time
 from lanewise.models.occupancy import MAX_REGISTERS, WARP, WARP_UNIT, Occupancy
 from lanewise.models.roofline import Bound, bound_in_sequence

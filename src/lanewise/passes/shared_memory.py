@@ -61,6 +61,11 @@ def apply(kernel: ir.Kernel, tile: int, threads: int) -> ir.Kernel:
     return replace(kernel, body=flat_map(kernel.body, visit), arrays=(*kernel.arrays, shared))
 
 
+def bytes_of_source(leaves: tuple[Leaf, ...]) -> int:
+    """What one source takes in a tile, with the gaps between its groups."""
+    return -(-_arrange(leaves).nbytes(1024) // 1024)
+
+
 def _arrange(leaves: tuple[Leaf, ...]) -> Arrangement:
     """Groups of at most 16 bytes: whole fields, unless a vector of float64 would leave gaps that its components fill."""
     by_field = SoAoAS().arrange(leaves)

@@ -7,6 +7,7 @@ from typing import Any
 from lanewise.errors import PlanError
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import is_own, own
+from lanewise.ir.shared import shared_bytes
 from lanewise.passes import (
     accumulation,
     prefetching,
@@ -96,7 +97,7 @@ def _prefetch(plan: Plan) -> prefetching.How:
 
 def check_shared_memory(kernel: ir.Kernel, plan: Plan) -> None:
     """Raise `PlanError` for more shared memory than a block has."""
-    taken = sum(b.length * b.type.size * b.lanes for b in kernel.buffers if b.space == "shared")
+    taken = shared_bytes(kernel)
     if taken > MAX_SHARED_BYTES:
         raise PlanError(
             f"Plan({_about(plan)}): {kernel.name} needs {taken:,} bytes of shared memory for a block, "
