@@ -5,7 +5,7 @@ turns: cold, with an empty cache of compiled kernels, and warm, with what the co
 a few tenths of a second. Each run's numbers are checked, and a warm start must give those of the cold one to the bit.
 
 The parts of a start exclude each other. What a module imports while the frontend runs counts as import; what a worker process compiles
-counts as waiting, and only as far as the command waits for it. With `--cores 1` there are no workers, and the parts of the compiler are seen.
+counts as waiting, and only as far as the command waits for it. With `--cores 1` there are no workers: that shows the parts of the compiler.
 """
 
 from __future__ import annotations
@@ -212,7 +212,7 @@ def report(measured: dict[tuple[str, str], list[tuple[float, dict[str, float]]]]
     head = ["command", "start", "wall", *names]
     text = [
         f"# First results ({chosen.device})", "",
-        f"Seconds of wall time from the start of a fresh process to its end; of {chosen.rounds} starts each, in turns, the one in the middle.", "",
+        f"Seconds from the start of a fresh process to its end; of {chosen.rounds} starts each, in turns, the one in the middle.", "",
         f"| {' | '.join(head)} |", f"|---|---|{'---:|' * (len(head) - 2)}", *(f"| {' | '.join(row)} |" for row in cells), "",
         *(f"- `{n}`: `lanewise {COMMANDS[n]}`" for n in chosen.only), "", *(f"- {n}: {v}" for n, v in machine.items()), "",
     ]  # fmt: skip
