@@ -52,6 +52,7 @@ def _load(text: str, name: str, key: str) -> Any:
     from numba.core.dispatcher import Dispatcher
 
     from lanewise.runtime.kernel_cache import KernelCache
+    from lanewise.runtime.lean_compiler import shorten
 
     _keep_compiler_over_forks()
     module = f"lanewise_generated_{key}"
@@ -60,6 +61,7 @@ def _load(text: str, name: str, key: str) -> Any:
     kernel: Any = namespace[f"{name}_kernel"]
     if isinstance(kernel, Dispatcher):
         dispatcher: Any = kernel
+        shorten(dispatcher)
         dispatcher._cache = KernelCache(name, key, ModuleType(module))  # as its `enable_caching` does with Numba's own
         finalize(kernel, sys.modules.pop, module, None)
     return kernel
