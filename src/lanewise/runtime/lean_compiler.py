@@ -11,10 +11,13 @@ LLVM is given the same functions without, in less than half the time. Two things
 from __future__ import annotations
 
 import operator
+from copy import copy
 from typing import Any
 
 import numpy as np
+from numba import _dynfunc  # pyright: ignore[reportAttributeAccessIssue]
 from numba.core import ir, types
+from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase
 from numba.core.compiler_machinery import FunctionPass, PassManager, register_pass
 from numba.core.dispatcher import Dispatcher
@@ -35,6 +38,9 @@ def shorten(dispatcher: Any) -> None:
         if isinstance(each, Dispatcher):
             compiler: Any = each._compiler  # pyright: ignore[reportPrivateUsage]
             compiler.pipeline_class = _ShortWay
+            options: dict[str, Any] = each.targetoptions
+            options["no_cfunc_wrapper"] = True  # nobody calls it from C,
+            options["no_cpython_wrapper"] = each is not dispatcher  # and Python calls the kernel alone
 
 
 class _ShortWay(CompilerBase):
@@ -43,7 +49,7 @@ class _ShortWay(CompilerBase):
     def define_pipelines(self) -> list[Any]:
         manager: Any = PassManager("generated text")
         for each in (
-            TranslateByteCode, FixupArgs, IRProcessing, _FoldLiterals, _InferTypes, IRLegalization, NativeLowering, NoPythonBackend,
+            TranslateByteCode, FixupArgs, IRProcessing, _FoldLiterals, _InferTypes, IRLegalization, _Lower, NoPythonBackend,
         ):  # fmt: skip
             manager.add_pass(each, each.__name__)
         manager.finalize()
@@ -159,3 +165,49 @@ class _Remembering:
             if found is not None:
                 self._KNOWN[key] = found
         return found
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)
+class _Lower(NativeLowering):
+    """Numba's lowering; a function that only other functions call is not made machine code of its own."""
+
+    _name = "lanewise_lower"
+
+    def __init__(self) -> None:
+        super().__init__()
+
+    def run_pass(self, state: Any) -> bool:
+        codegen = state.targetctx.codegen()
+        inner = bool(state.flags.no_cpython_wrapper)
+        state.library = (_InnerLibrary if inner else _Library)(codegen, state.func_id.func_qualname)
+        state.library.enable_object_caching()
+        if inner:
+            state.targetctx = copy(state.targetctx)
+            state.targetctx.get_executable = _not_executable
+        return bool(super().run_pass(state))
+
+
+class _Library(JITCodeLibrary):
+    """What LLVM is given of a function; declarations have nothing to optimise."""
+
+    def _optimize_functions(self, ll_module: Any) -> None:
+        codegen: Any = self._codegen
+        ll_module.data_layout = codegen._data_layout
+        for function in ll_module.functions:
+            if not function.is_declaration:
+                manager, builder = codegen._function_pass_manager()
+                manager.run(function, builder)
+
+
+class _InnerLibrary(_Library):
+    """A function that others are compiled with; no machine code is made of it alone."""
+
+    def _finalize_final_module(self) -> None:
+        self._finalized = True
+
+
+def _not_executable(library: Any, description: Any, environment: Any) -> Any:
+    """Stands for a function that Python cannot call: lowering knows functions by such objects."""
+    library._ensure_finalized()
+    name = description.qualname.split(".")[-1]
+    return _dynfunc.make_function(description.lookup_module(), name, "not for Python", 0, environment, (library,))
