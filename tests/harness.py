@@ -18,8 +18,9 @@ from lanewise.ir.names import COUNT, count_of
 from lanewise.kernels.arguments import bind_value_array, flatten_uniforms
 from lanewise.layouts import Layout
 from lanewise.passes.uniform_parameters import packed
-from lanewise.patterns.elementwise import ElementwiseArguments, build_elementwise, result_arrays
+from lanewise.patterns.elementwise import ElementwiseArguments, build_elementwise
 from lanewise.patterns.pairwise import PairwiseArguments, build_pairwise
+from lanewise.patterns.results import result_arrays
 from lanewise.pipeline import Program, build_program
 from lanewise.plan import NEUTRAL, Plan
 from lanewise.runtime.executable import Bound

@@ -9,7 +9,7 @@ import lanewise as lw
 from lanewise.errors import PlanError
 from lanewise.kernels.arguments import bind_value_array
 from lanewise.passes import reciprocity, thread_mapping, tiling
-from lanewise.patterns.elementwise import result_arrays
+from lanewise.patterns.results import result_arrays
 from lanewise.plan import Plan
 from lanewise.runtime.executable import Bound, build_executable
 from tests.corpus import Case, Fields, case

@@ -28,9 +28,10 @@ from lanewise.kernels.compiled import Call, Compiled
 from lanewise.kernels.reductions import max_, min_, sum_
 from lanewise.kernels.repeated import Repeated, Result
 from lanewise.kernels.support import bind_record, compile_kernel, index_type, layouts_of, machine_of, value_type
-from lanewise.patterns.elementwise import ElementwiseArguments, build_elementwise, result_arrays
+from lanewise.naming import by_name
+from lanewise.patterns.elementwise import ElementwiseArguments, build_elementwise
 from lanewise.patterns.reduction import Operation, build_reduction, reduced_type, reduction_lanes
-from lanewise.pickled import by_name
+from lanewise.patterns.results import result_arrays
 from lanewise.plan import Plan, check_plan
 from lanewise.plans import complete_plan
 from lanewise.record import Record

@@ -8,7 +8,7 @@ from typing import Any
 
 from lanewise.attributes import sealed
 from lanewise.checks import plain_function
-from lanewise.pickled import by_name
+from lanewise.naming import by_name
 
 
 @sealed()

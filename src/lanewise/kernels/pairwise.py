@@ -29,10 +29,10 @@ from lanewise.kernels.compiled import Call, Compiled
 from lanewise.kernels.repeated import Repeated, Result
 from lanewise.kernels.searched import Searched
 from lanewise.kernels.support import bind_record, compile_kernel, index_type, layouts_of, machine_of, value_type
+from lanewise.naming import by_name, named_object
 from lanewise.passes import self_term
-from lanewise.patterns.elementwise import result_arrays
 from lanewise.patterns.pairwise import PairwiseArguments, build_pairwise
-from lanewise.pickled import by_name, named_object
+from lanewise.patterns.results import result_arrays
 from lanewise.plan import Plan, check_plan
 from lanewise.plans import complete_plan
 from lanewise.record import Record

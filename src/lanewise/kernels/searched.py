@@ -17,8 +17,8 @@ from lanewise.kernels.compiled import Call, Compiled, Tunable
 from lanewise.kernels.search_picker import Picked, SearchPicker
 from lanewise.kernels.support import bind_record, compile_kernel, index_type, layouts_of, machine_of, value_type
 from lanewise.layouts import SoAoAS
-from lanewise.patterns.elementwise import result_arrays
 from lanewise.patterns.gather import SORTED, build_gather
+from lanewise.patterns.results import result_arrays
 from lanewise.patterns.search import SearchArguments, Side, build_search, inverse_period, period
 from lanewise.plan import Plan
 from lanewise.plans import complete_plan

@@ -5,7 +5,8 @@ from lanewise.layouts.aos import AoS
 from lanewise.layouts.aosoa import AoSoA
 from lanewise.layouts.base import ALIGNMENT, Arrangement, Buffer, Layout, Slot
 from lanewise.layouts.choice import LayoutChoice
-from lanewise.layouts.choose import choose_layout, default_layout
+from lanewise.layouts.choose import choose_layout
+from lanewise.layouts.default import default_layout
 from lanewise.layouts.draw import draw
 from lanewise.layouts.named import layout_by_name
 from lanewise.layouts.prove import prove

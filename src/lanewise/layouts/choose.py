@@ -14,6 +14,7 @@ from lanewise.layouts.aosoa import AoSoA
 from lanewise.layouts.base import Arrangement, Layout
 from lanewise.layouts.choice import Candidate, LayoutChoice
 from lanewise.layouts.cost import Access, MemoryModel, cost, memory_model
+from lanewise.layouts.default import default_layout
 from lanewise.layouts.grouping import hot_cold
 from lanewise.layouts.soa import SoA
 from lanewise.layouts.soaoas import SoAoAS
@@ -22,12 +23,6 @@ from lanewise.record import Leaf, Record, RecordValue
 
 COUNT = 1_000_000  # records, when the caller names no number
 BLOCKS = {"cuda": 32, "cpu": 16}  # elements of a block of AoSoA: a warp, a SIMD register
-
-
-def default_layout(record: Record, device: str) -> Layout:
-    """SoA for SIMD units, whose lanes read neighbours; SoAoAS for GPUs, whose threads read up to 16 bytes at once."""
-    del record
-    return SoAoAS() if device.startswith("cuda") else SoA()
 
 
 @checked()

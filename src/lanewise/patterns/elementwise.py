@@ -9,6 +9,7 @@ from lanewise.frontend.function import Lowered
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import COUNT, identifier, own
 from lanewise.layouts import Layout
+from lanewise.patterns.results import result_arrays
 from lanewise.patterns.values import pairs, record_array, uniform_leaves, value_array
 from lanewise.record import Record
 from lanewise.types import Scalar
@@ -55,9 +56,3 @@ def build_elementwise(lowered: Lowered, arguments: ElementwiseArguments, index: 
     fetches = tuple(s for s in body if not (isinstance(s, ir.Fetch) and not s.reads))
     loop = ir.Parallel(i.name, ir.Local(count.name, index), (*fetches, *commits))
     return ir.Kernel(identifier(f.name), "elementwise", tuple(arrays), uniforms, (count,), (loop,), location=f.location)
-
-
-def result_arrays(lowered: Lowered) -> list[tuple[str, t.ValueType]]:
-    """The names and types of the arrays that hold the results; their elements are the function's results with a mark in front."""
-    single = len(lowered.results) == 1
-    return [(own("result" if single else f"result{n}"), kind) for n, kind in enumerate(lowered.results)]

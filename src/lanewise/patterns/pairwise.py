@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lanewise import types as t
-from lanewise.errors import CompileError
 from lanewise.frontend.function import Lowered
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import count_of, identifier, own
 from lanewise.layouts import Layout
-from lanewise.patterns.elementwise import result_arrays
+from lanewise.patterns.results import check_results, result_arrays, sum_name
 from lanewise.patterns.values import pairs, record_array, uniform_leaves, value_array
 from lanewise.record import Record
 from lanewise.types import Scalar
@@ -70,19 +69,3 @@ def _record(f: ir.Function, argument: tuple[str, Record, Layout], index: ir.Loca
     used = {p.name for p in f.parameters}
     reads = tuple((x.name, f"{name}.{x.name}") for x in record.leaves if f"{name}.{x.name}" in used)
     return record_array(name, record.leaves, layout, written=False), (ir.Fetch(name, index, reads),) if reads else ()
-
-
-def sum_name(result: str) -> str:
-    """`$sum.x` for the component x of the only result, `$sum.value` for a scalar, `$sum1.x` for the second of several results."""
-    number, _, component = result.removeprefix(own("result")).partition(".")
-    return own(f"sum{number}.{component or 'value'}")
-
-
-def check_results(lowered: Lowered) -> None:
-    """Raise `CompileError` for results that cannot be summed."""
-    for kind in lowered.results:
-        if t.scalar_of(kind) == t.BOOL:
-            raise CompileError(
-                "the results of a pairwise function are summed", lowered.function.location, found=f"a result of type {kind}",
-                wanted="numbers", hint="lw.i32(condition) counts the sources for which it holds",
-            )  # fmt: skip

@@ -16,7 +16,8 @@ from lanewise.frontend.function import Lowered
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import COUNT, LANES, MARK, own, partial_of
-from lanewise.patterns.elementwise import ElementwiseArguments, build_elementwise, result_arrays
+from lanewise.patterns.elementwise import ElementwiseArguments, build_elementwise
+from lanewise.patterns.results import result_arrays
 from lanewise.patterns.values import pairs, value_array
 from lanewise.types import F64, I64, Scalar, scalar_of
 

@@ -17,9 +17,8 @@ from lanewise.ir import nodes as ir
 from lanewise.ir.names import count_of, identifier, own
 from lanewise.layouts import Arrangement, Layout
 from lanewise.patterns.candidates import Candidates, inverse_period, period
-from lanewise.patterns.elementwise import result_arrays
 from lanewise.patterns.nearest import Nearest
-from lanewise.patterns.pairwise import check_results, sum_name
+from lanewise.patterns.results import check_results, result_arrays, sum_name
 from lanewise.patterns.values import pairs, record_array, uniform_leaves, value_array
 from lanewise.record import Leaf
 from lanewise.search.base import ORDER, RADIUS2, Visit, Walk
