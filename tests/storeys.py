@@ -20,7 +20,7 @@ STOREYS = (
     ("lattices", "values"),
     ("record",),
     ("layouts",),
-    ("io", "plan"),
+    ("io", "plan", "target"),
     ("profiling",),
     ("ir",),
     ("analysis", "emit", "frontend"),
@@ -83,7 +83,11 @@ def modules() -> dict[str, Path]:
 @cache
 def imports() -> tuple[Import, ...]:
     """Every import of one module of lanewise by another one."""
-    return tuple(i for name, path in modules().items() for i in _imports(name, ast.parse(path.read_text(encoding="utf-8")), "top"))
+    return tuple(
+        i
+        for name, path in modules().items()
+        for i in _imports(name, ast.parse(path.read_text(encoding="utf-8")), "top")
+    )
 
 
 def _imports(source: str, node: ast.AST, when: Literal["top", "lazy", "types"]) -> Iterator[Import]:

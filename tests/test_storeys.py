@@ -18,21 +18,16 @@ FACADE = {
     ("patterns.sitewise", "explanation.sites", "explain_step"): "stepper.explain()",
     ("patterns.elementwise", "advice.advice", "layout_advice"): "kernel.tune() names a faster layout",
     ("patterns.pairwise", "advice.advice", "layout_advice"): "kernel.tune() names a faster layout",
-    ("tuning", "patterns.search.tuning.replay", "replay_search"): "lanewise.tuning.replay repeats every recorded search",
+    (
+        "tuning",
+        "patterns.search.tuning.replay",
+        "replay_search",
+    ): "lanewise.tuning.replay repeats every recorded search",
     ("tuning", "patterns.search.tuning.job", "SearchJob"): "kernel.tune() of a search takes the same way",
     ("lanewise", "sims", "sims"): "lw.sims, loaded when it is first asked for",
     # pickle calls these functions by their names
     ("record", "pickled", "restored_row"): "pickle.dumps(row)",
     ("arrays", "pickled", "restored_array"): "pickle.dumps(array)",
-}
-
-OFFENDERS: dict[tuple[str, str, str], str] = {
-    ("plans", "patterns.sitewise.passes", "merging"): "",
-    ("plans", "patterns.sitewise.passes", "splitting"): "",
-    ("launch", "patterns.elementwise.reduction", "ELEMENTS_PER_LANE"): "",
-    ("stages", "patterns.sitewise.passes", "merging"): "",
-    ("stages", "patterns.sitewise.passes", "runs"): "",
-    ("stages", "patterns.sitewise.passes", "splitting"): "",
 }
 
 

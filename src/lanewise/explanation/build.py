@@ -41,7 +41,7 @@ def explain(
     measured = times(plans)
     return Explanation(
         kernel=subject.name,
-        pattern=subject.naive.pattern,
+        pattern=subject.naive.pattern.name,
         device=subject.device,
         machine=_machine(subject),
         counts=dict(subject.counts),

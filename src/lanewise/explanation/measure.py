@@ -13,6 +13,7 @@ from lanewise.arrays import RecordArray
 from lanewise.explanation.times import Times
 from lanewise.field_values import brought
 from lanewise.ir.names import COUNT, count_of
+from lanewise.ir.pattern import Work
 from lanewise.launch.compiled import Compiled
 from lanewise.launch.executable import device_kind
 from lanewise.launch.trial import plan_from
@@ -24,7 +25,6 @@ from lanewise.record import Record
 from lanewise.tuning.job import Job
 from lanewise.tuning.measure import make_measurer
 from lanewise.values import to_python_value
-from lanewise.work import Work
 
 ROUNDS = 7  # interleaved: the median of so many times of each plan
 

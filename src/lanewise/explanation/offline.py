@@ -24,8 +24,9 @@ from lanewise.patterns.pairwise.kernel import Pairwise
 from lanewise.patterns.samples import Kernel, Roles, sample_roles, sample_values
 from lanewise.patterns.sitewise.kernel import Sitewise
 from lanewise.plan import Plan
-from lanewise.plans import Machine, complete_plan
+from lanewise.plans import complete_plan
 from lanewise.runtime.devices import missing_for_cuda
+from lanewise.target import Machine
 from lanewise.work import describe_work
 
 if TYPE_CHECKING:

@@ -14,6 +14,7 @@ from lanewise.explanation.report import Analysis, Explanation
 from lanewise.explanation.subject import Subject
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import own
+from lanewise.ir.pattern import Work
 from lanewise.ir.traverse import statements
 from lanewise.launch.executable import Executable
 from lanewise.launch.support import compile_kernel, index_type
@@ -24,11 +25,12 @@ from lanewise.models.streaming import ASSUMED, SiteTraffic
 from lanewise.patterns.sitewise.build import build_sitewise
 from lanewise.patterns.sitewise.build_arguments import SitewiseArguments
 from lanewise.patterns.sitewise.edges import read_edges
+from lanewise.patterns.sitewise.pattern import SITEWISE
+from lanewise.patterns.sitewise.plans import complete_site_plan
 from lanewise.patterns.sitewise.stepper import LONG_RUN
 from lanewise.patterns.sitewise.streaming import Form, form_by_name
 from lanewise.patterns.sitewise.words import SECTOR
-from lanewise.plans import Machine, complete_site_plan
-from lanewise.work import Work
+from lanewise.target import Machine
 
 if TYPE_CHECKING:
     from lanewise.patterns.sitewise.kernel import Sitewise
@@ -114,7 +116,7 @@ def _subject(
     naive = executable.program.naive
     return Subject(
         naive.name, naive, executable.program.plan, device, model, {}, {"sites": traffic.sites}, {naive.arrays[0].name: layout},
-        Work("sitewise", traffic.sites), tuple(c.resources for c in executable.cubins), traffic=traffic, box=box,
+        Work(SITEWISE, traffic.sites), tuple(c.resources for c in executable.cubins), traffic=traffic, box=box,
     )  # fmt: skip
 
 

@@ -11,11 +11,11 @@ from lanewise.launch.executable import Bound, Executable, build_executable, devi
 from lanewise.layouts import Layout
 from lanewise.pipeline import build_program
 from lanewise.plan import Plan
-from lanewise.plans import Machine
 from lanewise.record import Record
 from lanewise.runtime import cuda
 from lanewise.runtime.cpu import width_problem
 from lanewise.runtime.devices import cpu_threads
+from lanewise.target import Machine
 from lanewise.types import I32, I64, Scalar
 
 

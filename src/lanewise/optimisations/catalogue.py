@@ -10,6 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from lanewise.ir.pattern import Pattern
+
 LAYOUT = "layout"  # the field of the one optimisation that lies in the records and not in the plan
 
 
@@ -37,11 +39,11 @@ class Optimisation:
     on_request: bool = False
     shape: tuple[tuple[str, Any], ...] = ()
 
-    def values(self, kind: str, pattern: str) -> tuple[Any, ...]:
+    def values(self, kind: str, pattern: Pattern) -> tuple[Any, ...]:
         """The values worth trying on a "cuda" or "cpu" device for a pattern; none when it is of no use there."""
-        if pattern == "pairwise":
+        if pattern.over_pairs:
             return self.cuda if kind == "cuda" else self.cpu
-        if pattern == "sitewise" and kind == "cuda" and self.sites:
+        if pattern.merging is not None and kind == "cuda" and self.sites:
             return self.sites
         return self.elementwise if kind == "cuda" else self.elementwise_cpu
 

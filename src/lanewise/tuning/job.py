@@ -10,11 +10,12 @@ import numpy as np
 
 from lanewise.errors import ArgumentError, DeviceError
 from lanewise.ir import nodes as ir
+from lanewise.ir.pattern import Work
 from lanewise.launch.executable import Bound, device_kind
 from lanewise.launch.tuned_key import Key
 from lanewise.plan import Plan
-from lanewise.plans import Machine, complete_plan
-from lanewise.work import Work
+from lanewise.plans import complete_plan
+from lanewise.target import Machine
 
 HostArray = np.ndarray[Any, Any]
 

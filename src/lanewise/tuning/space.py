@@ -128,8 +128,8 @@ class KernelSpace:
         """One for each way to meet the pairs; the default plan lies in the first."""
         own = self.default.reciprocity or "off"
         ways: tuple[Any, ...] = (own,)
-        if job.work.pattern == "pairwise" and job.wanted.reciprocity is None:
-            every = optimisation("reciprocity").values(job.kind, "pairwise")
+        if job.work.pattern.over_pairs and job.wanted.reciprocity is None:
+            every = optimisation("reciprocity").values(job.kind, job.work.pattern)
             ways = (own, *(way for way in every if way != own))
         return tuple(f for way in ways if (f := self._family(job, way)) is not None)
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import datetime
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lanewise.errors import ArgumentError
 from lanewise.launch.tuned_store import Entry, write_entry
-from lanewise.patterns.search.tuning.job import SearchJob
 from lanewise.plan import Plan
 from lanewise.tuning.estimate import make_estimator
 from lanewise.tuning.job import Job
@@ -19,6 +18,9 @@ from lanewise.tuning.recording import families_to
 from lanewise.tuning.report import Tuning, tuning_of
 from lanewise.tuning.search import Progress, search
 from lanewise.tuning.space import KernelSpace
+
+if TYPE_CHECKING:
+    from lanewise.patterns.search.tuning.job import SearchJob
 
 SECONDS = {"cuda": 60.0, "cpu": 120.0}  # unless the caller says
 

@@ -15,6 +15,7 @@ from lanewise.frontend.function import Lowered, Signature, lower_function, read_
 from lanewise.frontend.surroundings import Surroundings
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import COUNT, LANES, partial_of
+from lanewise.ir.pattern import Work
 from lanewise.launch.arguments import (  # fmt: skip
     Arguments,
     bind_value_array,
@@ -32,13 +33,13 @@ from lanewise.launch.tuned_key import Key, make_key, size_class
 from lanewise.launch.tuned_plans import TunedPlans
 from lanewise.naming import by_name
 from lanewise.patterns.elementwise.build import ElementwiseArguments, build_elementwise
+from lanewise.patterns.elementwise.pattern import ELEMENTWISE
 from lanewise.patterns.elementwise.reduction import Operation, build_reduction, reduced_type, reduction_lanes
 from lanewise.patterns.elementwise.totals import max_, min_, sum_
 from lanewise.patterns.results import result_arrays
 from lanewise.plan import Plan, check_plan
 from lanewise.plans import complete_plan
 from lanewise.record import Record
-from lanewise.work import Work
 
 if TYPE_CHECKING:
     from lanewise.tuning.job import Job
@@ -209,7 +210,7 @@ class Elementwise:
 
         situation = self._situation(given)
         return Job(
-            self.__name__, naive, given.device, machine_of(given.device), Work("elementwise", count),
+            self.__name__, naive, given.device, machine_of(given.device), Work(ELEMENTWISE, count),
             {"elements": count}, environment, wanted, self._key(given, naive, wanted), workload,
             lambda best: self._adopt(wanted, situation, best),
             lambda: layout_advice(given.records, self),
@@ -247,7 +248,7 @@ class Elementwise:
                 plan, arguments.device, self._situation(arguments),
                 lambda: self._key(arguments, self._naive(arguments), plan or Plan()),
             ) or plan  # fmt: skip
-        complete = complete_plan(chosen, machine_of(arguments.device), Work("elementwise", self._count(arguments)))
+        complete = complete_plan(chosen, machine_of(arguments.device), Work(ELEMENTWISE, self._count(arguments)))
         layouts = tuple((n, r.record, r.layout) for n, r in arguments.records.items())
         key = (layouts, tuple(arguments.arrays), arguments.device, complete, operation)
         if key not in self._compiled:
@@ -280,7 +281,7 @@ class Elementwise:
 
     def _key(self, arguments: Arguments, naive: ir.Kernel, wanted: Plan) -> Key:
         count = self._count(arguments)
-        work = Work("elementwise", count)
+        work = Work(ELEMENTWISE, count)
         return make_key(naive, layouts_of(arguments.records), arguments.device, work, count, wanted, False)
 
 

@@ -16,6 +16,7 @@ from lanewise.frontend.function import Lowered, Signature, lower_function, read_
 from lanewise.frontend.surroundings import Surroundings
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import count_of
+from lanewise.ir.pattern import Work
 from lanewise.ir.traverse import subexpressions
 from lanewise.launch.arguments import (  # fmt: skip
     Arguments,
@@ -40,7 +41,7 @@ from lanewise.patterns.search.searched import Searched
 from lanewise.plan import Plan, check_plan
 from lanewise.plans import complete_plan
 from lanewise.record import Record
-from lanewise.work import Work, describe_work
+from lanewise.work import describe_work
 
 if TYPE_CHECKING:
     from lanewise.tuning.job import Job
