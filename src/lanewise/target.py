@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from lanewise.errors import DeviceError
 from lanewise.types import I32, I64, Scalar
 
 
@@ -37,13 +38,21 @@ TARGETS = {t.name: t for t in (CUDA, CPU, PYTHON)}
 
 
 def target_of(device: str) -> Target:
-    """The target of a device by its canonical name: "cuda:1" is a CUDA device."""
-    return TARGETS[device.partition(":")[0]]
+    """The target of a device by its name: "cuda:1" is a CUDA device. Raises `DeviceError` for a name that is none."""
+    target = TARGETS.get(device.partition(":")[0])
+    if target is None:
+        raise DeviceError(f"unknown device {device!r}; wanted 'cpu', 'cuda', 'cuda:1' or 'python'")
+    return target
 
 
-def on_gpu(device: str) -> bool:
-    """Whether the memory of a device is a GPU's, which the host does not reach."""
+def is_gpu(device: str) -> bool:
+    """Whether a device (or a kind of devices) is a GPU: its threads come in blocks, its memory is its own."""
     return target_of(device).has_blocks
+
+
+def is_compiled(device: str) -> bool:
+    """Whether kernels are generated for a device; else they are interpreted."""
+    return target_of(device).compiled
 
 
 @dataclass(frozen=True, slots=True)

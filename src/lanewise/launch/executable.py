@@ -27,6 +27,7 @@ from lanewise.runtime import cpu, cuda, memory
 from lanewise.runtime.memory import allocate
 from lanewise.runtime.nvrtc import Cubin, compile_cubin
 from lanewise.runtime.prepared import ArrayPlace, Piece, Prepared, host_view
+from lanewise.target import is_compiled, is_gpu
 
 SLAB_SITES, MOST_SLABS = 32_768, 64  # of a lattice: enough work to hide a call, few enough to stay in a cache
 ASYNCHRONOUS_COPIES = 80  # the first architecture that has them
@@ -49,7 +50,7 @@ Launch = Callable[[], None]
 
 def device_kind(device: str) -> str:
     """The kind of a device: cuda for every GPU, cpu, or python."""
-    return "cuda" if device.startswith("cuda") else device
+    return "cuda" if is_gpu(device) else device
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ class Executable:
     @cached_property
     def source(self) -> str:
         """The generated text for people, with the user's files and lines; the compiled one has none (`generated_texts`)."""
-        if device_kind(self.device) == "python":
+        if not is_compiled(self.device):
             return print_kernel(self.program.naive)
         return "\n\n".join(generated_texts(self.program, self.device, locations=True))
 
@@ -114,7 +115,7 @@ def build_executable(program: Program, device: str, arch: str | None = None) -> 
     if kind == "python":
         return Executable(program, device, (), ())
     fast = bool(program.plan.fast_math)
-    if kind == "cpu":
+    if not is_gpu(kind):
         bits = program.plan.vector_bits or 0
         if problem := cpu.width_problem(bits):
             raise refuse("SIMD width", program.naive, f"{problem}; choose a smaller vector_bits, or 0")
@@ -145,7 +146,7 @@ def generated_texts(program: Program, device: str, *, locations: bool) -> list[s
     the file is called and wherever in it the function stands; a profiler's lines are those of the compiled text.
     """
     header = f"lanewise {__version__}: {program.naive.name}, {program.naive.pattern.name}\nplan: {program.plan.short()}"
-    if device_kind(device) == "cuda":
+    if is_gpu(device):
         return [emit_cuda(k, header, locations=locations) for k in program.kernels]
     fast, bits = bool(program.plan.fast_math), program.plan.vector_bits or 0
     return [emit_numba(k, header, fast_math=fast, vector_bits=bits, locations=locations) for k in program.kernels]

@@ -22,6 +22,7 @@ from lanewise.plan import Plan
 from lanewise.runtime import cuda
 from lanewise.runtime.memory import available_memory
 from lanewise.runtime.timing import Stopwatch, stopwatch
+from lanewise.target import is_gpu
 from lanewise.tuning.compare import difference, tolerance
 from lanewise.tuning.job import HostArray, Job, Workload
 from lanewise.tuning.race import Measurer
@@ -211,7 +212,7 @@ class CudaMeasurer(_KernelMeasurer):
 
 def make_measurer(job: Job) -> Measurer[Plan]:
     """The measurer of the job's device."""
-    return CudaMeasurer(job) if job.kind == "cuda" else CpuMeasurer(job)
+    return CudaMeasurer(job) if is_gpu(job.kind) else CpuMeasurer(job)
 
 
 def misfit(executable: Executable, device: DeviceModel) -> Failure | None:

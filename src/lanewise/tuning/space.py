@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from lanewise.optimisations import Programs, optimisation, possible, reason_of
 from lanewise.plan import Plan
 from lanewise.plans import complete_plan
+from lanewise.target import is_gpu
 from lanewise.tuning.estimate import Estimator
 from lanewise.tuning.job import Job
 
@@ -148,7 +149,7 @@ class KernelSpace:
             if "targets" in axes:
                 axes["targets"] = _with(RECIPROCAL_TARGETS, base.targets)
             return Family(f"reciprocity {way}", base, axes)
-        relative = job.kind == "cuda" and TILE in axes
+        relative = is_gpu(job.kind) and TILE in axes
         if relative:
             tile, block = base.tile or 0, base.block or 1
             relative = tile % block == 0

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from lanewise.errors import ArgumentError
 from lanewise.launch.tuned_store import Entry, write_entry
 from lanewise.plan import Plan
+from lanewise.target import target_of
 from lanewise.tuning.estimate import make_estimator
 from lanewise.tuning.job import Job
 from lanewise.tuning.measure import make_measurer
@@ -21,8 +22,6 @@ from lanewise.tuning.space import KernelSpace
 
 if TYPE_CHECKING:
     from lanewise.patterns.search.tuning.job import SearchJob
-
-SECONDS = {"cuda": 60.0, "cpu": 120.0}  # unless the caller says
 
 
 def tune_job(
@@ -78,7 +77,7 @@ def about_of(job: Job | SearchJob, elapsed: float) -> dict[str, Any]:
 
 def time_limit(kind: str, seconds: float | None) -> float:
     """The time that a search may take on a kind of device."""
-    return SECONDS[kind] if seconds is None else check_seconds(seconds)
+    return target_of(kind).tuning_seconds if seconds is None else check_seconds(seconds)
 
 
 def check_seconds(seconds: Any) -> float:

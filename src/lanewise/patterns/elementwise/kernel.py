@@ -40,6 +40,7 @@ from lanewise.patterns.results import result_arrays
 from lanewise.plan import Plan, check_plan
 from lanewise.plans import complete_plan
 from lanewise.record import Record
+from lanewise.target import is_gpu
 
 if TYPE_CHECKING:
     from lanewise.tuning.job import Job
@@ -271,7 +272,7 @@ class Elementwise:
         index = index_type(arguments.device)
         if operation is None:
             return build_elementwise(self.lowered, pattern, index)
-        strided = machine_of(arguments.device).kind == "cuda"
+        strided = is_gpu(arguments.device)
         return build_reduction(self.lowered, pattern, index, operation, strided=strided)
 
     def _situation(self, arguments: Arguments) -> tuple[Any, ...]:

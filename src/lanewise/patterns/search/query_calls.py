@@ -9,7 +9,7 @@ from lanewise import types as t
 from lanewise.ir.names import COUNT, count_of
 from lanewise.ir.pattern import Work
 from lanewise.ir.values import value_array, value_leaves
-from lanewise.launch.executable import Bound, Executable, device_kind
+from lanewise.launch.executable import Bound, Executable
 from lanewise.launch.support import compile_kernel, index_type, machine_of
 from lanewise.layouts import AoS, Arrangement, SoAoAS
 from lanewise.patterns.elementwise.pattern import ELEMENTWISE
@@ -35,6 +35,7 @@ from lanewise.patterns.search.searched import complete_search_plan
 from lanewise.patterns.search.worlds import Periodic
 from lanewise.plans import complete_plan
 from lanewise.runtime.memory import allocate
+from lanewise.target import is_gpu
 from lanewise.types import I32, Scalar
 
 TURNING = 4096  # targets from which on an order of their own pays: fewer find what they read in the caches anyway
@@ -74,7 +75,7 @@ class Queried:
         return QueryArguments(
             wanted, self.sources.precision, self.sources.dimension, self.structure.walk(index_type(device)), self.identical,
             self.structure.order is not None, self._turns is not None, s.radius is not None, isinstance(s.world, Periodic), s.k,
-            numbered=device_kind(device) == "cuda",
+            numbered=is_gpu(device),
         )  # fmt: skip
 
     def _run(self, wanted: Wanted, outputs: dict[str, tuple[Any, Scalar]]) -> None:

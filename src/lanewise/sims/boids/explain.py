@@ -25,7 +25,7 @@ from lanewise.sims.boids.parameters import move_values, pair_values
 from lanewise.sims.boids.rules import record_class
 from lanewise.sims.boids.semantics import URGES, rules_of
 from lanewise.sims.boids.settings import DT
-from lanewise.target import Machine
+from lanewise.target import CPU, Machine, is_gpu, target_of
 from lanewise.types import F32, F64, I32, I64, Vector
 from lanewise.work import describe_work
 
@@ -51,7 +51,7 @@ def compile_boids(
     chosen = layout or str(default_layout(record_class(precision).__record__, device)).lower()
     flock = Flock(agents, start="world", device="cpu", precision=precision, layout=chosen, **numbers)
     found = f"search: {flock.describe_search()} ({flock.search_reason})"
-    if device == "cpu":
+    if target_of(device) is CPU:
         kernels = (_steer(flock), _move(flock))
         model = device_model("cpu")
     else:
@@ -101,7 +101,7 @@ def _offline(
     """The kernel with its default plan, compiled and loaded nowhere."""
     agents, machine = len(flock), Machine(model.kind, model.multiprocessors)
     plan = complete_plan(None, machine, Work(naive.pattern, agents))
-    executable = compile_kernel(naive, plan, device, arch=model.arch if device == "cuda" else None)
+    executable = compile_kernel(naive, plan, device, arch=model.arch if is_gpu(device) else None)
     layouts = (
         {"target": flock.boids.layout, "source": flock.boids.layout}
         if naive.pattern is SEARCH
