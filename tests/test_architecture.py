@@ -32,7 +32,7 @@ def generated() -> str:
         _section("The user's source", "python", inspect.getsource(c.kernel.python)),
         _section("Function (frontend/)", "text", print_function(function)),
         _section(
-            "Naive kernel (patterns/pairwise.py)",
+            "Naive kernel (patterns/pairwise/build.py)",
             "text",
             print_kernel(naive_kernel(c, layout, "cuda"), with_functions=False),
         ),

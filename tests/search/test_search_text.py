@@ -10,9 +10,9 @@ from lanewise import types as t
 from lanewise.emit.cuda import emit_cuda
 from lanewise.emit.numba import emit_numba
 from lanewise.ir.printer import print_kernel
+from lanewise.launch.executable import build_executable
 from lanewise.pipeline import build_program
 from lanewise.plan import NEUTRAL, Plan
-from lanewise.runtime.executable import build_executable
 from tests.search.kernels import Boid, cuda_program, naive_kernel, steer
 from tests.search.numbered import KINDS, numbered
 

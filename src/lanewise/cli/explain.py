@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from lanewise.errors import InputError
+from lanewise.target import is_gpu
 
 BODIES = 16_384
 
@@ -51,7 +52,7 @@ def explain(
     if source and device and source != device:
         raise InputError(f"--source {source} and --device {device} are two devices; give one of them")
     chosen = source or device or ("cuda" if arch else "cpu")
-    if arch and chosen != "cuda":
+    if arch and not is_gpu(chosen):
         raise InputError(
             f"--arch {arch} is an architecture of GPUs, and --{'source' if source else 'device'} {chosen} is none"
         )

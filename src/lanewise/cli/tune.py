@@ -9,6 +9,7 @@ import typer
 
 from lanewise.cli.explain import read_values
 from lanewise.errors import DeviceError, InputError
+from lanewise.target import is_compiled
 
 if TYPE_CHECKING:
     from lanewise.tuning import Tuning
@@ -76,7 +77,7 @@ def _gravity(bodies: int, device: str, precision: str, layout: str | None, value
     from lanewise.sims.gravity.physics import make_physics, pair_type
     from lanewise.sims.gravity.simulation import Simulation, make_bodies
 
-    if device == "python":  # before bodies are made, which takes long there
+    if not is_compiled(device):  # before bodies are made, which takes long there
         raise DeviceError(
             "gravity: the device 'python' interprets kernels and has no plans to compare; move the arrays to 'cpu' or 'cuda'"
         )
@@ -96,8 +97,8 @@ def _gravity(bodies: int, device: str, precision: str, layout: str | None, value
 def _kernel(name: str, count: int, device: str, layout: str | None, values: dict[str, float]) -> Job:
     """A kernel of a file on made-up arguments."""
     from lanewise.cli.target import load_kernel
-    from lanewise.kernels.samples import sample_arguments
     from lanewise.layouts import layout_by_name
+    from lanewise.patterns.samples import sample_arguments
 
     kernel = load_kernel(name)
     kind = layout_by_name(layout) if layout else None

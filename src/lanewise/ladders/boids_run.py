@@ -17,14 +17,15 @@ from lanewise.ladders.boids_versions import BOUNDARY, IN_TURN, Version, is_host_
 from lanewise.ladders.run import duration, skipped
 from lanewise.ladders.rung import Options, Rung
 from lanewise.models.devices import device_model
+from lanewise.patterns.search import Search, StaticGrid
+from lanewise.patterns.search.dynamic_grid import DynamicGrid
 from lanewise.profiling.profile import Profile
 from lanewise.runtime.programs import LONG_GRAPH
-from lanewise.search import Search, StaticGrid
-from lanewise.search.dynamic_grid import DynamicGrid
 from lanewise.sims.boids.flock import Flock
 from lanewise.sims.boids.initial import make_state
 from lanewise.sims.boids.parameters import THESIS, THESIS_K, make_parameters
 from lanewise.sims.boids.state import State
+from lanewise.target import is_gpu
 
 RUNS = 3
 ENOUGH = 1.0  # seconds of a step from which on one is measured once
@@ -48,7 +49,7 @@ class FlockRunner:
 
     @property
     def on_gpu(self) -> bool:
-        return self.options.device.startswith("cuda")
+        return is_gpu(self.options.device)
 
     @cached_property
     def state(self) -> State:

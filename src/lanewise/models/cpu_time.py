@@ -9,7 +9,6 @@ from lanewise.models.devices import DeviceModel
 from lanewise.models.footprint import footprint
 from lanewise.models.gpu_time import KernelTime
 from lanewise.models.roofline import bound_of
-from lanewise.runtime.executable import GRAIN_ELEMENTS, GRAIN_WORK
 
 # Calibrated with bench/results/cpu_gravity.md: 16,384 bodies, float32, one and two threads of an AMD EPYC 9004 at 3.7 GHz.
 ADD_SHARE = 0.5  # of an addition that the pipes for multiplications see, which have others beside them (SoA)
@@ -54,10 +53,8 @@ def cpu_kernel_time(
 
 
 def _grain(work: KernelWork, counts: dict[str, float]) -> int:
-    """Elements that are worth a thread of their own, as `runtime.executable` divides them."""
-    if work.kernel.pattern != "pairwise":
-        return GRAIN_ELEMENTS
-    return max(1, GRAIN_WORK // max(1, int(counts.get(work.kernel.counts[-1].name, UNKNOWN_COUNT))))
+    """Elements that are worth a thread of their own, as `launch.executable` divides them."""
+    return work.kernel.pattern.grain(max(1, int(counts.get(work.kernel.counts[-1].name, UNKNOWN_COUNT))))
 
 
 def _region_cycles(r: Region, device: DeviceModel) -> dict[str, float]:

@@ -19,9 +19,9 @@ from lanewise.ir import nodes as ir
 from lanewise.ir.build import divide, equal, remainder, subtract
 from lanewise.ir.names import own
 from lanewise.ir.traverse import flat_map
+from lanewise.ir.values import value_array
 from lanewise.passes.base import refuse
 from lanewise.passes.gathering import INDEX
-from lanewise.patterns.values import value_array
 from lanewise.types import I64
 
 WARP = 32
@@ -32,8 +32,10 @@ CLOCK = ir.Builtin("clock", I64)
 
 def legal(kernel: ir.Kernel) -> str | None:
     """Why the pass does not apply, or None."""
-    if kernel.pattern != "elementwise":
-        return f"it is a {kernel.pattern} kernel, and only an elementwise one has one use of its records to wait for"
+    if not kernel.pattern.one_record:
+        return (
+            f"it is a {kernel.pattern.name} kernel, and only an elementwise one has one use of its records to wait for"
+        )
     if kernel.grid is None:
         return "its elements are not mapped to the threads of a GPU; a thread of a CPU is timed from outside"
     if any(a.name == CYCLES for a in kernel.arrays):

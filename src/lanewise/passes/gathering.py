@@ -12,8 +12,8 @@ from dataclasses import replace
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import own
 from lanewise.ir.traverse import flat_map, statements
+from lanewise.ir.values import value_array
 from lanewise.passes.base import refuse
-from lanewise.patterns.values import value_array
 from lanewise.types import I32
 
 INDEX, PLACE = own("index"), own("place")
@@ -21,8 +21,8 @@ INDEX, PLACE = own("index"), own("place")
 
 def legal(kernel: ir.Kernel, array: str) -> str | None:
     """Why the pass does not apply, or None."""
-    if kernel.pattern != "elementwise":
-        return f"it is a {kernel.pattern} kernel, and only an elementwise one reads a record an element"
+    if not kernel.pattern.one_record:
+        return f"it is a {kernel.pattern.name} kernel, and only an elementwise one reads a record an element"
     found = next((a for a in kernel.arrays if a.name == array), None)
     if found is None:
         return f"it has no array {array}"
