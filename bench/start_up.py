@@ -37,7 +37,7 @@ TIMED = ("seconds", "pairs_per_second", "steps_per_second", "agents_per_second",
 PLACES = {
     "lanewise.frontend.function": {"lower_function": "frontend"},
     "lanewise.pipeline": {"build_program": "passes"},
-    "lanewise.runtime.executable": {"generated_texts": "emission"},
+    "lanewise.launch.executable": {"generated_texts": "emission"},
     "lanewise.runtime.nvrtc": {"_compile": "NVRTC"},
     "lanewise.runtime.cuda": {"CudaKernel.__init__": "loading", "use": "CUDA starts"},
     "lanewise.runtime.kernel_cache": {"KernelCache.load_overload": "loading", "KernelCache.save_overload": "loading"},

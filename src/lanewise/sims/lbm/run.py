@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from lanewise.profiling.profile import span
+from lanewise.runtime.compile_workers import side_by_side
 from lanewise.runtime.interruption import deferred_interruption
 from lanewise.runtime.memory import to_host
 from lanewise.sims.lbm.bandwidth import copy_bandwidth
@@ -72,7 +73,8 @@ class Run:
         with ExitStack() as open_files, deferred_interruption() as interruption:
             self._open(open_files)
             self.simulation.prepare()
-            self.look()  # of the first step, or of the one at which a checkpoint was resumed
+            with side_by_side():
+                self.look()  # of the first step, or of the one at which a checkpoint was resumed
             march(self, progress, interruption)
 
     @property
