@@ -11,10 +11,12 @@ counts as waiting, and only as far as the command waits for it. With `--cores 1`
 from __future__ import annotations
 
 import argparse
+import atexit
 import importlib
 import json
 import math
 import os
+import runpy
 import subprocess
 import sys
 import tempfile
@@ -41,7 +43,7 @@ PLACES = {
     "lanewise.runtime.nvrtc": {"_compile": "NVRTC"},
     "lanewise.runtime.cuda": {"CudaKernel.__init__": "loading", "use": "CUDA starts"},
     "lanewise.runtime.kernel_cache": {"KernelCache.load_overload": "loading", "KernelCache.save_overload": "loading"},
-    "lanewise.runtime.compile_workers": {"_fork": "workers", "_await": "waiting for workers"},
+    "lanewise.runtime.compile_workers": {"_fork": "workers", "taken": "waiting for workers"},
     "lanewise.runtime.cpu": {"run_range": "computing", "run_slabs": "computing"},
     "numba.core.compiler": {"CompilerBase._compile_core": "Numba: other passes"},
     "numba.core.typed_passes": {
@@ -102,16 +104,14 @@ def probe(result: Path, begun: float, command: list[str]) -> None:
     watch.seconds["import"] = time.time() - begun  # Python itself
     watch.last = time.time()
     system._find_and_load = loaded
-    from lanewise.cli.main import main
 
+    def write() -> None:
+        watch.turn()
+        result.write_text(json.dumps(watch.seconds), encoding="utf-8")
+
+    atexit.register(write)
     sys.argv = ["lanewise", *command]
-    owner = os.getpid()
-    try:
-        main()
-    finally:
-        if os.getpid() == owner:
-            watch.turn()
-            result.write_text(json.dumps(watch.seconds), encoding="utf-8")
+    runpy.run_module("lanewise", run_name="__main__")
 
 
 def start(command: list[str], cache: Path, cores: int) -> tuple[float, dict[str, float], dict[str, Any]]:

@@ -7,6 +7,7 @@ Elsewhere kernels are compiled here, one after the other. Machine code comes bac
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import os
 import signal
@@ -146,6 +147,7 @@ def _fork(compiler: Compiler) -> list[_Worker]:
 def _serve(pipe: Connection, inherited: list[Connection], compiler: Compiler) -> None:
     """The life of a worker: until its parent is gone or ends it. Ctrl-C is the parent's affair."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    gc.disable()  # a compiler makes much that stays; the process ends soon
     for other in inherited:
         other.close()
     while True:
