@@ -172,7 +172,9 @@ def _receive(batch: _Batch, timeout: float | None) -> None:
         except (EOFError, OSError):
             workers.remove(worker)
             _end(worker)
-            text = f"a process that compiled {job.name} ended early (code {worker.process.exitcode}); is the memory short?"
+            text = (
+                f"a process that compiled {job.name} ended early (code {worker.process.exitcode}); is the memory short?"
+            )
             warnings.warn(f"{text} It is compiled in this process", WorkerWarning, stacklevel=2)
         job.done = True
         compiling.end(job.name)

@@ -63,7 +63,9 @@ def _load(text: str, name: str, key: str) -> Any:
     if isinstance(kernel, Dispatcher):
         dispatcher: Any = kernel
         shorten(dispatcher)
-        dispatcher._cache = KernelCache(name, text, key, ModuleType(module))  # as its `enable_caching` does with Numba's own
+        dispatcher._cache = KernelCache(
+            name, text, key, ModuleType(module)
+        )  # as its `enable_caching` does with Numba's own
         finalize(kernel, sys.modules.pop, module, None)
     return kernel
 

@@ -72,7 +72,10 @@ class KernelCache(_Cache):
 
 
 class Capture(KernelCache):
-    """Takes what a dispatcher compiles, and gives nothing: in a process that compiles for another one. content: b"" where it cannot be taken."""
+    """Takes what a dispatcher compiles, and gives nothing: in a process that compiles for another one.
+
+    content: what was compiled; b"" where it cannot be taken.
+    """
 
     content = b""
 

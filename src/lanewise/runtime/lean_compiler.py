@@ -23,7 +23,7 @@ from numba.core.compiler import CompilerBase
 from numba.core.compiler_machinery import FunctionPass, PassManager, register_pass
 from numba.core.dispatcher import Dispatcher
 from numba.core.ir_utils import build_definitions
-from numba.core.typed_passes import IRLegalization, NativeLowering, NopythonTypeInference, NoPythonBackend
+from numba.core.typed_passes import IRLegalization, NativeLowering, NoPythonBackend, NopythonTypeInference
 from numba.core.untyped_passes import FixupArgs, IRProcessing, TranslateByteCode
 
 _NUMBERS: dict[Any, Any] = {
@@ -96,7 +96,12 @@ def _fold(s: Any, values: dict[str, Any], shared: dict[Any, Any]) -> None:
     argument = values.get(call.args[0].name) if len(call.args) == 1 else None
     if isinstance(argument, ir.Const) and (constant := _constant(called.value, argument.value)) is not None:
         s.value = ir.Const(constant, s.loc, use_literal_type=False)
-    elif called.value is bool and isinstance(argument, ir.Expr) and argument.op == "binop" and argument.fn in _COMPARISONS:
+    elif (
+        called.value is bool
+        and isinstance(argument, ir.Expr)
+        and argument.op == "binop"
+        and argument.fn in _COMPARISONS
+    ):
         s.value = call.args[0]
     else:
         if called.name not in shared:
@@ -145,10 +150,11 @@ class _InferTypes(NopythonTypeInference):
             state.typingctx = context
 
 
+_KNOWN: dict[Any, Any] = {}  # what functions give, by themselves and the types of their arguments
+
+
 class _Remembering:
     """A typing context that knows what it was asked before: of functions that are neither compiled nor made for a call."""
-
-    _KNOWN: dict[Any, Any] = {}
 
     def __init__(self, context: Any) -> None:
         self._context = context
@@ -160,11 +166,11 @@ class _Remembering:
         if named or not isinstance(function, types.Function):
             return self._context.resolve_function_type(function, arguments, named)
         key = function, tuple(arguments)
-        found = self._KNOWN.get(key)
+        found = _KNOWN.get(key)
         if found is None:
             found = self._context.resolve_function_type(function, arguments, named)
             if found is not None:
-                self._KNOWN[key] = found
+                _KNOWN[key] = found
         return found
 
 

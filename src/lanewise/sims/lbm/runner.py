@@ -85,11 +85,21 @@ def start(
             precision=method.precision, storage=method.storage, streaming=method.streaming, layout=method.layout,
             device=method.device, profile=profile,
         )  # fmt: skip
-        simulation.prepare()  # what steps need is compiled while the first flow is looked at
+        steps = end.steps if end.steps is not None else setup.steps
+        _prepare(simulation, setup, steps)
         mass = simulation.mass
     steadiness = _steadiness(setup, simulation, end)
-    steps = end.steps if end.steps is not None else setup.steps
     return Run(case, request, setup, simulation, output, steps, steadiness, mass)
+
+
+def _prepare(simulation: Simulation, setup: Setup, steps: int) -> None:
+    """Begin to compile what the run will need, while the first flow is looked at."""
+    simulation.prepare()
+    looks = {steps: ()} if steps else {}
+    if setup.probe is not None and (first := setup.probe.next(0)) <= steps:
+        looks |= {s: setup.probe.walls for s in ((first, first + 1) if setup.probe.paired else (first,)) if s <= steps}
+    for step, walls in looks.items():
+        simulation.prepare_looks(step, *walls)
 
 
 def resume(path: Path, method: Method, end: End, output: Output, profile: Profile | None = None) -> Run:
