@@ -57,9 +57,10 @@ class _Worker:
 
 @dataclass(eq=False)
 class _Batch:
-    """What a block prepares. calls: of kernels that were missing when they were prepared."""
+    """What a block prepares. waiting: this process does nothing else. calls: of kernels that were missing when they were prepared."""
 
     thread: int
+    waiting: bool = False
     workers: list[_Worker] | None = None
     jobs: dict[Key, _Job] = field(default_factory=dict[Key, _Job])
     calls: list[Callable[[], None]] = field(default_factory=list[Callable[[], None]])
@@ -113,10 +114,11 @@ def taken(key: Key) -> bytes:
     if not is_open() or key not in _OPEN[0].jobs:
         return b""
     batch, job = _OPEN[0], _OPEN[0].jobs[key]
-    if not job.begun and batch.workers:
-        job.effort = sys.maxsize
+    job.effort = sys.maxsize
+    batch.waiting = True
     while not job.done:
         _receive(batch, None)
+    batch.waiting = False
     return job.content
 
 
@@ -191,7 +193,7 @@ def _feed(batch: _Batch, workers: list[_Worker]) -> None:
         if worker.job is None and waiting:
             job = waiting.pop(0)
             job.begun, worker.job = True, job
-            compiling.begin(job.name, len(waiting))
+            compiling.begin(job.name, len(waiting) if batch.waiting else None)
             with suppress(OSError):  # it is gone, which is noticed when its answer is read
                 worker.pipe.send(job.request)
 

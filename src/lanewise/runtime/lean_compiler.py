@@ -26,7 +26,7 @@ from numba.core.compiler_machinery import FunctionPass, PassManager, register_pa
 from numba.core.dispatcher import Dispatcher
 from numba.core.ir_utils import build_definitions
 from numba.core.typed_passes import IRLegalization, NativeLowering, NoPythonBackend, NopythonTypeInference
-from numba.core.untyped_passes import FixupArgs, IRProcessing, TranslateByteCode
+from numba.core.untyped_passes import FixupArgs, TranslateByteCode
 
 _NUMBERS: dict[Any, Any] = {
     types.int32: np.int32, types.uint32: np.uint32, types.int64: np.int64, types.uint64: np.uint64,
@@ -35,7 +35,9 @@ _NUMBERS: dict[Any, Any] = {
 _COMPARISONS = (operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne)
 
 
-_SHARED: WeakValueDictionary[Any, Any] = WeakValueDictionary()  # functions that some kernel calls, by all that they are made of
+_SHARED: WeakValueDictionary[Any, Any] = (
+    WeakValueDictionary()
+)  # functions that some kernel calls, by all that they are made of
 
 
 def shorten(kernel: Any) -> None:
@@ -70,7 +72,7 @@ class _ShortWay(CompilerBase):
     def define_pipelines(self) -> list[Any]:
         manager: Any = PassManager("generated text")
         for each in (
-            TranslateByteCode, FixupArgs, IRProcessing, _FoldLiterals, _InferTypes, IRLegalization, _Lower, NoPythonBackend,
+            TranslateByteCode, FixupArgs, _FoldLiterals, _InferTypes, IRLegalization, _Lower, NoPythonBackend,
         ):  # fmt: skip
             manager.add_pass(each, each.__name__)
         manager.finalize()
@@ -138,7 +140,7 @@ def _constant(kind: Any, value: Any) -> Any:
     if issubclass(number, np.integer):
         limits = np.iinfo(number)
         return number(value) if type(value) is int and limits.min <= value <= limits.max else None
-    return number(value) if abs(value) <= np.finfo(number).max else None
+    return number(value) if abs(value) <= float(np.finfo(number).max) else None
 
 
 def _read(s: Any) -> Any:
@@ -220,9 +222,9 @@ class _Library(JITCodeLibrary):
     def _optimize_functions(self, ll_module: Any) -> None:
         codegen: Any = self._codegen
         ll_module.data_layout = codegen._data_layout
+        manager, builder = codegen._function_pass_manager()
         for function in ll_module.functions:
             if not function.is_declaration:
-                manager, builder = codegen._function_pass_manager()
                 manager.run(function, builder)
 
 

@@ -72,8 +72,8 @@ class Run:
         """
         with ExitStack() as open_files, deferred_interruption() as interruption:
             self._open(open_files)
-            self.simulation.prepare()
             with side_by_side():
+                self.simulation.prepare()
                 self.look()  # of the first step, or of the one at which a checkpoint was resumed
             march(self, progress, interruption)
 
