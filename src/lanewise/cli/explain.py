@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from lanewise.errors import InputError
-from lanewise.target import is_gpu
+from lanewise.target import CPU, CUDA, is_gpu
 
 BODIES = 16_384
 
@@ -47,7 +47,7 @@ def explain(
 ) -> None:
     """Explain each optimisation of a kernel: applied or not, why, and what it should gain. Runs nothing."""
     for option in (source, device):
-        if option not in (None, "cpu", "cuda"):
+        if option not in (None, CPU.name, CUDA.name):
             raise InputError(f"unknown device {option!r}; wanted cpu or cuda")
     if source and device and source != device:
         raise InputError(f"--source {source} and --device {device} are two devices; give one of them")

@@ -12,6 +12,7 @@ from functools import cache
 
 from lanewise.checks import shown
 from lanewise.errors import DeviceError
+from lanewise.target import CPU, PYTHON
 
 _DEFAULT: ContextVar[str] = ContextVar("lanewise_device", default="cpu")
 CUDA_MODULES = {"cupy": "cupy-cuda13x", "cuda.core": "cuda-core", "cuda.bindings": "cuda-bindings"}
@@ -40,7 +41,7 @@ def resolve(name: str | None) -> str:
     name = default_device() if name is None else name
     if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise DeviceError(f"a device is named by a string such as 'cpu' or 'cuda:1', found {shown(name)}")
-    if name in ("cpu", "python"):
+    if name in (CPU.name, PYTHON.name):
         return name
     match = re.fullmatch(r"cuda(?::(\d+))?", name)
     if match is None:
