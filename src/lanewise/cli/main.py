@@ -51,7 +51,7 @@ def program() -> None:
         if isinstance(code, str):
             raise
     try:
-        atexit._run_exitfuncs()  # pyright: ignore[reportAttributeAccessIssue]
+        atexit._run_exitfuncs()  # pyright: ignore[reportPrivateUsage]
         sys.stdout.flush()
         sys.stderr.flush()
     except OSError:  # a closed pipe, a full disk: Python ends such a process with a word and a code of its own

@@ -89,7 +89,7 @@ class _FoldLiterals(FunctionPass):
     def __init__(self) -> None:
         super().__init__()
 
-    def run_pass(self, state: Any) -> bool:
+    def run_pass(self, state: Any) -> Any:
         blocks: dict[int, Any] = state.func_ir.blocks
         values: dict[str, Any] = {}  # what the temporaries of Python's stack hold: each is assigned once
         shared: dict[Any, Any] = {}  # assignments of functions to variables that the first block begins with
@@ -163,11 +163,11 @@ class _InferTypes(NopythonTypeInference):
 
     _name = "lanewise_infer_types"
 
-    def run_pass(self, state: Any) -> bool:
+    def run_pass(self, state: Any) -> Any:
         context = state.typingctx
         state.typingctx = _Remembering(context)
         try:
-            return bool(super().run_pass(state))
+            return super().run_pass(state)
         finally:
             state.typingctx = context
 
@@ -205,7 +205,7 @@ class _Lower(NativeLowering):
     def __init__(self) -> None:
         super().__init__()
 
-    def run_pass(self, state: Any) -> bool:
+    def run_pass(self, state: Any) -> Any:
         codegen = state.targetctx.codegen()
         inner = bool(state.flags.no_cpython_wrapper)
         state.library = (_InnerLibrary if inner else _Library)(codegen, state.func_id.func_qualname)
@@ -213,7 +213,7 @@ class _Lower(NativeLowering):
         if inner:
             state.targetctx = copy(state.targetctx)
             state.targetctx.get_executable = _not_executable
-        return bool(super().run_pass(state))
+        return super().run_pass(state)
 
 
 class _Library(JITCodeLibrary):
