@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import weakref
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -81,7 +82,8 @@ def test_the_short_way_gives_the_bits_of_numba() -> None:
     assert found.tobytes() == wanted.tobytes()
 
 
-def test_kernels_share_what_they_call_and_drop_it() -> None:
+def test_kernels_share_what_they_call_and_drop_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LANEWISE_CACHE_DIR", str(tmp_path))
     a, b = (cpu.load_kernel(text(n, p), n) for n, p in (("one", "+ f32(1.0)"), ("two", "")))
     helpers = [k.py_func.__globals__["helper"] for k in (a, b)]  # type: ignore[attr-defined]
     assert helpers[0] is helpers[1]
@@ -106,7 +108,7 @@ def test_functions_that_differ_are_not_shared() -> None:
     assert len(helpers) == 3
 
 
-def test_a_shared_function_is_found_in_the_cache_again(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_shared_function_is_found_in_the_cache_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Kernels of a cache refer to what they call by the name of a module: one that every process has."""
     monkeypatch.setenv("LANEWISE_CACHE_DIR", str(tmp_path))
     x = np.ones(4, np.float32)
