@@ -71,7 +71,10 @@ _OPEN: list[_Batch] = []  # the batch of this process, while there is one
 
 @contextmanager
 def side_by_side() -> Generator[None]:
-    """Within the block, kernels that are bound are compiled side by side; at its end all of them are there."""
+    """Within the block, kernels that are bound are compiled side by side; at its end all of them are there.
+
+    A block within another one belongs to it.
+    """
     if _OPEN:
         yield
         return
@@ -79,12 +82,20 @@ def side_by_side() -> Generator[None]:
     _OPEN.append(batch)
     try:
         yield
-        for call in batch.calls:
-            call()
+        settle()
     finally:
         _OPEN.remove(batch)
-        for worker in batch.workers or ():
-            _end(worker)
+        _dismiss(batch)
+
+
+def settle() -> None:
+    """Wait until all that was bound so far is compiled. The workers end: what is bound later is compiled at once."""
+    if is_open():
+        batch = _OPEN[0]
+        calls, batch.calls = batch.calls, []
+        for call in calls:
+            call()
+        _dismiss(batch)
 
 
 def is_open() -> bool:
@@ -196,6 +207,12 @@ def _feed(batch: _Batch, workers: list[_Worker]) -> None:
             compiling.begin(job.name, len(waiting) if batch.waiting else None)
             with suppress(OSError):  # it is gone, which is noticed when its answer is read
                 worker.pipe.send(job.request)
+
+
+def _dismiss(batch: _Batch) -> None:
+    workers, batch.workers = batch.workers or [], []
+    for worker in workers:
+        _end(worker)
 
 
 def _end(worker: _Worker) -> None:

@@ -13,7 +13,6 @@ from lanewise.io.source import reading
 from lanewise.launch.executable import device_kind
 from lanewise.patterns.sitewise.fractions import CENTRAL
 from lanewise.profiling.profile import Profile, span
-from lanewise.runtime.compile_workers import side_by_side
 from lanewise.sims.lbm.arguments import check_steps
 from lanewise.sims.lbm.cases import Case, Request, Setup, find_case
 from lanewise.sims.lbm.checkpoint import FIRST, Checkpoint, converted, read_checkpoint, restored
@@ -76,30 +75,17 @@ def start(
     with span(profile, "setup", name="case"):
         setup = case.make(request)
     check_output(case, setup, output)
-    with side_by_side():
-        simulation = Simulation(
-            lattice=setup.lattice, shape=setup.shape, viscosity=setup.viscosity, collision=method.collision or case.collision,
-            smagorinsky=method.smagorinsky, force=setup.force, mask=setup.mask, kinds=setup.kinds, edges=setup.edges,
-            outflow_speed=setup.outflow_speed, surfaces=_surfaces(case, setup, method.walls),
-            density=1.0 if setup.density is None else setup.density, velocity=setup.velocity, gradient=setup.gradient,
-            precision=method.precision, storage=method.storage, streaming=method.streaming, layout=method.layout,
-            device=method.device, profile=profile,
-        )  # fmt: skip
-        steps = end.steps if end.steps is not None else setup.steps
-        _prepare(simulation, setup, steps)
-        mass = simulation.mass
+    simulation = Simulation(
+        lattice=setup.lattice, shape=setup.shape, viscosity=setup.viscosity, collision=method.collision or case.collision,
+        smagorinsky=method.smagorinsky, force=setup.force, mask=setup.mask, kinds=setup.kinds, edges=setup.edges,
+        outflow_speed=setup.outflow_speed, surfaces=_surfaces(case, setup, method.walls),
+        density=1.0 if setup.density is None else setup.density, velocity=setup.velocity, gradient=setup.gradient,
+        precision=method.precision, storage=method.storage, streaming=method.streaming, layout=method.layout,
+        device=method.device, profile=profile,
+    )  # fmt: skip
     steadiness = _steadiness(setup, simulation, end)
-    return Run(case, request, setup, simulation, output, steps, steadiness, mass)
-
-
-def _prepare(simulation: Simulation, setup: Setup, steps: int) -> None:
-    """Begin to compile what the run will need, while the first flow is looked at."""
-    simulation.prepare()
-    looks = {steps: ()} if steps else {}
-    if setup.probe is not None and (first := setup.probe.next(0)) <= steps:
-        looks |= {s: setup.probe.walls for s in ((first, first + 1) if setup.probe.paired else (first,)) if s <= steps}
-    for step, walls in looks.items():
-        simulation.prepare_looks(step, *walls)
+    steps = end.steps if end.steps is not None else setup.steps
+    return Run(case, request, setup, simulation, output, steps, steadiness, simulation.mass)
 
 
 def resume(path: Path, method: Method, end: End, output: Output, profile: Profile | None = None) -> Run:
