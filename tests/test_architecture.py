@@ -50,11 +50,15 @@ def generated() -> str:
         before = text
     p = program(c, layout, PLAN, "cuda")
     parts.append(_section("The kernel that adds the parts, lowered", "text", print_kernel(p.kernels[1])))
-    parts.append(_section("CUDA C++ (emit/cuda.py)", "cuda", emit_cuda(p.kernels[0], f"gravity\nplan: {p.plan}")))
+    parts.append(
+        _section("CUDA C++ (emit/cuda.py)", "cuda", emit_cuda(p.kernels[0], f"gravity\nplan: {p.plan.short()}"))
+    )
     cpu = program(c, lw.SoA(), Plan(targets=1), "cpu")
     parts.append(
         _section(
-            "Python for the CPU (emit/numba.py)", "python", emit_numba(cpu.kernels[0], f"gravity\nplan: {cpu.plan}")
+            "Python for the CPU (emit/numba.py)",
+            "python",
+            emit_numba(cpu.kernels[0], f"gravity\nplan: {cpu.plan.short()}"),
         )
     )
     return "\n".join(parts)

@@ -24,7 +24,9 @@ DOCUMENTS = tuple(
 
 
 def test_every_document_is_read() -> None:
-    assert {*DOCUMENTS, "docs/tuning.md", "docs/walkthrough.md", "docs/README.md"} == {f"docs/{p.name}" for p in (ROOT / "docs").glob("*.md")}
+    assert {*DOCUMENTS, "docs/tuning.md", "docs/walkthrough.md", "docs/README.md"} == {
+        f"docs/{p.name}" for p in (ROOT / "docs").glob("*.md")
+    }
 
 
 def test_the_index_names_every_document() -> None:
