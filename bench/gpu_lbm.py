@@ -20,11 +20,11 @@ import numpy as np
 
 import lanewise as lw
 from bench.harness import Measurement, describe_machine, write_results
+from lanewise.patterns.sitewise import sites as array
 from lanewise.plan import Plan
 from lanewise.runtime import cuda
 from lanewise.sims.lbm.obstacles.porous import porous
 from lanewise.sims.lbm.operators import find_operator
-from lanewise.sites import array
 
 RESULT = Path("bench/results/gpu_lbm.md")
 WALL, LID = 2, 3

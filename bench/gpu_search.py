@@ -23,11 +23,11 @@ from numpy.typing import NDArray
 
 import lanewise as lw
 from bench.harness import describe_machine
-from lanewise.kernels.compiled import Call
-from lanewise.kernels.searched import SearchedLaunch, structure_of
+from lanewise.launch.compiled import Call
+from lanewise.patterns.search import Search
+from lanewise.patterns.search.searched import SearchedLaunch, structure_of
 from lanewise.runtime import cuda
 from lanewise.runtime.memory import to_host
-from lanewise.search import Search
 from lanewise.sims.boids.parameters import make_parameters, pair_values
 from lanewise.sims.boids.rules import OPEN, Boid, make_rules
 

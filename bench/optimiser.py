@@ -22,16 +22,16 @@ import numpy as np
 
 import lanewise as lw
 from bench.harness import describe_machine
-from lanewise.kernels.arguments import bind_value_array
-from lanewise.kernels.pairwise import Pairwise
+from lanewise.launch.arguments import bind_value_array
+from lanewise.launch.executable import build_executable, device_kind
 from lanewise.models.devices import device_model
 from lanewise.models.predict import predict
 from lanewise.passes import gathering
 from lanewise.passes.gathering import INDEX
+from lanewise.patterns.pairwise.kernel import Pairwise
 from lanewise.pipeline import build_program
 from lanewise.plan import Plan
 from lanewise.plans import complete_plan
-from lanewise.runtime.executable import build_executable, device_kind
 from lanewise.runtime.memory import array_module
 from lanewise.tuning.job import Job, Workload
 from lanewise.tuning.measure import make_measurer

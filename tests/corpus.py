@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 import lanewise as lw
-from lanewise.kernels.pairwise import Pairwise
+from lanewise.patterns.pairwise.kernel import Pairwise
 from tests.corpus_kernels import (
     Body,
     Charge,

@@ -15,14 +15,15 @@ from lanewise.ir import nodes as ir
 from lanewise.ir.evaluate import evaluate
 from lanewise.ir.machine import Machine, Memory
 from lanewise.ir.names import COUNT, count_of
-from lanewise.kernels.arguments import bind_value_array, flatten_uniforms
+from lanewise.launch.arguments import bind_value_array, flatten_uniforms
+from lanewise.launch.executable import Bound
 from lanewise.layouts import Layout
 from lanewise.passes.uniform_parameters import packed
-from lanewise.patterns.elementwise import ElementwiseArguments, build_elementwise, result_arrays
-from lanewise.patterns.pairwise import PairwiseArguments, build_pairwise
+from lanewise.patterns.elementwise.build import ElementwiseArguments, build_elementwise
+from lanewise.patterns.pairwise.build import PairwiseArguments, build_pairwise
+from lanewise.patterns.results import result_arrays
 from lanewise.pipeline import Program, build_program
 from lanewise.plan import NEUTRAL, Plan
-from lanewise.runtime.executable import Bound
 from tests.corpus import Case
 
 Array = np.ndarray[Any, Any]

@@ -18,8 +18,8 @@ import numpy as np
 
 import lanewise as lw
 from lanewise import io
-from lanewise.kernels.elementwise import Elementwise
-from lanewise.kernels.pairwise import Pairwise
+from lanewise.patterns.elementwise.kernel import Elementwise
+from lanewise.patterns.pairwise.kernel import Pairwise
 from lanewise.plot.flow import flow_title, plot_flow
 from lanewise.plot.gravity import plot_gravity
 from lanewise.sims import boids, gravity, lbm

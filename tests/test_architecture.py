@@ -37,7 +37,7 @@ def generated() -> str:
         _section("The user's source", "python", inspect.getsource(c.kernel.python)),
         _section("Function (frontend/)", "text", print_function(function)),
         _section(
-            "Naive kernel (patterns/pairwise.py)",
+            "Naive kernel (patterns/pairwise/build.py)",
             "text",
             print_kernel(naive_kernel(c, layout, "cuda"), with_functions=False),
         ),
@@ -96,9 +96,9 @@ def test_it_names_every_folder() -> None:
 
 def test_what_it_names_to_add_to_is_there() -> None:
     """The names in capitals, and the methods and classes, of the table of additions."""
-    from lanewise.layouts import choose
+    from lanewise.advice import choose
     from lanewise.optimisations import OPTIMISATIONS
-    from lanewise.search import base
+    from lanewise.patterns.search import base
     from lanewise.sims.gravity.initial import plummer
     from lanewise.sims.gravity.integrators import INTEGRATORS
     from lanewise.sims.lbm import arguments

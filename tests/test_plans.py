@@ -6,8 +6,8 @@ import pytest
 
 import lanewise as lw
 from lanewise.errors import PlanError
-from lanewise.kernels.support import compile_kernel
-from lanewise.patterns.pairwise import PairwiseArguments, build_pairwise
+from lanewise.launch.support import compile_kernel
+from lanewise.patterns.pairwise.build import PairwiseArguments, build_pairwise
 from lanewise.pipeline import build_program
 from lanewise.plan import NEUTRAL, Plan
 from lanewise.plans import Machine, complete_plan

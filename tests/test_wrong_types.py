@@ -121,7 +121,7 @@ def test_memory_of_a_gpu_without_cupy(value, monkeypatch):
 
 
 def test_cells_that_cannot_be_allocated(monkeypatch):
-    from lanewise.search import static_grid
+    from lanewise.patterns.search import static_grid
 
     def refuse(*arguments: Any) -> Any:
         raise MemoryError

@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 import lanewise as lw
-from lanewise.kernels.sitewise import Sitewise, sitewise
-from lanewise.passes import site_splitting
+from lanewise.patterns.sitewise.kernel import Sitewise, sitewise
+from lanewise.patterns.sitewise.passes import splitting as site_splitting
+from lanewise.patterns.sitewise.sites import Sites
 from lanewise.sims.lbm.operators.bgk import make_bgk
-from lanewise.sites.array import Sites
 
 OMEGA = 1.7
 FORMS = ("pull", "in-place")

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from lanewise._version import __version__
+from lanewise.advice import LayoutChoice, Use, choose_layout
 from lanewise.arrays import RecordArray
 from lanewise.errors import (
     ArgumentError,
@@ -15,22 +16,22 @@ from lanewise.errors import (
     StateError,
     VerificationError,
 )
-from lanewise.kernels.elementwise import elementwise
-from lanewise.kernels.helper import function
-from lanewise.kernels.pairwise import pairwise
-from lanewise.kernels.reductions import max_ as max
-from lanewise.kernels.reductions import min_ as min
-from lanewise.kernels.reductions import sum_ as sum
-from lanewise.kernels.sitewise import Sitewise, sitewise
+from lanewise.frontend.helper import function
 from lanewise.lattices import D2Q9, D3Q19, D3Q27, Lattice
-from lanewise.layouts import AoAS, AoS, AoSoA, Layout, LayoutChoice, SoA, SoAoAS, Use, choose_layout
+from lanewise.layouts import AoAS, AoS, AoSoA, Layout, SoA, SoAoAS
+from lanewise.patterns.elementwise.kernel import elementwise
+from lanewise.patterns.elementwise.totals import max_ as max
+from lanewise.patterns.elementwise.totals import min_ as min
+from lanewise.patterns.elementwise.totals import sum_ as sum
+from lanewise.patterns.pairwise.kernel import pairwise
+from lanewise.patterns.search import AllPairs, Bounded, DynamicGrid, Nearest, Neighbors, Open, Periodic, StaticGrid
+from lanewise.patterns.search.queries import nearest, neighbors
+from lanewise.patterns.search.ragged import Ragged
+from lanewise.patterns.sitewise.kernel import Sitewise, sitewise
 from lanewise.plan import Plan
 from lanewise.profiling import Profile
 from lanewise.record import record
 from lanewise.runtime.devices import device
-from lanewise.search import AllPairs, Bounded, DynamicGrid, Nearest, Neighbors, Open, Periodic, StaticGrid
-from lanewise.search.queries import nearest, neighbors
-from lanewise.search.ragged import Ragged
 from lanewise.values import (
     abs_ as abs,
 )

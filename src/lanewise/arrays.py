@@ -14,7 +14,6 @@ from lanewise.errors import ArgumentError, ArgumentTypeError
 from lanewise.field_values import brought, check_type, rounded
 from lanewise.field_views import FieldViews
 from lanewise.layouts import Arrangement, Layout, default_layout
-from lanewise.pickled import restored_array
 from lanewise.record import Field, Record, RecordValue, unknown_field
 from lanewise.runtime.devices import resolve
 from lanewise.runtime.memory import allocate, array_module, to_host
@@ -318,6 +317,8 @@ class RecordArray:
     def __reduce__(self) -> tuple[Any, ...]:
         """Its fields, layout and device: it comes back on the same device, or not at all; `.to("cpu")` before is for other machines."""
         cls = self._python_class
+        from lanewise.pickled import restored_array
+
         return restored_array, (
             cls.__module__, cls.__qualname__, self._record, self._layout, self._device, self.numpy()
         )  # fmt: skip

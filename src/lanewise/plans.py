@@ -7,9 +7,10 @@ from itertools import product
 from typing import Any
 
 from lanewise.ir import nodes as ir
-from lanewise.passes import site_merging, site_splitting
 from lanewise.passes.base import refuse
 from lanewise.passes.thread_mapping import MAX_SHARED_BYTES
+from lanewise.patterns.sitewise.passes import merging as site_merging
+from lanewise.patterns.sitewise.passes import splitting as site_splitting
 from lanewise.plan import NEUTRAL, Plan
 from lanewise.work import Work
 

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Protocol, Self, dataclass_transform
 from lanewise import types as t
 from lanewise.checks import shown
 from lanewise.errors import ArgumentError, RecordError
-from lanewise.pickled import restored_row
 from lanewise.values import bound_value, to_python_value, type_of_annotation
 
 if TYPE_CHECKING:
@@ -131,6 +130,8 @@ class RecordValue:
 
     def __reduce__(self) -> tuple[Any, ...]:
         cls, fields = type(self), {f.name: getattr(self, f.name) for f in self.__record__}
+        from lanewise.pickled import restored_row
+
         return restored_row, (cls.__module__, cls.__qualname__, self.__record__, fields)
 
     @classmethod

@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from lanewise.plot.flock_camera import CAMERAS
-from lanewise.plot.flock_colours import COLOURINGS
 from lanewise.sims.boids import BOUNDARIES, SEMANTICS, STARTS, runner
 from lanewise.sims.boids.choice import SEARCHES
 from lanewise.sims.boids.obstacles import KINDS
 from lanewise.sims.boids.parameters import Parameters
 from lanewise.sims.boids.pictures import FPS, MOST_FRAMES
 from lanewise.sims.boids.state import COLUMNS
+from lanewise.sims.boids.view.camera import CAMERAS
+from lanewise.sims.boids.view.colours import COLOURINGS
 
 TEXT = (Path(__file__).parents[2] / "docs/flocks.md").read_text(encoding="utf-8")
 

@@ -9,8 +9,8 @@ import pytest
 
 from lanewise.cli.target import load_kernel
 from lanewise.errors import InputError
-from lanewise.kernels.elementwise import Elementwise
-from lanewise.kernels.pairwise import Pairwise
+from lanewise.patterns.elementwise.kernel import Elementwise
+from lanewise.patterns.pairwise.kernel import Pairwise
 
 GOOD = """\
 from __future__ import annotations

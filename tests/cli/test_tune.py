@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 import lanewise as lw
+from lanewise.launch import tuned_store as store
 from lanewise.plan import Plan
 from lanewise.sims.gravity import Simulation, make_bodies, make_initial_conditions
-from lanewise.tuning import replay, store
+from lanewise.tuning import replay
 from tests.cli.command import Command
 from tests.cli.test_user_errors import assert_refused
 

@@ -12,9 +12,9 @@ from lanewise import types as t
 from lanewise.ir import nodes as ir
 from lanewise.ir.interpret import call
 from lanewise.ir.names import COUNT
-from lanewise.kernels.arguments import bind_value_array
-from lanewise.kernels.support import compile_kernel
-from lanewise.patterns.values import value_array
+from lanewise.ir.values import value_array
+from lanewise.launch.arguments import bind_value_array
+from lanewise.launch.support import compile_kernel
 from lanewise.plan import NEUTRAL, Plan
 from lanewise.runtime.memory import bring, to_host
 from lanewise.types import BOOL, F32, F64, I32, I64, U32, Scalar

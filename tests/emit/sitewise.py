@@ -8,7 +8,7 @@ import numpy as np
 import lanewise as lw
 from lanewise import types as t
 from lanewise.layouts import Layout
-from lanewise.patterns.sitewise import build_sitewise
+from lanewise.patterns.sitewise.build import build_sitewise
 from lanewise.pipeline import Program, build_program
 from lanewise.plan import Plan
 from lanewise.plans import Machine, complete_site_plan

@@ -14,13 +14,13 @@ from lanewise import types as t
 from lanewise.emit.cuda import emit_cuda
 from lanewise.emit.names import entry_name
 from lanewise.ir import nodes as ir
-from lanewise.kernels.elementwise import Elementwise
-from lanewise.kernels.pairwise import Pairwise
-from lanewise.kernels.support import compile_kernel
+from lanewise.launch.support import compile_kernel
 from lanewise.layouts import default_layout
-from lanewise.patterns.elementwise import ElementwiseArguments, build_elementwise
-from lanewise.patterns.pairwise import PairwiseArguments, build_pairwise
-from lanewise.patterns.reduction import build_reduction
+from lanewise.patterns.elementwise.build import ElementwiseArguments, build_elementwise
+from lanewise.patterns.elementwise.kernel import Elementwise
+from lanewise.patterns.elementwise.reduction import build_reduction
+from lanewise.patterns.pairwise.build import PairwiseArguments, build_pairwise
+from lanewise.patterns.pairwise.kernel import Pairwise
 from lanewise.pipeline import Program
 from lanewise.plan import Plan
 from lanewise.plans import Machine, complete_plan

@@ -29,7 +29,7 @@ def body_text(*body: ir.Statement) -> str:
     index = ir.Local("$i", I32)
     flag = ir.Assign("$flag", ir.Compare("<", index, ONE))
     apply = ir.Apply(f, (ir.Literal(0.5, F32), ir.Local("$flag", BOOL), index), ("$r",))
-    from lanewise.patterns.values import value_array
+    from lanewise.ir.values import value_array
 
     commit = ir.Commit("$result", index, (("value", ir.Local("$r", F32)),))
     loop = ir.Parallel("$i", ir.Local("$count", I32), (flag, apply, commit))

@@ -15,7 +15,7 @@ from lanewise.emit.names import entry_name
 from lanewise.ir.shared import shared_bytes, shared_groups
 from lanewise.layouts import Layout
 from lanewise.passes.thread_mapping import MAX_SHARED_BYTES
-from lanewise.patterns.pairwise import PairwiseArguments, build_pairwise
+from lanewise.patterns.pairwise.build import PairwiseArguments, build_pairwise
 from lanewise.pipeline import build_program
 from lanewise.plans import Machine, complete_plan
 from lanewise.runtime.cubin import code_resources

@@ -9,8 +9,8 @@ import pytest
 
 import lanewise as lw
 from lanewise import types as t
-from lanewise.patterns.interpolated_walls import build_interpolated_walls
-from lanewise.patterns.momentum_exchange import build_momentum_exchange
+from lanewise.patterns.sitewise.interpolated_walls import build_interpolated_walls
+from lanewise.patterns.sitewise.momentum_exchange import build_momentum_exchange
 from lanewise.pipeline import build_program
 from lanewise.plan import Plan
 from lanewise.plans import complete_site_plan

@@ -21,14 +21,14 @@ from lanewise.explanation.offline import Offline
 from lanewise.explanation.subject import Subject
 from lanewise.explanation.times import Times
 from lanewise.ir.names import COUNT, count_of
-from lanewise.kernels.samples import sample_arguments
+from lanewise.launch.trial import changes
+from lanewise.launch.tuned_store import Entry, write_entry
 from lanewise.layouts import Layout
 from lanewise.models.devices import DeviceModel, table_model
 from lanewise.optimisations import OPTIMISATIONS
+from lanewise.patterns.samples import sample_arguments
 from lanewise.plan import Plan
 from lanewise.plans import Machine, complete_plan
-from lanewise.tuning.store import Entry, write_entry
-from lanewise.tuning.trial import changes
 from lanewise.work import describe_work
 from tests.corpus import Case, case
 from tests.harness import naive_kernel

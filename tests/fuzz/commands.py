@@ -21,7 +21,7 @@ import h5py
 import numpy as np
 
 from lanewise.cli.main import main
-from lanewise.kernels import support
+from lanewise.launch import support
 
 MEMORY = "/dev/shm"
 SCRATCH = MEMORY if os.access(MEMORY, os.W_OK) else None

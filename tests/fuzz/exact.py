@@ -22,7 +22,8 @@ from lanewise.emit.numba_expressions import numba_expression
 from lanewise.emit.numba_prelude import IMPORTS, prelude
 from lanewise.ir import nodes as ir
 from lanewise.ir.intrinsics import INTRINSICS
-from lanewise.runtime import executable, nvrtc
+from lanewise.launch import executable
+from lanewise.runtime import nvrtc
 
 _FLAGS = re.compile(r"fastmath=\{[^}]*\}, ")
 

@@ -26,8 +26,8 @@ from lanewise.arrays import RecordArray
 from lanewise.emit.cuda import emit_cuda
 from lanewise.emit.numba import emit_numba
 from lanewise.errors import ArgumentError, CompileError, LanewiseError, RecordError
-from lanewise.kernels.elementwise import Elementwise
-from lanewise.kernels.pairwise import Pairwise
+from lanewise.patterns.elementwise.kernel import Elementwise
+from lanewise.patterns.pairwise.kernel import Pairwise
 from lanewise.plan import Plan
 from lanewise.record import Record, RecordValue
 from tests import corpus, harness

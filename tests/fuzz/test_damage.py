@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from lanewise.kernels import support
+from lanewise.launch import support
 from tests.fuzz.campaign import every_shard
 from tests.fuzz.damage import DAMAGE
 

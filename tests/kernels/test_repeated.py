@@ -14,7 +14,7 @@ import pytest
 import lanewise as lw
 from lanewise.arrays import MOST_PARTS
 from lanewise.errors import ArgumentError
-from lanewise.kernels.repeated import Repeated
+from lanewise.launch.repeated import Repeated
 from lanewise.runtime.memory import to_host
 
 DEVICES = ["python", "cpu", pytest.param("cuda", marks=pytest.mark.cuda)]

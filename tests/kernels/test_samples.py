@@ -9,7 +9,7 @@ import pytest
 
 import lanewise as lw
 from lanewise.errors import InputError
-from lanewise.kernels.samples import sample_arguments, sample_roles, sample_values
+from lanewise.patterns.samples import sample_arguments, sample_roles, sample_values
 from tests.corpus import CASES, case
 from tests.corpus_kernels import Body, Charge
 

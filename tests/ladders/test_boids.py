@@ -42,8 +42,8 @@ from lanewise.ladders.boids_versions import (
 )
 from lanewise.ladders.report import as_json
 from lanewise.ladders.rung import Options, Rung
-from lanewise.search import StaticGrid
-from lanewise.search.base import MOST_NEIGHBORS
+from lanewise.patterns.search import StaticGrid
+from lanewise.patterns.search.base import MOST_NEIGHBORS
 
 AGENTS, WORLD = 500, 15.0
 FEW = (ALL, HOST, CONSTANT, DEVICE, AUTOMATIC)  # versions that are soon compiled

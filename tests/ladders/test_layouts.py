@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from lanewise.kernels.support import compile_kernel
 from lanewise.ladders import layouts
 from lanewise.ladders.layouts import BASE, GPU, LADDER, LAYOUTS, SERIAL, Combination, combinations
 from lanewise.ladders.problem import FORCE
 from lanewise.ladders.rung import Options
+from lanewise.launch.support import compile_kernel
 from tests.ladders.problems import problem
 from tests.ladders.test_tutorial import naive
 

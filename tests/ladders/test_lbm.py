@@ -35,16 +35,16 @@ from lanewise.ladders.lbm_truth import STEPS, Form, Truth, make_truth, mark_dens
 from lanewise.ladders.report import as_json
 from lanewise.ladders.rung import Options, Rung
 from lanewise.lattices import D2Q9, D3Q19
+from lanewise.launch.executable import Executable, build_executable
 from lanewise.layouts import AoSoA
 from lanewise.models.devices import table_model
-from lanewise.patterns.sitewise import build_sitewise
+from lanewise.patterns.sitewise.build import build_sitewise
+from lanewise.patterns.sitewise.edges import read_edges
+from lanewise.patterns.sitewise.sites import DENSE as MANY
+from lanewise.patterns.sitewise.sites import LEAST_DENSE, Sites
+from lanewise.patterns.sitewise.words import make_words
 from lanewise.pipeline import build_program
 from lanewise.plans import Machine, complete_site_plan
-from lanewise.runtime.executable import Executable, build_executable
-from lanewise.sites.array import DENSE as MANY
-from lanewise.sites.array import LEAST_DENSE, Sites
-from lanewise.sites.edges import read_edges
-from lanewise.sites.words import make_words
 from lanewise.types import I32
 from tests.lbm.reference import Reference, Wall
 

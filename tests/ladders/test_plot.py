@@ -7,10 +7,10 @@ import pytest
 
 from lanewise.errors import InputError
 from lanewise.ladders import layouts, tutorial
+from lanewise.ladders.plot import EDGE_HIGH, EDGE_LOW, plot_ladder
+from lanewise.ladders.plot import _limits as limits
+from lanewise.ladders.plot import _panels as panels
 from lanewise.ladders.rung import Ladder, Rung
-from lanewise.plot.ladder import EDGE_HIGH, EDGE_LOW, plot_ladder
-from lanewise.plot.ladder import _limits as limits
-from lanewise.plot.ladder import _panels as panels
 
 
 def size(path: Path) -> tuple[int, int]:

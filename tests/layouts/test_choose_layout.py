@@ -15,11 +15,11 @@ from rich.console import Console
 
 import lanewise as lw
 from lanewise import types as t
+from lanewise.advice.cost import CPU, Access, MemoryModel, Role, cost, memory_model
+from lanewise.advice.grouping import by_components, by_frequency, hot_cold, whole_fields
+from lanewise.advice.uses import accesses_of
 from lanewise.layouts import Layout, default_layout, draw, layout_by_name, prove
-from lanewise.layouts.cost import CPU, Access, MemoryModel, Role, cost, memory_model
-from lanewise.layouts.grouping import by_components, by_frequency, hot_cold, whole_fields
 from lanewise.layouts.traffic import gathered, streamed
-from lanewise.layouts.uses import accesses_of
 from lanewise.models.devices import table_model
 from lanewise.record import Field, Leaf, Record
 from tests.corpus_kernels import Body, DBody, gravity, gravity_f64, kick_drift

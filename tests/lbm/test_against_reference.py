@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lanewise as lw
-from lanewise.sites import array
+from lanewise.patterns.sitewise import sites as array
 from tests.lbm.boxes import D3Q15, LATTICES, LID, WALL, Box, boxes
 from tests.lbm.compare import Way, check_colliding, check_exact, with_every_kind
 from tests.lbm.kernels import INLET, NEGATED, REVERSED, SOURCE, colliding, exact

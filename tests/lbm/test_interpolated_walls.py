@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lanewise as lw
-from lanewise.sites.fractions import WallFractions
+from lanewise.patterns.sitewise.fractions import WallFractions
 from tests.lbm.boxes import LID, WALL, Box, boxes
 from tests.lbm.compare import NUMPY, TOLERANCE, Array, Way, same_populations
 from tests.lbm.kernels import INLET, Pair, colliding

@@ -10,11 +10,11 @@ import pytest
 import lanewise as lw
 from lanewise import types as t
 from lanewise.ir.names import COUNT
-from lanewise.kernels.sitewise import sitewise
 from lanewise.layouts import Layout
 from lanewise.models.devices import table_model
 from lanewise.models.predict import predict
-from lanewise.patterns.links import box_counts
+from lanewise.patterns.sitewise.kernel import sitewise
+from lanewise.patterns.sitewise.links import box_counts
 from lanewise.pipeline import build_program
 from lanewise.plans import Machine, complete_site_plan
 from lanewise.runtime.nvrtc import Resources

@@ -14,7 +14,8 @@ import pytest
 from bench.optimiser import SUBJECTS, Subject, gathered
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import COUNT, count_of
-from lanewise.kernels.arguments import flatten_uniforms
+from lanewise.launch.arguments import flatten_uniforms
+from lanewise.launch.executable import build_executable
 from lanewise.layouts import default_layout
 from lanewise.models.devices import table_model
 from lanewise.models.predict import Prediction, predict
@@ -22,7 +23,6 @@ from lanewise.passes import gathering
 from lanewise.pipeline import build_program
 from lanewise.plan import NEUTRAL, Plan
 from lanewise.plans import Machine, complete_plan
-from lanewise.runtime.executable import build_executable
 from lanewise.work import describe_work
 from tests.corpus import Case
 from tests.harness import naive_kernel

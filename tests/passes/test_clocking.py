@@ -14,9 +14,9 @@ from lanewise.emit.cuda import emit_cuda
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import COUNT
 from lanewise.ir.verify import verify_kernel
-from lanewise.kernels.arguments import bind_value_array
-from lanewise.kernels.support import bind_record
 from lanewise.ladders.memory_cells import ACCESSES, NO_READING, Bodies, Cell, cell_program, clocked_program, make_bodies
+from lanewise.launch.arguments import bind_value_array
+from lanewise.launch.support import bind_record
 from lanewise.layouts import Layout
 from lanewise.layouts.traffic import streamed
 from lanewise.passes import clocking, layout_lowering, thread_mapping

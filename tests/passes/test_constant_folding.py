@@ -10,11 +10,12 @@ from hypothesis import given as examples
 from hypothesis import strategies as st
 
 import lanewise as lw
+from lanewise.analysis.folding import fold
 from lanewise.ir import nodes as ir
 from lanewise.ir.evaluate import evaluate
 from lanewise.ir.printer import print_expression, print_function
 from lanewise.ir.verify import verify_function
-from lanewise.passes.constant_folding import fold, fold_function
+from lanewise.passes.constant_folding import fold_function
 from lanewise.types import BOOL, F32, F64, I32, I64, U32
 
 DEBUG = False

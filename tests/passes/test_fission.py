@@ -10,8 +10,8 @@ import lanewise as lw
 from lanewise.emit.cuda import emit_cuda
 from lanewise.errors import PlanError
 from lanewise.passes import fission
-from lanewise.patterns.elementwise import ElementwiseArguments
-from lanewise.patterns.reduction import build_reduction
+from lanewise.patterns.elementwise.build import ElementwiseArguments
+from lanewise.patterns.elementwise.reduction import build_reduction
 from lanewise.plan import Plan
 from lanewise.runtime.nvrtc import compile_cubin
 from lanewise.types import I64

@@ -82,7 +82,7 @@ def test_a_vector_that_is_written_in_part_keeps_the_rest():
 
 
 def test_truth_values_are_loaded_one_by_one():
-    from lanewise.patterns.elementwise import ElementwiseArguments, build_elementwise
+    from lanewise.patterns.elementwise.build import ElementwiseArguments, build_elementwise
     from lanewise.types import I32
 
     for layout in (*LAYOUTS.values(), lw.AoAS(8)):

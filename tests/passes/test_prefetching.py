@@ -16,6 +16,7 @@ from lanewise.ir.machine import Machine, Memory, Shared
 from lanewise.ir.names import own
 from lanewise.ir.traverse import flat_map, statements
 from lanewise.ir.verify import verify_kernel
+from lanewise.launch.executable import build_executable
 from lanewise.passes import (
     accumulation,
     layout_lowering,
@@ -29,7 +30,6 @@ from lanewise.passes import (
 )
 from lanewise.plan import Plan
 from lanewise.record import Leaf
-from lanewise.runtime.executable import build_executable
 from lanewise.types import F32, I32
 from tests.corpus import CASES, LAYOUTS, Case, case
 from tests.emit.test_cubins import check

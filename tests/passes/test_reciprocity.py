@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 
 import lanewise as lw
 from lanewise.errors import PlanError
-from lanewise.kernels.arguments import bind_value_array
+from lanewise.launch.arguments import bind_value_array
+from lanewise.launch.executable import Bound, build_executable
 from lanewise.passes import reciprocity, thread_mapping, tiling
-from lanewise.patterns.elementwise import result_arrays
+from lanewise.patterns.results import result_arrays
 from lanewise.plan import Plan
-from lanewise.runtime.executable import Bound, build_executable
 from tests.corpus import Case, Fields, case
 from tests.harness import Input, assert_close, expected, program, run_kernel, run_kernels
 from tests.passes.probe import PULL, Bead, before_and_after, check, layouts, refusal, simple

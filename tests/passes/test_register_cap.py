@@ -4,7 +4,7 @@ import pytest
 
 import lanewise as lw
 from lanewise.emit.cuda import emit_cuda
-from lanewise.kernels.support import compile_kernel
+from lanewise.launch.support import compile_kernel
 from lanewise.passes import register_cap, thread_mapping
 from lanewise.plan import NEUTRAL, Plan
 from lanewise.runtime.nvrtc import compile_cubin

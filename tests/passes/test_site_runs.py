@@ -12,7 +12,8 @@ from lanewise.ir import nodes as ir
 from lanewise.ir.printer import print_kernel
 from lanewise.ir.traverse import statements
 from lanewise.ir.verify import verify_kernel
-from lanewise.passes import site_runs, site_splitting
+from lanewise.patterns.sitewise.passes import runs as site_runs
+from lanewise.patterns.sitewise.passes import splitting as site_splitting
 from tests.lbm.boxes import D3Q15, LID, WALL, boxes
 from tests.lbm.kernels import NEGATED, REVERSED, SOURCE, exact
 from tests.passes.probe import changes, refusal

@@ -13,7 +13,8 @@ from lanewise.ir import nodes as ir
 from lanewise.ir.printer import print_kernel
 from lanewise.ir.traverse import statements
 from lanewise.ir.verify import verify_kernel
-from lanewise.passes import constant_folding, dead_code, scalar_replacement, site_splitting, thread_mapping
+from lanewise.passes import constant_folding, dead_code, scalar_replacement, thread_mapping
+from lanewise.patterns.sitewise.passes import splitting as site_splitting
 from lanewise.plan import Plan
 from tests.corpus import case
 from tests.harness import program

@@ -9,13 +9,13 @@ import numpy as np
 import lanewise as lw
 from lanewise import types as t
 from lanewise.ir import nodes as ir
-from lanewise.kernels.site_calls import bind_phase
-from lanewise.patterns.sitewise import build_sitewise
+from lanewise.patterns.sitewise.build import build_sitewise
+from lanewise.patterns.sitewise.calls import bind_phase
+from lanewise.patterns.sitewise.sites import row_block_of
+from lanewise.patterns.sitewise.words import make_marks, make_words, mark_shared_sectors
 from lanewise.pipeline import Program, build_program
 from lanewise.plan import Plan
 from lanewise.plans import Machine, complete_site_plan
-from lanewise.sites.array import row_block_of
-from lanewise.sites.words import make_marks, make_words, mark_shared_sectors
 from tests.harness import run_kernel
 from tests.lbm.boxes import Box
 

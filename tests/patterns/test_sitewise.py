@@ -16,10 +16,10 @@ from lanewise.ir import nodes as ir
 from lanewise.ir.printer import print_kernel
 from lanewise.ir.traverse import statements
 from lanewise.ir.verify import verify_kernel
-from lanewise.kernels.sitewise import SiteFunction
-from lanewise.passes import site_splitting
-from lanewise.patterns.momentum_exchange import build_momentum_exchange
-from lanewise.patterns.sitewise import build_sitewise
+from lanewise.patterns.sitewise.build import build_sitewise
+from lanewise.patterns.sitewise.kernel import SiteFunction
+from lanewise.patterns.sitewise.momentum_exchange import build_momentum_exchange
+from lanewise.patterns.sitewise.passes import splitting as site_splitting
 from lanewise.plan import Plan
 from tests.lbm.boxes import LID, WALL, boxes
 from tests.lbm.kernels import NEGATED, REVERSED, SOURCE, exact

@@ -11,14 +11,14 @@ import pytest
 from PIL import Image
 
 from lanewise.errors import InputError
-from lanewise.plot.flock import plot_flock
-from lanewise.plot.flock_camera import CAMERAS, around, looking
-from lanewise.plot.flock_colours import COLOURINGS
-from lanewise.plot.flock_darts import dart_length, darts
-from lanewise.plot.flock_movie import FlockMovie
-from lanewise.plot.flock_painter import Painter
-from lanewise.plot.flock_view import Moment, View
 from lanewise.sims.boids.obstacles import Box, Obstacle, Plane, Rectangle, Sphere
+from lanewise.sims.boids.view.camera import CAMERAS, around, looking
+from lanewise.sims.boids.view.colours import COLOURINGS
+from lanewise.sims.boids.view.darts import dart_length, darts
+from lanewise.sims.boids.view.flock import plot_flock
+from lanewise.sims.boids.view.movie import FlockMovie
+from lanewise.sims.boids.view.painter import Painter
+from lanewise.sims.boids.view.view import Moment, View
 from tests.plot.flocks import SIZE, alone, moment, view
 
 

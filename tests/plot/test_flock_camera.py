@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lanewise.errors import InputError
-from lanewise.plot.flock_camera import CAMERAS, WITH_AGENT, around, beside, check_camera, looking
+from lanewise.sims.boids.view.camera import CAMERAS, WITH_AGENT, around, beside, check_camera, looking
 from tests.plot.flocks import unit
 
 SIZE = (100, 200)

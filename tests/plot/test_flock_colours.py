@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from lanewise.errors import InputError
-from lanewise.plot.flock_colours import (
+from lanewise.sims.boids.view.colours import (
     HUES,
     PALE,
     ClusterColours,

@@ -6,11 +6,11 @@ import lanewise as lw
 from lanewise import types as t
 from lanewise.frontend.function import lower_function
 from lanewise.ir import nodes as ir
-from lanewise.kernels.searched import Searched, complete_search_plan
+from lanewise.patterns.search import Search
+from lanewise.patterns.search.points import points_of
+from lanewise.patterns.search.searched import Searched, complete_search_plan
 from lanewise.pipeline import Program, build_program
 from lanewise.plan import Plan
-from lanewise.search import Search
-from lanewise.search.points import points_of
 
 
 @lw.record

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import lanewise as lw
-from lanewise.search.automatic import FEW, choose, look
-from lanewise.search.points import SAMPLE
-from lanewise.search.query_input import points_from
+from lanewise.patterns.search.automatic import FEW, choose, look
+from lanewise.patterns.search.points import SAMPLE
+from lanewise.patterns.search.query_input import points_from
 from tests.search.clouds import Array
 from tests.search.numbered import KINDS, numbered
 

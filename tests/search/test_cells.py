@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 import lanewise as lw
+from lanewise.patterns.search.builders.cells import host_cells
+from lanewise.patterns.search.builders.cells_device import launch_list, memory_sizes
+from lanewise.patterns.search.builders.cells_text import kernel_texts
+from lanewise.patterns.search.builders.geometry import Geometry, fitted
+from lanewise.patterns.search.points import Points, points_of
 from lanewise.runtime.nvrtc import compile_cubin
-from lanewise.search.build.cells import host_cells
-from lanewise.search.build.cells_device import launch_list, memory_sizes
-from lanewise.search.build.cells_text import kernel_texts
-from lanewise.search.build.geometry import Geometry, fitted
-from lanewise.search.points import Points, points_of
 from tests.search.clouds import CLOUDS, cloud
 from tests.search.emulated_cuda import COMPILER, launch
 from tests.search.numbered import numbered

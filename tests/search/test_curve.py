@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 import lanewise as lw
+from lanewise.patterns.search.builders import curve
+from lanewise.patterns.search.builders.curve import THREADS, DeviceCurve, Grains, kernel_texts
+from lanewise.patterns.search.builders.curve_host import HostCurve
+from lanewise.patterns.search.builders.tree import Tree, columns_of
+from lanewise.patterns.search.points import Points, points_of
 from lanewise.runtime.nvrtc import compile_cubin
-from lanewise.search.build import curve
-from lanewise.search.build.curve import THREADS, DeviceCurve, Grains, kernel_texts
-from lanewise.search.build.curve_host import HostCurve
-from lanewise.search.build.tree import Tree, columns_of
-from lanewise.search.points import Points, points_of
 from tests.search.clouds import CLOUDS, Array, cloud
 from tests.search.emulated_cuda import COMPILER, launch
 from tests.search.numbered import numbered

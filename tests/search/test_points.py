@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 import lanewise as lw
 from lanewise.errors import ArgumentError
-from lanewise.search.points import Points, points_of, points_of_values
-from lanewise.search.worlds import Bounded, World
+from lanewise.patterns.search.points import Points, points_of, points_of_values
+from lanewise.patterns.search.worlds import Bounded, World
 
 
 @lw.record

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lanewise as lw
-from lanewise.search import query_calls
+from lanewise.patterns.search import query_calls
 from tests.search.clouds import CLOUDS, Array, cloud, neighbours
 
 DATA = Path(__file__).parent.parent / "data/boids"

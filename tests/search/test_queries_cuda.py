@@ -8,10 +8,10 @@ import pytest
 import lanewise as lw
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import count_of
-from lanewise.kernels.arguments import bind_value_array
-from lanewise.kernels.searched import complete_search_plan
-from lanewise.kernels.support import compile_kernel
-from lanewise.patterns.queries import (
+from lanewise.launch.arguments import bind_value_array
+from lanewise.launch.support import compile_kernel
+from lanewise.patterns.search.base import ORDER, RADIUS2
+from lanewise.patterns.search.build_queries import (  # fmt: skip
     COUNTS,
     DISTANCES,
     INDICES,
@@ -22,12 +22,12 @@ from lanewise.patterns.queries import (
     QueryArguments,
     Wanted,
     build_query,
-)  # fmt: skip
+)
+from lanewise.patterns.search.builders.rows import sort_keys
+from lanewise.patterns.search.query_calls import Queried, as_bound
+from lanewise.patterns.search.query_input import points_from
+from lanewise.patterns.search.searched import complete_search_plan
 from lanewise.plan import Plan
-from lanewise.search.base import ORDER, RADIUS2
-from lanewise.search.build.rows import sort_keys
-from lanewise.search.query_calls import Queried, as_bound
-from lanewise.search.query_input import points_from
 from lanewise.types import F32, F64, I32, I64
 from tests.harness import run_kernel
 from tests.search.clouds import cloud

@@ -7,9 +7,9 @@ import pytest
 
 import lanewise as lw
 from lanewise.errors import ArgumentError, CompileError, DeviceError
-from lanewise.search.build.geometry import MOST_CELLS, Geometry
-from lanewise.search.points import points_of
-from lanewise.search.static_grid import check_constant
+from lanewise.patterns.search.builders.geometry import MOST_CELLS, Geometry
+from lanewise.patterns.search.points import points_of
+from lanewise.patterns.search.static_grid import check_constant
 from tests.search.numbered import KINDS, numbered
 
 MEET = KINDS["f4", 3][1]
@@ -122,7 +122,7 @@ def test_cells_that_do_not_fit():
 
 
 def test_cells_that_do_not_fit_the_memory(monkeypatch):
-    monkeypatch.setattr("lanewise.search.static_grid.available_memory", lambda device: 1_000_000)
+    monkeypatch.setattr("lanewise.patterns.search.static_grid.available_memory", lambda device: 1_000_000)
     records = numbered(points())
     text = refused(DeviceError, lambda: MEET.using(lw.StaticGrid(radius=0.1, cells=100))(records, records))
     assert (

@@ -8,9 +8,9 @@ import pytest
 import lanewise as lw
 from lanewise import types as t
 from lanewise.ir.printer import print_kernel
+from lanewise.launch.executable import build_executable
 from lanewise.pipeline import build_program
 from lanewise.plan import NEUTRAL, Plan
-from lanewise.runtime.executable import build_executable
 from tests.emit.bodies import cuda_body, numba_body
 from tests.search.kernels import Boid, cuda_program, naive_kernel, steer
 from tests.search.numbered import KINDS, numbered

@@ -17,21 +17,22 @@ import pytest
 
 import lanewise as lw
 from lanewise.errors import ArgumentError, DeviceError
+from lanewise.launch.trial import Failure
+from lanewise.patterns.search.automatic import FEW, look
+from lanewise.patterns.search.base import Search
+from lanewise.patterns.search.points import Points
+from lanewise.patterns.search.query_input import points_from
+from lanewise.patterns.search.tuning import candidates as search_candidates
+from lanewise.patterns.search.tuning.candidates import candidates
+from lanewise.patterns.search.tuning.job import SearchJob, space_of
+from lanewise.patterns.search.tuning.kinds import kind_of_call
+from lanewise.patterns.search.tuning.lookup import Choice
+from lanewise.patterns.search.tuning.measure import CallMeasurer
+from lanewise.patterns.search.tuning.recipes import MOST_CELLS_A_SOURCE, Recipe, cells_of, recipe_from
+from lanewise.patterns.search.tuning.tune import tune_search
 from lanewise.pipeline import build_program
 from lanewise.plan import NEUTRAL, Plan
-from lanewise.search.automatic import FEW, look
-from lanewise.search.base import Search
-from lanewise.search.points import Points
-from lanewise.search.query_input import points_from
-from lanewise.search.tuning import MOST_CELLS_A_SOURCE, Recipe, cells_of, recipe_from
-from lanewise.tuning import StoreWarning, Tuning, replay, search_candidates
-from lanewise.tuning.search_candidates import candidates
-from lanewise.tuning.search_job import SearchJob, space_of
-from lanewise.tuning.search_kinds import kind_of_call
-from lanewise.tuning.search_lookup import Choice
-from lanewise.tuning.search_measure import CallMeasurer
-from lanewise.tuning.search_tune import tune_search
-from lanewise.tuning.trial import Failure
+from lanewise.tuning import StoreWarning, Tuning, replay
 from tests.search.clouds import Array
 from tests.search.kernels import naive_kernel
 from tests.search.numbered import KINDS, met, numbered

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import lanewise as lw
-from lanewise.sites.edges import Edges, read_edges
-from lanewise.sites.streaming import Phase
+from lanewise.patterns.sitewise.edges import Edges, read_edges
+from lanewise.patterns.sitewise.streaming import Phase
 from tests.lbm.boxes import LID, WALL, Box
 
 WALLS = {"wall": WALL, "lid": LID}

@@ -9,9 +9,10 @@ import pytest
 
 import lanewise as lw
 from lanewise.errors import ArgumentError, DeviceError
+from lanewise.patterns.sitewise import making
+from lanewise.patterns.sitewise import sites as array
+from lanewise.patterns.sitewise.kinds import REST
 from lanewise.runtime import memory
-from lanewise.sites import array, making
-from lanewise.sites.kinds import REST
 
 
 @lw.sitewise(lw.D2Q9)

@@ -8,9 +8,9 @@ import pytest
 import lanewise as lw
 from lanewise.errors import ArgumentError
 from lanewise.lattices.base import Lattice
-from lanewise.sites.edges import read_edges
-from lanewise.sites.fractions import WallFractions, interpolation_weights, link_weights
-from lanewise.sites.words import make_words
+from lanewise.patterns.sitewise.edges import read_edges
+from lanewise.patterns.sitewise.fractions import WallFractions, interpolation_weights, link_weights
+from lanewise.patterns.sitewise.words import make_words
 
 WALL = frozenset({1})
 LATTICE: Lattice = lw.D2Q9

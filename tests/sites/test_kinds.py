@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from lanewise.errors import ArgumentError
-from lanewise.sites.kinds import check_new
+from lanewise.patterns.sitewise.kinds import check_new
 
 TAKEN = [(0, "flow"), (2, "wall")]
 RANGE = "wanted a whole number from 1 to 31; 0 is the function itself"

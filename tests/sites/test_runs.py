@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lanewise as lw
-from lanewise.sites.edges import read_edges
-from lanewise.sites.runs import Classes, make_classes, make_places, make_runs
-from lanewise.sites.streaming import ODD, PULL, Phase
-from lanewise.sites.words import make_words
+from lanewise.patterns.sitewise.edges import read_edges
+from lanewise.patterns.sitewise.runs import Classes, make_classes, make_places, make_runs
+from lanewise.patterns.sitewise.streaming import ODD, PULL, Phase
+from lanewise.patterns.sitewise.words import make_words
 from tests.lbm.boxes import LID, WALL, Box, boxes
 from tests.sites.follow import WALLS, Walk
 

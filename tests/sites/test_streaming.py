@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 import lanewise as lw
 from lanewise.errors import ArgumentError
-from lanewise.sites.streaming import EVEN, FIRST_PULL, FORMS, ODD, PULL, PUSH, Phase, form_by_name
-from lanewise.sites.words import make_words
+from lanewise.patterns.sitewise.streaming import EVEN, FIRST_PULL, FORMS, ODD, PULL, PUSH, Phase, form_by_name
+from lanewise.patterns.sitewise.words import make_words
 from tests.lbm.boxes import LID, WALL, Box, boxes
 from tests.sites.follow import WALLS, Place, Walk
 

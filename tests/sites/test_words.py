@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 import lanewise as lw
-from lanewise.sites.words import FACE, KIND_SHIFT, LINKS, make_marks, make_spans, make_words
+from lanewise.patterns.sitewise.words import FACE, KIND_SHIFT, LINKS, make_marks, make_spans, make_words
 from tests.lbm.boxes import LID, WALL, Box, boxes
 from tests.sites.follow import Walk
 

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from lanewise.launch.trial import Failure
 from lanewise.plan import NEUTRAL, Plan
 from lanewise.tuning.space import Examined, Family
-from lanewise.tuning.trial import Failure
 
 AXES: dict[str, tuple[Any, ...]] = {
     "targets": (1, 2, 4, 8, 16),

@@ -9,15 +9,15 @@ import pytest
 
 import lanewise as lw
 from lanewise.errors import DeviceError, PlanError
+from lanewise.launch.executable import Executable
+from lanewise.launch.trial import Failure
 from lanewise.models.devices import table_model
 from lanewise.plan import NEUTRAL, Plan
-from lanewise.runtime.executable import Executable
 from lanewise.runtime.nvrtc import Cubin, Resources
 from lanewise.runtime.timing import CpuStopwatch
 from lanewise.tuning import measure
 from lanewise.tuning.compare import difference, tolerance
 from lanewise.tuning.measure import CpuMeasurer
-from lanewise.tuning.trial import Failure
 from tests.corpus import case
 from tests.harness import naive_kernel, program
 from tests.tuning.kernels import attraction, double, drift, points, repulsion, without_itself

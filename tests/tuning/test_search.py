@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lanewise.errors import LanewiseError
+from lanewise.launch.trial import Failure
 from lanewise.plan import Plan
 from lanewise.tuning.search import SMALL, Progress, search
-from lanewise.tuning.trial import Failure
 from tests.tuning.landscapes import AXES, BASE, MadeUpMeasurer, MadeUpSpace, family
 
 FOREVER = float("inf")

@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 from lanewise.errors import ArgumentError
+from lanewise.launch.tuned_key import Key, size_class
+from lanewise.launch.tuned_store import Entry, StoreWarning, read_entry, store_enabled, write_entry
 from lanewise.plan import NEUTRAL, Plan
-from lanewise.tuning.key import Key, size_class
-from lanewise.tuning.store import Entry, StoreWarning, read_entry, store_enabled, write_entry
 
 KEY = Key(
     kernel="gravity", function="f00d", layouts="target: SoA, source: SoA", identical=True, device="NVIDIA H200", arch="sm_90",
@@ -203,7 +203,7 @@ def test_size_classes_are_the_nearest_powers_of_two() -> None:
 def test_the_store_lies_beside_the_caches_of_versions(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("LANEWISE_CACHE_DIR", str(tmp_path))
     root = Path(__file__).parents[2]
-    code = "from lanewise.tuning.store import store_directory; print(store_directory())"
+    code = "from lanewise.launch.tuned_store import store_directory; print(store_directory())"
     environment = {**os.environ, "PYTHONPATH": str(root / "src")}
     shown = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     assert Path(shown.stdout.strip()) == tmp_path / "tuned"

@@ -16,8 +16,9 @@ import pytest
 
 import lanewise as lw
 from lanewise.errors import ArgumentError, DeviceError
+from lanewise.launch import tuned_plans as lookup
 from lanewise.plan import NEUTRAL, Plan
-from lanewise.tuning import Tuning, lookup, tune_job
+from lanewise.tuning import Tuning, tune_job
 from lanewise.tuning.job import Job
 from tests.tuning.kernels import attraction, double, drift, points, without_itself
 from tests.tuning.landscapes import MadeUpMeasurer

@@ -11,11 +11,11 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
+from lanewise.analysis.folding import fold
 from lanewise.analysis.value_numbering import Node, Table, Value
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import owner
 from lanewise.ir.printer import print_expression
-from lanewise.passes.constant_folding import fold
 from lanewise.types import BOOL, Scalar
 
 SHOWN = 70  # characters of an expression in a message

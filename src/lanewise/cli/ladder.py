@@ -82,7 +82,7 @@ def ladder(
     rungs = _follow(chosen, options)
     machine = _machine(where)
     if plot is not None:
-        from lanewise.plot.ladder import plot_ladder
+        from lanewise.ladders.plot import plot_ladder
 
         (chosen.draw or plot_ladder)(plot, chosen, rungs, str(machine["name"]))
     if json_:

@@ -13,10 +13,10 @@ from types import ModuleType
 from typing import Any, overload
 
 from lanewise.errors import InputError, LanewiseError
-from lanewise.kernels.arguments import describe
-from lanewise.kernels.elementwise import Elementwise
-from lanewise.kernels.pairwise import Pairwise
-from lanewise.kernels.sitewise import Sitewise
+from lanewise.launch.arguments import describe
+from lanewise.patterns.elementwise.kernel import Elementwise
+from lanewise.patterns.pairwise.kernel import Pairwise
+from lanewise.patterns.sitewise.kernel import Sitewise
 
 
 @overload

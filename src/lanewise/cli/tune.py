@@ -96,8 +96,8 @@ def _gravity(bodies: int, device: str, precision: str, layout: str | None, value
 def _kernel(name: str, count: int, device: str, layout: str | None, values: dict[str, float]) -> Job:
     """A kernel of a file on made-up arguments."""
     from lanewise.cli.target import load_kernel
-    from lanewise.kernels.samples import sample_arguments
     from lanewise.layouts import layout_by_name
+    from lanewise.patterns.samples import sample_arguments
 
     kernel = load_kernel(name)
     kind = layout_by_name(layout) if layout else None

@@ -13,7 +13,7 @@ from lanewise.explanation.report import Explanation
 from lanewise.explanation.subject import Subject
 from lanewise.explanation.times import Times
 from lanewise.ir.names import COUNT, count_of
-from lanewise.kernels.compiled import Compiled
+from lanewise.launch.compiled import Compiled
 from lanewise.models.devices import device_model
 from lanewise.plan import Plan
 from lanewise.work import describe_work

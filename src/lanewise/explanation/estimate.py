@@ -9,6 +9,7 @@ from typing import Any
 
 from lanewise.explanation.report import Bound
 from lanewise.explanation.subject import Subject
+from lanewise.launch.executable import build_executable
 from lanewise.models.occupancy import resident
 from lanewise.models.predict import predict
 from lanewise.models.streaming import step_time
@@ -16,7 +17,6 @@ from lanewise.optimisations import Programs
 from lanewise.pipeline import Program
 from lanewise.plan import Plan
 from lanewise.runtime.devices import cpu_threads
-from lanewise.runtime.executable import build_executable
 from lanewise.runtime.nvrtc import Resources
 
 

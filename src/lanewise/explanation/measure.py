@@ -13,16 +13,16 @@ from lanewise.arrays import RecordArray
 from lanewise.explanation.times import Times
 from lanewise.field_values import brought
 from lanewise.ir.names import COUNT, count_of
-from lanewise.kernels.compiled import Compiled
-from lanewise.kernels.samples import random_values
+from lanewise.launch.compiled import Compiled
+from lanewise.launch.executable import device_kind
+from lanewise.launch.trial import plan_from
+from lanewise.launch.tuned_key import make_key
+from lanewise.launch.tuned_store import read_entry, store_enabled
+from lanewise.patterns.samples import random_values
 from lanewise.plan import Plan
 from lanewise.record import Record
-from lanewise.runtime.executable import device_kind
 from lanewise.tuning.job import Job
-from lanewise.tuning.key import make_key
 from lanewise.tuning.measure import make_measurer
-from lanewise.tuning.store import read_entry, store_enabled
-from lanewise.tuning.trial import plan_from
 from lanewise.values import to_python_value
 from lanewise.work import Work
 

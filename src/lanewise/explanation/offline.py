@@ -12,20 +12,20 @@ from lanewise.explanation.sites import explain_flow
 from lanewise.explanation.subject import Subject
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import COUNT, count_of
-from lanewise.kernels.arguments import flatten_uniforms
-from lanewise.kernels.pairwise import Pairwise
-from lanewise.kernels.samples import Kernel, Roles, sample_roles, sample_values
-from lanewise.kernels.sitewise import Sitewise
-from lanewise.kernels.support import compile_kernel, index_type
+from lanewise.launch.arguments import flatten_uniforms
+from lanewise.launch.executable import Executable
+from lanewise.launch.support import compile_kernel, index_type
 from lanewise.layouts import Layout, default_layout
 from lanewise.models.devices import DeviceModel, device_model, table_model
 from lanewise.models.resources import kernel_resources
-from lanewise.patterns.elementwise import ElementwiseArguments, build_elementwise
-from lanewise.patterns.pairwise import PairwiseArguments, build_pairwise
+from lanewise.patterns.elementwise.build import ElementwiseArguments, build_elementwise
+from lanewise.patterns.pairwise.build import PairwiseArguments, build_pairwise
+from lanewise.patterns.pairwise.kernel import Pairwise
+from lanewise.patterns.samples import Kernel, Roles, sample_roles, sample_values
+from lanewise.patterns.sitewise.kernel import Sitewise
 from lanewise.plan import Plan
 from lanewise.plans import Machine, complete_plan
 from lanewise.runtime.devices import missing_for_cuda
-from lanewise.runtime.executable import Executable
 from lanewise.work import describe_work
 
 if TYPE_CHECKING:

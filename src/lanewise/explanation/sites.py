@@ -15,24 +15,24 @@ from lanewise.explanation.subject import Subject
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import own
 from lanewise.ir.traverse import statements
-from lanewise.kernels.site_stepper import LONG_RUN
-from lanewise.kernels.support import compile_kernel, index_type
+from lanewise.launch.executable import Executable
+from lanewise.launch.support import compile_kernel, index_type
 from lanewise.layouts import AoSoA, Layout, SoA
 from lanewise.models.devices import DeviceModel, device_model
 from lanewise.models.resources import kernel_resources
 from lanewise.models.streaming import ASSUMED, SiteTraffic
-from lanewise.patterns.site_arguments import SitewiseArguments
-from lanewise.patterns.sitewise import build_sitewise
+from lanewise.patterns.sitewise.build import build_sitewise
+from lanewise.patterns.sitewise.build_arguments import SitewiseArguments
+from lanewise.patterns.sitewise.edges import read_edges
+from lanewise.patterns.sitewise.stepper import LONG_RUN
+from lanewise.patterns.sitewise.streaming import Form, form_by_name
+from lanewise.patterns.sitewise.words import SECTOR
 from lanewise.plans import Machine, complete_site_plan
-from lanewise.runtime.executable import Executable
-from lanewise.sites.edges import read_edges
-from lanewise.sites.streaming import Form, form_by_name
-from lanewise.sites.words import SECTOR
 from lanewise.work import Work
 
 if TYPE_CHECKING:
-    from lanewise.kernels.sitewise import Sitewise
-    from lanewise.sites.array import Sites
+    from lanewise.patterns.sitewise.kernel import Sitewise
+    from lanewise.patterns.sitewise.sites import Sites
 
 WORDS, MARKS, SOLIDS = own("words"), own("marks"), own("solids")
 

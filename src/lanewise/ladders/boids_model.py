@@ -11,9 +11,9 @@ import math
 from dataclasses import dataclass
 
 from lanewise.models.devices import DeviceModel
-from lanewise.search import AllPairs, Search, StaticGrid
-from lanewise.search.dynamic_grid import CURVE_LEAF, THESIS_LEAF, DynamicGrid
-from lanewise.search.static_grid import CELLS_A_SOURCE
+from lanewise.patterns.search import AllPairs, Search, StaticGrid
+from lanewise.patterns.search.dynamic_grid import CURVE_LEAF, THESIS_LEAF, DynamicGrid
+from lanewise.patterns.search.static_grid import CELLS_A_SOURCE
 from lanewise.sims.boids.parameters import THESIS
 
 SLICE = 0.6  # share of a sphere in a slice as thick as its radius, averaged over the agents in the sphere: 9/16 x 16/15
@@ -53,7 +53,7 @@ def met(search: Search, agents: int, world: float) -> Met | None:
         case DynamicGrid(order="curve"):
             side = (CURVE_LEAF / density) ** (1 / 3)
             return Met(around(side), FAN_OUT * around(side) / CURVE_LEAF * FAN_OUT / (FAN_OUT - 1))
-        case DynamicGrid(order=order):  # "3-D" divides along one axis, too: see search/build/ordering.py
+        case DynamicGrid(order=order):  # "3-D" divides along one axis, too: see patterns/search/builders/ordering.py
             members = THESIS_LEAF if order == "sort" else FILLED * THESIS_LEAF
             inside = min(agents, agents * SLICE * reach / world + 2 * members)
             listed = agents / members if search.leaves == "all" else inside / members

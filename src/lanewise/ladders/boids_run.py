@@ -17,10 +17,10 @@ from lanewise.ladders.boids_versions import BOUNDARY, IN_TURN, Version, is_host_
 from lanewise.ladders.run import duration, skipped
 from lanewise.ladders.rung import Options, Rung
 from lanewise.models.devices import device_model
+from lanewise.patterns.search import Search, StaticGrid
+from lanewise.patterns.search.dynamic_grid import DynamicGrid
 from lanewise.profiling.profile import Profile
 from lanewise.runtime.programs import LONG_GRAPH
-from lanewise.search import Search, StaticGrid
-from lanewise.search.dynamic_grid import DynamicGrid
 from lanewise.sims.boids.flock import Flock
 from lanewise.sims.boids.initial import make_state
 from lanewise.sims.boids.parameters import THESIS, THESIS_K, make_parameters

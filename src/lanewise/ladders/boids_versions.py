@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from lanewise.ladders.boids_thesis import ALL, AROUND, CONSTANT, DEVICE, HOST, ONE, SORT, THREE
-from lanewise.search import AllPairs, Nearest, Search, StaticGrid
-from lanewise.search.dynamic_grid import DynamicGrid
+from lanewise.patterns.search import AllPairs, Nearest, Search, StaticGrid
+from lanewise.patterns.search.dynamic_grid import DynamicGrid
 from lanewise.sims.boids.boundaries import find_boundary
 from lanewise.sims.boids.choice import search_world
 from lanewise.sims.boids.parameters import THESIS, THESIS_K

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from lanewise.launch.executable import Executable
 from lanewise.models.branch_splitting import Branch, branch_splitting_speedup
 from lanewise.models.devices import DeviceModel
 from lanewise.models.occupancy import LIMITS, occupancy
 from lanewise.models.predict import ALONE_SECONDS
-from lanewise.passes import site_splitting
-from lanewise.runtime.executable import Executable
-from lanewise.sites.array import Sites
+from lanewise.patterns.sitewise.passes import splitting as site_splitting
+from lanewise.patterns.sitewise.sites import Sites
 
 
 @dataclass(frozen=True, slots=True)

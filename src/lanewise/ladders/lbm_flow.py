@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 import lanewise as lw
-from lanewise.kernels.sitewise import Sitewise
 from lanewise.lattices.base import Lattice
+from lanewise.patterns.sitewise.kernel import Sitewise
 from lanewise.sims.lbm.operators.numbers import number_types, pairs_of
 
 SOLID, BOUNDARY, ROW, COLUMN = 1, 2, 3, 4

@@ -9,12 +9,12 @@ import numpy as np
 
 from lanewise.explanation.sites import operations_of, traffic_of
 from lanewise.ir.names import COUNT
+from lanewise.launch.executable import Executable
 from lanewise.models.devices import DeviceModel
 from lanewise.models.predict import predict
 from lanewise.models.streaming import step_time
-from lanewise.patterns.links import box_counts
-from lanewise.runtime.executable import Executable
-from lanewise.sites.array import Sites
+from lanewise.patterns.sitewise.links import box_counts
+from lanewise.patterns.sitewise.sites import Sites
 
 
 def predicted_seconds(

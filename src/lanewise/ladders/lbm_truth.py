@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from lanewise.kernels.sitewise import Sitewise
 from lanewise.ladders.lbm_flow import SOLID, Box, Loop, make_flow, values_of
 from lanewise.lattices.base import Lattice
 from lanewise.layouts import Layout
+from lanewise.patterns.sitewise.kernel import Sitewise
+from lanewise.patterns.sitewise.sites import Sites
+from lanewise.patterns.sitewise.words import make_marks
 from lanewise.plan import Plan
 from lanewise.runtime.memory import bring, to_host
-from lanewise.sites.array import Sites
-from lanewise.sites.words import make_marks
 
 CHECKED = 1 << 16  # sites of the largest box that is held against float64 as a whole
 SMALLER = {2: (200, 232), 3: (32, 36, 40)}  # the box that stands for larger ones

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from lanewise.advice.cost import Access, cost, memory_model
 from lanewise.ladders.caches import last_level_bytes
 from lanewise.ladders.memory_cells import ACCESSES, BLOCK, Cell
 from lanewise.ladders.memory_run import Measurer
@@ -19,7 +20,6 @@ from lanewise.ladders.report import digits, factor_text
 from lanewise.ladders.run import skipped
 from lanewise.ladders.rung import Column, Ladder, Options, Rung
 from lanewise.layouts import AoAS, AoS, AoSoA, Layout, SoA, SoAoAS
-from lanewise.layouts.cost import Access, cost, memory_model
 
 RECORD_BYTES = 28  # seven elements of four bytes
 PAPER = {"SoA": {"CUDA 1.0": 1.1}, "SoAoAS": {"CUDA 1.0": 1.5, "CUDA 2.2": 1.3}}

@@ -13,18 +13,18 @@ from lanewise.arrays import RecordArray
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import COUNT, own
 from lanewise.ir.verify import verify_kernel
-from lanewise.kernels.arguments import bind_value_array
-from lanewise.kernels.elementwise import Elementwise
-from lanewise.kernels.support import bind_record, index_type
+from lanewise.launch.arguments import bind_value_array
+from lanewise.launch.executable import Executable, Launch, build_executable, device_kind
+from lanewise.launch.support import bind_record, index_type
 from lanewise.layouts import Layout
 from lanewise.passes import clocking, gathering, layout_lowering, thread_mapping
 from lanewise.passes.clocking import CYCLES, WARP
 from lanewise.passes.gathering import INDEX
-from lanewise.patterns.elementwise import ElementwiseArguments, build_elementwise
+from lanewise.patterns.elementwise.build import ElementwiseArguments, build_elementwise
+from lanewise.patterns.elementwise.kernel import Elementwise
 from lanewise.pipeline import Program, build_program
 from lanewise.plan import NEUTRAL, Plan
 from lanewise.record import Record
-from lanewise.runtime.executable import Executable, Launch, build_executable, device_kind
 from lanewise.runtime.memory import array_module
 from lanewise.types import F32, I32, I64
 

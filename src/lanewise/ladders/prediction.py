@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from lanewise.kernels.compiled import Call
+from lanewise.launch.compiled import Call
+from lanewise.launch.executable import Executable
 from lanewise.models.devices import DeviceModel, device_model
 from lanewise.models.predict import predict
-from lanewise.runtime.executable import Executable
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import lanewise as lw
-from lanewise.kernels.pairwise import Pairwise
 from lanewise.layouts import Layout
+from lanewise.patterns.pairwise.kernel import Pairwise
 from lanewise.runtime.memory import to_host
 from lanewise.sims.gravity.initial import make_initial_conditions
 from lanewise.sims.gravity.physics import Body

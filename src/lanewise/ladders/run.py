@@ -13,10 +13,10 @@ from typing import Any, Literal
 import numpy as np
 
 from lanewise.errors import PlanError
-from lanewise.kernels.compiled import Call
 from lanewise.ladders.prediction import Prediction, model_of, predict_call
 from lanewise.ladders.problem import FLOPS, Problem
 from lanewise.ladders.rung import Options, Rung
+from lanewise.launch.compiled import Call
 from lanewise.layouts import Layout
 from lanewise.plan import Plan
 from lanewise.runtime.memory import bring

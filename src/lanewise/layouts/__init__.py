@@ -4,14 +4,12 @@ from lanewise.layouts.aoas import AoAS
 from lanewise.layouts.aos import AoS
 from lanewise.layouts.aosoa import AoSoA
 from lanewise.layouts.base import ALIGNMENT, Arrangement, Buffer, Layout, Slot
-from lanewise.layouts.choice import LayoutChoice
-from lanewise.layouts.choose import choose_layout, default_layout
+from lanewise.layouts.default import default_layout
 from lanewise.layouts.draw import draw
 from lanewise.layouts.named import layout_by_name
 from lanewise.layouts.prove import prove
 from lanewise.layouts.soa import SoA
 from lanewise.layouts.soaoas import SoAoAS
-from lanewise.layouts.uses import Use
 
 __all__ = [
     "ALIGNMENT",
@@ -21,12 +19,9 @@ __all__ = [
     "Arrangement",
     "Buffer",
     "Layout",
-    "LayoutChoice",
     "Slot",
     "SoA",
     "SoAoAS",
-    "Use",
-    "choose_layout",
     "default_layout",
     "draw",
     "layout_by_name",

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from lanewise.launch.executable import Executable, device_kind
 from lanewise.models.occupancy import LIMITS, occupancy
 from lanewise.runtime import cuda
 from lanewise.runtime.devices import cpu_threads
-from lanewise.runtime.executable import Executable, device_kind
 
 
 def kernel_resources(executable: Executable, arch: str | None = None) -> dict[str, Any]:

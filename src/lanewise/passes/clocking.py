@@ -19,9 +19,9 @@ from lanewise.ir import nodes as ir
 from lanewise.ir.build import divide, equal, remainder, subtract
 from lanewise.ir.names import own
 from lanewise.ir.traverse import flat_map
+from lanewise.ir.values import value_array
 from lanewise.passes.base import refuse
 from lanewise.passes.gathering import INDEX
-from lanewise.patterns.values import value_array
 from lanewise.types import I64
 
 WARP = 32

@@ -12,8 +12,8 @@ from dataclasses import replace
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import own
 from lanewise.ir.traverse import flat_map, statements
+from lanewise.ir.values import value_array
 from lanewise.passes.base import refuse
-from lanewise.patterns.values import value_array
 from lanewise.types import I32
 
 INDEX, PLACE = own("index"), own("place")

@@ -1,1 +1,1 @@
-"""From an element function to a naive kernel: one file a pattern."""
+"""The wings: all that belongs to one pattern lies in its folder: builder, kernel, calls, passes and structures of its own."""

@@ -13,7 +13,6 @@ from lanewise.passes import (
     prefetching,
     reciprocity,
     register_cap,
-    site_merging,
     slicing,
     splitting,
     thread_merging,
@@ -22,6 +21,7 @@ from lanewise.passes import (
 )
 from lanewise.passes.base import refuse
 from lanewise.passes.thread_mapping import MAX_SHARED_BYTES
+from lanewise.patterns.sitewise.passes import merging as site_merging
 from lanewise.plan import NEUTRAL, Plan
 from lanewise.stages.base import decided
 

@@ -11,10 +11,10 @@ from lanewise.passes import (
     invariant_code_motion,
     reciprocal_square_root,
     self_term,
-    site_runs,
-    site_splitting,
 )
 from lanewise.passes.base import refuse
+from lanewise.patterns.sitewise.passes import runs as site_runs
+from lanewise.patterns.sitewise.passes import splitting as site_splitting
 from lanewise.plan import Plan
 from lanewise.stages.base import Checked, Kernels, decided
 

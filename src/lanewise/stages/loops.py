@@ -11,7 +11,6 @@ from lanewise.passes import (
     prefetching,
     reciprocity,
     shared_memory,
-    site_merging,
     slicing,
     splitting,
     thread_mapping,
@@ -20,6 +19,7 @@ from lanewise.passes import (
     unrolling,
 )
 from lanewise.passes.base import refuse
+from lanewise.patterns.sitewise.passes import merging as site_merging
 from lanewise.plan import Plan
 from lanewise.stages.base import Checked, Kernels, decided
 

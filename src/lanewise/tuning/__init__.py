@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from lanewise.tuning.store import StoreWarning
+from lanewise.launch.tuned_store import StoreWarning
 
 if TYPE_CHECKING:
     from lanewise.tuning.measure import CpuMeasurer, CudaMeasurer

@@ -10,10 +10,10 @@ import numpy as np
 
 from lanewise.errors import ArgumentError, DeviceError
 from lanewise.ir import nodes as ir
+from lanewise.launch.executable import Bound, device_kind
+from lanewise.launch.tuned_key import Key
 from lanewise.plan import Plan
 from lanewise.plans import Machine, complete_plan
-from lanewise.runtime.executable import Bound, device_kind
-from lanewise.tuning.key import Key
 from lanewise.work import Work
 
 HostArray = np.ndarray[Any, Any]

@@ -11,20 +11,20 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from lanewise.errors import LanewiseError, PlanError
-from lanewise.kernels.support import compile_kernel
+from lanewise.launch.executable import Executable, scratch_bytes
+from lanewise.launch.support import compile_kernel
+from lanewise.launch.trial import Failure
 from lanewise.models.devices import DeviceModel, device_model
 from lanewise.models.fits import fits
 from lanewise.passes import self_term
 from lanewise.plan import Plan
 from lanewise.plans import SCRATCH_BYTES
 from lanewise.runtime import cuda
-from lanewise.runtime.executable import Executable, scratch_bytes
 from lanewise.runtime.memory import available_memory
 from lanewise.runtime.timing import Stopwatch, stopwatch
 from lanewise.tuning.compare import difference, tolerance
 from lanewise.tuning.job import HostArray, Job, Workload
 from lanewise.tuning.race import Measurer
-from lanewise.tuning.trial import Failure
 
 COLD = 3  # times the cache: so much is touched between two uses of the same element of an elementwise kernel
 MOST_COPIES = 64

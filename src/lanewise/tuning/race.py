@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
 
 from lanewise.errors import LanewiseError
-from lanewise.tuning.trial import Failure, Trial
+from lanewise.launch.trial import Failure, Trial
 
 C = TypeVar("C", bound=Hashable)
 

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any, Generic
 
 from lanewise.errors import InputError
+from lanewise.launch.trial import Failure, Trial, changes, plan_from, trial_from
+from lanewise.launch.tuned_store import Entry, entry_from
 from lanewise.plan import Plan
 from lanewise.tuning.race import ROUNDS, C
 from lanewise.tuning.report import Tuning, tuning_of
 from lanewise.tuning.search import search
 from lanewise.tuning.space import Examined, Family
-from lanewise.tuning.store import Entry, entry_from
-from lanewise.tuning.trial import Failure, Trial, changes, plan_from, trial_from
 
 Recording = Mapping[Plan, Trial]
 
@@ -79,7 +79,7 @@ def replay(recorded: str | Path | Entry) -> Tuning:
     """
     entry = recorded if isinstance(recorded, Entry) else read_recording(Path(recorded))
     if "structures" in entry.log:
-        from lanewise.tuning.search_replay import replay_search
+        from lanewise.patterns.search.tuning.replay import replay_search
 
         return replay_search(entry)
     recording = recording_of(entry)

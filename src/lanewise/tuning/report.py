@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from lanewise.launch.trial import Trial, changes, duration
 from lanewise.plan import Plan
 from lanewise.tuning.race import Found
-from lanewise.tuning.trial import Trial, changes, duration
 
 SHOWN = 8  # measured plans in the table
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from lanewise.launch.trial import Trial
 from lanewise.plan import Plan
 from lanewise.tuning.race import ROUNDS, SLOW, Found, Measurer, Race
 from lanewise.tuning.space import Family, Point, Space
-from lanewise.tuning.trial import Trial
 
 SMALL = 60  # plans that are all measured
 ENUMERABLE = 128  # points that are all examined (built, not compiled) to see whether so few are legal

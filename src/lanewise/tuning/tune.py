@@ -8,6 +8,8 @@ from collections.abc import Callable
 from typing import Any
 
 from lanewise.errors import ArgumentError
+from lanewise.launch.tuned_store import Entry, write_entry
+from lanewise.patterns.search.tuning.job import SearchJob
 from lanewise.plan import Plan
 from lanewise.tuning.estimate import make_estimator
 from lanewise.tuning.job import Job
@@ -16,9 +18,7 @@ from lanewise.tuning.race import Found, Measurer
 from lanewise.tuning.recording import families_to
 from lanewise.tuning.report import Tuning, tuning_of
 from lanewise.tuning.search import Progress, search
-from lanewise.tuning.search_job import SearchJob
 from lanewise.tuning.space import KernelSpace
-from lanewise.tuning.store import Entry, write_entry
 
 SECONDS = {"cuda": 60.0, "cpu": 120.0}  # unless the caller says
 

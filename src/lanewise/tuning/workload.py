@@ -9,9 +9,9 @@ import numpy as np
 
 from lanewise.arrays import RecordArray
 from lanewise.ir import nodes as ir
-from lanewise.kernels.arguments import bind_value_array, make_outputs
-from lanewise.kernels.support import bind_record
-from lanewise.runtime.executable import Bound
+from lanewise.launch.arguments import bind_value_array, make_outputs
+from lanewise.launch.executable import Bound
+from lanewise.launch.support import bind_record
 from lanewise.runtime.memory import to_host
 from lanewise.tuning.job import HostArray, Workload
 from lanewise.types import ValueType

@@ -12,14 +12,14 @@ import h5py
 import pytest
 
 from lanewise.errors import InputError
+from lanewise.launch import tuned_store as store
+from lanewise.launch.tuned_store import Entry, write_entry
 from lanewise.plan import NEUTRAL, Plan
 from lanewise.sims.gravity import Simulation, runner
 from lanewise.sims.gravity.checkpoint import read_checkpoint
 from lanewise.sims.gravity.physics import RECORDS, make_physics
 from lanewise.sims.gravity.plans import WANTED_POTENTIAL, from_json, to_json
 from lanewise.sims.gravity.run import Output, Run
-from lanewise.tuning import store
-from lanewise.tuning.store import Entry, write_entry
 
 COUNT, STEPS, SOFTENING = 300, 8, 0.05
 OTHERS: dict[str, Plan] = {  # plans that sum in another order than the default one

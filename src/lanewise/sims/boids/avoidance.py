@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 import lanewise as lw
-from lanewise.kernels.elementwise import Elementwise
+from lanewise.patterns.elementwise.kernel import Elementwise
 from lanewise.sims.boids.obstacles import SEEN, Box, Obstacle, Plane, Rectangle, Sphere, frame
 from lanewise.sims.boids.rules import record_class, unit
 

@@ -22,12 +22,12 @@ from lanewise.errors import InputError
 from lanewise.io import schema
 from lanewise.io.hdf5 import add_dataset, check_sums, open_hdf5, set_attributes
 from lanewise.io.schema import Array, Text, Whole
+from lanewise.launch.executable import device_kind
 from lanewise.layouts import default_layout
+from lanewise.patterns.search import Search
 from lanewise.profiling.profile import Profile
 from lanewise.runtime.devices import resolve
-from lanewise.runtime.executable import device_kind
 from lanewise.runtime.memory import to_host
-from lanewise.search import Search
 from lanewise.sims.boids.boundaries import find_boundary
 from lanewise.sims.boids.choice import search_from_json, search_to_json, search_world
 from lanewise.sims.boids.rules import record_class

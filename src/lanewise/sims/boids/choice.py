@@ -9,10 +9,10 @@ from typing import Any
 
 import lanewise as lw
 from lanewise.errors import InputError
-from lanewise.search import AllPairs, Search, StaticGrid
-from lanewise.search.base import MOST_NEIGHBORS
-from lanewise.search.dynamic_grid import DynamicGrid
-from lanewise.search.worlds import World
+from lanewise.patterns.search import AllPairs, Search, StaticGrid
+from lanewise.patterns.search.base import MOST_NEIGHBORS
+from lanewise.patterns.search.dynamic_grid import DynamicGrid
+from lanewise.patterns.search.worlds import World
 from lanewise.sims.boids.rules import BOX, OPEN
 
 MARGIN = 1e-5  # of the world's radius: rounding may put an agent this far outside

@@ -9,12 +9,12 @@ from lanewise.explanation.offline import DEFAULT_ARCH, Offline
 from lanewise.explanation.subject import Subject
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import COUNT
-from lanewise.kernels.arguments import name_arguments, sort_arguments
-from lanewise.kernels.compiled import Compiled
-from lanewise.kernels.support import compile_kernel
+from lanewise.launch.arguments import name_arguments, sort_arguments
+from lanewise.launch.compiled import Compiled
+from lanewise.launch.support import compile_kernel
 from lanewise.layouts import default_layout
 from lanewise.models.devices import DeviceModel, device_model, table_model
-from lanewise.patterns.elementwise import ElementwiseArguments, build_elementwise
+from lanewise.patterns.elementwise.build import ElementwiseArguments, build_elementwise
 from lanewise.plans import Machine, complete_plan
 from lanewise.record import Record
 from lanewise.runtime.devices import missing_for_cuda

@@ -22,16 +22,16 @@ from lanewise.checks import checked
 from lanewise.errors import ArgumentError, InputError
 from lanewise.io.source import FilePath
 from lanewise.layouts import default_layout, layout_by_name
+from lanewise.patterns.search import Nearest, Neighbors, Search
+from lanewise.patterns.search.automatic import choose
+from lanewise.patterns.search.base import Structure
+from lanewise.patterns.search.points import points_of
 from lanewise.profiling.profile import Profile, span
 from lanewise.runtime.devices import resolve
 from lanewise.runtime.memory import bring, read_only, require_memory, to_host
 from lanewise.runtime.programs import Part, Program
 from lanewise.runtime.stepping import make_program
 from lanewise.runtime.whole_steps import WholeSteps
-from lanewise.search import Nearest, Neighbors, Search
-from lanewise.search.automatic import choose
-from lanewise.search.base import Structure
-from lanewise.search.points import points_of
 from lanewise.sims.boids.boundaries import find_boundary
 from lanewise.sims.boids.choice import check_k, find_search, search_world
 from lanewise.sims.boids.initial import make_state

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 from lanewise.errors import InputError
 from lanewise.io.source import FilePath
-from lanewise.plot.flock import plot_flock
-from lanewise.plot.flock_lines import Edge
-from lanewise.plot.flock_movie import FlockMovie
-from lanewise.plot.flock_view import FILM, PICTURE, Moment, View, check_view, shown_numbers
 from lanewise.plot.movie import MOST_FPS
 from lanewise.sims.boids.boundaries import find_boundary
 from lanewise.sims.boids.rules import BOX, OPEN
 from lanewise.sims.boids.statistics import observer_of
 from lanewise.sims.boids.trajectory import Frame, frame_of
+from lanewise.sims.boids.view.flock import plot_flock
+from lanewise.sims.boids.view.lines import Edge
+from lanewise.sims.boids.view.movie import FlockMovie
+from lanewise.sims.boids.view.view import FILM, PICTURE, Moment, View, check_view, shown_numbers
 
 if TYPE_CHECKING:
     from lanewise.sims.boids.flock import Flock

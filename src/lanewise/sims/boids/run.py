@@ -20,7 +20,7 @@ from lanewise.sims.boids.trajectory import MOST_WAITING, Frame, Trajectory, fram
 from lanewise.sims.marching import is_due, march
 
 if TYPE_CHECKING:
-    from lanewise.plot.flock_movie import FlockMovie
+    from lanewise.sims.boids.view.movie import FlockMovie
 
 NO_PICTURES = Pictures()
 

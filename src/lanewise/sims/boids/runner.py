@@ -9,9 +9,9 @@ from typing import Any
 
 from lanewise.errors import InputError
 from lanewise.io.atomic import writable_target
+from lanewise.launch.executable import device_kind
+from lanewise.patterns.search import StaticGrid
 from lanewise.profiling.profile import Profile, span
-from lanewise.runtime.executable import device_kind
-from lanewise.search import StaticGrid
 from lanewise.sims.boids.checkpoint import Checkpoint, read_checkpoint, restored
 from lanewise.sims.boids.flock import Flock
 from lanewise.sims.boids.obstacles import Obstacle, parse_obstacle, read_obstacles

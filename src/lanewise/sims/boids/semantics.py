@@ -7,13 +7,13 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 from lanewise.arrays import RecordArray
-from lanewise.kernels.compiled import Call
-from lanewise.kernels.searched import SearchedLaunch, structure_of
-from lanewise.kernels.sequential import Step, bind_in_turn
+from lanewise.launch.compiled import Call
+from lanewise.patterns.search import Search
+from lanewise.patterns.search.base import Structure
+from lanewise.patterns.search.searched import SearchedLaunch, structure_of
+from lanewise.patterns.sequential.kernel import Step, bind_in_turn
 from lanewise.runtime.launches import NamedLaunch
 from lanewise.runtime.memory import array_module
-from lanewise.search import Search
-from lanewise.search.base import Structure
 from lanewise.sims.boids.avoidance import kernel_of, make_avoidance
 from lanewise.sims.boids.boundaries import find_boundary
 from lanewise.sims.boids.parameters import move_values, pair_values

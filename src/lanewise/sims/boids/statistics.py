@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 import lanewise as lw
 from lanewise.arrays import RecordArray
 from lanewise.attributes import frozen
-from lanewise.kernels.elementwise import Elementwise
-from lanewise.kernels.pairwise import Pairwise
-from lanewise.search import Search
+from lanewise.patterns.elementwise.kernel import Elementwise
+from lanewise.patterns.pairwise.kernel import Pairwise
+from lanewise.patterns.search import Search
 from lanewise.sims.boids.boundaries import find_boundary
 from lanewise.sims.boids.choice import search_world
 from lanewise.sims.boids.rules import record_class

@@ -12,17 +12,17 @@ from typing import Any
 from lanewise import types as t
 from lanewise.arrays import RecordArray
 from lanewise.ir.names import COUNT
-from lanewise.kernels.arguments import bind_value_array
-from lanewise.kernels.support import bind_record, compile_kernel, index_type, machine_of
+from lanewise.ir.values import value_leaves
+from lanewise.launch.arguments import bind_value_array
+from lanewise.launch.executable import Bound, Launch
+from lanewise.launch.support import bind_record, compile_kernel, index_type, machine_of
 from lanewise.layouts import AoS, Layout
-from lanewise.patterns.gather import SORTED, build_gather
-from lanewise.patterns.values import value_leaves
+from lanewise.patterns.search.base import ORDER, Structure
+from lanewise.patterns.search.gather import SORTED, build_gather
 from lanewise.plans import complete_plan
 from lanewise.record import Leaf
-from lanewise.runtime.executable import Bound, Launch
 from lanewise.runtime.launches import NamedLaunch
 from lanewise.runtime.memory import array_module, copy_bytes
-from lanewise.search.base import ORDER, Structure
 from lanewise.work import Work
 
 REORDER = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from lanewise.arrays import RecordArray
-from lanewise.kernels.compiled import Call
+from lanewise.launch.compiled import Call
 from lanewise.runtime.launches import NamedLaunch
 from lanewise.sims.gravity.integrators import Integrator
 from lanewise.sims.gravity.physics import Physics

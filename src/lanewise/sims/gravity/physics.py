@@ -10,8 +10,8 @@ from typing import Any
 import lanewise as lw
 from lanewise import types as t
 from lanewise.errors import InputError
-from lanewise.kernels.elementwise import Elementwise
-from lanewise.kernels.pairwise import Pairwise
+from lanewise.patterns.elementwise.kernel import Elementwise
+from lanewise.patterns.pairwise.kernel import Pairwise
 from lanewise.record import Record
 
 

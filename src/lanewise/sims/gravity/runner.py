@@ -9,10 +9,10 @@ from lanewise.arrays import RecordArray
 from lanewise.errors import InputError, PlanError
 from lanewise.io.atomic import writable_target
 from lanewise.io.particles import Particles
+from lanewise.launch.executable import device_kind
 from lanewise.layouts import Layout, layout_by_name
 from lanewise.profiling.profile import Profile, span
 from lanewise.runtime.devices import resolve
-from lanewise.runtime.executable import device_kind
 from lanewise.sims.gravity.checkpoint import Checkpoint, Labels, Settings, read_checkpoint
 from lanewise.sims.gravity.checks import check_softening, check_steps, check_time_step
 from lanewise.sims.gravity.diagnostics import Diagnostics

@@ -17,7 +17,7 @@ from lanewise.attributes import sealed
 from lanewise.checks import checked
 from lanewise.errors import InputError
 from lanewise.io.particles import Particles
-from lanewise.kernels.compiled import Call, Compiled
+from lanewise.launch.compiled import Call, Compiled
 from lanewise.layouts import Layout, default_layout
 from lanewise.plan import Plan
 from lanewise.profiling.profile import Profile, span

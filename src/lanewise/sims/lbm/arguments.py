@@ -14,6 +14,7 @@ from lanewise.checks import host_array
 from lanewise.errors import InputError
 from lanewise.lattices import D2Q9, D3Q19, D3Q27, Lattice
 from lanewise.layouts import layout_by_name
+from lanewise.patterns.sitewise.streaming import FORMS
 from lanewise.sims.lbm.checks import check_mach, check_tau
 from lanewise.sims.lbm.kinds import Edges, Kind, Open, Wall
 from lanewise.sims.lbm.obstacles.arrays import as_kinds
@@ -24,7 +25,6 @@ from lanewise.sims.lbm.openings import check_opening
 from lanewise.sims.lbm.operators import find_operator
 from lanewise.sims.lbm.settings import Geometry, Settings
 from lanewise.sims.lbm.units import from_reynolds, relaxation
-from lanewise.sites.streaming import FORMS
 
 LATTICES: dict[str, Lattice] = {lattice.name: lattice for lattice in (D2Q9, D3Q19, D3Q27)}
 PRECISIONS, STORAGES = ("f32", "f64"), ("f16", "f32", "f64")

@@ -23,9 +23,10 @@ from lanewise.io.hdf5 import add_dataset, open_hdf5, read_text, set_attributes
 from lanewise.io.schema import Array, Text, Whole
 from lanewise.io.source import reading
 from lanewise.lattices import Lattice
+from lanewise.launch.executable import device_kind
+from lanewise.patterns.sitewise.fractions import WallFractions
 from lanewise.profiling.profile import Profile, span
 from lanewise.runtime.devices import resolve
-from lanewise.runtime.executable import device_kind
 from lanewise.runtime.memory import to_host
 from lanewise.sims.lbm.arguments import MOST_KINDS, MOST_STEPS, check_geometry, check_settings, chosen_lattice
 from lanewise.sims.lbm.output.hdf5 import COMPRESSED, write_flow
@@ -37,7 +38,6 @@ from lanewise.sims.lbm.settings import (
     settings_from_json,
     settings_to_json,
 )
-from lanewise.sites.fractions import WallFractions
 
 if TYPE_CHECKING:
     from lanewise.sims.lbm.simulation import Simulation

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lanewise.errors import InputError
-from lanewise.kernels.sitewise import Observer, SiteStepper, Sitewise, sitewise
 from lanewise.lattices import Lattice
 from lanewise.layouts import layout_by_name
+from lanewise.patterns.sitewise.kernel import Observer, SiteStepper, Sitewise, sitewise
 from lanewise.profiling.profile import Profile
 from lanewise.runtime.memory import bring, to_host
 from lanewise.sims.lbm.kinds import Open

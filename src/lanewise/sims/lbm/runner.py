@@ -10,8 +10,9 @@ from typing import Any
 from lanewise.errors import InputError
 from lanewise.io.atomic import writable_target
 from lanewise.io.source import reading
+from lanewise.launch.executable import device_kind
+from lanewise.patterns.sitewise.fractions import CENTRAL
 from lanewise.profiling.profile import Profile, span
-from lanewise.runtime.executable import device_kind
 from lanewise.sims.lbm.arguments import check_steps
 from lanewise.sims.lbm.cases import Case, Request, Setup, find_case
 from lanewise.sims.lbm.checkpoint import FIRST, Checkpoint, converted, read_checkpoint, restored
@@ -22,7 +23,6 @@ from lanewise.sims.lbm.room import check_room
 from lanewise.sims.lbm.run import Output, Run
 from lanewise.sims.lbm.simulation import Simulation
 from lanewise.sims.lbm.steadiness import FLOORS, Steadiness
-from lanewise.sites.fractions import CENTRAL
 
 WALLS = (INTERPOLATED, HALF_WAY) = ("interpolated", "half-way")
 

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from lanewise.attributes import frozen
 from lanewise.errors import InputError
 from lanewise.io.schema import record
+from lanewise.patterns.sitewise.fractions import WallFractions
 from lanewise.sims.lbm.kinds import Edge, Kind, Open, Wall
-from lanewise.sites.fractions import WallFractions
 
 
 @frozen

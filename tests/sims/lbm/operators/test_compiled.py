@@ -12,7 +12,7 @@ import lanewise as lw
 from lanewise import types as t
 from lanewise.emit.cuda import emit_cuda
 from lanewise.lattices.base import Lattice
-from lanewise.patterns.sitewise import build_sitewise
+from lanewise.patterns.sitewise.build import build_sitewise
 from lanewise.pipeline import build_program
 from lanewise.plans import Machine, complete_site_plan
 from lanewise.sims.lbm.boundaries import BOUNDARIES

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from lanewise.errors import InputError
 from lanewise.lattices.base import Lattice
+from lanewise.patterns.sitewise.fractions import WallFractions
 from lanewise.sims.lbm.kinds import Edges
 from lanewise.sims.lbm.obstacles.boxes import AXES
 from lanewise.sims.lbm.obstacles.surfaces import Surface, rounding
-from lanewise.sites.fractions import WallFractions
 
 Kinds = NDArray[np.uint8]
 Whole = NDArray[np.int64]

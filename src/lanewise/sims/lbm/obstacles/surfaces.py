@@ -1,6 +1,6 @@
 """Surfaces of bodies: where a link from a fluid site to a solid one meets the wall, as a fraction of the link.
 
-With it walls lie where they are, not half-way between sites (`sites/fractions.py`). Coordinates are those of sites, x first.
+With it walls lie where they are, not half-way between sites (`patterns/sitewise/fractions.py`). Coordinates are those of sites, x first.
 """
 
 from __future__ import annotations

@@ -1,1 +1,0 @@
-"""The kernels that a user makes with a decorator: arguments, compilation, calls."""

@@ -1,0 +1,185 @@
+"""Match the arguments of a call with the parameters of a kernel.
+
+Each is a record array, an array of values, or one value for all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from lanewise import types as t
+from lanewise.arrays import RecordArray
+from lanewise.checks import host_array, shown
+from lanewise.errors import ArgumentError
+from lanewise.field_values import brought, check_type, converted
+from lanewise.frontend.function import Signature
+from lanewise.ir.values import value_array
+from lanewise.launch.executable import Bound
+from lanewise.record import Record
+from lanewise.runtime.devices import default_device
+from lanewise.runtime.memory import array_module
+from lanewise.values import to_python_value
+
+
+@dataclass(slots=True)
+class Arguments:
+    """The sorted arguments of one call."""
+
+    records: dict[str, RecordArray] = field(default_factory=dict[str, RecordArray])
+    arrays: dict[str, Any] = field(default_factory=dict[str, Any])
+    uniforms: dict[str, Any] = field(default_factory=dict[str, Any])
+    device: str = "cpu"
+
+
+def name_arguments(signature: Signature, positional: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, Any]:
+    """Positional and named arguments by parameter; raises `ArgumentError` for missing, unknown or repeated ones."""
+    kernel, names = signature.source.name, list(signature.parameters)
+    if len(positional) > len(names):
+        raise ArgumentError(f"{kernel} takes {len(names)} arguments ({', '.join(names)}), found {len(positional)}")
+    given = dict(zip(names, positional, strict=False))
+    for name, value in named.items():
+        if name not in names:
+            raise ArgumentError(f"{kernel} has no parameter {name!r}; its parameters are {', '.join(names)}")
+        if name in given:
+            raise ArgumentError(f"{kernel} got {name!r} twice")
+        given[name] = value
+    if missing := [n for n in names if n not in given]:
+        raise ArgumentError(f"{kernel} misses {', '.join(missing)}; its parameters are {', '.join(names)}")
+    return {n: given[n] for n in names}
+
+
+def sort_arguments(signature: Signature, given: Mapping[str, Any], *, arrays_allowed: bool) -> Arguments:
+    """Check every argument against its parameter. Arrays of values come to the device of the records."""
+    kernel, result = signature.source.name, Arguments()
+    for name, kind in signature.parameters.items():
+        if isinstance(kind, Record):
+            value = given[name]
+            if not isinstance(value, RecordArray) or value.record != kind:
+                raise ArgumentError(f"{kernel}: {name!r} must be an array of {kind.name}, found {_other(value, kind)}")
+            result.records[name] = value
+    devices = {r.device for r in result.records.values()}
+    if len(devices) > 1:
+        raise ArgumentError(
+            f"{kernel}: the records lie on different devices ({', '.join(sorted(devices))}); move them with .to(device)"
+        )
+    result.device = (
+        devices.pop()
+        if devices
+        else device_without_records(any(hasattr(v, "__cuda_array_interface__") for v in given.values()))
+    )
+    for name, kind in signature.parameters.items():
+        if not isinstance(kind, Record):
+            _sort_value(kernel, name, kind, given[name], result, arrays_allowed)
+    return result
+
+
+def device_without_records(on_gpu: bool) -> str:
+    """Where a call without records runs; `on_gpu`: whether one of its arrays lies on a GPU."""
+    device = default_device()
+    return "cuda" if on_gpu and not device.startswith("cuda") else device
+
+
+def _sort_value(kernel: str, name: str, kind: t.ValueType, value: Any, result: Arguments, arrays_allowed: bool) -> None:
+    place, single = f"{kernel}: {name!r}", 1 if isinstance(kind, t.Vector) else 0
+    dimensions = _dimensions(value)
+    if dimensions == single + 1 and arrays_allowed:
+        array = brought(place, value, result.device)
+        if isinstance(kind, t.Vector) and array.shape[1] != kind.length:
+            raise ArgumentError(f"{place} is a {kind}: wanted shape (n, {kind.length}), found {tuple(array.shape)}")
+        check_type(place, array, kind)
+        result.arrays[name] = converted(place, array, t.scalar_of(kind), result.device)
+        return
+    if dimensions != single or isinstance(value, (str, bytes)):
+        what = f"one {kind} for all" + (", or an array of them" if arrays_allowed else "")
+        raise ArgumentError(f"{place} must be {what}, found {describe(value)}")
+    on_gpu = hasattr(value, "__cuda_array_interface__")
+    host = brought(place, value, "cpu") if on_gpu else host_array(place, value)
+    if host.dtype.kind not in "biuf" or (isinstance(kind, t.Vector) and host.shape != (kind.length,)):
+        raise ArgumentError(f"{place} must be a {kind}, found {describe(value)}")
+    check_type(place, host, kind)
+    result.uniforms[name] = to_python_value(converted(place, host, t.scalar_of(kind), "cpu")[()], kind)
+
+
+def _dimensions(value: Any) -> int:
+    """How many indices a value has; -1 for what is no array, such as lists of different lengths or records."""
+    try:
+        dimensions: Any = getattr(value, "ndim", None)
+        return dimensions if isinstance(dimensions, int) else np.ndim(value)
+    except Exception:  # of the user's class, or of NumPy
+        return -1
+
+
+def _other(value: Any, kind: Record) -> str:
+    """What was given in place of an array of this record."""
+    if isinstance(value, RecordArray) and value.record.name == kind.name:
+        return (
+            f"an array of another {kind.name}: its record is {value.record}, and that of the {kind.name} that this kernel was made with "
+            f"{kind}; run the kernel's cell again"
+        )
+    return describe(value)
+
+
+def describe(value: Any) -> str:
+    """A short description of any value for an error message."""
+    if isinstance(value, RecordArray):
+        return f"an array of {value.record.name}"
+    if isinstance(value, type):
+        return f"the class {value.__name__}"
+    if isinstance(getattr(value, "shape", None), tuple) and hasattr(value, "dtype") and value.shape:
+        return f"an array of {value.dtype} with shape {tuple(value.shape)}"
+    return f"{type(value).__name__} {shown(value)}"
+
+
+def bind_value_array(array: Any, kind: t.ValueType) -> Bound:
+    """A contiguous array of values as bytes."""
+    if isinstance(array, np.ma.MaskedArray):
+        array = np.asarray(array)  # its own memory: a mask that hides elements was refused
+    if isinstance(array, np.ndarray) and not array.flags.writeable:
+        array = array.copy()  # generated code is compiled for writable memory only
+    return Bound(array.reshape(-1).view("uint8"), value_array("", kind, written=False).arrangement, len(array))
+
+
+def flatten_uniforms(signature: Signature, uniforms: Mapping[str, Any]) -> dict[str, Any]:
+    """Uniform leaves by their IR names."""
+    flat: dict[str, Any] = {}
+    for name, value in uniforms.items():
+        kind = signature.parameters[name]
+        assert not isinstance(kind, Record)
+        parts = tuple(value) if isinstance(kind, t.Vector) else (value,)
+        flat.update(zip(t.leaves(name, kind), parts, strict=True))
+    return flat
+
+
+def make_outputs(kernel: str, kinds: list[t.ValueType], count: int, device: str, out: Any) -> list[Any]:
+    """One result array for each kind, or the caller's own: one array for a single result, a tuple of them for several."""
+    given = (None,) * len(kinds) if out is None else out if isinstance(out, tuple) else (out,)
+    if len(given) != len(kinds):
+        wanted = {0: "no out", 1: "one array"}.get(len(kinds), f"a tuple of {len(kinds)} arrays")
+        raise ArgumentError(f"{kernel} has {len(kinds)} results: wanted {wanted}, found {len(given)}")
+    return [make_output(kernel, kind, count, device, array) for kind, array in zip(kinds, given, strict=True)]
+
+
+def shape_of_result(kind: t.ValueType, count: int) -> tuple[tuple[int, ...], Any]:
+    """Shape and dtype of an array of results."""
+    return (count, kind.length) if isinstance(kind, t.Vector) else (count,), t.scalar_of(kind).dtype
+
+
+def make_output(kernel: str, kind: t.ValueType, count: int, device: str, out: Any) -> Any:
+    """A result array of shape (n,) or (n, components), or the caller's own after a check."""
+    shape, dtype = shape_of_result(kind, count)
+    module = array_module(device)
+    if out is None:
+        return module.empty(shape, dtype)
+    fits = isinstance(out, module.ndarray) and out.shape == shape and out.dtype == dtype and out.flags.c_contiguous
+    if not fits or not getattr(out.flags, "writeable", True):
+        state = ", which is not contiguous" if isinstance(out, module.ndarray) and not out.flags.c_contiguous else ""
+        state = ", which is read-only" if fits else state
+        raise ArgumentError(
+            f"{kernel}: out must be a contiguous array of {dtype} with shape {shape} on {device!r}, "
+            f"found {describe(out)}{state}"
+        )
+    return out

@@ -1,0 +1,102 @@
+"""Compiled: a kernel for given records, layouts, device and plan; and Call: the same with its arguments bound."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from lanewise.attributes import frozen
+from lanewise.frontend.function import Signature
+from lanewise.ir import nodes as ir
+from lanewise.launch.executable import Executable, Launch
+from lanewise.layouts import Layout
+from lanewise.plan import Plan
+
+if TYPE_CHECKING:
+    from lanewise.explanation import Explanation
+    from lanewise.tuning.job import Job
+
+
+class Tunable(Protocol):
+    """What measuring asks of a kernel: its parameters, and the work of measuring plans for a call."""
+
+    @property
+    def signature(self) -> Signature: ...
+    def tuning_job(self, *arguments: Any, plan: Plan | None = None, **named: Any) -> Job: ...
+
+
+@frozen
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A launch with everything bound.
+
+    Calling it runs it again on the same memory; on a GPU it returns before the work is done.
+    """
+
+    launch: Launch
+    results: tuple[Any, ...]
+    compiled: Compiled
+
+    def __call__(self) -> Any:
+        self.launch()
+        return self.results[0] if len(self.results) == 1 else self.results or None
+
+
+@frozen
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """A kernel made for one combination of records, layouts, device and plan. Calling it launches it.
+
+    `layouts` are those of the record parameters; `environment` holds the counts and the values for all, by IR name, of
+    the call that it was compiled for: what predictions are about. `naive` is the kernel before any decision, `kernel`
+    the user's. `search` says which sources a target meets, through which structure, and why it is that one; "" for all pairs.
+    `search_tuned`: whether structure and plan are those that tune() found for calls like this one.
+    """
+
+    name: str
+    executable: Executable
+    bind: Callable[..., Call]
+    layouts: Mapping[str, Layout]
+    environment: Mapping[str, Any]
+    naive: ir.Kernel
+    kernel: Tunable
+    search: str = ""
+    search_tuned: bool = False
+
+    def __call__(self, *arguments: Any, out: Any = None, **named: Any) -> Any:
+        return self.bind(*arguments, out=out, **named)()
+
+    @property
+    def plan(self) -> Plan:
+        """Every decision, none left open."""
+        return self.executable.program.plan
+
+    @property
+    def source(self) -> str:
+        """The generated text: Python for the CPU, CUDA C++ for a GPU, printed IR for the interpreter."""
+        return self.executable.source
+
+    @property
+    def resources(self) -> dict[str, Any]:
+        """What the compiled kernel takes.
+
+        On CUDA registers, shared memory, stack, spills and occupancy; on a CPU its threads.
+        """
+        from lanewise.models.resources import kernel_resources
+
+        return kernel_resources(self.executable)
+
+    def explain(
+        self, *arguments: Any, measure: bool = False, measure_resources: bool = True, **named: Any
+    ) -> Explanation:
+        """A row for each optimisation (applied or not, why, predicted, measured), what bounds the kernel, and more.
+
+        Print it, show it in a notebook, or take `.json()`. What tune() measured is shown where it is known. With
+        `measure` the plan and those that it is compared with are timed on this machine, some seconds on a GPU and more
+        on a CPU: with the arguments of a call, which keep their values, or with made-up ones of the same sizes.
+        `measure_resources` compiles the plans that are compared, for their registers (CUDA).
+        """
+        from lanewise.explanation.compiled import explain_compiled
+
+        return explain_compiled(self, arguments, named, measure=measure, measure_resources=measure_resources)

@@ -1,0 +1,343 @@
+"""A program made runnable on one device: interpreted, by Numba, or by CUDA."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from lanewise._version import __version__
+from lanewise.emit.cuda import emit_cuda
+from lanewise.emit.numba import emit_numba
+from lanewise.errors import PlanError
+from lanewise.ir import nodes as ir
+from lanewise.ir.evaluate import evaluate
+from lanewise.ir.machine import Machine, Memory
+from lanewise.ir.names import COUNT, identifier, is_own, is_view
+from lanewise.ir.printer import print_kernel
+from lanewise.layouts import Arrangement
+from lanewise.passes.base import refuse
+from lanewise.passes.uniform_parameters import UNIFORMS, packed
+from lanewise.patterns.elementwise.reduction import ELEMENTS_PER_LANE
+from lanewise.pipeline import Program
+from lanewise.plan import NEUTRAL
+from lanewise.runtime import cpu, cuda, memory
+from lanewise.runtime.memory import allocate
+from lanewise.runtime.nvrtc import Cubin, compile_cubin
+from lanewise.runtime.prepared import ArrayPlace, Piece, Prepared, host_view
+
+GRAIN_WORK = 262_144  # element-source pairs worth handing to another thread: about 70 microseconds
+GRAIN_ELEMENTS = 16_384
+GRAIN_TARGETS = 512  # of a search: some hundred nanoseconds each
+SLAB_SITES, MOST_SLABS = 32_768, 64  # of a lattice: enough work to hide a call, few enough to stay in a cache
+ASYNCHRONOUS_COPIES = 80  # the first architecture that has them
+MAX_GRID_ELEMENTS = 2**31 - 2**16  # indices on the GPU have 32 bits
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """An array that takes part in a launch: its bytes on the device and where its leaves lie in them."""
+
+    data: Any
+    arrangement: Arrangement
+    count: int
+
+
+Arrays = Mapping[str, Bound]
+Environment = Mapping[str, Any]
+Launch = Callable[[], None]
+
+
+def device_kind(device: str) -> str:
+    """The kind of a device: cuda for every GPU, cpu, or python."""
+    return "cuda" if device.startswith("cuda") else device
+
+
+@dataclass(frozen=True)
+class Executable:
+    """The compiled kernels of a program. `prepare` binds arrays and values, and gives a function that launches."""
+
+    program: Program
+    device: str
+    cubins: tuple[Cubin, ...]
+    kernels: tuple[Any, ...]
+
+    @cached_property
+    def source(self) -> str:
+        """The generated text for people, with the user's files and lines; the compiled one has none (`generated_texts`)."""
+        if device_kind(self.device) == "python":
+            return print_kernel(self.program.naive)
+        return "\n\n".join(generated_texts(self.program, self.device, locations=True))
+
+    def prepare(self, arrays: Arrays, environment: Environment) -> Launch:
+        match device_kind(self.device):
+            case "python":
+                memories = {n: Memory(b.data, b.arrangement, b.count) for n, b in arrays.items()}
+                return Machine(self.program.naive, dict(environment), memories).run
+            case "cpu":
+                _check_apart(self.program, arrays)
+                if self.program.naive.pattern == "sitewise" and len(self.kernels) > 1:
+                    return _slab_launch(self.program, self.kernels, arrays, environment)
+                return Prepared(
+                    tuple(
+                        _cpu_piece(k, f, arrays, environment, _is_rigid(self.program, k))
+                        for k, f in zip(self.program.kernels, self.kernels, strict=True)
+                    )
+                )
+            case "cuda":
+                _check_apart(self.program, arrays)
+                scratch = _scratch(self.program, self.device, environment)
+                complete = {**arrays, **scratch}
+                turns = cuda.turns(f"a bound call of {self.program.naive.name}", self.device) if scratch else None
+                return Prepared(
+                    tuple(
+                        _cuda_piece(
+                            k,
+                            f,
+                            {**complete, **_uniforms(k, self.device, environment)},
+                            environment,
+                            _is_rigid(self.program, k),
+                        )
+                        for k, f in zip(self.program.kernels, self.kernels, strict=True)
+                    ),
+                    turns,
+                )
+            case other:
+                raise AssertionError(f"no device of kind {other}")
+
+
+def build_executable(program: Program, device: str, arch: str | None = None) -> Executable:
+    """Emit and compile a program.
+
+    With `arch` it is compiled for that GPU architecture and not loaded: no GPU is needed.
+    """
+    kind = device_kind(device)
+    if kind == "python":
+        return Executable(program, device, (), ())
+    fast = bool(program.plan.fast_math)
+    if kind == "cpu":
+        bits = program.plan.vector_bits or 0
+        if problem := cpu.width_problem(bits):
+            raise refuse("SIMD width", program.naive, f"{problem}; choose a smaller vector_bits, or 0")
+        texts = generated_texts(program, device, locations=False)
+        return Executable(
+            program, device, (), tuple(cpu.load_kernel(x, k.name) for x, k in zip(texts, program.kernels, strict=True))
+        )
+    texts = generated_texts(program, device, locations=False)
+    target = arch or cuda.architecture(device)
+    if program.plan.prefetch == "async" and architecture_number(target) < ASYNCHRONOUS_COPIES:
+        reason = f"asynchronous copies need architecture sm_{ASYNCHRONOUS_COPIES} or newer, and this is {target}"
+        raise refuse("prefetching", program.naive, f"{reason}; choose prefetch='registers'")
+    cubins = tuple(
+        compile_cubin(x, k.name, target, fast_math=fast) for x, k in zip(texts, program.kernels, strict=True)
+    )
+    loaded: tuple[Any, ...] = ()
+    if arch is None:
+        loaded = tuple(
+            cuda.CudaKernel(device, c, k.name, _grid(k).threads) for c, k in zip(cubins, program.kernels, strict=True)
+        )
+    return Executable(program, device, cubins, loaded)
+
+
+def generated_texts(program: Program, device: str, *, locations: bool) -> list[str]:
+    """The text of each kernel of a program.
+
+    With `locations` it names the user's files and lines. What is compiled has none, so that machine code is found again whatever
+    the file is called and wherever in it the function stands; a profiler's lines are those of the compiled text.
+    """
+    header = f"lanewise {__version__}: {program.naive.name}, {program.naive.pattern}\nplan: {program.plan.short()}"
+    if device_kind(device) == "cuda":
+        return [emit_cuda(k, header, locations=locations) for k in program.kernels]
+    fast, bits = bool(program.plan.fast_math), program.plan.vector_bits or 0
+    return [emit_numba(k, header, fast_math=fast, vector_bits=bits, locations=locations) for k in program.kernels]
+
+
+def architecture_number(arch: str) -> int:
+    """90 for "sm_90" and for "sm_90a"."""
+    return int("".join(c for c in arch if c.isdigit()))
+
+
+def _check_apart(program: Program, arrays: Arrays) -> None:
+    """Several kernels in place of one read what earlier ones may have written: no array may lie in the memory of another."""
+    fields = _parted(program)
+    if not fields:
+        return
+    arrays = {
+        n: b for n, b in arrays.items() if not is_view(n)
+    }  # views have the memory of an array in common, and know it
+    written = {a.name for k in (program.naive, *program.kernels) for a in k.arrays if a.written and a.name in arrays}
+    for name in sorted(written):
+        for other in sorted(arrays.keys() - {name}):
+            if memory.overlap(arrays[name].data, arrays[other].data):
+                both = " and ".join("the result" if is_own(n) else n for n in sorted((name, other), reverse=True))
+                field, _, _ = fields[0].partition("=")
+                raise PlanError(
+                    f"Plan({', '.join(fields)}) of {program.naive.name}: {both} share memory, and one kernel would overwrite what "
+                    f"another one reads; choose {field}={getattr(NEUTRAL, field)!r}, or give them memory of their own"
+                )
+
+
+def _parted(program: Program) -> list[str]:
+    """The decisions by which several kernels stand in place of one."""
+    if len(program.kernels) < 2:
+        return []
+    return [f"{n}={v!r}" for n, v in (("fission", True), ("branches", "apart")) if getattr(program.plan, n) == v]
+
+
+def _grid(kernel: ir.Kernel) -> ir.Grid:
+    assert kernel.grid is not None
+    return kernel.grid
+
+
+def _is_rigid(program: Program, kernel: ir.Kernel) -> bool:
+    """Whether other arrays or values are more than other arguments: constant memory, packed values, arrays that must lie apart."""
+    packed_values = any(a.name == UNIFORMS for a in kernel.arrays)
+    return packed_values or any(b.constant for b in kernel.buffers) or bool(_parted(program))
+
+
+def _scalars(kernel: ir.Kernel, environment: Environment) -> tuple[Any, ...]:
+    return tuple(p.type.dtype.type(environment[p.name]) for p in kernel.counts + kernel.uniforms)
+
+
+def _value_places(kernel: ir.Kernel, first: int) -> tuple[tuple[str, int], ...]:
+    """The uniforms among the arguments, whose scalars begin at `first`."""
+    behind = first + len(kernel.counts)
+    return tuple((u.name, behind + n) for n, u in enumerate(kernel.uniforms))
+
+
+def _array_place(b: ir.BufferArgument, bound: Bound, position: int) -> ArrayPlace:
+    offset = bound.arrangement.starts(bound.count)[b.buffer]
+    size = bound.arrangement.buffers[b.buffer].bytes_for(bound.count)
+    return ArrayPlace(b.array, position, offset, size, b.type.dtype)
+
+
+def _cpu_piece(
+    kernel: ir.Kernel, function: cpu.RangeKernel, arrays: Arrays, environment: Environment, rigid: bool
+) -> Piece:
+    places = tuple(_array_place(b, arrays[b.array], n) for n, b in enumerate(kernel.buffers))
+    buffers = tuple(host_view(arrays[p.name].data, p) for p in places)
+    arguments = buffers + tuple(int(x) if isinstance(x, np.integer) else x for x in _scalars(kernel, environment))
+    (loop,) = kernel.body
+    assert isinstance(loop, ir.Parallel)
+    extent = _whole(loop.extent, environment)
+    work = int(environment[kernel.counts[-1].name])
+    grain = {
+        "pairwise": max(1, GRAIN_WORK // work), "reduction": GRAIN_ELEMENTS // ELEMENTS_PER_LANE, "search": GRAIN_TARGETS,
+    }.get(kernel.pattern, GRAIN_ELEMENTS)  # fmt: skip
+    function(*arguments, 0, 0)  # Numba compiles at the first call; better now than within a timed run
+    return Piece(
+        lambda given: cpu.run_range(function, given, extent, grain), arguments, places, _value_places(kernel, len(buffers)),
+        rigid=rigid,
+    )  # fmt: skip
+
+
+def _slab_launch(
+    program: Program, functions: tuple[cpu.RangeKernel, ...], arrays: Arrays, environment: Environment
+) -> Launch:
+    """The kernels of parts of the sites, slab by slab: sites at faces and walls while their neighbours are in the caches."""
+    count = int(environment[COUNT])
+    slabs = max(1, min(MOST_SLABS, count // SLAB_SITES))
+    units = np.linspace(0, -(-count // cpu.SLAB_UNIT), slabs + 1).astype(np.int64)
+    work: list[cpu.Slabbed] = []
+    for kernel, function in zip(program.kernels, functions, strict=True):
+        buffers = tuple(host_view(arrays[b.array].data, _array_place(b, arrays[b.array], 0)) for b in kernel.buffers)
+        arguments = buffers + tuple(int(x) if isinstance(x, np.integer) else x for x in _scalars(kernel, environment))
+        listed = arrays[kernel.arrays[-1].name]  # spans, runs or sites, units of a slab in ascending order
+        if not listed.count:
+            continue
+        first = listed.data.view(np.int64).reshape(listed.count, -1)[:, 0]
+        function(*arguments, 0, 0)
+        work.append(cpu.Slabbed(function, arguments, [int(x) for x in np.searchsorted(first // cpu.SLAB_UNIT, units)]))
+    return lambda: cpu.run_slabs(work)
+
+
+def _cuda_piece(
+    kernel: ir.Kernel, compiled: cuda.CudaKernel, arrays: Arrays, environment: Environment, rigid: bool
+) -> Piece:
+    constant = [b for b in kernel.buffers if b.constant]
+    constants = [_constant(compiled, b, arrays[b.array]) for b in constant]
+    taken = tuple(b for b in kernel.buffers if b.space == "global" and not b.constant)
+    places = tuple(_array_place(b, arrays[b.array], n) for n, b in enumerate(taken))
+    pointers = tuple(memory.address(arrays[p.name].data) + p.offset for p in places)
+    arguments = pointers + _scalars(kernel, environment)
+    grid = _grid(kernel)
+    elements = _whole(grid.extent, environment)
+    shape = (-(-elements // grid.lanes), grid.parts)
+    counted = (
+        int(environment[c.name]) for c in kernel.counts if c.type.kind == "i"
+    )  # the others are no numbers of things
+    if max(elements, *counted) * grid.parts > MAX_GRID_ELEMENTS:
+        raise PlanError(
+            f"{kernel.name} has more than {MAX_GRID_ELEMENTS:,} elements; a launch on a GPU counts them with 32 bits"
+        )
+
+    def launch(given: tuple[Any, ...]) -> None:
+        if shape[0]:
+            compiled.launch(shape, given)
+
+    def filled(given: tuple[Any, ...]) -> None:
+        with (
+            compiled.constant_turns
+        ):  # a loaded kernel has its constant memory once, for all calls that are bound to it
+            for fill in constants:
+                fill()
+            launch(given)
+
+    kept = tuple(
+        (b.array, arrays[b.array]) for b in (*taken, *constant)
+    )  # a pointer does not keep the memory that it points to
+    return Piece(
+        filled if constants else launch, arguments, places, _value_places(kernel, len(pointers)), kept, rigid=rigid
+    )
+
+
+def _constant(compiled: cuda.CudaKernel, b: ir.BufferArgument, bound: Bound) -> Launch:
+    """What brings an array into the constant memory of a kernel."""
+    address, size = compiled.constant(identifier(b.name) + "_array")
+    source = memory.address(bound.data) + bound.arrangement.starts(bound.count)[b.buffer]
+    nbytes = min(size, bound.arrangement.buffers[b.buffer].bytes_for(bound.count))
+    return lambda: cuda.copy_within(compiled.device, address, source, nbytes)
+
+
+def scratch_bytes(program: Program, environment: Environment) -> int:
+    """The memory in bytes that a program takes beside its arguments."""
+    return sum(
+        k.array(s.array).arrangement.nbytes(_whole(s.length, environment)) for k in program.kernels for s in k.scratch
+    )
+
+
+def _scratch(program: Program, device: str, environment: Environment) -> dict[str, Bound]:
+    """The memory that a program needs beside its arguments: partial sums, counters."""
+    bound: dict[str, Bound] = {}
+    for kernel in program.kernels:
+        for s in kernel.scratch:
+            a, count = kernel.array(s.array), _whole(s.length, environment)
+            if count > MAX_GRID_ELEMENTS:
+                raise PlanError(
+                    f"{kernel.name} keeps {count:,} partial sums, and a launch on a GPU counts at most {MAX_GRID_ELEMENTS:,} with 32 "
+                    "bits; Plan(reciprocity='ordered') and fewer parts keep less"
+                )
+            data = allocate(device, a.arrangement.nbytes(count), f"partial sums of {kernel.name}")
+            if s.zeroed:
+                data[:] = 0
+            bound[a.name] = Bound(data, a.arrangement, count)
+    return bound
+
+
+def _uniforms(kernel: ir.Kernel, device: str, environment: Environment) -> dict[str, Bound]:
+    """The record of values for all of a kernel that fetches them from global memory."""
+    found = packed(kernel, environment)
+    if found is None:
+        return {}
+    array, values = found
+    data = allocate(device, values.nbytes, f"the uniforms of {kernel.name}")
+    data.set(values)
+    return {array.name: Bound(data, array.arrangement, 1)}
+
+
+def _whole(e: ir.Expression, environment: Environment) -> int:
+    """A number of elements or blocks, computed without overflow."""
+    return int(evaluate(e, {n: np.int64(v) if isinstance(v, int) else v for n, v in environment.items()}))

@@ -1,0 +1,295 @@
+"""Calls like an earlier one: what was checked, chosen and bound for it holds, and only addresses and numbers are new.
+
+A call is like another one when its records, layouts, devices, sizes and types are the same. Whatever is not recognised here takes the
+way of a first call, which also says what is wrong with it.
+"""
+
+from __future__ import annotations
+
+import math
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Protocol
+
+import numpy as np
+
+from lanewise import types as t
+from lanewise.arrays import RecordArray
+from lanewise.frontend.function import Signature
+from lanewise.launch.arguments import (
+    Arguments,
+    device_without_records,
+    flatten_uniforms,
+    make_outputs,
+    shape_of_result,
+)
+from lanewise.launch.tuned_store import store_enabled
+from lanewise.record import Record
+from lanewise.runtime.memory import array_module
+from lanewise.runtime.prepared import ArrayPlace, Prepared, Template
+from lanewise.vectors import VectorValue
+
+MOST = 8  # kinds of calls that a kernel remembers
+EXACT = 2**53  # whole numbers up to here are floats
+_UNLIKE: Any = object()  # in place of a number: the way of a first call
+
+
+class Given:
+    """The arguments of a call: arrays by parameter, numbers by their IR names."""
+
+    __slots__ = ("arrays", "values")
+
+    def __init__(self) -> None:
+        self.arrays: dict[str, Any] = {}
+        self.values: dict[str, Any] = {}
+
+
+class Slot(Protocol):
+    """What one argument has to be like."""
+
+    def take(self, value: Any, given: Given) -> bool: ...
+
+
+class RecordSlot:
+    """An array of the same record, layout, device and size."""
+
+    __slots__ = ("_layout", "_name", "_seen", "_size")
+
+    def __init__(self, name: str, array: RecordArray) -> None:
+        self._name, self._seen = name, weakref.ref(array)
+        self._layout, self._size = array.layout, (len(array), array.record, array.device)
+
+    def take(self, value: Any, given: Given) -> bool:
+        if value is not self._seen():
+            if type(value) is not RecordArray:
+                return False
+            if (len(value), value.record, value.device) != self._size or value.layout != self._layout:
+                return False
+            self._seen = weakref.ref(value)
+        given.arrays[self._name] = value
+        return True
+
+
+class ArraySlot:
+    """A contiguous array of the same library, type, shape and GPU, to which generated code may write."""
+
+    __slots__ = ("_cls", "_dtype", "_gpu", "_name", "_shape")
+
+    def __init__(self, name: str, array: Any) -> None:
+        self._name, self._cls, self._dtype, self._shape = name, type(array), array.dtype, array.shape
+        self._gpu = None if isinstance(array, np.ndarray) else array.data.device_id
+
+    def take(self, value: Any, given: Given) -> bool:
+        if type(value) is not self._cls or value.shape != self._shape or value.dtype != self._dtype:
+            return False
+        flags = value.flags
+        if not flags.c_contiguous:
+            return False
+        if not flags.writeable if self._gpu is None else value.data.device_id != self._gpu:
+            return False
+        given.arrays[self._name] = value
+        return True
+
+
+class ValueSlot:
+    """One value for all, or the components of one."""
+
+    __slots__ = ("_leaves", "_number", "_vector", "_whole")
+
+    def __init__(self, name: str, kind: t.ValueType, host: bool) -> None:
+        self._leaves, self._vector = t.leaves(name, kind), isinstance(kind, t.Vector)
+        self._number, self._whole = _number(t.scalar_of(kind), host), not t.scalar_of(kind).is_float
+
+    def take(self, value: Any, given: Given) -> bool:
+        parts = self._parts(value) if self._vector else (value,)
+        if parts is None or len(parts) != len(self._leaves):
+            return False
+        for leaf, part in zip(self._leaves, parts, strict=True):
+            number = self._number(part)
+            if number is _UNLIKE:
+                return False
+            given.values[leaf] = number
+        return True
+
+    def _parts(self, value: Any) -> Sequence[Any] | None:
+        match value:
+            case VectorValue() | tuple() | list():
+                return tuple(value)
+            case np.ndarray() if value.ndim == 1 and value.dtype.kind in ("iu" if self._whole else "f"):
+                return value.tolist()
+            case _:
+                return None
+
+
+def _number(kind: t.Scalar, host: bool) -> Callable[[Any], Any]:
+    """What makes a number of this type of an argument that surely fits it, as `converted` would."""
+    own = kind.dtype.type
+    if kind.is_float:
+        most = float(np.finfo(kind.dtype.name).max)
+
+        def real(x: Any) -> Any:
+            cls = type(x)
+            if cls is own:
+                return x
+            if cls is np.float32:
+                x, cls = float(x), float
+            if cls is float or cls is np.float64:
+                return own(x) if -most <= x <= most or not math.isfinite(x) else _UNLIKE
+            return own(x) if (cls is int or cls is np.int64) and -EXACT <= x <= EXACT else _UNLIKE
+
+        return real
+    if kind == t.BOOL:
+        return lambda x: own(x) if type(x) in (bool, own) else _UNLIKE
+    low, high = (int(x) for x in t.limits(kind))
+
+    def whole(x: Any) -> Any:
+        if type(x) is own or (type(x) in (int, np.int64, np.int32) and low <= x <= high):
+            return int(x) if host else own(x)
+        return _UNLIKE
+
+    return whole
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """An array that a call makes: its name in the kernel, its type and how many elements it has."""
+
+    name: str
+    kind: t.ValueType
+    count: int
+
+
+class Repeatable:
+    """A call that can be made again."""
+
+    __slots__ = (
+        "_device", "_from", "_holds", "_identical", "_kernel", "_made", "_module", "_named", "_results", "_slots",
+        "_template",
+    )  # fmt: skip
+
+    def __init__(
+        self, kernel: str, named: tuple[str, ...], slots: tuple[Slot, ...], device: str, template: Template, results: Sequence[Result],
+        *, device_of: Callable[[], str] | None = None, identical: tuple[str, str, bool] | None = None,
+        holds: Callable[[Mapping[str, Any]], bool] | None = None,
+    ) -> None:  # fmt: skip
+        """named: the keyword arguments, in their order; the others are positional.
+
+        device_of: where a call like this runs, if no record says it. identical: the two parameters whose arrays are one, or are two.
+        holds: whether what was proved for the values of a call holds for these, too.
+        """
+        self._kernel, self._named, self._slots, self._device, self._template = kernel, named, slots, device, template
+        self._results, self._from, self._identical, self._holds = results, device_of, identical, holds
+        self._module = array_module(device)
+        self._made = tuple((r.name, *shape_of_result(r.kind, r.count)) for r in results)
+
+    def match(self, arguments: tuple[Any, ...], named: Mapping[str, Any]) -> Given | None:
+        """The arguments of a call like this one; None for another one."""
+        if named:
+            if tuple(named) != self._named:
+                return None
+            arguments = (*arguments, *named.values())
+        elif self._named:
+            return None
+        if len(arguments) != len(self._slots) or (self._from is not None and self._from() != self._device):
+            return None
+        given = Given()
+        for slot, value in zip(self._slots, arguments, strict=True):
+            if not slot.take(value, given):
+                return None
+        if self._identical is not None:
+            first, second, same = self._identical
+            if (given.arrays[first].data is given.arrays[second].data) is not same:
+                return None
+        return given if self._holds is None or self._holds(given.values) else None
+
+    def run(self, given: Given, out: Any) -> tuple[Any, ...]:
+        """The results, new or those of `out`."""
+        arrays = given.arrays
+        if out is None:
+            results = [self._module.empty(shape, dtype) for _, shape, dtype in self._made]
+        else:
+            count = self._results[0].count if self._results else 0
+            results = make_outputs(self._kernel, [r.kind for r in self._results], count, self._device, out)
+        for (name, _, _), array in zip(self._made, results, strict=True):
+            arrays[name] = array
+        views = partial(_on_host if self._module is np else _on_gpu, arrays)
+        self._template.launch(views, given.values)
+        return tuple(results)
+
+
+def _on_gpu(arrays: Mapping[str, Any], name: str, places: tuple[ArrayPlace, ...]) -> list[Any]:
+    array = arrays[name]
+    base = (array.data if type(array) is RecordArray else array).data.ptr
+    return [base + place.offset for place in places]
+
+
+def _on_host(arrays: Mapping[str, Any], name: str, places: tuple[ArrayPlace, ...]) -> list[Any]:
+    array = arrays[name]
+    if type(array) is not RecordArray:
+        return [array.reshape(-1)]  # of one type, in one buffer
+    return array._parts_at(places)  # pyright: ignore[reportPrivateUsage]
+
+
+def _slots_of(
+    signature: Signature, arguments: tuple[Any, ...], named: Mapping[str, Any], given: Arguments
+) -> tuple[Slot, ...] | None:
+    """What arguments like these are; None where one was converted, and would have to be each time."""
+    host = given.device == "cpu"
+    names = list(signature.parameters)[: len(arguments)] + list(named)
+    found: list[Slot] = []
+    for name, value in zip(names, (*arguments, *named.values()), strict=True):
+        kind = signature.parameters[name]
+        if isinstance(kind, Record):
+            found.append(RecordSlot(name, given.records[name]))
+        elif name in given.uniforms:
+            found.append(ValueSlot(name, kind, host))
+        elif type(value) is array_module(given.device).ndarray and given.arrays[name] is value:
+            found.append(ArraySlot(name, value))
+        else:
+            return None
+    return tuple(found)
+
+
+class Repeated:
+    """The calls of one kernel that can be made again, the last one first."""
+
+    __slots__ = ("_entries", "_tuned")
+
+    def __init__(self) -> None:
+        self._entries: tuple[Repeatable, ...] = ()
+        self._tuned = True
+
+    def find(self, arguments: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[Repeatable, Given] | None:
+        """A call like this one, and its arguments."""
+        if self._tuned is not (tuned := store_enabled()):
+            self._entries, self._tuned = (), tuned
+        for entry in self._entries:
+            if (given := entry.match(arguments, named)) is not None:
+                return entry, given
+        return None
+
+    def remember(
+        self, signature: Signature, arguments: tuple[Any, ...], named: Mapping[str, Any], given: Arguments, launch: Any,
+        results: Sequence[Result], *, identical: tuple[str, str, bool] | None = None,
+        holds: Callable[[Mapping[str, Any]], bool] | None = None,
+    ) -> None:  # fmt: skip
+        """Keep a call for those like it, where they can be recognised and bound by addresses and numbers alone."""
+        slots = _slots_of(signature, arguments, named, given)
+        if slots is None or not isinstance(launch, Prepared):
+            return
+        arrays = frozenset((*given.records, *given.arrays, *(r.name for r in results)))
+        template = launch.template(arrays, frozenset(flatten_uniforms(signature, given.uniforms)))
+        if template is None:
+            return
+        entry = Repeatable(
+            signature.source.name, tuple(named), slots, given.device, template, results,
+            device_of=None if given.records else partial(device_without_records, bool(given.arrays) and given.device.startswith("cuda")),
+            identical=identical, holds=holds,
+        )  # fmt: skip
+        if entry.match(arguments, named) is not None:  # else it would never be found, and push out another one
+            self._entries = (entry, *self._entries[: MOST - 1])
+
+    def forget(self) -> None:
+        self._entries = ()

@@ -1,0 +1,75 @@
+"""What both kinds of kernel need to become runnable."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from lanewise import types as t
+from lanewise.arrays import RecordArray
+from lanewise.ir import nodes as ir
+from lanewise.launch.executable import Bound, Executable, build_executable, device_kind
+from lanewise.layouts import Layout
+from lanewise.pipeline import build_program
+from lanewise.plan import Plan
+from lanewise.plans import Machine
+from lanewise.record import Record
+from lanewise.runtime import cuda
+from lanewise.runtime.cpu import width_problem
+from lanewise.runtime.devices import cpu_threads
+from lanewise.types import I32, I64, Scalar
+
+
+def machine_of(device: str) -> Machine:
+    """What default plans ask of a device."""
+    if device_kind(device) == "cuda":
+        return Machine("cuda", cuda.multiprocessors(device))
+    return Machine("cpu", cpu_threads(), 256 if width_problem(512) else 512)
+
+
+def index_type(device: str) -> Scalar:
+    """32 bits on a GPU, where 64-bit arithmetic costs several instructions; 64 on a CPU, which counts in them."""
+    return I32 if device_kind(device) == "cuda" else I64
+
+
+def compile_kernel(
+    naive: ir.Kernel, plan: Plan, device: str, *, wanted: Plan | None = None, arch: str | None = None
+) -> Executable:
+    """Shape a naive kernel by a complete plan and compile it; with `arch` for that architecture, without a GPU.
+
+    A compiler that caps the registers of a thread to fit one more block may spill them to memory. Unless the user
+    (`wanted`) decided about that cap, such a kernel is compiled again without one (`min_blocks=1`).
+    """
+    kind = "cuda" if device_kind(device) == "cuda" else "cpu"
+    executable = build_executable(build_program(naive, plan, kind), device, arch)
+    if not any(c.resources.spill_stores for c in executable.cubins):
+        return executable
+    wanted = wanted or Plan()
+    looser: Plan | None = None
+    if plan.registers:  # a cap of the default plan, too tight for this function
+        looser = Plan(registers=0).filled(plan) if wanted.registers is None else None
+    elif wanted.min_blocks is None:
+        looser = Plan(min_blocks=1).filled(plan)
+    if looser is None:
+        return executable
+    relaxed = build_executable(build_program(naive, looser, kind), device, arch)
+    return relaxed if _spills(relaxed) < _spills(executable) else executable
+
+
+def _spills(executable: Executable) -> int:
+    return sum(c.resources.spill_stores + c.resources.spill_loads for c in executable.cubins)
+
+
+def value_type(kind: Record | t.ValueType) -> t.ValueType:
+    """A parameter's type where it is known to be no record."""
+    assert not isinstance(kind, Record)
+    return kind
+
+
+def bind_record(array: RecordArray) -> Bound:
+    """A record array as bytes."""
+    return Bound(array.data, array.arrangement, len(array))
+
+
+def layouts_of(records: Mapping[str, RecordArray]) -> dict[str, Layout]:
+    """The layout of every record parameter."""
+    return {n: r.layout for n, r in records.items()}

@@ -1,0 +1,39 @@
+"""The tuned plans that a kernel knows: one look into the store for each kind of call and process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+
+from lanewise.launch.tuned_key import Key
+from lanewise.launch.tuned_store import read_entry, store_enabled
+from lanewise.plan import Plan
+
+ANYTHING = Plan()
+
+
+class TunedPlans:
+    """What the store says for the calls of one kernel, remembered. Another process may tune meanwhile: this one goes on as it began."""
+
+    def __init__(self) -> None:
+        self._known: dict[Hashable, Plan | None] = {}
+
+    def find(self, wanted: Plan | None, device: str, situation: Hashable, key: Callable[[], Key]) -> Plan | None:
+        """The tuned plan for calls in this situation with these fixed fields, or None.
+
+        `key` is asked once: it takes some milliseconds, the situation only a few microseconds.
+        """
+        if device == "python" or not store_enabled():
+            return None
+        place = (wanted or ANYTHING, situation)
+        if place not in self._known:
+            entry = None if _is_complete(place[0]) else read_entry(key())
+            self._known[place] = entry.plan if entry is not None else None
+        return self._known[place]
+
+    def adopt(self, wanted: Plan, situation: Hashable, plan: Plan) -> None:
+        """A plan that was tuned just now."""
+        self._known[wanted, situation] = plan
+
+
+def _is_complete(plan: Plan) -> bool:
+    return None not in plan.as_dict().values()

@@ -1,0 +1,1 @@
+"""One element at a time: `@lw.elementwise`, and totals over all elements."""

@@ -1,0 +1,21 @@
+"""The structures that `pairwise` runs over: one file each."""
+
+from lanewise.patterns.search.all_pairs import AllPairs
+from lanewise.patterns.search.automatic import Nearest, Neighbors
+from lanewise.patterns.search.base import Search
+from lanewise.patterns.search.dynamic_grid import DynamicGrid
+from lanewise.patterns.search.static_grid import StaticGrid
+from lanewise.patterns.search.worlds import Bounded, Open, Periodic, World
+
+__all__ = [
+    "AllPairs",
+    "Bounded",
+    "DynamicGrid",
+    "Nearest",
+    "Neighbors",
+    "Open",
+    "Periodic",
+    "Search",
+    "StaticGrid",
+    "World",
+]

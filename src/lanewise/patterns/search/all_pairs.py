@@ -1,0 +1,84 @@
+"""All pairs: every target looks at every source. Without radius and k every pair counts; with them it is the oracle of the others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lanewise.attributes import frozen
+from lanewise.ir import nodes as ir
+from lanewise.ir.names import own
+from lanewise.launch.executable import Bound
+from lanewise.patterns.search.base import Launches, Search, Statistics, Structure, Visit, Walk, check_sources
+from lanewise.patterns.search.points import Points
+from lanewise.patterns.search.worlds import Open
+from lanewise.types import Scalar
+
+SOURCES = own("sources")
+
+
+@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AllPairs(Search):
+    """No structure: the loop over all sources, in order."""
+
+    def describe(self) -> str:
+        return "all pairs" if self.is_plain else f"all pairs: {self.found()}"
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether every pair counts, as it is: the pattern with tiles, reciprocity and all other passes."""
+        return self.radius is None and self.k is None and isinstance(self.world, Open)
+
+    def make(self, sources: Points) -> Structure:
+        check_sources(self, sources)
+        return _Nothing(self, sources)
+
+
+@dataclass(frozen=True, slots=True)
+class AllWalk(Walk):
+    """One loop over all sources."""
+
+    index: Scalar
+
+    def arguments(self) -> tuple[ir.ArrayArgument, ...]:
+        return ()
+
+    def uniforms(self) -> tuple[ir.Parameter, ...]:
+        return (ir.Parameter(SOURCES, self.index),)
+
+    def around(self, place: Sequence[ir.Local], bound2: ir.Expression, visit: Visit) -> ir.Block:
+        del place, bound2
+        j = ir.Local(own("walk.j"), self.index)
+        zero, one = ir.Literal(0, self.index), ir.Literal(1, self.index)
+        return (ir.For(j.name, zero, ir.Local(SOURCES, self.index), one, visit(j)),)
+
+
+class _Nothing(Structure):
+    def __init__(self, search: AllPairs, sources: Points) -> None:
+        self._search, self._count = search, sources.count
+
+    @property
+    def order(self) -> Any:
+        return None
+
+    @property
+    def arrays(self) -> Mapping[str, Bound]:
+        return {}
+
+    @property
+    def uniforms(self) -> Mapping[str, Any]:
+        return {SOURCES: self._count}
+
+    def walk(self, index: Scalar) -> Walk:
+        return AllWalk(index)
+
+    def launches(self) -> Launches:
+        return ()
+
+    def statistics(self) -> Statistics:
+        return Statistics(1, 1, self._count, self._count, float(self._count))
+
+    def describe(self) -> str:
+        return self._search.describe()

@@ -1,0 +1,229 @@
+"""What a search is to a pairwise kernel: what is asked for (Search), what was built (Structure), how a kernel runs through it (Walk)."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from lanewise.checks import finite, shown
+from lanewise.errors import ArgumentError
+from lanewise.ir import nodes as ir
+from lanewise.ir.names import own
+from lanewise.launch.executable import Bound
+from lanewise.patterns.search.points import Points
+from lanewise.patterns.search.worlds import Bounded, Open, Periodic, World, world_dimension
+from lanewise.types import Scalar
+
+MOST_NEIGHBORS = 32  # of a list of the nearest, which is kept in registers
+
+Visit = Callable[[ir.Local], ir.Block]
+Launches = Sequence[Callable[[], object]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Search(ABC):
+    """Decides which sources a target meets. Searches are frozen dataclasses, compared and hashed by value.
+
+    radius: sources nearer than it are met (None: at any distance). k: only so many of them, the nearest ones (None: all).
+    world: where elements are. position: the field that says where an element is: a vec2, vec3, dvec2 or dvec3.
+    """
+
+    radius: float | None = None
+    k: int | None = None
+    world: World = field(default_factory=Open)
+    position: str = "position"
+
+    def __post_init__(self) -> None:
+        for name in ("radius", "k"):
+            object.__setattr__(self, name, plain_number(getattr(self, name)))
+        check_radius(type(self).__name__, self.radius)
+        check_k(type(self).__name__, self.k)
+        position: Any = self.position
+        if not isinstance(position, str) or not position:
+            raise ArgumentError(
+                f"{type(self).__name__}(position={shown(position)}): wanted the name of a field, such as 'position'"
+            )
+        world: Any = self.world
+        if not isinstance(world, Open | Periodic | Bounded):
+            raise ArgumentError(
+                f"{type(self).__name__}(world={shown(world)}): wanted lw.Open(), lw.Periodic(size) or lw.Bounded(low, high)"
+            )
+        if isinstance(world, Periodic) and self.radius is not None and 2 * self.radius > min(world.size):
+            raise ArgumentError(
+                f"{type(self).__name__}(radius={self.radius:g}): in a periodic world a radius is at most half the smallest size, "
+                f"{min(world.size) / 2:g}"
+            )
+
+    @abstractmethod
+    def describe(self) -> str:
+        """What it does, in a few words, for reports."""
+
+    @abstractmethod
+    def make(self, sources: Points) -> Structure:
+        """A structure for these sources; its memory is allocated now, and filled by its launches.
+
+        Raises `ArgumentError` for what does not fit together, `DeviceError` for what does not fit the memory.
+        """
+
+    def plan(self, points: Points) -> Search:
+        """The concrete search for these sources: automatic ones choose, all others are that themselves."""
+        del points
+        return self
+
+    def found(self) -> str:
+        """Which sources are met, in words."""
+        within = "" if self.radius is None else f" within {self.radius:g}"
+        beyond = "" if isinstance(self.world, Open) else f", {self.world}"
+        return (f"the {self.k} nearest{within}" if self.k is not None else f"all{within}") + beyond
+
+
+class Walk(ABC):
+    """How a kernel runs through a structure: plain IR. Walks are frozen dataclasses; equal ones make equal kernels.
+
+    Their index type is 32 bits on a GPU and 64 on a CPU. Names of arrays and uniforms start with `$`; what a walk assigns
+    in the kernel starts with `$walk.`.
+    """
+
+    __slots__ = ()
+
+    @abstractmethod
+    def arguments(self) -> tuple[ir.ArrayArgument, ...]:
+        """The arrays that it reads; the structure has them by the same names."""
+
+    @abstractmethod
+    def uniforms(self) -> tuple[ir.Parameter, ...]:
+        """The values for all that it reads; the structure has them by the same names."""
+
+    @abstractmethod
+    def around(self, place: Sequence[ir.Local], bound2: ir.Expression, visit: Visit) -> ir.Block:
+        """Loops that run the block `visit(j)` for every source j, in sorted places, that may lie nearer than sqrt(bound2) to `place`.
+
+        `visit` is called once, for the block of the innermost loop. `bound2` is the squared distance in the precision of the
+        positions; it may be a local that shrinks while a list of the nearest fills, so that a walk may leave out what lies
+        farther than it is then (not what lies exactly at it).
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """How well a structure divides its sources, for people: cells or leaves, how full they are, threads without work."""
+
+    cells: int
+    occupied: int
+    least: int
+    most: int
+    mean: float
+    idle_threads: int = 0
+
+
+class Structure(ABC):
+    """What was built for some sources. It owns its memory on their device."""
+
+    @property
+    @abstractmethod
+    def order(self) -> Any:
+        """The sorted places: an int32 array of the caller's indices on the device; None where sources stay in their own order."""
+
+    @property
+    @abstractmethod
+    def arrays(self) -> Mapping[str, Bound]:
+        """The arrays that the walk reads, by name."""
+
+    @property
+    @abstractmethod
+    def uniforms(self) -> Mapping[str, Any]:
+        """The values for all that the walk reads, by name."""
+
+    @abstractmethod
+    def walk(self, index: Scalar) -> Walk:
+        """The way through it, with indices of this type."""
+
+    @abstractmethod
+    def launches(self) -> Launches:
+        """What rebuilds it from the present positions: no allocation and, where `in_graphs`, no transfer to the host."""
+
+    @property
+    def in_graphs(self) -> bool:
+        """Whether a graph can hold its launches: not where the host builds what a GPU searches."""
+        return True
+
+    @abstractmethod
+    def statistics(self) -> Statistics:
+        """Of the present contents. Waits for the device."""
+
+    @abstractmethod
+    def describe(self) -> str:
+        """What was built, with its figures, in one line."""
+
+
+RADIUS2 = own("radius2")  # the uniform with the squared radius
+ORDER = own("order")  # the array with the caller's index of every sorted place
+
+
+def radius2(search: Search, precision: Scalar) -> Any:
+    """The squared radius in the precision of the positions, rounded once; infinite without a radius.
+
+    Raises `ArgumentError` where the precision does not hold the square.
+    """
+    if search.radius is None:
+        return precision.dtype.type(math.inf)
+    square, limits = float(search.radius) * float(search.radius), np.finfo(precision.dtype.name)
+    if not float(limits.tiny) <= square <= float(limits.max):
+        raise ArgumentError(f"radius={search.radius:g}: its square {square:g} is beyond the numbers of {precision}")
+    return precision.dtype.type(square)
+
+
+def reach(search: Search, precision: Scalar, axes: int) -> float:
+    """The largest coordinate that the arithmetic of a search holds.
+
+    Without a radius the squares of all distances have to be finite: 4 axes reach^2 is the largest number. With one an infinite
+    square is only farther than the radius, but differences have to be finite.
+    """
+    most = _largest(precision)
+    return math.sqrt(most / 4 / axes) if search.k is not None and search.radius is None else most / 4
+
+
+@cache
+def _largest(precision: Scalar) -> float:
+    return float(np.finfo(precision.dtype.name).max)
+
+
+def plain_number(value: Any) -> Any:
+    """A number of NumPy's as Python's; anything else as it is."""
+    return value.item() if isinstance(value, np.number) else value  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+
+
+def check_radius(name: str, radius: Any) -> None:
+    """Raise `ArgumentError` for a radius that is not a positive finite number."""
+    if radius is None:
+        return
+    number = isinstance(radius, (int, float)) and not isinstance(radius, bool)
+    if not number or not finite(radius) or radius <= 0:
+        raise ArgumentError(f"{name}(radius={shown(radius)}): wanted a positive number")
+
+
+def check_k(name: str, k: Any) -> None:
+    """Raise `ArgumentError` for a number of neighbours that no kernel is made for."""
+    if k is None:
+        return
+    if isinstance(k, bool) or not isinstance(k, int) or not 1 <= k <= MOST_NEIGHBORS:
+        raise ArgumentError(
+            f"{name}(k={shown(k)}): wanted a whole number from 1 to {MOST_NEIGHBORS}, the longest list that is kept in registers"
+        )
+
+
+def check_sources(search: Search, sources: Points) -> None:
+    """Raise `ArgumentError` where a search asks for more neighbours than there are sources, or its world has other axes."""
+    if search.k is not None and search.k > sources.count:
+        raise ArgumentError(f"{search.describe()}: there are only {sources.count:,} sources")
+    axes = world_dimension(search.world)
+    if axes is not None and axes != sources.dimension:
+        raise ArgumentError(
+            f"{search.describe()}: the world has {axes} axes, and the positions have {sources.dimension}"
+        )

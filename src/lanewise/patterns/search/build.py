@@ -1,0 +1,226 @@
+"""search: for every target, the sum of a function over the sources that a walk through a structure finds.
+
+    parallel for i: fetch target; walk: fetch the source's position; if d2 < radius2: fetch the rest; apply; add;  commit
+With k the walk fills a list of the nearest, and the function is applied to those in it. Targets that are their own sources run in sorted
+places, where neighbouring threads have neighbouring places, and their results go to their places in the caller's order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from lanewise import types as t
+from lanewise.frontend.function import Lowered
+from lanewise.ir import build
+from lanewise.ir import nodes as ir
+from lanewise.ir.names import count_of, identifier, own
+from lanewise.ir.values import pairs, record_array, uniform_leaves, value_array
+from lanewise.layouts import Arrangement, Layout
+from lanewise.patterns.results import check_results, result_arrays, sum_name
+from lanewise.patterns.search.base import ORDER, RADIUS2, Visit, Walk
+from lanewise.patterns.search.candidates import Candidates, inverse_period, period
+from lanewise.patterns.search.nearest import Nearest
+from lanewise.record import Leaf
+from lanewise.types import I32, I64, LocalArray, Scalar
+
+__all__ = ["SearchArguments", "Side", "build_search", "inverse_period", "period"]
+
+VECTOR_BYTES = 16
+NEAR, NEAR_COUNT = own("near"), own("near.count")
+NEAR_LENGTH = 32  # sources that a CPU sets aside before it applies the function to them
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """The array of targets or of sources: the parameter's name, the leaves that are there, their layout."""
+
+    name: str
+    leaves: tuple[Leaf, ...]
+    layout: Layout
+
+
+@dataclass(frozen=True, slots=True)
+class SearchArguments:
+    """What a kernel over a walk is specialised to.
+
+    position: the leaves of the position's field, one an axis. k: of the nearest. limited: there is a radius. periodic: the sizes of
+    the world stand in uniforms (`period(axis)`). ordered: sources lie in sorted places, and so do targets that are the same array;
+    `$order` has the caller's indices. identical: targets and sources are one array.
+    """
+
+    target: Side
+    source: Side
+    uniforms: tuple[tuple[str, t.ValueType], ...]
+    position: tuple[Leaf, ...]
+    walk: Walk
+    identical: bool
+    ordered: bool
+    limited: bool
+    periodic: bool
+    k: int | None
+
+
+def build_search(lowered: Lowered, arguments: SearchArguments, index: Scalar) -> ir.Kernel:
+    """The naive kernel. Raises `CompileError` for results that cannot be summed."""
+    check_results(lowered)
+    return _SearchBuilder(lowered, arguments, index).kernel()
+
+
+class _SearchBuilder:
+    def __init__(self, lowered: Lowered, arguments: SearchArguments, index: Scalar) -> None:
+        self.lowered, self.f, self.a, self.index = lowered, lowered.function, arguments, index
+        self.i = ir.Local(own("i"), index)
+        self.precision = arguments.position[0].type
+        self.used = {p.name for p in self.f.parameters}
+        self.arrays = [
+            record_array(s.name, s.leaves, s.layout, written=False) for s in (arguments.target, arguments.source)
+        ]
+        places = tuple(x.name for x in arguments.position)
+        self.place = tuple(ir.Local(f"{arguments.target.name}.{x}", self.precision) for x in places)
+        self.candidates = Candidates(arguments.source.name, places, self.place, self.precision, arguments.periodic)
+        self.d2 = self.candidates.d2
+        self.limit = ir.Local(RADIUS2, self.precision)
+        # A CPU guesses what a branch does, and most candidates lie too far away, but no one knows which. So it writes every
+        # candidate into a list and counts on only behind those that are near: no branch depends on a distance. A GPU (its indices
+        # have 32 bits) has no such list in registers. Without a radius the bound has to shrink from candidate to candidate.
+        self.collects = index == I64 and arguments.limited
+        ranked = arguments.ordered
+        self.best = None if arguments.k is None else Nearest(arguments.k, self.precision, index, ranked)
+
+    # ------------------------------------------------------------ the kernel
+
+    def kernel(self) -> ir.Kernel:
+        a, f = self.a, self.f
+        counts = tuple(ir.Parameter(count_of(s.name), self.index) for s in (a.target, a.source))
+        outputs = [value_array(name, kind, written=True) for name, kind in result_arrays(self.lowered)]
+        order = [value_array(ORDER, I32, written=False)] if a.ordered and (a.identical or self.best) else []
+        body = (*self.fetch_target(), *self.sums(), *self.search(), *self.commits())
+        loop = ir.Parallel(self.i.name, ir.Local(counts[0].name, self.index), body)
+        return ir.Kernel(
+            identifier(f.name), "search", (*self.arrays, *outputs, *order, *a.walk.arguments()), tuple(self.uniforms()),
+            counts, (loop,), identical=a.identical, location=f.location,
+        )  # fmt: skip
+
+    def uniforms(self) -> Iterator[ir.Parameter]:
+        yield from uniform_leaves(self.f, dict(self.a.uniforms))
+        yield ir.Parameter(RADIUS2, self.precision)
+        yield from self.candidates.uniforms()
+        yield from self.a.walk.uniforms()
+
+    # ------------------------------------------------------------ targets and results
+
+    def fetch_target(self) -> ir.Block:
+        name = self.a.target.name
+        places = {leaf.name for leaf in self.a.position}
+        reads = [x for x in self.a.target.leaves if x.name in places or f"{name}.{x.name}" in self.used]
+        return (ir.Fetch(name, self.i, tuple((x.name, f"{name}.{x.name}") for x in reads)),)
+
+    def sums(self) -> ir.Block:
+        return tuple(
+            ir.Assign(sum_name(own(r.name)), ir.Literal(0.0 if r.type.is_float else 0, r.type)) for r in self.f.results
+        )
+
+    def commits(self) -> ir.Block:
+        body: list[ir.Statement] = []
+        place: ir.Expression = self.i
+        if self.a.ordered and self.a.identical:
+            target = ir.Local(own("target"), I32)
+            body.append(ir.Fetch(ORDER, self.i, (("value", target.name),)))
+            place = self.wide(target)
+        types = {own(r.name): r.type for r in self.f.results}
+        for name, kind in result_arrays(self.lowered):
+            sums = tuple((leaf, ir.Local(sum_name(v), types[v])) for leaf, v in pairs(name, kind))
+            body.append(ir.Commit(name, place, sums))
+        return tuple(body)
+
+    def wide(self, e: ir.Expression) -> ir.Expression:
+        return e if e.type == self.index else ir.Cast(e, self.index)
+
+    # ------------------------------------------------------------ sources
+
+    def search(self) -> ir.Block:
+        if self.best is None:
+            return self.met(self.limit, lambda j: (*self.fetch_position(j), *self.apply(j)))
+        return (
+            *self.best.start(self.limit),
+            *self.met(self.best.bound2, self.consider),
+            *self.best.each(lambda j: (*self.fetch_position(j), *self.apply(j))),
+        )
+
+    def met(self, bound2: ir.Local, visit: Visit) -> ir.Block:
+        """Visit the sources that are near enough; each one's position is fetched by `visit`."""
+        if not self.collects:
+            return self.a.walk.around(self.place, bound2, visit if self.best else lambda j: self.check(j, visit))
+        names, length = LocalArray(I64, NEAR_LENGTH), ir.Literal(NEAR_LENGTH, I64)
+        count = ir.Local(NEAR_COUNT, I64)
+        empty, drain = ir.Assign(count.name, ir.Literal(0, I64)), self.drain(count, visit)
+
+        def collect(j: ir.Local) -> ir.Block:
+            near: ir.Expression = ir.Compare("<" if self.best is None else "<=", self.d2, bound2)
+            if self.best and self.a.identical:
+                near = ir.Logical("and", near, ir.Compare("!=", self.i, j))
+            more = ir.Select(near, ir.Literal(1, I64), ir.Literal(0, I64), I64)
+            return (
+                ir.If(build.equal(count, length), (*drain, empty)),
+                ir.SetElement(NEAR, count, j),
+                *self.fetch_position(j), *self.candidates.distance(), ir.Assign(count.name, build.add(count, more)),
+            )  # fmt: skip
+
+        return (ir.DeclareArray(NEAR, names), empty, *self.a.walk.around(self.place, bound2, collect), *drain)
+
+    def drain(self, count: ir.Local, visit: Visit) -> ir.Block:
+        """Visit what was set aside."""
+        m, j = ir.Local(own("near.m"), I64), ir.Local(own("near.j"), I64)
+        taken = ir.Assign(j.name, ir.Element(NEAR, m, I64))
+        return (ir.For(m.name, ir.Literal(0, I64), count, ir.Literal(1, I64), (taken, *visit(j))),)
+
+    def check(self, j: ir.Local, visit: Visit) -> ir.Block:
+        """A source that may be near: its position, and if it is near all else."""
+        if not self.a.limited:
+            return visit(j)
+        near = ir.If(ir.Compare("<", self.d2, self.limit), self.apply(j))
+        return (*self.fetch_position(j), *self.candidates.distance(), near)
+
+    def consider(self, j: ir.Local) -> ir.Block:
+        """A source that may be among the nearest, if it is not the target itself."""
+        assert self.best is not None
+        enters = self.best.enters(self.d2)
+        if self.a.identical and not self.collects:
+            enters = ir.Logical("and", enters, ir.Compare("!=", self.i, j))
+        return (*self.fetch_position(j), *self.candidates.distance(), ir.If(enters, self.best.insert(self.d2, j)))
+
+    def fetch_position(self, j: ir.Local) -> ir.Block:
+        """The position, moved to the nearest image; what one load brings besides comes with it."""
+        name = self.a.source.name
+        places = [x.name for x in self.a.position]
+        reads = [*places, *(x for x in self.rest() if x in self.beside(self.arrays[1].arrangement))]
+        fetch = ir.Fetch(name, j, tuple((x, f"{name}.{x}") for x in reads))
+        return (fetch, *self.candidates.images())
+
+    def rest(self) -> list[str]:
+        """What the function reads of a source besides its position."""
+        places = {x.name for x in self.a.position}
+        name = self.a.source.name
+        return [x.name for x in self.a.source.leaves if x.name not in places and f"{name}.{x.name}" in self.used]
+
+    def beside(self, arrangement: Arrangement) -> set[str]:
+        """The leaves that the widest load brings together with the position."""
+        slots = [arrangement.slot(x.name) for x in self.a.position]
+        loads = {
+            (s.buffer, s.offset // VECTOR_BYTES) for s in slots if arrangement.lanes(s) * s.type.size == VECTOR_BYTES
+        }
+        return {s.leaf for s in arrangement.slots if (s.buffer, s.offset // VECTOR_BYTES) in loads}
+
+    def apply(self, j: ir.Local) -> ir.Block:
+        """Fetch what is missing of the source, apply the function, add its results."""
+        name, brought = self.a.source.name, self.beside(self.arrays[1].arrangement)
+        reads = tuple((x, f"{name}.{x}") for x in self.rest() if x not in brought)
+        fetch = (ir.Fetch(name, j, reads),) if reads else ()
+        parameters: list[ir.Expression] = [ir.Local(p.name, p.type) for p in self.f.parameters]
+        if self.lowered.uses_same:  # the last parameter
+            parameters[-1] = build.equal(self.i, j) if self.a.identical else build.FALSE
+        results = [ir.Local(own(r.name), r.type) for r in self.f.results]
+        sums = [ir.Local(sum_name(r.name), r.type) for r in results]
+        adds = tuple(ir.Assign(s.name, ir.Binary("+", s, r, r.type)) for s, r in zip(sums, results, strict=True))
+        return (*fetch, ir.Apply(self.f, tuple(parameters), tuple(r.name for r in results)), *adds)

@@ -1,0 +1,93 @@
+"""Cells filled on a GPU, in launches that a graph can hold: count, two for a scan, fill, and two that put each cell in order.
+
+Atomics hand out places within a cell in any order; the last two passes rank its members by index, so that the order never depends on
+the race. Members of crowded cells are sorted, a cell a block; those of all others compare themselves with the few others of their cell.
+The scan leaves the counters zero for the next build.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache, partial
+from typing import Any
+
+import numpy as np
+
+from lanewise.layouts import Arrangement
+from lanewise.patterns.search.builders.cells import CellBuilder, axis_values
+from lanewise.patterns.search.builders.cells_text import CROWDED, SORTERS, SORTING_THREADS, THREADS, TILE, kernel_texts
+from lanewise.patterns.search.builders.geometry import Geometry
+from lanewise.patterns.search.points import Points
+from lanewise.runtime.cuda import CudaKernel, use
+from lanewise.runtime.loaded import loaded
+from lanewise.runtime.memory import allocate_pieces
+from lanewise.types import Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """One launch of a kernel. Arguments are names of memory, addresses as Python integers, and numbers as NumPy scalars."""
+
+    kernel: str
+    blocks: int
+    threads: int
+    arguments: tuple[Any, ...]
+
+
+def memory_sizes(geometry: Geometry, count: int) -> dict[str, int]:
+    """How many int32 the kernels need of each kind of memory; `counts` are zero at first, all else is written before it is read."""
+    tiles = _tiles(geometry)
+    return {
+        "counts": tiles * TILE, "starts": tiles * TILE, "place": 2 * count, "members": count, "order": count, "sums": tiles,
+        "crowded": count // CROWDED + 2,
+    }  # fmt: skip
+
+
+def launch_list(geometry: Geometry, sources: Points, columns: list[int]) -> list[Launch]:
+    """The launches of one build; `columns` are the addresses of the coordinates of the first source."""
+    n, tiles = np.int32(sources.count), _tiles(geometry)
+    by_source = -(-sources.count // THREADS)
+    return [
+        Launch("cells_count", by_source, THREADS, (*columns, "counts", "place", n, *axis_values(geometry, sources))),
+        Launch("cells_sums", tiles, THREADS, ("counts", "sums", "crowded")),
+        Launch("cells_scan", tiles, THREADS, ("counts", "sums", "starts", "crowded")),
+        Launch("cells_fill", by_source, THREADS, ("place", "starts", "members", n)),
+        Launch("cells_sort", SORTERS, SORTING_THREADS, ("crowded", "starts", "members")),
+        Launch("cells_rank", by_source, THREADS, ("place", "starts", "members", "order", n)),
+    ]
+
+
+def device_cells(geometry: Geometry, sources: Points) -> CellBuilder:
+    """Cells built where the sources are, without a transfer or an allocation in a build."""
+    device, sizes = sources.device, memory_sizes(geometry, sources.count)
+    memory = allocate_pieces(device, {name: 4 * length for name, length in sizes.items()}, f"{geometry.total:,} cells")
+    with use(device):
+        memory["counts"].fill(0)
+    kernels = _kernels(device, sources.arrangement, sources.leaves, sources.precision, geometry.periodic)
+    work = tuple(
+        partial(
+            _run, kernels[x.kernel], (x.blocks, 1), tuple(memory.addresses[a] if isinstance(a, str) else a for a in x.arguments),
+            (memory, sources),
+        ) for x in launch_list(geometry, sources, sources.addresses())
+    )  # fmt: skip
+    starts, order = (memory[name].view("int32") for name in ("starts", "order"))
+    return CellBuilder(starts[: geometry.total + 1], order, work)
+
+
+def _run(kernel: CudaKernel, grid: tuple[int, int], arguments: tuple[Any, ...], keep_alive: object) -> None:
+    """Launch; addresses do not keep the memory alive that they point to."""
+    del keep_alive
+    kernel.launch(grid, arguments)
+
+
+@cache
+def _kernels(
+    device: str, arrangement: Arrangement, leaves: tuple[str, ...], precision: Scalar, periodic: bool
+) -> dict[str, CudaKernel]:
+    """The kernels for sources of one kind, by name; kept for the life of the program."""
+    texts = kernel_texts(arrangement, leaves, precision, periodic=periodic)
+    return {n: loaded(device, text, n, SORTING_THREADS if n == "cells_sort" else THREADS) for n, text in texts.items()}
+
+
+def _tiles(geometry: Geometry) -> int:
+    return -(-(geometry.total + 1) // TILE)

@@ -1,0 +1,236 @@
+"""Elements in the order of a Hilbert curve, and the tree of boxes above them, on a CPU: the steps of `curve.py`, by Numba."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lanewise.patterns.search.builders.curve import KEY_BITS
+from lanewise.patterns.search.builders.curve_device import SAMPLES, SEGMENTS
+from lanewise.patterns.search.builders.places import places_of
+from lanewise.patterns.search.builders.tree import Tree, columns_of, margin, node_arrangement
+from lanewise.patterns.search.points import Points
+from lanewise.patterns.search.worlds import World
+from lanewise.runtime import cpu
+from lanewise.runtime.memory import allocate
+
+GRAIN = 8192  # elements worth handing to another thread
+_HEAD = """import numpy as np
+from numba import njit
+
+"""
+_NJIT = '@njit(error_model="numpy", nogil=True)\n'
+
+_INLINE = '@njit(error_model="numpy")\n'
+
+# Pieces of the elements that fit a first-level cache, and loops over them that become SIMD instructions.
+KEYS = f"""{_HEAD}
+{_INLINE}def find_cells(places, quantiles, inverses, scale, last, begin, axis, cell):  # by rank; 32 segments
+    real = places.dtype.type
+    for n in range(len(cell)):
+        place, s = places[begin + n, axis], 0
+        s += 16 if place >= quantiles[axis, 16] else 0
+        s += 8 if place >= quantiles[axis, s + 8] else 0
+        s += 4 if place >= quantiles[axis, s + 4] else 0
+        s += 2 if place >= quantiles[axis, s + 2] else 0
+        s += 1 if place >= quantiles[axis, s + 1] else 0
+        part = (place - quantiles[axis, s]) * inverses[axis, s]
+        part = min(max(part, real(0)), real(1))
+        cell[n] = min(np.int32((real(s) + part) * scale), last)
+
+
+{_INLINE}def invert(x, shift, low):
+    for n in range(len(x)):
+        x[n] ^= low & -(x[n] >> shift & np.int32(1))
+
+
+{_INLINE}def invert_or_swap(x, other, shift, low):
+    for n in range(len(x)):
+        a, b = x[n], other[n]
+        inverts = -(b >> shift & np.int32(1))
+        swap = (a ^ b) & low & ~inverts
+        other[n] = b ^ swap
+        x[n] = a ^ swap ^ (low & inverts)
+
+
+{_INLINE}def flips(last, bits, flip):
+    flip[:] = 0
+    for level in range(bits - 1, 0, -1):
+        shift, low = np.int32(level), np.int32((1 << level) - 1)
+        for n in range(len(last)):
+            flip[n] ^= low & -(last[n] >> shift & np.int32(1))
+
+
+{_INLINE}def spread_into(cell, flip, axes, shift, keys):  # bits apart, those of the other axes between them
+    for n in range(len(cell)):
+        v = np.int32(cell[n] ^ flip[n])
+        if axes == 3:
+            v = np.int32((v | v << np.int32(16)) & np.int32(0x030000FF))
+            v = np.int32((v | v << np.int32(8)) & np.int32(0x0300F00F))
+            v = np.int32((v | v << np.int32(4)) & np.int32(0x030C30C3))
+            v = np.int32((v | v << np.int32(2)) & np.int32(0x09249249))
+        else:
+            v = np.int32((v | v << np.int32(8)) & np.int32(0x00FF00FF))
+            v = np.int32((v | v << np.int32(4)) & np.int32(0x0F0F0F0F))
+            v = np.int32((v | v << np.int32(2)) & np.int32(0x33333333))
+            v = np.int32((v | v << np.int32(1)) & np.int32(0x55555555))
+        keys[n] |= np.uint32(v << np.int32(shift))
+
+
+{_NJIT}def hilbert_keys_kernel(places, quantiles, inverses, bits, keys, begin, end):
+    axes, cells, real = places.shape[1], 1 << bits, places.dtype.type
+    cells_of_piece, flips_of_piece = np.empty((axes, 512), np.int32), np.empty(512, np.int32)
+    for piece in range(begin, end, 512):
+        size = min(512, end - piece)
+        x, last, flip = cells_of_piece[0][:size], cells_of_piece[axes - 1][:size], flips_of_piece[:size]
+        for axis in range(axes):
+            cell = cells_of_piece[axis][:size]
+            find_cells(places, quantiles, inverses, real(cells // 32), np.int32(cells - 1), piece, axis, cell)
+        for level in range(bits - 1, 0, -1):  # J. Skilling, AIP Conf. Proc. 707, 2004, without branches
+            invert(x, np.int32(level), np.int32((1 << level) - 1))
+            for axis in range(1, axes):
+                invert_or_swap(x, cells_of_piece[axis][:size], np.int32(level), np.int32((1 << level) - 1))
+        for axis in range(1, axes):
+            cells_of_piece[axis] ^= cells_of_piece[axis - 1]
+        flips(last, bits, flip)
+        keys[piece : piece + size] = 0
+        for axis in range(axes):
+            spread_into(cells_of_piece[axis][:size], flip, axes, axes - 1 - axis, keys[piece : piece + size])
+"""
+
+SORT = (
+    _HEAD
+    + _NJIT
+    + """def radix_sort_kernel(keys, other_keys, order, other_order, digit_bits):
+    bins = 1 << digit_bits  # three passes of ten bits: their counts fit a first-level cache
+    count, mask = len(keys), bins - 1
+    counts = np.zeros((3, bins), np.int64)
+    for i in range(count):
+        key = np.int64(keys[i])
+        for p in range(3):
+            counts[p, key >> p * digit_bits & mask] += 1
+    for p in range(3):
+        total = 0
+        for d in range(bins):
+            here = counts[p, d]
+            counts[p, d] = total
+            total += here
+    for i in range(count):
+        key = np.int64(keys[i])
+        to = counts[0, key & mask]
+        counts[0, key & mask] = to + 1
+        other_keys[to] = keys[i]
+        other_order[to] = i
+    for i in range(count):
+        d = np.int64(other_keys[i]) >> digit_bits & mask
+        to = counts[1, d]
+        counts[1, d] = to + 1
+        keys[to] = other_keys[i]
+        order[to] = other_order[i]
+    for i in range(count):
+        d = np.int64(keys[i]) >> 2 * digit_bits & mask
+        to = counts[2, d]
+        counts[2, d] = to + 1
+        other_order[to] = order[i]
+    order[:] = other_order
+"""
+)
+
+LEAVES = (
+    _HEAD
+    + _NJIT
+    + """def leaf_boxes_kernel(places, margins, order, leaf, at, nodes, halves, margin, begin, end):
+    axes, count = places.shape[1], len(order)
+    for index in range(begin, end):
+        first, last = index * leaf, min((index + 1) * leaf, count)
+        for axis in range(axes):
+            low, high = places[order[first], axis], places[order[first], axis]
+            lost = margins[order[first], axis] if len(margins) else places.dtype.type(0)
+            for p in range(first + 1, last):
+                place = places[order[p], axis]
+                low, high = min(low, place), max(high, place)
+                if len(margins):
+                    lost = max(lost, margins[order[p], axis])
+            low, high = low - lost, high + lost
+            centre = places.dtype.type(0.5) * low + places.dtype.type(0.5) * high
+            half = max(high - centre, centre - low)
+            nodes[at[index], axis] = centre
+            nodes[at[index], halves + axis] = half + margin * (abs(centre) + half)
+"""
+)
+
+UPPER = (
+    _HEAD
+    + _NJIT
+    + """def upper_boxes_kernel(fan, below, stride, at, nodes, axes, halves, margin, begin, end):
+    for index in range(begin, end):
+        child, children = at[index] + 1, min(fan, below - index * fan)
+        for axis in range(axes):
+            low = nodes[child, axis] - nodes[child, halves + axis]
+            high = nodes[child, axis] + nodes[child, halves + axis]
+            for k in range(1, children):
+                c = child + k * stride
+                low = min(low, nodes[c, axis] - nodes[c, halves + axis])
+                high = max(high, nodes[c, axis] + nodes[c, halves + axis])
+            centre = nodes.dtype.type(0.5) * low + nodes.dtype.type(0.5) * high
+            half = max(high - centre, centre - low)
+            nodes[at[index], axis] = centre
+            nodes[at[index], halves + axis] = half + margin * (abs(centre) + half)
+"""
+)
+
+
+def quantiles_of(places: NDArray[Any]) -> NDArray[Any]:
+    """Quantiles of each axis, shape (axes, SEGMENTS + 1), of a sample that lies evenly in the indices, hashed within."""
+    thread = np.arange(SAMPLES, dtype=np.uint32)
+    with np.errstate(over="ignore"):
+        h = thread * np.uint32(2654435761)
+        h = (h ^ h >> np.uint32(16)) * np.uint32(0x85EBCA6B)
+        h = (h ^ h >> np.uint32(13)) * np.uint32(0xC2B2AE35)
+    within = thread.astype(np.int64) << 16 | (h >> np.uint32(16)).astype(np.int64)
+    sample = np.sort(places[within * len(places) >> 26], axis=0)
+    return np.ascontiguousarray(sample[np.arange(SEGMENTS + 1) * (SAMPLES - 1) // SEGMENTS].T)
+
+
+class HostCurve:
+    """The order and the tree on a CPU, in memory of their own."""
+
+    def __init__(self, points: Points, world: World, leaf: int) -> None:
+        self._points, self._world, self.tree = points, world, Tree(points.count, leaf)
+        self.arrangement = node_arrangement(points.dimension, points.precision)
+        self.nodes = allocate("cpu", self.arrangement.nbytes(self.tree.nodes), "the boxes of a dynamic grid")
+        self.order: NDArray[np.int32] = np.zeros(points.count, np.int32)
+        self._keys = [np.empty(points.count, np.uint32) for _ in range(2)]
+        self._other_order = np.empty(points.count, np.int32)
+        self._at = self.tree.places()
+        columns_of(self.nodes, self.arrangement, self.tree.nodes)["link"][:] = self.tree.links()
+
+    def launches(self) -> tuple[Any, ...]:
+        return (self.build,)
+
+    def build(self) -> None:
+        """Order the present positions, and draw the boxes round them."""
+        places, margins = places_of(self._points, self._world)
+        quantiles = quantiles_of(places)
+        width = np.diff(quantiles, axis=1)
+        inverses = np.divide(1, width, out=np.zeros_like(width), where=width > 0)
+        keys = cpu.own_kernel(KEYS, "hilbert_keys")
+        bits = KEY_BITS[self._points.dimension]
+        cpu.run_range(keys, (places, quantiles, inverses, bits, self._keys[0]), len(places), GRAIN)
+        cpu.own_kernel(SORT, "radix_sort")(*self._keys, self.order, self._other_order, 10)
+        self._boxes(places, margins)
+
+    def _boxes(self, places: NDArray[Any], margins: NDArray[Any]) -> None:
+        scalar, tree = places.dtype.type, self.tree
+        nodes = self.nodes.view(places.dtype).reshape(tree.nodes, -1)
+        halves = 4 if self._points.dimension == 3 else 2
+        room = scalar(margin(self._points.precision))
+        leaves = cpu.own_kernel(LEAVES, "leaf_boxes")
+        arguments = (places, margins, self.order, tree.leaf, self._at[0], nodes, halves, room)
+        cpu.run_range(leaves, arguments, tree.levels[0], GRAIN // tree.leaf)
+        upper = cpu.own_kernel(UPPER, "upper_boxes")
+        for level, (below, here) in enumerate(zip(tree.levels, tree.levels[1:], strict=False), 1):
+            shape = (tree.fan, below, tree.subtree(level - 1), self._at[level], nodes, self._points.dimension)
+            cpu.run_range(upper, (*shape, halves, room), here, GRAIN)

@@ -1,0 +1,118 @@
+"""The thesis's dynamic grids in memory: built on the host, and brought to a GPU where the sources are there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lanewise.launch.executable import device_kind
+from lanewise.layouts import AoS, Arrangement
+from lanewise.patterns.search.builders.ordering import LIST, LISTS, Recursive, draw_boxes, make_parts, world_box
+from lanewise.patterns.search.builders.places import places_of
+from lanewise.patterns.search.builders.tree import margin, node_arrangement
+from lanewise.patterns.search.points import Points
+from lanewise.patterns.search.worlds import Bounded, Periodic, World
+from lanewise.record import Leaf
+from lanewise.runtime import cpu
+from lanewise.runtime.memory import allocate, to_host
+from lanewise.types import I32, Scalar
+
+INFO = 2  # the number of leaves; the first division, or -1 where there is none
+
+
+def division_leaves(precision: Scalar) -> tuple[Leaf, ...]:
+    """The record of a division: its plane's place and axis, and what lies below and above, a division or -1 - a leaf."""
+    return (Leaf("place", precision), Leaf("axis", I32), Leaf("below", I32), Leaf("above", I32))
+
+
+def division_arrangement(precision: Scalar) -> Arrangement:
+    """A division is one record in memory: a walk needs all of it."""
+    return AoS().arrange(division_leaves(precision))
+
+
+@dataclass(slots=True)
+class Mirror:
+    """Memory that the host fills, and its copy on the sources' device; on the host the same memory."""
+
+    host: NDArray[np.uint8]
+    device: Any = field(init=False)
+
+    def __init__(self, device: str, nbytes: int) -> None:
+        self.host = allocate("cpu", nbytes, "a dynamic grid")
+        on_gpu = device_kind(device) == "cuda"
+        self.device = allocate(device, nbytes, "a dynamic grid") if on_gpu else self.host
+
+    def send(self) -> None:
+        """Bring what the host wrote to the device."""
+        if self.device is not self.host:
+            self.device.set(self.host)
+
+
+class HostParts:
+    """Order, leaves and boxes; with a radius also planes and the lists of leaves around each cell."""
+
+    def __init__(self, points: Points, world: World, order: Recursive, leaf: int, radius: float | None) -> None:
+        self._points, self._world, self._leaf, self._radius = points, world, leaf, radius
+        self._order: Recursive = order
+        n, device, precision = points.count, points.device, points.precision
+        self.arrangement = node_arrangement(points.dimension, precision)
+        self.boxes = Mirror(device, self.arrangement.nbytes(n))  # leaves are at most as many as elements
+        self.starts, self.places, self.info = (Mirror(device, 4 * k) for k in (n + 1, n, INFO))
+        self.lists_length = min(n, 4 * n // leaf + LIST)
+        self.divisions = Mirror(device, division_arrangement(precision).nbytes(n) if radius else 0)
+        self.lists = Mirror(device, 4 * (LIST + 1) * self.lists_length if radius else 0)
+
+    @property
+    def order(self) -> Any:
+        return self.places.device.view("int32")
+
+    def build(self) -> None:
+        """Divide the present positions."""
+        places, margins = places_of(self._points, self._world)
+        parts = make_parts(places, self._order, self._leaf, self._box(places))
+        self.places.host.view(np.int32)[:] = parts.order
+        self.starts.host.view(np.int32)[: parts.leaves + 1] = parts.starts
+        self.info.host.view(np.int32)[:] = parts.leaves, 0 if len(parts.links) else -1
+        nodes = self.boxes.host.view(places.dtype).reshape(len(places), -1)
+        draw_boxes(parts, self._order, places, margins, nodes, self._points.precision)
+        sent = [self.places, self.starts, self.info, self.boxes]
+        if self._radius is not None:
+            self._write_divisions(parts.planes, parts.links)
+            self._list(parts.planes, parts.links, parts.leaves, nodes)
+            sent += [self.divisions, self.lists]
+        for memory in sent:
+            memory.send()
+
+    def _box(self, places: NDArray[Any]) -> NDArray[np.float64]:
+        """The borders of the world, or of the elements in a world without borders."""
+        match self._world:
+            case Bounded(low=low, high=high):
+                return np.array([low, high], np.float64).T.copy()
+            case Periodic(size=size, origin=origin):
+                return np.array([origin, np.add(origin, size)], np.float64).T.copy()
+            case _:
+                return world_box(places)
+
+    def _write_divisions(self, planes: NDArray[np.float64], links: NDArray[np.int64]) -> None:
+        arrangement = division_arrangement(self._points.precision)
+        columns = {"place": planes[:, 1], "axis": planes[:, 0], "below": links[:, 0], "above": links[:, 1]}
+        for slot in arrangement.slots:
+            (buffer,) = arrangement.buffers
+            view = np.ndarray((len(planes),), slot.type.dtype, self.divisions.host.data, slot.offset, (buffer.block,))
+            view[:] = columns[slot.leaf]
+
+    def _list(self, planes: NDArray[Any], links: NDArray[Any], leaves: int, nodes: NDArray[Any]) -> None:
+        assert self._radius is not None
+        lists = self.lists.host.view(np.int32).reshape(self.lists_length, LIST + 1)
+        axes, halves = self._points.dimension, 4 if self._points.dimension == 3 else 2
+        radius2 = self._radius**2 * (1 + 8 * margin(self._points.precision))
+        list_them = cpu.own_kernel(LISTS, "around")
+        list_them(planes, links, len(planes), leaves, nodes, halves, axes, radius2, lists)
+
+    def members(self) -> NDArray[np.int64]:
+        """Elements of each leaf, at present."""
+        leaves = int(to_host(self.info.device).view(np.int32)[0])
+        return np.diff(to_host(self.starts.device).view(np.int32)[: leaves + 1].astype(np.int64))

@@ -1,0 +1,143 @@
+"""How a kernel runs through the cells of a grid: rows of cells along x, each one range of sources.
+
+    for z: for y: if the row is near enough: for the sources from its first to its last cell: visit
+No neighbour is missed, since cells of sources are computed as cells of the ends of the range are (see `grid_expressions.py`). Where
+positions wrap around, rounding may move a position across a border: the range is wider by a margin instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from lanewise.ir import build
+from lanewise.ir import nodes as ir
+from lanewise.patterns.search.base import Visit, Walk
+from lanewise.patterns.search.grid_expressions import REACH, GridExpressions, inverse, margin
+from lanewise.types import BOOL, COMPONENTS, Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class GridWalk(Walk):
+    """The cells within the radius of a target. Rows of which every cell is farther away than the bound are left out.
+
+    constant: so many starts of cells lie in constant memory; 0: in global memory.
+    """
+
+    index: Scalar
+    precision: Scalar
+    axes: int
+    periodic: bool
+    constant: int = 0
+
+    def arguments(self) -> tuple[ir.ArrayArgument, ...]:
+        return GridExpressions(self.index, self.precision, self.axes).arguments(self.constant)
+
+    def uniforms(self) -> tuple[ir.Parameter, ...]:
+        return GridExpressions(self.index, self.precision, self.axes).uniforms()
+
+    def around(self, place: Sequence[ir.Local], bound2: ir.Expression, visit: Visit) -> ir.Block:
+        rows = _Rows(GridExpressions(self.index, self.precision, self.axes), place, bound2)
+        return rows.periodic(visit) if self.periodic else rows.open(visit)
+
+
+class _Rows:
+    """The rows around a position."""
+
+    def __init__(self, g: GridExpressions, place: Sequence[ir.Local], bound2: ir.Expression) -> None:
+        self.g, self.place, self.bound2 = g, place, bound2
+        self.scaled = [g.real(f"scaled.{c}") for c in COMPONENTS[: g.axes]]
+        self.first, self.last, self.cell = (
+            [g.whole(f"{name}{c}") for c in COMPONENTS[: g.axes]] for name in ("first.", "last.", "")
+        )
+
+    def open(self, visit: Visit) -> ir.Block:
+        g, body = self.g, list[ir.Statement]()
+        for axis, p in enumerate(self.place):
+            c = COMPONENTS[axis]
+            body += g.cell(f"first.{c}", g.binary("-", p, g.value(REACH)), axis)
+            body += g.cell(f"last.{c}", g.binary("+", p, g.value(REACH)), axis)
+            if axis:
+                body += (ir.Assign(self.scaled[axis].name, g.scaled(p, axis)), *g.cut_off(self.scaled[axis], axis, 0))
+        inner = g.range(g.row(self.cell[1:]), self.first[0], self.last[0], visit)
+        return (*body, *self.rows(self.gap, inner))
+
+    def gap(self, axis: int) -> ir.Block:
+        """How far the cells of a row or a layer are."""
+        return self.g.gap(f"gap.{COMPONENTS[axis]}", self.cell[axis], self.scaled[axis], axis)
+
+    def rows(self, gap: Callable[[int], ir.Block], inner: ir.Block) -> ir.Block:
+        """The loops over z and y around what is done in a row, and the test that leaves rows out."""
+        g = self.g
+        gaps = [g.real(f"gap.{c}") for c in COMPONENTS[: g.axes]]
+        block: ir.Block = (ir.If(g.near(gaps[1:], self.bound2), inner),)
+        for axis in range(1, g.axes):
+            block = (g.loop(COMPONENTS[axis], self.first[axis], self.last[axis], (*gap(axis), *block)),)
+        return block
+
+    # ------------------------------------------------------------ positions that wrap around
+
+    def periodic(self, visit: Visit) -> ir.Block:
+        """As `open`, with cells counted beyond the borders; a row that crosses the border is two ranges."""
+        g, body = self.g, list[ir.Statement]()
+        for axis, p in enumerate(self.place):
+            body += self.wrapping_ends(p, axis)
+        home = [g.whole(f"home.{c}") for c in COMPONENTS[: g.axes]]
+        places = tuple(ir.Assign(home[axis].name, self.wrapped(self.cell[axis], axis)) for axis in range(1, g.axes))
+        inner = (*places, *self.pieces(g.row(home[1:]), visit))
+        return (*body, *self.rows(self.wrapping_gap, inner))
+
+    def wrapping_gap(self, axis: int) -> ir.Block:
+        """As `gap`; no distance where all cells are looked at."""
+        gap = self.g.real(f"gap.{COMPONENTS[axis]}")
+        nothing = ir.If(self.cut(axis), (ir.Assign(gap.name, self.g.number(0)),))
+        return (*self.gap(axis), nothing)
+
+    def cut(self, axis: int) -> ir.Local:
+        """Whether all cells of an axis are looked at: then what is near on one side may be nearer on the other."""
+        return ir.Local(f"{self.first[axis].name}.all", BOOL)
+
+    def wrapping_ends(self, place: ir.Local, axis: int) -> ir.Block:
+        """The first and the last cell of the range along an axis, at most all of them."""
+        g, first, last = self.g, self.first[axis], self.last[axis]
+        w, scaled = g.real(f"wrapped.{COMPONENTS[axis]}"), self.scaled[axis]
+        reach = g.binary("+", g.binary("*", g.value(REACH), g.value(inverse(axis))), g.value(margin(axis)))
+        ends = (g.binary("-", scaled, reach), g.binary("+", scaled, reach))
+        count = build.subtract(last, first)
+        return (
+            *g.wrapped(f"wrapped.{COMPONENTS[axis]}", place, axis),
+            ir.Assign(scaled.name, g.binary("*", w, g.value(inverse(axis)))),
+            ir.Assign(first.name, build.index_of(ir.Call("floor", (ends[0],), g.precision), g.index)),
+            ir.Assign(last.name, build.index_of(ir.Call("floor", (ends[1],), g.precision), g.index)),
+            # What is no number must not lead out of the grid, whatever index a processor makes of it.
+            ir.Assign(self.cut(axis).name, ir.Logical("or", ir.Logical(
+                "or", ir.Compare(">=", build.add(count, 1), g.cells(axis)), build.less(build.add(first, g.cells(axis)), 0),
+            ), ir.Compare(">=", last, build.add(g.cells(axis), g.cells(axis))))),
+            ir.If(self.cut(axis), (
+                ir.Assign(first.name, ir.Literal(0, g.index)), ir.Assign(last.name, build.subtract(g.cells(axis), 1)),
+            )),
+        )  # fmt: skip
+
+    def wrapped(self, cell: ir.Local, axis: int) -> ir.Expression:
+        """The cell of the grid that a cell beyond its borders is the image of."""
+        n = self.g.cells(axis)
+        below = ir.Select(build.less(cell, 0), build.add(cell, n), cell, self.g.index)
+        return ir.Select(ir.Compare(">=", cell, n), build.subtract(cell, n), below, self.g.index)
+
+    def pieces(self, row: ir.Expression, visit: Visit) -> ir.Block:
+        """The range of a row within the grid, and what lies beyond one of its ends."""
+        g, n, zero = self.g, self.g.cells(0), ir.Literal(0, self.g.index)
+        first, last = self.first[0], self.last[0]
+        before, beyond = build.less(first, 0), ir.Compare(">=", last, n)
+        piece, a, b = g.whole("piece"), g.whole("a"), g.whole("b")
+        whole = (
+            ir.Assign(a.name, build.maximum(first, 0)),
+            ir.Assign(b.name, build.minimum(last, build.subtract(n, 1))),
+        )
+        rest = (
+            ir.Assign(a.name, ir.Select(before, build.add(first, n), zero, g.index)),
+            ir.Assign(b.name, ir.Select(before, build.subtract(n, 1), build.subtract(last, n), g.index)),
+        )  # fmt: skip
+        count = ir.Select(ir.Logical("or", before, beyond), ir.Literal(1, g.index), zero, g.index)
+        body = (ir.If(build.equal(piece, 0), whole, rest), *g.range(row, a, b, visit))
+        return (g.loop("piece", zero, count, body),)

@@ -1,0 +1,155 @@
+"""lw.neighbors and lw.nearest: who is near, without a function of pairs, on the structures and walks that pair functions run over."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from lanewise.checks import shown
+from lanewise.errors import ArgumentError
+from lanewise.patterns.search.automatic import Nearest, Neighbors
+from lanewise.patterns.search.base import MOST_NEIGHBORS, Search, check_k, check_radius, plain_number
+from lanewise.patterns.search.builders.rows import sort_keys, sort_rows
+from lanewise.patterns.search.points import Points
+from lanewise.patterns.search.query_calls import Queried
+from lanewise.patterns.search.query_input import device_of, points_from
+from lanewise.patterns.search.ragged import Ragged
+from lanewise.patterns.search.worlds import Bounded, Open, Periodic, World
+from lanewise.runtime.memory import allocate, array_module
+
+MOST_PAIRS_ON_A_GPU = 2**31 - 2**16  # entries of a list that kernels with indices of 32 bits write
+
+
+def neighbors(
+    points: Any, radius: float, queries: Any = None, *, world: World | None = None, device: str | None = None,
+    search: Search | None = None,
+) -> Ragged:  # fmt: skip
+    """All points nearer than the radius to each query, strictly: rows of their indices, ascending.
+
+    points: shape (n, 2) or (n, 3), float32 or float64; a NumPy array, or a CuPy (or any DLPack) array, which is searched on its
+    GPU. queries: shape (m, same), same type; without them every point is a query, and not its own neighbour. world: `lw.Open()`
+    (the default), `lw.Periodic(size)` or `lw.Bounded(low, high)`. device: where to search, if not where the points are. search: a
+    structure such as `lw.StaticGrid(radius=...)`, with the same radius and world; without it one is chosen. Distances are
+    computed in the type of the positions. Returns m rows on that device: `rows[i]`, `rows.indices` (int32), `rows.offsets` (int64).
+
+    Raises `ArgumentError` for a radius that is not positive, other shapes and types, no points, positions that are not finite or
+    lie outside a bounded world; `DeviceError` for lists that do not fit the memory.
+    """
+    radius = plain_number(radius)
+    _check_given("neighbors", "radius", radius, "a positive number")
+    check_radius("neighbors", radius)
+    wanted = search if search is not None else Neighbors(radius=radius, world=_world(world))
+    _check_search("neighbors", wanted, radius, None, world)
+    return _rows(_queried("neighbors", wanted, points, queries, device))
+
+
+def nearest(
+    points: Any, k: int, radius: float | None = None, queries: Any = None, *, world: World | None = None,
+    device: str | None = None, search: Search | None = None,
+) -> tuple[Any, Any]:  # fmt: skip
+    """The k nearest points to each query, optionally only those nearer than a radius: (indices, distances), each of shape (m, k).
+
+    Nearest first; of equally near ones the smaller index first. Where fewer than k are found the index is -1 (int32) and the distance
+    infinity (in the type of the positions). k: from 1 to 32. All else as in `neighbors`.
+
+    Raises as `neighbors`, and `ArgumentError` for a k larger than the number of points or than 32.
+    """
+    k, radius = plain_number(k), plain_number(radius)
+    _check_given("nearest", "k", k, f"a whole number from 1 to {MOST_NEIGHBORS}")
+    check_k("nearest", k)
+    check_radius("nearest", radius)
+    wanted = search if search is not None else Nearest(k=k, radius=radius, world=_world(world))
+    _check_search("nearest", wanted, radius, k, world)
+    call = _queried("nearest", wanted, points, queries, device)
+    shape, what = (call.targets.count, k), f"the {k} nearest of {call.targets.count:,} positions"
+    indices, distances = (
+        _empty(call.targets.device, shape, dtype, what) for dtype in ("int32", call.sources.precision.dtype)
+    )
+    call.nearest(indices, distances)
+    return indices, distances
+
+
+def _queried(name: str, search: Search, points: Any, queries: Any, device: str | None) -> Queried:
+    """The structure, built, and all that a walk through it needs."""
+    there = device_of(points, device)
+    sources = points_from(name, "points", points, there, search)
+    if not sources.count:
+        raise ArgumentError(f"{name}: 'points' is empty; a search needs at least one position")
+    if search.k is not None and search.k > sources.count:
+        raise ArgumentError(f"{name}: k={search.k} is more than the {sources.count:,} points")
+    targets = None
+    if queries is not None:
+        targets = points_from(name, "queries", queries, there, search)
+        _check_alike(name, sources, targets)
+    return Queried(search, sources, targets)
+
+
+def _rows(call: Queried) -> Ragged:
+    """Count, sum up, fill, and sort each row."""
+    device, count = call.targets.device, call.targets.count
+    module, what = array_module(device), f"the list of neighbours of {count:,} positions"
+    offsets = _empty(device, (count + 1,), "int64", what)
+    offsets[0] = 0
+    counts = _empty(device, (count,), "int32", what)
+    call.count(counts)
+    offsets[1:] = module.cumsum(counts, dtype="int64")
+    total, on_host = int(offsets[-1]), module is np
+    if not on_host and total > MOST_PAIRS_ON_A_GPU:
+        raise ArgumentError(
+            f"neighbors: {total:,} pairs are nearer than the radius, and a GPU lists at most {MOST_PAIRS_ON_A_GPU:,}; choose a smaller "
+            "radius, or give the queries in parts"
+        )
+    entries = _empty(device, (total,), "int32" if on_host else "int64", what)
+    call.fill(offsets, entries)
+    if not on_host:
+        return Ragged(sort_keys(module, entries), offsets)
+    sort_rows(entries, offsets)
+    return Ragged(entries, offsets)
+
+
+def _empty(device: str, shape: tuple[int, ...], dtype: Any, what: str) -> Any:
+    """An array whose elements a kernel writes, every one."""
+    kind = np.dtype(dtype)
+    return allocate(device, math.prod(shape) * kind.itemsize, what, zeroed=False).view(kind).reshape(shape)
+
+
+# ---------------------------------------------------------------- what is refused
+
+
+def _world(world: World | None) -> World:
+    return world if world is not None else Open()
+
+
+def _check_given(call: str, name: str, value: Any, wanted: str) -> None:
+    if value is None:
+        raise ArgumentError(f"{call}({name}=None): wanted {wanted}")
+
+
+def _check_search(name: str, search: Any, radius: float | None, k: int | None, world: Any) -> None:
+    """A search of the caller's has to look for the same."""
+    if not isinstance(search, Search):
+        raise ArgumentError(
+            f"{name}: search takes a structure such as lw.StaticGrid(radius=...), found {shown(search)}"
+        )
+    if world is not None and not isinstance(world, Open | Periodic | Bounded):
+        raise ArgumentError(
+            f"{name}(world={shown(world)}): wanted lw.Open(), lw.Periodic(size) or lw.Bounded(low, high)"
+        )
+    wanted = {"radius": radius, "k": k, **({} if world is None else {"world": world})}
+    for part, value in wanted.items():
+        if (found := getattr(search, part)) != value:
+            raise ArgumentError(
+                f"{name}: the search has {part}={found}, and the call {part}={value}; they have to agree"
+            )
+
+
+def _check_alike(name: str, sources: Points, targets: Points) -> None:
+    if targets.dimension != sources.dimension:
+        raise ArgumentError(f"{name}: 'queries' have {targets.dimension} axes, and 'points' {sources.dimension}")
+    if targets.precision != sources.precision:
+        ours, theirs = sources.precision.dtype, targets.precision.dtype
+        raise ArgumentError(
+            f"{name}: 'queries' are {theirs}, and 'points' {ours}; wanted one type: queries.astype('{ours}')"
+        )

@@ -1,0 +1,183 @@
+"""Static grid: uniform cells over a box, and the sources of each cell side by side. Cells that are neighbours along x are one range."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from lanewise.attributes import frozen
+from lanewise.checks import shown
+from lanewise.errors import ArgumentError, DeviceError
+from lanewise.launch.arguments import bind_value_array
+from lanewise.launch.executable import Bound, device_kind
+from lanewise.patterns.search.base import Launches, Search, Statistics, Structure, Walk, check_sources, radius2
+from lanewise.patterns.search.builders.cells import CellBuilder, host_cells
+from lanewise.patterns.search.builders.cells_device import device_cells
+from lanewise.patterns.search.builders.geometry import MOST_ALONG, MOST_CELLS, Geometry, box_of, divided, fitted
+from lanewise.patterns.search.grid_expressions import STARTS, grid_uniforms
+from lanewise.patterns.search.grid_walk import GridWalk
+from lanewise.patterns.search.points import Points
+from lanewise.patterns.search.rings import RingWalk
+from lanewise.patterns.search.worlds import Periodic
+from lanewise.runtime.memory import available_memory, to_host
+from lanewise.types import I32, Scalar
+
+CONSTANT_BYTES = 65_536  # of constant memory that a kernel has
+CELLS_A_SOURCE = 2  # cells at most for each source, where the grid is chosen: bounds the memory and the time to build
+SOURCES_A_CELL = 2  # on average, where no radius says how large a cell shall be
+
+
+@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StaticGrid(Search):
+    """Uniform cells over the world, or over the box of the first positions in an open world.
+
+    cells: along every axis, one number or one for each axis; None: cells with sides of at least the radius, at most two for
+    each source. build: "device" builds where the sources are; "host" on the host, with transfers in every build (no graph
+    can hold them). index: where the starts of cells lie on a GPU, in "global" or in "constant" memory (64 KiB).
+    """
+
+    cells: int | tuple[int, ...] | None = None
+    build: Literal["device", "host"] = "device"
+    index: Literal["global", "constant"] = "global"
+
+    def __post_init__(self) -> None:
+        super(StaticGrid, self).__post_init__()
+        if self.radius is None and self.k is None:
+            raise ArgumentError("StaticGrid(): wanted a radius, or k nearest sources, or both")
+        if self.radius is None and isinstance(self.world, Periodic):
+            raise ArgumentError(
+                "StaticGrid(k=...): in a periodic world a grid needs a radius; lw.AllPairs(k=...) does without"
+            )
+        numbers: tuple[Any, ...] = self.cells if isinstance(self.cells, tuple) else (self.cells,)
+        whole = all(isinstance(n, int) and not isinstance(n, bool) and n >= 1 for n in numbers)
+        if self.cells is not None and not whole:
+            raise ArgumentError(
+                f"StaticGrid(cells={shown(self.cells)}): wanted a whole number from 1 on, or one for each axis"
+            )
+        for name, found, known in (
+            ("build", self.build, ("device", "host")),
+            ("index", self.index, ("global", "constant")),
+        ):
+            given: Any = found
+            if not isinstance(given, str) or found not in known:
+                raise ArgumentError(f"StaticGrid({name}={shown(found)}): wanted {known[0]!r} or {known[1]!r}")
+
+    def describe(self) -> str:
+        return f"static grid: {self.found()}"
+
+    def make(self, sources: Points) -> Structure:
+        check_sources(self, sources)
+        radius2(self, sources.precision)
+        geometry = self.geometry(sources)
+        _check_memory(self, geometry, sources)
+        check_constant(self, geometry, sources)
+        on_gpu = device_kind(sources.device) == "cuda"
+        build = device_cells if on_gpu and self.build == "device" else host_cells
+        try:
+            return _Grid(self, geometry, sources, build(geometry, sources))
+        except MemoryError as error:  # a limit of the process, which nobody says beforehand
+            cells = " x ".join(str(n) for n in geometry.cells)
+            raise DeviceError(
+                f"StaticGrid(cells={self.cells}): {cells} cells need {8 * geometry.total:,} bytes on {sources.device!r}, "
+                "which cannot be allocated"
+            ) from error
+
+    def geometry(self, sources: Points) -> Geometry:
+        """Where the cells are. Raises `ArgumentError` for cells along the wrong number of axes."""
+        (low, extent), periodic = box_of(self.world, sources.sample()), isinstance(self.world, Periodic)
+        if self.cells is not None:
+            cells = self.cells if isinstance(self.cells, tuple) else (self.cells,) * sources.dimension
+            if len(cells) != sources.dimension:
+                raise ArgumentError(
+                    f"StaticGrid(cells={cells}): the positions have {sources.dimension} axes, wanted as many numbers"
+                )
+            return divided(low, extent, cells, periodic=periodic)
+        most = sources.count * CELLS_A_SOURCE if self.radius is not None else max(1, sources.count // SOURCES_A_CELL)
+        return fitted(low, extent, self.radius or 0.0, most, periodic=periodic)
+
+
+def _check_memory(search: StaticGrid, geometry: Geometry, sources: Points) -> None:
+    """Refuse cells that are too many, before anything is allocated."""
+    shape = " x ".join(str(n) for n in geometry.cells)
+    if geometry.total > MOST_CELLS:
+        raise ArgumentError(
+            f"StaticGrid(cells={search.cells}): {shape} are {geometry.total:,} cells, and their numbers have 32 bits; wanted at most "
+            f"{MOST_CELLS:,}"
+        )
+    if max(geometry.cells) > MOST_ALONG:
+        raise ArgumentError(f"StaticGrid(cells={search.cells}): wanted at most {MOST_ALONG:,} cells along an axis")
+    if device_kind(sources.device) == "cuda" and geometry.total <= CELLS_A_SOURCE * sources.count:
+        return  # as many as there may be where the grid is chosen: a GPU's allocator says so if they do not fit
+    needed, available = 8 * geometry.total, available_memory(sources.device)
+    if needed > available:
+        raise DeviceError(
+            f"StaticGrid(cells={search.cells}): {shape} cells need {needed:,} bytes on {sources.device!r}, and {available:,} are available"
+        )
+
+
+def check_constant(search: StaticGrid, geometry: Geometry, sources: Points) -> None:
+    """Refuse an index in constant memory where there is none, or too little."""
+    if search.index != "constant":
+        return
+    if device_kind(sources.device) != "cuda":
+        raise ArgumentError(
+            f"StaticGrid(index='constant'): only a GPU has constant memory, and the sources are on {sources.device!r}"
+        )
+    needed = 4 * (geometry.total + 1)
+    if needed > CONSTANT_BYTES:
+        raise ArgumentError(
+            f"StaticGrid(index='constant'): {geometry.total:,} cells take {needed:,} bytes, and constant memory has {CONSTANT_BYTES:,}; "
+            "choose fewer cells, or index='global'"
+        )
+
+
+class _Grid(Structure):
+    def __init__(self, search: StaticGrid, geometry: Geometry, sources: Points, built: CellBuilder) -> None:
+        self._search, self._geometry, self._sources, self._built = search, geometry, sources, built
+        self._constant = geometry.total + 1 if search.index == "constant" else 0
+
+    @property
+    def geometry(self) -> Geometry:
+        """Where the cells are."""
+        return self._geometry
+
+    @property
+    def order(self) -> Any:
+        return self._built.order
+
+    @property
+    def arrays(self) -> Mapping[str, Bound]:
+        return {STARTS: bind_value_array(self._built.starts, I32)}
+
+    @property
+    def uniforms(self) -> Mapping[str, Any]:
+        return grid_uniforms(self._geometry, self._search.radius, self._sources.precision)
+
+    def walk(self, index: Scalar) -> Walk:
+        s, axes = self._sources, self._sources.dimension
+        if self._search.radius is None:
+            return RingWalk(index, s.precision, axes, self._constant)
+        return GridWalk(index, s.precision, axes, isinstance(self._search.world, Periodic), self._constant)
+
+    def launches(self) -> Launches:
+        return self._built.launches
+
+    @property
+    def in_graphs(self) -> bool:
+        return self._search.build == "device"
+
+    def statistics(self) -> Statistics:
+        members = np.diff(to_host(self._built.starts)[: self._geometry.total + 1])
+        occupied = members[members > 0]
+        return Statistics(
+            len(members), len(occupied), int(members.min()), int(members.max()), float(occupied.mean()) if len(occupied) else 0.0
+        )  # fmt: skip
+
+    def describe(self) -> str:
+        g = self._geometry
+        sides = " x ".join(f"{s:g}" for s in g.side)
+        return f"{self._search.describe()}; {' x '.join(map(str, g.cells))} cells of {sides}"

@@ -1,0 +1,1 @@
+"""Elements in place, one after another, from the newest values."""

@@ -1,0 +1,196 @@
+"""Sitewise kernels made runnable: compiled for a phase, bound to the memory of some sites."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from lanewise import types as t
+from lanewise.arrays import RecordArray
+from lanewise.errors import ArgumentError
+from lanewise.ir import nodes as ir
+from lanewise.ir.names import COUNT, own, view_of
+from lanewise.launch.arguments import bind_value_array
+from lanewise.launch.executable import Bound, Executable, Launch
+from lanewise.launch.support import bind_record, compile_kernel, index_type, machine_of
+from lanewise.layouts import AoS
+from lanewise.patterns.sitewise.build_arguments import ARRIVED, MARKS, NEXT, SOLIDS
+from lanewise.patterns.sitewise.call_values import SiteValues
+from lanewise.patterns.sitewise.interpolated_walls import CURVED, CURVED_COUNT, WEIGHTS
+from lanewise.patterns.sitewise.links import WORDS, box_counts
+from lanewise.patterns.sitewise.momentum_exchange import WALLED, WALLED_COUNT
+from lanewise.patterns.sitewise.outflow import BEFORE, OUTLET, OUTLET_COUNT, WEIGHT, Outlet, before_leaves
+from lanewise.patterns.sitewise.passes import runs as site_runs
+from lanewise.patterns.sitewise.passes import splitting as site_splitting
+from lanewise.patterns.sitewise.sites import Sites
+from lanewise.plan import Plan
+from lanewise.plans import complete_site_plan
+from lanewise.runtime.launches import NamedLaunch
+from lanewise.types import U32
+
+if TYPE_CHECKING:
+    from lanewise.explanation import Explanation
+
+Results = tuple[tuple[Any, t.ValueType], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SiteCall:
+    """One step of some sites, bound. Calling it runs the step on that memory; it counts nothing."""
+
+    launch: Launch
+    executable: Executable
+    sites: Sites | None = None
+
+    def __call__(self) -> None:
+        self.launch()
+
+    def named(self, stage: str) -> NamedLaunch:
+        """Itself as a launch of a stage of a step, by the name of its kernel."""
+        return NamedLaunch(stage, self.executable.program.naive.name, self.launch)
+
+    @property
+    def plan(self) -> Plan:
+        return self.executable.program.plan
+
+    @property
+    def source(self) -> str:
+        """The generated text."""
+        return self.executable.source
+
+    @property
+    def resources(self) -> dict[str, Any]:
+        """What the compiled kernel takes: on CUDA registers, spills and occupancy."""
+        from lanewise.models.resources import kernel_resources
+
+        return kernel_resources(self.executable)
+
+    def explain(self, *, measure_resources: bool = True) -> Explanation:
+        """A row for each optimisation, what a site reads, writes and computes, what bounds the step, and the time to expect.
+
+        Print it, show it in a notebook, or take `.json()`. `measure_resources` compiles the plans that are compared, for their
+        registers (CUDA). Raises `ArgumentError` for a call that is not `flow.compile`'s.
+        """
+        from lanewise.explanation.sites import explain_step
+
+        if self.sites is None:
+            raise ArgumentError(
+                f"{self.executable.program.naive.name}: explained is what flow.compile(sites, ...) gives"
+            )
+        return explain_step(self.executable, self.sites, measure_resources=measure_resources)
+
+
+def compile_phase(build: Callable[[t.Scalar], ir.Kernel], sites: Sites, plan: Plan | None) -> Executable:
+    """The kernels of a phase on the sites' device; `build` makes the naive kernel for a type of indices."""
+    naive = build(index_type(sites.device))
+    complete = complete_site_plan(plan, machine_of(sites.device), naive, sites.count)
+    return compile_kernel(naive, complete, sites.device, wanted=plan)
+
+
+def bind_phase(
+    executable: Executable,
+    sites: Sites,
+    step: int,
+    values: SiteValues,
+    results: Results,
+    arrived: RecordArray | None = None,
+) -> SiteCall:
+    """Give a compiled phase the sites' memory at this step, and the arrays that take its results."""
+    naive = executable.program.naive
+    copies = sites.copies
+    populations = naive.arrays[0].name
+    bound = {populations: bind_record(copies[step % len(copies)]), NEXT: bind_record(copies[(step + 1) % len(copies)])}
+    bound |= {WORDS: bind_value_array(sites.words, U32), **values.arrays}
+    if sites.marks is not None:
+        bound[MARKS] = bind_value_array(sites.marks, U32)
+    if sites.solids is not None:
+        bound[SOLIDS] = bind_value_array(sites.solids, U32)
+    for number, (array, kind) in enumerate(results):
+        bound[own("result" if len(results) == 1 else f"result{number}")] = bind_value_array(array, kind)
+    if arrived is not None:
+        bound[ARRIVED] = bind_record(arrived)
+    environment: dict[str, Any] = {**values.environment, COUNT: sites.count}
+    environment |= box_counts(sites.shape, sites.row_block)
+    _bind_parts(executable, sites, bound, environment)
+    _bind_runs(executable, sites, step, bound, environment)
+    used = {a.name for k in (naive, *executable.program.kernels) for a in k.arrays}
+    return SiteCall(executable.prepare({n: b for n, b in bound.items() if n in used}, environment), executable)
+
+
+def bind_outflow(
+    executable: Executable, sites: Sites, step: int, outlet: Outlet, values: SiteValues, weight: float
+) -> SiteCall:
+    """Give a compiled outflow the sites' memory before this step; `weight` is U / (1 + U)."""
+    populations = executable.program.naive.arrays
+    name = next(a.name for a in populations if a.written and a.name != BEFORE)
+    real = next(a for a in populations if a.name == BEFORE).leaves[0].type
+    before, listed = sites.before(outlet.axis, outlet.step, real), sites.outlet(outlet.axis, outlet.step)
+    leaves = before_leaves(sites.lattice, outlet, real)
+    bound: dict[str, Any] = {
+        name: bind_record(sites.copies[step % len(sites.copies)]),
+        WORDS: bind_value_array(sites.words, U32),
+        OUTLET: bind_value_array(listed, index_type(sites.device)),
+        BEFORE: Bound(before.reshape(-1).view("uint8"), AoS().arrange(leaves), len(before)),
+    }
+    environment: dict[str, Any] = {**values.environment, COUNT: sites.count, OUTLET_COUNT: len(listed), WEIGHT: weight}
+    environment |= box_counts(sites.shape, sites.row_block)
+    used = {a.name for k in (executable.program.naive, *executable.program.kernels) for a in k.arrays}
+    return SiteCall(executable.prepare({n: b for n, b in bound.items() if n in used}, environment), executable)
+
+
+def bind_interpolated_walls(executable: Executable, sites: Sites, step: int, values: SiteValues) -> SiteCall:
+    """Give compiled interpolated walls the sites' memory before this step."""
+    known = sites.interpolation
+    assert known is not None
+    name = next(a.name for a in executable.program.naive.arrays if a.written)
+    bound: dict[str, Any] = {
+        name: bind_record(sites.copies[step % len(sites.copies)]),
+        WORDS: bind_value_array(sites.words, U32),
+        CURVED: bind_value_array(known.places, index_type(sites.device)),
+        WEIGHTS: bind_record(known.weights),
+    }
+    environment: dict[str, Any] = {**values.environment, COUNT: sites.count, CURVED_COUNT: len(known.places)}
+    environment |= box_counts(sites.shape, sites.row_block)
+    used = {a.name for k in (executable.program.naive, *executable.program.kernels) for a in k.arrays}
+    return SiteCall(executable.prepare({n: b for n, b in bound.items() if n in used}, environment), executable)
+
+
+def _bind_parts(executable: Executable, sites: Sites, bound: dict[str, Any], environment: dict[str, Any]) -> None:
+    """Spans and lists of sites, for kernels that run over some of them."""
+    index = index_type(sites.device)
+    kernels = (executable.program.naive, *executable.program.kernels)
+    names = {a.name for k in kernels for a in k.arrays}
+    if WALLED in names:
+        bound[WALLED], environment[WALLED_COUNT] = bind_value_array(sites.walled, index), len(sites.walled)
+    if WEIGHTS in names:
+        bound[WEIGHTS] = bind_record(sites.walled_weights)
+    for part in site_splitting.parts(tuple(sorted(sites.present))):
+        if part.array in names:
+            array = sites.part(part.kind)
+            bound[part.array] = bind_value_array(array, t.Vector(index, 2) if part.kind is None else index)
+            environment[part.count] = len(array)
+
+
+def _bind_runs(
+    executable: Executable, sites: Sites, step: int, bound: dict[str, Any], environment: dict[str, Any]
+) -> None:
+    """Runs of sites, the places of their populations, and views of the memory these lie in; what is left is listed."""
+    arrays = {a.name: a for k in executable.program.kernels for a in k.arrays}
+    if site_runs.RUNS not in arrays:
+        return
+    index = index_type(sites.device)
+    runs = sites.runs()
+    bound[site_runs.RUNS], environment[site_runs.RUN_COUNT] = bind_value_array(runs, t.Vector(index, 3)), len(runs)
+    places = sites.places(sites.form.phase(step, fresh=False)).reshape(-1)
+    bound[site_runs.PLACES] = bind_value_array(places, index)
+    populations = executable.program.naive.arrays[0].name
+    memory = bound[populations].data
+    scalars = memory[: len(memory) // sites.storage.size * sites.storage.size].view(sites.storage.dtype)
+    for q in range(sites.lattice.size):
+        bound[view_of(populations, q)] = bind_value_array(scalars, sites.storage)
+    for kind in (site_splitting.ANY, 0):
+        part = site_splitting.Part(kind)
+        if part.array in arrays:
+            left = sites.unclassed(kind)
+            bound[part.array], environment[part.count] = bind_value_array(left, index), len(left)

@@ -1,0 +1,135 @@
+"""The populations that arrive at a site: from the places of the bulk, corrected by the site's word, or each from its own place."""
+
+from __future__ import annotations
+
+from lanewise.ir import build
+from lanewise.ir import nodes as ir
+from lanewise.ir.names import COUNT, own
+from lanewise.patterns.sitewise.build_words import default_word, learn, word
+from lanewise.patterns.sitewise.builder import SiteBuilder, converted
+from lanewise.types import I32
+
+
+def fetches(b: SiteBuilder) -> ir.Block:
+    """All populations that arrive, however this phase and kind of box find them."""
+    phase = b.a.phase
+    if not phase.fetch_links:
+        learns = b.kinds or (b.a.puts and phase.put_links)
+        learnt = (ir.If(b.special, word(b)),) if learns else ()
+        return (*fetch_own(b, phase.fetch_opposite), *default_word(b), *learnt)
+    if b.a.dense or b.framed:
+        return _fetch_by_word(b)
+    return (*fetch_bulk(b), *default_word(b), ir.If(b.special, (*word(b), *corrections(b))))
+
+
+def fetch_bulk(b: SiteBuilder) -> ir.Block:
+    """Every population from the place where it is for a bulk site."""
+    body: list[ir.Statement] = []
+    for q in range(b.a.lattice.size):
+        body += fetch(b, _bulk_place(b, q), b.leaf(q, b.a.phase.fetch_opposite), q, f"bulk.{q}")
+    return tuple(body)
+
+
+def _bulk_place(b: SiteBuilder, q: int) -> ir.Expression:
+    if b.placed:
+        return b.links.neighbour(q, -1)
+    return _inside(b, b.links.offset(q, -1), b.links.order(q, -1))
+
+
+def _fetch_by_word(b: SiteBuilder) -> ir.Block:
+    """Every population once, from the place that the site's word says, or the faces that it lies at."""
+    size = range(b.a.lattice.size)
+    stored = [ir.Local(own(f"anew.{q}"), b.a.storage) for q in size]
+    zeros = (ir.Assign(v.name, ir.Literal(0.0, b.a.storage)) for v in stored)
+    fetched = (s for q in size for s in fetch_anew(b, q, stored[q], bulk=True))
+    taken = (ir.Assign(b.value(q).name, converted(stored[q], b.a.real)) for q in size)
+    return (*learn(b), *zeros, *fetched, *taken, *add_at_moving_walls(b))
+
+
+def add_at_moving_walls(b: SiteBuilder) -> ir.Block:
+    """What walls that move add to what they send back; most sites skip it all at once."""
+    added = tuple(s for q in range(1, b.a.lattice.size) for s in add_at_moving_wall(b, q))
+    near = b.links.at_moving_face()
+    return added if near is None or not added else (ir.If(near, added),)
+
+
+def add_at_moving_wall(b: SiteBuilder, q: int) -> ir.Block:
+    """What a moving wall that cuts the link of population q adds to it."""
+    met, value = ir.Local(own(f"met.{q}"), I32), b.value(q)
+    if not (q and b.links.can_be_cut) or (term := b.links.added(q, met)) is None:
+        return ()
+    total = ir.Assign(value.name, ir.Binary("+", value, term, b.a.real))
+    return (ir.If(b.links.is_cut(q), (*b.links.wall_met(q, met.name), total)),)
+
+
+def _inside(b: SiteBuilder, place: ir.Expression, order: int) -> ir.Expression:
+    """A place of the array, also for special sites at its ends; `order` tells at which end it could lie outside."""
+    last = build.subtract(ir.Local(COUNT, b.site.type), 1)
+    if order < 0 or (order and b.a.thin):
+        place = build.maximum(place, 0)
+    return build.minimum(place, last) if order > 0 or (order and b.a.thin) else place
+
+
+def fetch_own(b: SiteBuilder, opposite: bool) -> ir.Block:
+    """All populations of the site's own record, in one access: as wide as the layout allows."""
+    size = range(b.a.lattice.size)
+    stored = [ir.Local(own(f"own.{q}"), b.a.storage) for q in size]
+    reads = tuple((f"q{b.leaf(q, opposite)}", stored[q].name) for q in size)
+    values = tuple(ir.Assign(b.value(q).name, converted(stored[q], b.a.real)) for q in size)
+    return (ir.Fetch(b.populations, b.site, reads), *values)
+
+
+def fetch(b: SiteBuilder, place: ir.Expression, leaf: int, q: int, tag: str) -> ir.Block:
+    """Fetch a leaf into population q."""
+    stored = ir.Local(own(f"{tag}"), b.a.storage)
+    return (
+        ir.Fetch(b.populations, place, ((f"q{leaf}", stored.name),)),
+        ir.Assign(b.value(q).name, converted(stored, b.a.real)),
+    )
+
+
+def corrections(b: SiteBuilder) -> ir.Block:
+    """What a special site fetches anew: populations from cut links, and from links that wrap or are mirrored.
+
+    All fetches come before all uses, so that they wait for memory together.
+    """
+    directions = range(1, b.a.lattice.size)
+    stored = {q: ir.Local(own(f"anew.{q}"), b.a.storage) for q in directions}
+    zero = ir.Literal(0.0, b.a.storage)
+    fetched = [s for q in directions for s in fetch_anew(b, q, stored[q])]
+    if not fetched:
+        return ()
+    used = (s for q in directions for s in _use_anew(b, q, stored[q]))
+    return (*(ir.Assign(v.name, zero) for v in stored.values()), *fetched, *used)
+
+
+def fetch_anew(b: SiteBuilder, q: int, stored: ir.Local, *, bulk: bool = False) -> ir.Block:
+    """With `bulk` also from links that are neither cut nor bent."""
+    leaf, bends = b.leaf(q, b.a.phase.fetch_opposite), b.links.bends(q, -1)
+    count = iter(range(64))
+
+    def fetch(place: ir.Expression, which: int) -> ir.Block:
+        name = f"{stored.name}.{next(count)}"
+        read = ir.Fetch(b.populations, place, ((f"q{which}", name),))
+        return (read, ir.Assign(stored.name, ir.Local(name, b.a.storage)))
+
+    free = fetch(_bulk_place(b, q), leaf) if bulk else ()
+    if bends is not None:
+        free = (ir.If(bends, b.links.towards(q, -1, leaf, fetch), free),)
+    if not (q and b.links.can_be_cut):
+        return free
+    return (ir.If(b.links.is_cut(q), fetch(b.site, b.a.lattice.opposite[leaf]), free),)
+
+
+def _use_anew(b: SiteBuilder, q: int, stored: ir.Local) -> ir.Block:
+    value, bends = b.value(q), b.links.bends(q, -1)
+    taken = ir.Assign(value.name, converted(stored, b.a.real))
+    free: ir.Block = () if bends is None else (ir.If(bends, (taken,)),)
+    if not (q and b.links.can_be_cut):
+        return free
+    met = ir.Local(own(f"met.{q}"), I32)
+    cut: ir.Block = (taken,)
+    if (term := b.links.added(q, met)) is not None:
+        total = ir.Binary("+", converted(stored, b.a.real), term, b.a.real)
+        cut = (*b.links.wall_met(q, met.name), ir.Assign(value.name, total))
+    return (ir.If(b.links.is_cut(q), cut, free),)

@@ -1,0 +1,177 @@
+"""Walls that cut links elsewhere than half-way: what they send back is corrected between two steps.
+
+    put at a += k (fetched along o - departed along a + 6 w (e_a . u)) + s (departed along a - half-way at a)
+for the links of a list of sites with their weights k and s (`fractions.py`); a arrives from the wall, o is opposite to it, and
+half-way is what was put there, with the moving wall's 6 w (e_a . u). As with
+outflow, the reflected population lies in a place that nobody else reads, and the other two are populations of the site, too: the one
+arrives at it, the other leaves it, both on the link on its other side, which no wall cuts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from lanewise import types as t
+from lanewise.ir import nodes as ir
+from lanewise.ir.names import COUNT, own
+from lanewise.ir.traverse import statements
+from lanewise.ir.values import record_array, value_array
+from lanewise.layouts import SoA
+from lanewise.patterns.sitewise import fractions
+from lanewise.patterns.sitewise.build_arguments import SitewiseArguments
+from lanewise.patterns.sitewise.builder import SiteBuilder
+from lanewise.patterns.sitewise.links import WORD, WORDS
+from lanewise.types import I32
+
+CURVED, CURVED_COUNT, WEIGHTS = own("curved"), own("curved.count"), own("weights")
+
+
+def build_interpolated_walls(arguments: SitewiseArguments, index: t.Scalar) -> ir.Kernel:
+    """The kernel over the sites with such links (`$curved`), for the phase that comes next."""
+    builder = SiteBuilder(replace(arguments, puts=False, collects=True), index)
+    links, lattice, real = builder.links, arguments.lattice, arguments.real
+    place = ir.Local(own("i"), index)
+    body: ir.Block = (
+        ir.Fetch(CURVED, place, (("value", builder.site.name),)),
+        ir.Fetch(WORDS, builder.site, (("value", WORD),)),
+        *links.coordinates(),
+        fetch_weights(builder, place),
+        *(s for q in range(1, lattice.size) for s in _corrected(builder, q)),
+    )
+    used = {s.array for s in statements(body) if isinstance(s, ir.Fetch | ir.Commit)}
+    known = (
+        *(replace(a, written=a.name == builder.populations) for a in builder.arrays()),
+        value_array(CURVED, index, written=False),
+        record_array(WEIGHTS, fractions.weight_leaves(lattice, real), SoA(), written=False),
+    )
+    moving = {w.velocity for w in links.moving}
+    uniforms = tuple(
+        ir.Parameter(leaf, t.scalar_of(kind))
+        for name, kind in arguments.uniforms
+        for leaf in t.leaves(name, kind)
+        if name in moving
+    )
+    count, total = ir.Parameter(CURVED_COUNT, index), ir.Parameter(COUNT, index)
+    loop = ir.Parallel(place.name, ir.Local(count.name, index), body)
+    return ir.Kernel(
+        "interpolated_walls", "sitewise", tuple(a for a in known if a.name in used), uniforms,
+        (count, total, *builder.counts()), (loop,),
+    )  # fmt: skip
+
+
+def fetch_weights(builder: SiteBuilder, place: ir.Expression) -> ir.Statement:
+    """The weights k and s of all directions."""
+    size = builder.a.lattice.size
+    kept, damped = (
+        tuple((f"{name}{q}", local(builder, q).name) for q in range(1, size))
+        for name, local in zip(fractions.WEIGHTS, (weight, damping), strict=True)
+    )
+    return ir.Fetch(WEIGHTS, place, kept + damped)
+
+
+def weight(builder: SiteBuilder, q: int) -> ir.Local:
+    """The weight k of the link that arrives along q."""
+    return ir.Local(own(f"weight.{q}"), builder.a.real)
+
+
+def damping(builder: SiteBuilder, q: int) -> ir.Local:
+    """The weight s of the link that arrives along q: it is above 0 where the wall is near."""
+    return ir.Local(own(f"damping.{q}"), builder.a.real)
+
+
+def interpolated(builder: SiteBuilder, q: int) -> ir.Expression:
+    """Whether the link that arrives along q has weights: s is 0 where k is."""
+    return ir.Compare("!=", weight(builder, q), ir.Literal(0.0, builder.a.real))
+
+
+def change(
+    builder: SiteBuilder, q: int, arriving: ir.Expression, met: ir.Local, reflected: ir.Expression
+) -> tuple[ir.Block, ir.Expression]:
+    """What is added to the population from the wall, as an expression behind some statements.
+
+    arriving: the population that arrives at the site along the opposite of q. met: the kind of the wall (i32).
+    reflected: what half-way bounce-back put there.
+    """
+    real = builder.a.real
+    before = _departed(builder, q)
+    departed = ir.Cast(_departed_name(builder, q), real) if builder.a.storage != real else _departed_name(builder, q)
+    total: ir.Expression = ir.Binary("-", arriving, departed, real)
+    if (term := builder.links.added(q, met)) is not None:
+        total = ir.Binary("+", total, term, real)
+    damped = ir.Binary("*", damping(builder, q), ir.Binary("-", departed, reflected, real), real)
+    return before, ir.Binary("+", ir.Binary("*", weight(builder, q), total, real), damped, real)
+
+
+def unadded(
+    builder: SiteBuilder, q: int, arriving: ir.Expression, met: ir.Local, found: ir.Expression
+) -> tuple[ir.Block, ir.Expression]:
+    """What `change` has added, from what is `found` where it was added: s is at most 2/3."""
+    real = builder.a.real
+    before, added = change(builder, q, arriving, met, found)
+    kept = ir.Binary("-", ir.Literal(1.0, real), damping(builder, q), real)
+    return before, ir.Binary("/", added, kept, real)
+
+
+def _corrected(builder: SiteBuilder, q: int) -> ir.Block:
+    phase, real, links = builder.a.phase, builder.a.real, builder.links
+    leaf = builder.leaf(q, phase.fetch_opposite)
+    slot = builder.a.lattice.opposite[leaf] if phase.fetch_links else leaf
+    stored, old, new = (
+        ir.Local(own(f"slot.{q}"), builder.a.storage), ir.Local(own(f"old.{q}"), real), ir.Local(own(f"new.{q}"), real),
+    )  # fmt: skip
+    met = ir.Local(own(f"met.{q}"), I32)
+    arrived, arriving = _arriving(builder, builder.a.lattice.opposite[q], q)
+    # What a moving wall adds lies in the place only if it is not added later, by the step that fetches over links.
+    term = links.added(q, met) if phase.fetch_links else None
+    reflected = old if term is None else ir.Binary("+", old, term, real)
+    before, added = change(builder, q, arriving, met, reflected)
+    known = links.wall_met(q, met.name) if links.moving and links.added(q, met) is not None else ()
+    body: ir.Block = (
+        *known,
+        *arrived,
+        *before,
+        ir.Fetch(builder.populations, builder.site, ((f"q{slot}", stored.name),)),
+        ir.Assign(old.name, ir.Cast(stored, real) if stored.type != real else stored),
+        ir.Assign(new.name, ir.Binary("+", old, added, real)),
+        ir.Commit(builder.populations, builder.site, ((f"q{slot}", builder.converted(new)),)),
+    )
+    return (ir.If(interpolated(builder, q), body),)
+
+
+def _arriving(builder: SiteBuilder, o: int, q: int) -> tuple[ir.Block, ir.Expression]:
+    """What arrives at the site along o, on a link that is not cut."""
+    phase, storage, real = builder.a.phase, builder.a.storage, builder.a.real
+    value = ir.Local(own(f"arriving.{q}"), storage)
+    leaf = builder.leaf(o, phase.fetch_opposite)
+    body = (
+        _fetched(builder, value, o, -1, leaf)
+        if phase.fetch_links
+        else (ir.Fetch(builder.populations, builder.site, ((f"q{leaf}", value.name),)),)
+    )
+    return body, ir.Cast(value, real) if storage != real else value
+
+
+def _departed_name(builder: SiteBuilder, q: int) -> ir.Local:
+    return ir.Local(own(f"departed.{q}"), builder.a.storage)
+
+
+def _departed(builder: SiteBuilder, q: int) -> ir.Block:
+    """What has left the site along q: it is on its way to the neighbour there, or has been put there."""
+    phase, value = builder.a.phase, _departed_name(builder, q)
+    leaf = builder.leaf(q, phase.fetch_opposite)
+    if phase.fetch_links:
+        return (ir.Fetch(builder.populations, builder.site, ((f"q{leaf}", value.name),)),)
+    return _fetched(builder, value, q, 1, leaf)
+
+
+def _fetched(builder: SiteBuilder, value: ir.Local, q: int, sign: int, leaf: int) -> ir.Block:
+    """A population from the other end of a link that is not cut, wherever the faces of the box send it."""
+    count = iter(range(64))
+
+    def fetch(place: ir.Expression, which: int) -> ir.Block:
+        name = f"{value.name}.{next(count)}"
+        read = ir.Fetch(builder.populations, place, ((f"q{which}", name),))
+        return (read, ir.Assign(value.name, ir.Local(name, value.type)))
+
+    zero = ir.Assign(value.name, ir.Literal(0.0, value.type))
+    return (zero, *builder.links.towards(q, sign, leaf, fetch))

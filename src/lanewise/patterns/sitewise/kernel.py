@@ -1,0 +1,254 @@
+"""`@sitewise(lattice)`: the update of one site of a lattice, site kinds, walls, and what is observed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lanewise.attributes import sealed
+from lanewise.checks import plain_function, shown
+from lanewise.errors import ArgumentError
+from lanewise.field_values import brought, check_fits
+from lanewise.lattices.base import Lattice
+from lanewise.launch.arguments import describe
+from lanewise.layouts import Layout
+from lanewise.patterns.sitewise.call_kinds import SiteKinds
+from lanewise.patterns.sitewise.call_values import SiteValues, shape_of
+from lanewise.patterns.sitewise.calls import SiteCall
+from lanewise.patterns.sitewise.edges import Rule
+from lanewise.patterns.sitewise.fractions import WallFractions
+from lanewise.patterns.sitewise.function import SiteFunction
+from lanewise.patterns.sitewise.kernels import SiteKernels
+from lanewise.patterns.sitewise.kinds import Wall
+from lanewise.patterns.sitewise.making import make_sites
+from lanewise.patterns.sitewise.observer import Observer
+from lanewise.patterns.sitewise.sites import Sites
+from lanewise.patterns.sitewise.stepper import BoundSteps, SiteStepper
+from lanewise.plan import Plan
+from lanewise.runtime.launches import NamedLaunch
+from lanewise.types import Scalar
+
+
+@sealed()
+class Sitewise:
+    """A lattice, the function of its sites of kind 0, and the other kinds. Calling it runs one step."""
+
+    def __init__(self, lattice: Lattice, function: Callable[..., Any]) -> None:
+        self._lattice, self._function = lattice, function
+        self.__name__, self.__doc__ = function.__name__, function.__doc__
+        self.__module__, self.__qualname__ = function.__module__, function.__qualname__
+        self._kinds = SiteKinds(lattice, function)
+        self._kernels = SiteKernels(self._kinds)
+
+    @property
+    def lattice(self) -> Lattice:
+        return self._lattice
+
+    @property
+    def python(self) -> Callable[..., Any]:
+        """The function of the sites of kind 0, as it was written."""
+        return self._function
+
+    @property
+    def kinds(self) -> SiteKinds:
+        """The functions of all kinds, and the walls."""
+        return self._kinds
+
+    @property
+    def kernels(self) -> SiteKernels:
+        """What is compiled of them."""
+        return self._kernels
+
+    def __repr__(self) -> str:
+        return f"<lanewise sitewise kernel {self.__name__} on {self.lattice.name}>"
+
+    def __reduce__(self) -> str:
+        return self.__qualname__  # with the kinds that its module gave it: found by name, or not at all
+
+    def __copy__(self) -> Sitewise:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Sitewise:
+        return self
+
+    # ------------------------------------------------------------ kinds
+
+    def kind(self, number: int, name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+        """Give sites of another kind their function: `@flow.kind(1, "inlet")`. The function itself is returned."""
+        return self.kinds.add_function(number, name)
+
+    def wall(self, number: int, name: str, velocity: str | None = None) -> None:
+        """Make a kind of walls: half-way bounce-back, moving with the uniform called `velocity` when there is one."""
+        self.kinds.add_wall(Wall(number, name, velocity))
+
+    @property
+    def walls(self) -> tuple[Wall, ...]:
+        return self.kinds.walls
+
+    @property
+    def main(self) -> SiteFunction:
+        """The function of the sites of kind 0."""
+        return self.kinds.main
+
+    @property
+    def real(self) -> Scalar:
+        """The type that sites compute in."""
+        return self.kinds.real
+
+    # ------------------------------------------------------------ sites
+
+    def sites(
+        self,
+        shape: tuple[int, ...],
+        *,
+        mask: Any = None,
+        edges: Mapping[str, Rule] | None = None,
+        storage: str | None = None,
+        streaming: str | None = None,
+        layout: Layout | None = None,
+        device: str | None = None,
+        fractions: WallFractions | None = None,
+    ) -> Sites:
+        """The sites of a box, all populations zero.
+
+        shape: (ny, nx) or (nz, ny, nx). mask: the kind of every site, whole numbers of that shape. edges: the rule of an
+        axis, or of its (low, high) face: "periodic", "slip" or the name of a wall. storage: "f16" (GPU), "f32" or "f64".
+        streaming: "pull" or "push" with two copies of the populations, or "in-place" with one. fractions: where walls cut
+        links, if not half-way: bounce-back is then interpolated (`patterns/sitewise/fractions.py`). Raises `ArgumentError`
+        for what does not fit, `DeviceError` when it does not fit the memory, before anything is allocated.
+        """
+        return make_sites(
+            self.lattice, shape, known=self.kinds.numbers, walls=self.walls,
+            real=self.real, mask=mask, edges=edges, storage=storage, streaming=streaming, layout=layout, device=device,
+            fractions=fractions,
+        )  # fmt: skip
+
+    def set_populations(self, sites: Sites, populations: Any) -> None:
+        """Set the populations that arrive next, an array of shape (Q, *shape); the count of steps starts again.
+
+        Raises `ArgumentError`, with the sites as they were, for another shape and for finite numbers that the storage
+        type does not hold (float16 ends at 65,504).
+        """
+        self.kinds.check_sites(sites)
+        shape = (self.lattice.size, *sites.shape)
+        if (found := shape_of(populations)) != shape:
+            raise ArgumentError(
+                f"populations have the shape {shape}, found {describe(populations) if found is None else found}"
+            )
+
+        def each() -> Iterator[Any]:  # one at a time: a second copy of all might not fit the device
+            return (brought("populations", populations[q], sites.device) for q in range(self.lattice.size))
+
+        check_fits("populations", each(), sites.storage)
+        sites.step, sites.fresh = 0, True
+        for q, values in enumerate(each()):
+            setattr(sites.current, f"q{q}", values.astype(sites.storage.dtype).reshape(-1))
+        sites.whole.mended()
+
+    def populations(self, sites: Sites, **values: Any) -> npt.NDArray[Any]:
+        """The populations that arrive next, a NumPy array of shape (Q, *shape); zeros at walls.
+
+        `values` are the velocities of moving walls, which add to what they send back.
+        """
+        given = self.kinds.values(sites, self._looking(sites, values))
+        sites.whole.check()
+        found = self.kernels.arriving(sites, given).numpy()
+        return np.stack([found[f"q{q}"] for q in range(self.lattice.size)]).reshape(self.lattice.size, *sites.shape)
+
+    def _looking(self, sites: Sites, values: Mapping[str, Any]) -> dict[str, Any]:
+        """The values of a call that looks: those that it does not apply may be left out."""
+        self.kinds.check_sites(sites)
+        return {**values, **self.kinds.unneeded(sites, values)}
+
+    # ------------------------------------------------------------ steps
+
+    def __call__(self, sites: Sites, *, plan: Plan | None = None, **values: Any) -> None:
+        """One step."""
+        self.run(sites, 1, plan=plan, **values)
+
+    def run(self, sites: Sites, steps: int, *, plan: Plan | None = None, **values: Any) -> None:
+        """So many steps, inside graphs on a GPU; it returns when they are done."""
+        self._stepper_again(sites, plan, values).run(steps)
+
+    def _stepper_again(self, sites: Sites, plan: Plan | None, values: dict[str, Any]) -> SiteStepper:
+        """The stepper of the run before, if nothing has changed since: graphs and all. The sites keep what is bound to their memory."""
+        self.kinds.check_sites(sites)
+        self.kinds.notice()
+        made_of = (plan, self.kinds.versions, self.kinds.walls, sites.interpolation)
+        known = sites.kept.get(self)
+        if known is not None and known[0] == made_of and _same(known[1], values):
+            return self._stepper(sites, plan, known[2], known[3])
+        given = self.kinds.values(sites, values)
+        made = self._stepper(sites, plan, given)
+        if all(map(_is_unchanging, values.values())):
+            sites.kept[self] = (made_of, values, given, made.bound)
+        return made
+
+    def stepper(self, sites: Sites, *, plan: Plan | None = None, **values: Any) -> SiteStepper:
+        """What `run` makes for given values: bound once, to run again and again."""
+        return self._stepper(sites, plan, self.kinds.values(sites, values))
+
+    def _stepper(
+        self, sites: Sites, plan: Plan | None, given: SiteValues, bound: BoundSteps | None = None
+    ) -> SiteStepper:
+        def calls(step: int, fresh: bool) -> list[NamedLaunch]:
+            return [
+                self.kernels.step(sites, step, fresh, given, plan).named("collide-stream"),
+                *(c.named("boundaries") for c in self.kernels.between(sites, step + 1, given, first=fresh)),
+            ]
+
+        return SiteStepper(self.__name__, sites, calls, bound=bound)
+
+    def compile(self, sites: Sites, *, plan: Plan | None = None, **values: Any) -> SiteCall:
+        """The kernel of the next step, without running it: its plan, source, resources, explanation."""
+        given = self.kinds.values(sites, values)
+        return replace(self.kernels.step(sites, sites.step, sites.fresh, given, plan), sites=sites)
+
+    # ------------------------------------------------------------ looking
+
+    def observer(self, function: Callable[..., Any]) -> Observer:
+        """A sitewise function that returns values of the populations that arrive next, for sites of every kind but walls."""
+        return Observer(self.kernels, SiteFunction(plain_function("sitewise.observer", function), self.lattice))
+
+    def force(self, sites: Sites, walls: list[str] | tuple[str, ...], *, weights: bool = False, **values: Any) -> Any:
+        """The momentum that walls of these kinds take from the fluid in this step, a float64 vector (x, y[, z]).
+
+        Momentum exchange over the links that they cut, in the form that is right for moving walls, too: B. Wen, C. Zhang,
+        Y. Tu, C. Wang, H. Fang, Galilean invariant fluid-solid interfacial dynamics in lattice Boltzmann simulations,
+        Journal of Computational Physics 266 (2014), 161-170. `weights` adds the lattice's weights, for populations that
+        are deviations from them. Links at edges and corners of the box where two different walls meet belong to neither.
+        Raises `ArgumentError` for a name that is no wall.
+        """
+        listed: Any = walls
+        if not isinstance(listed, (list, tuple)) or not listed or not all(isinstance(w, str) for w in listed):
+            raise ArgumentError(f"{self.__name__}.force takes a list of names of walls, found {shown(listed)}")
+        if not isinstance(weights, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ArgumentError(f"{self.__name__}.force(weights={shown(weights)}): wanted True or False")
+        numbers = tuple(sorted(self.kinds.wall_number(name) for name in walls))
+        given = self.kinds.values(sites, self._looking(sites, values))
+        sites.whole.check()
+        return self.kernels.force(sites, given, numbers, weights=weights)
+
+
+def _is_unchanging(value: Any) -> bool:
+    """Whether a value is the same for as long as it is there. An array may be written to."""
+    return isinstance(value, (int, float, np.generic)) or (isinstance(value, tuple) and all(map(_is_unchanging, value)))
+
+
+def _same(before: dict[str, Any], now: dict[str, Any]) -> bool:
+    """Whether the unchanging values of an earlier call are those of this one: 1 is not 1.0, and 0.0 is not -0.0."""
+    return before.keys() == now.keys() and all(
+        type(v) is type(now[n]) and (v is now[n] or repr(v) == repr(now[n])) for n, v in before.items()
+    )
+
+
+def sitewise(lattice: Lattice) -> Callable[[Callable[..., Any]], Sitewise]:
+    """Make a kernel of a function of one site: `@sitewise(D2Q9) def flow(f: populations, omega: f32): ...`."""
+    given: Any = lattice
+    if not isinstance(given, Lattice):
+        raise ArgumentError(f"@lw.sitewise takes a lattice, for example @lw.sitewise(lw.D2Q9); found {shown(given)}")
+    return lambda function: Sitewise(lattice, plain_function("sitewise(lattice)", function))

@@ -1,0 +1,149 @@
+"""The kernels of a flow: compiled once for every situation of its sites, and bound to their memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from lanewise import types as t
+from lanewise.arrays import RecordArray
+from lanewise.ir import nodes as ir
+from lanewise.launch.executable import Executable
+from lanewise.patterns.sitewise.build import build_sitewise
+from lanewise.patterns.sitewise.build_arguments import SitewiseArguments, Update
+from lanewise.patterns.sitewise.call_kinds import SiteKinds
+from lanewise.patterns.sitewise.call_values import SiteValues
+from lanewise.patterns.sitewise.calls import SiteCall, bind_interpolated_walls, bind_outflow, bind_phase, compile_phase
+from lanewise.patterns.sitewise.interpolated_walls import build_interpolated_walls
+from lanewise.patterns.sitewise.momentum_exchange import build_momentum_exchange
+from lanewise.patterns.sitewise.outflow import Outlet, build_outflow
+from lanewise.patterns.sitewise.sites import Sites, arrival_array
+from lanewise.plan import Plan, check_plan
+from lanewise.plans import LEAST_MERGED
+from lanewise.runtime.memory import array_module, to_host
+from lanewise.types import Scalar
+
+
+class SiteKernels:
+    """What steps and looks of a flow run. Calls are bound to the memory of some sites before some step."""
+
+    def __init__(self, kinds: SiteKinds) -> None:
+        self.kinds = kinds
+        self._compiled: dict[Any, Executable] = {}
+
+    def step(self, sites: Sites, step: int, fresh: bool, values: SiteValues, plan: Plan | None) -> SiteCall:
+        """One step."""
+        check_plan(self.kinds.name, plan)
+        phase = sites.form.phase(step, fresh=fresh)
+        key = (phase.name, plan, *self.situation(sites, values))
+        if key not in self._compiled:
+            arguments = self.arguments(sites, step, fresh, values)
+            if plan is not None and plan.branches == "apart":  # then there have to be classes of sites
+                arguments = replace(arguments, framed=False)
+            self._compiled[key] = compile_phase(partial(build_sitewise, arguments), sites, plan)
+        return bind_phase(self._compiled[key], sites, step, values, ())
+
+    def between(self, sites: Sites, step: int, values: SiteValues, *, first: bool) -> list[SiteCall]:
+        """What corrects populations before a step. Outflows look at what walls send back, so walls come first."""
+        return [*self._interpolated(sites, step, values), *self._outflows(sites, step, values, first=first)]
+
+    def arriving(self, sites: Sites, values: SiteValues) -> RecordArray:
+        """The populations that arrive next, as the sites compute; zeros at walls."""
+
+        def build(index: Scalar) -> ir.Kernel:
+            arguments = self._looking(sites, sites.step, values, fresh=sites.fresh)
+            return build_sitewise(replace(arguments, collects=True), index)
+
+        executable = self._for(("arriving", sites.phase.name), sites, values, build)
+        array = arrival_array(sites, self.kinds.real)
+        bind_phase(executable, sites, sites.step, values, (), array)()
+        return array
+
+    def force(self, sites: Sites, values: SiteValues, numbers: tuple[int, ...], *, weights: bool) -> Any:
+        """The momentum that walls take in this step, a float64 vector (see `Sitewise.force`)."""
+        # Populations that were set arrive as they are: no wall has sent them back yet.
+        curved = sites.interpolation is not None and not sites.fresh
+
+        def build(index: Scalar) -> ir.Kernel:
+            arguments = self._looking(sites, sites.step, values, fresh=sites.fresh)
+            plain = replace(arguments, placed=False, framed=False)
+            return build_momentum_exchange(plain, index, numbers, weights, curved=curved)
+
+        executable = self._for(("force", numbers, weights, curved, sites.phase.name), sites, values, build)
+        dimension = self.kinds.lattice.dimension
+        result = array_module(sites.device).zeros((len(sites.walled), dimension), np.float64)
+        bind_phase(executable, sites, sites.step, values, ((result, t.Vector(t.F64, dimension)),))()
+        return to_host(result.sum(axis=0))
+
+    # ------------------------------------------------------------ between steps
+
+    def _interpolated(self, sites: Sites, step: int, values: SiteValues) -> list[SiteCall]:
+        """What moves walls from half-way to where they are, before a step."""
+        if sites.interpolation is None:
+            return []
+        phase = sites.form.phase(step, fresh=False)
+
+        def build(index: Scalar) -> ir.Kernel:
+            return build_interpolated_walls(self._plain(sites, step, values), index)
+
+        executable = self._for(("interpolated walls", phase.name), sites, values, build)
+        return [bind_interpolated_walls(executable, sites, step, values)]
+
+    def _outflows(self, sites: Sites, step: int, values: SiteValues, *, first: bool) -> list[SiteCall]:
+        """What fills outflow faces before a step; the `first` time there is nothing from before."""
+        calls: list[SiteCall] = []
+        for axis, direction in sites.edges.outlets:
+            outlet, phase = Outlet(axis, direction), sites.form.phase(step, fresh=False)
+
+            def build(index: Scalar, outlet: Outlet = outlet) -> ir.Kernel:
+                return build_outflow(self._plain(sites, step, values), index, outlet=outlet)
+
+            executable = self._for(("outflow", outlet, phase.name), sites, values, build)
+            speed = values.outflow_speed
+            weight = 1.0 if first else speed / (1 + speed)
+            calls.append(bind_outflow(executable, sites, step, outlet, values, weight))
+        return calls
+
+    # ------------------------------------------------------------ compiling
+
+    def _for(
+        self, key: tuple[Any, ...], sites: Sites, values: SiteValues, build: Callable[[Scalar], ir.Kernel]
+    ) -> Executable:
+        """The kernel of this name in this situation, with the default plan."""
+        known = (*key, *self.situation(sites, values))
+        if known not in self._compiled:
+            self._compiled[known] = compile_phase(build, sites, None)
+        return self._compiled[known]
+
+    def situation(self, sites: Sites, values: SiteValues) -> tuple[Any, ...]:
+        """All that decides about kernels beside what they do."""
+        return (
+            sites.device, sites.count < LEAST_MERGED, sites.dense, sites.placed, sites.framed, sites.row_block,
+            min(sites.shape) < 2, sites.layout, sites.storage, sites.form.name, sites.edges, sites.present,
+            values.arrays_of, tuple(self.kinds.functions), self.kinds.versions, self.kinds.walls,
+        )  # fmt: skip
+
+    def arguments(
+        self, sites: Sites, step: int, fresh: bool, values: SiteValues, functions: tuple[Update, ...] | None = None
+    ) -> SitewiseArguments:
+        """What a kernel is specialised to: of a step, or with `functions` of a look at what arrives."""
+        walls = self.kinds.walls_of(sites)
+        return SitewiseArguments(
+            lattice=self.kinds.lattice, edges=sites.edges, phase=sites.form.phase(step, fresh=fresh), storage=sites.storage,
+            real=self.kinds.real, layout=sites.layout, updates=functions or tuple(f.update for f in self.kinds.updates(sites)),
+            walls=walls, solids=any(w.number in sites.present for w in walls), two=len(sites.copies) > 1,
+            arrays=values.arrays_of, uniforms=values.uniforms_of, puts=functions is None, marked=sites.marks is not None, dense=sites.dense,
+            thin=min(sites.shape) < 2, placed=sites.placed, framed=sites.framed, row_block=sites.row_block,
+            moving_sites=any(w.velocity is not None and w.number in sites.present for w in walls),
+        )  # fmt: skip
+
+    def _looking(self, sites: Sites, step: int, values: SiteValues, *, fresh: bool) -> SitewiseArguments:
+        return self.arguments(sites, step, fresh, values, (self.kinds.main.update,))
+
+    def _plain(self, sites: Sites, step: int, values: SiteValues) -> SitewiseArguments:
+        """Of kernels over lists of sites: these read their words."""
+        return replace(self._looking(sites, step, values, fresh=False), dense=False, placed=False, framed=False)

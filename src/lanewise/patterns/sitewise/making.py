@@ -1,0 +1,133 @@
+"""Make sites: what the user gives is checked and completed before anything is allocated."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lanewise.arrays import checked_layout
+from lanewise.checks import host_array, shown
+from lanewise.errors import ArgumentError
+from lanewise.field_values import brought
+from lanewise.lattices.base import Lattice
+from lanewise.layouts import AoSoA, Layout, SoA
+from lanewise.patterns.sitewise.edges import Rule
+from lanewise.patterns.sitewise.fractions import WallFractions, make_interpolation
+from lanewise.patterns.sitewise.kinds import MOST, Wall
+from lanewise.patterns.sitewise.sites import DENSE, Sites, population_record, solid_sites
+from lanewise.patterns.sitewise.streaming import Form, form_by_name
+from lanewise.runtime.devices import resolve
+from lanewise.runtime.memory import require_memory, to_host
+from lanewise.types import F16, F32, F64, Scalar
+
+STORAGES = {s.name: s for s in (F16, F32, F64)}
+WARP = 32
+LINE = 128  # bytes of a population in a block of the default layout on a GPU (bench/results/gpu_lbm.md)
+LONG_LINE = 256  # the same among many walls: sectors that are passed over then lie together
+
+
+def make_sites(
+    lattice: Lattice,
+    shape: Any,
+    *,
+    known: frozenset[int],
+    walls: tuple[Wall, ...],
+    real: Scalar,
+    mask: Any = None,
+    edges: Mapping[str, Rule] | None = None,
+    storage: str | None = None,
+    streaming: str | None = None,
+    layout: Layout | None = None,
+    device: str | None = None,
+    fractions: WallFractions | None = None,
+) -> Sites:
+    """Check what the user gives, then allocate; `known` are the kinds that have a function or are walls."""
+    where, size = resolve(device), _shape(lattice, shape)
+    stored = _storage(storage, real, where)
+    form = form_by_name(streaming if streaming is not None else ("pull" if where.startswith("cuda") else "in-place"))
+    arranged = _layout(layout, where, stored, size[-1])
+    count = math.prod(size)
+    require_memory(where, _bytes(lattice, count, stored, form, arranged), f"{count:,} sites of {lattice.name}")
+    kinds = _kinds(mask, size, known)
+    chosen = layout is None and where.startswith("cuda") and form.buffers > 1
+    if chosen and np.count_nonzero(solid_sites(kinds, walls)) > DENSE * count:
+        arranged = _layout(None, where, stored, size[-1], LONG_LINE)
+    sites = Sites(
+        lattice, size, kinds=kinds, walls=walls, edges=edges, storage=stored, form=form, layout=arranged, device=where
+    )
+    if fractions is not None:
+        numbers = frozenset(w.number for w in walls)
+        sites.interpolation = make_interpolation(lattice, fractions, to_host(sites.words), numbers, real, where)
+    return sites
+
+
+def _bytes(lattice: Lattice, count: int, storage: Scalar, form: Form, layout: Layout) -> int:
+    """What the populations, words and bits of sites take at most: known before anything is allocated."""
+    bits = 2 * 4 * -(-count // 32) if form.buffers > 1 else 0
+    return form.buffers * layout.arrange(population_record(lattice, storage).leaves).nbytes(count) + 4 * count + bits
+
+
+def _layout(layout: object, device: str, storage: Scalar, extent: int, nbytes: int = LINE) -> Layout:
+    """The wanted one, or a default: on a GPU blocks of a warp's sites, or of as many as fill `nbytes` if rows are whole blocks then."""
+    if layout is not None:
+        return checked_layout(layout)
+    if not device.startswith("cuda"):
+        return SoA()
+    line = nbytes // storage.size
+    return AoSoA(line if line > WARP and extent % line == 0 else WARP)
+
+
+def _shape(lattice: Lattice, shape: Any) -> tuple[int, ...]:
+    axes = ("nz", "ny", "nx")[-lattice.dimension :]
+    try:
+        size = tuple(operator.index(n) for n in shape)
+    except Exception:  # of the user's class, or what is no list of whole numbers
+        size = ()
+    if len(size) != lattice.dimension or any(n < 1 for n in size):
+        raise ArgumentError(
+            f"sites of {lattice.name} have the shape ({', '.join(axes)}), each at least 1; found {shown(shape)}"
+        )
+    return size
+
+
+def _kinds(mask: Any, shape: tuple[int, ...], known: frozenset[int]) -> npt.NDArray[np.uint8]:
+    if mask is None:
+        return np.zeros(shape, np.uint8)
+    given = (
+        brought("the mask", mask, "cpu") if hasattr(mask, "__cuda_array_interface__") else host_array("the mask", mask)
+    )
+    if given.dtype.kind not in "biu":
+        raise ArgumentError(f"the mask holds kinds, whole numbers from 0 to {MOST - 1}; found {given.dtype}")
+    if given.shape != shape:
+        raise ArgumentError(f"the mask has the shape {given.shape}, and the sites {shape}")
+    for kind in np.unique(given):
+        if int(kind) not in known:
+            place = tuple(int(i) for i in np.argwhere(given == kind)[0])
+            times = int(np.count_nonzero(given == kind))
+            names = ", ".join(map(str, sorted(known)))
+            raise ArgumentError(
+                f"the mask has kind {int(kind)} {times:,} times, first at {place}; the kinds are {names} "
+                "(@flow.kind(number, name) and flow.wall(number, name) make others)"
+            )
+    return np.ascontiguousarray(given.astype(np.uint8))
+
+
+def _storage(name: str | None, real: Scalar, device: str) -> Scalar:
+    given: Any = name
+    storage = STORAGES.get(given or real.name) if given is None or isinstance(given, str) else None
+    if storage is None:
+        raise ArgumentError(f"storage={shown(given)}: wanted one of {', '.join(map(repr, STORAGES))}")
+    if storage.size > real.size:
+        raise ArgumentError(
+            f"storage={name!r} holds more than the {real} that the function computes; wanted {real.name!r} or less"
+        )
+    if storage == F16 and not device.startswith("cuda") and device != "python":
+        raise ArgumentError(
+            "storage='f16' is for GPUs, which convert float16 in one instruction; on a CPU choose 'f32'"
+        )
+    return storage

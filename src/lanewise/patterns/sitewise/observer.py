@@ -1,0 +1,53 @@
+"""Functions that look at the populations that arrive, and return values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from lanewise import types as t
+from lanewise.errors import ArgumentError
+from lanewise.launch.executable import Executable
+from lanewise.patterns.sitewise.build import build_sitewise
+from lanewise.patterns.sitewise.call_values import sort_values
+from lanewise.patterns.sitewise.calls import bind_phase, compile_phase
+from lanewise.patterns.sitewise.function import SiteFunction
+from lanewise.patterns.sitewise.kernels import SiteKernels
+from lanewise.patterns.sitewise.sites import Sites
+from lanewise.plan import Plan, check_plan
+from lanewise.runtime.memory import array_module
+
+
+@dataclass(eq=False)
+class Observer:
+    """A function that looks at the populations that arrive, and returns a value or several for each site."""
+
+    kernels: SiteKernels
+    function: SiteFunction
+    compiled: dict[Any, Executable] = field(default_factory=dict[Any, Executable])
+
+    def __call__(self, sites: Sites, *, plan: Plan | None = None, **values: Any) -> Any:
+        """Arrays of shape (count,) or (count, components) on the sites' device: one, or a tuple of them; zeros at walls."""
+        check_plan(self.function.name, plan)
+        self.kernels.kinds.check_sites(sites)
+        sites.whole.check()
+        kernels, kinds, f = self.kernels, self.kernels.kinds, self.function
+        f.notice()
+        if f.real != kinds.real:
+            raise ArgumentError(f"{f.name} computes in {f.real}, and {kinds.name} in {kinds.real}")
+        given = sort_values(f.name, sites, values, f.parameters, kinds.known_values(), kinds.wall_velocities(sites))
+        key = (f.version, sites.phase.name, plan, *kernels.situation(sites, given))
+        if key not in self.compiled:
+            arguments = kernels.arguments(sites, sites.step, sites.fresh, given, (f.update,))
+            self.compiled[key] = compile_phase(partial(build_sitewise, arguments), sites, plan)
+        module = array_module(sites.device)
+        results = tuple(
+            (module.zeros((sites.count, k.length) if isinstance(k, t.Vector) else sites.count, t.scalar_of(k).dtype), k)
+            for k in f.update.lowered.results
+        )
+        if not results:
+            raise ArgumentError(f"{f.name} returns nothing to observe")
+        bind_phase(self.compiled[key], sites, sites.step, given, results)()
+        arrays = tuple(r for r, _ in results)
+        return arrays[0] if len(arrays) == 1 else arrays

@@ -1,0 +1,126 @@
+"""Convective outflow at a face: what arrives from outside follows what arrives one site further in.
+
+    d f_q / dt + U d f_q / dn = 0,   implicit in time and upwind:   f_q(x, t+1) = (f_q(x, t) + U f_q(x - n, t+1)) / (1 + U)
+for the directions q that come in through the face (Z. Yang, Lattice Boltzmann outflow treatments: convective conditions and others,
+Computers and Mathematics with Applications 65 (2013), 160-171). The links of the face are cut, as by a wall, and what would be the
+reflected population lies in a place that nobody else reads: this kernel overwrites it between two steps. `$before` keeps f_q(x, t).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from lanewise import types as t
+from lanewise.ir import build
+from lanewise.ir import nodes as ir
+from lanewise.ir.names import COUNT, own
+from lanewise.ir.traverse import statements
+from lanewise.ir.values import record_array, value_array
+from lanewise.lattices.base import Lattice
+from lanewise.layouts import AoS
+from lanewise.patterns.sitewise.build_arguments import SitewiseArguments
+from lanewise.patterns.sitewise.builder import SiteBuilder
+from lanewise.patterns.sitewise.fetching import add_at_moving_wall, fetch, fetch_anew
+from lanewise.patterns.sitewise.links import WORD, WORDS, at_face
+from lanewise.record import Leaf
+from lanewise.types import BOOL, Scalar
+
+OUTLET, OUTLET_COUNT, BEFORE = own("outlet"), own("outlet.count"), own("before")
+WEIGHT = "outflow_weight"  # U / (1 + U)
+
+
+@dataclass(frozen=True, slots=True)
+class Outlet:
+    """A face through which the flow leaves: its axis, and the step of -1 or 1 that leads out."""
+
+    axis: int
+    step: int
+
+    def unknown(self, lattice: Lattice) -> tuple[int, ...]:
+        """The directions that arrive through the face."""
+        return tuple(q for q, e in enumerate(lattice.velocities) if e[self.axis] == -self.step)
+
+
+def before_leaves(lattice: Lattice, outlet: Outlet, real: Scalar) -> tuple[Leaf, ...]:
+    """What is kept of a site: its unknown populations."""
+    return tuple(Leaf(f"q{q}", real) for q in outlet.unknown(lattice))
+
+
+def build_outflow(arguments: SitewiseArguments, index: t.Scalar, outlet: Outlet) -> ir.Kernel:
+    """The kernel over the sites of a face (`$outlet`), for the phase that comes next."""
+    builder = SiteBuilder(replace(arguments, puts=False, collects=True), index)
+    links, phase = builder.links, arguments.phase
+    place, edge = ir.Local(own("i"), index), ir.Local(own("edge"), index)
+    stride = links.stride(outlet.axis)
+    inner = build.subtract(edge, stride) if outlet.step > 0 else build.add(edge, stride)
+    body: list[ir.Statement] = [
+        ir.Fetch(OUTLET, place, (("value", edge.name),)),
+        ir.Assign(builder.site.name, inner),
+        ir.Fetch(WORDS, builder.site, (("value", WORD),)),
+        *links.coordinates(),
+    ]
+    for q in outlet.unknown(arguments.lattice):
+        leaf = builder.leaf(q, phase.fetch_opposite)
+        slot = arguments.lattice.opposite[leaf] if phase.fetch_links else leaf
+        update = _update(builder, q, slot, place, edge)
+        beside = _cut_beside(builder, outlet, q)
+        body += update if beside is None else (ir.If(ir.Unary("not", beside, BOOL), update),)
+    used = {s.array for s in statements(tuple(body)) if isinstance(s, ir.Fetch | ir.Commit)}
+    known = (
+        *(replace(a, written=a.name == builder.populations) for a in builder.arrays()),
+        value_array(OUTLET, index, written=False),
+        record_array(BEFORE, before_leaves(arguments.lattice, outlet, arguments.real), AoS(), written=True),
+    )
+    count, total = ir.Parameter(OUTLET_COUNT, index), ir.Parameter(COUNT, index)
+    moving = {w.velocity for w in links.moving}
+    uniforms = tuple(
+        ir.Parameter(leaf, t.scalar_of(kind))
+        for name, kind in arguments.uniforms
+        for leaf in t.leaves(name, kind)
+        if name in moving
+    )
+    loop = ir.Parallel(place.name, ir.Local(count.name, index), tuple(body))
+    return ir.Kernel(
+        "outflow", "sitewise", tuple(a for a in known if a.name in used),
+        (*uniforms, ir.Parameter(WEIGHT, arguments.real)), (count, total, *builder.counts()), (loop,),
+    )  # fmt: skip
+
+
+def _update(builder: SiteBuilder, q: int, slot: int, place: ir.Local, edge: ir.Local) -> ir.Block:
+    """Move what arrived along q at the face towards what arrives further in."""
+    real = builder.a.real
+    old, new = ir.Local(own(f"old.{q}"), real), ir.Local(own(f"new.{q}"), real)
+    further = ir.Binary("-", builder.value(q), old, real)
+    moved = ir.Binary("+", old, ir.Binary("*", ir.Local(WEIGHT, real), further, real), real)
+    return (
+        *_arriving(builder, q),
+        ir.Fetch(BEFORE, place, ((f"q{q}", old.name),)),
+        ir.Assign(new.name, moved),
+        ir.Commit(BEFORE, place, ((f"q{q}", new),)),
+        ir.Commit(builder.populations, edge, ((f"q{slot}", builder.converted(new)),)),
+    )
+
+
+def _arriving(builder: SiteBuilder, q: int) -> ir.Block:
+    """What arrives along q at the site further in."""
+    phase, storage = builder.a.phase, builder.a.storage
+    if not phase.fetch_links:
+        return fetch(builder, builder.site, builder.leaf(q, phase.fetch_opposite), q, f"own.{q}")
+    stored = ir.Local(own(f"anew.{q}"), storage)
+    return (
+        ir.Assign(stored.name, ir.Literal(0.0, storage)),
+        *fetch_anew(builder, q, stored, bulk=True),
+        ir.Assign(builder.value(q).name, stored if storage == builder.a.real else ir.Cast(stored, builder.a.real)),
+        *add_at_moving_wall(builder, q),
+    )
+
+
+def _cut_beside(builder: SiteBuilder, outlet: Outlet, q: int) -> ir.Expression | None:
+    """Whether a wall beside the face cuts the link, too: then it stays one of the wall."""
+    found: ir.Expression | None = None
+    for axis, component in enumerate(builder.a.lattice.velocities[q]):
+        if axis == outlet.axis or not component or not isinstance(builder.a.edges.face(axis, -component), int):
+            continue
+        at = at_face(axis, -component)
+        found = at if found is None else ir.Logical("or", found, at)
+    return found

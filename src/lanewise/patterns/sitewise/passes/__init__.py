@@ -1,0 +1,1 @@
+"""Passes that only kernels over sites have."""

@@ -1,0 +1,254 @@
+"""Sites: the populations of all sites of a box, and what is known of every site."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import numpy.typing as npt
+
+from lanewise.arrays import RecordArray
+from lanewise.errors import ArgumentError
+from lanewise.lattices.base import Lattice
+from lanewise.layouts import AoSoA, Layout, SoA
+from lanewise.patterns.sitewise.edges import AXES, Edges, Rule, read_edges
+from lanewise.patterns.sitewise.fractions import WEIGHTS, Interpolation, weight_array
+from lanewise.patterns.sitewise.kinds import MOST, Wall
+from lanewise.patterns.sitewise.runs import Classes, make_classes, make_places, make_runs
+from lanewise.patterns.sitewise.streaming import Form, Phase
+from lanewise.patterns.sitewise.words import (
+    KIND_SHIFT,
+    LINKS,
+    SECTOR,
+    make_marks,
+    make_spans,
+    make_words,
+    mark_shared_sectors,
+)
+from lanewise.record import Field, Record, RecordValue
+from lanewise.runtime.cpu import SLAB_UNIT
+from lanewise.runtime.memory import array_module, bring, to_host
+from lanewise.runtime.whole_steps import WholeSteps
+from lanewise.types import Scalar
+
+LEAST_DENSE = 65_536  # sites of a box that is worth telling dense from sparse
+DENSE = 0.1  # share of special sites from which on a GPU every site reads its word first (bench/results/gpu_lbm.md)
+
+
+class Sites:
+    """The sites of a box: populations in a streaming form, storage type and layout, and the word of every site.
+
+    Make one with `flow.sites(...)`. `step` counts the steps that were run; `whole` knows of steps that were stopped in the middle.
+    """
+
+    def __init__(
+        self,
+        lattice: Lattice,
+        shape: tuple[int, ...],
+        *,
+        kinds: npt.NDArray[np.uint8],
+        walls: tuple[Wall, ...],
+        edges: Mapping[str, Rule] | None,
+        storage: Scalar,
+        form: Form,
+        layout: Layout,
+        device: str,
+    ) -> None:
+        self.lattice, self.shape, self.form, self.storage, self.device = lattice, shape, form, storage, device
+        self.edges: Edges = read_edges(edges, lattice.dimension, {w.name: w.number for w in walls})
+        self.layout = layout
+        self.present = frozenset(int(k) for k in np.flatnonzero(np.bincount(kinds.reshape(-1), minlength=MOST)))
+        self.copies = [_populations(lattice, storage, self.count, self.layout, device) for _ in range(form.buffers)]
+        numbers = frozenset(w.number for w in walls)
+        # On a GPU every site computes where it lies, when that is all that it takes to find its neighbours.
+        self.placed = device.startswith("cuda") and form.name == "pull"
+        self.framed = self.placed and not kinds.any()
+        self.row_block = row_block_of(layout, shape[-1]) if self.placed else 0
+        words = make_words(lattice, kinds, self.edges, numbers, placed=self.placed)
+        # In place memory counts: there every site reads its word instead of a bit that says whether it has to.
+        self.special = int(np.count_nonzero(words))
+        large = device.startswith("cuda") and self.count >= LEAST_DENSE
+        self.dense = large and form.buffers > 1 and not self.framed and self.special > DENSE * self.count
+        marked = form.buffers > 1 and not self.dense
+        solid = solid_sites(kinds, walls).reshape(-1) if self.present & numbers else None
+        if solid is not None and self.dense:
+            mark_shared_sectors(words, solid, SECTOR // storage.size)
+        self.words = bring(words, device)
+        self.marks = bring(make_marks(words), device) if marked else None
+        self.solids = None if solid is None or not marked else bring(make_marks(solid), device)
+        self.wall_sites = 0 if solid is None else int(np.count_nonzero(solid))
+        self.step, self.fresh = 0, True
+        self.whole = WholeSteps("these sites", "set their populations again, or go on from a checkpoint")
+        self._parts: dict[int | None, Any] = {}
+        self._classes: Classes | None = None
+        self._moving = frozenset(w.number for w in walls if w.velocity is not None)
+        self._walls, self._walled = numbers, None
+        self._outlets: dict[tuple[int, int], Any] = {}
+        self.outflow: dict[tuple[int, int], Any] = {}
+        self.interpolation: Interpolation | None = None
+        self._walled_weights: Any = None
+        self.kept: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()  # of kernels, what they have bound to this memory
+        _check_outlets(self.edges, self.shape)
+
+    @property
+    def count(self) -> int:
+        return int(np.prod(self.shape))
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of populations, words and marks on the device."""
+        known = (self.words, self.marks, self.solids)
+        return sum(c.nbytes for c in self.copies) + sum(int(x.nbytes) for x in known if x is not None)
+
+    @property
+    def fetched_bytes(self) -> int | None:
+        """How many bytes at a time memory should be asked for; None: as always. Among many walls fewer are fetched in vain."""
+        return SECTOR if self.dense else None
+
+    @property
+    def kinds(self) -> npt.NDArray[np.uint8]:
+        """The kind of every site, in the lattice's shape."""
+        return (to_host(self.words) >> np.uint32(KIND_SHIFT) & np.uint32(31)).astype(np.uint8).reshape(self.shape)
+
+    @property
+    def phase(self) -> Phase:
+        """How the next step streams."""
+        return self.form.phase(self.step, fresh=self.fresh)
+
+    @property
+    def current(self) -> RecordArray:
+        """The copy of the populations that the next step reads."""
+        return self.copies[self.step % len(self.copies)]
+
+    @property
+    def following(self) -> RecordArray:
+        """The copy that the next step writes."""
+        return self.copies[(self.step + 1) % len(self.copies)]
+
+    def _places(self, found: npt.NDArray[np.int64]) -> Any:
+        """Indices of sites, or spans of them, on the device, in the type that its kernels count in."""
+        index = np.int32 if self.device.startswith("cuda") else np.int64
+        return bring(np.ascontiguousarray(found.astype(index)), self.device)
+
+    def part(self, kind: int | None) -> Any:
+        """Spans (n, 2) of the bulk (None), or the special sites of a kind (-1: of all but walls), as indices on the device."""
+        if kind not in self._parts:
+            words, kinds = to_host(self.words), self.kinds.reshape(-1)
+            if kind is None:
+                found = make_spans(words == 0, SLAB_UNIT)
+            elif kind < 0:
+                found = np.flatnonzero((words != 0) & ~np.isin(kinds, sorted(self._walls)))
+            else:
+                found = np.flatnonzero((words != 0) & (kinds == kind))
+            self._parts[kind] = self._places(found)
+        return self._parts[kind]
+
+    @property
+    def classes(self) -> Classes:
+        """The classes of sites whose links lead alike."""
+        if self._classes is None:
+            moving_sites = bool(self._moving & self.present)
+            self._classes = make_classes(to_host(self.words), self.shape, self.edges, self._moving, moving_sites)
+        return self._classes
+
+    def runs(self) -> Any:
+        """The runs (n, 3) of sites of one class, on the device: first, behind the last, class."""
+        return self._places(make_runs(self.classes.of_site, SLAB_UNIT))
+
+    def places(self, phase: Phase) -> Any:
+        """Where the populations of each class arrive from in a phase, (classes, Q) scalars on the device; for one array a population."""
+        arrangement, size = self.layout.arrange(population_record(self.lattice, self.storage).leaves), self.storage.size
+        starts = [n // size for n in arrangement.starts(self.count)]
+        return self._places(make_places(self.classes, self.lattice, self.shape, self.edges, phase, starts))
+
+    def unclassed(self, kind: int) -> Any:
+        """The sites of `part(kind)` that belong to no class."""
+        listed = to_host(self.part(kind))
+        return self._places(listed[self.classes.of_site[listed] < 0])
+
+    @property
+    def walled(self) -> Any:
+        """The sites of no wall that have links cut by walls, as an array of indices on the device."""
+        if self._walled is None:
+            solid = np.isin(self.kinds.reshape(-1), sorted(self._walls))
+            self._walled = self._places(np.flatnonzero((to_host(self.words) & LINKS != 0) & ~solid))
+        return self._walled
+
+    @property
+    def walled_weights(self) -> RecordArray:
+        """The weights of interpolated links for each of the sites `walled`, zeros where there are none."""
+        if self._walled_weights is None:
+            known = self.interpolation
+            assert known is not None
+            walled = to_host(self.walled)
+            rows = np.zeros((len(WEIGHTS), len(walled), self.lattice.size))
+            found, places = known.weights.numpy(), np.searchsorted(walled, to_host(known.places))
+            for values, name in zip(rows, WEIGHTS, strict=True):
+                for q in range(1, self.lattice.size):
+                    values[places, q] = found[f"{name}{q}"]
+            real = known.weights.record.leaves[0].type
+            self._walled_weights = weight_array(self.lattice, rows, real, self.device)
+        return self._walled_weights
+
+    def outlet(self, axis: int, step: int) -> Any:
+        """The sites of an outflow face that are no walls, nor behind one, as indices on the device."""
+        if (axis, step) not in self._outlets:
+            open_sites = ~np.isin(self.kinds, sorted(self._walls))
+            ends: list[Any] = [slice(None)] * len(self.shape)
+            further = list(ends)
+            ends[-1 - axis], further[-1 - axis] = (0, 1) if step < 0 else (-1, -2)
+            places = np.arange(self.count).reshape(self.shape)[tuple(ends)]
+            found = places[open_sites[tuple(ends)] & open_sites[tuple(further)]].reshape(-1)
+            self._outlets[axis, step] = self._places(found)
+        return self._outlets[axis, step]
+
+    def before(self, axis: int, step: int, real: Scalar) -> Any:
+        """What arrived through an outflow face, (sites, unknown directions) on the device: part of the state, as populations are."""
+        if (axis, step) not in self.outflow:
+            unknown = sum(e[axis] == -step for e in self.lattice.velocities)
+            shape = (len(self.outlet(axis, step)), unknown)
+            self.outflow[axis, step] = array_module(self.device).zeros(shape, real.dtype)
+        return self.outflow[axis, step]
+
+    def __repr__(self) -> str:
+        size = " x ".join(map(str, reversed(self.shape)))
+        return (
+            f"<{size} sites of {self.lattice.name}, {self.storage}, {self.form.name}, {self.layout} on {self.device}>"
+        )
+
+
+def row_block_of(layout: Layout, extent: int) -> int:
+    """The sites of a block of the layout, if rows of this extent are whole blocks; else 0."""
+    width = layout.width if isinstance(layout, AoSoA) else 1
+    return width if width > 1 and extent % width == 0 else 0
+
+
+def solid_sites(kinds: npt.NDArray[np.uint8], walls: tuple[Wall, ...]) -> npt.NDArray[np.bool_]:
+    """Which sites are walls."""
+    return np.isin(kinds, sorted({w.number for w in walls}))
+
+
+def population_record(lattice: Lattice, storage: Scalar) -> Record:
+    """The record of a site: a leaf `q0`, `q1`, ... for each direction."""
+    return Record("Populations", tuple(Field(f"q{q}", storage) for q in range(lattice.size)))
+
+
+def _populations(lattice: Lattice, storage: Scalar, count: int, layout: Layout, device: str) -> RecordArray:
+    record = population_record(lattice, storage)
+    python_class = type("Populations", (RecordValue,), {"__record__": record})
+    return RecordArray.zeros(record, count, layout=layout, device=device, python_class=python_class)
+
+
+def _check_outlets(edges: Edges, shape: tuple[int, ...]) -> None:
+    for axis, _ in edges.outlets:
+        if shape[-1 - axis] < 2:
+            raise ArgumentError(
+                f"an outflow looks one site further in: wanted at least 2 sites along {AXES[axis]}, found 1"
+            )
+
+
+def arrival_array(sites: Sites, real: Scalar) -> RecordArray:
+    """Room for the populations that arrive at all sites, in the type that sites compute in."""
+    return _populations(sites.lattice, real, sites.count, SoA(), sites.device)

@@ -1,0 +1,128 @@
+"""The storeys of the house, and the imports that lead from one room to another, read from the source."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Literal
+
+SOURCE = Path(__file__).parent.parent / "src" / "lanewise"
+PACKAGE = SOURCE.name
+
+STOREYS = (
+    ("_version", "errors"),
+    ("attributes", "checks", "naming"),
+    ("types",),
+    ("vectors",),
+    ("lattices", "values"),
+    ("record",),
+    ("layouts",),
+    ("io", "plan"),
+    ("profiling",),
+    ("ir",),
+    ("analysis", "emit", "frontend"),
+    ("passes",),
+    ("stages", "work"),
+    ("plans",),
+    ("pipeline",),
+    ("runtime",),
+    ("field_values", "field_views"),
+    ("arrays",),
+    ("pickled",),
+    ("launch",),
+    ("models", "optimisations"),
+    ("tuning",),
+    ("patterns.results",),
+    ("patterns.elementwise", "patterns.sitewise"),
+    ("patterns.search",),
+    ("patterns.pairwise",),
+    ("patterns.sequential",),
+    ("patterns", "patterns.samples"),
+    ("advice",),
+    ("explanation",),
+    ("plot",),
+    ("lanewise",),
+    ("search", "sims"),
+    ("ladders",),
+    ("cli",),
+    ("__main__",),
+)
+"""Rooms (packages and modules) from the ground up. A room may use those below its own storey."""
+
+WINGS = "patterns"  # a folder whose folders are rooms of their own
+
+
+@dataclass(frozen=True, slots=True)
+class Import:
+    """One imported name. when: at the top of the file, within a function (lazy), or for type checkers alone."""
+
+    source: str
+    line: int
+    target: str
+    name: str
+    when: Literal["top", "lazy", "types"]
+
+    def __str__(self) -> str:
+        return f"{self.source}:{self.line} imports {self.name} of {self.target} ({self.when})"
+
+
+@cache
+def modules() -> dict[str, Path]:
+    """The modules below the package by their dotted names without the package's; "lanewise" is the package itself."""
+    found: dict[str, Path] = {}
+    for path in sorted(SOURCE.rglob("*.py")):
+        parts = path.relative_to(SOURCE).with_suffix("").parts
+        parts = parts[:-1] if parts[-1] == "__init__" else parts
+        found[".".join(parts) or PACKAGE] = path
+    return found
+
+
+@cache
+def imports() -> tuple[Import, ...]:
+    """Every import of one module of lanewise by another one."""
+    return tuple(
+        i
+        for name, path in modules().items()
+        for i in _imports(name, ast.parse(path.read_text(encoding="utf-8")), "top")
+    )
+
+
+def _imports(source: str, node: ast.AST, when: Literal["top", "lazy", "types"]) -> Iterator[Import]:
+    for child in ast.iter_child_nodes(node):
+        match child:
+            case ast.FunctionDef() | ast.AsyncFunctionDef():
+                yield from _imports(source, child, "lazy")
+            case ast.If(test=ast.Name(id="TYPE_CHECKING")):
+                yield from _imports(source, child, "types")
+            case ast.Import():
+                for alias in child.names:
+                    if alias.name.split(".")[0] == PACKAGE:
+                        yield Import(source, child.lineno, _known(alias.name), alias.name, when)
+            case ast.ImportFrom(module=str(module), level=0) if module.split(".")[0] == PACKAGE:
+                for alias in child.names:
+                    yield Import(source, child.lineno, _known(f"{module}.{alias.name}", module), alias.name, when)
+            case ast.ImportFrom(level=level) if level:
+                raise AssertionError(f"{source}:{child.lineno}: a relative import")
+            case _:
+                yield from _imports(source, child, when)
+
+
+def _known(*names: str) -> str:
+    """The first of the dotted names that is a module."""
+    short = [n.removeprefix(PACKAGE).removeprefix(".") or PACKAGE for n in names]
+    return next(n for n in short if n in modules())
+
+
+def room(module: str) -> str:
+    """The room that a module lies in."""
+    first, _, rest = module.partition(".")
+    return f"{first}.{rest.split('.')[0]}" if first == WINGS and rest else first
+
+
+@cache
+def storeys() -> dict[str, int]:
+    """The storey of each room, from the ground up."""
+    return {r: n for n, rooms in enumerate(STOREYS) for r in rooms}

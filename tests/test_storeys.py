@@ -1,0 +1,70 @@
+"""Imports lead down: no room uses one of its own storey or above, but for a few names of the facade, each with its reason."""
+
+from __future__ import annotations
+
+from graphlib import TopologicalSorter
+
+from tests.storeys import STOREYS, imports, modules, room, storeys
+
+FACADE = {
+    # methods of what users hold, which are at hand there and belong to rooms above
+    ("record", "arrays", "RecordArray"): "Body.array(...), Body.zeros(...)",
+    ("record", "layouts", "Layout"): "their argument `layout`, for type checkers",
+    ("launch", "explanation", "Explanation"): "what .explain() returns",
+    ("launch", "explanation.compiled", "explain_compiled"): "call.explain()",
+    ("launch", "models.resources", "kernel_resources"): "call.compiled.resources, which models look at, too",
+    ("launch", "tuning.job", "Job"): "what .tuning_job() returns",
+    ("patterns.sitewise", "explanation", "Explanation"): "what .explain() returns",
+    ("patterns.sitewise", "explanation.sites", "explain_step"): "stepper.explain()",
+    ("patterns.elementwise", "advice.advice", "layout_advice"): "kernel.tune() names a faster layout",
+    ("patterns.pairwise", "advice.advice", "layout_advice"): "kernel.tune() names a faster layout",
+    (
+        "tuning",
+        "patterns.search.tuning.replay",
+        "replay_search",
+    ): "lanewise.tuning.replay repeats every recorded search",
+    ("tuning", "patterns.search.tuning.job", "SearchJob"): "kernel.tune() of a search takes the same way",
+    ("lanewise", "sims", "sims"): "lw.sims, loaded when it is first asked for",
+    # pickle calls these functions by their names
+    ("record", "pickled", "restored_row"): "pickle.dumps(row)",
+    ("arrays", "pickled", "restored_array"): "pickle.dumps(array)",
+}
+
+OFFENDERS: dict[tuple[str, str, str], str] = {
+    ("plans", "patterns.sitewise.passes", "merging"): "",
+    ("plans", "patterns.sitewise.passes", "splitting"): "",
+    ("launch", "patterns.elementwise.reduction", "ELEMENTS_PER_LANE"): "",
+    ("stages", "patterns.sitewise.passes", "merging"): "",
+    ("stages", "patterns.sitewise.passes", "runs"): "",
+    ("stages", "patterns.sitewise.passes", "splitting"): "",
+}
+
+
+def test_every_room_has_a_storey() -> None:
+    rooms = {room(m) for m in modules()}
+    assert rooms == set(storeys()), "rooms that STOREYS of tests/storeys.py lacks, or that are gone"
+    assert len(storeys()) == sum(map(len, STOREYS))
+
+
+def test_imports_lead_down() -> None:
+    wrong: list[str] = []
+    used: set[tuple[str, str, str]] = set()
+    for i in imports():
+        here, there = room(i.source), room(i.target)
+        if here == there or storeys()[there] < storeys()[here]:
+            continue
+        name = (here, i.target, i.name)
+        used.add(name)
+        if name not in FACADE or i.when == "top":
+            wrong.append(str(i))
+    assert not wrong, "these imports lead upwards, or sideways:\n" + "\n".join(wrong)
+    assert used == set(FACADE), "names of the facade that nobody imports any more"
+
+
+def test_no_circles_at_import() -> None:
+    """What files import at their top is without circles, name by name: Python loads them in any order."""
+    files: dict[str, set[str]] = {m: set() for m in modules()}
+    for i in imports():
+        if i.when == "top" and i.source != i.target:
+            files[i.source].add(i.target)
+    TopologicalSorter(files).prepare()  # raises CycleError
