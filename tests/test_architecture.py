@@ -1,4 +1,7 @@
-"""ARCHITECTURE.md shows gravity after every stage. The text between its markers is generated here (--update-golden rewrites it)."""
+"""ARCHITECTURE.md names what there is; docs/walkthrough.md shows gravity after every stage.
+
+The text between the markers of the walk is generated here (--update-golden rewrites it).
+"""
 
 from __future__ import annotations
 
@@ -15,9 +18,14 @@ from lanewise.ir.printer import print_function, print_kernel
 from lanewise.plan import Plan
 from tests.corpus import case
 from tests.harness import naive_kernel, program, stages
+from tests.storeys import drawing
+from tests.test_storeys import FACADE
 
-PATH = Path(__file__).parent.parent / "ARCHITECTURE.md"
+ROOT = Path(__file__).parent.parent
+WALK = ROOT / "docs/walkthrough.md"
+TEXT = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
 BEGIN, END = "<!-- generated: begin -->", "<!-- generated: end -->"
+STOREYS_BEGIN, STOREYS_END = "<!-- storeys: begin -->", "<!-- storeys: end -->"
 PLAN = Plan(block=128, tile=128, targets=2, slices=2, parts=2, unroll=8)
 
 
@@ -45,29 +53,76 @@ def generated() -> str:
         before = text
     p = program(c, layout, PLAN, "cuda")
     parts.append(_section("The kernel that adds the parts, lowered", "text", print_kernel(p.kernels[1])))
-    parts.append(_section("CUDA C++ (emit/cuda.py)", "cuda", emit_cuda(p.kernels[0], f"gravity\nplan: {p.plan}")))
+    parts.append(
+        _section("CUDA C++ (emit/cuda.py)", "cuda", emit_cuda(p.kernels[0], f"gravity\nplan: {p.plan.short()}"))
+    )
     cpu = program(c, lw.SoA(), Plan(targets=1), "cpu")
     parts.append(
         _section(
-            "Python for the CPU (emit/numba.py)", "python", emit_numba(cpu.kernels[0], f"gravity\nplan: {cpu.plan}")
+            "Python for the CPU (emit/numba.py)",
+            "python",
+            emit_numba(cpu.kernels[0], f"gravity\nplan: {cpu.plan.short()}"),
         )
     )
     return "\n".join(parts)
 
 
-def test_architecture_shows_what_the_compiler_does(request: pytest.FixtureRequest) -> None:
-    text = PATH.read_text(encoding="utf-8")
+def test_the_walk_shows_what_the_compiler_does(request: pytest.FixtureRequest) -> None:
+    text = WALK.read_text(encoding="utf-8")
     head, rest = text.split(BEGIN)
     shown, tail = rest.split(END)
     if request.config.getoption("--update-golden"):
-        PATH.write_text(f"{head}{BEGIN}\n\n{generated()}\n{END}{tail}", encoding="utf-8")
+        WALK.write_text(f"{head}{BEGIN}\n\n{generated()}\n{END}{tail}", encoding="utf-8")
         return
     assert shown.strip() == generated().strip(), "make golden rewrites it"
 
 
+def test_it_draws_the_storeys(request: pytest.FixtureRequest) -> None:
+    head, rest = TEXT.split(STOREYS_BEGIN)
+    shown, tail = rest.split(STOREYS_END)
+    drawn = f"```text\n{drawing(FACADE)}\n```"
+    if request.config.getoption("--update-golden"):
+        (ROOT / "ARCHITECTURE.md").write_text(f"{head}{STOREYS_BEGIN}\n{drawn}\n{STOREYS_END}{tail}", encoding="utf-8")
+        return
+    assert shown.strip() == drawn, "make golden rewrites it"
+
+
+def test_it_is_short() -> None:
+    assert len(TEXT.splitlines()) <= 200
+
+
 def test_every_path_it_names_exists() -> None:
-    head = PATH.read_text(encoding="utf-8").split(BEGIN)[0]
-    named = set(re.findall(r"`([a-z_]+/(?:[a-z_/]+(?:\.py)?)?)`", head))
-    root = PATH.parent / "src" / "lanewise"
+    named = set(re.findall(r"`([a-z_]+/(?:[a-z_/]+(?:\.py)?)?)`", TEXT)) | set(re.findall(r"`([a-z_]+\.py)`", TEXT))
+    root = ROOT / "src" / "lanewise"
     assert named
-    assert [n for n in sorted(named) if not (root / n.removeprefix("src/lanewise/")).exists()] == []
+    own = [n for n in sorted(named) if not n.startswith(("src/", "tests/", "docs/"))]
+    assert [n for n in own if not (root / n).exists()] == []
+    assert [n for n in sorted(named - set(own)) if not (ROOT / n).exists()] == []
+    assert [n for n in re.findall(r"`(tests/\w+)`", TEXT) if not (ROOT / n).is_dir()] == []
+
+
+def test_it_names_every_folder() -> None:
+    table = TEXT.partition("## Folders of src/lanewise\n")[2].partition("\n## ")[0]
+    folders = {p.parent.name for p in (ROOT / "src/lanewise").glob("*/__init__.py")}
+    assert set(re.findall(r"^\| `(\w+)/` \|", table, re.MULTILINE)) == folders
+
+
+def test_what_it_names_to_add_to_is_there() -> None:
+    """The names in capitals, and the methods and classes, of the table of additions."""
+    from lanewise.advice import choose
+    from lanewise.optimisations import OPTIMISATIONS
+    from lanewise.patterns.search import base
+    from lanewise.sims.gravity.initial import plummer
+    from lanewise.sims.gravity.integrators import INTEGRATORS
+    from lanewise.sims.lbm import arguments
+    from lanewise.sims.lbm.cases import cavity
+    from lanewise.sims.lbm.operators.registry import LATTICES, OPERATORS
+
+    assert callable(choose.candidates)
+    assert callable(lw.SoA().arrange)
+    assert issubclass(lw.StaticGrid, base.Search)
+    assert base.Structure.walk.__annotations__["return"] == base.Walk.__name__
+    assert plummer.CONDITION.name == "plummer"
+    assert cavity.CASE.name == "cavity"
+    assert set(arguments.LATTICES) == set(LATTICES)
+    assert all((OPTIMISATIONS, INTEGRATORS, OPERATORS))

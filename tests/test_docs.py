@@ -13,17 +13,20 @@ from lanewise.cli.main import app
 from tests.markdown import commands, differences, run_blocks
 
 ROOT = Path(__file__).parent.parent
-# docs/tuning.md has a test of its own in tests/tuning, beside the store that it writes to; docs/README.md is the index.
+# docs/tuning.md has a test of its own in tests/tuning, beside the store that it writes to; docs/walkthrough.md is generated, and compared by
+# tests/test_architecture.py; docs/README.md is the index.
 DOCUMENTS = tuple(
     f"docs/{n}.md"
     for n in (
-        "language", "layouts", "gravity", "passes", "explain", "ladders", "sitewise", "search", "lbm", "lbm_obstacles_units", "profile", "flocks",
+        "interface", "language", "layouts", "gravity", "passes", "explain", "ladders", "sitewise", "search", "lbm", "lbm_obstacles_units", "profile", "flocks",
     )
 )  # fmt: skip
 
 
 def test_every_document_is_read() -> None:
-    assert {*DOCUMENTS, "docs/tuning.md", "docs/README.md"} == {f"docs/{p.name}" for p in (ROOT / "docs").glob("*.md")}
+    assert {*DOCUMENTS, "docs/tuning.md", "docs/walkthrough.md", "docs/README.md"} == {
+        f"docs/{p.name}" for p in (ROOT / "docs").glob("*.md")
+    }
 
 
 def test_the_index_names_every_document() -> None:

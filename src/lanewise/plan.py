@@ -105,9 +105,3 @@ NEUTRAL = Plan(
     registers=0, hoist=False, self_term="test", rsqrt="written", fma=False, uniforms="constant", prefetch="none",
     fission=False, branches="together", reciprocity="off", vector_bits=0,
 )  # fmt: skip
-
-
-def power_of_two(name: str, value: int, low: int, high: int) -> None:
-    """Refuse a plan value that is not a power of two within bounds."""
-    if value < low or value > high or value & (value - 1):
-        raise PlanError(f"Plan({name}={value}): wanted a power of two from {low} to {high}")

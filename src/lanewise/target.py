@@ -34,6 +34,7 @@ class Target:
 CUDA = Target("cuda", compiled=True, has_blocks=True, has_simd=False, index=I32, lanes=32, tuning_seconds=60.0)
 CPU = Target("cpu", compiled=True, has_blocks=False, has_simd=True, index=I64, lanes=16, tuning_seconds=120.0)
 PYTHON = Target("python", compiled=False, has_blocks=False, has_simd=False, index=I64, lanes=16)
+UNKNOWN = "unknown device {!r}; wanted 'cpu', 'cuda', 'cuda:1' (a number for each GPU) or 'python' (the interpreter)"
 TARGETS = {t.name: t for t in (CUDA, CPU, PYTHON)}
 
 
@@ -41,7 +42,7 @@ def target_of(device: str) -> Target:
     """The target of a device by its name: "cuda:1" is a CUDA device. Raises `DeviceError` for a name that is none."""
     target = TARGETS.get(device.partition(":")[0])
     if target is None:
-        raise DeviceError(f"unknown device {device!r}; wanted 'cpu', 'cuda', 'cuda:1' or 'python'")
+        raise DeviceError(UNKNOWN.format(device))
     return target
 
 

@@ -54,18 +54,14 @@ def test_bytes_of_a_body(layout, requested, moved):
     vectors = layout in ("AoAS", "SoAoAS")
     assert body.requested / elements == (2 * requested if vectors else 2 * 24)
     assert body.moved / elements == (2 * moved if layout != "SoA" else 2 * 24)
-    assert 0 <= body.waste < 0.2
+    assert body.useful / body.moved > 0.8
 
 
-@pytest.mark.parametrize(
-    ("layout", "waste"), [("SoA", 0.0), ("AoS", 1 - 12 / 28), ("SoAoAS", 1 - 12 / 16), ("AoAS", 1 - 12 / 32)]
-)
-def test_waste_of_reading_one_field(layout, waste):
+@pytest.mark.parametrize("layout", ["SoA", "AoS", "SoAoAS", "AoAS"])
+def test_bytes_of_reading_one_field(layout):
     """Only the velocity of a body: an array of structures moves all of it."""
     found = {t.array: t for t in layout_traffic(work("speed", layout, Plan(block=256)))}
     body = found["body"]
-    useful = body.useful / (1 << 20)
-    assert body.waste == pytest.approx(1 - useful / (body.moved / (1 << 20)))
     assert body.moved / (1 << 20) in (16.0, 28.0, 32.0)
 
 

@@ -5,8 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lanewise as lw
-from lanewise.analysis.instructions import Instructions, mix, pair_instructions
-from lanewise.analysis.value_numbering import NotNumbered
+from lanewise.analysis.instructions import Instructions, count_values, mix
+from lanewise.analysis.value_numbering import NotNumbered, Table, Value, number_function
+from lanewise.ir import nodes as ir
 from tests.corpus import PAIRWISE, case
 from tests.corpus_kernels import Body
 
@@ -30,6 +31,18 @@ def shared_products(target: Body, source: Body) -> lw.vec2:
 def whole(target: Body, source: Body, step: lw.i32) -> lw.i32:
     i = lw.i32(source.mass)
     return (i // 8) * 4 + i % step + (i * step + 7)
+
+
+def pair_instructions(function: ir.Function, *, fast_math: bool = False) -> Instructions:
+    """One application of a function whose results are added to sums. Both sides of branches count, as selections."""
+    table = Table()
+    arguments: dict[str, Value] = {p.name: table.leaf(p.name, p.type) for p in function.parameters}
+    results = number_function(table, function, arguments)
+    sums: list[int] = []
+    for r, value in zip(function.results, results, strict=True):
+        total = table.leaf(f"$sum.{r.name}", r.type)
+        sums.append(table.add("-" if value.negative else "+", (value.number, total.number), r.type))
+    return count_values(table, sums, fast_math=fast_math)
 
 
 def counted(kernel, **options) -> str:

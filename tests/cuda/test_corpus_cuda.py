@@ -13,7 +13,7 @@ import pytest
 
 import lanewise as lw
 from lanewise.errors import ArgumentError, DeviceError, InputError
-from lanewise.models.occupancy import LIMITS, blocks_per_multiprocessor
+from lanewise.models.occupancy import LIMITS, resident
 from lanewise.plan import Plan
 from lanewise.runtime import cuda
 from lanewise.runtime.cubin import CodeResources
@@ -203,7 +203,7 @@ def test_occupancy_model_agrees_with_the_driver(name: str, plan: Plan) -> None:
     records = Input(c, 100).records(lw.SoAoAS(), DEVICE)
     executable = c.kernel.compile(*records, **c.values, plan=complete(c, plan)).executable
     resources, threads = executable.cubins[0].resources, executable.program.kernels[0].grid.threads
-    found = blocks_per_multiprocessor(arch, threads, resources.registers, resources.shared_bytes)
+    found = resident(arch, threads, resources.registers, resources.shared_bytes).blocks
     assert found == executable.kernels[0].blocks_per_multiprocessor(), resources
 
 

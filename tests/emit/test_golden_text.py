@@ -5,23 +5,20 @@ from __future__ import annotations
 import pytest
 
 import lanewise as lw
-from lanewise.emit.cuda import emit_cuda
-from lanewise.emit.numba import emit_numba
 from lanewise.plan import Plan
 from tests.corpus import LAYOUTS, case
+from tests.emit.bodies import cuda_bodies, numba_bodies
 from tests.harness import program
 
 GPU = Plan(targets=1, tile=128, block=128, unroll=8)
 
 
 def cuda_text(name: str, layout: lw.Layout, plan: Plan = GPU) -> str:
-    p = program(case(name), layout, plan, "cuda")
-    return "\n".join(emit_cuda(k, f"lanewise: {k.name}\nplan: {p.plan}") for k in p.kernels)
+    return cuda_bodies(program(case(name), layout, plan, "cuda"))
 
 
 def numba_text(name: str, layout: lw.Layout, plan: Plan, *, fast_math: bool = False) -> str:
-    p = program(case(name), layout, plan, "cpu")
-    return "\n\n".join(emit_numba(k, f"lanewise: {k.name}\nplan: {p.plan}", fast_math=fast_math) for k in p.kernels)
+    return numba_bodies(program(case(name), layout, plan, "cpu"), fast_math=fast_math)
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)

@@ -13,7 +13,7 @@ import lanewise as lw
 from lanewise.emit.cuda import emit_cuda
 from lanewise.ladders import find_ladder, memory
 from lanewise.ladders.caches import cpu_cache_bytes
-from lanewise.ladders.memory import LADDER, climb, is_cached, layouts, run_memory_ladder, sizes
+from lanewise.ladders.memory import LADDER, climb, is_cached, layouts, sizes
 from lanewise.ladders.memory_cells import ACCESSES, Bodies, Cell, cell_program, clocked_program, make_bodies
 from lanewise.ladders.report import as_json
 from lanewise.ladders.rung import Options, Rung
@@ -24,7 +24,7 @@ NAMES = [f"{access}, {layout}" for access in ACCESSES for layout in ("AoS", "SoA
 
 @pytest.fixture(scope="module")
 def rungs() -> list[Rung]:
-    return run_memory_ladder("cpu", (3000,), quick=True)
+    return list(climb(Options("cpu", (3000,), quick=True)))
 
 
 def test_every_cell_is_measured_and_checked(rungs: list[Rung]) -> None:
@@ -114,7 +114,7 @@ def test_compiles_for_sm_90(name: str, access: Any) -> None:
 
 @pytest.mark.cuda
 def test_on_a_gpu() -> None:
-    found = run_memory_ladder("cuda", (100_003,), quick=True)
+    found = list(climb(Options("cuda", (100_003,), quick=True)))
     assert [r.name for r in found] == NAMES
     for r in found:
         assert r.skipped is None, r.skipped

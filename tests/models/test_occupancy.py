@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lanewise.models.occupancy import LIMITS, blocks_per_multiprocessor, occupancy, resident
+from lanewise.models.occupancy import LIMITS, occupancy, resident
 
 KIB = 1024
 
@@ -47,7 +47,6 @@ def test_published(arch, threads, registers, shared, blocks, share, limiter):
     found = resident(arch, threads, registers, shared)
     assert (found.blocks, found.share, found.limiter) == (blocks, pytest.approx(share), limiter)
     assert found.warps == blocks * -(-threads // 32)
-    assert blocks_per_multiprocessor(arch, threads, registers, shared) == blocks
     assert occupancy(arch, threads, registers, shared) == found.share
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import difflib
+from collections.abc import Callable, Iterator
+from itertools import groupby
 
 import numpy as np
 from hypothesis import strategies as st
@@ -81,6 +83,43 @@ def before_and_after(before: ir.Kernel, *after: ir.Kernel, functions: bool = Fal
     """The text for a golden file."""
     texts = [print_kernel(k, with_functions=functions) for k in after]
     return f"before\n------\n{print_kernel(before, with_functions=functions)}\nafter\n-----\n" + "\n".join(texts)
+
+
+def changes(before: ir.Kernel, *after: ir.Kernel) -> str:
+    """The text for a golden file of a long kernel whose text before the pass is one of its own: what each kernel after it has anew.
+
+    `+` is a line that the pass wrote, `-` one that it took away; of many that it took away, or kept, their numbers in the kernel
+    before say which, and by how much they are indented more or less. So the whole kernel after the pass is determined.
+    """
+    start = print_kernel(before, with_functions=False).splitlines()
+    return "\n\n".join(_changes(start, print_kernel(k, with_functions=False).splitlines()) for k in after)
+
+
+def _changes(before: list[str], after: list[str]) -> str:
+    lines = [f"kernel {after[0].split()[1]}", "------"]
+    bare_before, bare_after = ([x.strip() for x in text] for text in (before, after))
+    for what, i, j, k, m in difflib.SequenceMatcher(None, bare_before, bare_after, autojunk=False).get_opcodes():
+        if what == "equal":
+            lines += _kept(before, after, i, k, j - i)
+            continue
+        lines += [f"- {x}" for x in before[i:j]] if j - i <= 2 else [f"- lines {i + 1} to {j}"]
+        lines += [f"+ {x}" for x in after[k:m]]
+    return "\n".join(lines)
+
+
+def _kept(before: list[str], after: list[str], i: int, k: int, count: int) -> Iterator[str]:
+    """`count` lines from the i-th before, which is the k-th after, in runs that were moved alike."""
+    moved = [_indentation(after[k + n]) - _indentation(before[i + n]) for n in range(count)]
+    for shift, run in groupby(range(count), key=moved.__getitem__):
+        numbers = list(run)
+        first, last = i + numbers[0] + 1, i + numbers[-1] + 1
+        yield (f"  line {first}" if first == last else f"  lines {first} to {last}") + (
+            f", indented by {shift:+}" if shift else ""
+        )
+
+
+def _indentation(line: str) -> int:
+    return len(line) - len(line.lstrip())
 
 
 def refusal(apply: Callable[[], object]) -> str:

@@ -24,6 +24,7 @@ from lanewise.passes.clocking import CYCLES
 from lanewise.passes.gathering import INDEX
 from lanewise.types import F32, I32, I64
 from tests.corpus import LAYOUTS, case
+from tests.emit.bodies import cuda_body
 from tests.harness import Array, naive_kernel, run_kernel
 from tests.passes.probe import PULL, before_and_after, refusal, simple
 
@@ -51,7 +52,7 @@ def test_golden(golden):
         before = mapped(Cell(lw.SoAoAS(), access))
         golden(access, before_and_after(before, clocking.apply(before)))
     (kernel,) = clocked_program(Cell(lw.SoAoAS(), "gathered"), "cuda").kernels
-    lines = emit_cuda(kernel, "clocked").splitlines()
+    lines = cuda_body(kernel, "clocked").splitlines()
     golden("cuda", "\n".join(line for line in lines if not line.startswith("#line")))
 
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import lanewise as lw
 from lanewise.ir import nodes as ir
+from lanewise.ir.printer import print_kernel
 from lanewise.ir.traverse import statements
 from lanewise.ir.verify import verify_kernel
 from lanewise.passes import constant_folding, dead_code, scalar_replacement, thread_mapping
@@ -20,7 +21,7 @@ from lanewise.plan import Plan
 from lanewise.target import Machine
 from tests.lbm.boxes import D3Q15, LID, WALL, boxes
 from tests.lbm.kernels import NEGATED, REVERSED, SOURCE, exact
-from tests.passes.probe import before_and_after, refusal
+from tests.passes.probe import changes, refusal
 from tests.patterns.sitewise import VALUES, after, box_sites, lowered, naive_kernel, read_by_place, relax
 
 BLOCK = 8
@@ -61,7 +62,8 @@ MASK[1, 2], MASK[2, 2] = 1, 2
 )
 def test_golden(golden, name, given):
     before = simplified(naive_kernel(relax, relaxing(**given), **VALUES))
-    golden(name, before_and_after(before, site_merging.apply(before, 2)))
+    golden(f"{name}_before", print_kernel(before, with_functions=False))
+    golden(name, changes(before, site_merging.apply(before, 2)))
 
 
 @settings(max_examples=30)

@@ -9,13 +9,14 @@ from hypothesis import strategies as st
 
 import lanewise as lw
 from lanewise.ir import nodes as ir
+from lanewise.ir.printer import print_kernel
 from lanewise.ir.traverse import statements
 from lanewise.ir.verify import verify_kernel
 from lanewise.patterns.sitewise.passes import runs as site_runs
 from lanewise.patterns.sitewise.passes import splitting as site_splitting
 from tests.lbm.boxes import D3Q15, LID, WALL, boxes
 from tests.lbm.kernels import NEGATED, REVERSED, SOURCE, exact
-from tests.passes.probe import before_and_after, refusal
+from tests.passes.probe import changes, refusal
 from tests.passes.test_site_splitting import MASK, relaxing, simplified
 from tests.patterns.sitewise import VALUES, after, box_sites, naive_kernel, relax
 
@@ -36,7 +37,8 @@ def bulk_of(sites: Any, flow: Any = relax, **values: Any) -> tuple[ir.Kernel, ir
 )
 def test_golden(golden, name, given):
     _, bulk, _ = bulk_of(relaxing(**given))
-    golden(name, before_and_after(bulk, site_runs.apply(bulk)))
+    golden(f"{name}_before", print_kernel(bulk, with_functions=False))
+    golden(name, changes(bulk, site_runs.apply(bulk)))
 
 
 @settings(max_examples=20)

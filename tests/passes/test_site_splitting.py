@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import lanewise as lw
 from lanewise.ir import nodes as ir
+from lanewise.ir.printer import print_kernel
 from lanewise.ir.traverse import statements
 from lanewise.ir.verify import verify_kernel
 from lanewise.passes import constant_folding, dead_code, scalar_replacement, thread_mapping
@@ -19,7 +20,7 @@ from tests.corpus import case
 from tests.harness import program
 from tests.lbm.boxes import D3Q15, LID, WALL, boxes
 from tests.lbm.kernels import NEGATED, REVERSED, SOURCE, exact
-from tests.passes.probe import before_and_after, refusal, simple
+from tests.passes.probe import changes, refusal, simple
 from tests.patterns.sitewise import VALUES, after, box_sites, lowered, naive_kernel, relax
 
 KINDS = (0, REVERSED, SOURCE, NEGATED, WALL, LID)
@@ -56,7 +57,8 @@ def test_golden(golden, name, given, spans):
     sites = relaxing(**given)
     before = simplified(naive_kernel(relax, sites, **VALUES))
     kernels = site_splitting.apply(before, spans=spans)
-    golden(f"{name}_{'spans' if spans else 'masked'}", before_and_after(before, *kernels))
+    golden(f"{name}_before", print_kernel(before, with_functions=False))
+    golden(f"{name}_{'spans' if spans else 'masked'}", changes(before, *kernels))
 
 
 @settings(max_examples=20)

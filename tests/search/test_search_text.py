@@ -7,12 +7,11 @@ import pytest
 
 import lanewise as lw
 from lanewise import types as t
-from lanewise.emit.cuda import emit_cuda
-from lanewise.emit.numba import emit_numba
 from lanewise.ir.printer import print_kernel
 from lanewise.launch.executable import build_executable
 from lanewise.pipeline import build_program
 from lanewise.plan import NEUTRAL, Plan
+from tests.emit.bodies import cuda_body, numba_body
 from tests.search.kernels import Boid, cuda_program, naive_kernel, steer
 from tests.search.numbered import KINDS, numbered
 
@@ -40,13 +39,13 @@ def test_naive_kernel(golden, name):
 @pytest.mark.parametrize("name", CUDA_GOLDEN)
 def test_text_in_cuda(golden, name):
     program = cuda_program(steer, SEARCHES[name], RECORDS, RECORDS)
-    golden(f"cuda_{name}", emit_cuda(program.kernels[0], f"lanewise: steer\nplan: {program.plan.short()}"))
+    golden(f"cuda_{name}", cuda_body(program.kernels[0], f"lanewise: steer\nplan: {program.plan.short()}"))
 
 
 @pytest.mark.parametrize("name", ["radius", "nearest", "curve_nearest", "leaves_around"])
 def test_text_in_python(golden, name):
     program = build_program(naive_kernel(steer, SEARCHES[name], RECORDS, RECORDS, index=t.I64), NEUTRAL, "cpu")
-    golden(f"numba_{name}", emit_numba(program.kernels[0], "lanewise: steer"))
+    golden(f"numba_{name}", numba_body(program.kernels[0], "lanewise: steer"))
 
 
 @pytest.mark.parametrize("name", SEARCHES)

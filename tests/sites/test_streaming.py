@@ -137,7 +137,6 @@ def test_forms() -> None:
         "push": (2, (PUSH,)),
         "in-place": (1, (EVEN, ODD)),
     }
-    assert [p.follows_links for p in (PULL, PUSH, EVEN, ODD, FIRST_PULL)] == [True, True, False, True, False]
 
 
 @pytest.mark.parametrize(("form", "phases"), [("pull", (FIRST_PULL, PULL, PULL)), ("push", (PUSH,) * 3), ("in-place", (EVEN, ODD, EVEN))])  # fmt: skip

@@ -164,11 +164,6 @@ class Traffic:
     requested: float
     moved: float
 
-    @property
-    def waste(self) -> float:
-        """The share of the bytes moved that nobody wants, 0 to 1; 0 where sectors are shared by many."""
-        return max(0.0, 1 - self.useful / self.moved) if self.moved else 0.0
-
 
 def layout_traffic(work: KernelWork) -> tuple[Traffic, ...]:
     """The bytes that a lowered kernel moves for each array, on the whole launch."""

@@ -11,8 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from lanewise.analysis.sequences import operation_cost
-from lanewise.analysis.value_numbering import Table, Value, number_function
-from lanewise.ir import nodes as ir
+from lanewise.analysis.value_numbering import Table
 from lanewise.types import F64
 
 PREDICATED = frozenset({"branch", "barrier"})
@@ -129,20 +128,3 @@ def count_values(table: Table, values: Iterable[int], *, fast_math: bool = False
     for n in live:
         total.update(node_cost(table, n, gone, fast_math=fast_math))
     return mix(total)
-
-
-def pair_instructions(function: ir.Function, *, fast_math: bool = False) -> Instructions:
-    """One application of a function whose results are added to sums: one interaction of a pair function.
-
-    Both sides of branches count, as selections. Raises `NotNumbered` for functions with loops or local arrays; those are
-    counted by `regions.analyse` within their kernel.
-    """
-    table = Table()
-    arguments: dict[str, Value] = {p.name: table.leaf(p.name, p.type) for p in function.parameters}
-    results = number_function(table, function, arguments)
-    sums: list[int] = []
-    for r, value in zip(function.results, results, strict=True):
-        total = table.leaf(f"$sum.{r.name}", r.type)
-        operation = "-" if value.negative else "+"
-        sums.append(table.add(operation, (value.number, total.number), r.type))
-    return count_values(table, sums, fast_math=fast_math)

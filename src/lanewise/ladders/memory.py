@@ -62,11 +62,6 @@ def climb(options: Options) -> Iterator[Rung]:
                 yield rung
 
 
-def run_memory_ladder(device: str, bodies: tuple[int, ...] | None = None, *, quick: bool = False) -> list[Rung]:
-    """All rungs on a device: at the default sizes (cached, and far beyond the cache), or for these numbers of bodies."""
-    return list(climb(Options(device, bodies or sizes(device, quick), quick)))
-
-
 def _rung(measurer: Measurer, name: str, cell: Cell, base: Rung | None) -> Rung:
     """The rung of a cell; its factors are those of the cycles an element over those of AoS, as the study's."""
     device, count = measurer.options.device, measurer.count

@@ -103,11 +103,6 @@ def _up(value: int, unit: int) -> int:
     return -(-value // unit) * unit
 
 
-def blocks_per_multiprocessor(arch: str, threads: int, registers: int, shared_bytes: int) -> int:
-    """Blocks that one multiprocessor holds."""
-    return resident(arch, threads, registers, shared_bytes).blocks
-
-
 def occupancy(arch: str, threads: int, registers: int, shared_bytes: int) -> float:
     """The share of a multiprocessor's warps that can be resident, from 0 to 1."""
     return resident(arch, threads, registers, shared_bytes).share

@@ -29,10 +29,6 @@ class Phase:
     put_links: bool = False
     put_opposite: bool = False
 
-    @property
-    def follows_links(self) -> bool:
-        return self.fetch_links or self.put_links
-
 
 PULL = Phase("pull", fetch_links=True)
 PUSH = Phase("push", put_links=True)

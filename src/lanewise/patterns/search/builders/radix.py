@@ -7,7 +7,8 @@ result has the same bits in every run. Its time depends on the number of element
 
 Method: a pass a digit with decoupled look-back (D. Merrill and M. Garland 2016 for the scan, A. Adinets and D. Merrill 2022
 for the sort); a thread looks back at `WINDOW` tiles at once, because all tiles of a million elements run at the same time and
-the chain between them is what a pass waits for.
+the chain between them is what a pass waits for. It sorts at most 2^30 - 1 elements: a count shares its word with two bits that say how far
+it has come.
 """
 
 from __future__ import annotations
@@ -15,7 +16,6 @@ from __future__ import annotations
 BINS = 256  # of a digit of eight bits
 PASSES = 4
 THREADS = 512
-MOST_ELEMENTS = 2**30 - 1  # a count shares its word with two bits that say how far it has come
 
 SORT = """
 #define WARPS (THREADS / 32)

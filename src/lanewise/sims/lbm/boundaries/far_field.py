@@ -17,7 +17,7 @@ from lanewise.sims.lbm.operators.numbers import number_types
 def make_far_field(lattice: Lattice, precision: str, forced: bool = False) -> Callable[..., Any]:
     """A function `far_field(f, velocity, profile, density[, force])`; nothing collides behind it.
 
-    With a force the populations are those after a collision at equilibrium, g_eq + S / 2 (see `operators.guo`).
+    With a force the populations are those after a collision at equilibrium, g_eq + S / 2 (see `operators.moments`).
     """
     types = number_types(lattice, precision)
     real, vector, populations = types.real, types.vector, types.populations

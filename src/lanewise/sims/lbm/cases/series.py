@@ -41,6 +41,3 @@ class Series:
             (int(s), *(repr(float(x)) for x in row)) for s, row in zip(self.steps, self.values, strict=True)
         )
         return text.getvalue()
-
-
-NO_SERIES = Series((), np.empty(0, np.int64), np.empty((0, 0)))

@@ -5,7 +5,7 @@ Karlin, Boesch & Chikatamarla (2014), Phys. Rev. E 90, 031302: populations are s
 stabiliser gamma = 1 / beta - (2 - 1 / beta) <s|h> / <h|h>, <a|b> = sum a b / f_eq, estimates the state of highest
 entropy. s is the traceless stress in the basis of natural moments: half of its diagonal entries on the directions along
 axes, a quarter of the others, with their signs, on those across edges; h is all the rest, the trace included. Of a body
-force n of `guo` takes the place of g - g_eq.
+force n of `moments` takes the place of g - g_eq.
 """
 
 # pyright: reportPossiblyUnboundVariable=false

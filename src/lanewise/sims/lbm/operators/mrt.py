@@ -2,7 +2,7 @@
 
 The moments are orthogonal under the weights of the lattice (Dellar 2003, J. Comput. Phys. 190, 351; the method:
 d'Humières et al. 2002, Phil. Trans. R. Soc. A 360, 437). What is neither density, momentum nor stress is a ghost, even or
-odd. With N the non-equilibrium stress of n (see `guo`), in D dimensions:
+odd. With N the non-equilibrium stress of n (see `moments`), in D dimensions:
 g' = g + S - even_omega n_even - odd_omega n_odd + (9/2) w (c c - I / 3) : A,
 A = (even_omega - omega) N + (omega - bulk_omega) (tr N / D) I. Equal rates are BGK; even_omega = odd_omega = 1 and
 bulk_omega = omega is the regularised collision.

@@ -12,19 +12,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 
-import numpy as np
-from numpy.typing import NDArray
-
 from lanewise.errors import ArgumentError, InputError
 from lanewise.io.atomic import atomic_path, writable_target, writing
 from lanewise.io.source import FilePath, reading
-
-COEFFICIENTS = ("drag_coefficient", "lift_coefficient")
-
-
-def force_columns(dimension: int) -> tuple[str, ...]:
-    """step, time, the force on the obstacle in x, y(, z), and the coefficients of drag and lift."""
-    return ("step", "time", *(f"force_{axis}" for axis in "xyz"[:dimension]), *COEFFICIENTS)
 
 
 class TimeSeries:
@@ -114,18 +104,6 @@ def truncate(path: FilePath, columns: Sequence[str], step: int) -> int:
     with writing(path):
         os.truncate(path, kept)
     return last
-
-
-def read_series(path: FilePath) -> dict[str, NDArray[np.float64]]:
-    """The columns by name, (n,) each; a last line that was not finished is left out."""
-    with reading(path, "CSV", (ValueError,)):
-        text = Path(path).read_text(encoding="utf-8")
-        lines = text[: text.rfind("\n") + 1].splitlines()
-        if not lines:
-            raise InputError("no line of column names")
-        names = lines[0].split(",")
-        rows = np.array([line.split(",") for line in lines[1:]], np.float64).reshape(-1, len(names))
-        return {name: rows[:, place] for place, name in enumerate(names)}
 
 
 def _check_header(line: bytes, columns: Sequence[str]) -> None:

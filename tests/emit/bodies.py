@@ -1,0 +1,66 @@
+"""Generated text as golden files show it: what was made for a kernel, without what every kernel that uses a function gets alike.
+
+The definitions of the prelude are named in one line here; their texts are golden files of their own (test_preludes.py).
+"""
+
+from __future__ import annotations
+
+import re
+
+from lanewise.emit import cuda_prelude, numba_prelude
+from lanewise.emit.cuda import emit_cuda
+from lanewise.emit.numba import emit_numba
+from lanewise.ir import nodes as ir
+from lanewise.pipeline import Program
+from lanewise.plan import Plan
+
+BACK = re.compile(r'^#line (\d+) "(\w+\.cu)"$', re.MULTILINE)
+
+
+def header_of(kernel: ir.Kernel, plan: Plan) -> str:
+    """The kernel's name, and the decisions that are not neutral."""
+    return f"lanewise: {kernel.name}\nplan: {plan.short()}"
+
+
+def cuda_bodies(program: Program) -> str:
+    """CUDA C++ of all kernels of a program."""
+    return "\n".join(cuda_body(k, header_of(k, program.plan)) for k in program.kernels)
+
+
+def numba_bodies(program: Program, *, fast_math: bool = False) -> str:
+    """Python of all kernels of a program."""
+    return "\n\n".join(numba_body(k, header_of(k, program.plan), fast_math=fast_math) for k in program.kernels)
+
+
+def cuda_body(kernel: ir.Kernel, header: str) -> str:
+    """CUDA C++ without the texts of the prelude. `#line` back into the text has to name the line that follows it."""
+    text = emit_cuda(kernel, header)
+    for match in BACK.finditer(text):
+        assert int(match[1]) == text.count("\n", 0, match.start()) + 2, (
+            "back to the generated text, at its own next line"
+        )
+    head = "".join(f"// {line}\n" for line in header.splitlines())
+    rest = _after(text, head + "\n" + cuda_prelude.prelude(text))
+    used = _used(text, rest, cuda_prelude.DEFINITIONS)
+    return f"{head}// prelude: {used}\n\n" + BACK.sub(r'#line @ "\2"', rest)
+
+
+def numba_body(kernel: ir.Kernel, header: str, *, fast_math: bool = False) -> str:
+    """Python without the imports that all modules have, and without the texts of the prelude."""
+    text = emit_numba(kernel, header, fast_math=fast_math)
+    head = f'"""{header}"""\n\n'
+    imports, _, _ = _after(text, head + numba_prelude.IMPORTS).partition("\n@njit")
+    rest = _after(text, head + numba_prelude.IMPORTS + imports + numba_prelude.prelude(text, fast_math))
+    used = _used(text, rest, {name: body for name, (_, body) in numba_prelude.DEFINITIONS.items()})
+    return f"{head}# prelude: {used}\n\n{imports}{rest.lstrip()}"
+
+
+def _after(text: str, start: str) -> str:
+    assert text.startswith(start), f"the text begins with\n{text[: len(start)]}\nand not with\n{start}"
+    return text[len(start) :]
+
+
+def _used(text: str, rest: str, definitions: dict[str, str]) -> str:
+    """The names of the definitions that stand before the rest."""
+    before = text[: len(text) - len(rest)]
+    return ", ".join(name for name, body in definitions.items() if body in before) or "nothing"
