@@ -47,7 +47,7 @@ def test_there_are_none_beside_other_threads(tmp_path: Path) -> None:
 @pytest.mark.skipif(not WORKERS, reason="there are no workers on one core")
 def test_what_a_worker_leaves_is_compiled_here_and_said(tmp_path: Path) -> None:
     lines = said("killed", tmp_path)
-    assert lines[1:3] == ["equal: True", f"workers: {WORKERS} {COMPILED}"]
+    assert lines[1] == "equal: True"
     assert lines[3].startswith("warned: a process that compiled ")
     assert "ended early (code -9); is the memory short? It is compiled in this process" in lines[3]
 

@@ -14,7 +14,7 @@ import signal
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
@@ -63,7 +63,7 @@ class _Batch:
     waiting: bool = False
     workers: list[_Worker] | None = None
     jobs: dict[Key, _Job] = field(default_factory=dict[Key, _Job])
-    calls: list[Callable[[], None]] = field(default_factory=list[Callable[[], None]])
+    calls: list[tuple[Any, Callable[[], None]]] = field(default_factory=list[tuple[Any, Callable[[], None]]])
 
 
 _OPEN: list[_Batch] = []  # the batch of this process, while there is one
@@ -93,9 +93,20 @@ def settle() -> None:
     if is_open():
         batch = _OPEN[0]
         calls, batch.calls = batch.calls, []
-        for call in calls:
+        for _, call in calls:
             call()
         _dismiss(batch)
+
+
+def need(kernels: Sequence[Any]) -> None:
+    """Wait until these kernels are compiled, which are to run: in threads that would begin to compile them themselves."""
+    if not _OPEN or not is_open():
+        return
+    batch = _OPEN[0]
+    now = [c for c in batch.calls if any(c[0] is k for k in kernels)]
+    batch.calls = [c for c in batch.calls if c not in now]
+    for _, call in now:
+        call()
 
 
 def is_open() -> bool:
@@ -103,10 +114,12 @@ def is_open() -> bool:
     return bool(_OPEN) and _OPEN[0].thread == threading.get_ident()
 
 
-def submit(key: Key, name: str, request: Any, effort: int, compiler: Compiler, call: Callable[[], None]) -> bool:
+def submit(
+    key: Key, name: str, request: Any, effort: int, compiler: Compiler, kernel: Any, call: Callable[[], None]
+) -> bool:
     """Let a worker compile what `request` describes; False where there are none.
 
-    effort: the more, the earlier it is begun with. call: needs the result; made at the end of the block.
+    effort: the more, the earlier it is begun with. call: takes the result for the kernel, once it is needed.
     """
     batch = _OPEN[0]
     if batch.workers is None:
@@ -115,7 +128,7 @@ def submit(key: Key, name: str, request: Any, effort: int, compiler: Compiler, c
         return False
     if key not in batch.jobs:
         batch.jobs[key] = _Job(name, request, effort)
-    batch.calls.append(call)
+    batch.calls.append((kernel, call))
     _receive(batch, 0)
     return True
 
@@ -144,6 +157,7 @@ def _fork(compiler: Compiler) -> list[_Worker]:
         ours, theirs = context.Pipe()
         inherited = [ours, *(w.pipe for w in workers)]
         process = context.Process(target=_serve, args=(theirs, inherited, compiler), daemon=True)
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # which a worker inherits
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)  # of threads: those of NumPy's BLAS, which knows forks
             try:
@@ -152,6 +166,7 @@ def _fork(compiler: Compiler) -> list[_Worker]:
                 ours.close()
                 break
             finally:
+                signal.pthread_sigmask(signal.SIG_SETMASK, mask)
                 theirs.close()
         workers.append(_Worker(process, ours))
     return workers
@@ -159,7 +174,6 @@ def _fork(compiler: Compiler) -> list[_Worker]:
 
 def _serve(pipe: Connection, inherited: list[Connection], compiler: Compiler) -> None:
     """The life of a worker: until its parent is gone or ends it. Ctrl-C is the parent's affair."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
     gc.disable()  # a compiler makes much that stays; the process ends soon
     for other in inherited:
         other.close()

@@ -80,7 +80,13 @@ def prepare(kernel: Any, arguments: tuple[Any, ...]) -> None:
         missing = signature not in kernel.overloads and not kept.knows(signature, kernel.targetctx)
         request = (kept.text, kept.name, signature)
         if missing and compile_workers.submit(
-            (kept.key, signature), kept.name, request, len(kept.text), _machine_code, partial(kernel, *arguments)
+            (kept.key, signature),
+            kept.name,
+            request,
+            len(kept.text),
+            _machine_code,
+            kernel,
+            partial(kernel, *arguments),
         ):
             return
     kernel(*arguments)
@@ -168,6 +174,7 @@ def run_range(kernel: RangeKernel, arguments: tuple[Any, ...], extent: int, grai
 
     Elements are independent: the split changes no bits.
     """
+    compile_workers.need((kernel,))
     threads = cpu_threads()
     if threads == 1 or extent <= grain:
         kernel(*arguments, 0, extent)
@@ -202,6 +209,7 @@ def run_slabs(work: Sequence[Slabbed]) -> None:
     """
     if not work:
         return
+    compile_workers.need([w.kernel for w in work])
     threads, slabs = cpu_threads(), len(work[0].bounds) - 1
     todo = iter(range(slabs))  # `next` of a range's iterator is atomic
 
