@@ -15,6 +15,7 @@ from lanewise.ir import nodes as ir
 from lanewise.ir.evaluate import evaluate
 from lanewise.ir.machine import Machine, Memory
 from lanewise.ir.names import COUNT, count_of
+from lanewise.ir.pattern import COMBINE
 from lanewise.launch.arguments import bind_value_array, flatten_uniforms
 from lanewise.launch.executable import Bound
 from lanewise.layouts import Layout
@@ -107,7 +108,7 @@ def stages(
     combine: list[ir.Kernel] = []
 
     def observe(stage: str, kernel: ir.Kernel) -> None:
-        if kernel.pattern == "combine":
+        if kernel.pattern is COMBINE:
             combine.append(kernel)
         else:
             main.append((stage, kernel))

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass
 from functools import cache
+from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import Literal
 
@@ -17,7 +18,7 @@ STOREYS = (
     ("attributes", "checks", "naming"),
     ("types",),
     ("vectors",),
-    ("lattices", "values"),
+    ("lattices", "target", "values"),
     ("record",),
     ("layouts",),
     ("io", "plan"),
@@ -36,6 +37,7 @@ STOREYS = (
     ("models", "optimisations"),
     ("tuning",),
     ("patterns.results",),
+    ("patterns.calls",),
     ("patterns.elementwise", "patterns.sitewise"),
     ("patterns.search",),
     ("patterns.pairwise",),
@@ -126,3 +128,20 @@ def room(module: str) -> str:
 def storeys() -> dict[str, int]:
     """The storey of each room, from the ground up."""
     return {r: n for n, rooms in enumerate(STOREYS) for r in rooms}
+
+
+def drawing(facade: Container[tuple[str, str, str]]) -> str:
+    """The rooms as the imports stack them, from the roof down: each stands on the highest room that it uses.
+
+    facade: imports that do not count, as (room, module, name).
+    """
+    below: dict[str, set[str]] = {r: set() for r in storeys()}
+    for i in imports():
+        here, there = room(i.source), room(i.target)
+        if here != there and (here, i.target, i.name) not in facade:
+            below[here].add(there)
+    height: dict[str, int] = {}
+    for r in TopologicalSorter(below).static_order():
+        height[r] = 1 + max((height[b] for b in below[r]), default=-1)
+    rows = [sorted(r for r in below if height[r] == h) for h in range(max(height.values()), -1, -1)]
+    return "\n".join(f"{len(rows) - n:3}  {'   '.join(row)}" for n, row in enumerate(rows))

@@ -18,11 +18,14 @@ from lanewise.ir.printer import print_function, print_kernel
 from lanewise.plan import Plan
 from tests.corpus import case
 from tests.harness import naive_kernel, program, stages
+from tests.storeys import drawing
+from tests.test_storeys import FACADE
 
 ROOT = Path(__file__).parent.parent
 WALK = ROOT / "docs/walkthrough.md"
 TEXT = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
 BEGIN, END = "<!-- generated: begin -->", "<!-- generated: end -->"
+STOREYS_BEGIN, STOREYS_END = "<!-- storeys: begin -->", "<!-- storeys: end -->"
 PLAN = Plan(block=128, tile=128, targets=2, slices=2, parts=2, unroll=8)
 
 
@@ -72,6 +75,16 @@ def test_the_walk_shows_what_the_compiler_does(request: pytest.FixtureRequest) -
         WALK.write_text(f"{head}{BEGIN}\n\n{generated()}\n{END}{tail}", encoding="utf-8")
         return
     assert shown.strip() == generated().strip(), "make golden rewrites it"
+
+
+def test_it_draws_the_storeys(request: pytest.FixtureRequest) -> None:
+    head, rest = TEXT.split(STOREYS_BEGIN)
+    shown, tail = rest.split(STOREYS_END)
+    drawn = f"```text\n{drawing(FACADE)}\n```"
+    if request.config.getoption("--update-golden"):
+        (ROOT / "ARCHITECTURE.md").write_text(f"{head}{STOREYS_BEGIN}\n{drawn}\n{STOREYS_END}{tail}", encoding="utf-8")
+        return
+    assert shown.strip() == drawn, "make golden rewrites it"
 
 
 def test_it_is_short() -> None:

@@ -6,13 +6,15 @@ import pytest
 
 import lanewise as lw
 from lanewise.errors import PlanError
+from lanewise.ir.pattern import Work
 from lanewise.launch.support import compile_kernel
 from lanewise.patterns.pairwise.build import PairwiseArguments, build_pairwise
 from lanewise.pipeline import build_program
 from lanewise.plan import NEUTRAL, Plan
-from lanewise.plans import Machine, complete_plan
+from lanewise.plans import complete_plan
+from lanewise.target import Machine
 from lanewise.types import I32
-from lanewise.work import Work, describe_work
+from lanewise.work import describe_work
 from tests.corpus import CASES, case
 from tests.harness import naive_kernel
 

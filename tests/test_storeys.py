@@ -30,15 +30,6 @@ FACADE = {
     ("arrays", "pickled", "restored_array"): "pickle.dumps(array)",
 }
 
-OFFENDERS: dict[tuple[str, str, str], str] = {
-    ("plans", "patterns.sitewise.passes", "merging"): "",
-    ("plans", "patterns.sitewise.passes", "splitting"): "",
-    ("launch", "patterns.elementwise.reduction", "ELEMENTS_PER_LANE"): "",
-    ("stages", "patterns.sitewise.passes", "merging"): "",
-    ("stages", "patterns.sitewise.passes", "runs"): "",
-    ("stages", "patterns.sitewise.passes", "splitting"): "",
-}
-
 
 def test_every_room_has_a_storey() -> None:
     rooms = {room(m) for m in modules()}

@@ -32,6 +32,7 @@ from lanewise.stages.base import Checked, Kernels, decided
 from lanewise.stages.checks import check_device, check_pattern, check_shared_memory
 from lanewise.stages.functions import arrange, conditions, divide, lighten_loops
 from lanewise.stages.loops import shape
+from lanewise.target import TARGETS, Target
 
 Observer = Callable[[str, ir.Kernel], None]
 
@@ -62,25 +63,26 @@ def build_program(
         observe(stage, kernel)
         return kernel
 
+    target = TARGETS[device_kind]
     kernel = checked("pattern", with_distinct_functions(naive))
     kernel = checked("constant folding", constant_folding.apply(kernel))
     kernel = checked(
         "scalar replacement", scalar_replacement.apply(kernel)
     )  # after folding, which makes indices literals
     simple = checked("dead code", dead_code.apply(kernel))  # after folding, which leaves values unread
-    check_device(simple, plan, device_kind)
-    check_pattern(simple, plan, device_kind)
+    check_device(simple, plan, target)
+    check_pattern(simple, plan, target)
     arranged = arrange(simple, plan, checked)  # first: everything else takes the functions as they are then
-    parts = divide(arranged, plan, device_kind, checked)  # before loops are shaped: each kernel has its own
+    parts = divide(arranged, plan, target, checked)  # before loops are shaped: each kernel has its own
     light = lighten_loops(parts, plan, checked)  # while a loop over sources is one loop
-    kernels = tuple(k for part in light for k in shape(part, plan, device_kind, checked))
-    kernels = _finish(kernels, plan, device_kind, checked)
+    kernels = tuple(k for part in light for k in shape(part, plan, target, checked))
+    kernels = _finish(kernels, plan, target, checked)
     for k in kernels:
         check_shared_memory(k, plan)
     return Program(plan, simple, kernels, conditions(parts, plan))
 
 
-def _finish(kernels: Kernels, plan: Plan, device_kind: str, checked: Checked) -> Kernels:
+def _finish(kernels: Kernels, plan: Plan, target: Target, checked: Checked) -> Kernels:
     """What every kernel gets when its loops have their shape."""
     if registers := decided(plan.registers, "registers"):
         kernels = tuple(checked("register cap", register_cap.apply(k, registers)) for k in kernels)
@@ -92,9 +94,10 @@ def _finish(kernels: Kernels, plan: Plan, device_kind: str, checked: Checked) ->
             for k in kernels
         )
     # Late: no pass after it could tell which array a load belongs to.
-    on_gpu = device_kind == "cuda"
-    kernels = tuple(checked("layout lowering", layout_lowering.apply(k, vector_loads=on_gpu)) for k in kernels)
-    if not on_gpu:
+    kernels = tuple(
+        checked("layout lowering", layout_lowering.apply(k, vector_loads=target.has_blocks)) for k in kernels
+    )
+    if not target.has_blocks:
         return kernels
     # After places are known in buffers: leaves of one buffer are a choice of places. SIMD loops would have to gather.
     return tuple(checked("load selection", load_selection.apply(k)) for k in kernels)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from lanewise.ir import nodes as ir
 from lanewise.ir.functions import functions
+from lanewise.ir.pattern import Work
 from lanewise.ir.traverse import expressions, statements, subexpressions
 from lanewise.layouts import SoA
 from lanewise.passes import constant_folding, dead_code, fma_rearrangement, reciprocity, shared_memory
@@ -16,34 +16,11 @@ _SHORT = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Work:
-    """A pattern over a number of elements, and the traits of its function that decide plans.
-
-    wide: the results are float64; strided: neighbouring sources do not lie side by side in memory; rearranged: a
-    sum of products can be reordered for fused multiply-adds; both_ways: operations for both directions of a pair when
-    reciprocity applies, else 0; converts: the function converts between types; sequences: it has operations
-    that take a sequence of instructions, such as divisions and exponentials; result_bytes: of the results of one
-    element; source_bytes: what one source takes in a tile.
-    """
-
-    pattern: str
-    targets: int
-    wide: bool = False
-    strided: bool = False
-    rearranged: bool = False
-    both_ways: int = 0
-    converts: bool = False
-    sequences: bool = False
-    result_bytes: int = 0
-    source_bytes: int = 0
-
-
 def describe_work(naive: ir.Kernel, targets: int) -> Work:
     """The work of a naive kernel on so many elements."""
     simple = dead_code.apply(constant_folding.apply(naive))
     rearranged = fma_rearrangement.legal(simple) is None
-    if naive.pattern != "pairwise":
+    if not naive.pattern.over_pairs:
         return Work(naive.pattern, targets, rearranged=rearranged)
     used = [x for f in functions(simple.body).values() for x in _all_expressions(f.body)]
     results = [x for a in naive.arrays if a.written for x in a.leaves]

@@ -15,6 +15,7 @@ from lanewise.ir.names import COUNT
 from lanewise.ir.values import value_array
 from lanewise.launch.arguments import bind_value_array
 from lanewise.launch.support import compile_kernel
+from lanewise.patterns.elementwise.pattern import ELEMENTWISE
 from lanewise.plan import NEUTRAL, Plan
 from lanewise.runtime.memory import bring, to_host
 from lanewise.types import BOOL, F32, F64, I32, I64, U32, Scalar
@@ -152,7 +153,7 @@ def literal_kernel(kind: Scalar, values: tuple[Any, ...], index: Scalar = I64) -
         *(ir.Commit(a.name, i, (("value", ir.Local(n, kind)),)) for a, n in zip(arrays, names, strict=True)),
     )  # fmt: skip
     loop = ir.Parallel("$i", ir.Local(COUNT, index), body)
-    return ir.Kernel("literals", "elementwise", (source, *arrays), (), (ir.Parameter(COUNT, index),), (loop,))
+    return ir.Kernel("literals", ELEMENTWISE, (source, *arrays), (), (ir.Parameter(COUNT, index),), (loop,))
 
 
 def check_literals(kind: Scalar, values: tuple[Any, ...], device: str) -> None:

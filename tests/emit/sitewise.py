@@ -9,9 +9,10 @@ import lanewise as lw
 from lanewise import types as t
 from lanewise.layouts import Layout
 from lanewise.patterns.sitewise.build import build_sitewise
+from lanewise.patterns.sitewise.plans import complete_site_plan
 from lanewise.pipeline import Program, build_program
 from lanewise.plan import Plan
-from lanewise.plans import Machine, complete_site_plan
+from lanewise.target import Machine
 from tests.lbm.boxes import LID, WALL
 from tests.lbm.kernels import INLET, colliding
 from tests.patterns.sitewise import read_by_words

@@ -14,21 +14,24 @@ from lanewise import types as t
 from lanewise.emit.cuda import emit_cuda
 from lanewise.emit.names import entry_name
 from lanewise.ir import nodes as ir
+from lanewise.ir.pattern import Work
 from lanewise.launch.support import compile_kernel
 from lanewise.layouts import default_layout
 from lanewise.patterns.elementwise.build import ElementwiseArguments, build_elementwise
 from lanewise.patterns.elementwise.kernel import Elementwise
+from lanewise.patterns.elementwise.pattern import ELEMENTWISE
 from lanewise.patterns.elementwise.reduction import build_reduction
 from lanewise.patterns.pairwise.build import PairwiseArguments, build_pairwise
 from lanewise.patterns.pairwise.kernel import Pairwise
+from lanewise.patterns.pairwise.pattern import PAIRWISE
 from lanewise.pipeline import Program
 from lanewise.plan import Plan
-from lanewise.plans import Machine, complete_plan
+from lanewise.plans import complete_plan
 from lanewise.record import Record
 from lanewise.runtime.cubin import code_resources
 from lanewise.runtime.nvrtc import Cubin, compile_cubin
 from lanewise.sims.gravity.physics import RECORDS, make_physics
-from lanewise.work import Work
+from lanewise.target import Machine
 from tests.corpus import CASES, LAYOUTS, Case, case
 from tests.harness import program
 from tests.runtime.test_nvrtc import reported
@@ -118,7 +121,7 @@ def _pair(kernel: Pairwise, record: Record, bodies: int, plan: Plan | None) -> L
         kernel.lowered, PairwiseArguments(("target", record, layout), ("source", record, layout), uniforms, True), t.I32
     )
     wide = any(r.type.size == 8 for r in kernel.lowered.function.results)
-    return naive, complete_plan(plan, GPU, Work("pairwise", bodies, wide)), plan
+    return naive, complete_plan(plan, GPU, Work(PAIRWISE, bodies, wide)), plan
 
 
 def _elements(kernel: Elementwise, record: Record, arrays: tuple[str, ...], bodies: int) -> Launchable:
@@ -127,7 +130,7 @@ def _elements(kernel: Elementwise, record: Record, arrays: tuple[str, ...], bodi
     given = ElementwiseArguments(
         {"body": (record, default_layout(record, "cuda"))}, {n: kinds[n] for n in arrays}, uniforms
     )
-    plan = complete_plan(None, GPU, Work("elementwise", bodies))
+    plan = complete_plan(None, GPU, Work(ELEMENTWISE, bodies))
     if kernel.__name__ == "moments":
         return build_reduction(kernel.lowered, given, t.I32, "sum", strided=True), plan, None
     return build_elementwise(kernel.lowered, given, t.I32), plan, None

@@ -12,6 +12,7 @@ from lanewise.emit.cuda import emit_cuda
 from lanewise.emit.declarations import Declarations, apart, kinds_of
 from lanewise.ir import nodes as ir
 from lanewise.passes import layout_lowering, thread_mapping
+from lanewise.patterns.elementwise.pattern import ELEMENTWISE
 from lanewise.plan import Plan
 from lanewise.runtime.nvrtc import compile_cubin
 from lanewise.types import BOOL, F32, I32, LocalArray
@@ -34,7 +35,7 @@ def body_text(*body: ir.Statement) -> str:
     commit = ir.Commit("$result", index, (("value", ir.Local("$r", F32)),))
     loop = ir.Parallel("$i", ir.Local("$count", I32), (flag, apply, commit))
     kernel = ir.Kernel(
-        "k", "elementwise", (value_array("$result", F32, written=True),), (), (ir.Parameter("$count", I32),), (loop,)
+        "k", ELEMENTWISE, (value_array("$result", F32, written=True),), (), (ir.Parameter("$count", I32),), (loop,)
     )
     text = emit_cuda(layout_lowering.apply(thread_mapping.apply(kernel, 32), vector_loads=True), "")
     assert "warning" not in compile_cubin(text, "k", "sm_90").log

@@ -11,9 +11,9 @@ import lanewise as lw
 from lanewise import types as t
 from lanewise.patterns.sitewise.interpolated_walls import build_interpolated_walls
 from lanewise.patterns.sitewise.momentum_exchange import build_momentum_exchange
+from lanewise.patterns.sitewise.plans import complete_site_plan
 from lanewise.pipeline import build_program
 from lanewise.plan import Plan
-from lanewise.plans import complete_site_plan
 from tests.emit.sitewise import GPU, PHASES, site_program, sites_of
 from tests.emit.test_cubins import ARCHITECTURES, check
 from tests.lbm.boxes import LID, WALL

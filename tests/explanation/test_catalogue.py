@@ -9,6 +9,8 @@ import pytest
 import lanewise as lw
 from lanewise.optimisations import LAYOUT, OPTIMISATIONS, Programs, neutral, optimisation, possible, reason_of, without
 from lanewise.optimisations.legality import UNCHANGED
+from lanewise.patterns.elementwise.pattern import ELEMENTWISE
+from lanewise.patterns.pairwise.pattern import PAIRWISE
 from lanewise.pipeline import build_program
 from lanewise.plan import NEUTRAL, Plan
 from tests.corpus import case
@@ -27,7 +29,7 @@ def test_every_field_of_the_plan_is_one_optimisation() -> None:
 def test_values_start_neutral_and_are_described(field: str) -> None:
     entry = optimisation(field)
     for kind in ("cpu", "cuda"):
-        for pattern in ("pairwise", "elementwise"):
+        for pattern in (PAIRWISE, ELEMENTWISE):
             values = entry.values(kind, pattern)
             assert not values or values[0] == neutral(field, kind)
             texts = [entry.describe(v, kind) for v in values]

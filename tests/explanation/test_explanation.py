@@ -28,7 +28,8 @@ from lanewise.models.devices import DeviceModel, table_model
 from lanewise.optimisations import OPTIMISATIONS
 from lanewise.patterns.samples import sample_arguments
 from lanewise.plan import Plan
-from lanewise.plans import Machine, complete_plan
+from lanewise.plans import complete_plan
+from lanewise.target import Machine
 from lanewise.work import describe_work
 from tests.corpus import Case, case
 from tests.harness import naive_kernel

@@ -494,7 +494,7 @@ def compared(given: harness.Input, layout: lw.Layout, reference: Any) -> None:
     tolerance = LOOSE if given.case.pairwise else CLOSE
     if not differences(harness.run_public(given, layout, "cpu"), reference, tolerance):
         return
-    given.case.kernel._compiled.clear()
+    given.case.kernel._calls.compiled.clear()
     with library_of_the_cpu(), strict_cpu():
         reference = harness.run_public(given, layout, "python")
         found = harness.run_public(given, layout, "cpu")

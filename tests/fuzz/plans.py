@@ -8,6 +8,8 @@ from typing import Any
 
 from lanewise.errors import PlanError
 from lanewise.optimisations import LAYOUT, OPTIMISATIONS, Optimisation
+from lanewise.patterns.elementwise.pattern import ELEMENTWISE
+from lanewise.patterns.pairwise.pattern import PAIRWISE
 from lanewise.pipeline import Program
 from lanewise.plan import Plan
 
@@ -15,12 +17,13 @@ from lanewise.plan import Plan
 SMALL = {
     "block": (32, 64), "tile": (0, 32, 64, 7, 16), "targets": (1, 2, 3, 4), "slices": (1, 2), "parts": (1, 2, 3), "unroll": (0, 1, 2, 4),
 }  # fmt: skip
+PATTERNS = {p.name: p for p in (ELEMENTWISE, PAIRWISE)}
 CHOICES = [o for o in OPTIMISATIONS if o.field not in (LAYOUT, "fast_math")]
 
 
 def values_of(o: Optimisation, kind: str, pattern: str) -> tuple[Any, ...]:
     """The values of an optimisation that random plans may take."""
-    values = o.values(kind, pattern)
+    values = o.values(kind, PATTERNS[pattern])
     return SMALL.get(o.field, values) if len(values) > 1 else values
 
 

@@ -12,6 +12,7 @@ from lanewise.ir.evaluate import evaluate
 from lanewise.ir.interpret import call
 from lanewise.ir.machine import Machine, Memory
 from lanewise.layouts import AoSoA
+from lanewise.patterns.elementwise.pattern import ELEMENTWISE
 from lanewise.record import Leaf
 from lanewise.types import BOOL, F32, F64, I32, I64, U32, LocalArray, Scalar
 
@@ -158,7 +159,7 @@ THREAD = ir.Builtin("thread", I32)
 
 def machine(*body, threads=32, extent=32, parts=1, shared=()):
     kernel = ir.Kernel(
-        "k", "elementwise", (ir.ArrayArgument("a", LEAVES, ARRANGEMENT, written=True), *shared), (), (ir.Parameter("$n", I32),), body,
+        "k", ELEMENTWISE, (ir.ArrayArgument("a", LEAVES, ARRANGEMENT, written=True), *shared), (), (ir.Parameter("$n", I32),), body,
         grid=ir.Grid(ir.Local("$n", I32), threads, threads, parts),
     )  # fmt: skip
     memory = Memory(np.zeros(ARRANGEMENT.nbytes(extent), np.uint8), ARRANGEMENT, extent)
@@ -206,7 +207,7 @@ def test_accesses_outside_an_array_are_found():
 
 
 def test_accesses_outside_a_buffer_are_found():
-    kernel = ir.Kernel("k", "elementwise", (), (), (), (ir.Load("b", number(1, I32), ("$x", "$y")),))
+    kernel = ir.Kernel("k", ELEMENTWISE, (), (), (), (ir.Load("b", number(1, I32), ("$x", "$y")),))
     with pytest.raises(VerificationError, match=r"^access to b\[2:4\], outside 0\.\.2$"):
         Machine(kernel, {}, {}, {"b": np.zeros(3, "f4")}).run()
 

@@ -7,6 +7,7 @@ import pytest
 from lanewise.ir import nodes as ir
 from lanewise.ir.functions import functions, map_functions, with_distinct_functions
 from lanewise.ir.names import copy_of, count_of, identifier, is_own, numbered, original, own, owner, partial_of
+from lanewise.patterns.elementwise.pattern import ELEMENTWISE
 from lanewise.types import F32, I32
 
 
@@ -52,7 +53,7 @@ def function(name, value, *calls):
 def kernel(*called):
     body = tuple(ir.Apply(f, (), (f"$r{n}",)) for n, f in enumerate(called))
     return ir.Kernel(
-        "k", "elementwise", (), (), (ir.Parameter("$n", I32),), (ir.Parallel("$i", ir.Local("$n", I32), body),)
+        "k", ELEMENTWISE, (), (), (ir.Parameter("$n", I32),), (ir.Parallel("$i", ir.Local("$n", I32), body),)
     )
 
 
@@ -92,7 +93,7 @@ def test_map_functions_changes_each_once_and_drops_arguments():
         seen.append(f.name)
         return ir.Function(f.name, f.parameters[:1], f.results, f.body)
 
-    k = map_functions(ir.Kernel("k", "elementwise", (), (), (ir.Parameter("$n", I32),), (loop,)), change)
+    k = map_functions(ir.Kernel("k", ELEMENTWISE, (), (), (ir.Parameter("$n", I32),), (loop,)), change)
     assert seen == ["h", "t"]
     (inner,) = k.body[0].body[0].function.body
     assert [a.name for a in inner.arguments] == ["x"]

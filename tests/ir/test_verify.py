@@ -10,6 +10,7 @@ from lanewise.errors import VerificationError
 from lanewise.ir import nodes as ir
 from lanewise.ir.verify import verify_function, verify_kernel
 from lanewise.layouts import AoS
+from lanewise.patterns.elementwise.pattern import ELEMENTWISE
 from lanewise.record import Leaf
 from lanewise.types import BOOL, F32, F64, I32, I64, U32, LocalArray
 
@@ -164,7 +165,7 @@ GRID = ir.Grid(ir.Local("$count", I32), 32, 32)
 
 def kernel(*body: ir.Statement, **changes) -> ir.Kernel:
     loop = ir.Parallel("$i", ir.Local("$count", I32), body)
-    whole = ir.Kernel("k", "elementwise", (SOURCE, OUT), (ir.Parameter("scale", F32),), (COUNT,), (loop,))
+    whole = ir.Kernel("k", ELEMENTWISE, (SOURCE, OUT), (ir.Parameter("scale", F32),), (COUNT,), (loop,))
     return replace(whole, **changes)
 
 

@@ -185,7 +185,7 @@ def _never(*_: Any, **__: Any) -> None:
 def test_what_is_never_known_again_pushes_nothing_out() -> None:
     x = np.arange(6, dtype=np.float32)
     scaled(x, 2.0)
-    calls = scaled._repeated[None]  # pyright: ignore[reportPrivateUsage]
+    calls = scaled._calls.repeated[None]  # pyright: ignore[reportPrivateUsage]
     kept = calls._entries  # pyright: ignore[reportPrivateUsage]
     for n in range(20):
         assert scaled(x, np.float16(n)).tolist() == (n * x).tolist()
@@ -200,7 +200,7 @@ def test_arrays_on_a_gpu_say_where_a_call_runs() -> None:
     x = cupy.arange(50, dtype=cupy.float32)
     for _ in range(2):
         assert isinstance(scaled(x, 3), cupy.ndarray)  # outside of lw.device("cuda")
-    assert scaled._repeated[None].find((x, 3), {}) is not None  # pyright: ignore[reportPrivateUsage]
+    assert scaled._calls.repeated[None].find((x, 3), {}) is not None  # pyright: ignore[reportPrivateUsage]
     with lw.device("cuda"):
         assert same(scaled(x, 3), 3 * x)
 
@@ -213,12 +213,12 @@ def test_a_tuned_plan_comes_back_after_values_that_it_does_not_hold_for(
     kernel, a = lw.pairwise(softened.python), bodies("cpu", 40)
     tuned = lw.Plan(self_term="drop").filled(kernel.compile(a, a, 0.1).plan)
     assert tuned != kernel.compile(a, a, 0.1).plan
-    given = kernel._sorted((a, a, 0.1), {})  # pyright: ignore[reportPrivateUsage]
-    kernel._adopt(lw.Plan(), kernel._situation(given), tuned)  # pyright: ignore[reportPrivateUsage]
+    given = kernel._calls.given((a, a, 0.1), {})  # pyright: ignore[reportPrivateUsage]
+    kernel._calls.adopt(lw.Plan(), kernel._calls._situation(given), tuned)  # pyright: ignore[reportPrivateUsage]
     chosen: list[bool] = []
     for softening2 in (0.1, 0.0, 0.2, 0.0, 0.1):
         kernel(a, a, softening2)
-        found = kernel._repeated.find((a, a, softening2), {})  # pyright: ignore[reportPrivateUsage]
+        found = kernel._calls.repeated[None].find((a, a, softening2), {})  # pyright: ignore[reportPrivateUsage]
         chosen.append(found is not None)
         plan = kernel.compile(a, a, softening2).plan
         assert (plan == tuned) is (softening2 != 0)
@@ -229,7 +229,7 @@ def test_an_array_forgets_kernels_that_are_gone() -> None:
     a = bodies("cpu")
     for _ in range(3 * MOST_PARTS):
         kernel = lw.elementwise(energy.python)
-        kernel._compiled = energy._compiled  # pyright: ignore[reportPrivateUsage]
+        kernel._calls.compiled = energy._calls.compiled  # pyright: ignore[reportPrivateUsage]
         kernel(a)
         kernel(a)
     assert len(a._buffers) <= MOST_PARTS  # pyright: ignore[reportPrivateUsage]

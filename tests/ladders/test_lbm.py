@@ -40,11 +40,12 @@ from lanewise.layouts import AoSoA
 from lanewise.models.devices import table_model
 from lanewise.patterns.sitewise.build import build_sitewise
 from lanewise.patterns.sitewise.edges import read_edges
+from lanewise.patterns.sitewise.plans import complete_site_plan
 from lanewise.patterns.sitewise.sites import DENSE as MANY
 from lanewise.patterns.sitewise.sites import LEAST_DENSE, Sites
 from lanewise.patterns.sitewise.words import make_words
 from lanewise.pipeline import build_program
-from lanewise.plans import Machine, complete_site_plan
+from lanewise.target import Machine
 from lanewise.types import I32
 from tests.lbm.reference import Reference, Wall
 

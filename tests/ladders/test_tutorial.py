@@ -8,6 +8,7 @@ import pytest
 
 from lanewise.errors import PlanError
 from lanewise.ir import nodes as ir
+from lanewise.ir.pattern import Work
 from lanewise.ladders import run, tutorial
 from lanewise.ladders.prediction import predict_executable
 from lanewise.ladders.problem import ACCELERATION, Law
@@ -17,9 +18,11 @@ from lanewise.launch.support import compile_kernel
 from lanewise.layouts import AoS, Layout, default_layout
 from lanewise.models.devices import table_model
 from lanewise.patterns.pairwise.build import PairwiseArguments, build_pairwise
+from lanewise.patterns.pairwise.pattern import PAIRWISE
 from lanewise.pipeline import build_program
 from lanewise.plan import NEUTRAL, Plan
-from lanewise.plans import Machine, Work, complete_plan
+from lanewise.plans import complete_plan
+from lanewise.target import Machine
 from lanewise.types import F32, I32
 from tests.ladders.problems import problem
 
@@ -136,7 +139,7 @@ def on_gpu() -> Iterator[tuple[str, Plan, Layout]]:
         yield step.name, plan, layout
     machine, layout = Machine("cuda", 132), default_layout(RECORD, "cuda")
     for name, asked in ((ASKED, Plan(rsqrt=plan.rsqrt, fast_math=plan.fast_math)), (AUTOMATIC, None)):
-        yield name, complete_plan(asked, machine, Work("pairwise", 100_000, False, True)), layout
+        yield name, complete_plan(asked, machine, Work(PAIRWISE, 100_000, False, True)), layout
 
 
 @cache

@@ -15,10 +15,11 @@ from lanewise.models.devices import table_model
 from lanewise.models.predict import predict
 from lanewise.patterns.sitewise.kernel import sitewise
 from lanewise.patterns.sitewise.links import box_counts
+from lanewise.patterns.sitewise.plans import complete_site_plan
 from lanewise.pipeline import build_program
-from lanewise.plans import Machine, complete_site_plan
 from lanewise.runtime.nvrtc import Resources
 from lanewise.sims.lbm.operators.bgk import make_bgk
+from lanewise.target import Machine
 from tests.models.measured import RESULTS
 from tests.patterns.sitewise import naive_kernel, read_by_place
 

@@ -22,7 +22,8 @@ from lanewise.models.predict import Prediction, predict
 from lanewise.passes import gathering
 from lanewise.pipeline import build_program
 from lanewise.plan import NEUTRAL, Plan
-from lanewise.plans import Machine, complete_plan
+from lanewise.plans import complete_plan
+from lanewise.target import Machine
 from lanewise.work import describe_work
 from tests.corpus import Case
 from tests.harness import naive_kernel

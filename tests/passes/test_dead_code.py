@@ -10,6 +10,7 @@ from lanewise.ir import nodes as ir
 from lanewise.ir.printer import print_block
 from lanewise.ir.verify import verify_kernel
 from lanewise.passes import constant_folding, dead_code, thread_mapping
+from lanewise.patterns.elementwise.pattern import ELEMENTWISE
 from lanewise.types import BOOL, I32
 from tests.corpus import CASES, LAYOUTS, Case
 from tests.corpus_kernels import Body
@@ -79,7 +80,7 @@ def test_statements_behind_a_return_go():
         ir.Local("$n", I32),
         (ir.Assign("$flag", ir.Compare("<", i, one)), ir.Apply(f, (ir.Local("$flag", BOOL),), ("$r",))),
     )
-    kernel = dead_code.apply(ir.Kernel("k", "elementwise", (), (), (ir.Parameter("$n", I32),), (loop,)))
+    kernel = dead_code.apply(ir.Kernel("k", ELEMENTWISE, (), (), (ir.Parameter("$n", I32),), (loop,)))
     verify_kernel(kernel)
     (apply,) = [s for s in kernel.body[0].body if isinstance(s, ir.Apply)]
     assert print_block(apply.function.body) == "  if flag:\n    return 1\n  else:\n    return 1"

@@ -15,6 +15,7 @@ from lanewise.ir.traverse import statements
 from lanewise.ir.verify import verify_function
 from lanewise.passes import dead_code
 from lanewise.passes.outputs import keep_outputs
+from lanewise.patterns.elementwise.pattern import ELEMENTWISE
 from tests.frontend.test_random_programs import HEAD, block
 from tests.passes.probe import Bead
 from tests.written import module
@@ -23,7 +24,7 @@ from tests.written import module
 def distinct(f: ir.Function) -> ir.Function:
     """With a name of its own for each helper of a type, as the first stage of the pipeline gives them."""
     applied = ir.Apply(f, tuple(ir.Local(p.name, p.type) for p in f.parameters), tuple(r.name for r in f.results))
-    (whole,) = with_distinct_functions(ir.Kernel("kernel", "elementwise", (), (), (), (applied,))).body
+    (whole,) = with_distinct_functions(ir.Kernel("kernel", ELEMENTWISE, (), (), (), (applied,))).body
     assert isinstance(whole, ir.Apply)
     return whole.function
 

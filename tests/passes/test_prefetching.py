@@ -28,6 +28,7 @@ from lanewise.passes import (
     thread_merging,
     tiling,
 )
+from lanewise.patterns.pairwise.pattern import PAIRWISE
 from lanewise.plan import Plan
 from lanewise.record import Leaf
 from lanewise.types import F32, I32
@@ -159,7 +160,7 @@ def test_a_place_holds_garbage_until_the_wait():
     source = Memory(np.ones(2, np.float32).view(np.uint8), memory.arrangement, 2)
     shared = Shared(contents={"tile": memory})
     array = ir.ArrayArgument("source", (Leaf("value", F32),), memory.arrangement)
-    kernel = ir.Kernel("k", "pairwise", (array, replace(array, name="tile", space="shared", length=2)), (), (), ())
+    kernel = ir.Kernel("k", PAIRWISE, (array, replace(array, name="tile", space="shared", length=2)), (), (), ())
     machine = Machine(kernel, {}, {"source": source})
     one = ir.Literal(1, I32)
     steps = machine._block(

@@ -16,8 +16,9 @@ from lanewise.ir.verify import verify_kernel
 from lanewise.passes import constant_folding, dead_code, scalar_replacement, thread_mapping
 from lanewise.patterns.sitewise.passes import merging as site_merging
 from lanewise.patterns.sitewise.passes import splitting as site_splitting
+from lanewise.patterns.sitewise.plans import complete_site_plan
 from lanewise.plan import Plan
-from lanewise.plans import Machine, complete_site_plan
+from lanewise.target import Machine
 from tests.lbm.boxes import D3Q15, LID, WALL, boxes
 from tests.lbm.kernels import NEGATED, REVERSED, SOURCE, exact
 from tests.passes.probe import changes, refusal

@@ -11,11 +11,12 @@ from lanewise import types as t
 from lanewise.ir import nodes as ir
 from lanewise.patterns.sitewise.build import build_sitewise
 from lanewise.patterns.sitewise.calls import bind_phase
+from lanewise.patterns.sitewise.plans import complete_site_plan
 from lanewise.patterns.sitewise.sites import row_block_of
 from lanewise.patterns.sitewise.words import make_marks, make_words, mark_shared_sectors
 from lanewise.pipeline import Program, build_program
 from lanewise.plan import Plan
-from lanewise.plans import Machine, complete_site_plan
+from lanewise.target import Machine
 from tests.harness import run_kernel
 from tests.lbm.boxes import Box
 

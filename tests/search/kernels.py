@@ -28,7 +28,7 @@ def steer(target: Boid, source: Boid) -> tuple[lw.vec3, lw.vec3, lw.i32]:
 
 def naive_kernel(kernel: Any, search: Search, *records: Any, index: t.Scalar = t.I32, **values: Any) -> ir.Kernel:
     """The naive kernel of a call, with indices of a GPU."""
-    given = kernel._sorted(records, values)
+    given = kernel._calls.given(records, values)
     searched = Searched(kernel.__name__, kernel.signature, lower_function(kernel.signature), search, kernel)
     sources = points_of(list(given.records.values())[1], search.position)
     concrete = search.plan(sources)

@@ -60,7 +60,7 @@ def kernel(search: Search) -> Any:
 
 def job_of(search: Search, *records: Any, plan: Plan | None = None, over: Any = None) -> SearchJob:
     over = over or kernel(search)
-    return over.searched.tuning_job(over._sorted(records, {}), plan, over.bind)
+    return over.searched.tuning_job(over._calls.given(records, {}), plan, over.bind)
 
 
 @dataclass
@@ -292,7 +292,7 @@ def test_another_kernel_and_another_process_read_the_store(own_store: Path) -> N
     tuned_to(FINE, SEVEN, records, records)
     assert "StaticGrid(side=0.7)" in kernel(SEVEN).compile(records, records).search
     code = (
-        "import sys; from pathlib import Path; from lanewise.tuning import store; store.store_directory = lambda: Path(sys.argv[1])\n"
+        "import sys; from pathlib import Path; from lanewise.launch import tuned_store as store; store.store_directory = lambda: Path(sys.argv[1])\n"
         "from tests.search.test_tuning import *\n"
         "x = numbered(uniform(seed=int(sys.argv[2]))); print(kernel(SEVEN).compile(x, x).search_tuned)"
     )

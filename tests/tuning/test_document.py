@@ -10,6 +10,8 @@ import typer
 
 from lanewise.cli.main import app
 from lanewise.optimisations import OPTIMISATIONS
+from lanewise.patterns.elementwise.pattern import ELEMENTWISE
+from lanewise.patterns.pairwise.pattern import PAIRWISE
 from lanewise.tuning import compare, measure, race, search, space
 from tests.markdown import commands, differences, run_blocks
 
@@ -34,8 +36,8 @@ def test_the_table_names_the_axes_of_the_catalogue() -> None:
         row[0].strip(): [re.findall(r"`(\w+)`", cell) for cell in row[1:]]
         for row in re.findall(r"^\|(.+)\|(.+)\|(.*)\|$", TEXT, re.M)
     }
-    for pattern in ("pairwise", "elementwise"):
-        for kind, shown in zip(("cuda", "cpu"), rows[pattern], strict=True):
+    for pattern in (PAIRWISE, ELEMENTWISE):
+        for kind, shown in zip(("cuda", "cpu"), rows[pattern.name], strict=True):
             tried = {o.field for o in OPTIMISATIONS if len(o.values(kind, pattern)) > 1 and not o.on_request}
             assert set(shown) == tried - {"layout", "reciprocity"}
     assert set(space._ORDER) == {o.field for o in OPTIMISATIONS if not o.on_request} - {"layout", "reciprocity"}

@@ -10,7 +10,7 @@ import lanewise as lw
 from lanewise.models.devices import table_model
 from lanewise.pipeline import build_program
 from lanewise.plan import Plan
-from lanewise.plans import Machine
+from lanewise.target import Machine
 from lanewise.tuning.estimate import ModelEstimator
 from lanewise.tuning.job import Job
 from lanewise.tuning.space import KernelSpace

@@ -151,7 +151,7 @@ def test_a_file_that_cannot_be_renamed_is_a_warning(monkeypatch: pytest.MonkeyPa
 WRITER = """
 import sys
 from pathlib import Path
-from lanewise.tuning import store
+from lanewise.launch import tuned_store as store
 from tests.tuning.test_store import ENTRY, KEY
 store.store_directory = lambda: Path(sys.argv[1])
 import dataclasses

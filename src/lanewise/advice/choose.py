@@ -20,9 +20,9 @@ from lanewise.layouts.default import default_layout
 from lanewise.layouts.soa import SoA
 from lanewise.layouts.soaoas import SoAoAS
 from lanewise.record import Leaf, Record, RecordValue
+from lanewise.target import TARGETS
 
 COUNT = 1_000_000  # records, when the caller names no number
-BLOCKS = {"cuda": 32, "cpu": 16}  # elements of a block of AoSoA: a warp, a SIMD register
 
 
 @checked()
@@ -51,7 +51,8 @@ def choose_layout(
     """
     own, array = _record(record)
     where: str = device or (array.device if array is not None else "cpu")
-    if where != "cpu" and not where.startswith("cuda"):
+    planned = TARGETS.get(where.partition(":")[0])
+    if planned is None or not planned.compiled:
         raise ArgumentError(f"choose_layout plans for 'cpu' or 'cuda', found {shown(where)}")
     number: int = count if count is not None else len(array) if array is not None else COUNT
     if number < 1:
@@ -74,7 +75,7 @@ def candidates(
     grouped = hot_cold(leaves, accesses, score)
     layouts: dict[Any, Layout] = {}
     # Of candidates that nothing tells apart, the first is the best one.
-    for layout in (current, SoAoAS(), SoA(), grouped, AoS(), AoAS(16), AoSoA(BLOCKS[model.kind])):
+    for layout in (current, SoAoAS(), SoA(), grouped, AoS(), AoAS(16), AoSoA(TARGETS[model.kind].lanes)):
         layouts.setdefault(layout.arrange(leaves), layout)  # two names of one arrangement are one candidate
     return list(layouts.values())
 

@@ -12,6 +12,7 @@ from typing import Literal
 
 from lanewise.layouts.base import Arrangement, Slot
 from lanewise.layouts.traffic import Traffic, gathered, streamed
+from lanewise.target import is_gpu
 
 Role = Literal["streamed", "broadcast", "gathered"]
 Placement = Literal["contiguous", "packed", "strided", "blocked"]
@@ -100,7 +101,7 @@ TARGETS = 512  # that share a tile of sources: 256 threads with two each
 
 def memory_model(device: str) -> MemoryModel:
     """The model of a device. Without a GPU "cuda" is an NVIDIA H200, which its name says."""
-    return _gpu(device) if device.startswith("cuda") else CPU
+    return _gpu(device) if is_gpu(device) else CPU
 
 
 def _gpu(device: str) -> MemoryModel:
@@ -119,7 +120,7 @@ def _gpu(device: str) -> MemoryModel:
 
 def cost(arrangement: Arrangement, access: Access, model: MemoryModel, count: int) -> Cost:
     """The time of one access to `count` elements (all pairs of them when broadcast), without its weight."""
-    vector = model.kind == "cuda"
+    vector = is_gpu(model.kind)
     cached = arrangement.nbytes(count) <= model.cache_bytes
     if access.role == "gathered":
         traffic = gathered(arrangement, access.read, access.written, model.unit, vector=vector)
@@ -139,7 +140,7 @@ def cost(arrangement: Arrangement, access: Access, model: MemoryModel, count: in
 
 def _issue(arrangement: Arrangement, access: Access, model: MemoryModel, traffic: Traffic) -> float:
     """Seconds that the instructions of one element's accesses take."""
-    if model.kind == "cuda":
+    if is_gpu(model.kind):
         return traffic.lines / model.lines
     cycles = model.lane_cycles if access.role == "broadcast" else model.scalar_cycles
     slots = [arrangement.slot(leaf) for leaf in (*access.read, *access.written)]
@@ -149,7 +150,7 @@ def _issue(arrangement: Arrangement, access: Access, model: MemoryModel, traffic
 def _all_pairs(access: Access, model: MemoryModel, count: int, limits: dict[str, float], traffic: Traffic) -> Cost:
     """A GPU fetches every source once for each tile's targets, a CPU for each register of targets, from its cache."""
     arithmetic = access.operations / model.operations
-    if model.kind == "cuda":
+    if is_gpu(model.kind):
         fetching = max(limits.values()) / model.reuse
         return Cost(count**2 * (arithmetic + fetching), "arithmetic" if arithmetic > fetching else "memory", traffic)
     pair = arithmetic + limits["issue"]

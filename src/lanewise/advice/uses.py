@@ -137,8 +137,8 @@ def _touched(use: Use, naive: Any, roles: dict[str, Role]) -> list[Access]:
             if isinstance(s, ir.Commit) and s.array == name
             for x, _ in s.writes
         }
-        own = naive.pattern == "elementwise" or role != "streamed"  # arithmetic counts once, with the sources of a pair
-        weight = use.weight * (use.neighbors if naive.pattern == "pairwise" and role == "gathered" else 1.0)
+        own = not naive.pattern.over_pairs or role != "streamed"  # arithmetic counts once, with the sources of a pair
+        weight = use.weight * (use.neighbors if naive.pattern.over_pairs and role == "gathered" else 1.0)
         title = f"{use.kernel.__name__}({name})"
         found.append(Access(title, role, tuple(read), tuple(written), weight, operations if own else 0))
     return [a for a in found if a.read or a.written]

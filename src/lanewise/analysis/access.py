@@ -137,7 +137,7 @@ class _Walk:
     def _role(self, array: str) -> Role:
         if array.startswith(MARK):
             return "result"
-        if self.kernel.pattern != "pairwise":
+        if not self.kernel.pattern.over_pairs:
             return "element"
         return "target" if array == self.kernel.arrays[0].name else "source"
 

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from lanewise.errors import InputError
+from lanewise.target import CPU, CUDA, is_gpu
 
 BODIES = 16_384
 
@@ -46,12 +47,12 @@ def explain(
 ) -> None:
     """Explain each optimisation of a kernel: applied or not, why, and what it should gain. Runs nothing."""
     for option in (source, device):
-        if option not in (None, "cpu", "cuda"):
+        if option not in (None, CPU.name, CUDA.name):
             raise InputError(f"unknown device {option!r}; wanted cpu or cuda")
     if source and device and source != device:
         raise InputError(f"--source {source} and --device {device} are two devices; give one of them")
     chosen = source or device or ("cuda" if arch else "cpu")
-    if arch and chosen != "cuda":
+    if arch and not is_gpu(chosen):
         raise InputError(
             f"--arch {arch} is an architecture of GPUs, and --{'source' if source else 'device'} {chosen} is none"
         )

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lanewise.errors import InputError
+from lanewise.target import is_compiled, is_gpu
 
 if TYPE_CHECKING:
     from lanewise.ladders.rung import Ladder, Options, Rung
@@ -71,7 +72,7 @@ def ladder(
 
     chosen = find_ladder(name)
     where = resolve(device)
-    if where == "python":
+    if not is_compiled(where):
         raise InputError("the interpreter is no device to measure: wanted cpu or cuda")
     if not 0 <= seed < 2**63:
         raise InputError(f"the seed is {seed}; wanted zero to {2**63 - 1}")
@@ -182,7 +183,7 @@ def _machine(device: str) -> dict[str, Any]:
         "name": cpu_model(), "device": device, "cpu": cpu_model(), "threads": cpu_threads(), "lanewise": __version__,
         "numpy": numpy.__version__, "date": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d"),
     }  # fmt: skip
-    if device.startswith("cuda"):
+    if is_gpu(device):
         from lanewise.runtime import cuda
 
         facts |= {"name": cuda.device_name(device), "arch": cuda.architecture(device),
@@ -201,7 +202,7 @@ def _show(chosen: Ladder, rungs: list[Rung], machine: dict[str, Any], plot: Path
     console.print(f"figures of: {chosen.source}")
     for line in chosen.summary(rungs):
         console.print(line)
-    threads = "" if str(machine["device"]).startswith("cuda") else f", {machine['threads']} threads"
+    threads = "" if is_gpu(str(machine["device"])) else f", {machine['threads']} threads"
     console.print(f"measured on {machine['name']}{threads}, {machine['date']}")
     if plot is not None:
         console.print(f"written to {plot}")

@@ -9,6 +9,7 @@ import typer
 
 from lanewise.cli.explain import read_values
 from lanewise.errors import DeviceError, InputError
+from lanewise.target import is_compiled
 
 if TYPE_CHECKING:
     from lanewise.tuning import Tuning
@@ -76,7 +77,7 @@ def _gravity(bodies: int, device: str, precision: str, layout: str | None, value
     from lanewise.sims.gravity.physics import make_physics, pair_type
     from lanewise.sims.gravity.simulation import Simulation, make_bodies
 
-    if device == "python":  # before bodies are made, which takes long there
+    if not is_compiled(device):  # before bodies are made, which takes long there
         raise DeviceError(
             "gravity: the device 'python' interprets kernels and has no plans to compare; move the arrays to 'cpu' or 'cuda'"
         )

@@ -29,7 +29,6 @@ from lanewise.ir.traverse import statements, subexpressions
 from lanewise.types import I64, LocalArray, limits
 
 Arrays = dict[str, LocalArray]
-NARROW = 4  # leaves of a structure that SIMD loops load together and take apart by shuffles
 LONG = 24  # values at once; Python's own limit is 30, of which mutable parameters and local arrays take some
 
 
@@ -42,15 +41,16 @@ def emit_numba(
     `locations` adds the user's files and lines as comments.
     """
     called = function_names(kernel, PYTHON_WORDS)
-    over_sites = kernel.pattern == "sitewise"
-    # LLVM finds a collision, or all that an agent does in a step, too long; and a call is not vectorised.
-    inlined = ", forceinline=True" if over_sites or kernel.pattern == "elementwise" else ""
+    host = kernel.pattern.host
+    inlined = ", forceinline=True" if host.inline else ""
     parts = [
-        _FunctionWriter(f, called, entry_name(kernel), fast_math, inlined, kernel.pattern == "search", locations).text()
+        _FunctionWriter(f, called, entry_name(kernel), fast_math, inlined, host.branchless, locations).text()
         for f in functions(kernel.body).values()
     ]
     body = "\n\n".join([*parts, _EntryWriter(kernel, called, fast_math, vector_bits).text()])
-    imports = IMPORTS + width_import(vector_bits) + (SEPARATE_IMPORT if over_sites else "") + conversions_import(body)
+    imports = (
+        IMPORTS + width_import(vector_bits) + (SEPARATE_IMPORT if host.separate else "") + conversions_import(body)
+    )
     return f'"""{header}"""\n\n{imports}{prelude(body, fast_math)}\n{body}'
 
 
@@ -274,21 +274,19 @@ class _EntryWriter(_Writer):
     def __init__(self, kernel: ir.Kernel, called: dict[str, str], fast_math: bool, vector_bits: int) -> None:
         first = [*(p.name for p in kernel.uniforms), *user_names(kernel.body)]
         super().__init__(Names(PYTHON_WORDS, [*called.values(), entry_name(kernel)], first), called)
-        self.eager = kernel.pattern == "search"  # how far a source is, no one can guess
-        # What a search finds is met one after the other: no SIMD loop that might gather. Vectors of elements are narrow.
-        self.widest = {"search": None, "elementwise": NARROW}.get(kernel.pattern, 1)
+        self.eager, self.widest = kernel.pattern.host.branchless, kernel.pattern.host.widest_stride
         self.kernel, self.fast_math, self.vector_bits = kernel, fast_math, vector_bits
 
     def text(self) -> str:
         k = self.kernel
-        flags = '{"reassoc", "contract", "nsz"}' if k.pattern == "pairwise" else '{"contract"}'
+        flags = '{"reassoc", "contract", "nsz"}' if k.pattern.host.reassociate else '{"contract"}'
         begin, end = self.names(own("begin")), self.names(own("end"))
         parameters = [self.buffer(b.name) for b in k.buffers] + [self.names(p.name) for p in k.counts + k.uniforms]
         self.lines.append(decorator(flags, self.fast_math, ", nogil=True"))
         self.lines.append(f"def {entry_name(k)}({', '.join([*parameters, begin, end])}):")
         if self.vector_bits:
             self.lines.append(f"    {prefer_width(self.vector_bits)}()")
-        if k.pattern == "sitewise":
+        if k.pattern.host.separate:
             self.lines.append("    lw_separate()")
         (loop,) = k.body
         assert isinstance(loop, ir.Parallel)

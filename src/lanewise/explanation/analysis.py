@@ -37,7 +37,7 @@ def analyse(subject: Subject, program: Program) -> Analysis:
     facts: dict[str, Any] = {"operations": operations, "accesses": rows}
     lines += [("accesses", text) for text in texts]
     works = [analyse_regions(k, subject.environment, fast_math=bool(program.plan.fast_math)) for k in program.kernels]
-    per = "pair" if subject.naive.pattern == "pairwise" else "element"
+    per = "pair" if subject.naive.pattern.over_pairs else "element"
     units = instructions(works, _units_of_work(subject))
     facts["instructions"] = {"per": per, "units": units}
     lines.append(("instructions", _instruction_line(units, per)))
@@ -89,7 +89,7 @@ def _often(times: float | None) -> str:
 def _units_of_work(subject: Subject) -> float:
     """Pairs or elements of the launch."""
     counts = list(subject.counts.values())
-    return float(counts[0] * counts[1]) if subject.naive.pattern == "pairwise" else float(counts[0])
+    return float(counts[0] * counts[1]) if subject.naive.pattern.over_pairs else float(counts[0])
 
 
 def instructions(works: list[KernelWork], pieces: float) -> dict[str, float]:

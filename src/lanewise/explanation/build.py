@@ -14,6 +14,7 @@ from lanewise.explanation.times import Times
 from lanewise.layouts import draw
 from lanewise.optimisations import Programs
 from lanewise.plan import Plan
+from lanewise.target import is_gpu
 
 
 def explain(
@@ -41,7 +42,7 @@ def explain(
     measured = times(plans)
     return Explanation(
         kernel=subject.name,
-        pattern=subject.naive.pattern,
+        pattern=subject.naive.pattern.name,
         device=subject.device,
         machine=_machine(subject),
         counts=dict(subject.counts),
@@ -72,7 +73,7 @@ def _with_search(s: Subject, analysis: Analysis) -> Analysis:
 def _machine(s: Subject) -> str:
     if s.model is None:
         return f"{s.device} (interpreted)"
-    if s.kind == "cuda":
+    if is_gpu(s.kind):
         return f"{s.device} ({s.model.name}, {s.model.arch}, {s.model.multiprocessors} multiprocessors)"
     return f"{s.device} ({s.model.multiprocessors} threads)"
 

@@ -16,6 +16,7 @@ from lanewise.ir.names import COUNT, count_of
 from lanewise.launch.compiled import Compiled
 from lanewise.models.devices import device_model
 from lanewise.plan import Plan
+from lanewise.target import is_compiled
 from lanewise.work import describe_work
 
 
@@ -41,7 +42,7 @@ def subject_of(compiled: Compiled) -> Subject:
     """A compiled kernel and the call that it was compiled for."""
     device, naive = compiled.executable.device, compiled.naive
     counts = counts_of(compiled.environment, tuple(compiled.layouts))
-    model = None if device == "python" else device_model(device)
+    model = None if not is_compiled(device) else device_model(device)
     work = describe_work(naive, next(iter(counts.values())))
     return Subject(
         compiled.name, naive, compiled.plan, device, model, compiled.environment, counts, compiled.layouts, work,

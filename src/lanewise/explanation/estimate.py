@@ -18,6 +18,7 @@ from lanewise.pipeline import Program
 from lanewise.plan import Plan
 from lanewise.runtime.devices import cpu_threads
 from lanewise.runtime.nvrtc import Resources
+from lanewise.target import is_gpu
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +37,7 @@ class Estimates:
     def compiled(self, plans: Sequence[Plan]) -> Estimates:
         """The same with these plans compiled, as many at a time as there are cores: some tenths of a second each."""
         model = self.subject.model
-        if model is None or model.kind != "cuda":
+        if model is None or not is_gpu(model.kind):
             return self
 
         def compile_one(plan: Plan) -> tuple[Resources, ...]:
@@ -102,7 +103,7 @@ def _predict(subject: Subject, program: Program, resources: tuple[Resources, ...
         return None
     if subject.traffic is not None:  # of steps over sites only the plan itself is foreseen: others move the same bytes
         return _step_bound(subject) if program.plan == subject.plan else None
-    found = predict(program, subject.environment, subject.model, resources, in_graph=subject.kind == "cuda")
+    found = predict(program, subject.environment, subject.model, resources, in_graph=is_gpu(subject.kind))
     return Bound(found.bound.limiter, found.bound.seconds, found.seconds, dict(found.bound.details))
 
 

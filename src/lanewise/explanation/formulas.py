@@ -15,7 +15,7 @@ def formula(field: str, estimates: Estimates, before: Plan, after: Plan) -> str:
     """What a paper's formula says of going from one plan to the other; nothing where there is none."""
     if estimates.subject.model is None:
         return ""
-    if field == "unroll" and estimates.subject.naive.pattern == "pairwise":
+    if field == "unroll" and estimates.subject.naive.pattern.over_pairs:
         return _unrolling(estimates, before, after)
     if field == "branches":
         return _branch_splitting(estimates, before, after)

@@ -13,18 +13,18 @@ from lanewise.arrays import RecordArray
 from lanewise.explanation.times import Times
 from lanewise.field_values import brought
 from lanewise.ir.names import COUNT, count_of
+from lanewise.ir.pattern import Work
 from lanewise.launch.compiled import Compiled
-from lanewise.launch.executable import device_kind
 from lanewise.launch.trial import plan_from
 from lanewise.launch.tuned_key import make_key
 from lanewise.launch.tuned_store import read_entry, store_enabled
 from lanewise.patterns.samples import random_values
 from lanewise.plan import Plan
 from lanewise.record import Record
+from lanewise.target import is_compiled
 from lanewise.tuning.job import Job
 from lanewise.tuning.measure import make_measurer
 from lanewise.values import to_python_value
-from lanewise.work import Work
 
 ROUNDS = 7  # interleaved: the median of so many times of each plan
 
@@ -34,7 +34,7 @@ def stored_times(compiled: Compiled) -> Times:
     if compiled.search:  # a whole call was timed, with its structure: no time of this kernel
         return Times(tuned=compiled.plan if compiled.search_tuned else None)
     device, environment = compiled.executable.device, compiled.environment
-    if device_kind(device) == "python" or not store_enabled():
+    if not is_compiled(device) or not store_enabled():
         return Times()
     counts = [int(environment[p.name]) for p in compiled.naive.counts]
     work = Work(compiled.naive.pattern, counts[0])

@@ -24,8 +24,9 @@ from lanewise.patterns.pairwise.kernel import Pairwise
 from lanewise.patterns.samples import Kernel, Roles, sample_roles, sample_values
 from lanewise.patterns.sitewise.kernel import Sitewise
 from lanewise.plan import Plan
-from lanewise.plans import Machine, complete_plan
+from lanewise.plans import complete_plan
 from lanewise.runtime.devices import missing_for_cuda
+from lanewise.target import CPU, Machine, is_gpu, target_of
 from lanewise.work import describe_work
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ def compile_offline(
     naive = _naive(kernel, roles, layouts, device)
     work = describe_work(naive, count)
     plan = complete_plan(wanted, Machine(model.kind, model.multiprocessors), work)
-    executable = compile_kernel(naive, plan, device, wanted=wanted, arch=model.arch if device == "cuda" else None)
+    executable = compile_kernel(naive, plan, device, wanted=wanted, arch=model.arch if is_gpu(device) else None)
     pairwise = isinstance(kernel, Pairwise)
     counts = dict.fromkeys(roles.records if pairwise else ("elements",), count)
     sizes = {count_of(n): count for n in counts} if pairwise else {COUNT: count}
@@ -92,7 +93,7 @@ def _plain(value: Any) -> Any:
 
 
 def _model(device: str, arch: str | None) -> DeviceModel:
-    if device == "cpu":
+    if target_of(device) is CPU:
         return device_model("cpu")
     return table_model(arch or DEFAULT_ARCH) if arch or missing_for_cuda() else device_model("cuda")
 

@@ -13,10 +13,12 @@ from lanewise.explanation.formulas import formula
 from lanewise.explanation.report import Change, Row
 from lanewise.explanation.subject import Subject
 from lanewise.explanation.times import Times
+from lanewise.ir.pattern import Pattern
 from lanewise.layouts import AoAS, AoS, Layout, SoA, SoAoAS
 from lanewise.optimisations import LAYOUT, OPTIMISATIONS, Optimisation, Programs, neutral, reason_of
 from lanewise.optimisations.legality import BESIDE_THE_KERNELS, UNCHANGED
 from lanewise.plan import NEUTRAL, Plan
+from lanewise.target import is_gpu
 
 WORTH_IT = 1.02  # a factor within 2 % is none
 SITES: dict[tuple[str, Any], str] = {  # what a decision is over the sites of a lattice
@@ -193,11 +195,12 @@ def _any_value(o: Optimisation, value: Any) -> Any:
     return next(v for v in (*o.cuda, *o.cpu, *o.elementwise, *o.elementwise_cpu) if v != value)
 
 
-def _unsuited(o: Optimisation, kind: str, pattern: str) -> str:
+def _unsuited(o: Optimisation, kind: str, pattern: Pattern) -> str:
     """Why an optimisation has no values worth trying for a pattern on a kind of device."""
-    if pattern != "pairwise" and o.values(kind, "pairwise"):
-        return f"it belongs to loops over sources, which {'an' if pattern[0] in 'aeiou' else 'a'} {pattern} kernel does not have"
-    return "only a GPU has it" if kind == "cpu" else "only a CPU has it"
+    if not pattern.over_pairs and (o.cuda if is_gpu(kind) else o.cpu):
+        article = "an" if pattern.name[0] in "aeiou" else "a"
+        return f"it belongs to loops over sources, which {article} {pattern.name} kernel does not have"
+    return "only a GPU has it" if not is_gpu(kind) else "only a CPU has it"
 
 
 def _known(change: Change) -> Change | None:

@@ -14,6 +14,7 @@ from lanewise.explanation.report import Analysis, Explanation
 from lanewise.explanation.subject import Subject
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import own
+from lanewise.ir.pattern import Work
 from lanewise.ir.traverse import statements
 from lanewise.launch.executable import Executable
 from lanewise.launch.support import compile_kernel, index_type
@@ -24,11 +25,12 @@ from lanewise.models.streaming import ASSUMED, SiteTraffic
 from lanewise.patterns.sitewise.build import build_sitewise
 from lanewise.patterns.sitewise.build_arguments import SitewiseArguments
 from lanewise.patterns.sitewise.edges import read_edges
+from lanewise.patterns.sitewise.pattern import SITEWISE
+from lanewise.patterns.sitewise.plans import complete_site_plan
 from lanewise.patterns.sitewise.stepper import LONG_RUN
 from lanewise.patterns.sitewise.streaming import Form, form_by_name
 from lanewise.patterns.sitewise.words import SECTOR
-from lanewise.plans import Machine, complete_site_plan
-from lanewise.work import Work
+from lanewise.target import Machine, is_compiled, is_gpu
 
 if TYPE_CHECKING:
     from lanewise.patterns.sitewise.kernel import Sitewise
@@ -40,7 +42,7 @@ WORDS, MARKS, SOLIDS = own("words"), own("marks"), own("solids")
 def explain_step(executable: Executable, sites: Sites, *, measure_resources: bool = True) -> Explanation:
     """The explanation of a compiled step of these sites."""
     device = executable.device
-    model = None if device == "python" else device_model(device)
+    model = None if not is_compiled(device) else device_model(device)
     traffic = traffic_of(
         executable.program.naive, sites.count, sites.count - sites.wall_sites, sites.special, len(sites.copies), dense=sites.dense
     )  # fmt: skip
@@ -85,12 +87,12 @@ def explain_flow(
         raise InputError(f"{flow.__name__} has no value {unknown[0]!r} to set; it has {known}")
     side = max(1, round(count ** (1 / flow.lattice.dimension)))
     shape = (side,) * flow.lattice.dimension
-    form = form_by_name("pull" if device == "cuda" else "in-place")
-    arranged = layout or (AoSoA(32) if device == "cuda" else SoA())
+    form = form_by_name("pull" if is_gpu(device) else "in-place")
+    arranged = layout or (AoSoA(32) if is_gpu(device) else SoA())
     naive = build_sitewise(_arguments(flow, form, arranged), index_type(device))
     machine, total = Machine(model.kind, model.multiprocessors, model.vector_bits or 256), math.prod(shape)
     plan = complete_site_plan(None, machine, naive, total)
-    executable = compile_kernel(naive, plan, device, arch=model.arch if device == "cuda" else None)
+    executable = compile_kernel(naive, plan, device, arch=model.arch if is_gpu(device) else None)
     inner = math.prod(max(0, n - 2) for n in shape)
     traffic = traffic_of(naive, total, total, total - inner, form.buffers)
     box = f"{' x '.join(map(str, shape))} sites of {flow.lattice.name}, {form.name}, all of kind 0, without walls, periodic"
@@ -114,7 +116,7 @@ def _subject(
     naive = executable.program.naive
     return Subject(
         naive.name, naive, executable.program.plan, device, model, {}, {"sites": traffic.sites}, {naive.arrays[0].name: layout},
-        Work("sitewise", traffic.sites), tuple(c.resources for c in executable.cubins), traffic=traffic, box=box,
+        Work(SITEWISE, traffic.sites), tuple(c.resources for c in executable.cubins), traffic=traffic, box=box,
     )  # fmt: skip
 
 

@@ -8,13 +8,15 @@ from typing import Any
 
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import own
+from lanewise.ir.pattern import Work
 from lanewise.layouts import AoS, Layout
 from lanewise.models.devices import DeviceModel
 from lanewise.models.streaming import SiteTraffic
+from lanewise.patterns.sitewise.plans import complete_site_plan
 from lanewise.plan import Plan
-from lanewise.plans import Machine, complete_plan, complete_site_plan
+from lanewise.plans import complete_plan
 from lanewise.runtime.nvrtc import Resources
-from lanewise.work import Work
+from lanewise.target import Machine, is_gpu
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +48,7 @@ class Subject:
     @property
     def kind(self) -> str:
         """The kind of device that the pipeline knows: "cuda" for every GPU, "cpu" for all else."""
-        return "cuda" if self.device.startswith("cuda") else "cpu"
+        return "cuda" if is_gpu(self.device) else "cpu"
 
     def default(self, wanted: Plan) -> Plan:
         """The plan of these decisions, all others by default."""

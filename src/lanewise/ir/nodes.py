@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Literal as Choice
 
 from lanewise.errors import NOWHERE, Location
+from lanewise.ir.pattern import Pattern
 from lanewise.layouts.base import Arrangement
 from lanewise.record import Leaf
 from lanewise.types import BOOL, LocalArray, Scalar
@@ -451,7 +452,7 @@ class Kernel:
     """A launchable piece of work. `uniforms` are the same for all elements; `counts` are array lengths, also uniforms."""
 
     name: str
-    pattern: str
+    pattern: Pattern
     arrays: tuple[ArrayArgument, ...]
     uniforms: tuple[Parameter, ...]
     counts: tuple[Parameter, ...]

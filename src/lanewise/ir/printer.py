@@ -131,7 +131,7 @@ def print_function(f: ir.Function) -> str:
 
 def print_kernel(kernel: ir.Kernel, *, with_functions: bool = True) -> str:
     """The kernel, its arguments and the functions that it applies."""
-    lines = [f"kernel {kernel.name}  # {kernel.pattern}"]
+    lines = [f"kernel {kernel.name}  # {kernel.pattern.name}"]
     for a in kernel.arrays:
         space = f" shared[{a.length}]" if a.space == "shared" else f" constant[{a.constant}]" if a.constant else ""
         lines.append(

@@ -16,6 +16,7 @@ from lanewise.ladders.boids_thesis import SOURCE
 from lanewise.ladders.boids_versions import Version, versions
 from lanewise.ladders.run import duration, skipped
 from lanewise.ladders.rung import Ladder, Options, Rung
+from lanewise.target import is_gpu
 
 THESIS_AGENTS = tuple(2**n for n in range(12, 19))
 MILLIONS = 2**22
@@ -29,15 +30,15 @@ GPU_SECONDS = 240.0  # that the flocks of the default may take on a GPU: what is
 def sizes(device: str, quick: bool) -> tuple[int, ...]:
     """The thesis's 2^12 to 2^18 agents, and 2^22 on a GPU."""
     if quick:
-        return tuple(QUICK["cuda" if device.startswith("cuda") else "cpu"])
-    return (*THESIS_AGENTS, MILLIONS) if device.startswith("cuda") else THESIS_AGENTS
+        return tuple(QUICK["cuda" if is_gpu(device) else "cpu"])
+    return (*THESIS_AGENTS, MILLIONS) if is_gpu(device) else THESIS_AGENTS
 
 
 def flocks(options: Options) -> list[tuple[int, float]]:
     """Agents and radii of worlds: all combinations of those that are asked for, without worlds those of the thesis."""
     if options.worlds:
         return [(n, w) for n in options.bodies for w in options.worlds]
-    usual = QUICK["cuda" if options.device.startswith("cuda") else "cpu"] if options.quick else WORLDS
+    usual = QUICK["cuda" if is_gpu(options.device) else "cpu"] if options.quick else WORLDS
     every = {n: usual.get(n, (WORLD,)) for n in options.bodies}
     first = [(n, worlds[0]) for n, worlds in every.items()]
     return first + [(n, w) for n, worlds in every.items() for w in worlds[1:]]
@@ -58,7 +59,7 @@ def climb(options: Options) -> Iterator[Rung]:
 
 def is_limited(options: Options) -> bool:
     """Whether the flocks are those that nobody asked for, on a GPU, which somebody pays for."""
-    return options.device.startswith("cuda") and not options.worlds and options.bodies == sizes(options.device, False)
+    return is_gpu(options.device) and not options.worlds and options.bodies == sizes(options.device, False)
 
 
 def _left_out(version: Version, options: Options, agents: int, world: float) -> Rung:

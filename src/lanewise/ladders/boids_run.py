@@ -25,6 +25,7 @@ from lanewise.sims.boids.flock import Flock
 from lanewise.sims.boids.initial import make_state
 from lanewise.sims.boids.parameters import THESIS, THESIS_K, make_parameters
 from lanewise.sims.boids.state import State
+from lanewise.target import is_gpu
 
 RUNS = 3
 ENOUGH = 1.0  # seconds of a step from which on one is measured once
@@ -48,7 +49,7 @@ class FlockRunner:
 
     @property
     def on_gpu(self) -> bool:
-        return self.options.device.startswith("cuda")
+        return is_gpu(self.options.device)
 
     @cached_property
     def state(self) -> State:

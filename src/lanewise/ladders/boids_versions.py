@@ -12,6 +12,7 @@ from lanewise.patterns.search.dynamic_grid import DynamicGrid
 from lanewise.sims.boids.boundaries import find_boundary
 from lanewise.sims.boids.choice import search_world
 from lanewise.sims.boids.parameters import THESIS, THESIS_K
+from lanewise.target import CPU, target_of
 
 OWN_CELLS, CURVE, AUTOMATIC = "static grid, own cells", "dynamic grid, curve", "automatic"
 IN_TURN = "one after another"
@@ -48,7 +49,7 @@ def versions(world: float, device: str) -> Iterator[Version]:
         (AUTOMATIC, ALL, lambda: Nearest(**common)),
     )
     yield from (Version(name, over, search()) for name, over, search in make)
-    if device == "cpu":
+    if target_of(device) is CPU:
         yield Version(IN_TURN, None, None)
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
+from lanewise.target import is_gpu
+
 CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 USUAL_BYTES = 32 << 20  # of a CPU whose system does not tell
 _UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
@@ -13,7 +15,7 @@ _UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 @cache
 def last_level_bytes(device: str) -> int:
     """The size of the L2 cache of a GPU, or of the largest cache of a CPU (`USUAL_BYTES` where the system does not tell)."""
-    if device.startswith("cuda"):
+    if is_gpu(device):
         from lanewise.models.devices import device_model
 
         return device_model(device).l2_bytes

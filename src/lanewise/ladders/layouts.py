@@ -17,6 +17,7 @@ from lanewise.ladders.run import Runner, Version
 from lanewise.ladders.rung import Column, Ladder, Options, Rung
 from lanewise.layouts import AoAS, AoS, Layout, SoA, SoAoAS
 from lanewise.plan import NEUTRAL, Plan
+from lanewise.target import is_gpu
 
 GPU = "GeForce 8800 GTX"
 SERIAL = "one CPU thread"
@@ -65,7 +66,7 @@ class Combination:
 
     def plan(self, device: str) -> Plan:
         """Tiles lie in shared memory, which a CPU does not have."""
-        tile = self.block if device.startswith("cuda") else 0
+        tile = self.block if is_gpu(device) else 0
         return Plan(unroll=self.unrolled, hoist=self.hoisted, block=self.block, tile=tile).filled(NEUTRAL)
 
 
@@ -83,8 +84,8 @@ def combinations(quick: bool) -> list[Combination]:
 def sizes(device: str, quick: bool) -> tuple[int, ...]:
     """The study's range; on a CPU the least of it, the others by `--bodies`."""
     if quick:
-        return (40_000,) if device.startswith("cuda") else (4096,)
-    return (40_000, 100_000, 400_000, 1_000_000) if device.startswith("cuda") else (40_000,)
+        return (40_000,) if is_gpu(device) else (4096,)
+    return (40_000, 100_000, 400_000, 1_000_000) if is_gpu(device) else (40_000,)
 
 
 def forces(bodies: int, seed: int) -> Problem:

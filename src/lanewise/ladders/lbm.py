@@ -19,6 +19,7 @@ from lanewise.ladders.rung import Ladder, Options, Rung
 from lanewise.lattices import D2Q9, D3Q19
 from lanewise.layouts import AoAS, AoS, AoSoA, Layout, SoA, SoAoAS
 from lanewise.plan import Plan
+from lanewise.target import is_gpu, target_of
 
 GPU = "NVIDIA G80"
 GAINS: Mapping[tuple[int, ...], float] = {
@@ -34,7 +35,7 @@ AUTOMATIC, LAUNCHED, WALLS = "automatic", "launched from Python", "half-way wall
 
 def sizes(device: str, quick: bool) -> tuple[int, ...]:
     """The paper's two boxes; beyond them 4096^2 and 256^3 sites on a GPU, 1024^2 and 96^3 on a CPU."""
-    on_gpu, paper = device.startswith("cuda"), (128**2, 256**2)
+    on_gpu, paper = is_gpu(device), (128**2, 256**2)
     if quick:
         return (*paper, 128**3) if on_gpu else (128**2,)
     return (*paper, 4096**2) if on_gpu else (*paper, 1024**2, 96**3)
@@ -57,7 +58,7 @@ def boxes(sites: int) -> tuple[Box, ...]:
 
 def layouts(device: str) -> Mapping[str, Layout]:
     """By name, AoS first; the blocks of AoSoA are as wide as a warp or a SIMD register."""
-    blocks = AoSoA(32 if device.startswith("cuda") else 16)
+    blocks = AoSoA(target_of(device).lanes)
     return {
         str(x).partition("(")[0] if x is not blocks else str(x): x for x in (AoS(), SoA(), AoAS(), SoAoAS(), blocks)
     }
@@ -65,7 +66,7 @@ def layouts(device: str) -> Mapping[str, Layout]:
 
 def best_layout(device: str) -> str:
     """The name of the one that sites get by themselves."""
-    return "AoSoA(32)" if device.startswith("cuda") else "SoA"
+    return "AoSoA(32)" if is_gpu(device) else "SoA"
 
 
 def forms(device: str, quick: bool) -> Iterator[tuple[Form, str | None]]:
@@ -87,7 +88,7 @@ def forms(device: str, quick: bool) -> Iterator[tuple[Form, str | None]]:
     yield replace(automatic, name=WALLS, walls=True), AUTOMATIC
     yield replace(automatic, name="f16 storage", storage="f16"), AUTOMATIC
     yield replace(automatic, name="f64", storage="f64"), AUTOMATIC
-    if device.startswith("cuda"):
+    if is_gpu(device):
         yield replace(automatic, name=LAUNCHED, launched=True), AUTOMATIC
 
 

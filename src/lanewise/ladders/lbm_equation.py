@@ -12,6 +12,7 @@ from lanewise.models.occupancy import LIMITS, occupancy
 from lanewise.models.predict import ALONE_SECONDS
 from lanewise.patterns.sitewise.passes import splitting as site_splitting
 from lanewise.patterns.sitewise.sites import Sites
+from lanewise.target import is_gpu
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +83,7 @@ def equation_1(
     branch of a kind; t of a branch is its share of that. rho come from registers. sigma is, by the model, a launch more for every kernel
     but the first.
     """
-    launch = model.graph_launch_seconds if model.kind == "cuda" else ALONE_SECONDS
+    launch = model.graph_launch_seconds if is_gpu(model.kind) else ALONE_SECONDS
     branches = {p.name: Branch(p.share * only(p.kind), p.occupancy) for p in parts}
     added = launch * (len(parts) - 1)
     factor = branch_splitting_speedup(list(branches.values()), branched_occupancy, added, together)

@@ -15,6 +15,7 @@ from lanewise.models.predict import predict
 from lanewise.models.streaming import step_time
 from lanewise.patterns.sitewise.links import box_counts
 from lanewise.patterns.sitewise.sites import Sites
+from lanewise.target import is_gpu
 
 
 def predicted_seconds(
@@ -27,7 +28,7 @@ def predicted_seconds(
     own, of which they know nothing: there the model of what sites move foresees the time.
     """
     (kernel, *more), phase = executable.program.kernels, sites.phase
-    if model.kind != "cuda" or more or phase.put_links or len(sites.form.phases) > 1:
+    if not is_gpu(model.kind) or more or phase.put_links or len(sites.form.phases) > 1:
         return None
     if sites.dense:
         naive, fluid = executable.program.naive, sites.count - sites.wall_sites

@@ -26,6 +26,7 @@ from lanewise.runtime import cuda
 from lanewise.runtime.memory import array_module
 from lanewise.runtime.programs import LONG_GRAPH
 from lanewise.sims.lbm.bandwidth import copy_bandwidth
+from lanewise.target import is_gpu
 
 TOLERANCE = {"f16": 2e-2, "f32": 1e-4, "f64": 1e-10}  # relative to the largest population
 LARGEST = 1.0  # deviation of a population in a flow that is not destroyed
@@ -46,7 +47,7 @@ class SiteRunner:
 
     @property
     def on_gpu(self) -> bool:
-        return self.options.device.startswith("cuda")
+        return is_gpu(self.options.device)
 
     def measure(self, form: Form, base: Rung | None) -> Rung:
         """The rung of a version, compared with `base`; skipped with the reason when it is refused, too large or wrong."""

@@ -20,6 +20,7 @@ from lanewise.ladders.report import digits, factor_text
 from lanewise.ladders.run import skipped
 from lanewise.ladders.rung import Column, Ladder, Options, Rung
 from lanewise.layouts import AoAS, AoS, AoSoA, Layout, SoA, SoAoAS
+from lanewise.target import is_gpu, target_of
 
 RECORD_BYTES = 28  # seven elements of four bytes
 PAPER = {"SoA": {"CUDA 1.0": 1.1}, "SoAoAS": {"CUDA 1.0": 1.5, "CUDA 2.2": 1.3}}
@@ -27,14 +28,14 @@ PAPER = {"SoA": {"CUDA 1.0": 1.1}, "SoAoAS": {"CUDA 1.0": 1.5, "CUDA 2.2": 1.3}}
 
 def layouts(device: str) -> dict[str, Layout]:
     """The layouts by name, AoS first; the blocks of AoSoA are as wide as a warp or a SIMD register."""
-    blocks = AoSoA(32 if device.startswith("cuda") else 16)
+    blocks = AoSoA(target_of(device).lanes)
     return {"AoS": AoS(), "SoA": SoA(), "AoAS": AoAS(), "SoAoAS": SoAoAS(), "AoSoA": blocks}
 
 
 def sizes(device: str, quick: bool) -> tuple[int, ...]:
     """Bodies that take a quarter of the last-level cache, and bodies that take far more than all of it."""
     held = last_level_bytes(device) / RECORD_BYTES
-    least = (20_000_000 if quick else 64_000_000) if device.startswith("cuda") else (3_000_000 if quick else 8_000_000)
+    least = (20_000_000 if quick else 64_000_000) if is_gpu(device) else (3_000_000 if quick else 8_000_000)
     return _rounded(held / 4), max(least, _rounded(3 * held))
 
 
@@ -67,7 +68,7 @@ def _rung(measurer: Measurer, name: str, cell: Cell, base: Rung | None) -> Rung:
     cached = "yes" if is_cached(device, count) else "no"
     blank = Rung(
         name=f"{cell.access}, {name}", bodies=count, skipped="not run", device=device, layout=str(cell.layout),
-        plan=f"block={BLOCK}" if device.startswith("cuda") else "neutral",
+        plan=f"block={BLOCK}" if is_gpu(device) else "neutral",
         paper=PAPER.get(name) if cell.access == "streamed" else None, predicted_seconds=predicted_seconds(cell, device, count),
         extra={"access": cell.access, "cached": cached, "elements": cell.elements},
     )  # fmt: skip
@@ -91,7 +92,7 @@ def predicted_seconds(cell: Cell, device: str, count: int) -> float:
     leaves = tuple(p.name.removeprefix("body.") for p in cell.kernel.lowered.function.parameters)
     access = Access(cell.kernel.__name__, "gathered" if cell.access == "gathered" else "streamed", leaves, ())
     records = cost(cell.layout.arrange(cell.record.leaves), access, model, count).seconds
-    beside = (4 if model.kind == "cuda" else 8) + (
+    beside = (4 if is_gpu(model.kind) else 8) + (
         4 if cell.access == "gathered" else 0
     )  # a CPU reads a line before it stores
     return records + count * beside / (model.cached_streamed if is_cached(device, count) else model.streamed)

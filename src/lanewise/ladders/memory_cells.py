@@ -14,7 +14,7 @@ from lanewise.ir import nodes as ir
 from lanewise.ir.names import COUNT, own
 from lanewise.ir.verify import verify_kernel
 from lanewise.launch.arguments import bind_value_array
-from lanewise.launch.executable import Executable, Launch, build_executable, device_kind
+from lanewise.launch.executable import Executable, Launch, build_executable
 from lanewise.launch.support import bind_record, index_type
 from lanewise.layouts import Layout
 from lanewise.passes import clocking, gathering, layout_lowering, thread_mapping
@@ -26,6 +26,7 @@ from lanewise.pipeline import Program, build_program
 from lanewise.plan import NEUTRAL, Plan
 from lanewise.record import Record
 from lanewise.runtime.memory import array_module
+from lanewise.target import is_gpu
 from lanewise.types import F32, I32, I64
 
 AccessName = Literal["streamed", "subset", "gathered"]
@@ -84,7 +85,7 @@ class Cell:
 
 def cell_program(cell: Cell, device: str) -> Program:
     """The kernel of a cell, shaped for a device: one record a thread, in the order of the records or of the indices."""
-    kind = "cuda" if device_kind(device) == "cuda" else "cpu"
+    kind = "cuda" if is_gpu(device) else "cpu"
     arguments = ElementwiseArguments({"body": (cell.record, cell.layout)}, {}, {})
     naive = build_elementwise(cell.kernel.lowered, arguments, index_type(device))
     if cell.access == "gathered":
@@ -95,7 +96,7 @@ def cell_program(cell: Cell, device: str) -> Program:
 def clocked_program(cell: Cell, device: str) -> Program:
     """The same kernel with the clock round its fetches; raises `PlanError` on a CPU."""
     program = cell_program(cell, device)
-    mapped = thread_mapping.apply(program.naive, BLOCK) if device_kind(device) == "cuda" else program.naive
+    mapped = thread_mapping.apply(program.naive, BLOCK) if is_gpu(device) else program.naive
     return replace(program, kernels=(_lowered(clocking.apply(mapped)),))
 
 

@@ -28,6 +28,7 @@ from lanewise.ladders.run import one_thread
 from lanewise.ladders.rung import Options
 from lanewise.layouts import Layout
 from lanewise.runtime.memory import bring, to_host
+from lanewise.target import is_gpu
 
 TOLERANCE = 1e-6  # of a float32 sum of seven numbers, relative to the largest sum
 ROUNDS, QUICK_ROUNDS = 15, 5
@@ -64,13 +65,13 @@ class Measurer:
         device = self.options.device
         if cell.layout not in self.arrays:
             self.arrays[cell.layout] = self.bodies.array(cell.layout, device)
-        with nullcontext() if device.startswith("cuda") else one_thread():
+        with nullcontext() if is_gpu(device) else one_thread():
             plain = bind(compile_cell(cell, device), self.arrays[cell.layout], self.order)
             error = self.error(cell, plain)
             if not error <= TOLERANCE:
                 return Measured(error, wrong=_wrong(error))
             seconds = self.time(plain)
-        if not device.startswith("cuda"):
+        if not is_gpu(device):
             from lanewise.models.host import clock_hz
 
             return Measured(error, seconds, seconds * clock_hz() / self.count)
@@ -123,7 +124,7 @@ def _wrong(error: float) -> str:
 
 def _timer(device: str) -> Callable[[Callable[[], None]], float]:
     """Seconds of some work: by events on a GPU, by the clock of the host on a CPU."""
-    if device.startswith("cuda"):
+    if is_gpu(device):
         from lanewise.runtime import cuda
 
         return cuda.timer(device)

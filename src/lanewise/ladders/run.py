@@ -21,6 +21,7 @@ from lanewise.layouts import Layout
 from lanewise.plan import Plan
 from lanewise.runtime.memory import bring
 from lanewise.runtime.stepping import Stepper, make_stepper
+from lanewise.target import is_gpu
 
 RUNS = 3  # the median of three, as the tutorial; one of a run that is long
 LIMIT, QUICK_LIMIT = 60.0, 3.0  # seconds that one run may take: a rung above it is skipped
@@ -122,7 +123,7 @@ class Runner:
 
     def _too_long(self, version: Version) -> str | None:
         """Why the runs of this version would take more time than a rung gets, judged by a run of fewer bodies."""
-        size = PILOT["serial" if _is_serial(version) else "cuda" if version.device.startswith("cuda") else "cpu"]
+        size = PILOT["serial" if _is_serial(version) else "cuda" if is_gpu(version.device) else "cpu"]
         if self.problem.bodies <= size:
             return None
         if size not in self.pilots:

@@ -20,6 +20,7 @@ from lanewise.layouts import AoS, Layout, SoA, default_layout
 from lanewise.plan import NEUTRAL, Plan
 from lanewise.record import Record
 from lanewise.sims.gravity.physics import RECORDS
+from lanewise.target import is_gpu
 
 GPUS = ("Quadro FX 5800", "Tesla C2050", "GeForce GTX 680")
 THREADS = 256
@@ -75,9 +76,9 @@ NAMES = (SERIAL, *(s.name for s in STEPS), ASKED, AUTOMATIC)
 def sizes(device: str, quick: bool) -> tuple[int, ...]:
     """The tutorial's sizes; a million on a GPU. With `quick` on a GPU one that a single thread can do, and a larger one."""
     if quick:
-        return (2048, 65_536) if device.startswith("cuda") else (4096,)
+        return (2048, 65_536) if is_gpu(device) else (4096,)
     small = (1_000, 10_000, 100_000)
-    return (*small, 300_000, 1_000_000) if device.startswith("cuda") else small
+    return (*small, 300_000, 1_000_000) if is_gpu(device) else small
 
 
 def climb(options: Options, make: Callable[[int, int], Problem] = Problem) -> Iterator[Rung]:
@@ -88,7 +89,7 @@ def climb(options: Options, make: Callable[[int, int], Problem] = Problem) -> It
 
 def _climb(options: Options, runner: Runner) -> Iterator[Rung]:
     device, layout = options.device, AoS()
-    on_gpu = device.startswith("cuda")
+    on_gpu = is_gpu(device)
     base: Rung | None = runner.measure(
         Version(name=SERIAL, plan=NEUTRAL, layout=layout, device="cpu", serial=True), None
     )
@@ -120,7 +121,7 @@ def _climb(options: Options, runner: Runner) -> Iterator[Rung]:
 
 def _start(device: str, problem: Problem) -> tuple[Plan, dict[str, str]]:
     """The plan of the first rungs, and the steps whose earlier value does not exist on this device, with the reason."""
-    plan, refused = Plan(block=THREADS).filled(NEUTRAL) if device.startswith("cuda") else NEUTRAL, dict[str, str]()
+    plan, refused = Plan(block=THREADS).filled(NEUTRAL) if is_gpu(device) else NEUTRAL, dict[str, str]()
     for step in STEPS:
         if step.first is None:
             continue

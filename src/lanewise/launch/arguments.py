@@ -22,6 +22,7 @@ from lanewise.launch.executable import Bound
 from lanewise.record import Record
 from lanewise.runtime.devices import default_device
 from lanewise.runtime.memory import array_module
+from lanewise.target import is_gpu
 from lanewise.values import to_python_value
 
 
@@ -80,7 +81,7 @@ def sort_arguments(signature: Signature, given: Mapping[str, Any], *, arrays_all
 def device_without_records(on_gpu: bool) -> str:
     """Where a call without records runs; `on_gpu`: whether one of its arrays lies on a GPU."""
     device = default_device()
-    return "cuda" if on_gpu and not device.startswith("cuda") else device
+    return "cuda" if on_gpu and not is_gpu(device) else device
 
 
 def _sort_value(kernel: str, name: str, kind: t.ValueType, value: Any, result: Arguments, arrays_allowed: bool) -> None:

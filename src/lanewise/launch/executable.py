@@ -21,17 +21,14 @@ from lanewise.ir.printer import print_kernel
 from lanewise.layouts import Arrangement
 from lanewise.passes.base import refuse
 from lanewise.passes.uniform_parameters import UNIFORMS, packed
-from lanewise.patterns.elementwise.reduction import ELEMENTS_PER_LANE
 from lanewise.pipeline import Program
 from lanewise.plan import NEUTRAL
 from lanewise.runtime import cpu, cuda, memory
 from lanewise.runtime.memory import allocate
 from lanewise.runtime.nvrtc import Cubin, compile_cubin
 from lanewise.runtime.prepared import ArrayPlace, Piece, Prepared, host_view
+from lanewise.target import is_compiled, is_gpu
 
-GRAIN_WORK = 262_144  # element-source pairs worth handing to another thread: about 70 microseconds
-GRAIN_ELEMENTS = 16_384
-GRAIN_TARGETS = 512  # of a search: some hundred nanoseconds each
 SLAB_SITES, MOST_SLABS = 32_768, 64  # of a lattice: enough work to hide a call, few enough to stay in a cache
 ASYNCHRONOUS_COPIES = 80  # the first architecture that has them
 MAX_GRID_ELEMENTS = 2**31 - 2**16  # indices on the GPU have 32 bits
@@ -53,7 +50,7 @@ Launch = Callable[[], None]
 
 def device_kind(device: str) -> str:
     """The kind of a device: cuda for every GPU, cpu, or python."""
-    return "cuda" if device.startswith("cuda") else device
+    return "cuda" if is_gpu(device) else device
 
 
 @dataclass(frozen=True)
@@ -68,7 +65,7 @@ class Executable:
     @cached_property
     def source(self) -> str:
         """The generated text for people, with the user's files and lines; the compiled one has none (`generated_texts`)."""
-        if device_kind(self.device) == "python":
+        if not is_compiled(self.device):
             return print_kernel(self.program.naive)
         return "\n\n".join(generated_texts(self.program, self.device, locations=True))
 
@@ -79,7 +76,7 @@ class Executable:
                 return Machine(self.program.naive, dict(environment), memories).run
             case "cpu":
                 _check_apart(self.program, arrays)
-                if self.program.naive.pattern == "sitewise" and len(self.kernels) > 1:
+                if self.program.naive.pattern.slabs and len(self.kernels) > 1:
                     return _slab_launch(self.program, self.kernels, arrays, environment)
                 return Prepared(
                     tuple(
@@ -118,7 +115,7 @@ def build_executable(program: Program, device: str, arch: str | None = None) -> 
     if kind == "python":
         return Executable(program, device, (), ())
     fast = bool(program.plan.fast_math)
-    if kind == "cpu":
+    if not is_gpu(kind):
         bits = program.plan.vector_bits or 0
         if problem := cpu.width_problem(bits):
             raise refuse("SIMD width", program.naive, f"{problem}; choose a smaller vector_bits, or 0")
@@ -148,8 +145,8 @@ def generated_texts(program: Program, device: str, *, locations: bool) -> list[s
     With `locations` it names the user's files and lines. What is compiled has none, so that machine code is found again whatever
     the file is called and wherever in it the function stands; a profiler's lines are those of the compiled text.
     """
-    header = f"lanewise {__version__}: {program.naive.name}, {program.naive.pattern}\nplan: {program.plan.short()}"
-    if device_kind(device) == "cuda":
+    header = f"lanewise {__version__}: {program.naive.name}, {program.naive.pattern.name}\nplan: {program.plan.short()}"
+    if is_gpu(device):
         return [emit_cuda(k, header, locations=locations) for k in program.kernels]
     fast, bits = bool(program.plan.fast_math), program.plan.vector_bits or 0
     return [emit_numba(k, header, fast_math=fast, vector_bits=bits, locations=locations) for k in program.kernels]
@@ -223,10 +220,7 @@ def _cpu_piece(
     (loop,) = kernel.body
     assert isinstance(loop, ir.Parallel)
     extent = _whole(loop.extent, environment)
-    work = int(environment[kernel.counts[-1].name])
-    grain = {
-        "pairwise": max(1, GRAIN_WORK // work), "reduction": GRAIN_ELEMENTS // ELEMENTS_PER_LANE, "search": GRAIN_TARGETS,
-    }.get(kernel.pattern, GRAIN_ELEMENTS)  # fmt: skip
+    grain = kernel.pattern.grain(int(environment[kernel.counts[-1].name]))
     function(*arguments, 0, 0)  # Numba compiles at the first call; better now than within a timed run
     return Piece(
         lambda given: cpu.run_range(function, given, extent, grain), arguments, places, _value_places(kernel, len(buffers)),

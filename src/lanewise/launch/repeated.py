@@ -29,6 +29,7 @@ from lanewise.launch.tuned_store import store_enabled
 from lanewise.record import Record
 from lanewise.runtime.memory import array_module
 from lanewise.runtime.prepared import ArrayPlace, Prepared, Template
+from lanewise.target import CPU, is_gpu, target_of
 from lanewise.vectors import VectorValue
 
 MOST = 8  # kinds of calls that a kernel remembers
@@ -236,7 +237,7 @@ def _slots_of(
     signature: Signature, arguments: tuple[Any, ...], named: Mapping[str, Any], given: Arguments
 ) -> tuple[Slot, ...] | None:
     """What arguments like these are; None where one was converted, and would have to be each time."""
-    host = given.device == "cpu"
+    host = target_of(given.device) is CPU
     names = list(signature.parameters)[: len(arguments)] + list(named)
     found: list[Slot] = []
     for name, value in zip(names, (*arguments, *named.values()), strict=True):
@@ -285,7 +286,7 @@ class Repeated:
             return
         entry = Repeatable(
             signature.source.name, tuple(named), slots, given.device, template, results,
-            device_of=None if given.records else partial(device_without_records, bool(given.arrays) and given.device.startswith("cuda")),
+            device_of=None if given.records else partial(device_without_records, bool(given.arrays) and is_gpu(given.device)),
             identical=identical, holds=holds,
         )  # fmt: skip
         if entry.match(arguments, named) is not None:  # else it would never be found, and push out another one

@@ -7,28 +7,28 @@ from collections.abc import Mapping
 from lanewise import types as t
 from lanewise.arrays import RecordArray
 from lanewise.ir import nodes as ir
-from lanewise.launch.executable import Bound, Executable, build_executable, device_kind
+from lanewise.launch.executable import Bound, Executable, build_executable
 from lanewise.layouts import Layout
 from lanewise.pipeline import build_program
 from lanewise.plan import Plan
-from lanewise.plans import Machine
 from lanewise.record import Record
 from lanewise.runtime import cuda
 from lanewise.runtime.cpu import width_problem
 from lanewise.runtime.devices import cpu_threads
-from lanewise.types import I32, I64, Scalar
+from lanewise.target import Machine, is_gpu, target_of
+from lanewise.types import Scalar
 
 
 def machine_of(device: str) -> Machine:
     """What default plans ask of a device."""
-    if device_kind(device) == "cuda":
+    if is_gpu(device):
         return Machine("cuda", cuda.multiprocessors(device))
     return Machine("cpu", cpu_threads(), 256 if width_problem(512) else 512)
 
 
 def index_type(device: str) -> Scalar:
     """32 bits on a GPU, where 64-bit arithmetic costs several instructions; 64 on a CPU, which counts in them."""
-    return I32 if device_kind(device) == "cuda" else I64
+    return target_of(device).index
 
 
 def compile_kernel(
@@ -39,7 +39,7 @@ def compile_kernel(
     A compiler that caps the registers of a thread to fit one more block may spill them to memory. Unless the user
     (`wanted`) decided about that cap, such a kernel is compiled again without one (`min_blocks=1`).
     """
-    kind = "cuda" if device_kind(device) == "cuda" else "cpu"
+    kind = "cuda" if is_gpu(device) else "cpu"
     executable = build_executable(build_program(naive, plan, kind), device, arch)
     if not any(c.resources.spill_stores for c in executable.cubins):
         return executable

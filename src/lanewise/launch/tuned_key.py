@@ -9,11 +9,11 @@ from typing import Any
 
 from lanewise._version import __version__
 from lanewise.ir import nodes as ir
+from lanewise.ir.pattern import Work
 from lanewise.ir.printer import print_kernel
 from lanewise.plan import Plan
 from lanewise.runtime.cache import content_key
 from lanewise.runtime.identity import identity
-from lanewise.work import Work
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Hashable
 from lanewise.launch.tuned_key import Key
 from lanewise.launch.tuned_store import read_entry, store_enabled
 from lanewise.plan import Plan
+from lanewise.target import is_compiled
 
 ANYTHING = Plan()
 
@@ -22,7 +23,7 @@ class TunedPlans:
 
         `key` is asked once: it takes some milliseconds, the situation only a few microseconds.
         """
-        if device == "python" or not store_enabled():
+        if not is_compiled(device) or not store_enabled():
             return None
         place = (wanted or ANYTHING, situation)
         if place not in self._known:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 
 from lanewise.analysis.regions import UNKNOWN_COUNT, KernelWork, Region
-from lanewise.launch.executable import GRAIN_ELEMENTS, GRAIN_WORK
 from lanewise.models.devices import DeviceModel
 from lanewise.models.footprint import footprint
 from lanewise.models.gpu_time import KernelTime
@@ -54,10 +53,8 @@ def cpu_kernel_time(
 
 
 def _grain(work: KernelWork, counts: dict[str, float]) -> int:
-    """Elements that are worth a thread of their own, as `runtime.executable` divides them."""
-    if work.kernel.pattern != "pairwise":
-        return GRAIN_ELEMENTS
-    return max(1, GRAIN_WORK // max(1, int(counts.get(work.kernel.counts[-1].name, UNKNOWN_COUNT))))
+    """Elements that are worth a thread of their own, as `launch.executable` divides them."""
+    return work.kernel.pattern.grain(max(1, int(counts.get(work.kernel.counts[-1].name, UNKNOWN_COUNT))))
 
 
 def _region_cycles(r: Region, device: DeviceModel) -> dict[str, float]:

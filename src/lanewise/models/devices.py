@@ -12,6 +12,7 @@ from typing import Literal
 from lanewise.errors import DeviceError
 from lanewise.models.occupancy import LIMITS, Limits
 from lanewise.runtime.devices import resolve
+from lanewise.target import is_gpu
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +129,7 @@ def device_model(device: str) -> DeviceModel:
     newer than the table gets the lanes of the newest one that is known. Raises `DeviceError` as `runtime.devices.resolve`.
     """
     device = resolve(device)
-    if device.startswith("cuda"):
+    if is_gpu(device):
         return _read_gpu(device)
     from lanewise.models.host import cpu_model
 

@@ -17,6 +17,7 @@ from lanewise.models.occupancy import MAX_REGISTERS, WARP, WARP_UNIT, Occupancy
 from lanewise.models.roofline import Bound, bound_in_sequence
 from lanewise.pipeline import Program
 from lanewise.plan import Plan
+from lanewise.target import is_gpu
 
 ALONE_SECONDS = 2e-6  # a call that stays on the thread that makes it, on a CPU
 
@@ -69,7 +70,7 @@ def _time(
     work: KernelWork, environment: Mapping[str, object], device: DeviceModel, taken: Taken | None, plan: Plan
 ) -> KernelTime:
     counts = {n: float(v) for n, v in environment.items() if isinstance(v, (int, float, np.generic))}
-    if device.kind == "cpu":
+    if not is_gpu(device.kind):
         return cpu_kernel_time(work, counts, device, plan.vector_bits or 0)
     registers = taken.registers if taken else min(estimated_registers(work), _cap(work, device, plan))
     shared = taken.shared_bytes if taken else shared_bytes(work.kernel)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from lanewise.models.devices import DeviceModel
 from lanewise.models.roofline import Bound, bound_of
+from lanewise.target import is_gpu
 
 # The share of a copy's bandwidth that steps reach, by bytes of a stored number and copies of the populations: NVIDIA H200 (4.28 TB/s),
 # D3Q19 in a cavity of 512 x 512 x 256 sites, words and bits counted as `SiteTraffic` does (bench/results/gpu_lbm.md). Float64: as float32.
@@ -62,12 +63,12 @@ def step_time(
     arithmetic = traffic.fluid * operations / (device.cycles * lanes)
     memory = traffic.nbytes / device.memory_bandwidth
     bound = bound_of({"memory": memory, "fp64" if wide else "fp32": arithmetic})
-    launch = device.graph_launch_seconds if device.kind == "cuda" else device.launch_seconds
+    launch = device.graph_launch_seconds if is_gpu(device.kind) else device.launch_seconds
     return bound, max(memory / _share(traffic, device, sites_a_thread), arithmetic) + launch
 
 
 def _share(traffic: SiteTraffic, device: DeviceModel, sites_a_thread: int) -> float:
-    if device.kind != "cuda":
+    if not is_gpu(device.kind):
         return CPU_SHARE
     if traffic.dense:
         return DENSE_SHARES[traffic.storage]

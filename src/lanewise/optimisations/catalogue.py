@@ -10,6 +10,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from lanewise.ir.pattern import Pattern
+from lanewise.target import is_gpu
+
 LAYOUT = "layout"  # the field of the one optimisation that lies in the records and not in the plan
 
 
@@ -37,13 +40,13 @@ class Optimisation:
     on_request: bool = False
     shape: tuple[tuple[str, Any], ...] = ()
 
-    def values(self, kind: str, pattern: str) -> tuple[Any, ...]:
+    def values(self, kind: str, pattern: Pattern) -> tuple[Any, ...]:
         """The values worth trying on a "cuda" or "cpu" device for a pattern; none when it is of no use there."""
-        if pattern == "pairwise":
-            return self.cuda if kind == "cuda" else self.cpu
-        if pattern == "sitewise" and kind == "cuda" and self.sites:
+        if pattern.over_pairs:
+            return self.cuda if is_gpu(kind) else self.cpu
+        if pattern.merging is not None and is_gpu(kind) and self.sites:
             return self.sites
-        return self.elementwise if kind == "cuda" else self.elementwise_cpu
+        return self.elementwise if is_gpu(kind) else self.elementwise_cpu
 
     def describe(self, value: Any, kind: str = "cuda") -> str:
         """What a kernel with this value does, as one clause."""
@@ -58,7 +61,7 @@ def _choice(**sentences: str) -> Callable[[Any, str], str]:
 def _tile(value: int, kind: str) -> str:
     if not value:
         return "sources are read one by one"
-    if kind == "cuda":
+    if is_gpu(kind):
         return f"{value} sources at a time are staged in shared memory by the whole block"
     return f"sources are summed in tiles of {value}"
 
@@ -143,7 +146,7 @@ OPTIMISATIONS: tuple[Optimisation, ...] = (
     ),
     Optimisation(
         "thread merging", "targets",
-        lambda v, kind: f"{v} {'targets' if v > 1 else 'target'} a {'thread' if kind == 'cuda' else 'loop'}"
+        lambda v, kind: f"{v} {'targets' if v > 1 else 'target'} a {'thread' if is_gpu(kind) else 'loop'}"
         + (" share every source that is loaded" if v > 1 else ""),
         literature="register blocking", cuda=(1, 2, 4, 8, 16), cpu=(1, 2, 4, 8), sites=(1, 2, 4),
     ),
@@ -169,7 +172,7 @@ OPTIMISATIONS: tuple[Optimisation, ...] = (
     ),
     Optimisation(
         "constant-memory parameters", "uniforms",
-        lambda v, kind: f"in {v} memory" if kind == "cuda" else "arguments of the call",
+        lambda v, kind: f"in {v} memory" if is_gpu(kind) else "arguments of the call",
         literature="constant memory", cuda=("global", "constant"), elementwise=("global", "constant"),
     ),
     Optimisation(

@@ -11,6 +11,7 @@ from lanewise.ir import nodes as ir
 from lanewise.optimisations.catalogue import LAYOUT, OPTIMISATIONS
 from lanewise.pipeline import Program, build_program
 from lanewise.plan import NEUTRAL, Plan
+from lanewise.target import is_gpu
 
 WARP = 32  # the least that a GPU gives to a block: the neutral value of a block on CUDA
 BESIDE_THE_KERNELS = frozenset({"fast_math", "vector_bits"})  # decisions that the compiler carries out, not the IR
@@ -20,9 +21,9 @@ _HEAD = re.compile(r"\A(?:[^:]+ cannot be applied to [^:]+|Plan\([^)]*\)): ")
 
 def neutral(name: str, kind: str) -> Any:
     """The value of a plan's field with which its optimisation is off, on a "cuda" or "cpu" device."""
-    if name == "block" and kind == "cuda":
+    if name == "block" and is_gpu(kind):
         return WARP
-    if name == "uniforms" and kind == "cuda":  # arguments of a launch lie in constant memory unless they are moved
+    if name == "uniforms" and is_gpu(kind):  # arguments of a launch lie in constant memory unless they are moved
         return "global"
     return getattr(NEUTRAL, name)
 

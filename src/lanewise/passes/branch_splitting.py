@@ -38,9 +38,9 @@ class _Branch:
 
 def legal(kernel: ir.Kernel, *, fast_math: bool = False) -> str | None:
     """Why the pass does not apply, or None."""
-    if kernel.pattern == "pairwise":
+    if kernel.pattern.over_pairs:
         return "the branch is taken per pair: all sources of a target would be met twice"
-    if kernel.pattern != "elementwise":
+    if not kernel.pattern.one_record:
         return "its elements are reduced: both kernels would have to add to one result"
     found = _find(kernel)
     if isinstance(found, str):

@@ -32,8 +32,10 @@ CLOCK = ir.Builtin("clock", I64)
 
 def legal(kernel: ir.Kernel) -> str | None:
     """Why the pass does not apply, or None."""
-    if kernel.pattern != "elementwise":
-        return f"it is a {kernel.pattern} kernel, and only an elementwise one has one use of its records to wait for"
+    if not kernel.pattern.one_record:
+        return (
+            f"it is a {kernel.pattern.name} kernel, and only an elementwise one has one use of its records to wait for"
+        )
     if kernel.grid is None:
         return "its elements are not mapped to the threads of a GPU; a thread of a CPU is timed from outside"
     if any(a.name == CYCLES for a in kernel.arrays):

@@ -21,8 +21,8 @@ INDEX, PLACE = own("index"), own("place")
 
 def legal(kernel: ir.Kernel, array: str) -> str | None:
     """Why the pass does not apply, or None."""
-    if kernel.pattern != "elementwise":
-        return f"it is a {kernel.pattern} kernel, and only an elementwise one reads a record an element"
+    if not kernel.pattern.one_record:
+        return f"it is a {kernel.pattern.name} kernel, and only an elementwise one reads a record an element"
     found = next((a for a in kernel.arrays if a.name == array), None)
     if found is None:
         return f"it has no array {array}"

@@ -87,7 +87,7 @@ def check(name: str, choice: Choice | None, found: Proof, uniforms: Mapping[str,
 
 def _test(kernel: ir.Kernel) -> ir.Apply | str:
     """The application of the pair function with its test, or why there is none."""
-    if kernel.pattern != "pairwise" or not source_loops(kernel):
+    if not kernel.pattern.over_pairs or not source_loops(kernel):
         return "it has no loop over sources"
     for s in statements(kernel.body):
         if isinstance(s, ir.Apply) and any(p.name == SAME for p in s.function.parameters):

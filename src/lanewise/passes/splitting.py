@@ -12,6 +12,7 @@ from dataclasses import replace
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import MARK, own, partial_of
+from lanewise.ir.pattern import COMBINE
 from lanewise.ir.traverse import flat_map, statements
 from lanewise.passes.base import find_parallel, has_tiles, refuse
 from lanewise.types import F64, Scalar
@@ -75,7 +76,7 @@ def _combine(
     )
     arrays = (*(replace(p, written=False) for p in partial.values()), *written)
     loop = ir.Parallel(i.name, n, body)
-    return ir.Kernel(f"{kernel.name}_combine", "combine", arrays, (), (count,), (loop,), location=kernel.location)
+    return ir.Kernel(f"{kernel.name}_combine", COMBINE, arrays, (), (count,), (loop,), location=kernel.location)
 
 
 def add_parts(

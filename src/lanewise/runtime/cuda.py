@@ -15,6 +15,7 @@ from lanewise.runtime.cubin import CodeResources
 from lanewise.runtime.devices import cuda_number, cuda_started
 from lanewise.runtime.nvrtc import Cubin, cuda_core
 from lanewise.runtime.turns import Turns
+from lanewise.target import is_gpu
 
 MAX_L2_FETCH_GRANULARITY = 5  # `cudaLimit`
 
@@ -161,7 +162,7 @@ def copy_within(device: str, to: int, source: int, nbytes: int) -> None:
 
 def turns(what: str, device: str) -> Turns:
     """Turns at memory of a device (or of the host), which `what` writes anew in every call."""
-    if not device.startswith("cuda"):
+    if not is_gpu(device):
         return Turns(what)
     return Turns(what, partial(_follow, device, cuda_number(device), cupy().cuda.get_current_stream))
 

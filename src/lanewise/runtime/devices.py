@@ -12,6 +12,7 @@ from functools import cache
 
 from lanewise.checks import shown
 from lanewise.errors import DeviceError
+from lanewise.target import CPU, PYTHON, UNKNOWN
 
 _DEFAULT: ContextVar[str] = ContextVar("lanewise_device", default="cpu")
 CUDA_MODULES = {"cupy": "cupy-cuda13x", "cuda.core": "cuda-core", "cuda.bindings": "cuda-bindings"}
@@ -40,14 +41,11 @@ def resolve(name: str | None) -> str:
     name = default_device() if name is None else name
     if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise DeviceError(f"a device is named by a string such as 'cpu' or 'cuda:1', found {shown(name)}")
-    if name in ("cpu", "python"):
+    if name in (CPU.name, PYTHON.name):
         return name
     match = re.fullmatch(r"cuda(?::(\d+))?", name)
     if match is None:
-        raise DeviceError(
-            f"unknown device {name!r}; wanted 'cpu', 'cuda', 'cuda:1' (a number for each GPU) or "
-            "'python' (the interpreter)"
-        )
+        raise DeviceError(UNKNOWN.format(name))
     check_not_forked()
     if problems := missing_for_cuda():
         raise DeviceError(f"device {name!r} cannot be used:\n" + "\n".join(f"  - {p}" for p in problems))

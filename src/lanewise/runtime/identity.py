@@ -11,6 +11,7 @@ from pathlib import Path
 from lanewise.runtime import cuda
 from lanewise.runtime.devices import cpu_threads
 from lanewise.runtime.nvrtc import nvrtc_version
+from lanewise.target import is_gpu
 
 _DRIVER_FILE = Path("/proc/driver/nvidia/version")
 
@@ -32,7 +33,7 @@ class Identity:
 
 def identity(device: str) -> Identity:
     """The identity of "cpu" or of a GPU of this machine."""
-    if device.startswith("cuda"):
+    if is_gpu(device):
         return _gpu(device)
     name, compiler = _cpu()
     return Identity(name, platform.machine(), "", compiler, cpu_threads())

@@ -12,11 +12,12 @@ import numpy as np
 from lanewise.errors import ArgumentError, DeviceError
 from lanewise.layouts import ALIGNMENT
 from lanewise.runtime import cuda
+from lanewise.target import is_gpu
 
 
 def available_memory(device: str) -> int:
     """Bytes that can be allocated now."""
-    if device.startswith("cuda"):
+    if is_gpu(device):
         return cuda.free_memory(device)
     import psutil
 
@@ -35,7 +36,7 @@ def allocate(device: str, nbytes: int, what: str, *, zeroed: bool = True) -> Any
     zeroed: without it a GPU's memory holds anything, for those who write all of it. Raises `DeviceError` with what is needed and
     what there is.
     """
-    if device.startswith("cuda"):
+    if is_gpu(device):
         data = _on_gpu(device, nbytes, what)
         if zeroed:
             with cuda.use(device):
@@ -99,7 +100,7 @@ def overlap(a: Any, b: Any) -> bool:
 
 def copy_bytes(device: str, to: Any, source: Any) -> None:
     """Copy a whole contiguous array to another one of as many bytes; on a GPU on the current stream, so that a graph may hold it."""
-    if device.startswith("cuda"):
+    if is_gpu(device):
         cuda.copy_within(device, address(to), address(source), int(source.nbytes))
     else:
         to[...] = source
@@ -107,7 +108,7 @@ def copy_bytes(device: str, to: Any, source: Any) -> None:
 
 def array_module(device: str) -> Any:
     """NumPy or CuPy."""
-    return cuda.cupy() if device.startswith("cuda") else np
+    return cuda.cupy() if is_gpu(device) else np
 
 
 def bring(value: Any, device: str) -> Any:
@@ -115,7 +116,7 @@ def bring(value: Any, device: str) -> Any:
     on_gpu = hasattr(value, "__cuda_array_interface__") or (
         hasattr(value, "__dlpack_device__") and not isinstance(value, np.ndarray) and value.__dlpack_device__()[0] == 2
     )
-    if device.startswith("cuda"):
+    if is_gpu(device):
         with cuda.use(device):
             module = cuda.cupy()
             return (

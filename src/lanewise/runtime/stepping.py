@@ -14,6 +14,7 @@ from lanewise.runtime import cuda
 from lanewise.runtime.launches import Work, bare
 from lanewise.runtime.profiled_stepping import ProfiledGraphProgram, ProfiledHostProgram
 from lanewise.runtime.programs import Part, Parts, Program, Schedule, in_graphs, repeat
+from lanewise.target import is_gpu
 
 
 class _HostProgram:
@@ -65,7 +66,7 @@ def make_program(device: str, parts: Parts, profile: Profile | None = None, *, g
     With a profile it tells how long each launch takes (see `NamedLaunch`).
     graphs: whether graphs can hold the launches on a GPU; if not, a profile waits for each of them.
     """
-    match device.startswith("cuda"), graphs, profile:
+    match is_gpu(device), graphs, profile:
         case True, True, None:
             return _GraphProgram(device, parts)
         case True, True, Profile():

@@ -8,6 +8,7 @@ from functools import cache
 from typing import Any, Protocol
 
 from lanewise.runtime import cuda
+from lanewise.target import is_gpu
 
 Work = Callable[[], object]
 CPU_LEAST, CUDA_LEAST = 20e-3, 2e-3  # seconds between the two readings: far above the resolution of either clock
@@ -78,4 +79,4 @@ def _timing_stream(device: str) -> Any:
 
 def stopwatch(device: str, works: Sequence[Work], once: float) -> Stopwatch:
     """The stopwatch of a device. The works have run before: nothing is compiled or loaded while it counts."""
-    return CudaStopwatch(device, works, once) if device.startswith("cuda") else CpuStopwatch(works, once)
+    return CudaStopwatch(device, works, once) if is_gpu(device) else CpuStopwatch(works, once)

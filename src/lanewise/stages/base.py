@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from lanewise.errors import PlanError
 from lanewise.ir import nodes as ir
+from lanewise.ir.pattern import Checked
 
-Checked = Callable[[str, ir.Kernel], ir.Kernel]  # verifies a kernel under the name of the pass that made it
 Kernels = tuple[ir.Kernel, ...]
 
 
@@ -16,3 +14,6 @@ def decided(value: int | None, name: str) -> int:
     if value is None:
         raise PlanError(f"Plan({name}=None): the plan was not filled with defaults")
     return value
+
+
+__all__ = ["Checked", "Kernels", "decided"]

@@ -13,10 +13,9 @@ from lanewise.passes import (
     self_term,
 )
 from lanewise.passes.base import refuse
-from lanewise.patterns.sitewise.passes import runs as site_runs
-from lanewise.patterns.sitewise.passes import splitting as site_splitting
 from lanewise.plan import Plan
 from lanewise.stages.base import Checked, Kernels, decided
+from lanewise.target import Target
 
 
 def arrange(kernel: ir.Kernel, plan: Plan, checked: Checked) -> ir.Kernel:
@@ -26,15 +25,15 @@ def arrange(kernel: ir.Kernel, plan: Plan, checked: Checked) -> ir.Kernel:
     return checked("FMA rearrangement", fma_rearrangement.apply(kernel)) if plan.fma else kernel
 
 
-def divide(kernel: ir.Kernel, plan: Plan, device_kind: str, checked: Checked) -> Kernels:
+def divide(kernel: ir.Kernel, plan: Plan, target: Target, checked: Checked) -> Kernels:
     """One kernel or several that run one after the other. Before everything that shapes loops, which each of them has for itself."""
     parts, fast_math = (kernel,), bool(plan.fast_math)
     if plan.fission:
         parts = tuple(checked("loop splitting", k) for k in fission.apply(kernel, fast_math=fast_math))
     if plan.branches != "apart":
         return parts
-    if kernel.pattern == "sitewise":
-        return _sites_apart(kernel, device_kind, checked)
+    if kernel.pattern.divide is not None:
+        return kernel.pattern.divide(kernel, target, checked)
     reasons = [branch_splitting.legal(k, fast_math=fast_math) for k in parts]
     if all(reasons):  # a part without a branch stays whole, when another one has a branch
         raise refuse("branch splitting", kernel, reasons[0] or "")
@@ -43,15 +42,6 @@ def divide(kernel: ir.Kernel, plan: Plan, device_kind: str, checked: Checked) ->
         sides = () if reason else branch_splitting.apply(k, fast_math=fast_math)
         done += [checked("branch splitting", s) for s in sides] or [k]
     return tuple(done)
-
-
-def _sites_apart(kernel: ir.Kernel, device_kind: str, checked: Checked) -> Kernels:
-    """The bulk and each kind of site; on a CPU the loop of the bulk takes all sites whose links lead alike."""
-    parts = site_splitting.apply(kernel, spans=device_kind != "cuda")
-    bulk, *special = (checked("branch splitting", k) for k in parts)
-    if device_kind != "cuda" and site_runs.legal(bulk) is None:
-        bulk = checked("runs of sites", site_runs.apply(bulk))
-    return (bulk, *special)
 
 
 def lighten_loops(parts: Kernels, plan: Plan, checked: Checked) -> Kernels:

@@ -19,40 +19,40 @@ from lanewise.passes import (
     unrolling,
 )
 from lanewise.passes.base import refuse
-from lanewise.patterns.sitewise.passes import merging as site_merging
 from lanewise.plan import Plan
 from lanewise.stages.base import Checked, Kernels, decided
+from lanewise.target import Target
 
 COMBINE_BLOCK = 128  # threads that add partial sums
 
 
-def shape(kernel: ir.Kernel, plan: Plan, device_kind: str, checked: Checked) -> Kernels:
+def shape(kernel: ir.Kernel, plan: Plan, target: Target, checked: Checked) -> Kernels:
     """The kernels that do the work of one kernel, mapped to threads on a GPU."""
-    if kernel.pattern != "pairwise":
-        return _elements(kernel, plan, checked) if device_kind == "cuda" else (kernel,)
+    if not kernel.pattern.over_pairs:
+        return _elements(kernel, plan, checked) if target.has_blocks else (kernel,)
     if plan.reciprocity not in (None, "off"):
-        return _both_sides(kernel, plan, device_kind, checked)
+        return _both_sides(kernel, plan, target, checked)
     tile = decided(plan.tile, "tile")
     if tile:
         kernel = checked("tiling", tiling.apply(kernel, tile))
     if plan.accumulate == "f64":  # before merging, while each sum has one name
         kernel = checked("float64 accumulation", accumulation.apply(kernel))
-    if device_kind != "cuda":
+    if not target.has_blocks:
         return (checked("thread merging", thread_merging.apply(kernel, decided(plan.targets, "targets"), 1)),)
     return _one_thread(kernel, plan, checked) if plan.block == 1 else _one_side(kernel, plan, checked)
 
 
 def _elements(kernel: ir.Kernel, plan: Plan, checked: Checked) -> Kernels:
     block, min_blocks, sites = (decided(getattr(plan, n), n) for n in ("block", "min_blocks", "targets"))
-    if sites > 1:
-        kernel = checked("thread merging", site_merging.apply(kernel, sites))
+    if sites > 1 and kernel.pattern.merging is not None:
+        kernel = checked("thread merging", kernel.pattern.merging.apply(kernel, sites))
     mapped = thread_mapping.apply(kernel, block, targets=sites, min_blocks=min_blocks)
     return (checked("mapping to threads", mapped),)
 
 
-def _both_sides(kernel: ir.Kernel, plan: Plan, device_kind: str, checked: Checked) -> Kernels:
+def _both_sides(kernel: ir.Kernel, plan: Plan, target: Target, checked: Checked) -> Kernels:
     """Pairs computed once: the tasks of single warps take the place of tiles and slices."""
-    if device_kind != "cuda":
+    if not target.has_blocks:
         raise refuse(
             "reciprocity", kernel,
             "it is the threads of a GPU that exchange sums; the SIMD lanes of a CPU would have to scatter them",

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from lanewise.models.devices import DeviceModel, device_model
 from lanewise.models.predict import predict
 from lanewise.pipeline import Program
+from lanewise.target import is_gpu
 from lanewise.tuning.job import Job
 
 
@@ -26,7 +27,7 @@ class ModelEstimator:
     device: DeviceModel
 
     def seconds(self, program: Program) -> float | None:
-        return predict(program, self.environment, self.device, in_graph=self.device.kind == "cuda").seconds
+        return predict(program, self.environment, self.device, in_graph=is_gpu(self.device.kind)).seconds
 
 
 def make_estimator(job: Job) -> Estimator:

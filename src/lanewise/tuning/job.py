@@ -10,11 +10,12 @@ import numpy as np
 
 from lanewise.errors import ArgumentError, DeviceError
 from lanewise.ir import nodes as ir
+from lanewise.ir.pattern import Work
 from lanewise.launch.executable import Bound, device_kind
 from lanewise.launch.tuned_key import Key
 from lanewise.plan import Plan
-from lanewise.plans import Machine, complete_plan
-from lanewise.work import Work
+from lanewise.plans import complete_plan
+from lanewise.target import Machine, is_compiled
 
 HostArray = np.ndarray[Any, Any]
 
@@ -72,7 +73,7 @@ class Job:
 
 def check_tunable(name: str, device: str, counts: Mapping[str, int]) -> None:
     """Refuse what has nothing to measure."""
-    if device_kind(device) == "python":
+    if not is_compiled(device):
         raise DeviceError(
             f"{name}: the device 'python' interprets kernels and has no plans to compare; move the arrays to 'cpu' or 'cuda'"
         )

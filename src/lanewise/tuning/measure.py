@@ -17,11 +17,12 @@ from lanewise.launch.trial import Failure
 from lanewise.models.devices import DeviceModel, device_model
 from lanewise.models.fits import fits
 from lanewise.passes import self_term
+from lanewise.passes.reciprocity.shape import SCRATCH_BYTES
 from lanewise.plan import Plan
-from lanewise.plans import SCRATCH_BYTES
 from lanewise.runtime import cuda
 from lanewise.runtime.memory import available_memory
 from lanewise.runtime.timing import Stopwatch, stopwatch
+from lanewise.target import is_gpu
 from lanewise.tuning.compare import difference, tolerance
 from lanewise.tuning.job import HostArray, Job, Workload
 from lanewise.tuning.race import Measurer
@@ -87,7 +88,7 @@ class _KernelMeasurer:
 
     def _copies(self) -> int:
         """Sets of arrays to rotate, so that an elementwise kernel finds its data in memory and not in a cache, as in real use."""
-        if self._job.work.pattern == "pairwise":
+        if self._job.work.pattern.over_pairs:
             return 1  # each element is used again and again within one call
         size, cache = self._workloads[0].nbytes, device_model(self._job.device).l2_bytes
         affordable = int(MEMORY_SHARE * available_memory(self._job.device)) // max(size, 1)
@@ -211,7 +212,7 @@ class CudaMeasurer(_KernelMeasurer):
 
 def make_measurer(job: Job) -> Measurer[Plan]:
     """The measurer of the job's device."""
-    return CudaMeasurer(job) if job.kind == "cuda" else CpuMeasurer(job)
+    return CudaMeasurer(job) if is_gpu(job.kind) else CpuMeasurer(job)
 
 
 def misfit(executable: Executable, device: DeviceModel) -> Failure | None:

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from lanewise.optimisations import Programs, optimisation, possible, reason_of
 from lanewise.plan import Plan
 from lanewise.plans import complete_plan
+from lanewise.target import is_gpu
 from lanewise.tuning.estimate import Estimator
 from lanewise.tuning.job import Job
 
@@ -128,8 +129,8 @@ class KernelSpace:
         """One for each way to meet the pairs; the default plan lies in the first."""
         own = self.default.reciprocity or "off"
         ways: tuple[Any, ...] = (own,)
-        if job.work.pattern == "pairwise" and job.wanted.reciprocity is None:
-            every = optimisation("reciprocity").values(job.kind, "pairwise")
+        if job.work.pattern.over_pairs and job.wanted.reciprocity is None:
+            every = optimisation("reciprocity").values(job.kind, job.work.pattern)
             ways = (own, *(way for way in every if way != own))
         return tuple(f for way in ways if (f := self._family(job, way)) is not None)
 
@@ -148,7 +149,7 @@ class KernelSpace:
             if "targets" in axes:
                 axes["targets"] = _with(RECIPROCAL_TARGETS, base.targets)
             return Family(f"reciprocity {way}", base, axes)
-        relative = job.kind == "cuda" and TILE in axes
+        relative = is_gpu(job.kind) and TILE in axes
         if relative:
             tile, block = base.tile or 0, base.block or 1
             relative = tile % block == 0

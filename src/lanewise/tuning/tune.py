@@ -5,12 +5,12 @@ from __future__ import annotations
 import datetime
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lanewise.errors import ArgumentError
 from lanewise.launch.tuned_store import Entry, write_entry
-from lanewise.patterns.search.tuning.job import SearchJob
 from lanewise.plan import Plan
+from lanewise.target import target_of
 from lanewise.tuning.estimate import make_estimator
 from lanewise.tuning.job import Job
 from lanewise.tuning.measure import make_measurer
@@ -20,7 +20,8 @@ from lanewise.tuning.report import Tuning, tuning_of
 from lanewise.tuning.search import Progress, search
 from lanewise.tuning.space import KernelSpace
 
-SECONDS = {"cuda": 60.0, "cpu": 120.0}  # unless the caller says
+if TYPE_CHECKING:
+    from lanewise.patterns.search.tuning.job import SearchJob
 
 
 def tune_job(
@@ -76,7 +77,7 @@ def about_of(job: Job | SearchJob, elapsed: float) -> dict[str, Any]:
 
 def time_limit(kind: str, seconds: float | None) -> float:
     """The time that a search may take on a kind of device."""
-    return SECONDS[kind] if seconds is None else check_seconds(seconds)
+    return target_of(kind).tuning_seconds if seconds is None else check_seconds(seconds)
 
 
 def check_seconds(seconds: Any) -> float:

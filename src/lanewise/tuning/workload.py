@@ -24,6 +24,7 @@ def make_workload(
     records: Mapping[str, RecordArray],
     arrays: Mapping[str, tuple[Any, ValueType]],
     results: Iterable[tuple[str, ValueType]],
+    count: int,
     environment: Mapping[str, Any],
     device: str,
     *,
@@ -31,10 +32,9 @@ def make_workload(
 ) -> Workload:
     """A workload of a call. With `fresh` every array is a copy of its own, else only what the kernel writes.
 
-    records, arrays: by parameter; results: name and type of each result, whose length is that of the first argument.
+    records, arrays: by parameter; results: name and type of each result, of length `count`.
     """
     written = {a.name for a in naive.arrays if a.written}
-    count = next(len(a) for a in (*records.values(), *(x for x, _ in arrays.values())))
     own = {n: r.copy() if fresh or n in written else r for n, r in records.items()}
     plain = {n: (a.copy() if fresh else a, kind) for n, (a, kind) in arrays.items()}
     named = list(results)

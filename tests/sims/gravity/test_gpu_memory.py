@@ -9,7 +9,7 @@ import pytest
 from lanewise.explanation.offline import Offline, compile_offline
 from lanewise.ir.evaluate import evaluate
 from lanewise.layouts import default_layout
-from lanewise.plans import SCRATCH_BYTES
+from lanewise.passes.reciprocity.shape import SCRATCH_BYTES
 from lanewise.sims.gravity.explain import compile_gravity
 from lanewise.sims.gravity.physics import RECORDS, make_physics, pair_type
 from lanewise.sims.gravity.plans import WANTED_POTENTIAL

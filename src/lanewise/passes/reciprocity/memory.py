@@ -7,6 +7,7 @@ from dataclasses import replace
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import MARK, own, partial_of
+from lanewise.ir.pattern import COMBINE
 from lanewise.layouts import SoA, SoAoAS
 from lanewise.passes.reciprocity.shape import WARP, Shape, narrow
 from lanewise.passes.splitting import add_parts, cast
@@ -94,7 +95,7 @@ def _round(shape: Shape) -> ir.Kernel:
 def _last(shape: Shape, name: str, arrays: tuple[ir.ArrayArgument, ...], loop: ir.Parallel) -> ir.Kernel:
     kernel = shape.kernel
     name = f"{kernel.name}_{name}"
-    return ir.Kernel(name, "combine", arrays, (), kernel.counts[:1], (loop,), location=kernel.location)
+    return ir.Kernel(name, COMBINE, arrays, (), kernel.counts[:1], (loop,), location=kernel.location)
 
 
 def _combine(shape: Shape) -> ir.Kernel:

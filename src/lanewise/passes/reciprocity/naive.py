@@ -26,7 +26,7 @@ class Naive:
 
 def take_apart(kernel: ir.Kernel) -> Naive | str:
     """The pieces of a naive kernel over pairs of one array, or why it has no reciprocity."""
-    if kernel.pattern != "pairwise":
+    if not kernel.pattern.over_pairs:
         return "its elements are no pairs"
     loops = source_loops(kernel)
     if len(kernel.body) != 1 or not isinstance(kernel.body[0], ir.Parallel) or len(loops) != 1:

@@ -15,6 +15,8 @@ from lanewise.types import F64, Scalar
 WARP = 32
 Mode = Literal["scratch", "ordered"]
 
+SCRATCH_BYTES = 64 << 20  # of partial sums, which are worth their memory; with more, tasks take turns
+
 
 @dataclass(frozen=True, slots=True)
 class Shape:

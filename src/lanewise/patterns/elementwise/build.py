@@ -10,6 +10,7 @@ from lanewise.ir import nodes as ir
 from lanewise.ir.names import COUNT, identifier, own
 from lanewise.ir.values import pairs, record_array, uniform_leaves, value_array
 from lanewise.layouts import Layout
+from lanewise.patterns.elementwise.pattern import ELEMENTWISE
 from lanewise.patterns.results import result_arrays
 from lanewise.record import Record
 from lanewise.types import Scalar
@@ -55,4 +56,4 @@ def build_elementwise(lowered: Lowered, arguments: ElementwiseArguments, index: 
     uniforms = uniform_leaves(f, arguments.uniforms)
     fetches = tuple(s for s in body if not (isinstance(s, ir.Fetch) and not s.reads))
     loop = ir.Parallel(i.name, ir.Local(count.name, index), (*fetches, *commits))
-    return ir.Kernel(identifier(f.name), "elementwise", tuple(arrays), uniforms, (count,), (loop,), location=f.location)
+    return ir.Kernel(identifier(f.name), ELEMENTWISE, tuple(arrays), uniforms, (count,), (loop,), location=f.location)

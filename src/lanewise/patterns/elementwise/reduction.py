@@ -18,11 +18,11 @@ from lanewise.ir import nodes as ir
 from lanewise.ir.names import COUNT, LANES, MARK, own, partial_of
 from lanewise.ir.values import pairs, value_array
 from lanewise.patterns.elementwise.build import ElementwiseArguments, build_elementwise
+from lanewise.patterns.elementwise.pattern import ELEMENTS_PER_LANE, REDUCTION
 from lanewise.patterns.results import result_arrays
 from lanewise.types import F64, I64, Scalar, scalar_of
 
 Operation = Literal["sum", "min", "max"]
-ELEMENTS_PER_LANE = 64
 
 
 def reduction_lanes(count: int) -> int:
@@ -74,9 +74,7 @@ def build_reduction(
         block = (ir.Assign(share.name, size), *starts, inner, *commits)
     counts = (ir.Parameter(LANES, index), *plain.counts)
     body = (ir.Parallel(lane.name, lanes, block),)
-    return replace(
-        plain, name=f"{plain.name}_{operation}", pattern="reduction", arrays=arrays, counts=counts, body=body
-    )
+    return replace(plain, name=f"{plain.name}_{operation}", pattern=REDUCTION, arrays=arrays, counts=counts, body=body)
 
 
 def _neutral(operation: Operation, scalar: Scalar) -> float | int | bool:

@@ -11,6 +11,7 @@ from lanewise.ir import nodes as ir
 from lanewise.ir.names import count_of, identifier, own
 from lanewise.ir.values import pairs, record_array, uniform_leaves, value_array
 from lanewise.layouts import Layout
+from lanewise.patterns.pairwise.pattern import PAIRWISE
 from lanewise.patterns.results import check_results, result_arrays, sum_name
 from lanewise.record import Record
 from lanewise.types import Scalar
@@ -53,7 +54,7 @@ def build_pairwise(lowered: Lowered, arguments: PairwiseArguments, index: Scalar
     uniforms = uniform_leaves(f, arguments.uniforms)
     return ir.Kernel(
         identifier(f.name),
-        "pairwise",
+        PAIRWISE,
         (target, source, *outputs),
         uniforms,
         (target_count, source_count),

@@ -21,6 +21,7 @@ from lanewise.patterns.results import check_results, result_arrays, sum_name
 from lanewise.patterns.search.base import ORDER, RADIUS2, Visit, Walk
 from lanewise.patterns.search.candidates import Candidates, inverse_period, period
 from lanewise.patterns.search.nearest import Nearest
+from lanewise.patterns.search.pattern import SEARCH
 from lanewise.record import Leaf
 from lanewise.types import I32, I64, LocalArray, Scalar
 
@@ -98,7 +99,7 @@ class _SearchBuilder:
         body = (*self.fetch_target(), *self.sums(), *self.search(), *self.commits())
         loop = ir.Parallel(self.i.name, ir.Local(counts[0].name, self.index), body)
         return ir.Kernel(
-            identifier(f.name), "search", (*self.arrays, *outputs, *order, *a.walk.arguments()), tuple(self.uniforms()),
+            identifier(f.name), SEARCH, (*self.arrays, *outputs, *order, *a.walk.arguments()), tuple(self.uniforms()),
             counts, (loop,), identical=a.identical, location=f.location,
         )  # fmt: skip
 

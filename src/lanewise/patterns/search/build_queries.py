@@ -21,6 +21,7 @@ from lanewise.layouts import SoAoAS
 from lanewise.patterns.search.base import ORDER, RADIUS2, Visit, Walk
 from lanewise.patterns.search.candidates import Candidates
 from lanewise.patterns.search.nearest import Nearest
+from lanewise.patterns.search.pattern import SEARCH
 from lanewise.types import I32, I64, Scalar
 
 Wanted = Literal["nearest", "count", "fill"]
@@ -89,7 +90,7 @@ class _QueryBuilder:
         uniforms = (ir.Parameter(RADIUS2, a.precision), *self.candidates.uniforms(), *a.walk.uniforms())
         loop = ir.Parallel(self.i.name, ir.Local(count.name, self.index), (*self.target(), *self.body()))
         name = "nearest" if a.wanted == "nearest" else f"neighbors_{a.wanted}"
-        return ir.Kernel(name, "search", arrays, uniforms, (count,), (loop,), identical=a.identical)
+        return ir.Kernel(name, SEARCH, arrays, uniforms, (count,), (loop,), identical=a.identical)
 
     @property
     def vector(self) -> t.Vector:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from lanewise.launch.arguments import bind_value_array
-from lanewise.launch.executable import Bound, device_kind
+from lanewise.launch.executable import Bound
 from lanewise.patterns.search.base import Launches, Search, Statistics, Structure, Walk
 from lanewise.patterns.search.box_expressions import BOXES, box_uniforms
 from lanewise.patterns.search.builders.curve import device_curve
@@ -18,6 +18,7 @@ from lanewise.patterns.search.leaf_walk import DIVISIONS, INFO, LISTED_CELLS, LI
 from lanewise.patterns.search.points import Points
 from lanewise.patterns.search.tree_walk import LEAVES, NODES, SOURCES, TOP, Begin, TreeWalk
 from lanewise.patterns.search.worlds import Periodic
+from lanewise.target import is_gpu
 from lanewise.types import I32, Scalar
 
 # Counted for a million elements, seven nearest within a radius that two lie in, on average, and 200 where they are crowded.
@@ -35,7 +36,7 @@ class CurveGrid(Structure):
 
     def __init__(self, search: Search, sources: Points, leaf: int) -> None:
         self._search, self._sources = search, sources
-        make = device_curve if device_kind(sources.device) == "cuda" else HostCurve
+        make = device_curve if is_gpu(sources.device) else HostCurve
         self._built = make(sources, search.world, fitting_leaf(sources.count, leaf, sources.precision))
 
     @property

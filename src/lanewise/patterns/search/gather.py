@@ -9,6 +9,7 @@ from lanewise.ir import nodes as ir
 from lanewise.ir.names import COUNT, own
 from lanewise.ir.values import record_array, value_array
 from lanewise.layouts import Layout
+from lanewise.patterns.elementwise.pattern import ELEMENTWISE
 from lanewise.patterns.search.base import ORDER
 from lanewise.record import Leaf
 from lanewise.types import I32, Scalar
@@ -34,4 +35,4 @@ def build_gather(
         record_array(SORTED, copied, to, written=True),
     )
     loop = ir.Parallel(p.name, ir.Local(count.name, index), body)
-    return ir.Kernel("gather", "elementwise", arrays, (), (count,), (loop,))
+    return ir.Kernel("gather", ELEMENTWISE, arrays, (), (count,), (loop,))

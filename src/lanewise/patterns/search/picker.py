@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from lanewise.errors import ArgumentError
 from lanewise.ir import nodes as ir
+from lanewise.ir.pattern import Work
 from lanewise.launch.arguments import Arguments
 from lanewise.launch.compiled import Call
 from lanewise.launch.support import index_type, layouts_of
@@ -15,11 +16,11 @@ from lanewise.launch.tuned_key import Key, make_key, size_class
 from lanewise.patterns.search.all_pairs import AllPairs
 from lanewise.patterns.search.automatic import FEW, Nearest, Neighbors, choose, look
 from lanewise.patterns.search.base import Search, reach
+from lanewise.patterns.search.pattern import SEARCH
 from lanewise.patterns.search.points import Points, points_of
 from lanewise.patterns.search.tuning.kinds import kind_of_call
 from lanewise.patterns.search.tuning.lookup import Choice, TunedSearches
 from lanewise.plan import Plan
-from lanewise.work import Work
 
 if TYPE_CHECKING:
     from lanewise.patterns.search.tuning.job import SearchJob
@@ -84,7 +85,7 @@ class SearchPicker:
         s, (target, source) = self._search, given.records.values()
         every = AllPairs(radius=s.radius, k=s.k, world=s.world, position=s.position)
         naive = self._naive(given, every, every.make(sources), (), index_type(given.device))
-        identical, work = target.data is source.data, Work("search", len(target))
+        identical, work = target.data is source.data, Work(SEARCH, len(target))
         key = make_key(naive, layouts_of(given.records), given.device, work, len(source), wanted or Plan(), identical)
         return replace(key, search=kind)
 

@@ -20,6 +20,7 @@ from lanewise.layouts import Arrangement
 from lanewise.patterns.search.builders.survey import SAMPLE, Survey, sampled, survey, survey_text
 from lanewise.patterns.search.worlds import Bounded, World
 from lanewise.runtime.memory import address, to_host
+from lanewise.target import is_gpu
 from lanewise.types import Scalar
 
 __all__ = ["SAMPLE", "Points", "points_of", "points_of_values"]
@@ -81,7 +82,7 @@ class Points:
         return self._found[name]
 
     def _sample(self) -> Points:
-        if self.device.startswith("cuda"):
+        if is_gpu(self.device):
             return points_of_values(self._survey([_UNBOUNDED] * self.dimension).sample, "cpu")
         columns, places = self.columns(), sampled(self.count)
         return points_of_values(np.stack(columns if places is None else [c[places] for c in columns], axis=1), "cpu")
@@ -119,7 +120,7 @@ class Points:
 
     def _look(self, bounds: Bounds) -> tuple[int | None, int | None]:
         """The first element that is not finite, and the first outside the bounds."""
-        if self.device.startswith("cuda"):
+        if is_gpu(self.device):
             seen = self._survey(bounds)
             self._found["sample"] = points_of_values(seen.sample, "cpu")  # brought by the same transfer
             return seen.unsound, seen.outside

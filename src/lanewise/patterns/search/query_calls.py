@@ -7,10 +7,12 @@ from typing import Any
 
 from lanewise import types as t
 from lanewise.ir.names import COUNT, count_of
+from lanewise.ir.pattern import Work
 from lanewise.ir.values import value_array, value_leaves
-from lanewise.launch.executable import Bound, Executable, device_kind
+from lanewise.launch.executable import Bound, Executable
 from lanewise.launch.support import compile_kernel, index_type, machine_of
 from lanewise.layouts import AoS, Arrangement, SoAoAS
+from lanewise.patterns.elementwise.pattern import ELEMENTWISE
 from lanewise.patterns.search.base import ORDER, RADIUS2, Search, radius2
 from lanewise.patterns.search.build_queries import (  # fmt: skip
     COUNTS,
@@ -33,8 +35,8 @@ from lanewise.patterns.search.searched import complete_search_plan
 from lanewise.patterns.search.worlds import Periodic
 from lanewise.plans import complete_plan
 from lanewise.runtime.memory import allocate
+from lanewise.target import is_gpu
 from lanewise.types import I32, Scalar
-from lanewise.work import Work
 
 TURNING = 4096  # targets from which on an order of their own pays: fewer find what they read in the caches anyway
 
@@ -73,7 +75,7 @@ class Queried:
         return QueryArguments(
             wanted, self.sources.precision, self.sources.dimension, self.structure.walk(index_type(device)), self.identical,
             self.structure.order is not None, self._turns is not None, s.radius is not None, isinstance(s.world, Periodic), s.k,
-            numbered=device_kind(device) == "cuda",
+            numbered=is_gpu(device),
         )  # fmt: skip
 
     def _run(self, wanted: Wanted, outputs: dict[str, tuple[Any, Scalar]]) -> None:
@@ -158,4 +160,4 @@ def gather_executable(precision: Scalar, axes: int, device: str) -> Executable:
     """The kernel that makes the sorted copy; kept for the life of the program."""
     leaves = value_leaves(t.Vector(precision, axes))
     naive = build_gather(POINTS, leaves, AoS(), leaves, SoAoAS(), index_type(device))
-    return compile_kernel(naive, complete_plan(None, machine_of(device), Work("elementwise", 1)), device)
+    return compile_kernel(naive, complete_plan(None, machine_of(device), Work(ELEMENTWISE, 1)), device)

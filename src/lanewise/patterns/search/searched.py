@@ -12,15 +12,18 @@ from lanewise.errors import ArgumentError
 from lanewise.frontend.function import Lowered, Signature
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import COUNT, count_of
+from lanewise.ir.pattern import Work
 from lanewise.launch.arguments import Arguments, bind_value_array, flatten_uniforms, make_outputs
 from lanewise.launch.compiled import Call, Compiled, Tunable
 from lanewise.launch.executable import Bound, Executable, Launch
 from lanewise.launch.support import bind_record, compile_kernel, index_type, layouts_of, machine_of, value_type
 from lanewise.layouts import SoAoAS
+from lanewise.patterns.elementwise.pattern import ELEMENTWISE
 from lanewise.patterns.results import result_arrays
 from lanewise.patterns.search.base import ORDER, RADIUS2, Search, Structure, radius2, reach
 from lanewise.patterns.search.build import SearchArguments, Side, build_search, inverse_period, period
 from lanewise.patterns.search.gather import SORTED, build_gather
+from lanewise.patterns.search.pattern import SEARCH
 from lanewise.patterns.search.picker import Picked, SearchPicker
 from lanewise.patterns.search.points import Points, points_of
 from lanewise.patterns.search.tuning.lookup import Choice
@@ -32,7 +35,6 @@ from lanewise.runtime import cuda
 from lanewise.runtime.memory import allocate
 from lanewise.runtime.turns import Turns
 from lanewise.types import Scalar
-from lanewise.work import Work
 
 if TYPE_CHECKING:
     from lanewise.patterns.search.tuning.job import SearchJob
@@ -218,7 +220,7 @@ class Searched:
         key = (name, source.record, source.layout, s.copied, device)
         if key not in self._compiled:
             naive = build_gather(name, source.record.leaves, source.layout, s.copied, SoAoAS(), index_type(device))
-            plan = complete_plan(None, machine_of(device), Work("elementwise", len(source)))
+            plan = complete_plan(None, machine_of(device), Work(ELEMENTWISE, len(source)))
             self._compiled[key] = compile_kernel(naive, plan, device)
         nbytes = arrangement.nbytes(len(source))
         copy = Bound(allocate(device, nbytes, f"the sorted copy of {name!r}"), arrangement, len(source))
@@ -228,7 +230,7 @@ class Searched:
 
 def complete_search_plan(wanted: Plan | None, device: str, targets: int) -> Plan:
     """The user's decisions, and defaults for a kernel over a walk."""
-    return complete_plan(wanted, machine_of(device), Work("search", targets))
+    return complete_plan(wanted, machine_of(device), Work(SEARCH, targets))
 
 
 def check_positions(signature: Signature, field: str) -> None:

@@ -12,7 +12,7 @@ from lanewise.attributes import frozen
 from lanewise.checks import shown
 from lanewise.errors import ArgumentError, DeviceError
 from lanewise.launch.arguments import bind_value_array
-from lanewise.launch.executable import Bound, device_kind
+from lanewise.launch.executable import Bound
 from lanewise.patterns.search.base import Launches, Search, Statistics, Structure, Walk, check_sources, radius2
 from lanewise.patterns.search.builders.cells import CellBuilder, host_cells
 from lanewise.patterns.search.builders.cells_device import device_cells
@@ -23,6 +23,7 @@ from lanewise.patterns.search.points import Points
 from lanewise.patterns.search.rings import RingWalk
 from lanewise.patterns.search.worlds import Periodic
 from lanewise.runtime.memory import available_memory, to_host
+from lanewise.target import is_gpu
 from lanewise.types import I32, Scalar
 
 CONSTANT_BYTES = 65_536  # of constant memory that a kernel has
@@ -75,7 +76,7 @@ class StaticGrid(Search):
         geometry = self.geometry(sources)
         _check_memory(self, geometry, sources)
         check_constant(self, geometry, sources)
-        on_gpu = device_kind(sources.device) == "cuda"
+        on_gpu = is_gpu(sources.device)
         build = device_cells if on_gpu and self.build == "device" else host_cells
         try:
             return _Grid(self, geometry, sources, build(geometry, sources))
@@ -110,7 +111,7 @@ def _check_memory(search: StaticGrid, geometry: Geometry, sources: Points) -> No
         )
     if max(geometry.cells) > MOST_ALONG:
         raise ArgumentError(f"StaticGrid(cells={search.cells}): wanted at most {MOST_ALONG:,} cells along an axis")
-    if device_kind(sources.device) == "cuda" and geometry.total <= CELLS_A_SOURCE * sources.count:
+    if is_gpu(sources.device) and geometry.total <= CELLS_A_SOURCE * sources.count:
         return  # as many as there may be where the grid is chosen: a GPU's allocator says so if they do not fit
     needed, available = 8 * geometry.total, available_memory(sources.device)
     if needed > available:
@@ -123,7 +124,7 @@ def check_constant(search: StaticGrid, geometry: Geometry, sources: Points) -> N
     """Refuse an index in constant memory where there is none, or too little."""
     if search.index != "constant":
         return
-    if device_kind(sources.device) != "cuda":
+    if not is_gpu(sources.device):
         raise ArgumentError(
             f"StaticGrid(index='constant'): only a GPU has constant memory, and the sources are on {sources.device!r}"
         )

@@ -16,6 +16,7 @@ from lanewise.ir import nodes as ir
 from lanewise.ir.names import COUNT, identifier, own
 from lanewise.ir.values import record_array, uniform_leaves
 from lanewise.layouts import Layout
+from lanewise.patterns.elementwise.pattern import ELEMENTWISE
 from lanewise.record import Record
 from lanewise.types import Scalar
 
@@ -70,7 +71,7 @@ def build_sequential(pairs: Pairs, stages: Sequence[Stage], record: Record, layo
     loop = ir.For(i.name, zero, ir.Local(COUNT, index), one, tuple(body))
     records = record_array(array, record.leaves, layout, written=written)
     return ir.Kernel(
-        identifier(stages[-1].lowered.function.name), "elementwise", (records,), tuple(parameters.values()), (count,),
+        identifier(stages[-1].lowered.function.name), ELEMENTWISE, (records,), tuple(parameters.values()), (count,),
         (ir.Parallel(own("turn"), one, (loop,)),), location=pairs.lowered.function.location,
     )  # fmt: skip
 

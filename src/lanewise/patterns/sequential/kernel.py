@@ -14,13 +14,13 @@ from lanewise.arrays import RecordArray
 from lanewise.errors import ArgumentError
 from lanewise.ir.names import COUNT
 from lanewise.launch.arguments import Arguments, flatten_uniforms, name_arguments, sort_arguments
-from lanewise.launch.executable import device_kind
 from lanewise.launch.support import bind_record, compile_kernel, index_type
 from lanewise.patterns.elementwise.kernel import Elementwise
 from lanewise.patterns.pairwise.kernel import Pairwise
 from lanewise.patterns.sequential.build import Pairs, Stage, build_sequential, uniform_name
 from lanewise.plan import NEUTRAL
 from lanewise.record import Record
+from lanewise.target import is_gpu
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ def bind_in_turn(
 
     Raises `ArgumentError` on a GPU, where elements run at the same time.
     """
-    if device_kind(records.device) == "cuda":
+    if is_gpu(records.device):
         raise ArgumentError(f"elements one after another run on a CPU, and the records lie on {records.device!r}")
     target, source = (n for n, kind in pair.signature.parameters.items() if isinstance(kind, Record))
     named = name_arguments(pair.signature, (), {target: records, source: records, **values})

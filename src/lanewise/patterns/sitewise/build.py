@@ -20,6 +20,7 @@ from lanewise.patterns.sitewise.build_words import head
 from lanewise.patterns.sitewise.builder import SiteBuilder, negated, zero_of
 from lanewise.patterns.sitewise.fetching import fetches
 from lanewise.patterns.sitewise.links import KIND
+from lanewise.patterns.sitewise.pattern import SITEWISE
 from lanewise.patterns.sitewise.putting import put_whole_sectors, puts
 from lanewise.types import BOOL, I32, Scalar
 
@@ -38,9 +39,7 @@ def _kernel(b: SiteBuilder) -> ir.Kernel:
     used = {s.array for s in statements(body) if isinstance(s, ir.Fetch | ir.Commit)}
     arrays = tuple(x for x in b.arrays() if x.name in used)
     uniforms = tuple(b.uniforms())
-    return ir.Kernel(
-        identifier(f.name), "sitewise", arrays, uniforms, (count, *b.counts()), (loop,), location=f.location
-    )
+    return ir.Kernel(identifier(f.name), SITEWISE, arrays, uniforms, (count, *b.counts()), (loop,), location=f.location)
 
 
 def _work(b: SiteBuilder) -> ir.Block:

@@ -23,9 +23,9 @@ from lanewise.patterns.sitewise.momentum_exchange import WALLED, WALLED_COUNT
 from lanewise.patterns.sitewise.outflow import BEFORE, OUTLET, OUTLET_COUNT, WEIGHT, Outlet, before_leaves
 from lanewise.patterns.sitewise.passes import runs as site_runs
 from lanewise.patterns.sitewise.passes import splitting as site_splitting
+from lanewise.patterns.sitewise.plans import complete_site_plan
 from lanewise.patterns.sitewise.sites import Sites
 from lanewise.plan import Plan
-from lanewise.plans import complete_site_plan
 from lanewise.runtime.launches import NamedLaunch
 from lanewise.types import U32
 

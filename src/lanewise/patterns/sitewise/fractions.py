@@ -31,6 +31,7 @@ from lanewise.layouts import SoA
 from lanewise.patterns.sitewise.words import KIND_MASK, KIND_SHIFT
 from lanewise.record import Field, Leaf, Record, RecordValue
 from lanewise.runtime.memory import bring, require_memory
+from lanewise.target import target_of
 from lanewise.types import Scalar
 
 Floats = npt.NDArray[np.float64]
@@ -170,7 +171,7 @@ def make_interpolation(
 
 def place_array(places: Whole, device: str) -> Any:
     """Numbers of sites on the device, in the type that its kernels count in."""
-    index = np.int32 if device.startswith("cuda") else np.int64
+    index = target_of(device).index.dtype
     return bring(np.ascontiguousarray(places.astype(index)), device)
 
 

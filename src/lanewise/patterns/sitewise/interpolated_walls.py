@@ -21,6 +21,7 @@ from lanewise.patterns.sitewise import fractions
 from lanewise.patterns.sitewise.build_arguments import SitewiseArguments
 from lanewise.patterns.sitewise.builder import SiteBuilder
 from lanewise.patterns.sitewise.links import WORD, WORDS
+from lanewise.patterns.sitewise.pattern import SITEWISE
 from lanewise.types import I32
 
 CURVED, CURVED_COUNT, WEIGHTS = own("curved"), own("curved.count"), own("weights")
@@ -54,7 +55,7 @@ def build_interpolated_walls(arguments: SitewiseArguments, index: t.Scalar) -> i
     count, total = ir.Parameter(CURVED_COUNT, index), ir.Parameter(COUNT, index)
     loop = ir.Parallel(place.name, ir.Local(count.name, index), body)
     return ir.Kernel(
-        "interpolated_walls", "sitewise", tuple(a for a in known if a.name in used), uniforms,
+        "interpolated_walls", SITEWISE, tuple(a for a in known if a.name in used), uniforms,
         (count, total, *builder.counts()), (loop,),
     )  # fmt: skip
 

@@ -21,9 +21,9 @@ from lanewise.patterns.sitewise.calls import SiteCall, bind_interpolated_walls, 
 from lanewise.patterns.sitewise.interpolated_walls import build_interpolated_walls
 from lanewise.patterns.sitewise.momentum_exchange import build_momentum_exchange
 from lanewise.patterns.sitewise.outflow import Outlet, build_outflow
+from lanewise.patterns.sitewise.plans import LEAST_MERGED
 from lanewise.patterns.sitewise.sites import Sites, arrival_array
 from lanewise.plan import Plan, check_plan
-from lanewise.plans import LEAST_MERGED
 from lanewise.runtime.memory import array_module, to_host
 from lanewise.types import Scalar
 

@@ -23,6 +23,7 @@ from lanewise.patterns.sitewise.sites import DENSE, Sites, population_record, so
 from lanewise.patterns.sitewise.streaming import Form, form_by_name
 from lanewise.runtime.devices import resolve
 from lanewise.runtime.memory import require_memory, to_host
+from lanewise.target import is_compiled, is_gpu
 from lanewise.types import F16, F32, F64, Scalar
 
 STORAGES = {s.name: s for s in (F16, F32, F64)}
@@ -49,12 +50,12 @@ def make_sites(
     """Check what the user gives, then allocate; `known` are the kinds that have a function or are walls."""
     where, size = resolve(device), _shape(lattice, shape)
     stored = _storage(storage, real, where)
-    form = form_by_name(streaming if streaming is not None else ("pull" if where.startswith("cuda") else "in-place"))
+    form = form_by_name(streaming if streaming is not None else ("pull" if is_gpu(where) else "in-place"))
     arranged = _layout(layout, where, stored, size[-1])
     count = math.prod(size)
     require_memory(where, _bytes(lattice, count, stored, form, arranged), f"{count:,} sites of {lattice.name}")
     kinds = _kinds(mask, size, known)
-    chosen = layout is None and where.startswith("cuda") and form.buffers > 1
+    chosen = layout is None and is_gpu(where) and form.buffers > 1
     if chosen and np.count_nonzero(solid_sites(kinds, walls)) > DENSE * count:
         arranged = _layout(None, where, stored, size[-1], LONG_LINE)
     sites = Sites(
@@ -76,7 +77,7 @@ def _layout(layout: object, device: str, storage: Scalar, extent: int, nbytes: i
     """The wanted one, or a default: on a GPU blocks of a warp's sites, or of as many as fill `nbytes` if rows are whole blocks then."""
     if layout is not None:
         return checked_layout(layout)
-    if not device.startswith("cuda"):
+    if not is_gpu(device):
         return SoA()
     line = nbytes // storage.size
     return AoSoA(line if line > WARP and extent % line == 0 else WARP)
@@ -126,7 +127,7 @@ def _storage(name: str | None, real: Scalar, device: str) -> Scalar:
         raise ArgumentError(
             f"storage={name!r} holds more than the {real} that the function computes; wanted {real.name!r} or less"
         )
-    if storage == F16 and not device.startswith("cuda") and device != "python":
+    if storage == F16 and not is_gpu(device) and is_compiled(device):
         raise ArgumentError(
             "storage='f16' is for GPUs, which convert float16 in one instruction; on a CPU choose 'f32'"
         )

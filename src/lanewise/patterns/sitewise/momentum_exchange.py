@@ -23,6 +23,7 @@ from lanewise.patterns.sitewise.fetching import corrections, fetch_bulk, fetch_o
 from lanewise.patterns.sitewise.fractions import weight_leaves
 from lanewise.patterns.sitewise.interpolated_walls import WEIGHTS, fetch_weights, interpolated, unadded
 from lanewise.patterns.sitewise.links import WORD, WORDS, Links
+from lanewise.patterns.sitewise.pattern import SITEWISE
 from lanewise.types import F64, I32
 
 WALLED, WALLED_COUNT, RESULT = own("walled"), own("walled.count"), own("result")
@@ -75,7 +76,7 @@ def build_momentum_exchange(
         for leaf in t.leaves(name, kind)
         if name in {w.velocity for w in links.moving}
     )
-    return ir.Kernel("momentum_exchange", "sitewise", arrays, uniforms, (count, total, *builder.counts()), (loop,))
+    return ir.Kernel("momentum_exchange", SITEWISE, arrays, uniforms, (count, total, *builder.counts()), (loop,))
 
 
 def _link(

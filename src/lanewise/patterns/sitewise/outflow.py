@@ -22,6 +22,7 @@ from lanewise.patterns.sitewise.build_arguments import SitewiseArguments
 from lanewise.patterns.sitewise.builder import SiteBuilder
 from lanewise.patterns.sitewise.fetching import add_at_moving_wall, fetch, fetch_anew
 from lanewise.patterns.sitewise.links import WORD, WORDS, at_face
+from lanewise.patterns.sitewise.pattern import SITEWISE
 from lanewise.record import Leaf
 from lanewise.types import BOOL, Scalar
 
@@ -81,7 +82,7 @@ def build_outflow(arguments: SitewiseArguments, index: t.Scalar, outlet: Outlet)
     )
     loop = ir.Parallel(place.name, ir.Local(count.name, index), tuple(body))
     return ir.Kernel(
-        "outflow", "sitewise", tuple(a for a in known if a.name in used),
+        "outflow", SITEWISE, tuple(a for a in known if a.name in used),
         (*uniforms, ir.Parameter(WEIGHT, arguments.real)), (count, total, *builder.counts()), (loop,),
     )  # fmt: skip
 

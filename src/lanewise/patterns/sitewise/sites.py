@@ -31,6 +31,7 @@ from lanewise.record import Field, Record, RecordValue
 from lanewise.runtime.cpu import SLAB_UNIT
 from lanewise.runtime.memory import array_module, bring, to_host
 from lanewise.runtime.whole_steps import WholeSteps
+from lanewise.target import is_gpu, target_of
 from lanewise.types import Scalar
 
 LEAST_DENSE = 65_536  # sites of a box that is worth telling dense from sparse
@@ -63,13 +64,13 @@ class Sites:
         self.copies = [_populations(lattice, storage, self.count, self.layout, device) for _ in range(form.buffers)]
         numbers = frozenset(w.number for w in walls)
         # On a GPU every site computes where it lies, when that is all that it takes to find its neighbours.
-        self.placed = device.startswith("cuda") and form.name == "pull"
+        self.placed = is_gpu(device) and form.name == "pull"
         self.framed = self.placed and not kinds.any()
         self.row_block = row_block_of(layout, shape[-1]) if self.placed else 0
         words = make_words(lattice, kinds, self.edges, numbers, placed=self.placed)
         # In place memory counts: there every site reads its word instead of a bit that says whether it has to.
         self.special = int(np.count_nonzero(words))
-        large = device.startswith("cuda") and self.count >= LEAST_DENSE
+        large = is_gpu(device) and self.count >= LEAST_DENSE
         self.dense = large and form.buffers > 1 and not self.framed and self.special > DENSE * self.count
         marked = form.buffers > 1 and not self.dense
         solid = solid_sites(kinds, walls).reshape(-1) if self.present & numbers else None
@@ -129,7 +130,7 @@ class Sites:
 
     def _places(self, found: npt.NDArray[np.int64]) -> Any:
         """Indices of sites, or spans of them, on the device, in the type that its kernels count in."""
-        index = np.int32 if self.device.startswith("cuda") else np.int64
+        index = target_of(self.device).index.dtype
         return bring(np.ascontiguousarray(found.astype(index)), self.device)
 
     def part(self, kind: int | None) -> Any:

@@ -9,13 +9,15 @@ from lanewise.explanation.offline import DEFAULT_ARCH, Offline
 from lanewise.explanation.subject import Subject
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import COUNT
+from lanewise.ir.pattern import Work
 from lanewise.launch.arguments import name_arguments, sort_arguments
 from lanewise.launch.compiled import Compiled
 from lanewise.launch.support import compile_kernel
 from lanewise.layouts import default_layout
 from lanewise.models.devices import DeviceModel, device_model, table_model
 from lanewise.patterns.elementwise.build import ElementwiseArguments, build_elementwise
-from lanewise.plans import Machine, complete_plan
+from lanewise.patterns.search.pattern import SEARCH
+from lanewise.plans import complete_plan
 from lanewise.record import Record
 from lanewise.runtime.devices import missing_for_cuda
 from lanewise.sims.boids.flock import Flock
@@ -23,8 +25,9 @@ from lanewise.sims.boids.parameters import move_values, pair_values
 from lanewise.sims.boids.rules import record_class
 from lanewise.sims.boids.semantics import URGES, rules_of
 from lanewise.sims.boids.settings import DT
+from lanewise.target import CPU, Machine, is_gpu, target_of
 from lanewise.types import F32, F64, I32, I64, Vector
-from lanewise.work import Work, describe_work
+from lanewise.work import describe_work
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -48,7 +51,7 @@ def compile_boids(
     chosen = layout or str(default_layout(record_class(precision).__record__, device)).lower()
     flock = Flock(agents, start="world", device="cpu", precision=precision, layout=chosen, **numbers)
     found = f"search: {flock.describe_search()} ({flock.search_reason})"
-    if device == "cpu":
+    if target_of(device) is CPU:
         kernels = (_steer(flock), _move(flock))
         model = device_model("cpu")
     else:
@@ -98,13 +101,13 @@ def _offline(
     """The kernel with its default plan, compiled and loaded nowhere."""
     agents, machine = len(flock), Machine(model.kind, model.multiprocessors)
     plan = complete_plan(None, machine, Work(naive.pattern, agents))
-    executable = compile_kernel(naive, plan, device, arch=model.arch if device == "cuda" else None)
+    executable = compile_kernel(naive, plan, device, arch=model.arch if is_gpu(device) else None)
     layouts = (
         {"target": flock.boids.layout, "source": flock.boids.layout}
-        if naive.pattern == "search"
+        if naive.pattern is SEARCH
         else {"b": flock.boids.layout}
     )
-    counts = dict.fromkeys(layouts if naive.pattern == "search" else ("elements",), agents)
+    counts = dict.fromkeys(layouts if naive.pattern is SEARCH else ("elements",), agents)
     subject = Subject(
         name, naive, executable.program.plan, device, model, environment, counts, layouts, describe_work(naive, agents),
         tuple(c.resources for c in executable.cubins),

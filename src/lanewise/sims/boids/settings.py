@@ -18,6 +18,7 @@ from lanewise.sims.boids.parameters import Parameters, check_parameters, check_s
 from lanewise.sims.boids.rules import RECORDS
 from lanewise.sims.boids.statistics import Statistics
 from lanewise.sims.clock import Clock
+from lanewise.target import is_gpu
 
 DT = 1 / 60
 MOST_STEPS = 10**12
@@ -156,7 +157,7 @@ def check_semantics_fit(settings: Settings) -> None:
     """Refuse what one agent after another cannot have."""
     if settings.semantics != "seq":
         return
-    if settings.device.startswith("cuda"):
+    if is_gpu(settings.device):
         raise InputError(
             f"semantics seq moves one agent after another, which {settings.device} cannot do; wanted --device cpu, or --semantics sync"
         )

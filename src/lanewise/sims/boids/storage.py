@@ -12,18 +12,19 @@ from typing import Any
 from lanewise import types as t
 from lanewise.arrays import RecordArray
 from lanewise.ir.names import COUNT
+from lanewise.ir.pattern import Work
 from lanewise.ir.values import value_leaves
 from lanewise.launch.arguments import bind_value_array
 from lanewise.launch.executable import Bound, Launch
 from lanewise.launch.support import bind_record, compile_kernel, index_type, machine_of
 from lanewise.layouts import AoS, Layout
+from lanewise.patterns.elementwise.pattern import ELEMENTWISE
 from lanewise.patterns.search.base import ORDER, Structure
 from lanewise.patterns.search.gather import SORTED, build_gather
 from lanewise.plans import complete_plan
 from lanewise.record import Leaf
 from lanewise.runtime.launches import NamedLaunch
 from lanewise.runtime.memory import array_module, copy_bytes
-from lanewise.work import Work
 
 REORDER = (
     32  # steps: as many as a graph holds; at full speed an agent flies 4.8 in them, half of OpenSteer's search radius
@@ -64,7 +65,7 @@ class Storage:
         """Copies a whole array in the order of the structure, in its own layout."""
         device, count = self._boids.device, len(self._boids)
         naive = build_gather("boids", leaves, layout, leaves, layout, index_type(device))
-        plan = complete_plan(None, machine_of(device), Work("elementwise", count))
+        plan = complete_plan(None, machine_of(device), Work(ELEMENTWISE, count))
         return compile_kernel(naive, plan, device).prepare({"boids": source, ORDER: order, SORTED: to}, {COUNT: count})
 
     def _keep(self) -> None:

@@ -15,6 +15,7 @@ from lanewise.errors import InputError
 from lanewise.runtime import cuda
 from lanewise.runtime.loaded import loaded
 from lanewise.runtime.memory import address, array_module
+from lanewise.target import is_gpu
 
 THREADS = 256
 MOST_COUNTED = 1 << 30  # steps: counts have 32 bits
@@ -66,9 +67,7 @@ class Watch:
         self._begin = step
         size = next(n for n in _WORDS if data.nbytes % n == 0)
         words = data.view(np.dtype(f"u{size}"))
-        self._memory: Memory = (
-            _OnGpu(words, self.counts, device) if device.startswith("cuda") else _OnHost(words, self.counts)
-        )
+        self._memory: Memory = _OnGpu(words, self.counts, device) if is_gpu(device) else _OnHost(words, self.counts)
 
     def changed(self) -> bool:
         """Whether somebody has written to the bodies since `settle`."""

@@ -25,6 +25,7 @@ from lanewise.sims.lbm.openings import check_opening
 from lanewise.sims.lbm.operators import find_operator
 from lanewise.sims.lbm.settings import Geometry, Settings
 from lanewise.sims.lbm.units import from_reynolds, relaxation
+from lanewise.target import CPU, is_gpu, target_of
 
 LATTICES: dict[str, Lattice] = {lattice.name: lattice for lattice in (D2Q9, D3Q19, D3Q27)}
 PRECISIONS, STORAGES = ("f32", "f64"), ("f16", "f32", "f64")
@@ -76,7 +77,7 @@ def chosen_numbers(precision: str | None, storage: str | None, device: str) -> t
         raise InputError(
             "storage f64 holds more than precision f32 computes; wanted storage f32 or f16, or precision f64"
         )
-    if stored == "f16" and device == "cpu":
+    if stored == "f16" and target_of(device) is CPU:
         raise InputError(
             "storage f16 is for GPUs, which convert float16 in one instruction; on a CPU choose storage f32"
         )
@@ -86,7 +87,7 @@ def chosen_numbers(precision: str | None, storage: str | None, device: str) -> t
 def chosen_streaming(streaming: str | None, device: str) -> str:
     """The streaming form: by default in place on a CPU, where caches gain by it, and two buffers on a GPU."""
     if streaming is None:
-        return "pull" if device.startswith("cuda") else "in-place"
+        return "pull" if is_gpu(device) else "in-place"
     if streaming not in FORMS:
         raise InputError(f"unknown streaming {streaming!r}; wanted one of {', '.join(FORMS)}")
     return streaming

@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from functools import cache
 
+from lanewise.target import is_compiled, is_gpu
+
 BYTES = 1 << 30  # of the array that a GPU copies: far more than its caches hold
 ROUNDS = 10
 
@@ -25,9 +27,9 @@ def copy_bandwidth(device: str) -> float | None:
 
     None for the interpreter, and for a GPU without room for the two arrays.
     """
-    if device == "python":
+    if not is_compiled(device):
         return None
-    if not device.startswith("cuda"):
+    if not is_gpu(device):
         from lanewise.models.host import copy_bandwidth as measured
 
         return measured()

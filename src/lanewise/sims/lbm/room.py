@@ -12,6 +12,7 @@ from lanewise.sims.lbm.arguments import LATTICES, chosen_numbers, chosen_streami
 from lanewise.sims.lbm.cases.registry import Case, Request
 from lanewise.sims.lbm.checks import check_memory, gigabytes
 from lanewise.sims.lbm.obstacles.boxes import sites_text
+from lanewise.target import is_gpu
 
 SMALL = 64  # sizes up to this one are made at once
 PROBES = (4, 8)  # sizes from which the box of a larger one is foreseen
@@ -28,7 +29,7 @@ def check_room(
     real, stored = chosen_numbers(precision, storage, where)
     form = chosen_streaming(streaming, where)
     check_memory(shape, lattice, stored, form, available_memory(where))
-    kept = 0 if where.startswith("cuda") else lattice.size * (1 if form == "in-place" else 2) * _size(stored)
+    kept = 0 if is_gpu(where) else lattice.size * (1 if form == "in-place" else 2) * _size(stored)
     needed = math.prod(shape) * (kept + initial_bytes(case, request, _size(real)))
     if needed > (available := available_memory("cpu")):
         raise DeviceError(

@@ -51,6 +51,7 @@ from lanewise.sims.lbm.obstacles.surfaces import Surface
 from lanewise.sims.lbm.settings import Geometry, Settings
 from lanewise.sims.lbm.stagger import LEAST_STEPS, Stagger, find_stagger
 from lanewise.sims.lbm.survival import check_fields, check_interval
+from lanewise.target import is_gpu
 
 Callback = Callable[["Simulation"], None]
 
@@ -365,7 +366,7 @@ class Simulation:
         Read-only on a CPU, a copy on a GPU.
         """
         found = self._moments()[1].reshape(*self.settings.shape, len(self.settings.shape))
-        return found.copy() if self.settings.device.startswith("cuda") else read_only(found)
+        return found.copy() if is_gpu(self.settings.device) else read_only(found)
 
     def _moments(self) -> tuple[Any, Any]:
         """Density less 1 and velocity after the last step, computed once."""

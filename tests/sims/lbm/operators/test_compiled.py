@@ -13,10 +13,11 @@ from lanewise import types as t
 from lanewise.emit.cuda import emit_cuda
 from lanewise.lattices.base import Lattice
 from lanewise.patterns.sitewise.build import build_sitewise
+from lanewise.patterns.sitewise.plans import complete_site_plan
 from lanewise.pipeline import build_program
-from lanewise.plans import Machine, complete_site_plan
 from lanewise.sims.lbm.boundaries import BOUNDARIES
 from lanewise.sims.lbm.operators import OPERATORS
+from lanewise.target import Machine
 from tests.sims.lbm.operators.arrays import Vectors, on_arrays, stream
 from tests.sims.lbm.operators.test_conservation import some_flow
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from lanewise.launch.executable import device_kind
 from lanewise.patterns.search.builders.geometry import Geometry
 from lanewise.patterns.search.points import Points
 from lanewise.runtime.cpu import own_kernel, run_range
 from lanewise.runtime.memory import allocate
+from lanewise.target import is_gpu
 from lanewise.types import COMPONENTS
 
 GRAIN = 16_384  # sources worth handing to another thread
@@ -93,7 +93,7 @@ def host_cells(geometry: Geometry, sources: Points) -> CellBuilder:
         run_range(numbers, (*columns, cells, *values), sources.count, GRAIN)
         sort(cells, starts, order)
 
-    if device_kind(sources.device) != "cuda":
+    if not is_gpu(sources.device):
         return CellBuilder(starts, order, (fill,))
     what = f"{geometry.total:,} cells"
     starts_there, order_there = (allocate(sources.device, a.nbytes, what).view("int32") for a in (starts, order))

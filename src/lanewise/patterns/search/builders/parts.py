@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lanewise.launch.executable import device_kind
 from lanewise.layouts import AoS, Arrangement
 from lanewise.patterns.search.builders.ordering import LIST, LISTS, Recursive, draw_boxes, make_parts, world_box
 from lanewise.patterns.search.builders.places import places_of
@@ -18,6 +17,7 @@ from lanewise.patterns.search.worlds import Bounded, Periodic, World
 from lanewise.record import Leaf
 from lanewise.runtime import cpu
 from lanewise.runtime.memory import allocate, to_host
+from lanewise.target import is_gpu
 from lanewise.types import I32, Scalar
 
 INFO = 2  # the number of leaves; the first division, or -1 where there is none
@@ -42,7 +42,7 @@ class Mirror:
 
     def __init__(self, device: str, nbytes: int) -> None:
         self.host = allocate("cpu", nbytes, "a dynamic grid")
-        on_gpu = device_kind(device) == "cuda"
+        on_gpu = is_gpu(device)
         self.device = allocate(device, nbytes, "a dynamic grid") if on_gpu else self.host
 
     def send(self) -> None:

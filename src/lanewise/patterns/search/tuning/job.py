@@ -10,6 +10,7 @@ from lanewise.launch.executable import device_kind
 from lanewise.launch.tuned_key import Key
 from lanewise.optimisations import optimisation
 from lanewise.patterns.search.base import Search
+from lanewise.patterns.search.pattern import SEARCH
 from lanewise.patterns.search.points import Points
 from lanewise.patterns.search.tuning.candidates import candidates
 from lanewise.patterns.search.tuning.lookup import Choice, Tuned
@@ -62,6 +63,6 @@ def space_of(job: SearchJob) -> SearchSpace:
     free = (name for name in AXES[job.kind] if getattr(job.wanted, name) is None)
     return SearchSpace(
         tuple(Choice(recipe, job.default) for recipe in found.recipes),
-        {name: optimisation(name).values(job.kind, "search") for name in free},
+        {name: optimisation(name).values(job.kind, SEARCH) for name in free},
         tuple(("structure", str(recipe), reason) for recipe, reason in found.refused),
     )

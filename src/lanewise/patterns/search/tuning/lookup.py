@@ -10,6 +10,7 @@ from lanewise.launch.tuned_key import Key
 from lanewise.launch.tuned_store import Entry, read_entry, store_enabled
 from lanewise.patterns.search.tuning.recipes import Recipe, recipe_from
 from lanewise.plan import Plan
+from lanewise.target import is_compiled
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +37,7 @@ class TunedSearches:
 
     def find(self, device: str, situation: Hashable, key: Callable[[], Key]) -> Tuned | None:
         """What was measured for calls in this situation, or None. `key` is asked once: it builds a kernel."""
-        if device == "python" or not store_enabled():
+        if not is_compiled(device) or not store_enabled():
             return None
         if situation not in self._known:
             entry = read_entry(key(), tuned_of)

@@ -18,6 +18,7 @@ from lanewise.patterns.search.tuning.lookup import Choice
 from lanewise.runtime import cuda
 from lanewise.runtime.memory import to_host
 from lanewise.runtime.timing import Stopwatch, stopwatch
+from lanewise.target import is_gpu
 from lanewise.tuning.compare import difference, tolerance
 from lanewise.tuning.job import HostArray
 from lanewise.tuning.measure import LONG, first_lines, in_turns
@@ -111,8 +112,8 @@ class CallMeasurer:
         self._ready.pop(plan, None)
 
     def _there(self) -> AbstractContextManager[Any]:
-        return cuda.use(self._job.device) if self._job.kind == "cuda" else nullcontext()
+        return cuda.use(self._job.device) if is_gpu(self._job.kind) else nullcontext()
 
     def _finish(self) -> None:
-        if self._job.kind == "cuda":
+        if is_gpu(self._job.kind):
             cuda.synchronize(self._job.device)

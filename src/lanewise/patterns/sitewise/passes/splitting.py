@@ -52,7 +52,7 @@ ALIKE = "all its sites do the same in this phase"  # one class of sites: nothing
 
 def legal(kernel: ir.Kernel) -> str | None:
     """Why the pass does not apply, or None."""
-    if kernel.pattern != "sitewise":
+    if kernel.pattern.divide is None:
         return "it has no sites of several classes"
     if kernel.grid is not None:
         return "its elements are already mapped to threads"

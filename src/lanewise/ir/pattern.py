@@ -1,0 +1,120 @@
+"""What the compiler asks of a pattern, which is how a function of one element becomes a kernel over many.
+
+A kernel carries its pattern. Passes, emission, models, tuning and explanation ask it for what they need and never look at its name, so
+that a new pattern is one folder of `patterns/` (or one file) and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from lanewise.plan import NEUTRAL, Plan
+from lanewise.target import Machine, Target
+
+if TYPE_CHECKING:
+    from lanewise.ir.nodes import Kernel
+
+GRAIN_ELEMENTS = 16_384  # elements worth handing to another thread of a CPU
+BLOCK = 256  # threads of a block, where nothing else is known
+
+Checked = Callable[[str, "Kernel"], "Kernel"]
+"""Verifies a kernel under the name of the pass that made it."""
+
+
+@dataclass(frozen=True, slots=True)
+class HostCode:
+    """How the code for a CPU is written.
+
+    inline: put the function into the loop, however long it is: a call is not vectorised, and LLVM finds a collision, or all that an
+    agent does in a step, too long. branchless: write conditions without jumps, where no one can guess them. widest_stride: up to which
+    distance between neighbouring elements a loop may gather; None for any. separate: its arrays never share memory.
+    reassociate: sums may be added in any order.
+    """
+
+    inline: bool = False
+    branchless: bool = False
+    widest_stride: float | None = 1
+    separate: bool = False
+    reassociate: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """A pattern over a number of elements, and the traits of its function that decide plans.
+
+    wide: the results are float64; strided: neighbouring sources do not lie side by side in memory; rearranged: a
+    sum of products can be reordered for fused multiply-adds; both_ways: operations for both directions of a pair when
+    reciprocity applies, else 0; converts: the function converts between types; sequences: it has operations
+    that take a sequence of instructions, such as divisions and exponentials; result_bytes: of the results of one
+    element; source_bytes: what one source takes in a tile.
+    """
+
+    pattern: Pattern
+    targets: int
+    wide: bool = False
+    strided: bool = False
+    rearranged: bool = False
+    both_ways: int = 0
+    converts: bool = False
+    sequences: bool = False
+    result_bytes: int = 0
+    source_bytes: int = 0
+
+
+def elementary_plan(machine: Machine, work: Work, wanted: Plan) -> Plan:
+    """The default plan of elements that have nothing to do with each other."""
+    del work, wanted
+    return Plan(block=BLOCK).filled(NEUTRAL) if machine.target.has_blocks else NEUTRAL
+
+
+def elementary_grain(last_count: int) -> int:
+    """Elements worth handing to another thread, where each is little work."""
+    del last_count
+    return GRAIN_ELEMENTS
+
+
+class Merging(Protocol):
+    """How a thread of a GPU computes several elements of a pattern without pairs: a pass."""
+
+    def legal(self, kernel: Kernel, targets: int, /) -> str | None:
+        """Why it does not apply, or None."""
+        ...
+
+    def apply(self, kernel: Kernel, targets: int, /) -> Kernel:
+        """The kernel whose threads compute so many elements each."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pattern:
+    """One way to run a function over many elements. Patterns are compared by identity.
+
+    name: in texts for people, and in keys. over_pairs: each element sums a function of itself and each of the sources. one_record: each
+    element has a record of its own, which is used once. default_plan: of a machine, the work and the caller's wishes, every field
+    decided. grain: elements of a CPU's pieces of work, given the kernel's last count. slabs: on a CPU the kernels of a program
+    run one slab of elements after the other. divide: the kernels in place of one whose branches stand apart; None for a kernel for each
+    side of the function's branch. merging: how a thread of a GPU computes several elements, where no sources are shared.
+    no_sums: why float64 accumulation does not apply, for patterns that sum nothing. whole: why the results of a kernel are one whole,
+    which loop splitting cannot divide, or None.
+    """
+
+    name: str
+    over_pairs: bool = False
+    one_record: bool = False
+    host: HostCode = HostCode()
+    default_plan: Callable[[Machine, Work, Plan], Plan] = elementary_plan
+    grain: Callable[[int], int] = elementary_grain
+    slabs: bool = False
+    divide: Callable[[Kernel, Target, Checked], tuple[Kernel, ...]] | None = None
+    merging: Merging | None = None
+    no_sums: str = ""
+    whole: Callable[[Kernel], str | None] = lambda kernel: None
+
+    def __repr__(self) -> str:
+        return repr(self.name)
+
+
+COMBINE = Pattern("combine")
+"""Partial results become results: the kernels that passes add."""

@@ -1,0 +1,375 @@
+"""The calls of a function under a pattern: what they compile, bind, remember and tune.
+
+A pattern says in its `Wing` what is its own; the rest is the same for all. `kernel_of(wing)` makes a decorator of a wing, which is all
+that a new pattern needs; the patterns of lanewise give their kernels further methods.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any
+
+from lanewise.analysis.self_term import violated
+from lanewise.attributes import sealed
+from lanewise.checks import plain_function
+from lanewise.frontend.function import Lowered, Signature, lower_function, read_signature
+from lanewise.frontend.surroundings import Surroundings
+from lanewise.ir import nodes as ir
+from lanewise.ir.pattern import Pattern, Work
+from lanewise.ir.traverse import subexpressions
+from lanewise.launch.arguments import (
+    Arguments,
+    bind_value_array,
+    flatten_uniforms,
+    make_outputs,
+    name_arguments,
+    sort_arguments,
+)  # fmt: skip
+from lanewise.launch.compiled import Call, Compiled, Tunable
+from lanewise.launch.executable import Bound
+from lanewise.launch.repeated import Repeated, Result
+from lanewise.launch.support import bind_record, compile_kernel, index_type, layouts_of, machine_of, value_type
+from lanewise.launch.tuned_key import Key, make_key, size_class
+from lanewise.launch.tuned_plans import TunedPlans
+from lanewise.naming import by_name
+from lanewise.passes import self_term
+from lanewise.patterns.results import result_arrays
+from lanewise.plan import Plan, check_plan
+from lanewise.plans import complete_plan
+from lanewise.record import Record
+from lanewise.types import Scalar
+from lanewise.work import describe_work
+
+if TYPE_CHECKING:
+    from lanewise.tuning.job import Job
+    from lanewise.tuning.report import Tuning
+
+Environment = dict[str, Any]
+
+
+def _as_it_is(signature: Signature) -> Signature:
+    return signature
+
+
+def _with_arrays(signature: Signature, given: Mapping[str, Any]) -> Arguments:
+    return sort_arguments(signature, given, arrays_allowed=True)
+
+
+def _no_advice(given: Arguments, kernel: Tunable) -> str:
+    return ""
+
+
+@dataclass(frozen=True, slots=True)
+class Wing:
+    """What a pattern brings along.
+
+    build: the naive kernel for a function, the arguments of a call and the type of indices. counts: how many elements there are, by
+    IR name; the first count is that of the results. It raises `ArgumentError` for arguments that do not go together. check: refuses
+    functions that the pattern has no use for. arguments: the arguments of a call, checked against the parameters. in_place: the
+    first record is updated. advise: what could make a call faster besides a plan.
+    """
+
+    pattern: Pattern
+    build: Callable[[Lowered, Signature, Arguments, Scalar], ir.Kernel]
+    counts: Callable[[str, Arguments], Mapping[str, int]]
+    check: Callable[[Signature], Signature] = _as_it_is
+    arguments: Callable[[Signature, Mapping[str, Any]], Arguments] = _with_arrays
+    in_place: bool = False
+    advise: Callable[[Arguments, Tunable], str] = _no_advice
+
+
+class Calls:
+    """The calls of one function. `kernel` is what its user holds, `bind` its method of that name."""
+
+    def __init__(self, wing: Wing, function: Callable[..., Any], kernel: Tunable, bind: Callable[..., Call]) -> None:
+        self.wing, self.function, self.kernel, self.bound_by = wing, function, kernel, bind
+        self.name = function.__name__
+        self.begin()
+        self._signature: Signature | None = None
+        self._seen: Surroundings | None = None
+
+    def begin(self) -> None:
+        """Start anew: nothing is compiled, remembered or known to be tuned."""
+        self._lowered: Lowered | None = None
+        self.compiled: dict[Hashable, Compiled] = {}
+        self.tuned = TunedPlans()
+        self.repeated: defaultdict[str | None, Repeated] = defaultdict(Repeated)
+        self.kept: dict[Hashable, Any] = {}  # what the kernel makes beside these calls
+        self._works: dict[Hashable, Work] = {}
+
+    @property
+    def signature(self) -> Signature:
+        """The parameters and results, by the function's annotations."""
+        self._signature = self._signature or self.wing.check(read_signature(self.function))
+        return self._signature
+
+    @property
+    def lowered(self) -> Lowered:
+        """The typed function; raises `CompileError` for what the language does not have."""
+        if self._lowered is None:
+            records = (n for n, kind in self.signature.parameters.items() if isinstance(kind, Record))
+            self._seen = Surroundings(self.signature.source)
+            self._lowered = lower_function(self.signature, mutable=next(records, None) if self.wing.in_place else None)
+        return self._lowered
+
+    def notice(self) -> None:
+        """Start anew where a helper, a constant or a record stands for something else than it did. Bound calls stay as they are."""
+        if self._seen is not None and not self._seen.same():
+            self._signature = self._seen = None
+            self.begin()
+
+    # ------------------------------------------------------------ calls
+
+    def given(self, arguments: tuple[Any, ...], named: Mapping[str, Any]) -> Arguments:
+        """The arguments of a call, checked."""
+        self.notice()
+        return self.wing.arguments(self.signature, name_arguments(self.signature, arguments, named))
+
+    def call(self, arguments: tuple[Any, ...], named: Mapping[str, Any], out: Any) -> tuple[Any, ...]:
+        """Run with the default or the tuned plan; the results."""
+        self.notice()
+        calls = self.repeated[None]
+        if found := calls.find(arguments, named):
+            return found[0].run(found[1], out)
+        given = self.given(arguments, named)
+        call = self.bind(given, out, None)
+        self._remember(calls, call, arguments, named, given)
+        call.launch()
+        return call.results
+
+    def _remember(
+        self, calls: Repeated, call: Call, arguments: tuple[Any, ...], named: Mapping[str, Any], given: Arguments
+    ) -> None:
+        """Keep a call for those like it."""
+        tuned = self._tuned(given, None)
+        if tuned is not None and tuned.plan != call.compiled.plan:
+            return  # a tuned plan that does not hold for these values may hold for the next ones
+        count = self.count(given)
+        calls.remember(
+            self.signature, arguments, named, given, call.launch,
+            [Result(n, kind, count) for n, kind in result_arrays(self.lowered)],
+            identical=_pair(given), holds=self._holding(call, given),
+        )  # fmt: skip
+
+    def _holding(self, call: Call, given: Arguments) -> Callable[[Mapping[str, Any]], bool] | None:
+        """Whether what was proved of a pair of an element with itself holds for other values; None where nothing was."""
+        proof, environment = call.compiled.executable.program.self_term, self.environment(given)
+        locals_ = (x for c in proof.conditions for x in subexpressions(c.value) if isinstance(x, ir.Local))
+        names = tuple(dict.fromkeys(x.name for x in locals_))
+        if not names:
+            return None
+
+        @lru_cache(maxsize=64)
+        def holds(values: Any) -> bool:
+            given = values if len(names) > 1 else (values,)
+            return not violated(proof, environment | dict(zip(names, given, strict=True)))
+
+        chosen = itemgetter(*names)
+        return lambda values: holds(chosen(values))
+
+    def bind(self, given: Arguments, out: Any, plan: Plan | None) -> Call:
+        """A call with its memory bound, to run many times."""
+        compiled = self.specialise(given, plan)
+        bound, named = self.bound(given), result_arrays(self.lowered)
+        results = make_outputs(self.name, [kind for _, kind in named], self.count(given), given.device, out)
+        bound |= {n: bind_value_array(a, kind) for (n, kind), a in zip(named, results, strict=True)}
+        environment = self.environment(given)
+        self_term.check(self.name, compiled.plan.self_term, compiled.executable.program.self_term, environment)
+        launch = compiled.executable.prepare(bound, environment)
+        return Call(launch, tuple(results), replace(compiled, environment=environment))
+
+    # ------------------------------------------------------------ what a call is made of
+
+    def naive(self, given: Arguments) -> ir.Kernel:
+        """The kernel before any decision about it."""
+        return self.wing.build(self.lowered, self.signature, given, index_type(given.device))
+
+    def count(self, given: Arguments) -> int:
+        """How many elements have a result."""
+        return next(iter(self.wing.counts(self.name, given).values()))
+
+    def environment(self, given: Arguments) -> Environment:
+        """Values for all and counts, by IR name."""
+        return {**flatten_uniforms(self.signature, given.uniforms), **self.wing.counts(self.name, given)}
+
+    def bound(self, given: Arguments) -> dict[str, Bound]:
+        """The arrays of a call, bound to its memory."""
+        kinds = self.signature.parameters
+        bound = {n: bind_record(r) for n, r in given.records.items()}
+        return bound | {n: bind_value_array(a, value_type(kinds[n])) for n, a in given.arrays.items()}
+
+    def work(self, given: Arguments) -> Work:
+        """What default plans ask of a call."""
+        count, pattern = self.count(given), self.wing.pattern
+        if not pattern.over_pairs:
+            return Work(pattern, count)
+        key = self._kind(given)
+        if key not in self._works:
+            self._works[key] = describe_work(self.naive(given), count)
+        return replace(self._works[key], targets=count)
+
+    def _kind(self, given: Arguments) -> Hashable:
+        """What a kernel is specialised to, apart from its plan."""
+        layouts = tuple((n, r.record, r.layout) for n, r in given.records.items())
+        return (layouts, tuple(given.arrays), _pair(given), given.device)
+
+    # ------------------------------------------------------------ compilation
+
+    def compile(self, given: Arguments, plan: Plan | None) -> Compiled:
+        """The kernel for these arguments, without running it."""
+        return replace(self.specialise(given, plan), environment=self.environment(given))
+
+    def specialise(self, given: Arguments, plan: Plan | None) -> Compiled:
+        """The kernel with the caller's plan, the tuned or the default one."""
+        tuned = self._tuned(given, plan)
+        # What was proved for the values that it was tuned with need not hold for these: then the default plan runs.
+        if tuned is None or violated(tuned.executable.program.self_term, self.environment(given)):
+            return self._compile(given, plan, plan)
+        return tuned
+
+    def _tuned(self, given: Arguments, plan: Plan | None) -> Compiled | None:
+        """The kernel with the plan that was tuned for calls like this one, if there is one."""
+        tuned = self.tuned.find(
+            plan, given.device, self._situation(given), lambda: self._key(given, self.naive(given), plan or Plan())
+        )
+        return None if tuned is None else self._compile(given, tuned, plan)
+
+    def _compile(self, given: Arguments, chosen: Plan | None, wanted: Plan | None) -> Compiled:
+        """`chosen` by the caller or by tuning; `wanted` by the caller."""
+        complete = complete_plan(chosen, machine_of(given.device), self.work(given))
+        key = (self._kind(given), complete)
+        if key not in self.compiled:
+            naive = self.naive(given)
+            executable = compile_kernel(naive, complete, given.device, wanted=wanted)
+            self.compiled[key] = Compiled(
+                self.name, executable, partial(self.bound_by, plan=complete), layouts_of(given.records),
+                self.environment(given), naive, self.kernel,
+            )  # fmt: skip
+        return self.compiled[key]
+
+    # ------------------------------------------------------------ tuning
+
+    def job(self, given: Arguments, plan: Plan | None) -> Job:
+        """What tuning measures."""
+        from lanewise.tuning.job import Job, Workload, check_tunable
+        from lanewise.tuning.workload import make_workload
+
+        wanted = check_plan(self.name, plan) or Plan()
+        lengths = {n: len(a) for n, a in (given.records | given.arrays).items()}
+        check_tunable(self.name, given.device, lengths)
+        count, kinds = self.count(given), self.signature.parameters
+        naive, environment = self.naive(given), self.environment(given)
+        arrays = {n: (a, value_type(kinds[n])) for n, a in given.arrays.items()}
+
+        def workload() -> Workload:
+            results = result_arrays(self.lowered)
+            fresh = not self.wing.pattern.over_pairs
+            return make_workload(naive, given.records, arrays, results, count, environment, given.device, fresh=fresh)
+
+        situation = self._situation(given)
+        return Job(
+            self.name, naive, given.device, machine_of(given.device), self.work(given),
+            lengths if self.wing.pattern.over_pairs else {"elements": count}, environment, wanted,
+            self._key(given, naive, wanted), workload, lambda best: self.adopt(wanted, situation, best),
+            lambda: self.wing.advise(given, self.kernel),
+        )  # fmt: skip
+
+    def adopt(self, wanted: Plan, situation: Hashable, best: Plan) -> None:
+        """Use a plan that was tuned just now."""
+        self.tuned.adopt(wanted, situation, best)
+        self.repeated.clear()
+
+    def _situation(self, given: Arguments) -> Hashable:
+        """What of a call decides which tuned plan it gets, in a form that is quickly made."""
+        layouts = tuple((n, r.layout) for n, r in given.records.items())
+        sizes = tuple(map(size_class, self.wing.counts(self.name, given).values()))
+        return (layouts, tuple(given.arrays), _pair(given), given.device, sizes)
+
+    def _key(self, given: Arguments, naive: ir.Kernel, wanted: Plan) -> Key:
+        *_, last = self.wing.counts(self.name, given).values()
+        return make_key(naive, layouts_of(given.records), given.device, self.work(given), last, wanted, naive.identical)
+
+
+def _pair(given: Arguments) -> tuple[str, str, bool] | None:
+    """Of two records: their names, and whether their arrays are one."""
+    if len(given.records) != 2:
+        return None
+    (first, a), (second, b) = given.records.items()
+    return first, second, a.data is b.data
+
+
+@sealed()
+class Kernel:
+    """A function under a pattern, ready to be called. Its results are an array, a tuple of arrays, or None."""
+
+    def __init__(self, wing: Wing, function: Callable[..., Any]) -> None:
+        self.__name__, self.__doc__ = function.__name__, function.__doc__
+        self.__module__, self.__qualname__ = function.__module__, function.__qualname__
+        self._wing, self._function = wing, function
+        self._calls = Calls(wing, function, self, self.bind)
+
+    @property
+    def python(self) -> Callable[..., Any]:
+        """Its function, as it was written."""
+        return self._function
+
+    @property
+    def signature(self) -> Signature:
+        return self._calls.signature
+
+    @property
+    def lowered(self) -> Lowered:
+        """The typed function; raises `CompileError` for what the language does not have."""
+        return self._calls.lowered
+
+    def __repr__(self) -> str:
+        return f"<lanewise {self._wing.pattern.name} kernel {self.__name__}>"
+
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        return by_name(self, (Kernel, (self._wing, self.python)))
+
+    def __copy__(self) -> Kernel:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Kernel:
+        return self
+
+    def __call__(self, *arguments: Any, out: Any = None, plan: Plan | None = None, **named: Any) -> Any:
+        """Run on all elements."""
+        if plan is not None:
+            return self.bind(*arguments, out=out, plan=plan, **named)()
+        return unpacked(self._calls.call(arguments, named, out))
+
+    def compile(self, *arguments: Any, plan: Plan | None = None, **named: Any) -> Compiled:
+        """The kernel for these arguments, without running it."""
+        check_plan(self.__name__, plan)
+        return self._calls.compile(self._calls.given(arguments, named), plan)
+
+    def bind(self, *arguments: Any, out: Any = None, plan: Plan | None = None, **named: Any) -> Call:
+        """A call with its memory bound, to run many times."""
+        check_plan(self.__name__, plan)
+        return self._calls.bind(self._calls.given(arguments, named), out, plan)
+
+    def tune(self, *arguments: Any, seconds: float | None = None, plan: Plan | None = None, **named: Any) -> Tuning:
+        """Measure plans for calls like this one, and use the fastest in later calls, also of other programs."""
+        from lanewise.tuning import tune_job
+
+        return tune_job(self.tuning_job(*arguments, plan=plan, **named), seconds)
+
+    def tuning_job(self, *arguments: Any, plan: Plan | None = None, **named: Any) -> Job:
+        """What `tune` measures: for programs that watch the search, or replay it."""
+        return self._calls.job(self._calls.given(arguments, named), plan)
+
+
+def unpacked(results: tuple[Any, ...]) -> Any:
+    """What a call returns: its only result, a tuple of several, or None."""
+    return results[0] if len(results) == 1 else results or None
+
+
+def kernel_of(wing: Wing) -> Callable[[Callable[..., Any]], Kernel]:
+    """The decorator of a wing, which makes kernels of functions."""
+    return lambda function: Kernel(wing, plain_function(wing.pattern.name, function))

@@ -1,0 +1,64 @@
+"""Nobody outside its wing asks for a pattern's name, and hardly anybody for a device's: patterns and targets say what is so."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from collections.abc import Iterator
+
+from lanewise.ir.pattern import COMBINE, Pattern
+from lanewise.patterns.elementwise.pattern import ELEMENTWISE, REDUCTION
+from lanewise.patterns.pairwise.pattern import PAIRWISE
+from lanewise.patterns.search.pattern import SEARCH
+from lanewise.patterns.sitewise.pattern import SITEWISE
+from lanewise.target import TARGETS
+from tests.storeys import modules
+
+PATTERNS: tuple[Pattern, ...] = (ELEMENTWISE, REDUCTION, PAIRWISE, SEARCH, SITEWISE, COMBINE)
+RIM = {"launch.executable": 4, "models.resources": 2}
+"""Where the names of devices are told apart: where one target is launched in another way than another."""
+
+
+def _compared(tree: ast.AST) -> Iterator[str]:
+    """Strings that something is compared with: ==, in, match, startswith, keys of a table by what is looked up."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Compare(left=left, comparators=others):
+                for x in (left, *others):
+                    yield from _strings(x)
+            case ast.MatchValue(value=value):
+                yield from _strings(value)
+            case ast.Call(func=ast.Attribute(attr="startswith"), args=[first, *_]):
+                yield from _strings(first)
+            case _:
+                pass
+
+
+def _strings(node: ast.expr) -> Iterator[str]:
+    match node:
+        case ast.Constant(value=str(text)):
+            yield text
+        case ast.Tuple(elts=parts) | ast.List(elts=parts) | ast.Set(elts=parts):
+            for part in parts:
+                yield from _strings(part)
+        case _:
+            pass
+
+
+def test_names_of_devices_are_compared_at_the_rim() -> None:
+    found: Counter[str] = Counter()
+    for name, path in modules().items():
+        found[name] += sum(text in TARGETS for text in _compared(ast.parse(path.read_text(encoding="utf-8"))))
+    assert {n: c for n, c in found.items() if c} == RIM
+
+
+def test_names_of_patterns_are_compared_nowhere() -> None:
+    names = {p.name for p in PATTERNS}
+    assert len(names) == len(PATTERNS)
+    wrong = [
+        f"{name}: {text}"
+        for name, path in modules().items()
+        for text in _compared(ast.parse(path.read_text(encoding="utf-8")))
+        if text in names and text != "search"  # also a word of profiles and files
+    ]
+    assert wrong == []
