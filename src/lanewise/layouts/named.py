@@ -24,7 +24,11 @@ def plain(layout: Callable[[], Layout]) -> Maker:
     def make(name: str, inside: str) -> Layout:
         if inside:
             kind = name.partition("(")[0].strip().lower()
-            raise _unknown(name) if not inside.isdigit() else InputError(f"the layout {kind} takes no number, found {name!r}")
+            raise (
+                _unknown(name)
+                if not inside.isdigit()
+                else InputError(f"the layout {kind} takes no number, found {name!r}")
+            )
         return layout()
 
     return make
