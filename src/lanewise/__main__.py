@@ -1,5 +1,5 @@
 """`python -m lanewise` is the command line."""
 
-from lanewise.cli.main import main
+from lanewise.cli.main import program
 
-main()
+program()

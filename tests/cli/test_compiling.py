@@ -40,9 +40,52 @@ def test_a_terminal_shows_what_compiles_and_forgets_it(monkeypatch: pytest.Monke
     monkeypatch.setattr(cache, "_SAID", set[str]())
     compile_slowly(CompilingLine(0.01), "collide", "walls")
     assert [x for x in screen.getvalue().split("\r\x1b[2K") if x] == [
-        "compiling collide (kernel 1), once for this machine ...", "compiling walls (kernel 2), once for this machine ...",
+        "compiling kernel 1 (collide), once for this machine ...", "compiling kernel 2 (walls), once for this machine ...",
     ]  # fmt: skip
     assert screen.getvalue().endswith("\r\x1b[2K")
+
+
+def test_the_line_says_how_many_there_are_where_that_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = Terminal()
+    monkeypatch.setattr(sys, "stderr", screen)
+    monkeypatch.setattr(sys, "__stderr__", screen)
+    monkeypatch.setattr(cache, "_SAID", set[str]())
+    line = CompilingLine(0.01)
+    for number, name in enumerate(("collide", "walls"), 3):  # by two processes at the same time
+        line(Compilation(name, number, False, 12))
+        assert line._timer is not None
+        line._timer.join()
+    line(Compilation("collide", 3, True, 12))
+    assert screen.getvalue().endswith("compiling kernel 4 of 12 (walls), once for this machine ...")
+    line(Compilation("walls", 4, True, 12))
+    assert screen.getvalue().endswith("\r\x1b[2K")
+
+
+def test_kernels_that_each_take_a_moment_are_told_of_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = Terminal()
+    monkeypatch.setattr(sys, "stderr", screen)
+    monkeypatch.setattr(sys, "__stderr__", screen)
+    clock = iter([0.0, 0.6, 0.6, 1.2, 1.2, 1.3])
+    monkeypatch.setattr("lanewise.cli.compiling.time.monotonic", lambda: next(clock))
+    line = CompilingLine(1.0)
+    waits: list[float] = []
+    for number, name in enumerate(("a", "b", "c"), 1):
+        line(Compilation(name, number, False))
+        assert line._timer is not None
+        waits.append(line._timer.interval)
+        line._timer.cancel()
+        line(Compilation(name, number, True))
+    assert waits == pytest.approx([1.0, 0.4, 0.0])
+
+
+def test_what_was_done_before_its_word_is_not_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = Terminal()
+    monkeypatch.setattr(sys, "stderr", screen)
+    line = CompilingLine(1000)
+    line(Compilation("k", 1, False))
+    line(Compilation("k", 1, True))
+    line._say(Compilation("k", 1, False))
+    assert screen.getvalue() == ""
 
 
 def test_a_log_has_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -51,7 +94,7 @@ def test_a_log_has_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "__stderr__", log)
     monkeypatch.setattr(cache, "_SAID", {"unwritable"})
     compile_slowly(CompilingLine(0.01), "collide", "walls")
-    assert log.getvalue() == "compiling collide (kernel 1), in every run, as there is no cache\n"
+    assert log.getvalue() == "compiling kernel 1 (collide), in every run, as there is no cache\n"
 
 
 def test_what_takes_a_moment_needs_no_word(capsys: pytest.CaptureFixture[str]) -> None:
@@ -68,9 +111,13 @@ def test_programs_can_watch_and_log(caplog: pytest.LogCaptureFixture) -> None:
     with compiling.observed(seen.append), caplog.at_level(logging.INFO, "lanewise"):
         compiling.begin("k")
         compiling.end("k")
+        compiling.begin("one of several", 7)
     compiling.begin("unseen")
-    assert [(c.name, c.done) for c in seen] == [("k", False), ("k", True)]
-    assert [r.message for r in caplog.records] == [f"compiling k (kernel {seen[0].number} of this process)"]
+    assert [(c.name, c.done) for c in seen] == [("k", False), ("k", True), ("one of several", False)]
+    assert (seen[0].of, seen[2].of) == (None, seen[2].number + 7)
+    assert [r.message for r in caplog.records] == [
+        f"compiling {c.name} (kernel {c.number} of this process)" for c in (seen[0], seen[2])
+    ]
 
 
 def test_caches_speak_in_notes(capsys: pytest.CaptureFixture[str]) -> None:

@@ -89,6 +89,7 @@ def run(
         "agent_radius": agent_radius, "avoid_time": avoid_time,
     }  # fmt: skip
     from lanewise.cli.boids_progress import follow
+    from lanewise.runtime.compile_workers import side_by_side
     from lanewise.sims.boids import runner
     from lanewise.sims.boids.pictures import Pictures, parse_size
     from lanewise.sims.boids.run import Output
@@ -103,7 +104,7 @@ def run(
     output = Output(out, final, every or 0, checkpoint_every or 0, overwrite, pictures, every or 0)
     if resume is not None:
         _refuse_given({**given, **({"from": from_} if from_ else {}), **({"obstacle": obstacles} if obstacles else {})})
-    with r.claimed_files(out or r.resumed_file(resume), final, plot, movie, profile_trace):
+    with side_by_side(), r.claimed_files(out or r.resumed_file(resume), final, plot, movie, profile_trace):
         if resume is None:
             if obstacles:
                 given["obstacles"] = runner.obstacles_of(obstacles)

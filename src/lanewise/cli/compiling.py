@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import threading
+import time
 import warnings
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -18,19 +20,29 @@ _ERASE = "\r\x1b[2K"
 
 
 class CompilingLine:
-    """Says what compiles, where it takes longer than a moment.
+    """Says what compiles, where it takes longer than a moment: one kernel, or several one after the other.
 
-    At a terminal a line that goes away when it is done; above a progress bar, which holds the last line, one that stays. In a log one
-    line, for the first kernel that takes long.
+    At a terminal a line that goes away when it is done; above a progress bar, which holds the last line, one that stays, for a kernel that
+    takes long. In a log one line, for the first that somebody waits for.
     """
 
     def __init__(self, moment: float = MOMENT) -> None:
         self._moment, self._shown, self._said = moment, False, False
         self._lock = threading.Lock()
         self._timer: threading.Timer | None = None
+        self._running = 0
+        self._waited, self._since, self._until = (
+            0.0,
+            0.0,
+            -math.inf,
+        )  # seconds of kernels before, this one's begin, the end of the last
 
     def __call__(self, compilation: Compilation) -> None:
         with self._lock:
+            now = time.monotonic()
+            self._running += -1 if compilation.done else 1
+            if compilation.done and self._running > 0:
+                return  # the line tells of one that others compile at the same time
             if self._timer is not None:
                 self._timer.cancel()
                 self._timer = None
@@ -38,15 +50,26 @@ class CompilingLine:
                 sys.stderr.write(_ERASE)
                 sys.stderr.flush()
                 self._shown = False
-            if not compilation.done:
-                self._timer = threading.Timer(self._moment, self._say, [compilation])
-                self._timer.daemon = True
-                self._timer.start()
+            if compilation.done:
+                self._running, self._until = 0, now
+                self._waited += now - self._since
+                return
+            if self._running == 1:
+                self._since = now
+                if now - self._until > self._moment:
+                    self._waited = 0.0
+            spent = self._waited + now - self._since if sys.stderr is sys.__stderr__ else 0.0
+            self._timer = threading.Timer(max(0.0, self._moment - spent), self._say, [compilation])
+            self._timer.daemon = True
+            self._timer.start()
 
     def _say(self, compilation: Compilation) -> None:
         with self._lock:
+            if not self._running:  # it was done while this thread waited for the lock
+                return
             once = "once for this machine" if keeps() else "in every run, as there is no cache"
-            text = f"compiling {compilation.name} (kernel {compilation.number}), {once}"
+            count = f"{compilation.number} of {compilation.of}" if compilation.of else f"{compilation.number}"
+            text = f"compiling kernel {count} ({compilation.name}), {once}"
             if sys.stderr is sys.__stderr__ and sys.stderr.isatty():
                 self._shown = True
                 sys.stderr.write(f"{_ERASE}{text} ...")

@@ -51,6 +51,7 @@ def run(
     """Run a simulation and say how well energy and momentum were kept."""
     from lanewise.cli.progress import follow
     from lanewise.io.atomic import writable_target
+    from lanewise.runtime.compile_workers import side_by_side
     from lanewise.sims.gravity import runner
     from lanewise.sims.gravity.run import Output
     from lanewise.sims.gravity.snapshots import resumed_target
@@ -73,7 +74,7 @@ def run(
             raise InputError(f"--{name} cannot be changed with --resume: the checkpoint keeps its own")
         out = resumed_target(resume, out, overwrite)
     output = Output(out, diagnostics_every, snapshot_every, checkpoint_seconds, overwrite)
-    with r.claimed_files(out, plot, profile_trace):
+    with side_by_side(), r.claimed_files(out, plot, profile_trace):
         if resume is None:
             planned: dict[str, Any] = {} if steps is None else {"steps": steps}
             prepared = runner.start(**given, **planned, device=device, output=output, profile=report.profile)

@@ -66,6 +66,7 @@ def run(
     quiet: o.Quiet = False,
 ) -> None:
     """Run a case and say what it found."""
+    from lanewise.runtime.compile_workers import side_by_side
     from lanewise.sims.lbm import runner
     from lanewise.sims.lbm.run import Output
 
@@ -80,7 +81,7 @@ def run(
             "--storage": storage, "--walls": walls,
         }  # fmt: skip
         _refuse_given(kept)
-    with r.claimed_files(out or r.resumed_file(resume), vti, plot, movie, forces, profile_trace):
+    with side_by_side(), r.claimed_files(out or r.resumed_file(resume), vti, plot, movie, forces, profile_trace):
         if resume is None:
             chosen = {"re": re, "size": size, "speed": speed, "lattice": lattice, "drive": drive}
             obstacle = _obstacle(mask, stl, quiet=quiet)

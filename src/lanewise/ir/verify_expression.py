@@ -14,9 +14,21 @@ from lanewise.types import BOOL, I64, LocalArray, Scalar
 Known = dict[str, Scalar | LocalArray]
 
 
+class _Text:
+    """The text of an expression, which is printed only when there is something to say of it."""
+
+    __slots__ = ("_expression",)
+
+    def __init__(self, expression: ir.Expression) -> None:
+        self._expression = expression
+
+    def __str__(self) -> str:
+        return print_expression(self._expression)
+
+
 def expression_problem(e: ir.Expression, known: Known, *, in_grid: bool) -> str:
     """What is wrong with this node (not with its children), or nothing."""
-    text = print_expression(e)
+    text = _Text(e)
     match e:
         case ir.Literal():
             return "" if _fits(e.value, e.type) else f"{e.value!r} is no {e.type}"
@@ -58,7 +70,7 @@ def _fits(value: float | int | bool, scalar: Scalar) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and limits.min <= value <= limits.max
 
 
-def _binary(e: ir.Binary, text: str) -> str:
+def _binary(e: ir.Binary, text: _Text) -> str:
     if not e.left.type == e.right.type == e.type:
         return f"{text} mixes {e.left.type}, {e.right.type} and {e.type}"
     bitwise = e.operator in ("&", "|", "^")
@@ -69,14 +81,14 @@ def _binary(e: ir.Binary, text: str) -> str:
     return f"{text} is not defined for {e.type}" if wrong else ""
 
 
-def _unary(e: ir.Unary, text: str) -> str:
+def _unary(e: ir.Unary, text: _Text) -> str:
     if e.operand.type != e.type:
         return f"{text} changes its type"
     fits = {"not": e.type == BOOL, "~": e.type.is_integer, "-": e.type != BOOL}[e.operator]
     return "" if fits else f"{text} is not defined for {e.type}"
 
 
-def _call(e: ir.Call, text: str) -> str:
+def _call(e: ir.Call, text: _Text) -> str:
     intrinsic = INTRINSICS.get(e.intrinsic)
     if intrinsic is None or len(e.arguments) != intrinsic.arity:
         return f"{text} is no intrinsic"

@@ -221,7 +221,7 @@ def _cpu_piece(
     assert isinstance(loop, ir.Parallel)
     extent = _whole(loop.extent, environment)
     grain = kernel.pattern.grain(int(environment[kernel.counts[-1].name]))
-    function(*arguments, 0, 0)  # Numba compiles at the first call; better now than within a timed run
+    cpu.prepare(function, (*arguments, 0, 0))  # Numba compiles at the first call; better now than within a timed run
     return Piece(
         lambda given: cpu.run_range(function, given, extent, grain), arguments, places, _value_places(kernel, len(buffers)),
         rigid=rigid,
@@ -243,7 +243,7 @@ def _slab_launch(
         if not listed.count:
             continue
         first = listed.data.view(np.int64).reshape(listed.count, -1)[:, 0]
-        function(*arguments, 0, 0)
+        cpu.prepare(function, (*arguments, 0, 0))
         work.append(cpu.Slabbed(function, arguments, [int(x) for x in np.searchsorted(first // cpu.SLAB_UNIT, units)]))
     return lambda: cpu.run_slabs(work)
 

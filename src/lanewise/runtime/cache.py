@@ -71,6 +71,11 @@ def read_entry(name: str) -> bytes | None:
     return content
 
 
+def has_entry(name: str) -> bool:
+    """Whether there is a file of this name, which may prove to be unusable when it is read."""
+    return os.path.exists(cache_directory() / name)
+
+
 def write_entry(name: str, content: bytes) -> None:
     """Put an entry in place of what may be there: a reader sees all of it or none. Where that fails it is said, once."""
     path = cache_directory() / name

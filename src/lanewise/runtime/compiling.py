@@ -12,12 +12,14 @@ from dataclasses import dataclass
 class Compilation:
     """A kernel that a compiler begins with (`done` is False) or is through with.
 
-    number: of the kernels that this process compiles, which is not known before: a program makes kernels as it meets them.
+    number: of the kernels that this process compiles. of: how many these are, as far as it is known: None where a program makes kernels
+    as it meets them.
     """
 
     name: str
     number: int
     done: bool
+    of: int | None = None
 
 
 Observer = Callable[[Compilation], None]
@@ -38,11 +40,11 @@ def observed(observer: Observer) -> Generator[None]:
         _OBSERVERS.remove(observer)
 
 
-def begin(name: str) -> None:
-    """Say that the compiler begins with a kernel that no cache has."""
+def begin(name: str, waiting: int | None = None) -> None:
+    """Say that the compiler begins with a kernel that no cache has; `waiting`: how many more are known to follow."""
     _BEGUN.append(name)
     LOGGER.info("compiling %s (kernel %d of this process)", name, len(_BEGUN))
-    _tell(Compilation(name, len(_BEGUN), False))
+    _tell(Compilation(name, len(_BEGUN), False, None if waiting is None else len(_BEGUN) + waiting))
 
 
 def end(name: str) -> None:

@@ -9,11 +9,12 @@ import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from types import ModuleType
 from typing import Any
 from weakref import WeakValueDictionary, finalize
 
+from lanewise.runtime import compile_workers
 from lanewise.runtime.cache import content_key
 from lanewise.runtime.devices import cpu_threads
 
@@ -52,6 +53,7 @@ def _load(text: str, name: str, key: str) -> Any:
     from numba.core.dispatcher import Dispatcher
 
     from lanewise.runtime.kernel_cache import KernelCache
+    from lanewise.runtime.lean_compiler import shorten
 
     _keep_compiler_over_forks()
     module = f"lanewise_generated_{key}"
@@ -60,9 +62,49 @@ def _load(text: str, name: str, key: str) -> Any:
     kernel: Any = namespace[f"{name}_kernel"]
     if isinstance(kernel, Dispatcher):
         dispatcher: Any = kernel
-        dispatcher._cache = KernelCache(name, key, ModuleType(module))  # as its `enable_caching` does with Numba's own
+        shorten(dispatcher)
+        dispatcher._cache = KernelCache(
+            name, text, key, ModuleType(module)
+        )  # as its `enable_caching` does with Numba's own
         finalize(kernel, sys.modules.pop, module, None)
     return kernel
+
+
+def prepare(kernel: Any, arguments: tuple[Any, ...]) -> None:
+    """Compile a kernel for arguments like these, which must be such that it does nothing.
+
+    Within `compile_workers.side_by_side` a worker does it, and this process goes on.
+    """
+    if compile_workers.is_open() and hasattr(kernel, "overloads"):
+        signature, kept = tuple(kernel.typeof_pyval(a) for a in arguments), kernel._cache
+        missing = signature not in kernel.overloads and not kept.knows(signature, kernel.targetctx)
+        request = (kept.text, kept.name, signature)
+        if missing and compile_workers.submit(
+            (kept.key, signature),
+            kept.name,
+            request,
+            len(kept.text),
+            _machine_code,
+            kernel,
+            partial(kernel, *arguments),
+        ):
+            return
+    kernel(*arguments)
+
+
+def _machine_code(request: tuple[str, str, Any]) -> bytes:
+    """What a kernel's cache keeps of it; b"" for one that cannot be compiled or kept."""
+    from lanewise.runtime.kernel_cache import Capture
+
+    text, name, signature = request
+    kernel: Any = load_kernel(text, name)
+    kept = kernel._cache
+    kernel._cache = taken = Capture(name, text, kept.key, kept.module)
+    try:
+        kernel.compile(signature)
+    except Exception:
+        return b""
+    return taken.content
 
 
 @cache
@@ -132,6 +174,7 @@ def run_range(kernel: RangeKernel, arguments: tuple[Any, ...], extent: int, grai
 
     Elements are independent: the split changes no bits.
     """
+    compile_workers.need((kernel,))
     threads = cpu_threads()
     if threads == 1 or extent <= grain:
         kernel(*arguments, 0, extent)
@@ -166,6 +209,7 @@ def run_slabs(work: Sequence[Slabbed]) -> None:
     """
     if not work:
         return
+    compile_workers.need([w.kernel for w in work])
     threads, slabs = cpu_threads(), len(work[0].bounds) - 1
     todo = iter(range(slabs))  # `next` of a range's iterator is atomic
 

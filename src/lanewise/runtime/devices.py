@@ -73,6 +73,11 @@ def cuda_started() -> None:
         _STARTED_IN.append(os.getpid())
 
 
+def cuda_is_started() -> bool:
+    """Whether this process, or one that it was forked from, uses the CUDA driver."""
+    return bool(_STARTED_IN)
+
+
 def check_not_forked() -> None:
     """Raises `DeviceError` where CUDA would crash or hang: the driver's state does not survive a fork."""
     if _STARTED_IN and _STARTED_IN[0] != os.getpid():

@@ -12,22 +12,21 @@ import numba
 from numba.core import config
 from numba.core.caching import _Cache  # pyright: ignore[reportPrivateUsage]
 from numba.core.compiler import CompileResult
-from numba.core.dispatcher import Dispatcher
 from numba.core.serialize import dumps
 
-from lanewise.runtime import compiling
-from lanewise.runtime.cache import content_key, read_entry, remove_entry, write_entry
+from lanewise.runtime import compile_workers, compiling
+from lanewise.runtime.cache import content_key, has_entry, read_entry, remove_entry, write_entry
 
 
 class KernelCache(_Cache):
     """What a dispatcher asks before it compiles, and tells what it has compiled: an entry for each signature and processor.
 
-    key: the content that the kernel is generated from. Numba rebuilds machine code for a function of a module that it imports by
+    key: of the text that the kernel is generated from. Numba rebuilds machine code for a function of a module that it imports by
     name: `module` stands there for the function's own, holds nothing, and so keeps nothing alive.
     """
 
-    def __init__(self, name: str, key: str, module: ModuleType) -> None:
-        self._name, self._key, self._module = name, key, module
+    def __init__(self, name: str, text: str, key: str, module: ModuleType) -> None:
+        self.name, self.text, self.key, self.module = name, text, key, module
 
     @property
     def cache_path(self) -> None:
@@ -35,7 +34,7 @@ class KernelCache(_Cache):
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """The compiled function of a signature, or None: then Numba compiles."""
-        sys.modules[self._module.__name__] = self._module
+        sys.modules[self.module.__name__] = self.module
         target_context.refresh()
         entry = self._entry(sig, target_context.codegen())
         content = read_entry(entry)
@@ -44,15 +43,21 @@ class KernelCache(_Cache):
                 return CompileResult._rebuild(target_context, *pickle.loads(content))  # pyright: ignore[reportPrivateUsage]
             except Exception:  # written whole, and yet not for this Numba: made again like a damaged one
                 remove_entry(entry)
-        compiling.begin(self._name)
+        if made := compile_workers.taken((self.key, sig)):
+            write_entry(entry, made)
+            return CompileResult._rebuild(target_context, *pickle.loads(made))  # pyright: ignore[reportPrivateUsage]
+        compiling.begin(self.name)
         return None
+
+    def knows(self, sig: Any, target_context: Any) -> bool:
+        """Whether there is an entry for a signature. It may prove to be damaged."""
+        return has_entry(self._entry(sig, target_context.codegen()))
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Keep a compiled function, where it can be kept."""
-        compiling.end(self._name)
-        if not data.library.has_dynamic_globals and not any(not x.can_cache for x in data.lifted):
-            write_entry(self._entry(sig, data.codegen), dumps(data._reduce()))
-        _let_go(data)
+        compiling.end(self.name)
+        if content := _portable(data):
+            write_entry(self._entry(sig, data.codegen), content)
 
     def enable(self) -> None: ...
     def disable(self) -> None: ...
@@ -62,17 +67,28 @@ class KernelCache(_Cache):
         made_by = f"{sys.implementation.cache_tag} {numba.__version__} {llvmlite.__version__}"
         switches = ("OPT", "LOOP_VECTORIZE", "SLP_VECTORIZE", "BOUNDSCHECK", "DEBUGINFO_DEFAULT", "USING_SVML")
         options = str([getattr(config, n, None) for n in switches])
-        key = content_key(self._key, str(signature), str(codegen.magic_tuple()), made_by, options)
-        return f"cpu/{self._name}-{key}"
+        key = content_key(self.key, str(signature), str(codegen.magic_tuple()), made_by, options)
+        return f"cpu/{self.name}-{key}"
 
 
-def _let_go(compiled: Any) -> None:
-    """Take out what keeps a compiled function alive for ever, and is for people who look into Numba.
+class Capture(KernelCache):
+    """Takes what a dispatcher compiles, and gives nothing: in a process that compiles for another one.
 
-    Numba's finalizer of a dispatcher holds the results of compiling, these the annotated source, this the function, this the
-    functions that it calls and its own dispatcher.
+    content: what was compiled; b"" where it cannot be taken.
     """
-    for dispatcher in compiled.type_annotation.func_id.func.__globals__.values():
-        if isinstance(dispatcher, Dispatcher):
-            for signature, result in dispatcher.overloads.items():
-                dispatcher.overloads[signature] = result._replace(type_annotation="")
+
+    content = b""
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        sys.modules[self.module.__name__] = self.module
+        target_context.refresh()
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        self.content = _portable(data)
+
+
+def _portable(data: Any) -> bytes:
+    """A compiled function as bytes; b"" for one that holds addresses of this process."""
+    if data.library.has_dynamic_globals or any(not x.can_cache for x in data.lifted):
+        return b""
+    return bytes(dumps(data._reduce()))

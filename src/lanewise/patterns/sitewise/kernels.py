@@ -65,19 +65,33 @@ class SiteKernels:
 
     def force(self, sites: Sites, values: SiteValues, numbers: tuple[int, ...], *, weights: bool) -> Any:
         """The momentum that walls take in this step, a float64 vector (see `Sitewise.force`)."""
+        look, result = self._momentum(sites, sites.step, sites.fresh, values, numbers, weights=weights)
+        look()
+        return to_host(result.sum(axis=0))
+
+    def prepare_force(
+        self, sites: Sites, step: int, values: SiteValues, numbers: tuple[int, ...], *, weights: bool
+    ) -> None:
+        """Compile what `force` runs after `step` steps, one at least."""
+        self._momentum(sites, step, False, values, numbers, weights=weights)
+
+    def _momentum(
+        self, sites: Sites, step: int, fresh: bool, values: SiteValues, numbers: tuple[int, ...], *, weights: bool
+    ) -> tuple[SiteCall, Any]:
+        """What looks at the momentum that walls take, and the array of it by site."""
+        phase = sites.form.phase(step, fresh=fresh)
         # Populations that were set arrive as they are: no wall has sent them back yet.
-        curved = sites.interpolation is not None and not sites.fresh
+        curved = sites.interpolation is not None and not fresh
 
         def build(index: Scalar) -> ir.Kernel:
-            arguments = self._looking(sites, sites.step, values, fresh=sites.fresh)
+            arguments = self._looking(sites, step, values, fresh=fresh)
             plain = replace(arguments, placed=False, framed=False)
             return build_momentum_exchange(plain, index, numbers, weights, curved=curved)
 
-        executable = self._for(("force", numbers, weights, curved, sites.phase.name), sites, values, build)
+        executable = self._for(("force", numbers, weights, curved, phase.name), sites, values, build)
         dimension = self.kinds.lattice.dimension
         result = array_module(sites.device).zeros((len(sites.walled), dimension), np.float64)
-        bind_phase(executable, sites, sites.step, values, ((result, t.Vector(t.F64, dimension)),))()
-        return to_host(result.sum(axis=0))
+        return bind_phase(executable, sites, step, values, ((result, t.Vector(t.F64, dimension)),)), result
 
     # ------------------------------------------------------------ between steps
 

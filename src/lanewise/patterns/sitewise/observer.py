@@ -11,7 +11,7 @@ from lanewise.errors import ArgumentError
 from lanewise.launch.executable import Executable
 from lanewise.patterns.sitewise.build import build_sitewise
 from lanewise.patterns.sitewise.call_values import sort_values
-from lanewise.patterns.sitewise.calls import bind_phase, compile_phase
+from lanewise.patterns.sitewise.calls import SiteCall, bind_phase, compile_phase
 from lanewise.patterns.sitewise.function import SiteFunction
 from lanewise.patterns.sitewise.kernels import SiteKernels
 from lanewise.patterns.sitewise.sites import Sites
@@ -32,14 +32,26 @@ class Observer:
         check_plan(self.function.name, plan)
         self.kernels.kinds.check_sites(sites)
         sites.whole.check()
+        look, arrays = self._bound(sites, sites.step, sites.fresh, plan, values)
+        look()
+        return arrays[0] if len(arrays) == 1 else arrays
+
+    def prepare(self, sites: Sites, step: int, **values: Any) -> None:
+        """Compile what looks at the sites after `step` steps, one at least."""
+        self._bound(sites, step, False, None, values)
+
+    def _bound(
+        self, sites: Sites, step: int, fresh: bool, plan: Plan | None, values: dict[str, Any]
+    ) -> tuple[SiteCall, tuple[Any, ...]]:
+        """What looks, and the arrays that it fills."""
         kernels, kinds, f = self.kernels, self.kernels.kinds, self.function
         f.notice()
         if f.real != kinds.real:
             raise ArgumentError(f"{f.name} computes in {f.real}, and {kinds.name} in {kinds.real}")
         given = sort_values(f.name, sites, values, f.parameters, kinds.known_values(), kinds.wall_velocities(sites))
-        key = (f.version, sites.phase.name, plan, *kernels.situation(sites, given))
+        key = (f.version, sites.form.phase(step, fresh=fresh).name, plan, *kernels.situation(sites, given))
         if key not in self.compiled:
-            arguments = kernels.arguments(sites, sites.step, sites.fresh, given, (f.update,))
+            arguments = kernels.arguments(sites, step, fresh, given, (f.update,))
             self.compiled[key] = compile_phase(partial(build_sitewise, arguments), sites, plan)
         module = array_module(sites.device)
         results = tuple(
@@ -48,6 +60,4 @@ class Observer:
         )
         if not results:
             raise ArgumentError(f"{f.name} returns nothing to observe")
-        bind_phase(self.compiled[key], sites, sites.step, given, results)()
-        arrays = tuple(r for r, _ in results)
-        return arrays[0] if len(arrays) == 1 else arrays
+        return bind_phase(self.compiled[key], sites, step, given, results), tuple(r for r, _ in results)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lanewise.profiling.profile import span
+from lanewise.runtime.compile_workers import settle
 from lanewise.runtime.interruption import deferred_interruption
 from lanewise.sims.boids.checkpoint import write_checkpoint
 from lanewise.sims.boids.flock import Flock
@@ -75,6 +76,7 @@ class Run:
                     open_movie(self.output.pictures, flock, overwrite=self.output.overwrite)
                 )
             self.look()
+            settle()
             if (
                 self.trajectory.base != self.output.out
             ):  # a resumed run has its file already, and leaves it until there is more

@@ -12,6 +12,7 @@ import numpy as np
 
 from lanewise.io.particles import Particles
 from lanewise.profiling.profile import span
+from lanewise.runtime.compile_workers import settle
 from lanewise.runtime.interruption import deferred_interruption
 from lanewise.sims.gravity.checkpoint import Labels, Settings, current_particles, write_checkpoint
 from lanewise.sims.gravity.diagnostics import Diagnostics, energy_warning
@@ -60,6 +61,7 @@ class Run:
     def execute(self, progress: Callable[[Run], None] = lambda run: None) -> None:
         """Advance to `settings.steps`, measuring, writing and reporting on the way (see `march`)."""
         self.simulation.prepare(self.settings.dt)
+        settle()
         if not self.in_place:  # then its file is there already, and stays as it is until there is more
             self.save()  # from here on there is always something to resume from
         with deferred_interruption() as interruption:

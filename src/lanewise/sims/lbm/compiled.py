@@ -124,6 +124,15 @@ class CompiledEngine:
     def prepare(self) -> None:
         self._steps().prepare()
 
+    def prepare_looks(self, steps: int, names: Sequence[str]) -> None:
+        bound, step = self._bound, self._sites.step + steps
+        bound.look.prepare(self._sites, step, **bound.forced, **bound.walls)
+        for opening in bound.openings:
+            if opening.look is not None:
+                opening.look.prepare(self._sites, step, **bound.forced, **bound.walls, **opening.values)
+        if names:
+            bound.flow.prepare_force(self._sites, step, list(names), weights=True, **bound.walls)
+
     def run(self, steps: int, counted: Callable[[int], None]) -> None:
         self._steps().run(steps, counted)
 

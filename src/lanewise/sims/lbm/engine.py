@@ -36,6 +36,10 @@ class Engine(Protocol):
         """Compile what steps need, so that the first one costs no more than the others."""
         ...
 
+    def prepare_looks(self, steps: int, names: Sequence[str]) -> None:
+        """Compile what the moments after `steps` more steps need, one at least, and the force on the walls of these names, if any."""
+        ...
+
     def run(self, steps: int, counted: Callable[[int], None]) -> None:
         """Take steps and wait for them; `counted(n)` is called when n more are done. Ctrl-C ends it after whole steps."""
         ...

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from lanewise.profiling.profile import span
+from lanewise.runtime.compile_workers import settle
 from lanewise.runtime.interruption import deferred_interruption
 from lanewise.runtime.memory import to_host
 from lanewise.sims.lbm.bandwidth import copy_bandwidth
@@ -71,9 +72,22 @@ class Run:
         """
         with ExitStack() as open_files, deferred_interruption() as interruption:
             self._open(open_files)
-            self.simulation.prepare()
+            self._prepare()
             self.look()  # of the first step, or of the one at which a checkpoint was resumed
+            settle()
             march(self, progress, interruption)
+
+    def _prepare(self) -> None:
+        """Compile what steps need, and what they will be looked at with, which may go on until `settle`."""
+        step, probe = self.step, self.setup.probe
+        self.simulation.prepare()
+        looks: dict[int, tuple[str, ...]] = {self.steps: ()}
+        if probe is not None:
+            first = probe.next(step)
+            looks |= {s: probe.walls for s in ((first, first + 1) if probe.paired else (first,)) if s <= self.steps}
+        for later, walls in looks.items():
+            if later > step:
+                self.simulation.prepare_looks(later - step, *walls)
 
     @property
     def step(self) -> int:

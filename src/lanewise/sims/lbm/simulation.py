@@ -280,6 +280,11 @@ class Simulation:
         with span(self.profile, "setup", name="kernels of steps"):
             self._engine.prepare()
 
+    def prepare_looks(self, steps: int, *walls: str) -> None:
+        """Compile what shows the flow after `steps` more steps, one at least, and the force on the walls of these names."""
+        with span(self.profile, "setup", name="kernels of looks"):
+            self._engine.prepare_looks(steps, walls)
+
     @checked(InputError)
     def advance(self, steps: int) -> None:
         """Take `steps` steps and wait for them, without looking at the result. On CUDA they run as graphs.

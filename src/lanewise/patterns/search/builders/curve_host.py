@@ -93,7 +93,8 @@ KEYS = f"""{_HEAD}
             for axis in range(1, axes):
                 invert_or_swap(x, cells_of_piece[axis][:size], np.int32(level), np.int32((1 << level) - 1))
         for axis in range(1, axes):
-            cells_of_piece[axis] ^= cells_of_piece[axis - 1]
+            for n in range(512):  # slices would be checked for their length, by much machine code
+                cells_of_piece[axis, n] ^= cells_of_piece[axis - 1, n]
         flips(last, bits, flip)
         keys[piece : piece + size] = 0
         for axis in range(axes):
@@ -134,7 +135,8 @@ SORT = (
         to = counts[2, d]
         counts[2, d] = to + 1
         other_order[to] = order[i]
-    order[:] = other_order
+    for i in range(count):  # a slice would be checked for its length, by much machine code
+        order[i] = other_order[i]
 """
 )
 

@@ -62,13 +62,14 @@ class Probe:
     paired: a value is the mean over a step and the one before it, and there is none of step 0. Lattices keep a momentum
     that changes its sign with every step and site; forces on walls show it, and the mean over two steps is without (A. J. C.
     Ladd, Numerical simulations of particulate suspensions via a discretized Boltzmann equation, Journal of Fluid Mechanics 271
-    (1994), 285-309).
+    (1994), 285-309). walls: those whose force is measured, by their names.
     """
 
     names: tuple[str, ...]
     measure: Callable[[Flow], tuple[float, ...]]
     every: int
     paired: bool = False
+    walls: tuple[str, ...] = ()
 
     def wanted(self, step: int) -> bool:
         """Whether a value belongs to this step."""

@@ -53,7 +53,8 @@ def force_probe(dimension: int, scale: float, every: int, more: Callable[[Flow],
         force = tuple(float(x) for x in flow.force_on(OBSTACLE))
         return (*force, *(x / scale for x in force), *(more(flow) if more else ()))
 
-    return Probe((*FORCES[dimension], *COEFFICIENTS[dimension], *more_names), measure, max(1, every), paired=True)
+    names = (*FORCES[dimension], *COEFFICIENTS[dimension], *more_names)
+    return Probe(names, measure, max(1, every), paired=True, walls=(OBSTACLE,))
 
 
 def shedding(series: Series, length: float, speed: float) -> dict[str, Any]:
