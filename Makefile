@@ -12,7 +12,8 @@ INSTALL := $(PIP) install --quiet --constraint constraints.txt
 RUN_STAMP := $(VENV)/.installed-run
 DEV_STAMP := $(VENV)/.installed-dev
 GPU_STAMP := $(VENV)/.installed-gpu
-PYTEST_ARGS ?= -n 2
+# Tests that lie side by side share kernels, which one worker compiles.
+PYTEST_ARGS ?= -n 2 --dist worksteal
 FUZZ_COUNT ?= 10000
 FUZZ_SECONDS ?= 0
 FUZZ_SEED ?= 1

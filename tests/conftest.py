@@ -1,12 +1,16 @@
-"""What every test shares: hypothesis profiles, golden texts, GPU detection, one kernel cache per test session."""
+"""What every test shares: hypothesis profiles, golden texts, GPU detection, a cache of compiled kernels."""
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import functools
+import gc
+import hashlib
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,6 +20,8 @@ from hypothesis import HealthCheck, settings
 CACHE_VARIABLE = "LANEWISE_CACHE_DIR"
 GOLDEN_ROOT = Path(__file__).parent / "golden"
 OWN_CACHE = pytest.StashKey[str]()
+CACHE_WAS_SET = pytest.StashKey[bool]()
+DAYS_KEPT = 14  # of a compiled kernel
 
 # Examples that compile kernels take long the first time, so there are no deadlines. `ci` repeats the same examples in
 # every run; `--hypothesis-profile explore` looks for new ones.
@@ -33,13 +39,48 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     # Set before xdist starts its workers: they inherit it and share one cache, because compiling is what takes time.
     if CACHE_VARIABLE not in os.environ:
-        config.stash[OWN_CACHE] = os.environ[CACHE_VARIABLE] = tempfile.mkdtemp(prefix="lanewise-test-cache-")
+        if (kept := getattr(config, "cache", None)) is not None:
+            os.environ[CACHE_VARIABLE] = str(_kept_cache(kept))
+        else:
+            config.stash[OWN_CACHE] = os.environ[CACHE_VARIABLE] = tempfile.mkdtemp(prefix="lanewise-test-cache-")
+        config.stash[CACHE_WAS_SET] = True
+
+
+def _kept_cache(kept: pytest.Cache) -> Path:
+    """The cache of the sessions before, in `.pytest_cache`; without plans that were tuned, and without what nobody needs any more.
+
+    The name of a compiled kernel says the text that it was made of. What makes machine code of a text is lanewise/runtime: with
+    another one the cache begins anew.
+    """
+    made_by = hashlib.sha256()
+    for file in sorted((Path(__file__).parent.parent / "src/lanewise/runtime").rglob("*.py")):
+        made_by.update(file.name.encode() + b"\0" + file.read_bytes() + b"\0")
+    folder = kept.mkdir(f"kernels-{made_by.hexdigest()[:16]}")
+    for other in folder.parent.glob("kernels-*"):
+        if other != folder:
+            shutil.rmtree(other, ignore_errors=True)
+    shutil.rmtree(folder / "tuned", ignore_errors=True)
+    old = time.time() - DAYS_KEPT * 86400
+    for entry in folder.rglob("*"):
+        with contextlib.suppress(OSError):  # another session is faster
+            if entry.is_file() and entry.stat().st_mtime < old:
+                entry.unlink()
+    return folder
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
     if (directory := config.stash.get(OWN_CACHE, None)) is not None:
         shutil.rmtree(directory, ignore_errors=True)
+    if config.stash.get(CACHE_WAS_SET, False):
         del os.environ[CACHE_VARIABLE]
+
+
+def pytest_collection_finish() -> None:
+    # Compiling makes many objects that live long. To look through them, and through all modules, again and again takes a tenth of
+    # the time and more; what was imported stays, and the rest is looked through more rarely.
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 20)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

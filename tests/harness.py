@@ -13,11 +13,11 @@ from lanewise import types as t
 from lanewise.arrays import RecordArray
 from lanewise.ir import nodes as ir
 from lanewise.ir.evaluate import evaluate
-from lanewise.ir.machine import Machine, Memory
+from lanewise.ir.interpreter import Interpreter, Memory
 from lanewise.ir.names import COUNT, count_of
 from lanewise.ir.pattern import COMBINE
 from lanewise.launch.arguments import bind_value_array, flatten_uniforms
-from lanewise.launch.executable import Bound
+from lanewise.launch.executable import BoundArray
 from lanewise.layouts import Layout
 from lanewise.passes.uniform_parameters import packed
 from lanewise.patterns.elementwise.build import ElementwiseArguments, build_elementwise
@@ -127,7 +127,7 @@ def run_kernels(kernels: Sequence[ir.Kernel], given: Input, layout: Layout) -> t
     signature = case.kernel.signature
     records = given.records(layout)
     names = list(signature.parameters)
-    bound = {n: Bound(r.data, r.arrangement, len(r)) for n, r in zip(names, records, strict=False)}
+    bound = {n: BoundArray(r.data, r.arrangement, len(r)) for n, r in zip(names, records, strict=False)}
     bound |= {n: bind_value_array(a, signature.parameters[n]) for n, a in given.arrays.items()}
     results: list[Array] = []
     for name, kind in result_arrays(case.kernel.lowered):
@@ -149,23 +149,23 @@ def _typed(case: Case) -> dict[str, Any]:
     return {n: t.scalar_of(kinds[n]).dtype.type(v) for n, v in case.values.items()}
 
 
-def run_kernel(kernel: ir.Kernel, bound: dict[str, Bound], env: dict[str, Any]) -> None:
+def run_kernel(kernel: ir.Kernel, bound: dict[str, BoundArray], env: dict[str, Any]) -> None:
     """Interpret one kernel of any stage on bound memory; its scratch arrays stay in `bound` for the next one."""
     for s in kernel.scratch:
         a, count = kernel.array(s.array), int(evaluate(s.length, env))
-        bound[a.name] = Bound(
+        bound[a.name] = BoundArray(
             np.full(a.arrangement.nbytes(count), 0 if s.zeroed else 0xFF, np.uint8), a.arrangement, count
         )
     if (uniforms := packed(kernel, env)) is not None:
         array, data = uniforms
-        bound[array.name] = Bound(data, array.arrangement, 1)
+        bound[array.name] = BoundArray(data, array.arrangement, 1)
     typed = {p.name: p.type.dtype.type(env[p.name]) for p in kernel.uniforms + kernel.counts}
     memories = {n: Memory(b.data, b.arrangement, b.count) for n, b in bound.items()}
     buffers = {b.name: _buffer(b, bound[b.array]) for b in kernel.buffers if b.space == "global"}
-    Machine(kernel, typed, memories, buffers).run()
+    Interpreter(kernel, typed, memories, buffers).run()
 
 
-def _buffer(b: ir.BufferArgument, bound: Bound) -> Array:
+def _buffer(b: ir.BufferArgument, bound: BoundArray) -> Array:
     start = bound.arrangement.starts(bound.count)[b.buffer]
     size = bound.arrangement.buffers[b.buffer].bytes_for(bound.count)
     return bound.data[start : start + size].view(b.type.dtype)

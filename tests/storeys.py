@@ -19,6 +19,7 @@ STOREYS = (
     ("types",),
     ("vectors",),
     ("lattices", "target", "values"),
+    ("decision",),
     ("record",),
     ("layouts",),
     ("io", "plan"),

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+
 import pytest
 
 import lanewise as lw
 from lanewise.errors import PlanError
 from lanewise.ir.pattern import Work
 from lanewise.launch.support import compile_kernel
+from lanewise.optimisations import LAYOUT, OPTIMISATIONS
 from lanewise.patterns.pairwise.build import PairwiseArguments, build_pairwise
 from lanewise.pipeline import build_program
 from lanewise.plan import NEUTRAL, Plan
@@ -160,3 +163,18 @@ def test_a_cap_of_the_default_plan_that_spills_is_lifted():
     assert relaxed.cubins[0].resources.spill_stores == 0
     kept = compile_kernel(kernel, found, "cuda", wanted=Plan(registers=40), arch="sm_90")
     assert kept.program.plan.registers == 40
+
+
+def test_every_field_is_declared_once() -> None:
+    declared = [o for o in OPTIMISATIONS if o.field != LAYOUT]
+    assert sorted(o.field for o in declared) == sorted(f.name for f in fields(Plan))
+    assert len({o.place for o in OPTIMISATIONS}) == len(OPTIMISATIONS)
+    assert NEUTRAL.as_dict() == {o.field: o.neutral for o in declared}
+    ranks = [o.rank for o in declared if o.rank]
+    assert sorted(ranks) == list(range(1, len(ranks) + 1))
+    for o in declared:
+        assert bool(o.rank) is not (o.on_request or o.field == "reciprocity"), o.field
+        for kind, values in (("cuda", (*o.cuda, *o.elementwise, *o.sites)), ("cpu", (*o.cpu, *o.elementwise_cpu))):
+            for value in (o.neutral, *values):
+                assert o.describe(value, kind)
+                Plan(**{o.field: value})

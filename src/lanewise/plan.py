@@ -7,13 +7,43 @@ from typing import Any, Literal
 
 from lanewise.attributes import frozen
 from lanewise.checks import check_fields, shown
+from lanewise.decision import DECISION, Optimisation, choice, decision
 from lanewise.errors import PlanError
+from lanewise.target import is_gpu
+
+SWITCH = (False, True)
+
+
+def _tile(value: int, kind: str) -> str:
+    if not value:
+        return "sources are read one by one"
+    if is_gpu(kind):
+        return f"{value} sources at a time are staged in shared memory by the whole block"
+    return f"sources are summed in tiles of {value}"
+
+
+def _unroll(value: int, kind: str) -> str:
+    return {0: "the inner loop is written out completely", 1: "the inner loop is as written"}.get(
+        value, f"the inner loop is written out {value} times"
+    )
+
+
+def _cap(value: int, kind: str) -> str:
+    return f"a thread gets at most {value} registers" if value else "a thread gets as many registers as it likes"
+
+
+def _min_blocks(value: int, kind: str) -> str:
+    return f"registers are capped so that {value} blocks fit a multiprocessor" if value else "no cap on registers"
+
+
+def _vector_bits(value: int, kind: str) -> str:
+    return f"SIMD registers of {value} bits" if value else "SIMD registers as wide as the compiler prefers"
 
 
 @frozen
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """Decisions for one kernel on one device. Fields left at None are decided by `pipeline.default_plan`.
+    """Decisions for one kernel on one device. Fields left at None are decided by `plans.complete_plan`.
 
     targets: elements that one thread (or SIMD loop) computes together (thread merging): targets share every source that it
     reads; neighbouring sites of a lattice (1, 2 or 4, CUDA) are moved together.
@@ -43,26 +73,119 @@ class Plan:
     vector_bits: width of SIMD registers on a CPU: 0 for what the compiler prefers, or 256 or 512.
     """
 
-    targets: int | None = None
-    tile: int | None = None
-    slices: int | None = None
-    parts: int | None = None
-    unroll: int | None = None
-    block: int | None = None
-    min_blocks: int | None = None
-    accumulate: Literal["native", "f64"] | None = None
-    fast_math: bool | None = None
-    registers: int | None = None
-    hoist: bool | None = None
-    self_term: Literal["test", "loops", "drop"] | None = None
-    rsqrt: Literal["written", "hardware", "exact"] | None = None
-    fma: bool | None = None
-    uniforms: Literal["constant", "global"] | None = None
-    prefetch: Literal["none", "registers", "async"] | None = None
-    fission: bool | None = None
-    branches: Literal["together", "apart"] | None = None
-    reciprocity: Literal["off", "scratch", "ordered"] | None = None
-    vector_bits: int | None = None
+    targets: int | None = decision(
+        "thread merging", lambda v, kind: f"{v} {'targets' if v > 1 else 'target'} a {'thread' if is_gpu(kind) else 'loop'}"
+        + (" share every source that is loaded" if v > 1 else ""),
+        literature="register blocking", cuda=(1, 2, 4, 8, 16), cpu=(1, 2, 4, 8), sites=(1, 2, 4),
+        neutral=1, place=11, rank=1,
+    )  # fmt: skip
+    tile: int | None = decision(
+        "shared-memory blocking", _tile,
+        literature="tiling", cuda=(0, 64, 128, 256, 512, 1024), cpu=(0, 128, 512, 2048),
+        neutral=0, place=10, rank=5,
+    )  # fmt: skip
+    slices: int | None = decision(
+        "slicing of tiles",
+        lambda v, kind: f"{v} groups of threads divide the sources of a tile" if v > 1 else "every thread meets every source",
+        literature="several threads a body", cuda=(1, 2, 4, 8, 16),
+        neutral=1, place=12, rank=3,
+    )  # fmt: skip
+    parts: int | None = decision(
+        "splitting of sources", lambda v, kind: f"{v} blocks divide the sources of a target; a second kernel adds their sums in order"
+        if v > 1 else "one block meets all sources of its targets",
+        literature="split-k", cuda=(1, 2, 4, 8, 16, 32, 64),
+        neutral=1, place=13, rank=7,
+    )  # fmt: skip
+    unroll: int | None = decision(
+        "loop unrolling", _unroll, literature="loop unrolling", cuda=(1, 2, 4, 8, 16, 32, 0),
+        neutral=1, place=15, rank=4,
+    )  # fmt: skip
+    block: int | None = decision(
+        "thread-block merging", lambda v, kind: f"blocks of {v} threads" if v else "no blocks",
+        literature="block size", cuda=(32, 64, 128, 256, 512, 1024), elementwise=(32, 64, 128, 256, 512, 1024),
+        neutral=0, place=18, rank=2,
+    )  # fmt: skip
+    min_blocks: int | None = decision(
+        "launch bounds", _min_blocks,
+        literature="__launch_bounds__", cuda=(0, 1, 2, 3, 4, 6, 8), elementwise=(0, 1, 2, 4, 8),
+        neutral=0, place=19, rank=12,
+    )  # fmt: skip
+    accumulate: Literal["native", "f64"] | None = decision(
+        "float64 accumulation", choice(native="sums in the precision of the result", f64="sums of tiles are added in float64"),
+        literature="mixed precision", cuda=("native", "f64"), cpu=("native", "f64"), on_request=True,
+        neutral="native", place=4,
+    )  # fmt: skip
+    fast_math: bool | None = decision(
+        "fast-math", choice(off="IEEE arithmetic", on="algebraic shortcuts that ignore NaN, infinity and rounding"),
+        literature="-use_fast_math", cuda=SWITCH, cpu=SWITCH, elementwise=SWITCH, elementwise_cpu=SWITCH, on_request=True,
+        neutral=False, place=3,
+    )  # fmt: skip
+    registers: int | None = decision(
+        "register cap", _cap,
+        literature="-maxrregcount", cuda=(0, 32, 40, 48, 64, 96, 128, 168), elementwise=(0, 32, 40, 64),
+        neutral=0, place=20, rank=15,
+    )  # fmt: skip
+    hoist: bool | None = decision(
+        "invariant code motion", choice(off="computed for every pair", on="what no source changes is computed once a target"),
+        literature="loop-invariant code motion", cuda=SWITCH, cpu=SWITCH,
+        neutral=False, place=8, rank=10, apart=True,
+    )  # fmt: skip
+    self_term: Literal["test", "loops", "drop"] | None = decision(
+        "if-elimination", choice(test="tested for every pair, where the function does so",
+                                 loops="two loops, before and after the element itself",
+                drop="no test: the term is proved to be zero"),
+        literature="if-elimination through softening; two loops instead of the if",
+        cuda=("test", "loops", "drop"), cpu=("test", "loops", "drop"),
+        neutral="test", place=7, rank=8, apart=True,
+    )  # fmt: skip
+    rsqrt: Literal["written", "hardware", "exact"] | None = decision(
+        "reciprocal square root", choice(written="computed as written", hardware="1 / sqrt(x) by the approximate instruction",
+                exact="by a rounded square root and a division"),
+        literature="intrinsic functions", cuda=("written", "hardware", "exact"), cpu=("written", "hardware", "exact"),
+        elementwise=("written", "hardware", "exact"), elementwise_cpu=("written", "hardware", "exact"), on_request=True,
+        neutral="written", place=1,
+    )  # fmt: skip
+    fma: bool | None = decision(
+        "FMA rearrangement", choice(off="sums of products as written", on="each product joins its sum in one fused multiply-add"),
+        literature="fused multiply-add", cuda=SWITCH, cpu=SWITCH, elementwise=SWITCH, elementwise_cpu=SWITCH,
+        neutral=False, place=2, rank=9, apart=True,
+    )  # fmt: skip
+    uniforms: Literal["constant", "global"] | None = decision(
+        "constant-memory parameters", lambda v, kind: f"in {v} memory" if is_gpu(kind) else "arguments of the call",
+        literature="constant memory", cuda=("global", "constant"), elementwise=("global", "constant"),
+        neutral="constant", place=16, rank=16, apart=True,
+    )  # fmt: skip
+    prefetch: Literal["none", "registers", "async"] | None = decision(
+        "data prefetching", choice(none="a tile is fetched when it is needed",
+                                    registers="the next tile is fetched into registers meanwhile",
+                **{"async": "the next tile is copied asynchronously meanwhile"}),
+        literature="double buffering", cuda=("none", "registers", "async"),
+        neutral="none", place=14, rank=11, apart=True,
+    )  # fmt: skip
+    fission: bool | None = decision(
+        "loop splitting", choice(off="all results in one kernel", on="a kernel for each independent group of results"),
+        literature="loop fission", cuda=SWITCH, cpu=SWITCH, elementwise=SWITCH, elementwise_cpu=SWITCH,
+        neutral=False, place=5, rank=14, apart=True,
+    )  # fmt: skip
+    branches: Literal["together", "apart"] | None = decision(
+        "branch splitting", choice(together="both sides of a branch in one kernel", apart="a kernel for each side of the branch"),
+        literature="splitting of if-else", cuda=("together", "apart"), cpu=("together", "apart"),
+        elementwise=("together", "apart"), elementwise_cpu=("together", "apart"),
+        neutral="together", place=6, rank=13, apart=True,
+    )  # fmt: skip
+    reciprocity: Literal["off", "scratch", "ordered"] | None = decision(
+        "reciprocity", choice(off="each pair is computed from both sides", scratch="partial sums in memory, added by a second kernel",
+                ordered="blocks add to the result in a fixed order"),
+        literature="Newton's third law", cuda=("off", "scratch", "ordered"), cpu=("off", "scratch", "ordered"),
+        shape=(("block", 32), ("tile", 0), ("slices", 1), ("parts", 1), ("targets", 8), ("unroll", 1), ("prefetch", "none"),
+               ("hoist", False), ("self_term", "test"), ("accumulate", "native")),
+        neutral="off", place=9,
+    )  # fmt: skip
+    vector_bits: int | None = decision(
+        "SIMD width", _vector_bits,
+        literature="vectorisation", cpu=(0, 256, 512), elementwise_cpu=(0, 256, 512),
+        neutral=0, place=21, rank=6,
+    )  # fmt: skip
 
     def __post_init__(self) -> None:
         check_fields(self, PlanError)
@@ -99,9 +222,10 @@ def check_plan(place: str, plan: Any) -> Plan | None:
     return plan
 
 
-# Every optimisation switched off: what the ladders start from, and what an optimisation is compared with.
-NEUTRAL = Plan(
-    targets=1, tile=0, slices=1, parts=1, unroll=1, block=0, min_blocks=0, accumulate="native", fast_math=False,
-    registers=0, hoist=False, self_term="test", rsqrt="written", fma=False, uniforms="constant", prefetch="none",
-    fission=False, branches="together", reciprocity="off", vector_bits=0,
-)  # fmt: skip
+OPTIMISATIONS: tuple[Optimisation, ...] = tuple(
+    sorted((f.metadata[DECISION].of(f.name) for f in fields(Plan)), key=lambda o: o.place)
+)
+"""What a plan decides, in the order of the compiler: arithmetic, division into kernels, loops, memory, threads."""
+
+NEUTRAL = Plan(**{o.field: o.neutral for o in OPTIMISATIONS})
+"""Every optimisation switched off: what the ladders start from, and what an optimisation is compared with."""

@@ -10,7 +10,7 @@ from lanewise.ir import interpret
 from lanewise.ir import nodes as ir
 from lanewise.ir.evaluate import evaluate
 from lanewise.ir.interpret import call
-from lanewise.ir.machine import Machine, Memory
+from lanewise.ir.interpreter import Interpreter, Memory
 from lanewise.layouts import AoSoA
 from lanewise.patterns.elementwise.pattern import ELEMENTWISE
 from lanewise.record import Leaf
@@ -163,7 +163,7 @@ def machine(*body, threads=32, extent=32, parts=1, shared=()):
         grid=ir.Grid(ir.Local("$n", I32), threads, threads, parts),
     )  # fmt: skip
     memory = Memory(np.zeros(ARRANGEMENT.nbytes(extent), np.uint8), ARRANGEMENT, extent)
-    Machine(kernel, {"$n": np.int32(extent)}, {"a": memory}).run()
+    Interpreter(kernel, {"$n": np.int32(extent)}, {"a": memory}).run()
     return [int(memory.read("m", i)) for i in range(extent)]
 
 
@@ -209,7 +209,7 @@ def test_accesses_outside_an_array_are_found():
 def test_accesses_outside_a_buffer_are_found():
     kernel = ir.Kernel("k", ELEMENTWISE, (), (), (), (ir.Load("b", number(1, I32), ("$x", "$y")),))
     with pytest.raises(VerificationError, match=r"^access to b\[2:4\], outside 0\.\.2$"):
-        Machine(kernel, {}, {}, {"b": np.zeros(3, "f4")}).run()
+        Interpreter(kernel, {}, {}, {"b": np.zeros(3, "f4")}).run()
 
 
 def test_memory_statements_do_not_run_in_functions():

@@ -13,7 +13,7 @@ from lanewise.ir import nodes as ir
 from lanewise.ir.names import count_of
 from lanewise.ir.verify import verify_kernel
 from lanewise.launch.arguments import bind_value_array
-from lanewise.launch.executable import Bound
+from lanewise.launch.executable import BoundArray
 from lanewise.passes import constant_folding, dead_code
 from lanewise.patterns.pairwise.build import PairwiseArguments, build_pairwise
 from lanewise.patterns.results import result_arrays
@@ -92,7 +92,7 @@ def run(kernel: ir.Kernel, seed: int, count: int = 3) -> list[Array]:
     rng = np.random.default_rng(seed)
     record: Any = Pearl
     pearls = record.array(a=rng.integers(1, 6, count), b=rng.integers(1, 6, count), layout=lw.SoA())
-    bound = {n: Bound(pearls.data, pearls.arrangement, count) for n in ("target", "source")}
+    bound = {n: BoundArray(pearls.data, pearls.arrangement, count) for n in ("target", "source")}
     results = [np.zeros(count) for _ in range(2)]
     lowered = Lowered(ir.Function("random", (), (), ()), (F64, F64), False)
     for (name, kind), array in zip(result_arrays(lowered), results, strict=True):

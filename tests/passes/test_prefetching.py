@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import lanewise as lw
 from lanewise.errors import PlanError, VerificationError
 from lanewise.ir import nodes as ir
-from lanewise.ir.machine import Machine, Memory, Shared
+from lanewise.ir.interpreter import Interpreter, Memory, Shared
 from lanewise.ir.names import own
 from lanewise.ir.traverse import flat_map, statements
 from lanewise.ir.verify import verify_kernel
@@ -161,7 +161,7 @@ def test_a_place_holds_garbage_until_the_wait():
     shared = Shared(contents={"tile": memory})
     array = ir.ArrayArgument("source", (Leaf("value", F32),), memory.arrangement)
     kernel = ir.Kernel("k", PAIRWISE, (array, replace(array, name="tile", space="shared", length=2)), (), (), ())
-    machine = Machine(kernel, {}, {"source": source})
+    machine = Interpreter(kernel, {}, {"source": source})
     one = ir.Literal(1, I32)
     steps = machine._block(
         (ir.CopyAsync("tile", one, "source", one, ("value",)), ir.Barrier(), ir.WaitAsync()), {"@id": 0}, shared

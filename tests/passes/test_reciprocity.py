@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import lanewise as lw
 from lanewise.errors import PlanError
 from lanewise.launch.arguments import bind_value_array
-from lanewise.launch.executable import Bound, build_executable
+from lanewise.launch.executable import BoundArray, build_executable
 from lanewise.passes import reciprocity, thread_mapping, tiling
 from lanewise.patterns.results import result_arrays
 from lanewise.plan import Plan
@@ -98,7 +98,7 @@ def test_turns_leave_zero_for_the_next_launch():
 def _bind(c, n):
     g = Input(c, n, None, 1)
     (record, _) = g.records(lw.SoAoAS())
-    bound = {x: Bound(record.data, record.arrangement, n) for x in ("target", "source")}
+    bound = {x: BoundArray(record.data, record.arrangement, n) for x in ("target", "source")}
     for name, kind in result_arrays(c.kernel.lowered):
         bound[name] = bind_value_array(np.zeros((n, 3), "f4"), kind)
     return bound, {"softening2": 1e-2, "$target.count": n, "$source.count": n, **c.values}

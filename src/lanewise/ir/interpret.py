@@ -1,4 +1,4 @@
-"""The meaning of functions: a plain interpreter on NumPy scalars. `ir/machine.py` runs kernels on it."""
+"""The meaning of functions: a plain interpreter on NumPy scalars. `ir/interpreter.py` runs kernels on it."""
 
 from __future__ import annotations
 

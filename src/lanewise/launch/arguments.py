@@ -18,7 +18,7 @@ from lanewise.errors import ArgumentError
 from lanewise.field_values import brought, check_type, converted
 from lanewise.frontend.function import Signature
 from lanewise.ir.values import value_array
-from lanewise.launch.executable import Bound
+from lanewise.launch.executable import BoundArray
 from lanewise.record import Record
 from lanewise.runtime.devices import default_device
 from lanewise.runtime.memory import array_module
@@ -135,13 +135,13 @@ def describe(value: Any) -> str:
     return f"{type(value).__name__} {shown(value)}"
 
 
-def bind_value_array(array: Any, kind: t.ValueType) -> Bound:
+def bind_value_array(array: Any, kind: t.ValueType) -> BoundArray:
     """A contiguous array of values as bytes."""
     if isinstance(array, np.ma.MaskedArray):
         array = np.asarray(array)  # its own memory: a mask that hides elements was refused
     if isinstance(array, np.ndarray) and not array.flags.writeable:
         array = array.copy()  # generated code is compiled for writable memory only
-    return Bound(array.reshape(-1).view("uint8"), value_array("", kind, written=False).arrangement, len(array))
+    return BoundArray(array.reshape(-1).view("uint8"), value_array("", kind, written=False).arrangement, len(array))
 
 
 def flatten_uniforms(signature: Signature, uniforms: Mapping[str, Any]) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from lanewise.emit.numba import emit_numba
 from lanewise.errors import PlanError
 from lanewise.ir import nodes as ir
 from lanewise.ir.evaluate import evaluate
-from lanewise.ir.machine import Machine, Memory
+from lanewise.ir.interpreter import Interpreter, Memory
 from lanewise.ir.names import COUNT, identifier, is_own, is_view
 from lanewise.ir.printer import print_kernel
 from lanewise.layouts import Arrangement
@@ -35,7 +35,7 @@ MAX_GRID_ELEMENTS = 2**31 - 2**16  # indices on the GPU have 32 bits
 
 
 @dataclass(frozen=True, slots=True)
-class Bound:
+class BoundArray:
     """An array that takes part in a launch: its bytes on the device and where its leaves lie in them."""
 
     data: Any
@@ -43,7 +43,7 @@ class Bound:
     count: int
 
 
-Arrays = Mapping[str, Bound]
+Arrays = Mapping[str, BoundArray]
 Environment = Mapping[str, Any]
 Launch = Callable[[], None]
 
@@ -73,7 +73,7 @@ class Executable:
         match device_kind(self.device):
             case "python":
                 memories = {n: Memory(b.data, b.arrangement, b.count) for n, b in arrays.items()}
-                return Machine(self.program.naive, dict(environment), memories).run
+                return Interpreter(self.program.naive, dict(environment), memories).run
             case "cpu":
                 _check_apart(self.program, arrays)
                 if self.program.naive.pattern.slabs and len(self.kernels) > 1:
@@ -205,7 +205,7 @@ def _value_places(kernel: ir.Kernel, first: int) -> tuple[tuple[str, int], ...]:
     return tuple((u.name, behind + n) for n, u in enumerate(kernel.uniforms))
 
 
-def _array_place(b: ir.BufferArgument, bound: Bound, position: int) -> ArrayPlace:
+def _array_place(b: ir.BufferArgument, bound: BoundArray, position: int) -> ArrayPlace:
     offset = bound.arrangement.starts(bound.count)[b.buffer]
     size = bound.arrangement.buffers[b.buffer].bytes_for(bound.count)
     return ArrayPlace(b.array, position, offset, size, b.type.dtype)
@@ -288,7 +288,7 @@ def _cuda_piece(
     )
 
 
-def _constant(compiled: cuda.CudaKernel, b: ir.BufferArgument, bound: Bound) -> Launch:
+def _constant(compiled: cuda.CudaKernel, b: ir.BufferArgument, bound: BoundArray) -> Launch:
     """What brings an array into the constant memory of a kernel."""
     address, size = compiled.constant(identifier(b.name) + "_array")
     source = memory.address(bound.data) + bound.arrangement.starts(bound.count)[b.buffer]
@@ -303,9 +303,9 @@ def scratch_bytes(program: Program, environment: Environment) -> int:
     )
 
 
-def _scratch(program: Program, device: str, environment: Environment) -> dict[str, Bound]:
+def _scratch(program: Program, device: str, environment: Environment) -> dict[str, BoundArray]:
     """The memory that a program needs beside its arguments: partial sums, counters."""
-    bound: dict[str, Bound] = {}
+    bound: dict[str, BoundArray] = {}
     for kernel in program.kernels:
         for s in kernel.scratch:
             a, count = kernel.array(s.array), _whole(s.length, environment)
@@ -317,11 +317,11 @@ def _scratch(program: Program, device: str, environment: Environment) -> dict[st
             data = allocate(device, a.arrangement.nbytes(count), f"partial sums of {kernel.name}")
             if s.zeroed:
                 data[:] = 0
-            bound[a.name] = Bound(data, a.arrangement, count)
+            bound[a.name] = BoundArray(data, a.arrangement, count)
     return bound
 
 
-def _uniforms(kernel: ir.Kernel, device: str, environment: Environment) -> dict[str, Bound]:
+def _uniforms(kernel: ir.Kernel, device: str, environment: Environment) -> dict[str, BoundArray]:
     """The record of values for all of a kernel that fetches them from global memory."""
     found = packed(kernel, environment)
     if found is None:
@@ -329,7 +329,7 @@ def _uniforms(kernel: ir.Kernel, device: str, environment: Environment) -> dict[
     array, values = found
     data = allocate(device, values.nbytes, f"the uniforms of {kernel.name}")
     data.set(values)
-    return {array.name: Bound(data, array.arrangement, 1)}
+    return {array.name: BoundArray(data, array.arrangement, 1)}
 
 
 def _whole(e: ir.Expression, environment: Environment) -> int:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from lanewise import types as t
 from lanewise.arrays import RecordArray
 from lanewise.ir import nodes as ir
-from lanewise.launch.executable import Bound, Executable, build_executable
+from lanewise.launch.executable import BoundArray, Executable, build_executable
 from lanewise.layouts import Layout
 from lanewise.pipeline import build_program
 from lanewise.plan import Plan
@@ -65,9 +65,9 @@ def value_type(kind: Record | t.ValueType) -> t.ValueType:
     return kind
 
 
-def bind_record(array: RecordArray) -> Bound:
+def bind_record(array: RecordArray) -> BoundArray:
     """A record array as bytes."""
-    return Bound(array.data, array.arrangement, len(array))
+    return BoundArray(array.data, array.arrangement, len(array))
 
 
 def layouts_of(records: Mapping[str, RecordArray]) -> dict[str, Layout]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 
 from lanewise.errors import InputError
 from lanewise.layouts.aoas import AoAS
@@ -12,34 +14,65 @@ from lanewise.layouts.base import Layout
 from lanewise.layouts.soa import SoA
 from lanewise.layouts.soaoas import SoAoAS
 
+Maker = Callable[[str, str], Layout]
+"""The layout for a name and what stands in brackets after it, which may be nothing."""
+
+
+def plain(layout: Callable[[], Layout]) -> Maker:
+    """A layout without numbers."""
+
+    def make(name: str, inside: str) -> Layout:
+        if inside:
+            kind = name.partition("(")[0].strip().lower()
+            raise (
+                _unknown(name)
+                if not inside.isdigit()
+                else InputError(f"the layout {kind} takes no number, found {name!r}")
+            )
+        return layout()
+
+    return make
+
+
+def wide(layout: Callable[..., Layout]) -> Maker:
+    """A layout with a width, if one is given."""
+
+    def make(name: str, inside: str) -> Layout:
+        if inside and not inside.isdigit():
+            raise _unknown(name)
+        return layout(int(inside)) if inside else layout()
+
+    return make
+
+
+def _grouped(name: str, inside: str) -> Layout:
+    if not inside or inside.strip().isdigit():
+        return plain(SoAoAS)(name, inside)
+    parts = [part.split() for part in inside.split("|")]
+    if not all(parts):
+        raise InputError(f"the layout {name!r} has an empty group; wanted names of fields between the bars")
+    return SoAoAS(parts)
+
+
+LAYOUTS: Mapping[str, Maker] = MappingProxyType({
+    "aos": plain(AoS),
+    "soa": plain(SoA),
+    "aoas": wide(AoAS),
+    "soaoas": _grouped,
+    "aosoa": wide(AoSoA),
+})  # fmt: skip
+
 
 def layout_by_name(name: str) -> Layout:
     """The layout "soa", "aos", "aoas", "aoas(8)", "soaoas", "soaoas(position mass | velocity)" or "aosoa(16)".
 
     Case matters for fields only. Raises `InputError` for another name.
     """
-    groups = re.fullmatch(r"soaoas\(([^()]*[^\d\s()][^()]*)\)", name.strip(), re.IGNORECASE)
-    if groups is not None:
-        parts = [part.split() for part in groups.group(1).split("|")]
-        if not all(parts):
-            raise InputError(f"the layout {name!r} has an empty group; wanted names of fields between the bars")
-        return SoAoAS(parts)
-    match = re.fullmatch(r"(aos|soa|aoas|soaoas|aosoa)(?:\((\d+)\))?", name.strip().lower())
-    if match is None:
-        raise InputError(
-            f"unknown layout {name!r}; wanted aos, soa, aoas, soaoas, aosoa, or a width with it as in aosoa(16)"
-        )
-    kind, number = match.group(1), match.group(2)
-    match kind, number:
-        case "aos", None:
-            return AoS()
-        case "soa", None:
-            return SoA()
-        case "soaoas", None:
-            return SoAoAS()
-        case "aoas", _:
-            return AoAS(int(number)) if number else AoAS()
-        case "aosoa", _:
-            return AoSoA(int(number)) if number else AoSoA()
-        case _:
-            raise InputError(f"the layout {kind} takes no number, found {name!r}")
+    match = re.fullmatch(r"(\w+)(?:\(([^()]+)\))?", name.strip())
+    if match is None or match.group(1).lower() not in LAYOUTS:
+        raise _unknown(name)
+    return LAYOUTS[match.group(1).lower()](name, match.group(2) or "")
+
+
+def _unknown(name: str) -> InputError:
+    return InputError(f"unknown layout {name!r}; wanted {', '.join(LAYOUTS)}, or a width with it as in aosoa(16)")

@@ -30,7 +30,7 @@ from lanewise.launch.arguments import (
     sort_arguments,
 )  # fmt: skip
 from lanewise.launch.compiled import Call, Compiled, Tunable
-from lanewise.launch.executable import Bound
+from lanewise.launch.executable import BoundArray
 from lanewise.launch.repeated import Repeated, Result
 from lanewise.launch.support import bind_record, compile_kernel, index_type, layouts_of, machine_of, value_type
 from lanewise.launch.tuned_key import Key, make_key, size_class
@@ -117,7 +117,7 @@ class Calls:
         return self._lowered
 
     def notice(self) -> None:
-        """Start anew where a helper, a constant or a record stands for something else than it did. Bound calls stay as they are."""
+        """Start anew where a helper, a constant or a record stands for something else than it did. BoundArray calls stay as they are."""
         if self._seen is not None and not self._seen.same():
             self._signature = self._seen = None
             self.begin()
@@ -196,7 +196,7 @@ class Calls:
         """Values for all and counts, by IR name."""
         return {**flatten_uniforms(self.signature, given.uniforms), **self.wing.counts(self.name, given)}
 
-    def bound(self, given: Arguments) -> dict[str, Bound]:
+    def bound(self, given: Arguments) -> dict[str, BoundArray]:
         """The arrays of a call, bound to its memory."""
         kinds = self.signature.parameters
         bound = {n: bind_record(r) for n, r in given.records.items()}

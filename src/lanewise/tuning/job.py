@@ -11,7 +11,7 @@ import numpy as np
 from lanewise.errors import ArgumentError, DeviceError
 from lanewise.ir import nodes as ir
 from lanewise.ir.pattern import Work
-from lanewise.launch.executable import Bound, device_kind
+from lanewise.launch.executable import BoundArray, device_kind
 from lanewise.launch.tuned_key import Key
 from lanewise.plan import Plan
 from lanewise.plans import complete_plan
@@ -28,7 +28,7 @@ class Workload:
     host; reset: puts what the kernel changes back to where it was, and fills results with bytes that are no result.
     """
 
-    bound: Mapping[str, Bound]
+    bound: Mapping[str, BoundArray]
     environment: Mapping[str, Any]
     read: Callable[[], list[HostArray]]
     reset: Callable[[], None]

@@ -8,7 +8,7 @@ from itertools import product
 from math import prod
 from typing import Any, Protocol
 
-from lanewise.optimisations import Programs, optimisation, possible, reason_of
+from lanewise.optimisations import OPTIMISATIONS, Programs, optimisation, possible, reason_of
 from lanewise.plan import Plan
 from lanewise.plans import complete_plan
 from lanewise.target import is_gpu
@@ -21,13 +21,6 @@ TILES = (0, 1, 2)  # on a GPU, in blocks: a tile is staged by the threads of a b
 # One warp passes the sources round among its threads: what that leaves no choice about, and targets worth trying.
 RECIPROCAL = Plan(block=32, tile=0, slices=1, parts=1, hoist=False, prefetch="none")
 RECIPROCAL_TARGETS = (1, 2, 3, 4, 6, 8, 10, 12, 16)
-# Whether these apply does not hang on the values of other axes: one look at the default plan decides.
-_CHOICES = ("fma", "fission", "branches", "self_term", "hoist", "prefetch", "uniforms")
-# What matters most comes first: a search that runs out of time has decided the most.
-_ORDER = (
-    "targets", "block", "slices", "unroll", "tile", "vector_bits", "parts", "self_term", "fma", "hoist",
-    "prefetch", "min_blocks", "branches", "fission", "registers", "uniforms",
-)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,13 +152,14 @@ class KernelSpace:
     def _axes(self, job: Job, base: Plan) -> dict[str, tuple[Any, ...]]:
         """The values worth trying of every field that the caller leaves open, without those that cannot apply."""
         axes: dict[str, tuple[Any, ...]] = {}
-        for name in _ORDER:
-            o = optimisation(name)
+        # What matters most comes first: a search that runs out of time has decided the most.
+        for o in sorted((o for o in OPTIMISATIONS if o.rank), key=lambda o: o.rank):
+            name = o.field
             if o.on_request or getattr(job.wanted, name) is not None:
                 continue
             chosen = getattr(base, name)
             values = _with(o.values(job.kind, job.work.pattern), chosen)
-            if name in _CHOICES:
+            if o.apart:  # one look at the default plan decides
                 values = tuple(v for v in values if v == chosen or self._applies(job, base, name, v))
             if len(values) > 1:
                 axes[name] = values

@@ -10,7 +10,7 @@ import numpy as np
 from lanewise.arrays import RecordArray
 from lanewise.ir import nodes as ir
 from lanewise.launch.arguments import bind_value_array, make_outputs
-from lanewise.launch.executable import Bound
+from lanewise.launch.executable import BoundArray
 from lanewise.launch.support import bind_record
 from lanewise.runtime.memory import to_host
 from lanewise.tuning.job import HostArray, Workload
@@ -39,7 +39,7 @@ def make_workload(
     plain = {n: (a.copy() if fresh else a, kind) for n, (a, kind) in arrays.items()}
     named = list(results)
     outputs = make_outputs(naive.name, [kind for _, kind in named], count, device, None)
-    bound: dict[str, Bound] = {n: bind_record(r) for n, r in own.items()}
+    bound: dict[str, BoundArray] = {n: bind_record(r) for n, r in own.items()}
     bound |= {n: bind_value_array(a, kind) for n, (a, kind) in plain.items()}
     bound |= {n: bind_value_array(a, kind) for (n, kind), a in zip(named, outputs, strict=True)}
     changed = [(own[n], records[n]) for n in own if n in written]

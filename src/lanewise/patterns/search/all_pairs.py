@@ -9,7 +9,7 @@ from typing import Any
 from lanewise.attributes import frozen
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import own
-from lanewise.launch.executable import Bound
+from lanewise.launch.executable import BoundArray
 from lanewise.patterns.search.base import Launches, Search, Statistics, Structure, Visit, Walk, check_sources
 from lanewise.patterns.search.points import Points
 from lanewise.patterns.search.worlds import Open
@@ -64,7 +64,7 @@ class _Nothing(Structure):
         return None
 
     @property
-    def arrays(self) -> Mapping[str, Bound]:
+    def arrays(self) -> Mapping[str, BoundArray]:
         return {}
 
     @property

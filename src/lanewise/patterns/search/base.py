@@ -15,7 +15,7 @@ from lanewise.checks import finite, shown
 from lanewise.errors import ArgumentError
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import own
-from lanewise.launch.executable import Bound
+from lanewise.launch.executable import BoundArray
 from lanewise.patterns.search.points import Points
 from lanewise.patterns.search.worlds import Bounded, Open, Periodic, World, world_dimension
 from lanewise.types import Scalar
@@ -132,7 +132,7 @@ class Structure(ABC):
 
     @property
     @abstractmethod
-    def arrays(self) -> Mapping[str, Bound]:
+    def arrays(self) -> Mapping[str, BoundArray]:
         """The arrays that the walk reads, by name."""
 
     @property

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from lanewise.launch.arguments import bind_value_array
-from lanewise.launch.executable import Bound
+from lanewise.launch.executable import BoundArray
 from lanewise.patterns.search.base import Launches, Search, Statistics, Structure, Walk
 from lanewise.patterns.search.box_expressions import BOXES, box_uniforms
 from lanewise.patterns.search.builders.curve import device_curve
@@ -44,8 +44,8 @@ class CurveGrid(Structure):
         return self._built.order
 
     @property
-    def arrays(self) -> Mapping[str, Bound]:
-        return {BOXES: Bound(self._built.nodes, self._built.arrangement, self._built.tree.nodes)}
+    def arrays(self) -> Mapping[str, BoundArray]:
+        return {BOXES: BoundArray(self._built.nodes, self._built.arrangement, self._built.tree.nodes)}
 
     @property
     def uniforms(self) -> Mapping[str, Any]:
@@ -90,15 +90,15 @@ class LeafGrid(Structure):
         return self._built.order
 
     @property
-    def arrays(self) -> Mapping[str, Bound]:
+    def arrays(self) -> Mapping[str, BoundArray]:
         b, count = self._built, self._sources.count
         arrays = {
-            BOXES: Bound(b.boxes.device, b.arrangement, count),
+            BOXES: BoundArray(b.boxes.device, b.arrangement, count),
             STARTS: bind_value_array(b.starts.device.view("int32"), I32),
             INFO: bind_value_array(b.info.device.view("int32"), I32),
         }
         if self._how == "listed":
-            arrays[DIVISIONS] = Bound(b.divisions.device, division_arrangement(self._sources.precision), count)
+            arrays[DIVISIONS] = BoundArray(b.divisions.device, division_arrangement(self._sources.precision), count)
             arrays[LISTS] = bind_value_array(b.lists.device.view("int32"), I32)
         return arrays
 

@@ -9,7 +9,7 @@ from lanewise import types as t
 from lanewise.ir.names import COUNT, count_of
 from lanewise.ir.pattern import Work
 from lanewise.ir.values import value_array, value_leaves
-from lanewise.launch.executable import Bound, Executable
+from lanewise.launch.executable import BoundArray, Executable
 from lanewise.launch.support import compile_kernel, index_type, machine_of
 from lanewise.layouts import AoS, Arrangement, SoAoAS
 from lanewise.patterns.elementwise.pattern import ELEMENTWISE
@@ -102,14 +102,14 @@ class Queried:
 
     # ------------------------------------------------------------ orders
 
-    def _sorted(self) -> Bound:
+    def _sorted(self) -> BoundArray:
         """The sources in sorted places, in groups that are one load; or as they are."""
         if self.structure.order is None:
             return as_bound(self.sources)
         s = self.sources
         arrangement = sorted_arrangement(s.precision, s.dimension)
         data = allocate(s.device, arrangement.nbytes(s.count), "the sorted copy of 'points'", zeroed=False)
-        copy = Bound(data, arrangement, s.count)
+        copy = BoundArray(data, arrangement, s.count)
         arrays = {POINTS: as_bound(s), ORDER: _bound(self.structure.order, I32), SORTED: copy}
         gather_executable(s.precision, s.dimension, s.device).prepare(arrays, {COUNT: s.count})()
         return copy
@@ -124,9 +124,9 @@ class Queried:
         return structure.order
 
 
-def _bound(array: Any, kind: Scalar) -> Bound:
+def _bound(array: Any, kind: Scalar) -> BoundArray:
     """A contiguous array of scalars, which nobody else writes or has frozen."""
-    return Bound(array.reshape(-1).view("uint8"), _arrangement(kind), len(array))
+    return BoundArray(array.reshape(-1).view("uint8"), _arrangement(kind), len(array))
 
 
 @cache
@@ -137,9 +137,9 @@ def _arrangement(kind: Scalar) -> Arrangement:
 _radius2 = lru_cache(maxsize=64)(radius2)  # asks NumPy for the limits of a type, which takes as long as a launch
 
 
-def as_bound(points: Points) -> Bound:
+def as_bound(points: Points) -> BoundArray:
     """Points as an array that takes part in a launch."""
-    return Bound(points.data, points.arrangement, points.count)
+    return BoundArray(points.data, points.arrangement, points.count)
 
 
 @cache

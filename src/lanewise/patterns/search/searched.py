@@ -15,7 +15,7 @@ from lanewise.ir.names import COUNT, count_of
 from lanewise.ir.pattern import Work
 from lanewise.launch.arguments import Arguments, bind_value_array, flatten_uniforms, make_outputs
 from lanewise.launch.compiled import Call, Compiled, Tunable
-from lanewise.launch.executable import Bound, Executable, Launch
+from lanewise.launch.executable import BoundArray, Executable, Launch
 from lanewise.launch.support import bind_record, compile_kernel, index_type, layouts_of, machine_of, value_type
 from lanewise.layouts import SoAoAS
 from lanewise.patterns.elementwise.pattern import ELEMENTWISE
@@ -214,7 +214,7 @@ class Searched:
             s.picked.tuned,
         )
 
-    def _gather(self, s: _Situation, name: str, source: RecordArray, order: Bound) -> tuple[Bound, Launch]:
+    def _gather(self, s: _Situation, name: str, source: RecordArray, order: BoundArray) -> tuple[BoundArray, Launch]:
         """The sorted copy, and the launch that fills it."""
         device, arrangement = s.given.device, SoAoAS().arrange(s.copied)
         key = (name, source.record, source.layout, s.copied, device)
@@ -223,7 +223,7 @@ class Searched:
             plan = complete_plan(None, machine_of(device), Work(ELEMENTWISE, len(source)))
             self._compiled[key] = compile_kernel(naive, plan, device)
         nbytes = arrangement.nbytes(len(source))
-        copy = Bound(allocate(device, nbytes, f"the sorted copy of {name!r}"), arrangement, len(source))
+        copy = BoundArray(allocate(device, nbytes, f"the sorted copy of {name!r}"), arrangement, len(source))
         arrays = {name: bind_record(source), ORDER: order, SORTED: copy}
         return copy, self._compiled[key].prepare(arrays, {COUNT: len(source)})
 

@@ -12,7 +12,7 @@ from lanewise.attributes import frozen
 from lanewise.checks import shown
 from lanewise.errors import ArgumentError, DeviceError
 from lanewise.launch.arguments import bind_value_array
-from lanewise.launch.executable import Bound
+from lanewise.launch.executable import BoundArray
 from lanewise.patterns.search.base import Launches, Search, Statistics, Structure, Walk, check_sources, radius2
 from lanewise.patterns.search.builders.cells import CellBuilder, host_cells
 from lanewise.patterns.search.builders.cells_device import device_cells
@@ -151,7 +151,7 @@ class _Grid(Structure):
         return self._built.order
 
     @property
-    def arrays(self) -> Mapping[str, Bound]:
+    def arrays(self) -> Mapping[str, BoundArray]:
         return {STARTS: bind_value_array(self._built.starts, I32)}
 
     @property

@@ -13,7 +13,7 @@ from lanewise.checks import host_array
 from lanewise.errors import ArgumentError
 from lanewise.field_values import brought, check_type, converted
 from lanewise.launch.arguments import bind_value_array, describe
-from lanewise.launch.executable import Bound
+from lanewise.launch.executable import BoundArray
 from lanewise.patterns.sitewise.sites import Sites
 from lanewise.runtime.memory import to_host
 from lanewise.values import to_python_value
@@ -28,7 +28,7 @@ class SiteValues:
 
     arrays_of: tuple[tuple[str, t.ValueType], ...]
     uniforms_of: tuple[tuple[str, t.ValueType], ...]
-    arrays: Mapping[str, Bound]
+    arrays: Mapping[str, BoundArray]
     environment: Mapping[str, Any]
     outflow_speed: float = 0.0
 
@@ -53,7 +53,7 @@ def sort_values(
             raise ArgumentError(f"{kernel} has no parameter {name!r}; its parameters are {', '.join(kinds) or 'none'}")
     if missing := [n for n in kinds if n not in given]:
         raise ArgumentError(f"{kernel} misses {', '.join(missing)}; its parameters are {', '.join(kinds)}")
-    arrays: dict[str, Bound] = {}
+    arrays: dict[str, BoundArray] = {}
     environment: dict[str, Any] = {}
     for name, kind in kinds.items():
         place = f"{kernel}: {name!r}"

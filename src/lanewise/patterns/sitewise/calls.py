@@ -12,7 +12,7 @@ from lanewise.errors import ArgumentError
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import COUNT, own, view_of
 from lanewise.launch.arguments import bind_value_array
-from lanewise.launch.executable import Bound, Executable, Launch
+from lanewise.launch.executable import BoundArray, Executable, Launch
 from lanewise.launch.support import bind_record, compile_kernel, index_type, machine_of
 from lanewise.layouts import AoS
 from lanewise.patterns.sitewise.build_arguments import ARRIVED, MARKS, NEXT, SOLIDS
@@ -131,7 +131,7 @@ def bind_outflow(
         name: bind_record(sites.copies[step % len(sites.copies)]),
         WORDS: bind_value_array(sites.words, U32),
         OUTLET: bind_value_array(listed, index_type(sites.device)),
-        BEFORE: Bound(before.reshape(-1).view("uint8"), AoS().arrange(leaves), len(before)),
+        BEFORE: BoundArray(before.reshape(-1).view("uint8"), AoS().arrange(leaves), len(before)),
     }
     environment: dict[str, Any] = {**values.environment, COUNT: sites.count, OUTLET_COUNT: len(listed), WEIGHT: weight}
     environment |= box_counts(sites.shape, sites.row_block)

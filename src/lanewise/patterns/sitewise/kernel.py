@@ -176,13 +176,14 @@ class Sitewise:
 
     def _stepper_again(self, sites: Sites, plan: Plan | None, values: dict[str, Any]) -> SiteStepper:
         """The stepper of the run before, if nothing has changed since: graphs and all. The sites keep what is bound to their memory."""
-        self.kinds.check_sites(sites)
         self.kinds.notice()
+        if not isinstance(sites, Sites):  # pyright: ignore[reportUnnecessaryIsInstance]
+            self.kinds.check_sites(sites)
         made_of = (plan, self.kinds.versions, self.kinds.walls, sites.interpolation)
         known = sites.kept.get(self)
         if known is not None and known[0] == made_of and _same(known[1], values):
             return self._stepper(sites, plan, known[2], known[3])
-        given = self.kinds.values(sites, values)
+        given = self.kinds.values(sites, values)  # which checks that the sites are of this flow
         made = self._stepper(sites, plan, given)
         if all(map(_is_unchanging, values.values())):
             sites.kept[self] = (made_of, values, given, made.bound)

@@ -15,7 +15,7 @@ from lanewise.ir.names import COUNT
 from lanewise.ir.pattern import Work
 from lanewise.ir.values import value_leaves
 from lanewise.launch.arguments import bind_value_array
-from lanewise.launch.executable import Bound, Launch
+from lanewise.launch.executable import BoundArray, Launch
 from lanewise.launch.support import bind_record, compile_kernel, index_type, machine_of
 from lanewise.layouts import AoS, Layout
 from lanewise.patterns.elementwise.pattern import ELEMENTWISE
@@ -61,7 +61,9 @@ class Storage:
         result[self.rows] = values
         return result
 
-    def _bound(self, leaves: tuple[Leaf, ...], layout: Layout, source: Bound, to: Bound, order: Bound) -> Launch:
+    def _bound(
+        self, leaves: tuple[Leaf, ...], layout: Layout, source: BoundArray, to: BoundArray, order: BoundArray
+    ) -> Launch:
         """Copies a whole array in the order of the structure, in its own layout."""
         device, count = self._boids.device, len(self._boids)
         naive = build_gather("boids", leaves, layout, leaves, layout, index_type(device))

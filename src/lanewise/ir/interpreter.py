@@ -118,7 +118,7 @@ class Shared:
 
 
 @dataclass
-class Machine:
+class Interpreter:
     """Runs a kernel. `arrays` hold the global arrays by name, `buffers` the lowered ones, `env` the uniforms and counts."""
 
     kernel: ir.Kernel

@@ -1,0 +1,81 @@
+"""What is declared of a decision: its name, its neutral value, the values worth trying, and a sentence for each of them.
+
+A field of `Plan` is declared once, by `decision(...)`. The neutral plan, the catalogue of optimisations, explanations, the axes of
+tuning and the command line read that declaration.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+from lanewise.target import is_gpu
+
+DECISION = "decision"  # its key in the metadata of a dataclass field
+Sentence = Callable[[Any, str], str]
+
+
+class HasElements(Protocol):
+    """What a decision asks of a pattern: `ir.pattern.Pattern` is one."""
+
+    @property
+    def over_pairs(self) -> bool: ...
+    @property
+    def merging(self) -> object: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Optimisation:
+    """One optimisation: a field of the plan, and the pass (or the compiler's switch) that carries it out.
+
+    name: the standard term; literature: what else papers and compilers call it. sentence: what a kernel with a value does. neutral: the
+    value without it; place: where it stands in the order of the compiler. cuda, cpu: values worth trying for
+    pairwise kernels of that kind of device, the neutral one first; elementwise: the same for elementwise kernels and
+    reductions on a GPU (on a CPU: `elementwise_cpu`); sites: for sites of a lattice on a GPU, where these differ. One value means that
+    there is nothing to try. rank: in tuning, what matters most has the lowest; apart: whether it applies does not hang on other
+    decisions. on_request: it changes results by more than rounding in another order, or costs accuracy, so that it is never
+    chosen unless the user asks for it. shape: other fields that it decides, for an optimisation that gives a kernel a shape of its own.
+    """
+
+    name: str
+    sentence: Sentence
+    neutral: Any = None
+    place: int = 0
+    literature: str = ""
+    cuda: tuple[Any, ...] = ()
+    cpu: tuple[Any, ...] = ()
+    elementwise: tuple[Any, ...] = ()
+    elementwise_cpu: tuple[Any, ...] = ()
+    sites: tuple[Any, ...] = ()
+    rank: int = 0
+    apart: bool = False
+    on_request: bool = False
+    shape: tuple[tuple[str, Any], ...] = ()
+    field: str = ""  # of the plan; known when the plan is
+
+    def values(self, kind: str, pattern: HasElements) -> tuple[Any, ...]:
+        """The values worth trying on a "cuda" or "cpu" device for a pattern; none when it is of no use there."""
+        if pattern.over_pairs:
+            return self.cuda if is_gpu(kind) else self.cpu
+        if pattern.merging is not None and is_gpu(kind) and self.sites:
+            return self.sites
+        return self.elementwise if is_gpu(kind) else self.elementwise_cpu
+
+    def describe(self, value: Any, kind: str = "cuda") -> str:
+        """What a kernel with this value does, as one clause."""
+        return self.sentence(value, kind)
+
+    def of(self, field: str) -> Optimisation:
+        """The same, of a field of the plan."""
+        return replace(self, field=field)
+
+
+def decision(name: str, sentence: Sentence, **declared: Any) -> Any:
+    """A field of a plan, left open unless the caller decides. See `Optimisation` for what is declared."""
+    return field(default=None, metadata={DECISION: Optimisation(name, sentence, **declared)})
+
+
+def choice(**sentences: str) -> Callable[[Any, str], str]:
+    """A sentence for each value of a choice; `off` and `on` stand for the two truth values."""
+    return lambda value, kind: sentences[{False: "off", True: "on"}.get(value, str(value))]

@@ -1,0 +1,338 @@
+"""What is added to a copy of lanewise, as ARCHITECTURE.md says it is done: one file, and lines at one place each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Addition:
+    """file: the new one, in src/lanewise; text: what it holds.
+
+    lines: (file, the line before which something is added, what is added). use: Python that proves it, in one process for all.
+    """
+
+    name: str
+    file: str
+    text: str
+    lines: tuple[tuple[str, str, str], ...]
+    use: str
+
+
+LAYOUT = Addition(
+    "a layout", "layouts/backwards.py",
+    '''"""Backwards: an array for each leaf, the last leaf first."""
+
+from dataclasses import dataclass
+
+from lanewise.attributes import frozen
+from lanewise.layouts.base import Arrangement, Buffer, Layout, Slot
+
+
+@frozen
+@dataclass(frozen=True, slots=True)
+class Backwards(Layout):
+    """The last leaf first."""
+
+    def arrange(self, leaves):
+        last = len(leaves) - 1
+        slots = tuple(Slot(leaf.name, leaf.type, last - i, 0, 0) for i, leaf in enumerate(leaves))
+        return Arrangement(slots, tuple(Buffer(leaf.name, 1, leaf.type.size) for leaf in reversed(leaves)))
+
+    def __str__(self):
+        return "Backwards"
+''',
+    (
+        ("layouts/named.py", "from lanewise.layouts.base import Layout\n", "from lanewise.layouts.backwards import Backwards\n"),
+        ("layouts/named.py", '    "aos": plain(AoS),\n', '    "backwards": plain(Backwards),\n'),
+    ),
+    """
+from lanewise.layouts import layout_by_name, prove
+layout = layout_by_name("backwards")
+prove(Body.array(x=[1.0, 2.0], v=[[1.0, 2.0, 3.0]] * 2, layout=layout).arrangement, 2)
+for device in ("python", "cpu"):
+    bodies = Body.array(x=[1.0, 2.0], v=[[1.0, 2.0, 3.0]] * 2, layout=layout, device=device)
+    push(bodies, 2.0)
+    assert bodies.v.tolist() == [[3.0, 4.0, 5.0]] * 2 and bodies.x.tolist() == [2.0, 4.0]
+assert "Backwards" in str(push.compile(bodies, 2.0).explain())
+""",
+)  # fmt: skip
+
+PASS = Addition(
+    "a pass", "passes/double_negation.py",
+    '''"""Take out what is negated twice: `-(-x)` is x, also for zeros and NaN."""
+
+from lanewise.ir import nodes as ir
+from dataclasses import replace
+
+from lanewise.ir.functions import functions, map_functions
+from lanewise.ir.traverse import expressions, rewrite, rewrite_block, statements, subexpressions
+from lanewise.passes.base import refuse
+
+
+def _is_double(e):
+    return isinstance(e, ir.Unary) and e.operator == "-" and isinstance(e.operand, ir.Unary) and e.operand.operator == "-"
+
+
+def legal(kernel):
+    """Why the pass does not apply, or None."""
+    bodies = [f.body for f in functions(kernel.body).values()]
+    found = any(_is_double(x) for b in bodies for s in statements(b) for e in expressions(s) for x in subexpressions(e))
+    return None if found else "nothing in it is negated twice"
+
+
+def apply(kernel):
+    """Rewrite every function."""
+    if reason := legal(kernel):
+        raise refuse("double negation", kernel, reason)
+
+    def once(e):
+        return e.operand.operand if _is_double(e) else e
+
+    return map_functions(kernel, lambda f: replace(f, body=rewrite_block(f.body, lambda e: rewrite(e, once))))
+''',
+    (
+        (
+            "plan.py", "    vector_bits: int | None = decision(\n",
+            """    negations: bool | None = decision(
+        "double negation", choice(off="as written", on="what is negated twice is not"), neutral=False, place=22, rank=17,
+        cuda=SWITCH, cpu=SWITCH, elementwise=SWITCH, elementwise_cpu=SWITCH, apart=True,
+    )
+""",
+        ),
+        ("stages/functions.py", "from lanewise.passes.base import refuse\n", "from lanewise.passes import double_negation\n"),
+        (
+            "stages/functions.py", '    if plan.rsqrt not in (None, "written"):\n',
+            '    if plan.negations:\n        kernel = checked("double negation", double_negation.apply(kernel))\n',
+        ),
+    ),
+    """
+import pytest
+with pytest.raises(lw.errors.PlanError, match="double negation cannot be applied to push: nothing in it is negated twice"):
+    push.compile(bodies, 1.0, plan=lw.Plan(negations=True))
+assert twice.compile(bodies).plan.negations is False
+assert "return --body_x" in twice.compile(bodies).source
+shorter = twice.compile(bodies, plan=lw.Plan(negations=True))
+assert "return body_x" in shorter.source
+assert twice(bodies, plan=lw.Plan(negations=True)).tolist() == bodies.x.tolist()
+rows = {r.field: r for r in twice.compile(bodies).explain().rows}
+assert rows["negations"].name == "double negation" and not rows["negations"].applied
+with pytest.raises(lw.errors.PlanError, match="wanted True or False"):
+    lw.Plan(negations=3)
+""",
+)  # fmt: skip
+
+LATTICE = Addition(
+    "a lattice", "lattices/d3q15.py",
+    '''"""D3Q15: six axes and eight corners."""
+
+from fractions import Fraction
+
+from lanewise.lattices.base import Lattice
+
+AXES = ((1, 0, 0), (-1, 0, 0), (0, 1, 0), (0, -1, 0), (0, 0, 1), (0, 0, -1))
+CORNERS = tuple((s * x, s * y, s) for x in (1, -1) for y in (1, -1) for s in (1, -1))
+D3Q15 = Lattice("D3Q15", ((0, 0, 0), *AXES, *CORNERS), (Fraction(2, 9), *[Fraction(1, 9)] * 6, *[Fraction(1, 72)] * 8))
+''',
+    (("lattices/__init__.py", "from lanewise.lattices.d2q9 import D2Q9\n", "from lanewise.lattices.d3q15 import D3Q15\n"),),
+    """
+from lanewise.lattices import D3Q15
+spread = lw.sitewise(D3Q15)(diffusion)
+heat = spread.sites((6, 6, 6))
+start = np.zeros((15, 6, 6, 6)); start[0, 3, 3, 3] = 1.0
+spread.set_populations(heat, start)
+for _ in range(3):
+    spread(heat, omega=1.0)
+total = np.asarray(spread.populations(heat, omega=1.0)).sum(axis=0)
+assert abs(total.sum() - 1) < 1e-6 and 0 < total[3, 3, 5] == total[5, 3, 3] < total.max()
+""",
+)  # fmt: skip
+
+OPERATOR = Addition(
+    "a collision operator", "sims/lbm/operators/again.py",
+    '''"""BGK under another name."""
+
+from functools import cache
+
+from lanewise.sims.lbm.operators.bgk import make_bgk
+
+
+@cache
+def make_again(lattice, precision, forced=False):
+    """See `make_bgk`."""
+    return make_bgk(lattice, precision, forced)
+''',
+    (
+        ("sims/lbm/operators/registry.py", "from lanewise.sims.lbm.operators.bgk import make_bgk\n", "from lanewise.sims.lbm.operators.again import make_again\n"),
+        ("sims/lbm/operators/registry.py", '    Operator("kbc"', '    Operator("again", "one relaxation time", make_again),\n'),
+    ),
+    """
+from lanewise.sims.lbm import Simulation
+found = []
+for name in ("bgk", "again"):
+    flow = Simulation(shape=(8, 8), viscosity=0.1, collision=name, velocity=wave)
+    flow.run(4)
+    found.append(flow.velocity)
+assert np.array_equal(*found) and abs(found[0]).max() > 0
+""",
+)  # fmt: skip
+
+SEARCH = Addition(
+    "a search structure", "patterns/search/every.py",
+    '''"""Every source, as AllPairs does, under another name."""
+
+from dataclasses import dataclass
+
+from lanewise.attributes import frozen
+from lanewise.patterns.search.all_pairs import AllPairs
+from lanewise.patterns.search.base import Search
+
+
+@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Every(Search):
+    """All sources in order."""
+
+    def describe(self):
+        return f"every source: {self.found()}"
+
+    def make(self, sources):
+        return AllPairs(radius=self.radius, k=self.k, world=self.world, position=self.position).make(sources)
+''',
+    (("patterns/search/__init__.py", "from lanewise.patterns.search.static_grid import StaticGrid\n", "from lanewise.patterns.search.every import Every\n"),),
+    """
+from lanewise.patterns.search import Every
+places = np.random.default_rng(0).random((50, 3)).astype(np.float32)
+points = Body.array(x=1.0, v=places)
+near = [crowd.using(s(radius=0.3, position="v"))(points, points) for s in (Every, lw.StaticGrid)]
+assert near[0].tolist() == near[1].tolist() and 1 < near[0].mean() < 50
+""",
+)  # fmt: skip
+
+FORMAT = Addition(
+    "a file format", "io/words.py",
+    '''"""A format of one line: the number of bodies, all of them at rest at the origin."""
+
+import numpy as np
+
+from lanewise.io.formats import Format
+from lanewise.io.particles import Particles
+
+
+def _read(path):
+    count = int(open(path, "rb").read().split()[1])
+    return Particles.of(np.zeros((count, 3)), np.zeros((count, 3)), 1.0)
+
+
+def _write(path, particles, overwrite):
+    with open(path, "wb" if overwrite else "xb") as file:
+        file.write(b"\\0WORDS %d" % len(particles.mass))
+
+
+FORMAT = Format("words", (".words",), lambda head: head.startswith(b"\\0WORDS "), _read, _write)
+''',
+    (),
+    """
+from lanewise.io.formats import read_particles, write_particles
+write_particles("three.words", read_particles_of(3))
+assert len(read_particles("three.words").mass) == 3
+""",
+)  # fmt: skip
+
+INITIAL = Addition(
+    "an initial condition", "sims/gravity/initial/line.py",
+    '''"""Bodies in a line, at rest."""
+
+import numpy as np
+
+from lanewise.io.particles import Particles
+from lanewise.sims.gravity.initial.registry import InitialCondition
+
+
+def line(bodies, seed=0):
+    """At 0, 1, 2, ..."""
+    place = np.zeros((bodies, 3))
+    place[:, 0] = np.arange(bodies)
+    return Particles.of(place, np.zeros((bodies, 3)), 1.0)
+
+
+CONDITION = InitialCondition("line", "bodies in a line, at rest", line)
+''',
+    (),
+    """
+assert run("gravity", "run", "--ic", "line", "--bodies", "4", "--steps", "2", "--dt", "0.01", "--device", "cpu", "--out", "line.h5") == 0
+""",
+)  # fmt: skip
+
+CASE = Addition(
+    "a case of flow", "sims/lbm/cases/still.py",
+    '''"""Nothing moves."""
+
+import numpy as np
+
+from lanewise.sims.lbm.cases.registry import Case, Setup
+
+
+def make(request):
+    n = request.size
+    return Setup(
+        lattice="D2Q9", shape=(n, n), viscosity=request.speed * n / request.re, speed=request.speed, length=n, steps=5,
+        results=lambda state, series: {"fastest": float(np.abs(state.velocity).max())},
+    )
+
+
+CASE = Case("still", "a fluid at rest", make, re=10.0, size=8, size_of="the box")
+''',
+    (),
+    """
+assert run("lbm", "run", "still", "--device", "cpu", "--json") == 0
+""",
+)  # fmt: skip
+
+ADDITIONS = (LAYOUT, PASS, LATTICE, OPERATOR, SEARCH, FORMAT, INITIAL, CASE)
+
+PREAMBLE = """
+import sys
+import numpy as np
+import lanewise as lw
+import lanewise.errors
+
+@lw.record
+class Body:
+    x: lw.f32
+    v: lw.vec3
+
+@lw.elementwise
+def push(body: Body, by: lw.f32):
+    body.v += by
+    body.x *= by
+
+@lw.elementwise
+def twice(body: Body) -> lw.f32:
+    return -(-body.x)
+
+@lw.pairwise(search=lw.AllPairs(radius=1.0, position="v"))
+def crowd(target: Body, source: Body) -> lw.i32:
+    return 1
+
+def diffusion(f: lw.populations, omega: lw.f32):
+    total = lw.f32(0)
+    for q in lw.lattices.D3Q15:
+        total += f[q]
+    for q in lw.lattices.D3Q15:
+        f[q] += omega * (q.weight * total - f[q])
+
+def read_particles_of(count):
+    from lanewise.io.particles import Particles
+    return Particles.of(np.zeros((count, 3)), np.zeros((count, 3)), 1.0)
+
+def run(*arguments):
+    from lanewise.cli.main import app
+    try:
+        app(list(arguments), standalone_mode=False)
+    except SystemExit as end:
+        return end.code or 0
+    return 0
+
+wave = 0.01 * np.stack(np.meshgrid(np.sin(np.arange(8) * np.pi / 4), np.cos(np.arange(8) * np.pi / 4)), -1)
+"""
