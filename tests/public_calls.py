@@ -301,6 +301,7 @@ CALLS: dict[str, Callable[[], Good]] = {
     ),
     "lbm.Simulation.force_on": lambda: (_flow().force_on, ["wall"], {}),
     "lbm.Simulation.prepare": lambda: (_flow().prepare, [], {}),
+    "lbm.Simulation.prepare_looks": lambda: (_flow().prepare_looks, [2, "wall"], {}),
     "lbm.Simulation.stagger": lambda: (_flow().stagger, [], {}),
     "lbm.Simulation.run": lambda: (_flow().run, [2], {"callback": print_nothing, "every": 1}),
     "lbm.Wall": lambda: (lbm.Wall, ["lid"], {"velocity": (0.1, 0.0)}),

@@ -224,27 +224,15 @@ class Sitewise:
         are deviations from them. Links at edges and corners of the box where two different walls meet belong to neither.
         Raises `ArgumentError` for a name that is no wall.
         """
-        given, numbers = self._walls(sites, walls, weights, values)
-        sites.whole.check()
-        return self.kernels.force(sites, given, numbers, weights=weights)
-
-    def prepare_force(
-        self, sites: Sites, step: int, walls: list[str] | tuple[str, ...], *, weights: bool = False, **values: Any
-    ) -> None:
-        """Compile what `force` needs after `step` steps, one at least."""
-        given, numbers = self._walls(sites, walls, weights, values)
-        self.kernels.prepare_force(sites, step, given, numbers, weights=weights)
-
-    def _walls(
-        self, sites: Sites, walls: Any, weights: Any, values: dict[str, Any]
-    ) -> tuple[SiteValues, tuple[int, ...]]:
-        """The values of a look at walls, and the kinds of these."""
-        if not isinstance(walls, (list, tuple)) or not walls or not all(isinstance(w, str) for w in walls):
-            raise ArgumentError(f"{self.__name__}.force takes a list of names of walls, found {shown(walls)}")
-        if not isinstance(weights, bool):
+        listed: Any = walls
+        if not isinstance(listed, (list, tuple)) or not listed or not all(isinstance(w, str) for w in listed):
+            raise ArgumentError(f"{self.__name__}.force takes a list of names of walls, found {shown(listed)}")
+        if not isinstance(weights, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ArgumentError(f"{self.__name__}.force(weights={shown(weights)}): wanted True or False")
         numbers = tuple(sorted(self.kinds.wall_number(name) for name in walls))
-        return self.kinds.values(sites, self._looking(sites, values)), numbers
+        given = self.kinds.values(sites, self._looking(sites, values))
+        sites.whole.check()
+        return self.kernels.force(sites, given, numbers, weights=weights)
 
 
 def _is_unchanging(value: Any) -> bool:

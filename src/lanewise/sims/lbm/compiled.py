@@ -131,7 +131,10 @@ class CompiledEngine:
             if opening.look is not None:
                 opening.look.prepare(self._sites, step, **bound.forced, **bound.walls, **opening.values)
         if names:
-            bound.flow.prepare_force(self._sites, step, list(names), weights=True, **bound.walls)
+            kinds, kernels = bound.flow.kinds, bound.flow.kernels
+            given = kinds.values(self._sites, {**bound.walls, **kinds.unneeded(self._sites, bound.walls)})
+            numbers = tuple(sorted(kinds.wall_number(name) for name in names))
+            kernels.prepare_force(self._sites, step, given, numbers, weights=True)
 
     def run(self, steps: int, counted: Callable[[int], None]) -> None:
         self._steps().run(steps, counted)

@@ -280,8 +280,11 @@ class Simulation:
         with span(self.profile, "setup", name="kernels of steps"):
             self._engine.prepare()
 
+    @checked(InputError)
     def prepare_looks(self, steps: int, *walls: str) -> None:
         """Compile what shows the flow after `steps` more steps, one at least, and the force on the walls of these names."""
+        check_steps(steps)
+        self._check_walls(walls)
         with span(self.profile, "setup", name="kernels of looks"):
             self._engine.prepare_looks(steps, walls)
 
@@ -402,14 +405,17 @@ class Simulation:
         step to the next (Ladd 1994): the mean over two is the force. It means nothing before the first step.
         Raises `InputError` for a name that no wall has.
         """
+        self._check_walls(names)
+        with span(self.profile, "observe", name="force"):
+            return self._engine.force(names)
+
+    def _check_walls(self, names: Sequence[str]) -> None:
         walls = {w.name for w in self.geometry.walls.values()}
         for name in names:
             if name not in walls:
                 raise InputError(
                     f"no wall has the name {name!r}; wanted {', '.join(sorted(walls)) or 'a simulation with walls'}"
                 )
-        with span(self.profile, "observe", name="force"):
-            return self._engine.force(names)
 
     @property
     def bytes_per_site(self) -> float:
