@@ -95,6 +95,7 @@ class Pairwise:
             raise ArgumentError(f"search takes a search structure such as lw.AllPairs(), found {shown(search)}")
         self._function = function
         self._search = search or AllPairs()
+        self._is_searched = not (isinstance(self._search, AllPairs) and self._search.is_plain)
         self.__name__, self.__doc__ = function.__name__, function.__doc__
         self.__module__, self.__qualname__ = function.__module__, function.__qualname__
         self._calls = Calls(WING, function, self, self.bind)
@@ -154,10 +155,6 @@ class Pairwise:
         ):  # a search looks at the positions of every call: its structure follows them
             return self.bind(*arguments, out=out, plan=plan, **named)()
         return unpacked(self._calls.call(arguments, named, out))
-
-    @property
-    def _is_searched(self) -> bool:
-        return not (isinstance(self._search, AllPairs) and self._search.is_plain)
 
     def compile(self, *arguments: Any, plan: Plan | None = None, **named: Any) -> Compiled:
         """The kernel for these arguments, without running it."""
