@@ -44,6 +44,10 @@ class Declarations:
         self._before: dict[int, list[str]] = {}
         self._inline: dict[int, dict[str, bool]] = {}
         self._unread: set[tuple[int, str]] = set()
+        # Asked again and again of the same statements and blocks, which the block keeps alive.
+        self._reads: dict[int, frozenset[str]] = {}
+        self._names: dict[int, frozenset[str]] = {}
+        self._met: dict[tuple[int, str], tuple[str, bool]] = {}
         self._place(block, set(kinds) - set(parameters))
 
     def before(self, s: ir.Statement) -> list[str]:
@@ -66,18 +70,18 @@ class Declarations:
         """Declare each name in the innermost block that holds the whole life of each of its values."""
         places: dict[str, list[ir.Statement]] = {}
         for s in block:
-            for n in sorted(_names(s) & names):
+            for n in sorted(self._named(s) & names):
                 places.setdefault(n, []).append(s)
         deeper: dict[int, set[str]] = {}
         for n, where in places.items():
             first = where[0]
-            if all(not _is_direct(s, n) and _first_access(blocks(s), n) != "read" for s in where):
+            if all(not self._is_direct(s, n) and self._first_access(blocks(s), n) != "read" for s in where):
                 for s in where:  # no value passes from one of these statements to another
                     deeper.setdefault(id(s), set()).add(n)
-            elif n in writes(first) and _can_declare(first) and n not in _read(first):
+            elif n in writes(first) and _can_declare(first) and n not in self._read(first):
                 once = sum(n in writes(s) for s in statements(tuple(where))) == 1
                 self._inline.setdefault(id(first), {})[n] = once
-                if once and not any(n in _read(s) for s in statements(tuple(where))):
+                if once and not any(n in self._read(s) for s in statements(tuple(where))):
                     self._unread.add((id(first), n))
             else:
                 self._before.setdefault(id(first), []).append(n)
@@ -86,42 +90,54 @@ class Declarations:
                 for nested in blocks(s):
                     self._place(nested, inner)
 
+    # ------------------------------------------------------------ what statements do with a name
+
+    def _first_access(self, nested: tuple[ir.Block, ...], name: str) -> str:
+        """How these blocks meet `name` first: "read" when a run of them can read it before writing it, else "write" or "none"."""
+        found = {self._meets(block, name)[0] for block in nested}
+        return next((access for access in ("read", "write") if access in found), "none")
+
+    def _meets(self, block: ir.Block, name: str) -> tuple[str, bool]:
+        """The same for one block, and whether each of its runs writes `name`."""
+        key = (id(block), name)
+        if key not in self._met:
+            self._met[key] = self._meeting(block, name)
+        return self._met[key]
+
+    def _meeting(self, block: ir.Block, name: str) -> tuple[str, bool]:
+        found = "none"
+        for s in block:
+            if name not in self._named(s):
+                continue
+            if name in self._read(s):
+                return "read", False
+            if name in writes(s):
+                return "write", True
+            inner = [self._meets(b, name) for b in blocks(s)]
+            if any(access == "read" for access, _ in inner):
+                return "read", False
+            if any(access == "write" for access, _ in inner):
+                found = "write"
+                if isinstance(s, ir.If) and all(sure for _, sure in inner):
+                    return "write", True
+        return found, False
+
+    def _read(self, s: ir.Statement) -> frozenset[str]:
+        """What a statement reads itself, not in its blocks."""
+        if id(s) not in self._reads:
+            self._reads[id(s)] = frozenset(n for e in expressions(s) for n in reads(e))
+        return self._reads[id(s)]
+
+    def _named(self, s: ir.Statement) -> frozenset[str]:
+        """All that a statement and its blocks read or write."""
+        if id(s) not in self._names:
+            inner = (self._named(x) for b in blocks(s) for x in b)
+            self._names[id(s)] = self._read(s).union(writes(s), *inner)
+        return self._names[id(s)]
+
+    def _is_direct(self, s: ir.Statement, name: str) -> bool:
+        return name in self._read(s) or name in writes(s)
+
 
 def _can_declare(s: ir.Statement) -> bool:
     return isinstance(s, ir.Assign | ir.Load | ir.DeclareArray | ir.Apply)
-
-
-def _first_access(nested: tuple[ir.Block, ...], name: str) -> str:
-    """How these blocks meet `name` first: "read" when a run of them can read it before writing it, else "write" or "none"."""
-    found = {_meets(block, name)[0] for block in nested}
-    return next((access for access in ("read", "write") if access in found), "none")
-
-
-def _meets(block: ir.Block, name: str) -> tuple[str, bool]:
-    """The same for one block, and whether each of its runs writes `name`."""
-    found = "none"
-    for s in block:
-        if name in _read(s):
-            return "read", False
-        if name in writes(s):
-            return "write", True
-        inner = [_meets(b, name) for b in blocks(s)]
-        if any(access == "read" for access, _ in inner):
-            return "read", False
-        if any(access == "write" for access, _ in inner):
-            found = "write"
-            if isinstance(s, ir.If) and all(sure for _, sure in inner):
-                return "write", True
-    return found, False
-
-
-def _read(s: ir.Statement) -> set[str]:
-    return {n for e in expressions(s) for n in reads(e)}
-
-
-def _is_direct(s: ir.Statement, name: str) -> bool:
-    return name in _read(s) or name in writes(s)
-
-
-def _names(s: ir.Statement) -> set[str]:
-    return {n for x in statements((s,)) for n in (*_read(x), *writes(x))}
