@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import io
 import os
-import pickle
 import signal
 import sys
 import time
@@ -138,10 +137,10 @@ def remember_programs() -> None:
     build: Any = support.build_program
     if getattr(build, "remembers", False):
         return
-    known: dict[bytes, Any] = {}
+    known: dict[str, Any] = {}
 
     def remembered(naive: Any, plan: Any, kind: str) -> Any:
-        key = pickle.dumps((naive, plan, kind))
+        key = repr((naive, plan, kind))
         if key not in known:
             known[key] = build(naive, plan, kind)
         return known[key]
