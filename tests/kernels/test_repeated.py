@@ -214,7 +214,7 @@ def test_a_tuned_plan_comes_back_after_values_that_it_does_not_hold_for(
     tuned = lw.Plan(self_term="drop").filled(kernel.compile(a, a, 0.1).plan)
     assert tuned != kernel.compile(a, a, 0.1).plan
     given = kernel._calls.given((a, a, 0.1), {})  # pyright: ignore[reportPrivateUsage]
-    kernel._calls.adopt(lw.Plan(), kernel._calls._situation(given), tuned)  # pyright: ignore[reportPrivateUsage]
+    kernel._calls.adopt(lw.Plan(), kernel._calls._specialisation(given), tuned)  # pyright: ignore[reportPrivateUsage]
     chosen: list[bool] = []
     for softening2 in (0.1, 0.0, 0.2, 0.0, 0.1):
         kernel(a, a, softening2)

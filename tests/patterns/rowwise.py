@@ -14,7 +14,7 @@ from lanewise.ir import nodes as ir
 from lanewise.ir.names import COUNT, identifier, own
 from lanewise.ir.pattern import HostCode, Pattern
 from lanewise.ir.values import pairs, uniform_leaves, value_array
-from lanewise.launch.arguments import Arguments, sort_arguments
+from lanewise.launch.arguments import Arguments, classify_arguments
 from lanewise.launch.support import value_type
 from lanewise.patterns.calls import Wing, kernel_of
 from lanewise.patterns.results import result_arrays, sum_name
@@ -26,7 +26,7 @@ WIDTH = 5
 def arguments(signature: Signature, given: Mapping[str, Any]) -> Arguments:
     """Tables are arrays of WIDTH columns; their rows lie one after the other."""
     flat = {n: x.reshape(-1) if getattr(x, "ndim", 0) == 2 and x.shape[1] == WIDTH else x for n, x in given.items()}
-    return sort_arguments(signature, flat, arrays_allowed=True)
+    return classify_arguments(signature, flat, arrays_allowed=True)
 
 
 def counts(name: str, given: Arguments) -> Mapping[str, int]:

@@ -151,7 +151,7 @@ def _numbers_only(lower: _OnNumbers) -> Lowering:
 
 
 def _also_of_literals(function: Callable[..., Any], lower: _OnNumbers) -> _OnNumbers:
-    """Of vectors of Python numbers the result is one too, or a Python number: the function's own on them."""
+    """Where all arguments are Python numbers known at compile time, compute the result in Python, exactly."""
 
     def lowered(scope: Scope, numbers: list[Number], node: ast.AST) -> Number:
         if all(n.known for n in numbers) and any(n.is_vector or n.exact for n in numbers):
@@ -165,7 +165,7 @@ def _also_of_literals(function: Callable[..., Any], lower: _OnNumbers) -> _OnNum
 
 
 def _marked(result: Number, arguments: list[Number]) -> Number:
-    """Whole numbers of whole numbers that a direction gives are known from it too."""
+    """Whole numbers that are computed from the components of a direction stay exact."""
     values = literal_values(result)
     whole = all(isinstance(v, int) and not isinstance(v, bool) for v in values)
     return replace(result, exact=tuple(map(int, values)) if whole and any(n.exact for n in arguments) else ())

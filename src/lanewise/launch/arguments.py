@@ -28,7 +28,7 @@ from lanewise.values import to_python_value
 
 @dataclass(slots=True)
 class Arguments:
-    """The sorted arguments of one call."""
+    """The arguments of one call, by what they are."""
 
     records: dict[str, RecordArray] = field(default_factory=dict[str, RecordArray])
     arrays: dict[str, Any] = field(default_factory=dict[str, Any])
@@ -53,7 +53,7 @@ def name_arguments(signature: Signature, positional: tuple[Any, ...], named: Map
     return {n: given[n] for n in names}
 
 
-def sort_arguments(signature: Signature, given: Mapping[str, Any], *, arrays_allowed: bool) -> Arguments:
+def classify_arguments(signature: Signature, given: Mapping[str, Any], *, arrays_allowed: bool) -> Arguments:
     """Check every argument against its parameter. Arrays of values come to the device of the records."""
     kernel, result = signature.source.name, Arguments()
     for name, kind in signature.parameters.items():
@@ -74,7 +74,7 @@ def sort_arguments(signature: Signature, given: Mapping[str, Any], *, arrays_all
     )
     for name, kind in signature.parameters.items():
         if not isinstance(kind, Record):
-            _sort_value(kernel, name, kind, given[name], result, arrays_allowed)
+            _classify_value(kernel, name, kind, given[name], result, arrays_allowed)
     return result
 
 
@@ -84,7 +84,9 @@ def device_without_records(on_gpu: bool) -> str:
     return "cuda" if on_gpu and not is_gpu(device) else device
 
 
-def _sort_value(kernel: str, name: str, kind: t.ValueType, value: Any, result: Arguments, arrays_allowed: bool) -> None:
+def _classify_value(
+    kernel: str, name: str, kind: t.ValueType, value: Any, result: Arguments, arrays_allowed: bool
+) -> None:
     place, single = f"{kernel}: {name!r}", 1 if isinstance(kind, t.Vector) else 0
     dimensions = _dimensions(value)
     if dimensions == single + 1 and arrays_allowed:

@@ -18,22 +18,22 @@ class TunedPlans:
     def __init__(self) -> None:
         self._known: dict[Hashable, Plan | None] = {}
 
-    def find(self, wanted: Plan | None, device: str, situation: Hashable, key: Callable[[], Key]) -> Plan | None:
-        """The tuned plan for calls in this situation with these fixed fields, or None.
+    def find(self, wanted: Plan | None, device: str, specialisation: Hashable, key: Callable[[], Key]) -> Plan | None:
+        """The tuned plan for calls of this specialisation with these fixed fields, or None.
 
-        `key` is asked once: it takes some milliseconds, the situation only a few microseconds.
+        `key` is asked once: it takes some milliseconds, the specialisation only a few microseconds.
         """
         if not is_compiled(device) or not store_enabled():
             return None
-        place = (wanted or ANYTHING, situation)
+        place = (wanted or ANYTHING, specialisation)
         if place not in self._known:
             entry = None if _is_complete(place[0]) else read_entry(key())
             self._known[place] = entry.plan if entry is not None else None
         return self._known[place]
 
-    def adopt(self, wanted: Plan, situation: Hashable, plan: Plan) -> None:
+    def adopt(self, wanted: Plan, specialisation: Hashable, plan: Plan) -> None:
         """A plan that was tuned just now."""
-        self._known[wanted, situation] = plan
+        self._known[wanted, specialisation] = plan
 
 
 def _is_complete(plan: Plan) -> bool:

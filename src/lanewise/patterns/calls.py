@@ -24,10 +24,10 @@ from lanewise.ir.traverse import subexpressions
 from lanewise.launch.arguments import (
     Arguments,
     bind_value_array,
+    classify_arguments,
     flatten_uniforms,
     make_outputs,
     name_arguments,
-    sort_arguments,
 )  # fmt: skip
 from lanewise.launch.compiled import Call, Compiled, Tunable
 from lanewise.launch.executable import BoundArray
@@ -56,7 +56,7 @@ def _as_it_is(signature: Signature) -> Signature:
 
 
 def _with_arrays(signature: Signature, given: Mapping[str, Any]) -> Arguments:
-    return sort_arguments(signature, given, arrays_allowed=True)
+    return classify_arguments(signature, given, arrays_allowed=True)
 
 
 def _no_advice(given: Arguments, kernel: Tunable) -> str:
@@ -234,7 +234,7 @@ class Calls:
     def _tuned(self, given: Arguments, plan: Plan | None) -> Compiled | None:
         """The kernel with the plan that was tuned for calls like this one, if there is one."""
         tuned = self.tuned.find(
-            plan, given.device, self._situation(given), lambda: self._key(given, self.naive(given), plan or Plan())
+            plan, given.device, self._specialisation(given), lambda: self._key(given, self.naive(given), plan or Plan())
         )
         return None if tuned is None else self._compile(given, tuned, plan)
 
@@ -270,20 +270,20 @@ class Calls:
             fresh = not self.wing.pattern.over_pairs
             return make_workload(naive, given.records, arrays, results, count, environment, given.device, fresh=fresh)
 
-        situation = self._situation(given)
+        specialisation = self._specialisation(given)
         return Job(
             self.name, naive, given.device, machine_of(given.device), self.work(given),
             lengths if self.wing.pattern.over_pairs else {"elements": count}, environment, wanted,
-            self._key(given, naive, wanted), workload, lambda best: self.adopt(wanted, situation, best),
+            self._key(given, naive, wanted), workload, lambda best: self.adopt(wanted, specialisation, best),
             lambda: self.wing.advise(given, self.kernel),
         )  # fmt: skip
 
-    def adopt(self, wanted: Plan, situation: Hashable, best: Plan) -> None:
+    def adopt(self, wanted: Plan, specialisation: Hashable, best: Plan) -> None:
         """Use a plan that was tuned just now."""
-        self.tuned.adopt(wanted, situation, best)
+        self.tuned.adopt(wanted, specialisation, best)
         self.repeated.clear()
 
-    def _situation(self, given: Arguments) -> Hashable:
+    def _specialisation(self, given: Arguments) -> Hashable:
         """What of a call decides which tuned plan it gets, in a form that is quickly made."""
         layouts = tuple((n, r.layout) for n, r in given.records.items())
         sizes = tuple(map(size_class, self.wing.counts(self.name, given).values()))

@@ -47,7 +47,7 @@ def divide(kernel: ir.Kernel, plan: Plan, target: Target, checked: Checked) -> K
 def lighten_loops(parts: Kernels, plan: Plan, checked: Checked) -> Kernels:
     """Lighten the loop over sources while there is one in each kernel: before it is cut into tiles, and before targets are merged.
 
-    A part that has nothing to change stays as it is, when another one has.
+    A kernel in which a pass changes nothing stays as it is, provided that the pass changes another one.
     """
     choice, tested = plan.self_term or "test", _tested(parts)
     if choice != "test":

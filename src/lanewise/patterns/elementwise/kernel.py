@@ -12,7 +12,7 @@ from lanewise.errors import ArgumentError
 from lanewise.frontend.function import Lowered, Signature
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import COUNT, LANES, partial_of
-from lanewise.launch.arguments import Arguments, bind_value_array, make_output, sort_arguments
+from lanewise.launch.arguments import Arguments, bind_value_array, classify_arguments, make_output
 from lanewise.launch.compiled import Call, Compiled, Tunable
 from lanewise.launch.executable import Executable
 from lanewise.launch.repeated import Result
@@ -64,7 +64,12 @@ def _advise(given: Arguments, kernel: Tunable) -> str:
 
 
 WING = Wing(
-    ELEMENTWISE, _build, _counts, arguments=partial(sort_arguments, arrays_allowed=True), in_place=True, advise=_advise
+    ELEMENTWISE,
+    _build,
+    _counts,
+    arguments=partial(classify_arguments, arrays_allowed=True),
+    in_place=True,
+    advise=_advise,
 )
 
 

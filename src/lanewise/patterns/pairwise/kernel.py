@@ -12,7 +12,7 @@ from lanewise.errors import ArgumentError, CompileError
 from lanewise.frontend.function import Lowered, Signature
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import count_of
-from lanewise.launch.arguments import Arguments, sort_arguments
+from lanewise.launch.arguments import Arguments, classify_arguments
 from lanewise.launch.compiled import Call, Compiled, Tunable
 from lanewise.launch.support import value_type
 from lanewise.naming import by_name, named_object
@@ -79,7 +79,7 @@ def _checked(signature: Signature) -> Signature:
 
 WING = Wing(
     PAIRWISE, _build, _counts, check=_checked,
-    arguments=partial(sort_arguments, arrays_allowed=False), advise=_advise,
+    arguments=partial(classify_arguments, arrays_allowed=False), advise=_advise,
 )  # fmt: skip
 
 

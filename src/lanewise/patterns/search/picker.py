@@ -51,8 +51,8 @@ class SearchPicker:
             return Picked(self._search.plan(sources), "asked for", wanted)
         outlook = look(self._search, sources) if sources.count > FEW else None
         kind = kind_of_call(self._search, sources, outlook)
-        situation = _situation(given, kind, wanted)
-        tuned = self._tuned.find(given.device, situation, lambda: self._key(given, sources, kind, wanted))
+        specialisation = _specialisation(given, kind, wanted)
+        tuned = self._tuned.find(given.device, specialisation, lambda: self._key(given, sources, kind, wanted))
         if tuned is None:
             return Picked(*choose(self._search, sources, outlook), wanted)
         return Picked(tuned.choice.recipe.search(self._search, sources), tuned.why, tuned.choice.plan, tuned=True)
@@ -74,10 +74,10 @@ class SearchPicker:
         furthest = reach(self._search, sources.precision, sources.dimension)
         sources.check(f"{self._name}: {source_name!r}", self._search.world, furthest)
         kind = kind_of_call(self._search, sources, look(self._search, sources) if sources.count > FEW else None)
-        situation = _situation(given, kind, wanted)
+        specialisation = _specialisation(given, kind, wanted)
         return SearchJob(
             self._name, given.device, self._search, sources, counts, wanted, default, self._key(given, sources, kind, wanted),
-            bind, lambda tuned: self._tuned.adopt(situation, tuned),
+            bind, lambda tuned: self._tuned.adopt(specialisation, tuned),
         )  # fmt: skip
 
     def _key(self, given: Arguments, sources: Points, kind: str, wanted: Plan | None) -> Key:
@@ -90,7 +90,7 @@ class SearchPicker:
         return replace(key, search=kind)
 
 
-def _situation(given: Arguments, kind: str, wanted: Plan | None) -> tuple[Any, ...]:
+def _specialisation(given: Arguments, kind: str, wanted: Plan | None) -> tuple[Any, ...]:
     """What of a call decides what was tuned for it, in a form that is quickly made."""
     target, source = given.records.values()
     sizes = (size_class(len(target)), size_class(len(source)))

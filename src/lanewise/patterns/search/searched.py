@@ -66,7 +66,7 @@ def structure_of(call: Call) -> Structure:
 
 
 @dataclass(frozen=True, slots=True)
-class _Situation:
+class _Specialisation:
     """A call that is ready to be compiled."""
 
     given: Arguments
@@ -93,13 +93,13 @@ class Searched:
 
     def compile(self, given: Arguments, plan: Plan | None, bind: Callable[..., Call]) -> Compiled:
         """The kernel for these arguments, without running it."""
-        return self._compile(self._situation(given, plan), plan, bind)
+        return self._compile(self._specialisation(given, plan), plan, bind)
 
     def bind(
         self, given: Arguments, out: Any, plan: Plan | None, bind: Callable[..., Call], choice: Choice | None = None
     ) -> Call:
         """A call with its structure and its memory. `choice`: instead of what is asked for, or was tuned."""
-        s = self._situation(given, plan, choice)
+        s = self._specialisation(given, plan, choice)
         compiled = self._compile(s, plan, bind)
         target, source = given.records.values()
         named = result_arrays(self.lowered)
@@ -121,7 +121,7 @@ class Searched:
 
     # ------------------------------------------------------------ what a call is
 
-    def _situation(self, given: Arguments, wanted: Plan | None, choice: Choice | None = None) -> _Situation:
+    def _specialisation(self, given: Arguments, wanted: Plan | None, choice: Choice | None = None) -> _Specialisation:
         target, source = given.records.values()
         places, sources = (points_of(r, self.search.position) for r in (target, source))
         identical = target.data is source.data
@@ -133,7 +133,7 @@ class Searched:
         copied = self.copied(given) if structure.order is not None else ()
         index = index_type(given.device)
         arguments = self._arguments(given, search, structure, copied, index)
-        return _Situation(
+        return _Specialisation(
             given, picked, sources, structure, arguments, self._made(arguments, index), copied,
             self._environment(given, search, sources, structure),
         )  # fmt: skip
@@ -196,7 +196,7 @@ class Searched:
 
     # ------------------------------------------------------------ making it run
 
-    def _compile(self, s: _Situation, wanted: Plan | None, bind: Callable[..., Call]) -> Compiled:
+    def _compile(self, s: _Specialisation, wanted: Plan | None, bind: Callable[..., Call]) -> Compiled:
         device = s.given.device
         complete = complete_search_plan(s.picked.plan, device, len(next(iter(s.given.records.values()))))
         key = (s.arguments, complete, device)
@@ -214,7 +214,9 @@ class Searched:
             s.picked.tuned,
         )
 
-    def _gather(self, s: _Situation, name: str, source: RecordArray, order: BoundArray) -> tuple[BoundArray, Launch]:
+    def _gather(
+        self, s: _Specialisation, name: str, source: RecordArray, order: BoundArray
+    ) -> tuple[BoundArray, Launch]:
         """The sorted copy, and the launch that fills it."""
         device, arrangement = s.given.device, SoAoAS().arrange(s.copied)
         key = (name, source.record, source.layout, s.copied, device)

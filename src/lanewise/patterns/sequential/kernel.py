@@ -13,7 +13,7 @@ from lanewise import types as t
 from lanewise.arrays import RecordArray
 from lanewise.errors import ArgumentError
 from lanewise.ir.names import COUNT
-from lanewise.launch.arguments import Arguments, flatten_uniforms, name_arguments, sort_arguments
+from lanewise.launch.arguments import Arguments, classify_arguments, flatten_uniforms, name_arguments
 from lanewise.launch.support import bind_record, compile_kernel, index_type
 from lanewise.patterns.elementwise.kernel import Elementwise
 from lanewise.patterns.pairwise.kernel import Pairwise
@@ -46,7 +46,7 @@ def bind_in_turn(
         raise ArgumentError(f"elements one after another run on a CPU, and the records lie on {records.device!r}")
     target, source = (n for n, kind in pair.signature.parameters.items() if isinstance(kind, Record))
     named = name_arguments(pair.signature, (), {target: records, source: records, **values})
-    given = sort_arguments(pair.signature, named, arrays_allowed=False)
+    given = classify_arguments(pair.signature, named, arrays_allowed=False)
     environment = {**flatten_uniforms(pair.signature, given.uniforms), COUNT: len(records)}
     kinds: dict[str, t.ValueType] = {n: k for n, k in pair.signature.parameters.items() if not isinstance(k, Record)}
     stages: list[Stage] = []
@@ -69,4 +69,4 @@ def _values(step: Step, record: str, records: RecordArray) -> Arguments:
     signature = step.kernel.signature
     own = replace(signature, parameters={n: k for n, k in signature.parameters.items() if n not in step.takes})
     given = name_arguments(own, (), {record: records, **step.uniforms})
-    return sort_arguments(own, given, arrays_allowed=False)
+    return classify_arguments(own, given, arrays_allowed=False)

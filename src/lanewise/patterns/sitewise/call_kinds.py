@@ -13,7 +13,7 @@ from lanewise.errors import ArgumentError
 from lanewise.lattices.base import Lattice
 from lanewise.launch.arguments import describe
 from lanewise.patterns.sitewise.build_arguments import check_uniforms
-from lanewise.patterns.sitewise.call_values import SiteValues, sort_values
+from lanewise.patterns.sitewise.call_values import SiteValues, classify_values
 from lanewise.patterns.sitewise.function import CALL_ARGUMENTS, SiteFunction
 from lanewise.patterns.sitewise.kinds import OUTFLOW, Wall, check_new
 from lanewise.patterns.sitewise.sites import Sites
@@ -126,10 +126,10 @@ class SiteKinds:
             function.notice()
 
     def values(self, sites: Sites, given: Mapping[str, Any]) -> SiteValues:
-        """What a call gives, sorted. Raises `ArgumentError` for sites of another flow and values that do not fit."""
+        """What a call gives, by what it is. Raises `ArgumentError` for sites of another flow and values that do not fit."""
         self.notice()
         self.check_sites(sites)
-        return sort_values(
+        return classify_values(
             self.name, sites, given, self.parameters(sites), self.known_values(), self.wall_velocities(sites)
         )
 

@@ -33,7 +33,7 @@ class SiteValues:
     outflow_speed: float = 0.0
 
 
-def sort_values(
+def classify_values(
     kernel: str, sites: Sites, given: Mapping[str, Any], parameters: Kinds, known: frozenset[str], velocities: Kinds
 ) -> SiteValues:
     """Check every value against its parameter; `velocities` are those of walls, which are the same for all sites.

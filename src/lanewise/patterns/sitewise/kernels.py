@@ -1,4 +1,4 @@
-"""The kernels of a flow: compiled once for every situation of its sites, and bound to their memory."""
+"""The kernels of a flow: compiled once for every specialisation of its sites, and bound to their memory."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class SiteKernels:
         """One step."""
         check_plan(self.kinds.name, plan)
         phase = sites.form.phase(step, fresh=fresh)
-        key = (phase.name, plan, *self.situation(sites, values))
+        key = (phase.name, plan, *self.specialisation(sites, values))
         if key not in self._compiled:
             arguments = self.arguments(sites, step, fresh, values)
             if plan is not None and plan.branches == "apart":  # then there have to be classes of sites
@@ -127,13 +127,13 @@ class SiteKernels:
     def _for(
         self, key: tuple[Any, ...], sites: Sites, values: SiteValues, build: Callable[[Scalar], ir.Kernel]
     ) -> Executable:
-        """The kernel of this name in this situation, with the default plan."""
-        known = (*key, *self.situation(sites, values))
+        """The kernel of this name and specialisation, with the default plan."""
+        known = (*key, *self.specialisation(sites, values))
         if known not in self._compiled:
             self._compiled[known] = compile_phase(build, sites, None)
         return self._compiled[known]
 
-    def situation(self, sites: Sites, values: SiteValues) -> tuple[Any, ...]:
+    def specialisation(self, sites: Sites, values: SiteValues) -> tuple[Any, ...]:
         """All that decides about kernels beside what they do."""
         return (
             sites.device, sites.count < LEAST_MERGED, sites.dense, sites.placed, sites.framed, sites.row_block,

@@ -10,7 +10,7 @@ from lanewise import types as t
 from lanewise.errors import ArgumentError
 from lanewise.launch.executable import Executable
 from lanewise.patterns.sitewise.build import build_sitewise
-from lanewise.patterns.sitewise.call_values import sort_values
+from lanewise.patterns.sitewise.call_values import classify_values
 from lanewise.patterns.sitewise.calls import SiteCall, bind_phase, compile_phase
 from lanewise.patterns.sitewise.function import SiteFunction
 from lanewise.patterns.sitewise.kernels import SiteKernels
@@ -48,8 +48,8 @@ class Observer:
         f.notice()
         if f.real != kinds.real:
             raise ArgumentError(f"{f.name} computes in {f.real}, and {kinds.name} in {kinds.real}")
-        given = sort_values(f.name, sites, values, f.parameters, kinds.known_values(), kinds.wall_velocities(sites))
-        key = (f.version, sites.form.phase(step, fresh=fresh).name, plan, *kernels.situation(sites, given))
+        given = classify_values(f.name, sites, values, f.parameters, kinds.known_values(), kinds.wall_velocities(sites))
+        key = (f.version, sites.form.phase(step, fresh=fresh).name, plan, *kernels.specialisation(sites, given))
         if key not in self.compiled:
             arguments = kernels.arguments(sites, step, fresh, given, (f.update,))
             self.compiled[key] = compile_phase(partial(build_sitewise, arguments), sites, plan)

@@ -15,7 +15,7 @@ MOST_POPULATIONS = 40  # that a thread with four sites may hold
 def complete_site_plan(wanted: Plan | None, machine: Machine, naive: ir.Kernel, count: int = LEAST_MERGED) -> Plan:
     """As `plans.complete_plan`, for a kernel over so many sites of a lattice.
 
-    One plan serves all phases of a streaming form: one whose sites all do the same has one class of sites, which is together and apart.
+    One plan serves all phases of a streaming form. Where all sites of a phase do the same, there is nothing to split.
     Raises `PlanError` for a wish to keep classes apart that the kernel does not allow.
     """
     wanted = wanted or Plan()

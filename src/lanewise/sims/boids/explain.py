@@ -10,7 +10,7 @@ from lanewise.explanation.subject import Subject
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import COUNT
 from lanewise.ir.pattern import Work
-from lanewise.launch.arguments import name_arguments, sort_arguments
+from lanewise.launch.arguments import classify_arguments, name_arguments
 from lanewise.launch.compiled import Compiled
 from lanewise.launch.support import compile_kernel
 from lanewise.layouts import default_layout
@@ -77,7 +77,7 @@ def _steer_on_gpu(flock: Flock) -> tuple[str, ir.Kernel, Mapping[str, Any]]:
     assert over is not None
     assert structure is not None
     named = name_arguments(steer.signature, (flock.boids, flock.boids), pair_values(flock.settings.parameters))
-    given = sort_arguments(steer.signature, named, arrays_allowed=False)
+    given = classify_arguments(steer.signature, named, arrays_allowed=False)
     copied = over.copied(given) if structure.order is not None else ()
     naive = over.naive(given, flock.search, structure, copied, I32)
     return steer.__name__, naive, _compiled(flock).environment

@@ -35,18 +35,18 @@ class TunedSearches:
     def __init__(self) -> None:
         self._known: dict[Hashable, Tuned | None] = {}
 
-    def find(self, device: str, situation: Hashable, key: Callable[[], Key]) -> Tuned | None:
-        """What was measured for calls in this situation, or None. `key` is asked once: it builds a kernel."""
+    def find(self, device: str, specialisation: Hashable, key: Callable[[], Key]) -> Tuned | None:
+        """What was measured for calls of this specialisation, or None. `key` is asked once: it builds a kernel."""
         if not is_compiled(device) or not store_enabled():
             return None
-        if situation not in self._known:
+        if specialisation not in self._known:
             entry = read_entry(key(), tuned_of)
-            self._known[situation] = None if entry is None else tuned_of(entry)
-        return self._known[situation]
+            self._known[specialisation] = None if entry is None else tuned_of(entry)
+        return self._known[specialisation]
 
-    def adopt(self, situation: Hashable, tuned: Tuned) -> None:
+    def adopt(self, specialisation: Hashable, tuned: Tuned) -> None:
         """What was measured just now."""
-        self._known[situation] = tuned
+        self._known[specialisation] = tuned
 
 
 def tuned_of(entry: Entry) -> Tuned:
