@@ -93,8 +93,8 @@ def apply(kernel):
 ''',
     (
         (
-            "plan.py", "    vector_bits: int | None = decision(\n",
-            """    negations: bool | None = decision(
+            "plan.py", "    vector_bits: int | Open = decision(\n",
+            """    negations: bool | Open = decision(
         "double negation", choice(off="as written", on="what is negated twice is not"), neutral=False, place=22, rank=17,
         cuda=SWITCH, cpu=SWITCH, elementwise=SWITCH, elementwise_cpu=SWITCH, apart=True,
     )
@@ -102,7 +102,7 @@ def apply(kernel):
         ),
         ("stages/functions.py", "from lanewise.passes.base import refuse\n", "from lanewise.passes import double_negation\n"),
         (
-            "stages/functions.py", '    if plan.rsqrt not in (None, "written"):\n',
+            "stages/functions.py", '    if plan.rsqrt != "written":\n',
             '    if plan.negations:\n        kernel = checked("double negation", double_negation.apply(kernel))\n',
         ),
     ),

@@ -135,13 +135,6 @@ def test_a_cpu_does_not_divide_the_sources(name):
     assert str(error.value) == f"Plan({name}=2): only a GPU divides the sources of one target; on a CPU {name} is 1"
 
 
-def test_an_open_decision_is_refused():
-    from lanewise.pipeline import build_program
-
-    with pytest.raises(PlanError, match=r"^Plan\(tile=None\): the plan was not filled with defaults$"):
-        build_program(naive_kernel(case("gravity"), lw.SoA(), "cuda"), Plan(), "cuda")
-
-
 def test_truth_values_are_not_summed():
     @lw.pairwise
     def close(target: Charge, source: Charge) -> lw.bool:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+import pickle
+from dataclasses import fields, replace
 
 import pytest
 
@@ -13,7 +14,7 @@ from lanewise.launch.support import compile_kernel
 from lanewise.optimisations import LAYOUT, OPTIMISATIONS
 from lanewise.patterns.pairwise.build import PairwiseArguments, build_pairwise
 from lanewise.pipeline import build_program
-from lanewise.plan import NEUTRAL, Plan
+from lanewise.plan import DECLARED, NEUTRAL, Decisions, Plan
 from lanewise.plans import complete_plan
 from lanewise.target import Machine
 from lanewise.types import I32
@@ -22,6 +23,11 @@ from tests.corpus import CASES, case
 from tests.harness import naive_kernel
 
 GPU, CPU = Machine("cuda", 132), Machine("cpu", 2)
+
+
+@lw.record
+class Place:
+    at: lw.vec2
 
 
 def work(name: str, targets: int, *, same: bool = True) -> Work:
@@ -178,3 +184,69 @@ def test_every_field_is_declared_once() -> None:
             for value in (o.neutral, *values):
                 assert o.describe(value, kind)
                 Plan(**{o.field: value})
+
+
+def test_decisions_leave_nothing_open() -> None:
+    decided = Plan(targets=4).filled(NEUTRAL)
+    assert type(decided) is type(complete_plan(None, CPU, work("gravity", 100))) is Decisions
+    assert (decided.targets, decided.tile) == (4, NEUTRAL.tile)
+    text = (
+        r"^Plan\(tile=None\): a complete plan leaves nothing open; "
+        r"lw\.Plan\(\*\*\(plan\.as_dict\(\) \| \{'tile': None\}\)\) is a wish that does$"
+    )
+    with pytest.raises(PlanError, match=text):
+        replace(decided, tile=None)
+    with pytest.raises(PlanError, match=r"^Plan\(targets=None\): a complete plan leaves nothing open"):
+        Decisions()
+    assert type(replace(decided, tile=64)) is Decisions
+    wish = lw.Plan(**(decided.as_dict() | {"tile": None}))
+    assert wish.tile is None
+    assert type(wish) is type(wish.filled(Plan())) is Plan
+
+
+def test_a_complete_plan_is_a_plan() -> None:
+    """Whoever keeps, compares, prints, pickles or hands on the plan of a kernel need not know that it is complete."""
+    decided = Plan(targets=4).filled(NEUTRAL)
+    wish = lw.Plan(**decided.as_dict())
+    assert isinstance(decided, lw.Plan)
+    assert decided == wish
+    assert wish == decided
+    assert hash(decided) == hash(wish)
+    assert decided != replace(decided, targets=2)
+    assert decided != lw.Plan(targets=4)
+    assert decided != decided.as_dict()
+    assert len({decided, wish}) == 1
+    assert (repr(decided), str(decided)) == (repr(wish), str(wish))
+    assert eval(repr(decided), {"Plan": lw.Plan}) == decided
+    again = pickle.loads(pickle.dumps(decided))
+    assert again == decided
+    assert type(again) is Decisions
+    assert decided.as_dict() == wish.as_dict() == {f.name: getattr(decided, f.name) for f in fields(Plan)}
+
+
+def test_the_plan_of_a_kernel_compiles_it_again() -> None:
+    @lw.pairwise
+    def near(target: Place, source: Place) -> lw.f32:
+        return lw.rsqrt(lw.dot(target.at - source.at, target.at - source.at) + 1.0)
+
+    places = Place.zeros(8)
+    run = near.compile(places, places)
+    for given in (run.plan, lw.Plan(**run.plan.as_dict())):
+        assert near.compile(places, places, plan=given).plan == run.plan
+    assert near.compile(places, places, plan=replace(run.plan, targets=2)).plan.targets == 2
+
+
+def test_what_reciprocity_needs_is_declared_once() -> None:
+    """Its start is legal for a kernel with pairs of both ways, and each needed field by another value is refused by that name."""
+    declared, naive = DECLARED["reciprocity"], naive_kernel(case("gravity"), lw.SoAoAS(), "cuda")
+    start = replace(NEUTRAL, **declared.start("ordered"))
+    assert build_program(naive, start, "cuda").plan == start
+    others = {"tile": 64, "slices": 2, "parts": 2, "hoist": True, "prefetch": "registers"}
+    assert others.keys() == dict(declared.needs).keys()
+    for name, value in others.items():
+        earlier = (
+            "^invariant code motion" if name == "hoist" else "^$"
+        )  # a pass that comes before, and has nothing to move
+        with pytest.raises(PlanError, match=rf"need Plan\({name}=|{earlier}"):
+            build_program(naive, replace(start, **{name: value}), "cuda")
+        assert complete_plan(Plan(**{name: value}), GPU, work("gravity", 16_384)).reciprocity == "off"

@@ -205,7 +205,7 @@ def _simple() -> dict[Any, Kind]:
 def kind_of(annotation: Any) -> Kind:
     """What an annotation stands for."""
     if isinstance(annotation, typing.TypeVar):
-        return _simple()[Any]
+        return _simple()[Any] if annotation.__bound__ is None else kind_of(annotation.__bound__)
     if annotation is ArrayLike:  # in some versions of NumPy a union, in others an alias with a name
         return _simple()[ArrayLike]
     alias = typing.get_origin(annotation) or annotation

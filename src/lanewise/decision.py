@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from lanewise.target import is_gpu
 
 DECISION = "decision"  # its key in the metadata of a dataclass field
 Sentence = Callable[[Any, str], str]
+T = TypeVar("T")
 
 
 class HasElements(Protocol):
@@ -35,7 +36,8 @@ class Optimisation:
     reductions on a GPU (on a CPU: `elementwise_cpu`); sites: for sites of a lattice on a GPU, where these differ. One value means that
     there is nothing to try. rank: in tuning, what matters most has the lowest; apart: whether it applies does not hang on other
     decisions. on_request: it changes results by more than rounding in another order, or costs accuracy, so that it is never
-    chosen unless the user asks for it. shape: other fields that it decides, for an optimisation that gives a kernel a shape of its own.
+    chosen unless the user asks for it. needs, shape: for an optimisation that gives a kernel a shape of its own, the fields about which
+    it leaves no choice, and those from which it starts.
     """
 
     name: str
@@ -51,6 +53,7 @@ class Optimisation:
     rank: int = 0
     apart: bool = False
     on_request: bool = False
+    needs: tuple[tuple[str, Any], ...] = ()
     shape: tuple[tuple[str, Any], ...] = ()
     field: str = ""  # of the plan; known when the plan is
 
@@ -66,14 +69,20 @@ class Optimisation:
         """What a kernel with this value does, as one clause."""
         return self.sentence(value, kind)
 
+    def start(self, value: Any) -> dict[str, Any]:
+        """A value of it, and the other fields that go with that shape."""
+        return {**dict(self.needs), **dict(self.shape), self.field: value}
+
     def of(self, field: str) -> Optimisation:
         """The same, of a field of the plan."""
         return replace(self, field=field)
 
 
-def decision(name: str, sentence: Sentence, **declared: Any) -> Any:
+# Its type is that of the field, as it is for `dataclasses.field`: with another one type checkers would accept any value.
+def decision(name: str, sentence: Sentence, **declared: Any) -> T:  # pyright: ignore[reportInvalidTypeVarUse]
     """A field of a plan, left open unless the caller decides. See `Optimisation` for what is declared."""
-    return field(default=None, metadata={DECISION: Optimisation(name, sentence, **declared)})
+    default: Any = None
+    return field(default=default, metadata={DECISION: Optimisation(name, sentence, **declared)})
 
 
 def choice(**sentences: str) -> Callable[[Any, str], str]:

@@ -2,7 +2,7 @@
 
     frontend   Python source            -> Function                     frontend/function.py
     pattern    Function + arguments     -> naive Kernel                 patterns/
-    stages     Kernel + Plan + target   -> Kernel(s) for the machine    stages/, which apply passes/, one file an optimisation
+    stages     Kernel + Decisions + target -> Kernel(s) for the machine    stages/, which apply passes/, one file an optimisation
     emission   Kernel                   -> CUDA C++ or Python text      emit/
     runtime    text                     -> compiled, cached, launched   runtime/
 
@@ -27,8 +27,8 @@ from lanewise.passes import (
     scalar_replacement,
     uniform_parameters,
 )
-from lanewise.plan import Plan
-from lanewise.stages.base import Checked, Kernels, decided
+from lanewise.plan import Decisions
+from lanewise.stages.base import Checked, Kernels
 from lanewise.stages.checks import check_device, check_pattern, check_shared_memory
 from lanewise.stages.functions import arrange, conditions, divide, lighten_loops
 from lanewise.stages.loops import shape
@@ -44,16 +44,16 @@ class Program:
     They do that work for the values of the uniforms that `self_term` allows.
     """
 
-    plan: Plan
+    plan: Decisions
     naive: ir.Kernel
     kernels: tuple[ir.Kernel, ...]
     self_term: Proof = field(default_factory=Proof)
 
 
 def build_program(
-    naive: ir.Kernel, plan: Plan, device_kind: str, observe: Observer = lambda stage, kernel: None
+    naive: ir.Kernel, plan: Decisions, device_kind: str, observe: Observer = lambda stage, kernel: None
 ) -> Program:
-    """Apply the passes that `plan` (every field decided) asks for on a "cpu" or "cuda" device.
+    """Apply the passes that `plan` asks for on a "cpu" or "cuda" device.
 
     `observe` sees every stage by name: print the kernel, or run it. Raises `PlanError` for a plan that does not fit the kernel.
     """
@@ -82,12 +82,12 @@ def build_program(
     return Program(plan, simple, kernels, conditions(parts, plan))
 
 
-def _finish(kernels: Kernels, plan: Plan, target: Target, checked: Checked) -> Kernels:
+def _finish(kernels: Kernels, plan: Decisions, target: Target, checked: Checked) -> Kernels:
     """What every kernel gets when its loops have their shape."""
-    if registers := decided(plan.registers, "registers"):
-        kernels = tuple(checked("register cap", register_cap.apply(k, registers)) for k in kernels)
+    if plan.registers:
+        kernels = tuple(checked("register cap", register_cap.apply(k, plan.registers)) for k in kernels)
     kernels = tuple(checked("unused indices", dead_code.clean_loops(k)) for k in kernels)
-    if plan.uniforms not in (None, "constant"):  # after the map to threads, each of which fetches them
+    if plan.uniforms != "constant":  # after the map to threads, each of which fetches them
         some = any(k.uniforms for k in kernels)  # a kernel that only adds partial sums has none
         kernels = tuple(
             k if some and not k.uniforms else checked("uniforms", uniform_parameters.apply(k, plan.uniforms))

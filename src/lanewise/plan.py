@@ -1,15 +1,32 @@
-"""A plan: every decision about a kernel that is not its meaning. Each field is the option of exactly one pass."""
+"""Plans: every decision about a kernel that is not its meaning. Each field is the option of exactly one pass.
+
+`Plan` is what somebody wishes and may leave fields open; `Decisions` are complete. The fields are declared once, in `Plan`:
+its type parameter is what a field holds that is left open, None for a wish, and nothing at all for decisions.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any, Literal
+from operator import attrgetter
+from types import NoneType
+from typing import TYPE_CHECKING, Any, Generic, Literal, Never, final
 
 from lanewise.attributes import frozen
 from lanewise.checks import check_fields, shown
 from lanewise.decision import DECISION, Optimisation, choice, decision
 from lanewise.errors import PlanError
 from lanewise.target import is_gpu
+
+if TYPE_CHECKING:  # a default for the parameter, which typing has from Python 3.13 on: `Plan` is `Plan[None]`
+    from typing_extensions import TypeVar
+
+    Open = TypeVar("Open", bound=NoneType, covariant=True, default=None)
+else:
+    from typing import TypeVar
+
+    Open = TypeVar("Open", bound=NoneType, covariant=True)
+P = TypeVar("P", bound="Plan")
 
 SWITCH = (False, True)
 
@@ -41,8 +58,8 @@ def _vector_bits(value: int, kind: str) -> str:
 
 
 @frozen
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class Plan(Generic[Open]):
     """Decisions for one kernel on one device. Fields left at None are decided by `plans.complete_plan`.
 
     targets: elements that one thread (or SIMD loop) computes together (thread merging): targets share every source that it
@@ -73,64 +90,64 @@ class Plan:
     vector_bits: width of SIMD registers on a CPU: 0 for what the compiler prefers, or 256 or 512.
     """
 
-    targets: int | None = decision(
+    targets: int | Open = decision(
         "thread merging", lambda v, kind: f"{v} {'targets' if v > 1 else 'target'} a {'thread' if is_gpu(kind) else 'loop'}"
         + (" share every source that is loaded" if v > 1 else ""),
         literature="register blocking", cuda=(1, 2, 4, 8, 16), cpu=(1, 2, 4, 8), sites=(1, 2, 4),
         neutral=1, place=11, rank=1,
     )  # fmt: skip
-    tile: int | None = decision(
+    tile: int | Open = decision(
         "shared-memory blocking", _tile,
         literature="tiling", cuda=(0, 64, 128, 256, 512, 1024), cpu=(0, 128, 512, 2048),
         neutral=0, place=10, rank=5,
     )  # fmt: skip
-    slices: int | None = decision(
+    slices: int | Open = decision(
         "slicing of tiles",
         lambda v, kind: f"{v} groups of threads divide the sources of a tile" if v > 1 else "every thread meets every source",
         literature="several threads a body", cuda=(1, 2, 4, 8, 16),
         neutral=1, place=12, rank=3,
     )  # fmt: skip
-    parts: int | None = decision(
+    parts: int | Open = decision(
         "splitting of sources", lambda v, kind: f"{v} blocks divide the sources of a target; a second kernel adds their sums in order"
         if v > 1 else "one block meets all sources of its targets",
         literature="split-k", cuda=(1, 2, 4, 8, 16, 32, 64),
         neutral=1, place=13, rank=7,
     )  # fmt: skip
-    unroll: int | None = decision(
+    unroll: int | Open = decision(
         "loop unrolling", _unroll, literature="loop unrolling", cuda=(1, 2, 4, 8, 16, 32, 0),
         neutral=1, place=15, rank=4,
     )  # fmt: skip
-    block: int | None = decision(
+    block: int | Open = decision(
         "thread-block merging", lambda v, kind: f"blocks of {v} threads" if v else "no blocks",
         literature="block size", cuda=(32, 64, 128, 256, 512, 1024), elementwise=(32, 64, 128, 256, 512, 1024),
         neutral=0, place=18, rank=2,
     )  # fmt: skip
-    min_blocks: int | None = decision(
+    min_blocks: int | Open = decision(
         "launch bounds", _min_blocks,
         literature="__launch_bounds__", cuda=(0, 1, 2, 3, 4, 6, 8), elementwise=(0, 1, 2, 4, 8),
         neutral=0, place=19, rank=12,
     )  # fmt: skip
-    accumulate: Literal["native", "f64"] | None = decision(
+    accumulate: Literal["native", "f64"] | Open = decision(
         "float64 accumulation", choice(native="sums in the precision of the result", f64="sums of tiles are added in float64"),
         literature="mixed precision", cuda=("native", "f64"), cpu=("native", "f64"), on_request=True,
         neutral="native", place=4,
     )  # fmt: skip
-    fast_math: bool | None = decision(
+    fast_math: bool | Open = decision(
         "fast-math", choice(off="IEEE arithmetic", on="algebraic shortcuts that ignore NaN, infinity and rounding"),
         literature="-use_fast_math", cuda=SWITCH, cpu=SWITCH, elementwise=SWITCH, elementwise_cpu=SWITCH, on_request=True,
         neutral=False, place=3,
     )  # fmt: skip
-    registers: int | None = decision(
+    registers: int | Open = decision(
         "register cap", _cap,
         literature="-maxrregcount", cuda=(0, 32, 40, 48, 64, 96, 128, 168), elementwise=(0, 32, 40, 64),
         neutral=0, place=20, rank=15,
     )  # fmt: skip
-    hoist: bool | None = decision(
+    hoist: bool | Open = decision(
         "invariant code motion", choice(off="computed for every pair", on="what no source changes is computed once a target"),
         literature="loop-invariant code motion", cuda=SWITCH, cpu=SWITCH,
         neutral=False, place=8, rank=10, apart=True,
     )  # fmt: skip
-    self_term: Literal["test", "loops", "drop"] | None = decision(
+    self_term: Literal["test", "loops", "drop"] | Open = decision(
         "if-elimination", choice(test="tested for every pair, where the function does so",
                                  loops="two loops, before and after the element itself",
                 drop="no test: the term is proved to be zero"),
@@ -138,50 +155,50 @@ class Plan:
         cuda=("test", "loops", "drop"), cpu=("test", "loops", "drop"),
         neutral="test", place=7, rank=8, apart=True,
     )  # fmt: skip
-    rsqrt: Literal["written", "hardware", "exact"] | None = decision(
+    rsqrt: Literal["written", "hardware", "exact"] | Open = decision(
         "reciprocal square root", choice(written="computed as written", hardware="1 / sqrt(x) by the approximate instruction",
                 exact="by a rounded square root and a division"),
         literature="intrinsic functions", cuda=("written", "hardware", "exact"), cpu=("written", "hardware", "exact"),
         elementwise=("written", "hardware", "exact"), elementwise_cpu=("written", "hardware", "exact"), on_request=True,
         neutral="written", place=1,
     )  # fmt: skip
-    fma: bool | None = decision(
+    fma: bool | Open = decision(
         "FMA rearrangement", choice(off="sums of products as written", on="each product joins its sum in one fused multiply-add"),
         literature="fused multiply-add", cuda=SWITCH, cpu=SWITCH, elementwise=SWITCH, elementwise_cpu=SWITCH,
         neutral=False, place=2, rank=9, apart=True,
     )  # fmt: skip
-    uniforms: Literal["constant", "global"] | None = decision(
+    uniforms: Literal["constant", "global"] | Open = decision(
         "constant-memory parameters", lambda v, kind: f"in {v} memory" if is_gpu(kind) else "arguments of the call",
         literature="constant memory", cuda=("global", "constant"), elementwise=("global", "constant"),
         neutral="constant", place=16, rank=16, apart=True,
     )  # fmt: skip
-    prefetch: Literal["none", "registers", "async"] | None = decision(
+    prefetch: Literal["none", "registers", "async"] | Open = decision(
         "data prefetching", choice(none="a tile is fetched when it is needed",
                                     registers="the next tile is fetched into registers meanwhile",
                 **{"async": "the next tile is copied asynchronously meanwhile"}),
         literature="double buffering", cuda=("none", "registers", "async"),
         neutral="none", place=14, rank=11, apart=True,
     )  # fmt: skip
-    fission: bool | None = decision(
+    fission: bool | Open = decision(
         "loop splitting", choice(off="all results in one kernel", on="a kernel for each independent group of results"),
         literature="loop fission", cuda=SWITCH, cpu=SWITCH, elementwise=SWITCH, elementwise_cpu=SWITCH,
         neutral=False, place=5, rank=14, apart=True,
     )  # fmt: skip
-    branches: Literal["together", "apart"] | None = decision(
+    branches: Literal["together", "apart"] | Open = decision(
         "branch splitting", choice(together="both sides of a branch in one kernel", apart="a kernel for each side of the branch"),
         literature="splitting of if-else", cuda=("together", "apart"), cpu=("together", "apart"),
         elementwise=("together", "apart"), elementwise_cpu=("together", "apart"),
         neutral="together", place=6, rank=13, apart=True,
     )  # fmt: skip
-    reciprocity: Literal["off", "scratch", "ordered"] | None = decision(
+    reciprocity: Literal["off", "scratch", "ordered"] | Open = decision(
         "reciprocity", choice(off="each pair is computed from both sides", scratch="partial sums in memory, added by a second kernel",
                 ordered="blocks add to the result in a fixed order"),
         literature="Newton's third law", cuda=("off", "scratch", "ordered"), cpu=("off", "scratch", "ordered"),
-        shape=(("block", 32), ("tile", 0), ("slices", 1), ("parts", 1), ("targets", 8), ("unroll", 1), ("prefetch", "none"),
-               ("hoist", False), ("self_term", "test"), ("accumulate", "native")),
+        needs=(("tile", 0), ("slices", 1), ("parts", 1), ("hoist", False), ("prefetch", "none")),
+        shape=(("block", 32), ("targets", 8), ("unroll", 1), ("self_term", "test"), ("accumulate", "native")),
         neutral="off", place=9,
     )  # fmt: skip
-    vector_bits: int | None = decision(
+    vector_bits: int | Open = decision(
         "SIMD width", _vector_bits,
         literature="vectorisation", cpu=(0, 256, 512), elementwise_cpu=(0, 256, 512),
         neutral=0, place=21, rank=6,
@@ -189,19 +206,33 @@ class Plan:
 
     def __post_init__(self) -> None:
         check_fields(self, PlanError)
+        if isinstance(self, Decisions) and (missing := [n for n, v in self.as_dict().items() if v is None]):
+            raise PlanError(
+                f"Plan({missing[0]}=None): a complete plan leaves nothing open; lw.Plan(**(plan.as_dict() | {{{missing[0]!r}: None}})) "
+                "is a wish that does"
+            )
 
-    def filled(self, defaults: Plan) -> Plan:
+    def filled(self, defaults: P) -> P:
         """This plan, with the fields left at None taken from `defaults`."""
-        result = object.__new__(Plan)  # of fields that were checked: every call of a kernel fills a plan
+        result = object.__new__(type(defaults))  # of fields that were checked: every call of a kernel fills a plan
         for name in FIELDS:
             own = getattr(self, name)
             object.__setattr__(result, name, getattr(defaults, name) if own is None else own)
         return result
 
+    def __eq__(self, other: object) -> bool:
+        """Plans are equal that say the same: a wish that leaves nothing open equals the decisions that it leads to."""
+        return _values(self) == _values(other) if isinstance(other, Plan) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(_values(self))
+
+    def __repr__(self) -> str:
+        """The wish for such a plan, for decisions too: what is printed can be handed to a kernel."""
+        return f"Plan({', '.join(f'{n}={v!r}' for n, v in self.as_dict().items())})"
+
     def __str__(self) -> str:
-        return ", ".join(
-            f"{f.name}={getattr(self, f.name)!r}" for f in fields(self) if getattr(self, f.name) is not None
-        )
+        return ", ".join(f"{n}={v!r}" for n, v in self.as_dict().items() if v is not None)
 
     def short(self) -> str:
         """What differs from the neutral plan: the decisions that shape the kernel."""
@@ -209,10 +240,18 @@ class Plan:
         return str(Plan(**kept)) or "neutral"
 
     def as_dict(self) -> dict[str, Any]:
-        return {f.name: getattr(self, f.name) for f in fields(self)}
+        return dict(zip(FIELDS, _values(self), strict=True))
+
+
+@final
+class Decisions(Plan[Never]):
+    """A plan with every field decided: what stages, models and reports work with. `Plan.filled` with decisions makes others of them."""
+
+    __slots__ = ()
 
 
 FIELDS = tuple(f.name for f in fields(Plan))
+_values = attrgetter(*FIELDS)
 
 
 def check_plan(place: str, plan: Any) -> Plan | None:
@@ -227,5 +266,8 @@ OPTIMISATIONS: tuple[Optimisation, ...] = tuple(
 )
 """What a plan decides, in the order of the compiler: arithmetic, division into kernels, loops, memory, threads."""
 
-NEUTRAL = Plan(**{o.field: o.neutral for o in OPTIMISATIONS})
+DECLARED: Mapping[str, Optimisation] = {o.field: o for o in OPTIMISATIONS}
+"""What is declared of a field, by its name."""
+
+NEUTRAL = Decisions(**{o.field: o.neutral for o in OPTIMISATIONS})
 """Every optimisation switched off: what the ladders start from, and what an optimisation is compared with."""

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from lanewise.ir.pattern import Work
-from lanewise.plan import Plan
+from lanewise.plan import Decisions, Plan
 from lanewise.target import Machine
 
 CPU_TILE = 512  # sources that are summed in the result's precision before a float64 addition
 
 
-def complete_plan(wanted: Plan | None, machine: Machine, work: Work) -> Plan:
-    """The user's decisions, and defaults for the rest."""
+def complete_plan(wanted: Plan | None, machine: Machine, work: Work) -> Decisions:
+    """What the user wishes, and defaults for the rest."""
     wanted = wanted or Plan()
     plan = wanted.filled(work.pattern.default_plan(machine, work, wanted))
     if wanted.block is not None and wanted.tile is None and plan.tile:

@@ -36,8 +36,8 @@ def draw_plan(
     program = build(plan)
     for o in rng.sample(open_choices, min(len(open_choices), rng.randint(1, most))):
         value = rng.choice(values_of(o, kind, pattern))
-        shape = dict(o.shape) if o.field == "reciprocity" and value != "off" else {}
-        wanted = Plan(**{**plan.as_dict(), **shape, o.field: value})
+        changes = {o.field: value} if value == o.neutral else o.start(value)
+        wanted = Plan(**{**plan.as_dict(), **changes})
         try:
             program = build(wanted)
             plan = wanted

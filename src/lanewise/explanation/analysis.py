@@ -36,7 +36,7 @@ def analyse(subject: Subject, program: Program) -> Analysis:
     texts, rows = _accesses(subject.naive, subject.environment)
     facts: dict[str, Any] = {"operations": operations, "accesses": rows}
     lines += [("accesses", text) for text in texts]
-    works = [analyse_regions(k, subject.environment, fast_math=bool(program.plan.fast_math)) for k in program.kernels]
+    works = [analyse_regions(k, subject.environment, fast_math=program.plan.fast_math) for k in program.kernels]
     per = "pair" if subject.naive.pattern.over_pairs else "element"
     units = instructions(works, _units_of_work(subject))
     facts["instructions"] = {"per": per, "units": units}

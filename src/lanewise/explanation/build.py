@@ -13,7 +13,7 @@ from lanewise.explanation.subject import Subject
 from lanewise.explanation.times import Times
 from lanewise.layouts import draw
 from lanewise.optimisations import Programs
-from lanewise.plan import Plan
+from lanewise.plan import Decisions, Plan
 from lanewise.target import is_gpu
 
 
@@ -22,7 +22,7 @@ def explain(
     *,
     resources: dict[str, Any],
     measure_resources: bool = True,
-    times: Callable[[Sequence[Plan]], Times] = lambda plans: Times(),
+    times: Callable[[Sequence[Decisions]], Times] = lambda plans: Times(),
 ) -> Explanation:
     """Explain a kernel. `resources` are those of its compiled form.
 

@@ -15,7 +15,7 @@ from lanewise.explanation.times import Times
 from lanewise.ir.names import COUNT, count_of
 from lanewise.launch.compiled import Compiled
 from lanewise.models.devices import device_model
-from lanewise.plan import Plan
+from lanewise.plan import Decisions
 from lanewise.target import is_compiled
 from lanewise.work import describe_work
 
@@ -28,7 +28,7 @@ def explain_compiled(
         raise ArgumentError(f"{compiled.name}: arguments are measured; write explain(..., measure=True)")
     stored = stored_times(compiled)
 
-    def times(plans: Sequence[Plan]) -> Times:
+    def times(plans: Sequence[Decisions]) -> Times:
         if not measure:
             return stored
         given = named if arguments or named else made_up_arguments(compiled)

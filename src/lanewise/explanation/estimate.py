@@ -15,7 +15,7 @@ from lanewise.models.predict import predict
 from lanewise.models.streaming import step_time
 from lanewise.optimisations import Programs
 from lanewise.pipeline import Program
-from lanewise.plan import Plan
+from lanewise.plan import Decisions
 from lanewise.runtime.devices import cpu_threads
 from lanewise.runtime.nvrtc import Resources
 from lanewise.target import is_gpu
@@ -30,40 +30,42 @@ class Estimates:
 
     subject: Subject
     programs: Programs
-    resources: Mapping[Plan, tuple[Resources, ...]] = field(default_factory=dict[Plan, "tuple[Resources, ...]"])
-    _drafts: dict[Plan, Bound | None] = field(default_factory=dict[Plan, "Bound | None"], repr=False)
-    _bounds: dict[Plan, Bound | None] = field(default_factory=dict[Plan, "Bound | None"], repr=False)
+    resources: Mapping[Decisions, tuple[Resources, ...]] = field(
+        default_factory=dict[Decisions, "tuple[Resources, ...]"]
+    )
+    _drafts: dict[Decisions, Bound | None] = field(default_factory=dict[Decisions, "Bound | None"], repr=False)
+    _bounds: dict[Decisions, Bound | None] = field(default_factory=dict[Decisions, "Bound | None"], repr=False)
 
-    def compiled(self, plans: Sequence[Plan]) -> Estimates:
+    def compiled(self, plans: Sequence[Decisions]) -> Estimates:
         """The same with these plans compiled, as many at a time as there are cores: some tenths of a second each."""
         model = self.subject.model
         if model is None or not is_gpu(model.kind):
             return self
 
-        def compile_one(plan: Plan) -> tuple[Resources, ...]:
+        def compile_one(plan: Decisions) -> tuple[Resources, ...]:
             return tuple(c.resources for c in build_executable(self.program(plan), "cuda", model.arch).cubins)
 
         with ThreadPoolExecutor(cpu_threads()) as pool:
             found = dict(zip(plans, pool.map(compile_one, plans), strict=True))
         return replace(self, resources=found, _bounds={})
 
-    def program(self, plan: Plan) -> Program:
+    def program(self, plan: Decisions) -> Program:
         """The program of a legal plan."""
         program = self.programs.get(plan)
         assert not isinstance(program, str), program
         return program
 
-    def seconds(self, plan: Plan) -> float | None:
+    def seconds(self, plan: Decisions) -> float | None:
         """The time that the model predicts; None when it cannot."""
         found = self.bound(plan)
         return None if found is None else found.predicted_seconds
 
-    def factor(self, slow: Plan, fast: Plan) -> float | None:
+    def factor(self, slow: Decisions, fast: Decisions) -> float | None:
         """How many times faster the second plan is than the first."""
         before, after = self.seconds(slow), self.seconds(fast)
         return before / after if before and after else None
 
-    def fastest(self, plans: Mapping[Any, Plan]) -> Any:
+    def fastest(self, plans: Mapping[Any, Decisions]) -> Any:
         """The key of the plan that should be fastest, as far as that is known without compiling; else the first."""
         known: dict[Any, float] = {}
         for key, plan in plans.items():
@@ -73,22 +75,22 @@ class Estimates:
                 known[key] = bound.predicted_seconds
         return min(known, key=lambda k: known[k]) if known else next(iter(plans))
 
-    def bound(self, plan: Plan) -> Bound | None:
+    def bound(self, plan: Decisions) -> Bound | None:
         """The bound and the prediction of a legal plan."""
         if plan not in self._bounds:
             self._bounds[plan] = _predict(self.subject, self.program(plan), self.resources.get(plan))
         return self._bounds[plan]
 
-    def registers(self, plan: Plan) -> int | None:
+    def registers(self, plan: Decisions) -> int | None:
         """Registers of a thread of the main kernel."""
         found = self.resources.get(plan)
         return found[0].registers if found else None
 
-    def spilled(self, plan: Plan) -> int:
+    def spilled(self, plan: Decisions) -> int:
         """Bytes of registers that the kernels of a plan spill to memory, as far as it was compiled."""
         return sum(r.spill_stores + r.spill_loads for r in self.resources.get(plan, ()))
 
-    def occupancy(self, plan: Plan) -> float | None:
+    def occupancy(self, plan: Decisions) -> float | None:
         """The share of the warps of a multiprocessor that the main kernel can have resident."""
         found, model = self.resources.get(plan), self.subject.model
         grid = self.program(plan).kernels[0].grid

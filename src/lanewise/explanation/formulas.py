@@ -8,10 +8,10 @@ from lanewise.models.branch_splitting import Branch, branch_splitting_speedup
 from lanewise.models.predict import predict
 from lanewise.models.unrolling import LoopCosts, unrolling_speedup
 from lanewise.pipeline import Program
-from lanewise.plan import Plan
+from lanewise.plan import Decisions
 
 
-def formula(field: str, estimates: Estimates, before: Plan, after: Plan) -> str:
+def formula(field: str, estimates: Estimates, before: Decisions, after: Decisions) -> str:
     """What a paper's formula says of going from one plan to the other; nothing where there is none."""
     if estimates.subject.model is None:
         return ""
@@ -22,7 +22,7 @@ def formula(field: str, estimates: Estimates, before: Plan, after: Plan) -> str:
     return ""
 
 
-def _unrolling(estimates: Estimates, before: Plan, after: Plan) -> str:
+def _unrolling(estimates: Estimates, before: Decisions, after: Decisions) -> str:
     sources = list(estimates.subject.counts.values())[1]
     environment = estimates.subject.environment
     rolled, unrolled = (analyse(estimates.program(p).kernels[0], environment) for p in (before, after))
@@ -51,7 +51,7 @@ def _within(region: Region | None, role: str) -> bool:
     return region is not None and (region.role == role or _within(region.parent, role))
 
 
-def _branch_splitting(estimates: Estimates, before: Plan, after: Plan) -> str:
+def _branch_splitting(estimates: Estimates, before: Decisions, after: Decisions) -> str:
     subject, model = estimates.subject, estimates.subject.model
     assert model is not None
     split = estimates.program(after)

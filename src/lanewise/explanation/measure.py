@@ -19,7 +19,7 @@ from lanewise.launch.trial import plan_from
 from lanewise.launch.tuned_key import make_key
 from lanewise.launch.tuned_store import read_entry, store_enabled
 from lanewise.patterns.samples import random_values
-from lanewise.plan import Plan
+from lanewise.plan import Decisions, Plan
 from lanewise.record import Record
 from lanewise.target import is_compiled
 from lanewise.tuning.job import Job
@@ -46,7 +46,7 @@ def stored_times(compiled: Compiled) -> Times:
     return Times({**times, entry.default: entry.default_seconds, entry.plan: entry.seconds}, "tune()", entry.plan)
 
 
-def measure_plans(job: Job, plans: Sequence[Plan]) -> Times:
+def measure_plans(job: Job, plans: Sequence[Decisions]) -> Times:
     """Time plans in turns on this machine; those that fail or compute something else are left out.
 
     The first plan is the one that the others are held against.

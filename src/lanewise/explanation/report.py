@@ -7,7 +7,7 @@ import math
 from dataclasses import dataclass, field
 from typing import Any
 
-from lanewise.plan import Plan
+from lanewise.plan import Decisions
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ class Explanation:
     counts: dict[str, int]
     layouts: dict[str, str]
     drawings: dict[str, str]
-    plan: Plan
+    plan: Decisions
     origin: str
     rows: tuple[Row, ...]
     analysis: Analysis

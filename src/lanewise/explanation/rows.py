@@ -17,7 +17,7 @@ from lanewise.ir.pattern import Pattern
 from lanewise.layouts import AoAS, AoS, Layout, SoA, SoAoAS
 from lanewise.optimisations import LAYOUT, OPTIMISATIONS, Optimisation, Programs, neutral, reason_of
 from lanewise.optimisations.legality import BESIDE_THE_KERNELS, UNCHANGED
-from lanewise.plan import NEUTRAL, Plan
+from lanewise.plan import NEUTRAL, Decisions, Plan
 from lanewise.target import is_gpu
 
 WORTH_IT = 1.02  # a factor within 2 % is none
@@ -35,7 +35,7 @@ class Rows:
     subject: Subject
     programs: Programs
     estimates: Estimates
-    compared: list[Plan] = field(default_factory=list[Plan])
+    compared: list[Decisions] = field(default_factory=list[Decisions])
 
     def make(self, times: Times) -> tuple[Row, ...]:
         """One row for each entry of the catalogue."""
@@ -70,7 +70,7 @@ class Rows:
         found = SITES.get((o.field, value)) if self.subject.traffic is not None else None
         return found or o.describe(value, self.subject.kind)
 
-    def _without(self, o: Optimisation) -> tuple[Plan, tuple[str, ...]] | str:
+    def _without(self, o: Optimisation) -> tuple[Decisions, tuple[str, ...]] | str:
         """The plan to compare with. Where an optimisation gives a kernel its shape, that is the default plan without it."""
         if o.shape:
             own = self._default(o.field, neutral(o.field, self.subject.kind))
@@ -78,7 +78,7 @@ class Rows:
                 return own, ()
         return self.programs.without(self.subject.plan, o.field)
 
-    def _same(self, one: Plan, other: Plan) -> bool:
+    def _same(self, one: Decisions, other: Decisions) -> bool:
         return self.estimates.program(one).kernels == self.estimates.program(other).kernels
 
     def _absent(self, o: Optimisation, value: Any, times: Times) -> Row:
@@ -100,14 +100,14 @@ class Rows:
             reason = _joined(verdict(predicted, measured, what), formula(o.field, self.estimates, plan, other))
         return Row(o.name, o.field, value, False, reason, predicted, measured, best)
 
-    def _candidates(self, o: Optimisation, value: Any) -> tuple[dict[Any, Plan], str]:
+    def _candidates(self, o: Optimisation, value: Any) -> tuple[dict[Any, Decisions], str]:
         """Legal plans with this optimisation by its value, and the first refusal.
 
         A value that the plan as it is cannot have may have a plan of its own: the default one for it.
         """
         kind, pattern, plan = self.subject.kind, self.subject.naive.pattern, self.subject.plan
         worth = [v for v in o.values(kind, pattern) if v != value]
-        found: dict[Any, Plan] = {}
+        found: dict[Any, Decisions] = {}
         refusals: list[str] = []
         for v in worth or [_any_value(o, value)]:
             refused = self.programs.possible(plan, o.field, v)
@@ -115,15 +115,14 @@ class Rows:
                 found[v] = replace(plan, **{o.field: v})
                 continue
             refusals.append(reason_of(refused))
-            shaped: dict[str, Any] = {**dict(o.shape), o.field: v}
-            own = replace(plan, **shaped) if o.shape else self._default(o.field, v)
+            own = replace(plan, **o.start(v)) if o.shape else self._default(o.field, v)
             if own is not None and self.programs.possible(own, o.field, v) is None:
                 found[v] = own
         if not worth and (found or refusals == [UNCHANGED]):  # nothing refuses it, and nothing comes of it
             return {}, _unsuited(o, kind, pattern)
         return found, refusals[0] if refusals else ""
 
-    def _default(self, name: str, value: Any) -> Plan | None:
+    def _default(self, name: str, value: Any) -> Decisions | None:
         if self.subject.model is None:
             return None
         try:
@@ -131,7 +130,7 @@ class Rows:
         except PlanError:  # sites that cannot be apart
             return None
 
-    def _dropped(self, o: Optimisation, other: Plan) -> str:
+    def _dropped(self, o: Optimisation, other: Decisions) -> str:
         """The optimisations that a plan of its own does not have."""
         kind, plan = self.subject.kind, self.subject.plan
         fields = [x.field for x in OPTIMISATIONS if x.field not in (LAYOUT, o.field)]
@@ -186,7 +185,7 @@ def verdict(predicted: float | None, measured: float | None, what: str) -> str:
     return f"possible with {what}; there is no prediction"
 
 
-def _is_off(plan: Plan, name: str, kind: str) -> bool:
+def _is_off(plan: Decisions, name: str, kind: str) -> bool:
     return getattr(plan, name) == neutral(name, kind)
 
 

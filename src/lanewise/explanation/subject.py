@@ -13,7 +13,7 @@ from lanewise.layouts import AoS, Layout
 from lanewise.models.devices import DeviceModel
 from lanewise.models.streaming import SiteTraffic
 from lanewise.patterns.sitewise.plans import complete_site_plan
-from lanewise.plan import Plan
+from lanewise.plan import Decisions, Plan
 from lanewise.plans import complete_plan
 from lanewise.runtime.nvrtc import Resources
 from lanewise.target import Machine, is_gpu
@@ -32,7 +32,7 @@ class Subject:
 
     name: str
     naive: ir.Kernel
-    plan: Plan
+    plan: Decisions
     device: str
     model: DeviceModel | None
     environment: Mapping[str, Any]
@@ -50,7 +50,7 @@ class Subject:
         """The kind of device that the pipeline knows: "cuda" for every GPU, "cpu" for all else."""
         return "cuda" if is_gpu(self.device) else "cpu"
 
-    def default(self, wanted: Plan) -> Plan:
+    def default(self, wanted: Plan) -> Decisions:
         """The plan of these decisions, all others by default."""
         assert self.model is not None
         if self.traffic is not None:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from lanewise.plan import NEUTRAL, Plan
+from lanewise.plan import NEUTRAL, Decisions, Plan
 from lanewise.target import Machine, Target
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class Work:
     source_bytes: int = 0
 
 
-def elementary_plan(machine: Machine, work: Work, wanted: Plan) -> Plan:
+def elementary_plan(machine: Machine, work: Work, wanted: Plan) -> Decisions:
     """The default plan of elements that have nothing to do with each other."""
     del work, wanted
     return Plan(block=BLOCK).filled(NEUTRAL) if machine.target.has_blocks else NEUTRAL
@@ -92,10 +92,10 @@ class Pattern:
     """One way to run a function over many elements. Patterns are compared by identity.
 
     name: in texts for people, and in keys. over_pairs: each element sums a function of itself and each of the sources. one_record: each
-    element has a record of its own, which is used once. default_plan: of a machine, the work and the caller's wishes, every field
-    decided. grain: elements of a CPU's pieces of work, given the kernel's last count. slabs: on a CPU the kernels of a program
-    run one slab of elements after the other. divide: the kernels in place of one whose branches stand apart; None for a kernel for each
-    side of the function's branch. merging: how a thread of a GPU computes several elements, where no sources are shared.
+    element has a record of its own, which is used once. default_plan: of a machine, the work and the caller's wishes. grain: elements
+    of a CPU's pieces of work, given the kernel's last count. slabs: on a CPU the kernels of a program run one slab of elements after
+    the other. divide: the kernels in place of one whose branches stand apart; None for a kernel for each side of the function's branch.
+    merging: how a thread of a GPU computes several elements, where no sources are shared.
     no_sums: why float64 accumulation does not apply, for patterns that sum nothing. whole: why the results of a kernel are one whole,
     which loop splitting cannot divide, or None.
     """
@@ -104,7 +104,7 @@ class Pattern:
     over_pairs: bool = False
     one_record: bool = False
     host: HostCode = HostCode()
-    default_plan: Callable[[Machine, Work, Plan], Plan] = elementary_plan
+    default_plan: Callable[[Machine, Work, Plan], Decisions] = elementary_plan
     grain: Callable[[int], int] = elementary_grain
     slabs: bool = False
     divide: Callable[[Kernel, Target, Checked], tuple[Kernel, ...]] | None = None

@@ -11,7 +11,7 @@ from lanewise.frontend.function import Signature
 from lanewise.ir import nodes as ir
 from lanewise.launch.executable import Executable, Launch
 from lanewise.layouts import Layout
-from lanewise.plan import Plan
+from lanewise.plan import Decisions, Plan
 
 if TYPE_CHECKING:
     from lanewise.explanation import Explanation
@@ -68,7 +68,7 @@ class Compiled:
         return self.bind(*arguments, out=out, **named)()
 
     @property
-    def plan(self) -> Plan:
+    def plan(self) -> Decisions:
         """Every decision, none left open."""
         return self.executable.program.plan
 

@@ -114,9 +114,9 @@ def build_executable(program: Program, device: str, arch: str | None = None) -> 
     kind = device_kind(device)
     if kind == "python":
         return Executable(program, device, (), ())
-    fast = bool(program.plan.fast_math)
+    fast = program.plan.fast_math
     if not is_gpu(kind):
-        bits = program.plan.vector_bits or 0
+        bits = program.plan.vector_bits
         if problem := cpu.width_problem(bits):
             raise refuse("SIMD width", program.naive, f"{problem}; choose a smaller vector_bits, or 0")
         texts = generated_texts(program, device, locations=False)
@@ -148,7 +148,7 @@ def generated_texts(program: Program, device: str, *, locations: bool) -> list[s
     header = f"lanewise {__version__}: {program.naive.name}, {program.naive.pattern.name}\nplan: {program.plan.short()}"
     if is_gpu(device):
         return [emit_cuda(k, header, locations=locations) for k in program.kernels]
-    fast, bits = bool(program.plan.fast_math), program.plan.vector_bits or 0
+    fast, bits = program.plan.fast_math, program.plan.vector_bits
     return [emit_numba(k, header, fast_math=fast, vector_bits=bits, locations=locations) for k in program.kernels]
 
 

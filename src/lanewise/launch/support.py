@@ -10,7 +10,7 @@ from lanewise.ir import nodes as ir
 from lanewise.launch.executable import BoundArray, Executable, build_executable
 from lanewise.layouts import Layout
 from lanewise.pipeline import build_program
-from lanewise.plan import Plan
+from lanewise.plan import Decisions, Plan
 from lanewise.record import Record
 from lanewise.runtime import cuda
 from lanewise.runtime.cpu import width_problem
@@ -32,7 +32,7 @@ def index_type(device: str) -> Scalar:
 
 
 def compile_kernel(
-    naive: ir.Kernel, plan: Plan, device: str, *, wanted: Plan | None = None, arch: str | None = None
+    naive: ir.Kernel, plan: Decisions, device: str, *, wanted: Plan | None = None, arch: str | None = None
 ) -> Executable:
     """Shape a naive kernel by a complete plan and compile it; with `arch` for that architecture, without a GPU.
 
@@ -44,7 +44,7 @@ def compile_kernel(
     if not any(c.resources.spill_stores for c in executable.cubins):
         return executable
     wanted = wanted or Plan()
-    looser: Plan | None = None
+    looser: Decisions | None = None
     if plan.registers:  # a cap of the default plan, too tight for this function
         looser = Plan(registers=0).filled(plan) if wanted.registers is None else None
     elif wanted.min_blocks is None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from lanewise.plan import NEUTRAL, Plan
+from lanewise.plan import NEUTRAL, Decisions, Plan
 
 Status = Literal["measured", "illegal", "unpromising", "failed", "wrong"]
 """illegal: a pass refuses it; unpromising: the model expects too little of it; failed: it does not compile, fit or run, or
@@ -31,7 +31,7 @@ class Trial:
     kernels without a search.
     """
 
-    plan: Plan
+    plan: Decisions
     status: Status
     reason: str = ""
     predicted: float | None = None
@@ -70,12 +70,12 @@ def duration(seconds: float | None) -> str:
     return f"{seconds * 1e6:.4g} µs"
 
 
-def changes(plan: Plan) -> dict[str, Any]:
+def changes(plan: Decisions) -> dict[str, Any]:
     """What differs from the neutral plan."""
     return {n: v for n, v in plan.as_dict().items() if v != getattr(NEUTRAL, n)}
 
 
-def plan_from(values: Mapping[str, Any]) -> Plan:
+def plan_from(values: Mapping[str, Any]) -> Decisions:
     """The complete plan that `changes` describes; raises `ValueError` for fields or types that a plan does not have."""
     neutral = NEUTRAL.as_dict()
     for name, value in values.items():

@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable
 
 from lanewise.launch.tuned_key import Key
 from lanewise.launch.tuned_store import read_entry, store_enabled
-from lanewise.plan import Plan
+from lanewise.plan import Decisions, Plan
 from lanewise.target import is_compiled
 
 ANYTHING = Plan()
@@ -16,9 +16,11 @@ class TunedPlans:
     """What the store says for the calls of one kernel, remembered. Another process may tune meanwhile: this one goes on as it began."""
 
     def __init__(self) -> None:
-        self._known: dict[Hashable, Plan | None] = {}
+        self._known: dict[Hashable, Decisions | None] = {}
 
-    def find(self, wanted: Plan | None, device: str, specialisation: Hashable, key: Callable[[], Key]) -> Plan | None:
+    def find(
+        self, wanted: Plan | None, device: str, specialisation: Hashable, key: Callable[[], Key]
+    ) -> Decisions | None:
         """The tuned plan for calls of this specialisation with these fixed fields, or None.
 
         `key` is asked once: it takes some milliseconds, the specialisation only a few microseconds.
@@ -31,7 +33,7 @@ class TunedPlans:
             self._known[place] = entry.plan if entry is not None else None
         return self._known[place]
 
-    def adopt(self, wanted: Plan, specialisation: Hashable, plan: Plan) -> None:
+    def adopt(self, wanted: Plan, specialisation: Hashable, plan: Decisions) -> None:
         """A plan that was tuned just now."""
         self._known[wanted, specialisation] = plan
 

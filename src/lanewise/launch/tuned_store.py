@@ -18,7 +18,7 @@ from typing import Any
 from lanewise.errors import ArgumentError
 from lanewise.launch.trial import changes, plan_from
 from lanewise.launch.tuned_key import Key
-from lanewise.plan import Plan
+from lanewise.plan import Decisions
 from lanewise.runtime.cache import cache_root, file_problem, folder_problem, make_folders, write_whole
 
 FORMAT = 1
@@ -33,9 +33,9 @@ class StoreWarning(UserWarning):
 class Entry:
     """A tuned plan and how it came about: `log` has the candidates with their times, as plain data."""
 
-    plan: Plan
+    plan: Decisions
     seconds: float
-    default: Plan
+    default: Decisions
     default_seconds: float
     log: dict[str, Any]
 

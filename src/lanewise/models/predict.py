@@ -16,7 +16,7 @@ from lanewise.models.gpu_time import KernelTime, estimated_registers, kernel_tim
 from lanewise.models.occupancy import MAX_REGISTERS, WARP, WARP_UNIT, Occupancy
 from lanewise.models.roofline import Bound, bound_in_sequence
 from lanewise.pipeline import Program
-from lanewise.plan import Plan
+from lanewise.plan import Decisions
 from lanewise.target import is_gpu
 
 ALONE_SECONDS = 2e-6  # a call that stays on the thread that makes it, on a CPU
@@ -54,7 +54,7 @@ def predict(
     given = list(resources) if isinstance(resources, Sequence) else [resources] if resources is not None else []
     times: list[KernelTime] = []
     for n, kernel in enumerate(program.kernels):
-        work = analyse(kernel, environment, fast_math=bool(program.plan.fast_math))
+        work = analyse(kernel, environment, fast_math=program.plan.fast_math)
         times.append(_time(work, environment, device, given[n] if n < len(given) else None, program.plan))
     longest = max(times, key=lambda t: t.seconds)
     launch = device.graph_launch_seconds if in_graph else device.launch_seconds
@@ -67,7 +67,7 @@ def predict(
 
 
 def _time(
-    work: KernelWork, environment: Mapping[str, object], device: DeviceModel, taken: Taken | None, plan: Plan
+    work: KernelWork, environment: Mapping[str, object], device: DeviceModel, taken: Taken | None, plan: Decisions
 ) -> KernelTime:
     counts = {n: float(v) for n, v in environment.items() if isinstance(v, (int, float, np.generic))}
     if not is_gpu(device.kind):
@@ -77,7 +77,7 @@ def _time(
     return kernel_time(work, counts, device, registers, shared)
 
 
-def _cap(work: KernelWork, device: DeviceModel, plan: Plan) -> int:
+def _cap(work: KernelWork, device: DeviceModel, plan: Decisions) -> int:
     """The most registers that a plan and its launch bounds leave a thread; what does not fit is spilled, and not counted."""
     available = device.limits.registers if device.limits else MAX_REGISTERS * work.threads
     blocks = max(1, work.kernel.grid.min_blocks if work.kernel.grid else 1)

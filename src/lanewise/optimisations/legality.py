@@ -10,7 +10,7 @@ from lanewise.errors import PlanError
 from lanewise.ir import nodes as ir
 from lanewise.optimisations.catalogue import LAYOUT, OPTIMISATIONS
 from lanewise.pipeline import Program, build_program
-from lanewise.plan import NEUTRAL, Plan
+from lanewise.plan import NEUTRAL, Decisions
 from lanewise.target import is_gpu
 
 WARP = 32  # the least that a GPU gives to a block: the neutral value of a block on CUDA
@@ -34,9 +34,11 @@ class Programs:
 
     naive: ir.Kernel
     kind: str
-    _built: dict[Plan, Program | str] = field(default_factory=dict[Plan, "Program | str"], repr=False, compare=False)
+    _built: dict[Decisions, Program | str] = field(
+        default_factory=dict[Decisions, "Program | str"], repr=False, compare=False
+    )
 
-    def get(self, plan: Plan) -> Program | str:
+    def get(self, plan: Decisions) -> Program | str:
         """The program of a complete plan, or the text of the `PlanError` that refuses it."""
         if plan not in self._built:
             try:
@@ -45,12 +47,12 @@ class Programs:
                 self._built[plan] = str(error)
         return self._built[plan]
 
-    def refusal(self, plan: Plan) -> str | None:
+    def refusal(self, plan: Decisions) -> str | None:
         """The text of the `PlanError` that refuses a plan, or None."""
         found = self.get(plan)
         return found if isinstance(found, str) else None
 
-    def possible(self, plan: Plan, name: str, value: Any) -> str | None:
+    def possible(self, plan: Decisions, name: str, value: Any) -> str | None:
         """See `possible`."""
         off = neutral(name, self.kind)
         program = self.get(replace(plan, **{name: value}))
@@ -61,7 +63,7 @@ class Programs:
         before = self.get(replace(plan, **{name: off}))
         return UNCHANGED if not isinstance(before, str) and before.kernels == program.kernels else None
 
-    def without(self, plan: Plan, name: str) -> tuple[Plan, tuple[str, ...]] | str:
+    def without(self, plan: Decisions, name: str) -> tuple[Decisions, tuple[str, ...]] | str:
         """See `without`."""
         off = replace(plan, **{name: neutral(name, self.kind)})
         if self.refusal(off) is None:
@@ -78,7 +80,7 @@ class Programs:
         return kept, tuple(f for f in others if getattr(kept, f) != getattr(plan, f))
 
 
-def possible(naive: ir.Kernel, plan: Plan, kind: str, name: str, value: Any) -> str | None:
+def possible(naive: ir.Kernel, plan: Decisions, kind: str, name: str, value: Any) -> str | None:
     """Why `plan` cannot have its field `name` at `value` for this kernel, in the words of the pass; None when it can.
 
     A value that leaves every kernel of the program as it is without the optimisation counts as refused, too.
@@ -87,7 +89,7 @@ def possible(naive: ir.Kernel, plan: Plan, kind: str, name: str, value: Any) -> 
     return Programs(naive, kind).possible(plan, name, value)
 
 
-def without(naive: ir.Kernel, plan: Plan, kind: str, name: str) -> tuple[Plan, tuple[str, ...]] | str:
+def without(naive: ir.Kernel, plan: Decisions, kind: str, name: str) -> tuple[Decisions, tuple[str, ...]] | str:
     """The plan with one optimisation off, and the fields that had to go off with it because they rest on it.
 
     If that plan is refused, everything is switched off with it and then back on, one after the other, as far as the

@@ -76,7 +76,7 @@ def has_test(kernel: ir.Kernel) -> bool:
     return not isinstance(_test(kernel), str)
 
 
-def check(name: str, choice: Choice | None, found: Proof, uniforms: Mapping[str, Any]) -> None:
+def check(name: str, choice: Choice, found: Proof, uniforms: Mapping[str, Any]) -> None:
     """Raise `PlanError` when the proof does not hold for the values (by name) of a call of the kernel `name`."""
     if problem := violated(found, uniforms):
         raise PlanError(

@@ -38,7 +38,7 @@ from lanewise.launch.tuned_plans import TunedPlans
 from lanewise.naming import by_name
 from lanewise.passes import self_term
 from lanewise.patterns.results import result_arrays
-from lanewise.plan import Plan, check_plan
+from lanewise.plan import Decisions, Plan, check_plan
 from lanewise.plans import complete_plan
 from lanewise.record import Record
 from lanewise.types import Scalar
@@ -278,7 +278,7 @@ class Calls:
             lambda: self.wing.advise(given, self.kernel),
         )  # fmt: skip
 
-    def adopt(self, wanted: Plan, specialisation: Hashable, best: Plan) -> None:
+    def adopt(self, wanted: Plan, specialisation: Hashable, best: Decisions) -> None:
         """Use a plan that was tuned just now."""
         self.tuned.adopt(wanted, specialisation, best)
         self.repeated.clear()

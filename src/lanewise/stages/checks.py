@@ -20,14 +20,13 @@ from lanewise.passes import (
 )
 from lanewise.passes.base import refuse
 from lanewise.passes.thread_mapping import MAX_SHARED_BYTES
-from lanewise.plan import NEUTRAL, Plan
-from lanewise.stages.base import decided
+from lanewise.plan import NEUTRAL, Decisions
 from lanewise.target import Target
 
 VECTOR_BITS = (0, 256, 512)
 
 
-def check_device(kernel: ir.Kernel, plan: Plan, target: Target) -> None:
+def check_device(kernel: ir.Kernel, plan: Decisions, target: Target) -> None:
     """Raise `PlanError` for decisions that this kind of device does not have."""
     if plan.vector_bits:
         if target.has_blocks:
@@ -38,35 +37,35 @@ def check_device(kernel: ir.Kernel, plan: Plan, target: Target) -> None:
         return
     if plan.registers:
         raise refuse("register cap", kernel, register_cap.legal(kernel, plan.registers) or "")
-    if plan.prefetch not in (None, "none"):
+    if plan.prefetch != "none":
         raise refuse("prefetching", kernel, "a CPU prefetches by itself")
     for name in ("slices", "parts"):
-        if decided(getattr(plan, name), name) != 1:
+        if getattr(plan, name) != 1:
             raise PlanError(
                 f"Plan({name}={getattr(plan, name)}): only a GPU divides the sources of one target; on a CPU {name} is 1"
             )
 
 
-def check_pattern(kernel: ir.Kernel, plan: Plan, target: Target) -> None:
+def check_pattern(kernel: ir.Kernel, plan: Decisions, target: Target) -> None:
     """Raise `PlanError` for decisions about pairs that a kernel without pairs is given."""
     if kernel.pattern.over_pairs:
         return
     refusals: dict[str, tuple[str, str | None]] = {
-        "tile": ("tiling", tiling.legal(kernel, plan.tile or 0)),
-        "slices": ("slicing", slicing.legal(kernel, plan.slices or 0, plan.tile or 0)),
-        "parts": ("splitting of sources", splitting.legal(kernel, plan.parts or 0)),
-        "unroll": ("unrolling", unrolling.legal(kernel, plan.unroll or 0)),
+        "tile": ("tiling", tiling.legal(kernel, plan.tile)),
+        "slices": ("slicing", slicing.legal(kernel, plan.slices, plan.tile)),
+        "parts": ("splitting of sources", splitting.legal(kernel, plan.parts)),
+        "unroll": ("unrolling", unrolling.legal(kernel, plan.unroll)),
         "accumulate": ("float64 accumulation", kernel.pattern.no_sums or accumulation.legal(kernel)),
         "reciprocity": ("reciprocity", reciprocity.legal(kernel, 1)),
         "prefetch": ("prefetching", prefetching.legal(kernel, _prefetch(plan))),
     }
     for name, (title, reason) in refusals.items():
         value: Any = getattr(plan, name)
-        if value is not None and value != getattr(NEUTRAL, name):
+        if value != getattr(NEUTRAL, name):
             raise refuse(title, kernel, reason or "it has no pairs")
     if plan.fission and (reason := kernel.pattern.whole(kernel)):
         raise refuse("loop splitting", kernel, reason)
-    if plan.targets is not None and plan.targets != 1:
+    if plan.targets != 1:
         reason = _no_merging(kernel, plan.targets, target)
         if reason is not None:
             raise refuse("thread merging", kernel, reason)
@@ -82,11 +81,11 @@ def _no_merging(kernel: ir.Kernel, targets: int, target: Target) -> str | None:
     return kernel.pattern.merging.legal(kernel, targets)
 
 
-def _prefetch(plan: Plan) -> prefetching.How:
+def _prefetch(plan: Decisions) -> prefetching.How:
     return "async" if plan.prefetch == "async" else "registers"
 
 
-def check_shared_memory(kernel: ir.Kernel, plan: Plan) -> None:
+def check_shared_memory(kernel: ir.Kernel, plan: Decisions) -> None:
     """Raise `PlanError` for more shared memory than a block has."""
     taken = shared_bytes(kernel)
     if taken > MAX_SHARED_BYTES:
@@ -96,10 +95,10 @@ def check_shared_memory(kernel: ir.Kernel, plan: Plan) -> None:
         )
 
 
-def _about(plan: Plan) -> str:
-    names = ("targets", "block") if plan.reciprocity not in (None, "off") else ("tile", "block", "slices")
+def _about(plan: Decisions) -> str:
+    names = ("targets", "block") if plan.reciprocity != "off" else ("tile", "block", "slices")
     return ", ".join(f"{n}={getattr(plan, n)}" for n in names)
 
 
-def _smaller(plan: Plan) -> str:
-    return "block or fewer targets" if plan.reciprocity not in (None, "off") else "tile or block"
+def _smaller(plan: Decisions) -> str:
+    return "block or fewer targets" if plan.reciprocity != "off" else "tile or block"

@@ -13,21 +13,21 @@ from lanewise.passes import (
     self_term,
 )
 from lanewise.passes.base import refuse
-from lanewise.plan import Plan
-from lanewise.stages.base import Checked, Kernels, decided
+from lanewise.plan import Decisions
+from lanewise.stages.base import Checked, Kernels
 from lanewise.target import Target
 
 
-def arrange(kernel: ir.Kernel, plan: Plan, checked: Checked) -> ir.Kernel:
+def arrange(kernel: ir.Kernel, plan: Decisions, checked: Checked) -> ir.Kernel:
     """Rewrite the arithmetic of the functions, first of all: whatever divides or moves them takes the new form."""
-    if plan.rsqrt not in (None, "written"):
+    if plan.rsqrt != "written":
         kernel = checked("reciprocal square root", reciprocal_square_root.apply(kernel, plan.rsqrt))
     return checked("FMA rearrangement", fma_rearrangement.apply(kernel)) if plan.fma else kernel
 
 
-def divide(kernel: ir.Kernel, plan: Plan, target: Target, checked: Checked) -> Kernels:
+def divide(kernel: ir.Kernel, plan: Decisions, target: Target, checked: Checked) -> Kernels:
     """One kernel or several that run one after the other. Before everything that shapes loops, which each of them has for itself."""
-    parts, fast_math = (kernel,), bool(plan.fast_math)
+    parts, fast_math = (kernel,), plan.fast_math
     if plan.fission:
         parts = tuple(checked("loop splitting", k) for k in fission.apply(kernel, fast_math=fast_math))
     if plan.branches != "apart":
@@ -44,14 +44,14 @@ def divide(kernel: ir.Kernel, plan: Plan, target: Target, checked: Checked) -> K
     return tuple(done)
 
 
-def lighten_loops(parts: Kernels, plan: Plan, checked: Checked) -> Kernels:
+def lighten_loops(parts: Kernels, plan: Decisions, checked: Checked) -> Kernels:
     """Lighten the loop over sources while there is one in each kernel: before it is cut into tiles, and before targets are merged.
 
     A kernel in which a pass changes nothing stays as it is, provided that the pass changes another one.
     """
-    choice, tested = plan.self_term or "test", _tested(parts)
-    if choice != "test":
-        targets, tile = decided(plan.targets, "targets"), decided(plan.tile, "tile")
+    tested = _tested(parts)
+    if plan.self_term != "test":
+        choice, targets, tile = plan.self_term, plan.targets, plan.tile
         parts = tuple(
             checked("self term", self_term.apply(k, choice, targets, tile)) if k in tested else k for k in parts
         )
@@ -63,9 +63,9 @@ def lighten_loops(parts: Kernels, plan: Plan, checked: Checked) -> Kernels:
     return parts
 
 
-def conditions(parts: Kernels, plan: Plan) -> Proof:
+def conditions(parts: Kernels, plan: Decisions) -> Proof:
     """What the values of the uniforms have to be for the plan, whose passes were all applied."""
-    proofs = [self_term.proof(k, plan.self_term or "test") for k in _tested(parts)]
+    proofs = [self_term.proof(k, plan.self_term) for k in _tested(parts)]
     return Proof(tuple(dict.fromkeys(c for p in proofs if isinstance(p, Proof) for c in p.conditions)))
 
 

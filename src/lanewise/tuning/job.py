@@ -13,7 +13,7 @@ from lanewise.ir import nodes as ir
 from lanewise.ir.pattern import Work
 from lanewise.launch.executable import BoundArray, device_kind
 from lanewise.launch.tuned_key import Key
-from lanewise.plan import Plan
+from lanewise.plan import Decisions, Plan
 from lanewise.plans import complete_plan
 from lanewise.target import Machine, is_compiled
 
@@ -58,7 +58,7 @@ class Job:
     wanted: Plan
     key: Key
     workload: Callable[[], Workload]
-    adopt: Callable[[Plan], None]
+    adopt: Callable[[Decisions], None]
     advise: Callable[[], str] = lambda: ""
 
     @property
@@ -66,7 +66,7 @@ class Job:
         return device_kind(self.device)
 
     @property
-    def default(self) -> Plan:
+    def default(self) -> Decisions:
         """The plan without tuning."""
         return complete_plan(self.wanted, self.machine, self.work)
 

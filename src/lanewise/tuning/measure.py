@@ -18,7 +18,7 @@ from lanewise.models.devices import DeviceModel, device_model
 from lanewise.models.fits import fits
 from lanewise.passes import self_term
 from lanewise.passes.reciprocity.shape import SCRATCH_BYTES
-from lanewise.plan import Plan
+from lanewise.plan import Decisions
 from lanewise.runtime import cuda
 from lanewise.runtime.memory import available_memory
 from lanewise.runtime.timing import Stopwatch, stopwatch
@@ -57,14 +57,14 @@ class _KernelMeasurer:
         self._began = time.perf_counter()
         with there():
             self._workloads: list[Workload] = [job.workload()]
-        self._ready: dict[Plan, _Ready] = {}
+        self._ready: dict[Decisions, _Ready] = {}
         self._expected: list[HostArray] | None = None
         self._tolerance = tolerance(job.naive)
 
     def elapsed(self) -> float:
         return time.perf_counter() - self._began
 
-    def prepare(self, plans: Sequence[Plan]) -> dict[Plan, Failure | None]:
+    def prepare(self, plans: Sequence[Decisions]) -> dict[Decisions, Failure | None]:
         if self._expected is None:
             first, *plans = plans
             with self._there():
@@ -78,7 +78,7 @@ class _KernelMeasurer:
                 for plan, found in zip(plans, compiled, strict=True)
             }
 
-    def _start(self, default: Plan) -> None:
+    def _start(self, default: Decisions) -> None:
         """The default plan: its errors are the caller's, its result is what others are held against."""
         executable = compile_kernel(self._job.naive, default, self._job.device, wanted=self._job.wanted)
         result, ready = self._first_run(executable)
@@ -94,7 +94,7 @@ class _KernelMeasurer:
         affordable = int(MEMORY_SHARE * available_memory(self._job.device)) // max(size, 1)
         return max(1, min(-(-COLD * cache // max(size, 1)), affordable, MOST_COPIES))
 
-    def _compile(self, plan: Plan) -> Executable | Failure:
+    def _compile(self, plan: Decisions) -> Executable | Failure:
         try:
             executable = compile_kernel(self._job.naive, plan, self._job.device, wanted=self._job.wanted)
         except PlanError as error:
@@ -103,7 +103,7 @@ class _KernelMeasurer:
             return Failure("failed", first_lines(error))
         return misfit(executable, device_model(self._job.device)) or executable
 
-    def _check(self, plan: Plan, executable: Executable) -> Failure | None:
+    def _check(self, plan: Decisions, executable: Executable) -> Failure | None:
         """Run once from the common state, and compare."""
         assert self._expected is not None
         try:
@@ -139,7 +139,7 @@ class _KernelMeasurer:
         self_term.check(self._job.name, program.plan.self_term, program.self_term, work.environment)
         return executable.prepare(work.bound, work.environment)
 
-    def measure(self, plans: Sequence[Plan], rounds: int) -> dict[Plan, list[float]]:
+    def measure(self, plans: Sequence[Decisions], rounds: int) -> dict[Decisions, list[float]]:
         with self._there():
             return in_turns({p: self._watch(self._ready[p]) for p in plans}, rounds, self._reset)
 
@@ -161,7 +161,7 @@ class _KernelMeasurer:
             ready.watch = stopwatch(self._job.device, ready.launches, ready.once)
         return ready.watch
 
-    def confirm(self, plan: Plan) -> Failure | None:
+    def confirm(self, plan: Decisions) -> Failure | None:
         ready, work = self._ready[plan], self._workloads[0]
         with self._there():
             work.reset()
@@ -171,7 +171,7 @@ class _KernelMeasurer:
                 return None
         return Failure("wrong", "two runs from the same state gave different bits")
 
-    def release(self, plan: Plan) -> None:
+    def release(self, plan: Decisions) -> None:
         self._ready.pop(plan, None)
 
 
@@ -210,7 +210,7 @@ class CudaMeasurer(_KernelMeasurer):
         super().__init__(job, threads, lambda: cuda.synchronize(job.device), lambda: cuda.use(job.device))
 
 
-def make_measurer(job: Job) -> Measurer[Plan]:
+def make_measurer(job: Job) -> Measurer[Decisions]:
     """The measurer of the job's device."""
     return CudaMeasurer(job) if is_gpu(job.kind) else CpuMeasurer(job)
 

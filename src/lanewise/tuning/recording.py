@@ -10,13 +10,13 @@ from typing import Any, Generic
 from lanewise.errors import InputError
 from lanewise.launch.trial import Failure, Trial, changes, plan_from, trial_from
 from lanewise.launch.tuned_store import Entry, entry_from
-from lanewise.plan import Plan
+from lanewise.plan import Decisions
 from lanewise.tuning.race import ROUNDS, C
 from lanewise.tuning.report import Tuning, tuning_of
 from lanewise.tuning.search import search
 from lanewise.tuning.space import Examined, Family
 
-Recording = Mapping[Plan, Trial]
+Recording = Mapping[Decisions, Trial]
 
 
 class RecordedMeasurer(Generic[C]):
@@ -62,10 +62,10 @@ class RecordedMeasurer(Generic[C]):
 class RecordedSpace:
     """The space that was searched: a plan that was not looked at then does not exist."""
 
-    def __init__(self, default: Plan, families: Iterable[Family], recording: Recording) -> None:
+    def __init__(self, default: Decisions, families: Iterable[Family], recording: Recording) -> None:
         self.default, self.families, self._recording = default, tuple(families), recording
 
-    def examine(self, plan: Plan) -> Examined:
+    def examine(self, plan: Decisions) -> Examined:
         trial = self._recording.get(plan)
         if trial is None:
             return Examined(same_as=self.default)
@@ -102,7 +102,7 @@ def read_recording(path: Path) -> Entry:
     return entry
 
 
-def recording_of(entry: Entry) -> dict[Plan, Trial]:
+def recording_of(entry: Entry) -> dict[Decisions, Trial]:
     """The trials of an entry by plan."""
     return {t.plan: t for t in map(trial_from, entry.log["trials"])}
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from lanewise.launch.trial import Trial, changes, duration
-from lanewise.plan import Plan
+from lanewise.plan import Decisions
 from lanewise.tuning.race import Found
 
 SHOWN = 8  # measured plans in the table
@@ -28,9 +28,9 @@ class Tuning:
     kernel over a search, as `search.tuning.Recipe` writes them.
     """
 
-    plan: Plan
+    plan: Decisions
     seconds: float
-    default: Plan
+    default: Decisions
     default_seconds: float
     trials: tuple[Trial, ...]
     refused: tuple[tuple[str, Any, str], ...]
@@ -135,7 +135,7 @@ def _kind(reason: str) -> str:
     )
 
 
-def tuning_of(found: Found[Plan], log: Mapping[str, Any], path: Path | None = None) -> Tuning:
+def tuning_of(found: Found[Decisions], log: Mapping[str, Any], path: Path | None = None) -> Tuning:
     """The report of a search; `log` is what the entry of the store says beside the plans."""
     order = sorted(found.trials.values(), key=lambda t: (t.status != "measured", t.seconds or 0.0))
     first = [t for t in order if t.plan == found.best]

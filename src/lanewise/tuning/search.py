@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from lanewise.launch.trial import Trial
-from lanewise.plan import Plan
+from lanewise.plan import Decisions
 from lanewise.tuning.race import ROUNDS, SLOW, Found, Measurer, Race
 from lanewise.tuning.space import Family, Point, Space
 
@@ -38,8 +38,12 @@ class Progress:
 
 
 def search(
-    space: Space, measurer: Measurer[Plan], *, seconds: float, progress: Callable[[Progress], None] = lambda state: None
-) -> Found[Plan]:
+    space: Space,
+    measurer: Measurer[Decisions],
+    *,
+    seconds: float,
+    progress: Callable[[Progress], None] = lambda state: None,
+) -> Found[Decisions]:
     """The fastest plan that can be found in about `seconds`, of which the last part goes to confirming it."""
     return _Search(space, Race(space.default, measurer, seconds), progress).run()
 
@@ -47,12 +51,12 @@ def search(
 @dataclass
 class _Search:
     space: Space
-    race: Race[Plan]
+    race: Race[Decisions]
     progress: Callable[[Progress], None]
     spent: float = 0.0  # seconds on plans that were compiled, to know what the next ones take
     compiled: int = 0
 
-    def run(self) -> Found[Plan]:
+    def run(self) -> Found[Decisions]:
         default = self.space.default
         self.space.examine(default)  # first: plans with the same kernels are the same plan
         self.race.begin(Trial(default, "measured", predicted=self.space.examine(default).predicted))
@@ -66,7 +70,7 @@ class _Search:
 
     # ------------------------------------------------------------ where to look
 
-    def _everything(self) -> list[Plan] | None:
+    def _everything(self) -> list[Decisions] | None:
         """All plans worth measuring, if there are few."""
         if sum(f.size for f in self.space.families) > ENUMERABLE:
             return None
@@ -124,9 +128,9 @@ class _Search:
 
     # ------------------------------------------------------------ what to measure
 
-    def _worthwhile(self, plans: Iterable[Plan]) -> list[Plan]:
+    def _worthwhile(self, plans: Iterable[Decisions]) -> list[Decisions]:
         """Those that are new, legal, and not hopeless by the model, most promising first. The others are noted."""
-        fresh: list[Plan] = []
+        fresh: list[Decisions] = []
         for plan in plans:
             if plan in self.race.trials or plan in fresh:
                 continue
@@ -140,7 +144,7 @@ class _Search:
         expected = {p: self.space.examine(p).predicted for p in fresh}
         measured = [self.space.examine(p).predicted for p in self.race.scores]
         best = min((e for e in (*expected.values(), *measured) if e is not None), default=0.0)
-        kept: list[Plan] = []
+        kept: list[Decisions] = []
         for plan in fresh:
             guess = expected[plan]
             if guess is not None and best and guess > PROMISING * best:
@@ -150,7 +154,7 @@ class _Search:
                 kept.append(plan)
         return sorted(kept, key=lambda p: expected[p] or 0.0)
 
-    def _try(self, plans: Iterable[Plan], doing: str) -> None:
+    def _try(self, plans: Iterable[Decisions], doing: str) -> None:
         """Measure plans, as many as the time allows."""
         waiting = self._worthwhile(plans)
         while waiting:
@@ -176,7 +180,7 @@ class _Search:
             return 0
         return int(min(most, left / each)) if each > 0 else most
 
-    def _trial(self, plan: Plan) -> Trial:
+    def _trial(self, plan: Decisions) -> Trial:
         return Trial(plan, "measured", predicted=self.space.examine(plan).predicted)
 
     def _report(self, doing: str) -> None:

@@ -9,7 +9,7 @@ from math import prod
 from typing import Any, Protocol
 
 from lanewise.optimisations import OPTIMISATIONS, Programs, optimisation, possible, reason_of
-from lanewise.plan import Plan
+from lanewise.plan import DECLARED, Decisions, Plan
 from lanewise.plans import complete_plan
 from lanewise.target import is_gpu
 from lanewise.tuning.estimate import Estimator
@@ -19,7 +19,9 @@ Point = Mapping[str, Any]  # one value for each axis of a family
 TILE = "tile"
 TILES = (0, 1, 2)  # on a GPU, in blocks: a tile is staged by the threads of a block
 # One warp passes the sources round among its threads: what that leaves no choice about, and targets worth trying.
-RECIPROCAL = Plan(block=32, tile=0, slices=1, parts=1, hoist=False, prefetch="none")
+RECIPROCAL: Mapping[str, Any] = dict(DECLARED["reciprocity"].needs) | {
+    "block": dict(DECLARED["reciprocity"].shape)["block"]
+}
 RECIPROCAL_TARGETS = (1, 2, 3, 4, 6, 8, 10, 12, 16)
 
 
@@ -31,7 +33,7 @@ class Family:
     """
 
     name: str
-    base: Plan
+    base: Decisions
     axes: Mapping[str, tuple[Any, ...]]
     relative_tile: bool = False
 
@@ -46,14 +48,13 @@ class Family:
 
     def _coordinate(self, axis: str) -> Any:
         if axis == TILE and self.relative_tile:
-            return self.base.tile // self.base.block if self.base.tile and self.base.block else 0
+            return self.base.tile // self.base.block if self.base.block else 0
         return getattr(self.base, axis)
 
-    def plan(self, point: Point) -> Plan:
+    def plan(self, point: Point) -> Decisions:
         """The plan of a point."""
         plan = replace(self.base, **point)
         if self.relative_tile and TILE in point:
-            assert plan.block is not None
             plan = replace(plan, tile=point[TILE] * plan.block)
         return plan
 
@@ -78,17 +79,17 @@ class Examined:
 
     reason: str = ""
     predicted: float | None = None
-    same_as: Plan | None = None
+    same_as: Decisions | None = None
 
 
 class Space(Protocol):
     """What a search asks of a space."""
 
     @property
-    def default(self) -> Plan: ...
+    def default(self) -> Decisions: ...
     @property
     def families(self) -> tuple[Family, ...]: ...
-    def examine(self, plan: Plan) -> Examined: ...
+    def examine(self, plan: Decisions) -> Examined: ...
 
 
 class KernelSpace:
@@ -96,18 +97,18 @@ class KernelSpace:
 
     def __init__(self, job: Job, estimator: Estimator) -> None:
         self._programs, self._estimator = Programs(job.naive, job.kind), estimator
-        self._known: dict[Plan, Examined] = {}
-        self._seen: dict[Any, Plan] = {}
+        self._known: dict[Decisions, Examined] = {}
+        self._seen: dict[Any, Decisions] = {}
         self.refused: list[tuple[str, Any, str]] = []  # (field, value, reason): optimisations that do not apply at all
         self.default = job.default
         self.families = self._families(job)
 
-    def examine(self, plan: Plan) -> Examined:
+    def examine(self, plan: Decisions) -> Examined:
         if plan not in self._known:
             self._known[plan] = self._look(plan)
         return self._known[plan]
 
-    def _look(self, plan: Plan) -> Examined:
+    def _look(self, plan: Decisions) -> Examined:
         program = self._programs.get(plan)
         if isinstance(program, str):
             return Examined(program)
@@ -120,7 +121,7 @@ class KernelSpace:
 
     def _families(self, job: Job) -> tuple[Family, ...]:
         """One for each way to meet the pairs; the default plan lies in the first."""
-        own = self.default.reciprocity or "off"
+        own = self.default.reciprocity
         ways: tuple[Any, ...] = (own,)
         if job.work.pattern.over_pairs and job.wanted.reciprocity is None:
             every = optimisation("reciprocity").values(job.kind, job.work.pattern)
@@ -129,7 +130,7 @@ class KernelSpace:
 
     def _family(self, job: Job, way: Any) -> Family | None:
         """The plans of one way, or None when no plan of that way is legal."""
-        shape = Plan(reciprocity=way) if way == "off" else replace(RECIPROCAL, reciprocity=way)
+        shape = Plan(reciprocity=way) if way == "off" else Plan(**RECIPROCAL, reciprocity=way)
         base = self.default
         if way != base.reciprocity:
             base = complete_plan(job.wanted.filled(shape), job.machine, job.work)
@@ -138,18 +139,18 @@ class KernelSpace:
             return None
         axes = self._axes(job, base)
         if way != "off":
-            axes = {n: v for n, v in axes.items() if getattr(RECIPROCAL, n) is None}
+            axes = {n: v for n, v in axes.items() if n not in RECIPROCAL}
             if "targets" in axes:
                 axes["targets"] = _with(RECIPROCAL_TARGETS, base.targets)
             return Family(f"reciprocity {way}", base, axes)
         relative = is_gpu(job.kind) and TILE in axes
         if relative:
-            tile, block = base.tile or 0, base.block or 1
+            tile, block = base.tile, base.block or 1
             relative = tile % block == 0
             axes[TILE] = _with(TILES, tile // block) if relative else axes[TILE]
         return Family("one-sided", base, axes, relative)
 
-    def _axes(self, job: Job, base: Plan) -> dict[str, tuple[Any, ...]]:
+    def _axes(self, job: Job, base: Decisions) -> dict[str, tuple[Any, ...]]:
         """The values worth trying of every field that the caller leaves open, without those that cannot apply."""
         axes: dict[str, tuple[Any, ...]] = {}
         # What matters most comes first: a search that runs out of time has decided the most.
@@ -165,9 +166,9 @@ class KernelSpace:
                 axes[name] = values
         return axes
 
-    def _applies(self, job: Job, base: Plan, name: str, value: Any) -> bool:
+    def _applies(self, job: Job, base: Decisions, name: str, value: Any) -> bool:
         reason = possible(job.naive, base, job.kind, name, value)
-        if reason and base.reciprocity == (self.default.reciprocity or "off"):
+        if reason and base.reciprocity == (self.default.reciprocity):
             self.refused.append((name, value, reason_of(reason)))
         return not reason
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from lanewise.errors import ArgumentError
 from lanewise.launch.tuned_store import Entry, write_entry
-from lanewise.plan import Plan
+from lanewise.plan import Decisions
 from lanewise.target import target_of
 from lanewise.tuning.estimate import make_estimator
 from lanewise.tuning.job import Job
@@ -28,7 +28,7 @@ def tune_job(
     job: Job,
     seconds: float | None = None,
     *,
-    measurer: Measurer[Plan] | None = None,
+    measurer: Measurer[Decisions] | None = None,
     progress: Callable[[Progress], None] = lambda state: None,
 ) -> Tuning:
     """Find the fastest plan of a job within about `seconds` (compilation counts), remember it, and tell.
@@ -52,7 +52,7 @@ def tune_job(
     return tuning_of(found, log, path)
 
 
-def _entry(found: Found[Plan], log: dict[str, Any]) -> Entry:
+def _entry(found: Found[Decisions], log: dict[str, Any]) -> Entry:
     return Entry(found.best, found.seconds(found.best), found.default, found.seconds(found.default), log)
 
 

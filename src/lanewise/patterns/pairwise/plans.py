@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from itertools import product
-from typing import Any
 
 from lanewise.ir.pattern import Work
 from lanewise.passes.reciprocity.shape import SCRATCH_BYTES
 from lanewise.passes.thread_mapping import MAX_SHARED_BYTES
-from lanewise.plan import NEUTRAL, Plan
+from lanewise.plan import DECLARED, NEUTRAL, Decisions, Plan
 from lanewise.target import Machine
 
 WARP = 32
 
 
-def default_plan(machine: Machine, work: Work, wanted: Plan) -> Plan:
-    """Every field decided, in a way that goes with what the user `wanted`."""
+def default_plan(machine: Machine, work: Work, wanted: Plan) -> Decisions:
+    """Defaults that go with what the user `wanted`."""
     if not machine.target.has_blocks:
         # SIMD lanes run over sources. One target a loop is fastest when a load brings a whole register of them; sources that
         # have to be gathered first should serve four (bench/results/cpu_gravity.md).
@@ -31,7 +30,7 @@ def default_plan(machine: Machine, work: Work, wanted: Plan) -> Plan:
 # ---------------------------------------------------------------- one side of a pair
 
 
-def _one_sided_plan(machine: Machine, work: Work) -> Plan:
+def _one_sided_plan(machine: Machine, work: Work) -> Decisions:
     shapes = [s for s in _SHAPES if s[0] == 256 and s[2] <= 2] if work.wide else _SHAPES
     shapes = [s for s in shapes if _shared_bytes(work, s[0], s[1]) <= MAX_SHARED_BYTES] or [_SMALLEST]
     block, slices, merged = max(shapes, key=lambda shape: _throughput(machine, work.targets, *shape))
@@ -75,7 +74,6 @@ def _throughput(machine: Machine, targets: int, block: int, slices: int, merged:
 
 # ---------------------------------------------------------------- both sides of a pair
 
-_NEEDED: dict[str, Any] = {"tile": 0, "slices": 1, "parts": 1, "hoist": False, "prefetch": "none"}
 LIGHT = 32  # operations for both directions, up to which threads have registers for many targets
 MOST_TASKS = 2**31 - 2**16  # a launch counts them with 32 bits
 # So many targets a thread pay from so many tasks on every multiprocessor: fewer targets make more tasks, and a task alone takes the
@@ -90,7 +88,7 @@ def _reciprocal(machine: Machine, work: Work, wanted: Plan) -> bool:
     """Whether pairs are computed once: asked for, or possible, not in the way of other wishes, and of use."""
     if wanted.reciprocity is not None:
         return wanted.reciprocity != "off"
-    if not work.both_ways or any(getattr(wanted, n) not in (None, v) for n, v in _NEEDED.items()):
+    if not work.both_ways or any(getattr(wanted, n) not in (None, v) for n, v in DECLARED["reciprocity"].needs):
         return False
     if wanted.self_term == "loops":
         return False
@@ -119,7 +117,7 @@ def _targets(machine: Machine, work: Work) -> int:
     return 1
 
 
-def _reciprocal_plan(machine: Machine, work: Work, wanted: Plan) -> Plan:
+def _reciprocal_plan(machine: Machine, work: Work, wanted: Plan) -> Decisions:
     targets = _targets(machine, work)
     scratch = work.targets * -(-work.targets // (WARP * targets)) * work.result_bytes <= SCRATCH_BYTES
     rolled = targets == 8 or _is_long(work) if scratch else work.wide or work.converts or _is_long(work)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from lanewise.ir.pattern import HostCode, Pattern, Work
-from lanewise.plan import NEUTRAL, Plan
+from lanewise.plan import NEUTRAL, Decisions, Plan
 from lanewise.target import Machine
 
 BLOCK = 128  # threads that walk: few enough that a slow warp holds back few others
 GRAIN_TARGETS = 512  # some hundred nanoseconds each
 
 
-def default_plan(machine: Machine, work: Work, wanted: Plan) -> Plan:
+def default_plan(machine: Machine, work: Work, wanted: Plan) -> Decisions:
     """Every field decided."""
     del work, wanted
     return Plan(block=BLOCK).filled(NEUTRAL) if machine.target.has_blocks else NEUTRAL

@@ -20,7 +20,7 @@ from lanewise.patterns.search.pattern import SEARCH
 from lanewise.patterns.search.points import Points, points_of
 from lanewise.patterns.search.tuning.kinds import kind_of_call
 from lanewise.patterns.search.tuning.lookup import Choice, TunedSearches
-from lanewise.plan import Plan
+from lanewise.plan import Decisions, Plan
 
 if TYPE_CHECKING:
     from lanewise.patterns.search.tuning.job import SearchJob
@@ -57,7 +57,9 @@ class SearchPicker:
             return Picked(*choose(self._search, sources, outlook), wanted)
         return Picked(tuned.choice.recipe.search(self._search, sources), tuned.why, tuned.choice.plan, tuned=True)
 
-    def tuning_job(self, given: Arguments, wanted: Plan, default: Plan, bind: Callable[[Choice], Call]) -> SearchJob:
+    def tuning_job(
+        self, given: Arguments, wanted: Plan, default: Decisions, bind: Callable[[Choice], Call]
+    ) -> SearchJob:
         """What is measured for a call; `default`: the complete plan, `bind`: makes a call of a choice."""
         from lanewise.patterns.search.tuning.job import SearchJob
         from lanewise.tuning.job import check_tunable

@@ -28,7 +28,7 @@ from lanewise.patterns.search.picker import Picked, SearchPicker
 from lanewise.patterns.search.points import Points, points_of
 from lanewise.patterns.search.tuning.lookup import Choice
 from lanewise.patterns.search.worlds import Periodic
-from lanewise.plan import Plan
+from lanewise.plan import Decisions, Plan
 from lanewise.plans import complete_plan
 from lanewise.record import Leaf, Record
 from lanewise.runtime import cuda
@@ -230,8 +230,8 @@ class Searched:
         return copy, self._compiled[key].prepare(arrays, {COUNT: len(source)})
 
 
-def complete_search_plan(wanted: Plan | None, device: str, targets: int) -> Plan:
-    """The user's decisions, and defaults for a kernel over a walk."""
+def complete_search_plan(wanted: Plan | None, device: str, targets: int) -> Decisions:
+    """What the user wishes, and defaults for a kernel over a walk."""
     return complete_plan(wanted, machine_of(device), Work(SEARCH, targets))
 
 

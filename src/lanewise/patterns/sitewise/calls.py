@@ -25,7 +25,7 @@ from lanewise.patterns.sitewise.passes import runs as site_runs
 from lanewise.patterns.sitewise.passes import splitting as site_splitting
 from lanewise.patterns.sitewise.plans import complete_site_plan
 from lanewise.patterns.sitewise.sites import Sites
-from lanewise.plan import Plan
+from lanewise.plan import Decisions, Plan
 from lanewise.runtime.launches import NamedLaunch
 from lanewise.types import U32
 
@@ -51,7 +51,7 @@ class SiteCall:
         return NamedLaunch(stage, self.executable.program.naive.name, self.launch)
 
     @property
-    def plan(self) -> Plan:
+    def plan(self) -> Decisions:
         return self.executable.program.plan
 
     @property

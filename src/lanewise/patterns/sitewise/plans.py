@@ -5,14 +5,14 @@ from __future__ import annotations
 from lanewise.ir import nodes as ir
 from lanewise.passes.base import refuse
 from lanewise.patterns.sitewise.passes import merging, splitting
-from lanewise.plan import NEUTRAL, Plan
+from lanewise.plan import NEUTRAL, Decisions, Plan
 from lanewise.target import Machine
 
 LEAST_MERGED = 1 << 18  # sites that fill a GPU when a thread updates several of them
 MOST_POPULATIONS = 40  # that a thread with four sites may hold
 
 
-def complete_site_plan(wanted: Plan | None, machine: Machine, naive: ir.Kernel, count: int = LEAST_MERGED) -> Plan:
+def complete_site_plan(wanted: Plan | None, machine: Machine, naive: ir.Kernel, count: int = LEAST_MERGED) -> Decisions:
     """As `plans.complete_plan`, for a kernel over so many sites of a lattice.
 
     One plan serves all phases of a streaming form. Where all sites of a phase do the same, there is nothing to split.

@@ -14,7 +14,7 @@ from lanewise.patterns.search.pattern import SEARCH
 from lanewise.patterns.search.points import Points
 from lanewise.patterns.search.tuning.candidates import candidates
 from lanewise.patterns.search.tuning.lookup import Choice, Tuned
-from lanewise.plan import Plan
+from lanewise.plan import Decisions, Plan
 
 # What matters on a walk: how many threads share a block and a multiprocessor, how wide the registers are.
 AXES = {"cuda": ("block", "min_blocks"), "cpu": ("vector_bits",)}
@@ -35,7 +35,7 @@ class SearchJob:
     sources: Points
     counts: Mapping[str, int]
     wanted: Plan
-    default: Plan
+    default: Decisions
     key: Key
     bind: Callable[[Choice], Call]
     adopt: Callable[[Tuned], None]

@@ -9,7 +9,7 @@ from lanewise.launch.trial import duration
 from lanewise.launch.tuned_key import Key
 from lanewise.launch.tuned_store import Entry, read_entry, store_enabled
 from lanewise.patterns.search.tuning.recipes import Recipe, recipe_from
-from lanewise.plan import Plan
+from lanewise.plan import Decisions
 from lanewise.target import is_compiled
 
 
@@ -18,7 +18,7 @@ class Choice:
     """What is measured: a structure and a complete plan."""
 
     recipe: Recipe
-    plan: Plan
+    plan: Decisions
 
 
 @dataclass(frozen=True, slots=True)
