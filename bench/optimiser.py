@@ -23,7 +23,7 @@ import numpy as np
 import lanewise as lw
 from bench.harness import describe_machine
 from lanewise.launch.arguments import bind_value_array
-from lanewise.launch.executable import build_executable, device_kind
+from lanewise.launch.executable import build_executable
 from lanewise.models.devices import device_model
 from lanewise.models.predict import predict
 from lanewise.passes import gathering
@@ -33,6 +33,7 @@ from lanewise.pipeline import build_program
 from lanewise.plan import Plan
 from lanewise.plans import complete_plan
 from lanewise.runtime.memory import array_module
+from lanewise.target import target_of
 from lanewise.tuning.job import Job, Workload
 from lanewise.tuning.measure import make_measurer
 from lanewise.tuning.tune import tune_job
@@ -307,7 +308,7 @@ def main() -> None:
     """Measure all rows, or those named as `kernel` or `kernel:elements`; rows that were measured before are kept."""
     device, wanted = (sys.argv[1] if len(sys.argv) > 1 else "cuda"), sys.argv[2:]
     os.environ["LANEWISE_CACHE_DIR"] = tempfile.mkdtemp()  # tuned plans of this run only
-    kind = device_kind(device)
+    kind = target_of(device).name
     path = Path(os.environ.get("OUT", RESULTS)) / f"optimiser_{kind}.json"
     known = json.loads(path.read_text())["rows"] if path.exists() else []
     rows = {(r["kernel"], r["elements"]): r for r in known}

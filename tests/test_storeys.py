@@ -16,8 +16,7 @@ FACADE = {
     ("launch", "tuning.job", "Job"): "what .tuning_job() returns",
     ("patterns.sitewise", "explanation", "Explanation"): "what .explain() returns",
     ("patterns.sitewise", "explanation.sites", "explain_step"): "stepper.explain()",
-    ("patterns.elementwise", "advice.advice", "layout_advice"): "kernel.tune() names a faster layout",
-    ("patterns.pairwise", "advice.advice", "layout_advice"): "kernel.tune() names a faster layout",
+    ("patterns.calls", "advice.advice", "layout_advice"): "kernel.tune() names a faster layout",
     (
         "tuning",
         "patterns.search.tuning.replay",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
@@ -43,29 +44,11 @@ class Call:
         return self.results[0] if len(self.results) == 1 else self.results or None
 
 
-@frozen
-@dataclass(frozen=True, slots=True)
-class Compiled:
-    """A kernel made for one combination of records, layouts, device and plan. Calling it launches it.
+class Inspectable(ABC):
+    """What has an executable: its plan, text and resources."""
 
-    `layouts` are those of the record parameters; `environment` holds the counts and the values for all, by IR name, of
-    the call that it was compiled for: what predictions are about. `naive` is the kernel before any decision, `kernel`
-    the user's. `search` says which sources a target meets, through which structure, and why it is that one; "" for all pairs.
-    `search_tuned`: whether structure and plan are those that tune() found for calls like this one.
-    """
-
-    name: str
+    __slots__ = ()
     executable: Executable
-    bind: Callable[..., Call]
-    layouts: Mapping[str, Layout]
-    environment: Mapping[str, Any]
-    naive: ir.Kernel
-    kernel: Tunable
-    search: str = ""
-    search_tuned: bool = False
-
-    def __call__(self, *arguments: Any, out: Any = None, **named: Any) -> Any:
-        return self.bind(*arguments, out=out, **named)()
 
     @property
     def plan(self) -> Decisions:
@@ -86,6 +69,31 @@ class Compiled:
         from lanewise.models.resources import kernel_resources
 
         return kernel_resources(self.executable)
+
+
+@frozen
+@dataclass(frozen=True, slots=True)
+class Compiled(Inspectable):
+    """A kernel made for one combination of records, layouts, device and plan. Calling it launches it.
+
+    `layouts` are those of the record parameters; `environment` holds the counts and the values for all, by IR name, of
+    the call that it was compiled for: what predictions are about. `naive` is the kernel before any decision, `kernel`
+    the user's. `search` says which sources a target meets, through which structure, and why it is that one; "" for all pairs.
+    `search_tuned`: whether structure and plan are those that tune() found for calls like this one.
+    """
+
+    name: str
+    executable: Executable
+    bind: Callable[..., Call]
+    layouts: Mapping[str, Layout]
+    environment: Mapping[str, Any]
+    naive: ir.Kernel
+    kernel: Tunable
+    search: str = ""
+    search_tuned: bool = False
+
+    def __call__(self, *arguments: Any, out: Any = None, **named: Any) -> Any:
+        return self.bind(*arguments, out=out, **named)()
 
     def explain(
         self, *arguments: Any, measure: bool = False, measure_resources: bool = True, **named: Any

@@ -27,7 +27,7 @@ from lanewise.runtime import cpu, cuda, memory
 from lanewise.runtime.memory import allocate
 from lanewise.runtime.nvrtc import Cubin, compile_cubin
 from lanewise.runtime.prepared import ArrayPlace, Piece, Prepared, host_view
-from lanewise.target import is_compiled, is_gpu
+from lanewise.target import is_compiled, is_gpu, target_of
 
 SLAB_SITES, MOST_SLABS = 32_768, 64  # of a lattice: enough work to hide a call, few enough to stay in a cache
 ASYNCHRONOUS_COPIES = 80  # the first architecture that has them
@@ -50,7 +50,7 @@ Launch = Callable[[], None]
 
 def device_kind(device: str) -> str:
     """The kind of a device: cuda for every GPU, cpu, or python."""
-    return "cuda" if is_gpu(device) else device
+    return target_of(device).name
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class Executable:
         return "\n\n".join(generated_texts(self.program, self.device, locations=True))
 
     def prepare(self, arrays: Arrays, environment: Environment) -> Launch:
-        match device_kind(self.device):
+        match target_of(self.device).name:
             case "python":
                 memories = {n: Memory(b.data, b.arrangement, b.count) for n, b in arrays.items()}
                 return Interpreter(self.program.naive, dict(environment), memories).run
@@ -111,7 +111,7 @@ def build_executable(program: Program, device: str, arch: str | None = None) -> 
 
     With `arch` it is compiled for that GPU architecture and not loaded: no GPU is needed.
     """
-    kind = device_kind(device)
+    kind = target_of(device).name
     if kind == "python":
         return Executable(program, device, (), ())
     fast = program.plan.fast_math

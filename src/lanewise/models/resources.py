@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from lanewise.launch.executable import Executable, device_kind
+from lanewise.launch.executable import Executable
 from lanewise.models.occupancy import LIMITS, occupancy
 from lanewise.runtime import cuda
 from lanewise.runtime.devices import cpu_threads
+from lanewise.target import target_of
 
 
 def kernel_resources(executable: Executable, arch: str | None = None) -> dict[str, Any]:
     """Registers, shared memory, stack, spills and occupancy of the main kernel on CUDA; threads on a CPU."""
-    match device_kind(executable.device):
+    match target_of(executable.device).name:
         case "cuda":
             arch = arch or cuda.architecture(executable.device)
             grid = executable.program.kernels[0].grid

@@ -6,12 +6,13 @@ that a new pattern needs; the patterns of lanewise give their kernels further me
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from lanewise.analysis.self_term import violated
 from lanewise.attributes import sealed
@@ -61,6 +62,13 @@ def _with_arrays(signature: Signature, given: Mapping[str, Any]) -> Arguments:
 
 def _no_advice(given: Arguments, kernel: Tunable) -> str:
     return ""
+
+
+def advise_layout(given: Arguments, kernel: Tunable) -> str:
+    """The layout of the records with which a call would be faster."""
+    from lanewise.advice.advice import layout_advice
+
+    return layout_advice(given.records, kernel)
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,12 +261,18 @@ class Calls:
 
     # ------------------------------------------------------------ tuning
 
+    def tune(self, given: Arguments, plan: Plan | None, seconds: float | None) -> Tuning:
+        """Measure plans, and adopt the fastest."""
+        from lanewise.tuning import tune_job
+
+        return tune_job(self.job(given, plan), seconds)
+
     def job(self, given: Arguments, plan: Plan | None) -> Job:
         """What tuning measures."""
         from lanewise.tuning.job import Job, Workload, check_tunable
         from lanewise.tuning.workload import make_workload
 
-        wanted = check_plan(self.name, plan) or Plan()
+        wanted = plan or Plan()
         lengths = {n: len(a) for n, a in (given.records | given.arrays).items()}
         check_tunable(self.name, given.device, lengths)
         count, kinds = self.count(given), self.signature.parameters
@@ -302,20 +316,31 @@ def _pair(given: Arguments) -> tuple[str, str, bool] | None:
     return first, second, a.data is b.data
 
 
-@sealed()
-class Kernel:
-    """A function under a pattern, ready to be called. Its results are an array, a tuple of arrays, or None."""
+class Engine(Protocol):
+    """What runs a function under a pattern: `Calls`, or what takes their place."""
 
-    def __init__(self, wing: Wing, function: Callable[..., Any]) -> None:
+    def call(self, arguments: tuple[Any, ...], named: Mapping[str, Any], out: Any) -> tuple[Any, ...]: ...
+    def compile(self, given: Arguments, plan: Plan | None) -> Compiled: ...
+    def bind(self, given: Arguments, out: Any, plan: Plan | None) -> Call: ...
+    def tune(self, given: Arguments, plan: Plan | None, seconds: float | None) -> Tuning: ...
+    def job(self, given: Arguments, plan: Plan | None) -> Job: ...
+
+
+class AbstractKernel(ABC):
+    """What all kernels have that a decorator makes of a function, with `engine` in place of their own calls where one is given."""
+
+    def __init__(
+        self, wing: Wing, function: Callable[..., Any], engine: Callable[[Calls], Engine] | None = None
+    ) -> None:
         self.__name__, self.__doc__ = function.__name__, function.__doc__
         self.__module__, self.__qualname__ = function.__module__, function.__qualname__
-        self._wing, self._function = wing, function
         self._calls = Calls(wing, function, self, self.bind)
+        self._engine: Engine = self._calls if engine is None else engine(self._calls)
 
     @property
     def python(self) -> Callable[..., Any]:
         """Its function, as it was written."""
-        return self._function
+        return self._calls.function
 
     @property
     def signature(self) -> Signature:
@@ -327,42 +352,58 @@ class Kernel:
         return self._calls.lowered
 
     def __repr__(self) -> str:
-        return f"<lanewise {self._wing.pattern.name} kernel {self.__name__}>"
+        return f"<lanewise {self._calls.wing.pattern.name} kernel {self.__name__}>"
 
+    @abstractmethod
     def __reduce__(self) -> str | tuple[Any, ...]:
-        return by_name(self, (Kernel, (self._wing, self.python)))
+        """Found by name, or made again."""
 
-    def __copy__(self) -> Kernel:
+    def __copy__(self) -> Self:
         return self
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Kernel:
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         return self
 
     def __call__(self, *arguments: Any, out: Any = None, plan: Plan | None = None, **named: Any) -> Any:
-        """Run on all elements."""
+        """Run on all elements: an array of results, of shape (n,) or (n, components), a tuple of them, or None."""
         if plan is not None:
             return self.bind(*arguments, out=out, plan=plan, **named)()
-        return unpacked(self._calls.call(arguments, named, out))
+        return unpacked(self._engine.call(arguments, named, out))
 
     def compile(self, *arguments: Any, plan: Plan | None = None, **named: Any) -> Compiled:
         """The kernel for these arguments, without running it."""
-        check_plan(self.__name__, plan)
-        return self._calls.compile(self._calls.given(arguments, named), plan)
+        return self._engine.compile(self._given(arguments, named, plan), plan)
 
     def bind(self, *arguments: Any, out: Any = None, plan: Plan | None = None, **named: Any) -> Call:
         """A call with its memory bound, to run many times."""
-        check_plan(self.__name__, plan)
-        return self._calls.bind(self._calls.given(arguments, named), out, plan)
+        return self._engine.bind(self._given(arguments, named, plan), out, plan)
 
     def tune(self, *arguments: Any, seconds: float | None = None, plan: Plan | None = None, **named: Any) -> Tuning:
-        """Measure plans for calls like this one, and use the fastest in later calls, also of other programs."""
-        from lanewise.tuning import tune_job
+        """Measure plans for calls like this one, and use the fastest in later calls, also of other programs.
 
-        return tune_job(self.tuning_job(*arguments, plan=plan, **named), seconds)
+        `seconds` is about what it may take, compilation included (60 on a GPU, 120 on a CPU); the fields that `plan`
+        fixes stay as they are, and the result is for calls with the same fixed fields. The arguments keep their values:
+        copies are measured. Over lw.Neighbors and lw.Nearest structures are measured, too: whole calls, with what builds the
+        structure. Raises `ArgumentError` for arguments that do not fit and for a search that names its structure, `PlanError` for an
+        illegal `plan`.
+        """
+        return self._engine.tune(self._given(arguments, named, plan), plan, seconds)
 
     def tuning_job(self, *arguments: Any, plan: Plan | None = None, **named: Any) -> Job:
         """What `tune` measures: for programs that watch the search, or replay it."""
-        return self._calls.job(self._calls.given(arguments, named), plan)
+        return self._engine.job(self._given(arguments, named, plan), plan)
+
+    def _given(self, arguments: tuple[Any, ...], named: Mapping[str, Any], plan: Plan | None) -> Arguments:
+        check_plan(self.__name__, plan)
+        return self._calls.given(arguments, named)
+
+
+@sealed()
+class Kernel(AbstractKernel):
+    """A function under a pattern, ready to be called."""
+
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        return by_name(self, (Kernel, (self._calls.wing, self.python)))
 
 
 def unpacked(results: tuple[Any, ...]) -> Any:

@@ -173,6 +173,7 @@ class _InferTypes(NopythonTypeInference):
 
 
 _KNOWN: dict[Any, Any] = {}  # what functions give, by themselves and the types of their arguments
+MOST_KNOWN = 4096  # then it starts anew: asking again costs a millisecond at most
 
 
 class _Remembering:
@@ -192,6 +193,8 @@ class _Remembering:
         if found is None:
             found = self._context.resolve_function_type(function, arguments, named)
             if found is not None:
+                if len(_KNOWN) >= MOST_KNOWN:
+                    _KNOWN.clear()
                 _KNOWN[key] = found
         return found
 

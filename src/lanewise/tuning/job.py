@@ -11,11 +11,11 @@ import numpy as np
 from lanewise.errors import ArgumentError, DeviceError
 from lanewise.ir import nodes as ir
 from lanewise.ir.pattern import Work
-from lanewise.launch.executable import BoundArray, device_kind
+from lanewise.launch.executable import BoundArray
 from lanewise.launch.tuned_key import Key
 from lanewise.plan import Decisions, Plan
 from lanewise.plans import complete_plan
-from lanewise.target import Machine, is_compiled
+from lanewise.target import Machine, is_compiled, target_of
 
 HostArray = np.ndarray[Any, Any]
 
@@ -63,7 +63,7 @@ class Job:
 
     @property
     def kind(self) -> str:
-        return device_kind(self.device)
+        return target_of(self.device).name
 
     @property
     def default(self) -> Decisions:

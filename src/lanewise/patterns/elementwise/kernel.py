@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lanewise.attributes import sealed
 from lanewise.checks import plain_function
@@ -12,26 +11,20 @@ from lanewise.errors import ArgumentError
 from lanewise.frontend.function import Lowered, Signature
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import COUNT, LANES, partial_of
-from lanewise.launch.arguments import Arguments, bind_value_array, classify_arguments, make_output
-from lanewise.launch.compiled import Call, Compiled, Tunable
+from lanewise.launch.arguments import Arguments, bind_value_array, make_output
 from lanewise.launch.executable import Executable
 from lanewise.launch.repeated import Result
 from lanewise.launch.support import compile_kernel, index_type, machine_of, value_type
 from lanewise.naming import by_name
-from lanewise.patterns.calls import Calls, Wing, unpacked
+from lanewise.patterns.calls import AbstractKernel, Wing, advise_layout
 from lanewise.patterns.elementwise.build import ElementwiseArguments, build_elementwise
 from lanewise.patterns.elementwise.pattern import ELEMENTWISE
 from lanewise.patterns.elementwise.reduction import Operation, build_reduction, reduced_type, reduction_lanes
 from lanewise.patterns.elementwise.totals import max_, min_, sum_
 from lanewise.patterns.results import result_arrays
-from lanewise.plan import Plan, check_plan
 from lanewise.plans import complete_plan
 from lanewise.target import is_gpu
 from lanewise.types import Scalar
-
-if TYPE_CHECKING:
-    from lanewise.tuning.job import Job
-    from lanewise.tuning.report import Tuning
 
 
 def _specialised(signature: Signature, given: Arguments) -> ElementwiseArguments:
@@ -57,24 +50,11 @@ def _counts(name: str, given: Arguments) -> Mapping[str, int]:
     return {COUNT: next(iter(counts.values()))}
 
 
-def _advise(given: Arguments, kernel: Tunable) -> str:
-    from lanewise.advice.advice import layout_advice
-
-    return layout_advice(given.records, kernel)
-
-
-WING = Wing(
-    ELEMENTWISE,
-    _build,
-    _counts,
-    arguments=partial(classify_arguments, arrays_allowed=True),
-    in_place=True,
-    advise=_advise,
-)
+WING = Wing(ELEMENTWISE, _build, _counts, in_place=True, advise=advise_layout)
 
 
 @sealed()
-class Elementwise:
+class Elementwise(AbstractKernel):
     """A kernel over single elements. The first record parameter is updated in place; other arrays are read.
 
     Parameters of record type take record arrays; scalar and vector parameters take one value for all or an array with
@@ -82,52 +62,10 @@ class Elementwise:
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
-        self._function = function
-        self.__name__, self.__doc__ = function.__name__, function.__doc__
-        self.__module__, self.__qualname__ = function.__module__, function.__qualname__
-        self._calls = Calls(WING, function, self, self.bind)
-
-    @property
-    def python(self) -> Callable[..., Any]:
-        """Its function, as it was written."""
-        return self._function
-
-    def __repr__(self) -> str:
-        return f"<lanewise elementwise kernel {self.__name__}>"
+        super().__init__(WING, function)
 
     def __reduce__(self) -> str | tuple[Any, ...]:
         return by_name(self, (Elementwise, (self.python,)))
-
-    def __copy__(self) -> Elementwise:
-        return self
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Elementwise:
-        return self
-
-    @property
-    def signature(self) -> Signature:
-        return self._calls.signature
-
-    @property
-    def lowered(self) -> Lowered:
-        """The typed function; raises `CompileError` for what the language does not have."""
-        return self._calls.lowered
-
-    def __call__(self, *arguments: Any, out: Any = None, plan: Plan | None = None, **named: Any) -> Any:
-        """Run on all elements; returns an array of results, a tuple of them, or None."""
-        if plan is not None:
-            return self.bind(*arguments, out=out, plan=plan, **named)()
-        return unpacked(self._calls.call(arguments, named, out))
-
-    def compile(self, *arguments: Any, plan: Plan | None = None, **named: Any) -> Compiled:
-        """The kernel for these arguments, without running it."""
-        check_plan(self.__name__, plan)
-        return self._calls.compile(self._calls.given(arguments, named), plan)
-
-    def bind(self, *arguments: Any, out: Any = None, plan: Plan | None = None, **named: Any) -> Call:
-        """A call with its memory bound, to run many times."""
-        check_plan(self.__name__, plan)
-        return self._calls.bind(self._calls.given(arguments, named), out, plan)
 
     def sum(self, *arguments: Any, **named: Any) -> Any:
         """The sum of the results over all elements, in 64 bits and a fixed order, without storing them.
@@ -177,21 +115,6 @@ class Elementwise:
             naive = build_reduction(calls.lowered, arguments, index_type(device), operation, strided=is_gpu(device))
             calls.kept[key] = compile_kernel(naive, complete, device)
         return calls.kept[key]
-
-    def tune(self, *arguments: Any, seconds: float | None = None, plan: Plan | None = None, **named: Any) -> Tuning:
-        """Measure plans for calls like this one, and use the fastest in later calls, also of other programs.
-
-        `seconds` is about what it may take, compilation included (60 on a GPU, 120 on a CPU); the fields that `plan`
-        fixes stay as they are, and the result is for calls with the same fixed fields. The arguments keep their values:
-        copies are measured. Raises `ArgumentError` for arguments that do not fit, `PlanError` for an illegal `plan`.
-        """
-        from lanewise.tuning import tune_job
-
-        return tune_job(self.tuning_job(*arguments, plan=plan, **named), seconds)
-
-    def tuning_job(self, *arguments: Any, plan: Plan | None = None, **named: Any) -> Job:
-        """What `tune` measures: for programs that watch the search, or replay it."""
-        return self._calls.job(self._calls.given(arguments, named), plan)
 
 
 def _reduced(operation: Operation, partials: Sequence[Any]) -> Any:

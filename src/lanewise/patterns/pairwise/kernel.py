@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, overload
+from typing import Any, overload
 
 from lanewise.attributes import sealed
 from lanewise.checks import plain_function, shown
@@ -13,21 +13,16 @@ from lanewise.frontend.function import Lowered, Signature
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import count_of
 from lanewise.launch.arguments import Arguments, classify_arguments
-from lanewise.launch.compiled import Call, Compiled, Tunable
 from lanewise.launch.support import value_type
 from lanewise.naming import by_name, named_object
-from lanewise.patterns.calls import Calls, Wing, unpacked
+from lanewise.patterns.calls import AbstractKernel, Wing, advise_layout
 from lanewise.patterns.pairwise.build import PairwiseArguments, build_pairwise
 from lanewise.patterns.pairwise.pattern import PAIRWISE
+from lanewise.patterns.pairwise.search_calls import SearchCalls
 from lanewise.patterns.search import AllPairs, Search
 from lanewise.patterns.search.searched import Searched
-from lanewise.plan import Plan, check_plan
 from lanewise.record import Record
 from lanewise.types import Scalar
-
-if TYPE_CHECKING:
-    from lanewise.tuning.job import Job
-    from lanewise.tuning.report import Tuning
 
 
 def _build(lowered: Lowered, signature: Signature, given: Arguments, index: Scalar) -> ir.Kernel:
@@ -42,12 +37,6 @@ def _build(lowered: Lowered, signature: Signature, given: Arguments, index: Scal
 
 def _counts(name: str, given: Arguments) -> Mapping[str, int]:
     return {count_of(n): len(r) for n, r in given.records.items()}
-
-
-def _advise(given: Arguments, kernel: Tunable) -> str:
-    from lanewise.advice.advice import layout_advice
-
-    return layout_advice(given.records, kernel)
 
 
 def _checked(signature: Signature) -> Signature:
@@ -79,12 +68,12 @@ def _checked(signature: Signature) -> Signature:
 
 WING = Wing(
     PAIRWISE, _build, _counts, check=_checked,
-    arguments=partial(classify_arguments, arrays_allowed=False), advise=_advise,
+    arguments=partial(classify_arguments, arrays_allowed=False), advise=advise_layout,
 )  # fmt: skip
 
 
 @sealed()
-class Pairwise:
+class Pairwise(AbstractKernel):
     """A kernel over pairs.
 
     Its function takes a target record, a source record and values for all; its results are summed over the sources.
@@ -93,29 +82,18 @@ class Pairwise:
     def __init__(self, function: Callable[..., Any], search: Search | None = None) -> None:
         if search is not None and not isinstance(search, Search):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ArgumentError(f"search takes a search structure such as lw.AllPairs(), found {shown(search)}")
-        self._function = function
-        self._search = search or AllPairs()
-        self._is_searched = not (isinstance(self._search, AllPairs) and self._search.is_plain)
-        self.__name__, self.__doc__ = function.__name__, function.__doc__
-        self.__module__, self.__qualname__ = function.__module__, function.__qualname__
-        self._calls = Calls(WING, function, self, self.bind)
+        self._search = found = search or AllPairs()
+        every = isinstance(found, AllPairs) and found.is_plain
+        super().__init__(WING, function, None if every else lambda calls: SearchCalls(calls, found))
 
     def using(self, search: Search) -> Pairwise:
         """The same interaction over another search structure."""
         return Pairwise(self.python, search)
 
     @property
-    def python(self) -> Callable[..., Any]:
-        """Its function, as it was written."""
-        return self._function
-
-    @property
     def search(self) -> Search:
         """How sources are found; `using` makes a kernel with another one."""
         return self._search
-
-    def __repr__(self) -> str:
-        return f"<lanewise pairwise kernel {self.__name__}>"
 
     def __reduce__(self) -> str | tuple[Any, ...]:
         own = named_object(self.__module__, self.__qualname__)
@@ -123,82 +101,10 @@ class Pairwise:
             return Pairwise.using, (own, self.search)  # made of the kernel of this name
         return by_name(self, (Pairwise, (self.python, self.search)))
 
-    def __copy__(self) -> Pairwise:
-        return self
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Pairwise:
-        return self
-
-    @property
-    def signature(self) -> Signature:
-        return self._calls.signature
-
-    @property
-    def lowered(self) -> Lowered:
-        """The typed function; raises `CompileError` for what the language does not have."""
-        return self._calls.lowered
-
     @property
     def searched(self) -> Searched | None:
         """What compiles and binds calls over a search; None where every pair counts."""
-        if not self._is_searched:
-            return None
-        kept = self._calls.kept
-        if self.search not in kept:
-            kept[self.search] = Searched(self.__name__, self.signature, self.lowered, self.search, self)
-        return kept[self.search]
-
-    def __call__(self, *arguments: Any, out: Any = None, plan: Plan | None = None, **named: Any) -> Any:
-        """The sums for all targets: an array of shape (n,) or (n, components), or a tuple of them."""
-        if (
-            plan is not None or self._is_searched
-        ):  # a search looks at the positions of every call: its structure follows them
-            return self.bind(*arguments, out=out, plan=plan, **named)()
-        return unpacked(self._calls.call(arguments, named, out))
-
-    def compile(self, *arguments: Any, plan: Plan | None = None, **named: Any) -> Compiled:
-        """The kernel for these arguments, without running it."""
-        check_plan(self.__name__, plan)
-        given = self._calls.given(arguments, named)
-        if (over := self.searched) is not None:
-            return over.compile(given, plan, partial(self.bind, plan=plan))
-        return self._calls.compile(given, plan)
-
-    def bind(self, *arguments: Any, out: Any = None, plan: Plan | None = None, **named: Any) -> Call:
-        """A call with its memory bound, to run many times."""
-        check_plan(self.__name__, plan)
-        given = self._calls.given(arguments, named)
-        if (over := self.searched) is not None:
-            return over.bind(given, out, plan, partial(self.bind, plan=plan))
-        return self._calls.bind(given, out, plan)
-
-    def tune(self, *arguments: Any, seconds: float | None = None, plan: Plan | None = None, **named: Any) -> Tuning:
-        """Measure plans for calls like this one, and use the fastest in later calls, also of other programs.
-
-        `seconds` is about what it may take, compilation included (60 on a GPU, 120 on a CPU); the fields that `plan`
-        fixes stay as they are, and the result is for calls with the same fixed fields. The arguments keep their values.
-        Over lw.Neighbors and lw.Nearest structures are measured, too: whole calls, with what builds the structure.
-        Raises `ArgumentError` for arguments that do not fit and for a search that names its structure, `PlanError` for an illegal
-        `plan`.
-        """
-        from lanewise.tuning import tune_job
-
-        if (over := self.searched) is not None:
-            from lanewise.patterns.search.tuning.tune import tune_search
-
-            given = self._calls.given(arguments, named)
-            job = over.tuning_job(given, check_plan(self.__name__, plan), partial(self.bind, plan=plan))
-            return tune_search(job, seconds)
-        return tune_job(self.tuning_job(*arguments, plan=plan, **named), seconds)
-
-    def tuning_job(self, *arguments: Any, plan: Plan | None = None, **named: Any) -> Job:
-        """What `tune` measures: for programs that watch the search, or replay it."""
-        if self._is_searched:
-            raise ArgumentError(
-                f"{self.__name__} runs over {self.search.describe()}: plans are measured together with structures, by "
-                f"{self.__name__}.tune()"
-            )
-        return self._calls.job(self._calls.given(arguments, named), plan)
+        return self._engine.searched if isinstance(self._engine, SearchCalls) else None
 
 
 @overload

@@ -17,7 +17,7 @@ from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import own
 from lanewise.ir.values import value_array
-from lanewise.patterns.search.base import Visit
+from lanewise.patterns.search.base import Visit, Walk
 from lanewise.patterns.search.builders.geometry import Geometry
 from lanewise.types import COMPONENTS, I32, Scalar
 
@@ -209,3 +209,20 @@ class GridExpressions:
         for gap in gaps[1:]:
             total = ir.Call("fma", (gap, gap, total), self.precision)
         return ir.Compare("<=", total, bound2)
+
+
+@dataclass(frozen=True, slots=True)
+class CellWalk(Walk):
+    """What walks through the cells of a grid have in common.
+
+    constant: so many starts of cells lie in constant memory; 0: in global memory.
+    """
+
+    grid: GridExpressions
+    constant: int
+
+    def arguments(self) -> tuple[ir.ArrayArgument, ...]:
+        return self.grid.arguments(self.constant)
+
+    def uniforms(self) -> tuple[ir.Parameter, ...]:
+        return self.grid.uniforms()

@@ -12,32 +12,19 @@ from dataclasses import dataclass
 
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
-from lanewise.patterns.search.base import Visit, Walk
-from lanewise.patterns.search.grid_expressions import REACH, GridExpressions, inverse, margin
-from lanewise.types import BOOL, COMPONENTS, Scalar
+from lanewise.patterns.search.base import Visit
+from lanewise.patterns.search.grid_expressions import REACH, CellWalk, GridExpressions, inverse, margin
+from lanewise.types import BOOL, COMPONENTS
 
 
 @dataclass(frozen=True, slots=True)
-class GridWalk(Walk):
-    """The cells within the radius of a target. Rows of which every cell is farther away than the bound are left out.
+class GridWalk(CellWalk):
+    """The cells within the radius of a target. Rows of which every cell is farther away than the bound are left out."""
 
-    constant: so many starts of cells lie in constant memory; 0: in global memory.
-    """
-
-    index: Scalar
-    precision: Scalar
-    axes: int
     periodic: bool
-    constant: int = 0
-
-    def arguments(self) -> tuple[ir.ArrayArgument, ...]:
-        return GridExpressions(self.index, self.precision, self.axes).arguments(self.constant)
-
-    def uniforms(self) -> tuple[ir.Parameter, ...]:
-        return GridExpressions(self.index, self.precision, self.axes).uniforms()
 
     def around(self, place: Sequence[ir.Local], bound2: ir.Expression, visit: Visit) -> ir.Block:
-        rows = _Rows(GridExpressions(self.index, self.precision, self.axes), place, bound2)
+        rows = _Rows(self.grid, place, bound2)
         return rows.periodic(visit) if self.periodic else rows.open(visit)
 
 

@@ -11,28 +11,17 @@ from dataclasses import dataclass
 
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
-from lanewise.patterns.search.base import Visit, Walk
-from lanewise.patterns.search.grid_expressions import GridExpressions
-from lanewise.types import BOOL, COMPONENTS, Scalar
+from lanewise.patterns.search.base import Visit
+from lanewise.patterns.search.grid_expressions import CellWalk, GridExpressions
+from lanewise.types import BOOL, COMPONENTS
 
 
 @dataclass(frozen=True, slots=True)
-class RingWalk(Walk):
+class RingWalk(CellWalk):
     """All cells, ring by ring, until the bound says that the rest is too far."""
 
-    index: Scalar
-    precision: Scalar
-    axes: int
-    constant: int = 0
-
-    def arguments(self) -> tuple[ir.ArrayArgument, ...]:
-        return GridExpressions(self.index, self.precision, self.axes).arguments(self.constant)
-
-    def uniforms(self) -> tuple[ir.Parameter, ...]:
-        return GridExpressions(self.index, self.precision, self.axes).uniforms()
-
     def around(self, place: Sequence[ir.Local], bound2: ir.Expression, visit: Visit) -> ir.Block:
-        return _Rings(GridExpressions(self.index, self.precision, self.axes), place, bound2).block(visit)
+        return _Rings(self.grid, place, bound2).block(visit)
 
 
 class _Rings:

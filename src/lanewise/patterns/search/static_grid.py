@@ -17,7 +17,7 @@ from lanewise.patterns.search.base import Launches, Search, Statistics, Structur
 from lanewise.patterns.search.builders.cells import CellBuilder, host_cells
 from lanewise.patterns.search.builders.cells_device import device_cells
 from lanewise.patterns.search.builders.geometry import MOST_ALONG, MOST_CELLS, Geometry, box_of, divided, fitted
-from lanewise.patterns.search.grid_expressions import STARTS, grid_uniforms
+from lanewise.patterns.search.grid_expressions import STARTS, GridExpressions, grid_uniforms
 from lanewise.patterns.search.grid_walk import GridWalk
 from lanewise.patterns.search.points import Points
 from lanewise.patterns.search.rings import RingWalk
@@ -159,10 +159,10 @@ class _Grid(Structure):
         return grid_uniforms(self._geometry, self._search.radius, self._sources.precision)
 
     def walk(self, index: Scalar) -> Walk:
-        s, axes = self._sources, self._sources.dimension
+        grid = GridExpressions(index, self._sources.precision, self._sources.dimension)
         if self._search.radius is None:
-            return RingWalk(index, s.precision, axes, self._constant)
-        return GridWalk(index, s.precision, axes, isinstance(self._search.world, Periodic), self._constant)
+            return RingWalk(grid, self._constant)
+        return GridWalk(grid, self._constant, isinstance(self._search.world, Periodic))
 
     def launches(self) -> Launches:
         return self._built.launches

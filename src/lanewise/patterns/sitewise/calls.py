@@ -12,6 +12,7 @@ from lanewise.errors import ArgumentError
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import COUNT, own, view_of
 from lanewise.launch.arguments import bind_value_array
+from lanewise.launch.compiled import Inspectable
 from lanewise.launch.executable import BoundArray, Executable, Launch
 from lanewise.launch.support import bind_record, compile_kernel, index_type, machine_of
 from lanewise.layouts import AoS
@@ -25,7 +26,7 @@ from lanewise.patterns.sitewise.passes import runs as site_runs
 from lanewise.patterns.sitewise.passes import splitting as site_splitting
 from lanewise.patterns.sitewise.plans import complete_site_plan
 from lanewise.patterns.sitewise.sites import Sites
-from lanewise.plan import Decisions, Plan
+from lanewise.plan import Plan
 from lanewise.runtime.launches import NamedLaunch
 from lanewise.types import U32
 
@@ -36,7 +37,7 @@ Results = tuple[tuple[Any, t.ValueType], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class SiteCall:
+class SiteCall(Inspectable):
     """One step of some sites, bound. Calling it runs the step on that memory; it counts nothing."""
 
     launch: Launch
@@ -49,22 +50,6 @@ class SiteCall:
     def named(self, stage: str) -> NamedLaunch:
         """Itself as a launch of a stage of a step, by the name of its kernel."""
         return NamedLaunch(stage, self.executable.program.naive.name, self.launch)
-
-    @property
-    def plan(self) -> Decisions:
-        return self.executable.program.plan
-
-    @property
-    def source(self) -> str:
-        """The generated text."""
-        return self.executable.source
-
-    @property
-    def resources(self) -> dict[str, Any]:
-        """What the compiled kernel takes: on CUDA registers, spills and occupancy."""
-        from lanewise.models.resources import kernel_resources
-
-        return kernel_resources(self.executable)
 
     def explain(self, *, measure_resources: bool = True) -> Explanation:
         """A row for each optimisation, what a site reads, writes and computes, what bounds the step, and the time to expect.

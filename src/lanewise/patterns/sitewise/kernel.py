@@ -20,16 +20,18 @@ from lanewise.patterns.sitewise.call_kinds import SiteKinds
 from lanewise.patterns.sitewise.call_values import SiteValues, shape_of
 from lanewise.patterns.sitewise.calls import SiteCall
 from lanewise.patterns.sitewise.edges import Rule
-from lanewise.patterns.sitewise.fractions import WallFractions
+from lanewise.patterns.sitewise.fractions import WallFractions, make_interpolation
 from lanewise.patterns.sitewise.function import SiteFunction
 from lanewise.patterns.sitewise.kernels import SiteKernels
 from lanewise.patterns.sitewise.kinds import Wall
-from lanewise.patterns.sitewise.making import make_sites
+from lanewise.patterns.sitewise.making import layout_among_walls, site_kinds, site_memory, site_shape
 from lanewise.patterns.sitewise.observer import Observer
 from lanewise.patterns.sitewise.sites import Sites
 from lanewise.patterns.sitewise.stepper import BoundSteps, SiteStepper
 from lanewise.plan import Plan
+from lanewise.runtime.devices import resolve
 from lanewise.runtime.launches import NamedLaunch
+from lanewise.runtime.memory import to_host
 from lanewise.types import Scalar
 
 
@@ -121,11 +123,20 @@ class Sitewise:
         links, if not half-way: bounce-back is then interpolated (`patterns/sitewise/fractions.py`). Raises `ArgumentError`
         for what does not fit, `DeviceError` when it does not fit the memory, before anything is allocated.
         """
-        return make_sites(
-            self.lattice, shape, known=self.kinds.numbers, walls=self.walls,
-            real=self.real, mask=mask, edges=edges, storage=storage, streaming=streaming, layout=layout, device=device,
-            fractions=fractions,
+        where, size = resolve(device), site_shape(self.lattice, shape)
+        stored, form, arranged = site_memory(self.lattice, size, self.real, where, storage, streaming, layout)
+        kinds = site_kinds(mask, size, self.kinds.numbers)
+        if layout is None:
+            arranged = layout_among_walls(kinds, self.walls, where, stored, form) or arranged
+        sites = Sites(
+            self.lattice, size, kinds=kinds, walls=self.walls, edges=edges, storage=stored, form=form, layout=arranged,
+            device=where,
         )  # fmt: skip
+        if fractions is not None:
+            numbers = frozenset(w.number for w in self.walls)
+            words = to_host(sites.words)
+            sites.interpolation = make_interpolation(self.lattice, fractions, words, numbers, self.real, where)
+        return sites
 
     def set_populations(self, sites: Sites, populations: Any) -> None:
         """Set the populations that arrive next, an array of shape (Q, *shape); the count of steps starts again.

@@ -1,10 +1,9 @@
-"""Make sites: what the user gives is checked and completed before anything is allocated."""
+"""What sites are made of: what the user gives is checked and completed before anything is allocated."""
 
 from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -16,13 +15,10 @@ from lanewise.errors import ArgumentError
 from lanewise.field_values import brought
 from lanewise.lattices.base import Lattice
 from lanewise.layouts import AoSoA, Layout, SoA
-from lanewise.patterns.sitewise.edges import Rule
-from lanewise.patterns.sitewise.fractions import WallFractions, make_interpolation
 from lanewise.patterns.sitewise.kinds import MOST, Wall
-from lanewise.patterns.sitewise.sites import DENSE, Sites, population_record, solid_sites
+from lanewise.patterns.sitewise.sites import DENSE, population_record, solid_sites
 from lanewise.patterns.sitewise.streaming import Form, form_by_name
-from lanewise.runtime.devices import resolve
-from lanewise.runtime.memory import require_memory, to_host
+from lanewise.runtime.memory import require_memory
 from lanewise.target import is_compiled, is_gpu
 from lanewise.types import F16, F32, F64, Scalar
 
@@ -32,39 +28,30 @@ LINE = 128  # bytes of a population in a block of the default layout on a GPU (b
 LONG_LINE = 256  # the same among many walls: sectors that are passed over then lie together
 
 
-def make_sites(
+def site_memory(
     lattice: Lattice,
-    shape: Any,
-    *,
-    known: frozenset[int],
-    walls: tuple[Wall, ...],
+    size: tuple[int, ...],
     real: Scalar,
-    mask: Any = None,
-    edges: Mapping[str, Rule] | None = None,
-    storage: str | None = None,
-    streaming: str | None = None,
-    layout: Layout | None = None,
-    device: str | None = None,
-    fractions: WallFractions | None = None,
-) -> Sites:
-    """Check what the user gives, then allocate; `known` are the kinds that have a function or are walls."""
-    where, size = resolve(device), _shape(lattice, shape)
-    stored = _storage(storage, real, where)
-    form = form_by_name(streaming if streaming is not None else ("pull" if is_gpu(where) else "in-place"))
-    arranged = _layout(layout, where, stored, size[-1])
-    count = math.prod(size)
-    require_memory(where, _bytes(lattice, count, stored, form, arranged), f"{count:,} sites of {lattice.name}")
-    kinds = _kinds(mask, size, known)
-    chosen = layout is None and is_gpu(where) and form.buffers > 1
-    if chosen and np.count_nonzero(solid_sites(kinds, walls)) > DENSE * count:
-        arranged = _layout(None, where, stored, size[-1], LONG_LINE)
-    sites = Sites(
-        lattice, size, kinds=kinds, walls=walls, edges=edges, storage=stored, form=form, layout=arranged, device=where
-    )
-    if fractions is not None:
-        numbers = frozenset(w.number for w in walls)
-        sites.interpolation = make_interpolation(lattice, fractions, to_host(sites.words), numbers, real, where)
-    return sites
+    device: str,
+    storage: str | None,
+    streaming: str | None,
+    layout: Layout | None,
+) -> tuple[Scalar, Form, Layout]:
+    """How the populations of sites are stored, as wanted or by default, once it is known that they fit the memory."""
+    stored = _storage(storage, real, device)
+    form = form_by_name(streaming if streaming is not None else ("pull" if is_gpu(device) else "in-place"))
+    arranged, count = _layout(layout, device, stored, size[-1]), math.prod(size)
+    require_memory(device, _bytes(lattice, count, stored, form, arranged), f"{count:,} sites of {lattice.name}")
+    return stored, form, arranged
+
+
+def layout_among_walls(
+    kinds: npt.NDArray[np.uint8], walls: tuple[Wall, ...], device: str, stored: Scalar, form: Form
+) -> Layout | None:
+    """The default layout of sites with many walls, where it is another one."""
+    chosen = is_gpu(device) and form.buffers > 1
+    many = chosen and np.count_nonzero(solid_sites(kinds, walls)) > DENSE * kinds.size
+    return _layout(None, device, stored, kinds.shape[-1], LONG_LINE) if many else None
 
 
 def _bytes(lattice: Lattice, count: int, storage: Scalar, form: Form, layout: Layout) -> int:
@@ -83,7 +70,8 @@ def _layout(layout: object, device: str, storage: Scalar, extent: int, nbytes: i
     return AoSoA(line if line > WARP and extent % line == 0 else WARP)
 
 
-def _shape(lattice: Lattice, shape: Any) -> tuple[int, ...]:
+def site_shape(lattice: Lattice, shape: Any) -> tuple[int, ...]:
+    """The shape of a box of sites, checked."""
     axes = ("nz", "ny", "nx")[-lattice.dimension :]
     try:
         size = tuple(operator.index(n) for n in shape)
@@ -96,7 +84,8 @@ def _shape(lattice: Lattice, shape: Any) -> tuple[int, ...]:
     return size
 
 
-def _kinds(mask: Any, shape: tuple[int, ...], known: frozenset[int]) -> npt.NDArray[np.uint8]:
+def site_kinds(mask: Any, shape: tuple[int, ...], known: frozenset[int]) -> npt.NDArray[np.uint8]:
+    """The kind of every site; `known` are the kinds that have a function or are walls."""
     if mask is None:
         return np.zeros(shape, np.uint8)
     given = (

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from lanewise.launch.compiled import Call
-from lanewise.launch.executable import device_kind
 from lanewise.launch.tuned_key import Key
 from lanewise.optimisations import optimisation
 from lanewise.patterns.search.base import Search
@@ -15,6 +14,7 @@ from lanewise.patterns.search.points import Points
 from lanewise.patterns.search.tuning.candidates import candidates
 from lanewise.patterns.search.tuning.lookup import Choice, Tuned
 from lanewise.plan import Decisions, Plan
+from lanewise.target import target_of
 
 # What matters on a walk: how many threads share a block and a multiprocessor, how wide the registers are.
 AXES = {"cuda": ("block", "min_blocks"), "cpu": ("vector_bits",)}
@@ -42,7 +42,7 @@ class SearchJob:
 
     @property
     def kind(self) -> str:
-        return device_kind(self.device)
+        return target_of(self.device).name
 
 
 @dataclass(frozen=True, slots=True)
