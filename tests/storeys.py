@@ -14,7 +14,7 @@ SOURCE = Path(__file__).parent.parent / "src" / "lanewise"
 PACKAGE = SOURCE.name
 
 STOREYS = (
-    ("_version", "errors"),
+    ("_version", "errors", "moved"),
     ("attributes", "checks", "naming"),
     ("types",),
     ("vectors",),
@@ -48,7 +48,7 @@ STOREYS = (
     ("explanation",),
     ("plot",),
     ("lanewise",),
-    ("search", "sims"),
+    ("sims",),
     ("ladders",),
     ("cli",),
     ("__main__",),

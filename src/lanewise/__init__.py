@@ -19,6 +19,7 @@ from lanewise.errors import (
 from lanewise.frontend.helper import function
 from lanewise.lattices import D2Q9, D3Q19, D3Q27, Lattice
 from lanewise.layouts import AoAS, AoS, AoSoA, Layout, SoA, SoAoAS
+from lanewise.moved import MOVED
 from lanewise.patterns.elementwise.kernel import elementwise
 from lanewise.patterns.elementwise.totals import max_ as max
 from lanewise.patterns.elementwise.totals import min_ as min
@@ -102,8 +103,8 @@ if TYPE_CHECKING:  # for type checkers: what `__getattr__` imports
 
 
 def __getattr__(name: str) -> object:
-    """`lw.sims` and `lw.io` are imported when they are first used."""
-    if name in ("io", "sims"):
+    """`lw.sims` and `lw.io` are imported when they are first used, and so are packages that are gone."""
+    if name in ("io", "sims") or f"lanewise.{name}" in MOVED:
         import importlib
 
         return importlib.import_module(f"lanewise.{name}")

@@ -10,6 +10,9 @@ from lanewise.layouts.named import layout_by_name
 from lanewise.layouts.prove import prove
 from lanewise.layouts.soa import SoA
 from lanewise.layouts.soaoas import SoAoAS
+from lanewise.moved import forward
+
+__getattr__ = forward(__name__)
 
 __all__ = [
     "ALIGNMENT",
