@@ -26,6 +26,7 @@ PUBLIC = {
     "lanewise.search.worlds.Periodic": "lanewise.Periodic",
     "lanewise.search.ragged.Ragged": "lanewise.Ragged",
     "lanewise.search.queries.neighbors": "lanewise.neighbors",
+    "lanewise.explanation.Bound": "lanewise.explanation.Bottleneck",
     "lanewise.layouts.choose_layout": "lanewise.choose_layout",
     "lanewise.layouts.Use": "lanewise.Use",
     "lanewise.layouts.LayoutChoice": "lanewise.LayoutChoice",
@@ -110,4 +111,3 @@ def test_new_names_warn_of_nothing() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert lw.StaticGrid is resolve_name("lanewise.patterns.search.StaticGrid")
-        assert not hasattr(lw.layouts, "__wrapped__")  # pyright: ignore[reportAttributeAccessIssue]

@@ -16,6 +16,7 @@ from types import ModuleType
 from typing import Any
 
 MOVED = {
+    "lanewise.explanation.Bound": "lanewise.explanation.Bottleneck",
     "lanewise.kernels": "",
     "lanewise.kernels.arguments": "lanewise.launch.arguments",
     "lanewise.kernels.compiled": "lanewise.launch.compiled",

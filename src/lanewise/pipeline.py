@@ -34,7 +34,7 @@ from lanewise.stages.functions import arrange, conditions, divide, lighten_loops
 from lanewise.stages.loops import shape
 from lanewise.target import TARGETS, Target
 
-Observer = Callable[[str, ir.Kernel], None]
+StageObserver = Callable[[str, ir.Kernel], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Program:
 
 
 def build_program(
-    naive: ir.Kernel, plan: Decisions, device_kind: str, observe: Observer = lambda stage, kernel: None
+    naive: ir.Kernel, plan: Decisions, device_kind: str, observe: StageObserver = lambda stage, kernel: None
 ) -> Program:
     """Apply the passes that `plan` asks for on a "cpu" or "cuda" device.
 

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from lanewise.explanation.report import Bound
+from lanewise.explanation.report import Bottleneck
 from lanewise.explanation.subject import Subject
 from lanewise.launch.executable import build_executable
 from lanewise.models.occupancy import resident
@@ -33,8 +33,12 @@ class Estimates:
     resources: Mapping[Decisions, tuple[Resources, ...]] = field(
         default_factory=dict[Decisions, "tuple[Resources, ...]"]
     )
-    _drafts: dict[Decisions, Bound | None] = field(default_factory=dict[Decisions, "Bound | None"], repr=False)
-    _bounds: dict[Decisions, Bound | None] = field(default_factory=dict[Decisions, "Bound | None"], repr=False)
+    _drafts: dict[Decisions, Bottleneck | None] = field(
+        default_factory=dict[Decisions, "Bottleneck | None"], repr=False
+    )
+    _bounds: dict[Decisions, Bottleneck | None] = field(
+        default_factory=dict[Decisions, "Bottleneck | None"], repr=False
+    )
 
     def compiled(self, plans: Sequence[Decisions]) -> Estimates:
         """The same with these plans compiled, as many at a time as there are cores: some tenths of a second each."""
@@ -75,7 +79,7 @@ class Estimates:
                 known[key] = bound.predicted_seconds
         return min(known, key=lambda k: known[k]) if known else next(iter(plans))
 
-    def bound(self, plan: Decisions) -> Bound | None:
+    def bound(self, plan: Decisions) -> Bottleneck | None:
         """The bound and the prediction of a legal plan."""
         if plan not in self._bounds:
             self._bounds[plan] = _predict(self.subject, self.program(plan), self.resources.get(plan))
@@ -99,20 +103,20 @@ class Estimates:
         return resident(model.limits, grid.threads, found[0].registers, found[0].shared_bytes).share
 
 
-def _predict(subject: Subject, program: Program, resources: tuple[Resources, ...] | None) -> Bound | None:
+def _predict(subject: Subject, program: Program, resources: tuple[Resources, ...] | None) -> Bottleneck | None:
     """Launches on a GPU count as those of a graph, which is how time loops launch and how plans are measured."""
     if subject.model is None:
         return None
     if subject.traffic is not None:  # of steps over sites only the plan itself is foreseen: others move the same bytes
         return _step_bound(subject) if program.plan == subject.plan else None
     found = predict(program, subject.environment, subject.model, resources, in_graph=is_gpu(subject.kind))
-    return Bound(found.bound.limiter, found.bound.seconds, found.seconds, dict(found.bound.details))
+    return Bottleneck(found.bound.limiter, found.bound.seconds, found.seconds, dict(found.bound.details))
 
 
-def _step_bound(subject: Subject) -> Bound:
+def _step_bound(subject: Subject) -> Bottleneck:
     from lanewise.explanation.sites import operations_of
 
     assert subject.traffic is not None
     assert subject.model is not None
     bound, seconds = step_time(subject.traffic, *operations_of(subject.naive), subject.model, subject.plan.targets or 1)
-    return Bound(bound.limiter, bound.seconds, seconds, dict(bound.details))
+    return Bottleneck(bound.limiter, bound.seconds, seconds, dict(bound.details))

@@ -41,7 +41,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Bound:
+class Bottleneck:
     """The least time that the device allows (`seconds`), the unit that takes it, and the time that the model predicts.
 
     `units` are the seconds that every unit of the device is busy; `share` is the bound over the prediction.
@@ -86,7 +86,7 @@ class Explanation:
     origin: str
     rows: tuple[Row, ...]
     analysis: Analysis
-    bound: Bound | None
+    bound: Bottleneck | None
     measured_seconds: float | None
     measured_by: str
     resources: dict[str, Any]

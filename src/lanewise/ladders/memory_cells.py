@@ -142,7 +142,7 @@ def make_bodies(count: int, seed: int) -> Bodies:
 
 
 @dataclass(frozen=True, slots=True)
-class Bound:
+class BoundCell:
     """A compiled cell with its memory: `run` fills `result`, and `cycles` when it reads the clock."""
 
     run: Launch
@@ -150,7 +150,7 @@ class Bound:
     cycles: Any = None
 
 
-def bind(executable: Executable, bodies: RecordArray, order: Any, *, clocked: bool = False) -> Bound:
+def bind(executable: Executable, bodies: RecordArray, order: Any, *, clocked: bool = False) -> BoundCell:
     """Give a compiled cell its records, the array of indices, and fresh results full of not-a-number and -1."""
     module, count = array_module(bodies.device), len(bodies)
     result = module.full(count, np.nan, np.float32)
@@ -158,10 +158,10 @@ def bind(executable: Executable, bodies: RecordArray, order: Any, *, clocked: bo
     if any(a.name == INDEX for a in executable.program.kernels[0].arrays):
         bound[INDEX] = bind_value_array(order, I32)
     if not clocked:
-        return Bound(executable.prepare(bound, {COUNT: count}), result)
+        return BoundCell(executable.prepare(bound, {COUNT: count}), result)
     cycles = module.full(-(-count // WARP), NO_READING, np.int64)
     bound[CYCLES] = bind_value_array(cycles, I64)
-    return Bound(executable.prepare(bound, {COUNT: count}), result, cycles)
+    return BoundCell(executable.prepare(bound, {COUNT: count}), result, cycles)
 
 
 def compile_cell(cell: Cell, device: str) -> Executable:

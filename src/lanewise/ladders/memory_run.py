@@ -17,7 +17,7 @@ from lanewise.ladders.memory_cells import (
     NO_READING,
     AccessName,
     Bodies,
-    Bound,
+    BoundCell,
     Cell,
     bind,
     compile_cell,
@@ -77,7 +77,7 @@ class Measurer:
             return Measured(error, seconds, seconds * clock_hz() / self.count)
         return self.clocked(cell, error, seconds)
 
-    def error(self, cell: Cell, bound: Bound) -> float:
+    def error(self, cell: Cell, bound: BoundCell) -> float:
         """The largest difference from the float64 sums after one pass, over the largest of them."""
         bound.run()
         if cell.access not in self.sums:
@@ -85,7 +85,7 @@ class Measurer:
         wanted = self.sums[cell.access]
         return float(np.max(np.abs(to_host(bound.result) - wanted)) / np.max(np.abs(wanted)))
 
-    def time(self, bound: Bound) -> float:
+    def time(self, bound: BoundCell) -> float:
         """The median time of a pass that follows another one."""
         least = QUICK_LEAST if self.options.quick else LEAST
         timed = _timer(self.options.device)

@@ -22,16 +22,16 @@ class Compilation:
     of: int | None = None
 
 
-Observer = Callable[[Compilation], None]
+CompilationObserver = Callable[[Compilation], None]
 
 LOGGER = logging.getLogger("lanewise.compiling")
 
-_OBSERVERS: list[Observer] = []
+_OBSERVERS: list[CompilationObserver] = []
 _BEGUN: list[str] = []  # kernels that this process compiled, in order
 
 
 @contextmanager
-def observed(observer: Observer) -> Generator[None]:
+def observed(observer: CompilationObserver) -> Generator[None]:
     """Tell `observer` of every kernel that is compiled meanwhile, in any thread; what is read from the cache is none."""
     _OBSERVERS.append(observer)
     try:
