@@ -190,17 +190,14 @@ def test_decisions_leave_nothing_open() -> None:
     decided = Plan(targets=4).filled(NEUTRAL)
     assert type(decided) is type(complete_plan(None, CPU, work("gravity", 100))) is Decisions
     assert (decided.targets, decided.tile) == (4, NEUTRAL.tile)
-    text = (
-        r"^Plan\(tile=None\): a complete plan leaves nothing open; "
-        r"lw\.Plan\(\*\*\(plan\.as_dict\(\) \| \{'tile': None\}\)\) is a wish that does$"
-    )
-    with pytest.raises(PlanError, match=text):
-        replace(decided, tile=None)
-    with pytest.raises(PlanError, match=r"^Plan\(targets=None\): a complete plan leaves nothing open"):
-        Decisions()
+    with pytest.raises(PlanError, match=r"^Decisions leave nothing open, and tile is not decided$"):
+        Decisions(targets=1)
+    with pytest.raises(PlanError, match=r"^Plan\(tile='wide'\): wanted a whole number$"):
+        Decisions(**(decided.as_dict() | {"tile": "wide", "block": None}))
     assert type(replace(decided, tile=64)) is Decisions
-    wish = lw.Plan(**(decided.as_dict() | {"tile": None}))
-    assert wish.tile is None
+    wish = replace(decided, tile=None)
+    assert (wish.tile, wish.targets) == (None, 4)
+    assert wish == lw.Plan(**(decided.as_dict() | {"tile": None}))
     assert type(wish) is type(wish.filled(Plan())) is Plan
 
 

@@ -207,10 +207,7 @@ class Plan(Generic[Open]):
     def __post_init__(self) -> None:
         check_fields(self, PlanError)
         if isinstance(self, Decisions) and (missing := [n for n, v in self.as_dict().items() if v is None]):
-            raise PlanError(
-                f"Plan({missing[0]}=None): a complete plan leaves nothing open; lw.Plan(**(plan.as_dict() | {{{missing[0]!r}: None}})) "
-                "is a wish that does"
-            )
+            raise PlanError(f"Decisions leave nothing open, and {missing[0]} is not decided")
 
     def filled(self, defaults: P) -> P:
         """This plan, with the fields left at None taken from `defaults`."""
@@ -245,9 +242,15 @@ class Plan(Generic[Open]):
 
 @final
 class Decisions(Plan[Never]):
-    """A plan with every field decided: what stages, models and reports work with. `Plan.filled` with decisions makes others of them."""
+    """A plan with every field decided: what stages, models and reports work with. `Plan.filled` with decisions makes others of them.
+
+    With a field set to None they are a wish again, a `Plan`: `dataclasses.replace(run.plan, tile=None)` leaves the tile to lanewise.
+    """
 
     __slots__ = ()
+
+    def __new__(cls, **values: Any) -> Any:
+        return Plan(**values) if None in values.values() else object.__new__(cls)
 
 
 FIELDS = tuple(f.name for f in fields(Plan))
@@ -269,5 +272,5 @@ OPTIMISATIONS: tuple[Optimisation, ...] = tuple(
 DECLARED: Mapping[str, Optimisation] = {o.field: o for o in OPTIMISATIONS}
 """What is declared of a field, by its name."""
 
-NEUTRAL = Decisions(**{o.field: o.neutral for o in OPTIMISATIONS})
+NEUTRAL: Decisions = Decisions(**{o.field: o.neutral for o in OPTIMISATIONS})
 """Every optimisation switched off: what the ladders start from, and what an optimisation is compared with."""
