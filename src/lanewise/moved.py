@@ -9,11 +9,9 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Callable, Sequence
-from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
-from pkgutil import resolve_name
 from types import ModuleType
-from typing import Any
+from typing import Any, cast
 
 MOVED = {
     "lanewise.explanation.Bound": "lanewise.explanation.Bottleneck",
@@ -71,6 +69,8 @@ def forward(module: str) -> Callable[[str], Any]:
 
     def found(name: str) -> Any:
         old = f"{module}.{name}"
+        from pkgutil import resolve_name  # takes longer to import than all the rest here
+
         within = MOVED.get(module)
         new = MOVED.get(old) or (f"{within}.{name}" if within and not name.startswith("_") else "")
         try:
@@ -85,18 +85,21 @@ def forward(module: str) -> Callable[[str], Any]:
     return found
 
 
-class Moved(MetaPathFinder, Loader):
-    """Finds the modules of `MOVED`: each is empty, and gives what the new one has."""
+class Moved:
+    """Finds the modules of `MOVED`, and makes them: each is empty, and gives what the new one has."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None, /
     ) -> ModuleSpec | None:
         if fullname not in MOVED:
             return None
-        return ModuleSpec(fullname, self, is_package=any(m.startswith(f"{fullname}.") for m in MOVED))
+        return ModuleSpec(fullname, cast(Any, self), is_package=any(m.startswith(f"{fullname}.") for m in MOVED))
+
+    def create_module(self, spec: ModuleSpec) -> None:
+        """An ordinary module will do."""
 
     def exec_module(self, module: ModuleType) -> None:
         vars(module)["__getattr__"] = forward(module.__name__)
 
 
-sys.meta_path.append(Moved())  # the last one: no module that exists is looked for here
+sys.meta_path.append(cast(Any, Moved()))  # the last one: no module that exists is looked for here

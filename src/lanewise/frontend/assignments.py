@@ -161,7 +161,7 @@ def declaration(scope: Scope, target: ast.expr, annotation: ast.expr, value: ast
             found=ast.unparse(node),
             wanted=f"{target.id} = ...",
         )
-    decided = scope.decisions.variables.get(target.id)
+    decided = scope.inferred.variables.get(target.id)
     if decided is None or not decided.declared:
         raise scope.decide(target.id, Variable(kind, False, scope.location(node), declared=True))
     if decided.type != kind:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from lanewise import types as t
 from lanewise.errors import CompileError
 from lanewise.frontend.helpers import Helpers
-from lanewise.frontend.scope import Decisions, Names, Retype, Scope
+from lanewise.frontend.scope import Inferred, Names, Retype, Scope
 from lanewise.frontend.signature import Signature, read_signature
 from lanewise.frontend.source import Source
 from lanewise.frontend.statements import lower_block
@@ -68,20 +68,20 @@ def lower_body(
     same_allowed: bool = False,
 ) -> Lowered:
     """Lower the statements of a function, again and again until the types of its variables are found."""
-    decisions, names = Decisions(), _names(source)
+    inferred, names = Inferred(), _names(source)
     for _ in range(DECISIONS * (len(names.assignments) + 1)):
         scope = Scope(
             source,
             parameters,
             list(results) if results is not None else None,
             call_helper,
-            decisions,
+            inferred,
             names,
             same_allowed,
         )
-        if results is None and decisions.results is not None:
-            scope.result_types, scope.results_open = ([x[i] for x in decisions.results] for i in (0, 1))  # type: ignore[assignment]
-        scope.variables = dict(decisions.variables)
+        if results is None and inferred.results is not None:
+            scope.result_types, scope.results_open = ([x[i] for x in inferred.results] for i in (0, 1))  # type: ignore[assignment]
+        scope.variables = dict(inferred.variables)
         scope.defined = set(parameters)
         try:
             return _finish(scope, lower_block(scope, source.tree.body))

@@ -138,7 +138,7 @@ def assign_direction(scope: Scope, target: ast.expr, direction: PythonObject, no
 
 def _stays_constant(scope: Scope, name: str) -> bool:
     """A name that one line sets. In an unrolled loop each pass has its own constant, unless that of an earlier pass may stay."""
-    once = scope.names.assignments[name] == 1 and name not in scope.decisions.variables
+    once = scope.names.assignments[name] == 1 and name not in scope.inferred.variables
     return once and (not scope.items or scope.depth == scope.unrolled_at or name not in scope.defined)
 
 

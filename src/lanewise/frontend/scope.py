@@ -39,7 +39,7 @@ class Variable:
 
 
 @dataclass(slots=True)
-class Decisions:
+class Inferred:
     """What one attempt at lowering a function leaves for the next: types that no first assignment shows."""
 
     variables: dict[str, Variable] = field(default_factory=dict[str, Variable])
@@ -63,7 +63,7 @@ class Scope:
     parameters: dict[str, Value]
     result_types: list[t.ValueType] | None
     call_helper: Callable[[Scope, Any, list[Value], ast.AST], Value]
-    decisions: Decisions
+    inferred: Inferred
     names: Names
     same_allowed: bool = False
     variables: dict[str, Variable] = field(default_factory=dict[str, Variable])
@@ -93,7 +93,7 @@ class Scope:
 
     def decide(self, name: str, variable: Variable) -> Retype:
         """Remember the type of a variable for the next attempt: `raise scope.decide(...)`."""
-        self.decisions.variables[name] = variable
+        self.inferred.variables[name] = variable
         return Retype()
 
     def settle(self, value: Number, scalar: t.Scalar, *, explicit: bool = False) -> Number:

@@ -243,7 +243,7 @@ def _decide_results(scope: Scope, values: list[Number]) -> None:
     before = list(zip(scope.result_types or [], scope.results_open, strict=False))
     after = [_wider(x, known, is_open) for x, (known, is_open) in zip(values, before, strict=False)]
     if after != before:
-        scope.decisions.results = after
+        scope.inferred.results = after
         raise Retype
 
 
