@@ -144,16 +144,21 @@ class Pairwise:
         if not self._is_searched:
             return None
         kept = self._calls.kept
-        if self.search not in kept:
-            kept[self.search] = Searched(self.__name__, self.signature, self.lowered, self.search, self)
-        return kept[self.search]
+        if "searched" not in kept:
+            kept["searched"] = Searched(self.__name__, self.signature, self.lowered, self.search, self)
+        return kept["searched"]
 
     def __call__(self, *arguments: Any, out: Any = None, plan: Plan | None = None, **named: Any) -> Any:
         """The sums for all targets: an array of shape (n,) or (n, components), or a tuple of them."""
-        if (
-            plan is not None or self._is_searched
-        ):  # a search looks at the positions of every call: its structure follows them
+        if plan is not None:
             return self.bind(*arguments, out=out, plan=plan, **named)()
+        self._calls.notice()
+        if (over := self.searched) is not None:
+            return unpacked(
+                over.call(
+                    arguments, named, out, lambda: self._calls.given(arguments, named), partial(self.bind, plan=None)
+                )
+            )
         return unpacked(self._calls.call(arguments, named, out))
 
     def compile(self, *arguments: Any, plan: Plan | None = None, **named: Any) -> Compiled:
