@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from lanewise.analysis.self_term import Proof
 from lanewise.ir import nodes as ir
 from lanewise.ir.functions import with_distinct_functions
-from lanewise.ir.verify import verify_kernel
+from lanewise.ir.verify import Sound, verify_kernel
 from lanewise.passes import (
     constant_folding,
     dead_code,
@@ -57,9 +57,10 @@ def build_program(
 
     `observe` sees every stage by name: print the kernel, or run it. Raises `PlanError` for a plan that does not fit the kernel.
     """
+    sound: Sound = {}
 
     def checked(stage: str, kernel: ir.Kernel) -> ir.Kernel:
-        verify_kernel(kernel)
+        verify_kernel(kernel, sound)
         observe(stage, kernel)
         return kernel
 

@@ -13,6 +13,8 @@ from lanewise.ir.verify_expression import Known, expression_problem
 from lanewise.types import BOOL, LocalArray, Scalar
 
 WARP = 32
+Sound = dict[int, tuple[ir.Function, dict[str, ir.Function]]]
+"""Verified functions by identity, each with those that it calls by name. It holds them, so that no other one takes their place."""
 
 
 def verify_function(f: ir.Function) -> None:
@@ -20,8 +22,11 @@ def verify_function(f: ir.Function) -> None:
     _Verifier(f"function {f.name}", {}, results=tuple(r.type for r in f.results)).function(f)
 
 
-def verify_kernel(kernel: ir.Kernel) -> None:
-    """As `verify_function`, and arrays, buffers and thread coordinates exist where they are used, and names keep to `ir/names.py`."""
+def verify_kernel(kernel: ir.Kernel, sound: Sound | None = None) -> None:
+    """As `verify_function`, and arrays, buffers and thread coordinates exist where they are used, and names keep to `ir/names.py`.
+
+    sound: functions that were verified before, to which those of this kernel are added. Most passes leave functions as they are.
+    """
     where = f"kernel {kernel.name}"
     known: Known = {p.name: p.type for p in kernel.uniforms + kernel.counts}
     arrays = [a.name for a in kernel.arrays]
@@ -39,7 +44,7 @@ def verify_kernel(kernel: ir.Kernel) -> None:
     for b in kernel.buffers:
         if b.array not in arrays:
             raise VerificationError(f"{where}: the buffer {b.name} belongs to no array")
-    _Verifier(where, known, kernel=kernel).block(kernel.body)
+    _Verifier(where, known, kernel=kernel, sound={} if sound is None else sound).block(kernel.body)
 
 
 @dataclass(frozen=True)
@@ -53,6 +58,7 @@ class _Verifier:
     loops: tuple[str, ...] = ()  # the variables of the loops around, empty for `while`
     parallel: int = 0
     seen: dict[str, ir.Function] = field(default_factory=dict[str, ir.Function])
+    sound: Sound = field(default_factory=dict[int, tuple[ir.Function, dict[str, ir.Function]]])
 
     def fail(self, s: ir.Statement, problem: str) -> VerificationError:
         return VerificationError(f"{self.where}: {problem} in\n{print_block((s,))}")
@@ -154,7 +160,14 @@ class _Verifier:
 
     def apply(self, s: ir.Apply) -> None:
         f = s.function
-        _Verifier(f"function {f.name}", {}, results=tuple(r.type for r in f.results), seen=self.seen).function(f)
+        if id(f) not in self.sound:
+            called: dict[str, ir.Function] = {}
+            results = tuple(r.type for r in f.results)
+            _Verifier(f"function {f.name}", {}, results=results, seen=called, sound=self.sound).function(f)
+            self.sound[id(f)] = f, called
+        for name, called_function in self.sound[id(f)][1].items():
+            if self.seen.setdefault(name, called_function) != called_function:
+                raise self.fail(s, f"there is another function {name}")
         for name, r in zip(s.results, f.results, strict=True):
             self.declare(s, name, r.type)
 

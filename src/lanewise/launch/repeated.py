@@ -28,7 +28,7 @@ from lanewise.launch.arguments import (
 from lanewise.launch.tuned_store import store_enabled
 from lanewise.record import Record
 from lanewise.runtime.memory import array_module
-from lanewise.runtime.prepared import ArrayPlace, Prepared, Template
+from lanewise.runtime.prepared import ArrayPlace, Prepared
 from lanewise.target import CPU, is_gpu, target_of
 from lanewise.vectors import VectorValue
 
@@ -51,6 +51,21 @@ class Slot(Protocol):
     """What one argument has to be like."""
 
     def take(self, value: Any, given: Given) -> bool: ...
+
+
+class SameRecords:
+    """The very same array of records."""
+
+    __slots__ = ("_name", "_seen")
+
+    def __init__(self, name: str, array: RecordArray) -> None:
+        self._name, self._seen = name, weakref.ref(array)
+
+    def take(self, value: Any, given: Given) -> bool:
+        if value is not self._seen():
+            return False
+        given.arrays[self._name] = value
+        return True
 
 
 class RecordSlot:
@@ -162,6 +177,14 @@ class Result:
     count: int
 
 
+class Launchable(Protocol):
+    """Launches that wait for arrays and values: `runtime.prepared.Template` is one."""
+
+    def launch(
+        self, views: Callable[[str, tuple[ArrayPlace, ...]], Sequence[Any]], values: Mapping[str, Any], /
+    ) -> None: ...
+
+
 class Repeatable:
     """A call that can be made again."""
 
@@ -171,7 +194,7 @@ class Repeatable:
     )  # fmt: skip
 
     def __init__(
-        self, kernel: str, named: tuple[str, ...], slots: tuple[Slot, ...], device: str, template: Template, results: Sequence[Result],
+        self, kernel: str, named: tuple[str, ...], slots: tuple[Slot, ...], device: str, template: Launchable, results: Sequence[Result],
         *, device_of: Callable[[], str] | None = None, identical: tuple[str, str, bool] | None = None,
         holds: Callable[[Mapping[str, Any]], bool] | None = None,
     ) -> None:  # fmt: skip
@@ -233,9 +256,10 @@ def _on_host(arrays: Mapping[str, Any], name: str, places: tuple[ArrayPlace, ...
     return array._parts_at(places)  # pyright: ignore[reportPrivateUsage]
 
 
-def _slots_of(
-    signature: Signature, arguments: tuple[Any, ...], named: Mapping[str, Any], given: Arguments
-) -> tuple[Slot, ...] | None:
+def slots_of(
+    signature: Signature, arguments: tuple[Any, ...], named: Mapping[str, Any], given: Arguments,
+    record_slot: Callable[[str, RecordArray], Slot] = RecordSlot,
+) -> tuple[Slot, ...] | None:  # fmt: skip
     """What arguments like these are; None where one was converted, and would have to be each time."""
     host = target_of(given.device) is CPU
     names = list(signature.parameters)[: len(arguments)] + list(named)
@@ -243,7 +267,7 @@ def _slots_of(
     for name, value in zip(names, (*arguments, *named.values()), strict=True):
         kind = signature.parameters[name]
         if isinstance(kind, Record):
-            found.append(RecordSlot(name, given.records[name]))
+            found.append(record_slot(name, given.records[name]))
         elif name in given.uniforms:
             found.append(ValueSlot(name, kind, host))
         elif type(value) is array_module(given.device).ndarray and given.arrays[name] is value:
@@ -277,7 +301,7 @@ class Repeated:
         holds: Callable[[Mapping[str, Any]], bool] | None = None,
     ) -> None:  # fmt: skip
         """Keep a call for those like it, where they can be recognised and bound by addresses and numbers alone."""
-        slots = _slots_of(signature, arguments, named, given)
+        slots = slots_of(signature, arguments, named, given)
         if slots is None or not isinstance(launch, Prepared):
             return
         arrays = frozenset((*given.records, *given.arrays, *(r.name for r in results)))

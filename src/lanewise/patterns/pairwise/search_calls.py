@@ -1,4 +1,4 @@
-"""The calls of a pairwise function over a search: the structure is filled anew for each of them."""
+"""The calls of a pairwise function over a search."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class SearchCalls:
     def searched(self) -> Searched:
         """What compiles and binds calls; the same until the function or what it uses stands for something else."""
         calls, kept = self._calls, self._calls.kept
-        if self._search not in kept:
-            kept[self._search] = Searched(calls.name, calls.signature, calls.lowered, self._search, calls.kernel)
-        return kept[self._search]
+        if "searched" not in kept:
+            kept["searched"] = Searched(calls.name, calls.signature, calls.lowered, self._search, calls.kernel)
+        return kept["searched"]
 
     def call(self, arguments: tuple[Any, ...], named: Mapping[str, Any], out: Any) -> tuple[Any, ...]:
         call = self.bind(

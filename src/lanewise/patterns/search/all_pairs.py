@@ -77,6 +77,9 @@ class _Nothing(Structure):
     def launches(self) -> Launches:
         return ()
 
+    def fits(self, sources: Points) -> bool:
+        return True
+
     def statistics(self) -> Statistics:
         return Statistics(1, 1, self._count, self._count, float(self._count))
 

@@ -62,6 +62,9 @@ class CurveGrid(Structure):
             index, s.precision, s.dimension, leaf, periodic, begin, together, waiting_leaves(index)
         )  # fmt: skip
 
+    def fits(self, sources: Points) -> bool:
+        return True  # everything that follows positions is filled by the launches
+
     def launches(self) -> Launches:
         return self._built.launches()
 
@@ -110,6 +113,9 @@ class LeafGrid(Structure):
     def walk(self, index: Scalar) -> Walk:
         s, periodic = self._sources, isinstance(self._search.world, Periodic)
         return LeafWalk(index, s.precision, s.dimension, periodic, self._order != "3-D", self._how)
+
+    def fits(self, sources: Points) -> bool:
+        return True  # everything that follows positions is filled by the launches
 
     def launches(self) -> Launches:
         return (self._built.build,)

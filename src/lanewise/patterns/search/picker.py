@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from lanewise.errors import ArgumentError
@@ -19,7 +20,7 @@ from lanewise.patterns.search.base import Search, reach
 from lanewise.patterns.search.pattern import SEARCH
 from lanewise.patterns.search.points import Points, points_of
 from lanewise.patterns.search.tuning.kinds import kind_of_call
-from lanewise.patterns.search.tuning.lookup import Choice, TunedSearches
+from lanewise.patterns.search.tuning.lookup import Choice, Tuned, TunedSearches
 from lanewise.plan import Decisions, Plan
 
 if TYPE_CHECKING:
@@ -37,11 +38,22 @@ class Picked:
 
 
 class SearchPicker:
-    """Picks the structures of one kernel's calls. `naive` makes its kernel over any structure (`Searched.naive`)."""
+    """Picks the structures of one kernel's calls.
 
-    def __init__(self, name: str, search: Search, naive: Callable[..., ir.Kernel]) -> None:
-        self._name, self._search, self._naive = name, search, naive
+    naive: makes its kernel over any structure (`Searched.naive`). adopted: told when later calls get what was tuned.
+    """
+
+    def __init__(self, name: str, search: Search, naive: Callable[..., ir.Kernel], adopted: Callable[[], None]) -> None:
+        self._name, self._search, self._naive, self._adopted = name, search, naive, adopted
         self._tuned = TunedSearches()
+
+    def looks(self, sources: Points) -> bool:
+        """Whether the choice depends on where the sources are."""
+        return isinstance(self._search, Neighbors | Nearest) and sources.count > FEW
+
+    def _adopt(self, specialisation: Hashable, tuned: Tuned) -> None:
+        self._tuned.adopt(specialisation, tuned)
+        self._adopted()
 
     def pick(self, given: Arguments, sources: Points, wanted: Plan | None, choice: Choice | None) -> Picked:
         """The structure for these sources; `choice`: the one that is measured."""
@@ -79,7 +91,7 @@ class SearchPicker:
         specialisation = _specialisation(given, kind, wanted)
         return SearchJob(
             self._name, given.device, self._search, sources, counts, wanted, default, self._key(given, sources, kind, wanted),
-            bind, lambda tuned: self._tuned.adopt(specialisation, tuned),
+            bind, partial(self._adopt, specialisation),
         )  # fmt: skip
 
     def _key(self, given: Arguments, sources: Points, kind: str, wanted: Plan | None) -> Key:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -17,7 +18,7 @@ from lanewise.errors import ArgumentError
 from lanewise.field_views import FieldViews
 from lanewise.ir.values import value_array
 from lanewise.layouts import Arrangement
-from lanewise.patterns.search.builders.survey import SAMPLE, Survey, sampled, survey, survey_text
+from lanewise.patterns.search.builders.survey import SAMPLE, Guard, Survey, sampled, survey, survey_text
 from lanewise.patterns.search.worlds import Bounded, World
 from lanewise.runtime.memory import address, to_host
 from lanewise.target import is_gpu
@@ -27,6 +28,7 @@ __all__ = ["SAMPLE", "Points", "points_of", "points_of_values"]
 
 T = TypeVar("T")
 _UNBOUNDED = (-math.inf, math.inf)
+_FEW_ROWS = 1024  # up to here one pass over short rows is quicker than one over each column
 Bounds = list[tuple[float, float]]  # of coordinates, one an axis
 
 
@@ -45,19 +47,41 @@ class Points:
     leaves: tuple[str, ...]
     precision: Scalar
     _found: dict[str, Any] = field(default_factory=dict[str, Any], repr=False)  # out about them, once
+    _memory: dict[str, Any] = field(default_factory=dict[str, Any], repr=False)  # what holds wherever the elements are
 
     @property
     def dimension(self) -> int:
         return len(self.leaves)
 
+    def again(self) -> Points:
+        """The same elements, which may lie elsewhere now: nothing is known of their positions."""
+        return Points(
+            self.data, self.arrangement, self.count, self.device, self.leaves, self.precision, {}, self._memory
+        )
+
     def columns(self) -> list[Any]:
         """One array of shape (count,) an axis, on the device: a view of the memory, but in blocks (AoSoA) a copy."""
+        return [view.reshape(-1)[: self.count] for view in self._fixed("views", Points._views)]
+
+    def _views(self) -> list[Any]:
         views = FieldViews(self.data, self.device, self.arrangement, self.count)
-        return [views.blocks(leaf).reshape(-1)[: self.count] for leaf in self.leaves]
+        return [views.blocks(leaf) for leaf in self.leaves]
+
+    def _table(self) -> Any:
+        """The coordinates as one view of shape (count, axes) on the host; None where they have no common strides, or rows would be slow."""
+        buffers = [self.arrangement.buffers[self.arrangement.slot(leaf).buffer] for leaf in self.leaves]
+        places = [self.arrangement.address(leaf, 0, self.count) for leaf in self.leaves]
+        gaps = {b - a for a, b in itertools.pairwise(places)}
+        if len({(b.width, b.block) for b in buffers}) > 1 or buffers[0].width > 1 or len(gaps) > 1:
+            return None
+        (gap,), block = gaps, buffers[0].block
+        if gap < block and self.count > _FEW_ROWS:
+            return None
+        return np.ndarray((self.count, self.dimension), self.precision.dtype, self.data, places[0], (block, gap))
 
     def addresses(self) -> list[int]:
         """Where the coordinates of the first element lie in memory, one address an axis."""
-        return self.once("addresses", Points._addresses)
+        return self._fixed("addresses", Points._addresses)
 
     def _addresses(self) -> list[int]:
         first, starts = address(self.data), self.arrangement.starts(self.count)
@@ -81,6 +105,12 @@ class Points:
             self._found[name] = find(self)
         return self._found[name]
 
+    def _fixed(self, name: str, find: Callable[[Points], T]) -> T:
+        """What is found out about their memory."""
+        if name not in self._memory:
+            self._memory[name] = find(self)
+        return self._memory[name]
+
     def _sample(self) -> Points:
         if is_gpu(self.device):
             return points_of_values(self._survey([_UNBOUNDED] * self.dimension).sample, "cpu")
@@ -91,16 +121,28 @@ class Points:
         text = survey_text(self.arrangement, self.leaves, self.precision)
         return survey(self.device, text, self.addresses(), self.count, self.precision.dtype, bounds)
 
-    def check(self, name: str, world: World, reach: float = math.inf) -> None:
+    def _guard(self) -> Guard:
+        text = survey_text(self.arrangement, self.leaves, self.precision)
+        return Guard(self.device, text, self.addresses(), self.count, self.precision.dtype)
+
+    def check(self, name: str, world: World, reach: float = math.inf, *, sampled: bool = True) -> None:
         """Raise `ArgumentError` for the first position that is not finite, or that lies outside a bounded world or beyond `reach`.
 
         reach: the largest coordinate that the arithmetic of a search holds. A world of other axes bounds nothing here: searches
-        refuse it.
+        refuse it. sampled: on a GPU, bring a sample by the same transfer, as it will be asked for.
         """
-        ends = [_UNBOUNDED] * self.dimension
-        if isinstance(world, Bounded) and len(world.low) == self.dimension:
-            ends = list(zip(world.low, world.high, strict=True))
-        found, outside = self._look([(max(low, -reach), min(high, reach)) for low, high in ends])
+        bounded = world if isinstance(world, Bounded) and len(world.low) == self.dimension else None
+        if not is_gpu(self.device) and self._surely_within(
+            -reach if bounded is None else max(-reach, *bounded.low),
+            reach if bounded is None else min(reach, *bounded.high),
+        ):
+            return
+        ends = [_UNBOUNDED] * self.dimension if bounded is None else list(zip(bounded.low, bounded.high, strict=True))
+        bounds = [(max(low, -reach), min(high, reach)) for low, high in ends]
+        if is_gpu(self.device) and not sampled:
+            found, outside = self._fixed("guard", Points._guard).look(bounds)
+        else:
+            found, outside = self._look(bounds)
         if found is not None:
             raise ArgumentError(
                 f"{name}: the position of element {found} is {_text(self.at(found))}; a search needs finite numbers"
@@ -127,8 +169,6 @@ class Points:
         columns, kind = self.columns(), self.precision.dtype.type
         with np.errstate(over="ignore"):  # bounds of float64 beyond float32 bound nothing
             ends: list[tuple[Any, Any]] = [(kind(low), kind(high)) for low, high in bounds]
-        if self._surely_within(columns, max(low for low, _ in ends), min(high for _, high in ends)):
-            return None, None
         with np.errstate(invalid="ignore"):
             extremes = [(c.min(), c.max()) for c in columns]  # without a copy; NaN where there is one
         sound = all(np.isfinite(low) and np.isfinite(high) for low, high in extremes)
@@ -137,19 +177,20 @@ class Points:
         unsound = _first([np.isfinite(c) for c in columns])
         return unsound, _first([(c >= a) & (c <= b) for c, (a, b) in zip(columns, ends, strict=True)])
 
-    def _surely_within(self, columns: list[Any], low: Any, high: Any) -> bool:
-        """Whether all coordinates are finite and lie within the same bounds: quick, as it does not ask which one does not.
+    def _surely_within(self, low: float, high: float) -> bool:
+        """Whether all coordinates on the host are finite and lie within the same bounds: quick, as it does not ask which one does not.
 
         Numbers side by side are looked at in one pass; strided ones go by their sizes, which takes a third of the time of both ends.
         """
-        with np.errstate(invalid="ignore"):
-            if self._has_coordinates_only():
-                values = self.data[: self.count * self.dimension * self.precision.size].view(self.precision.dtype)
-                ends = values.min(), values.max()
-            else:
-                most = np.max([np.abs(c).max() for c in columns])  # NaN where there is one
-                ends = -most, most
-        return bool(np.isfinite(ends).all() and low <= ends[0] and ends[1] <= high)
+        if self._has_coordinates_only():
+            values = self.data[: self.count * self.dimension * self.precision.size].view(self.precision.dtype)
+            least, most = float(values.min()), float(values.max())
+        else:
+            table = self._fixed("table", Points._table)
+            parts = [np.abs(part).max() for part in (self.columns() if table is None else (table,))]
+            most = float(np.max(parts) if len(parts) > 1 else parts[0])  # NaN where there is one
+            least = -most
+        return low <= least and most <= high and -math.inf < least and most < math.inf
 
     def _has_coordinates_only(self) -> bool:
         buffers, size = self.arrangement.buffers, self.dimension * self.precision.size

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from lanewise import types as t
@@ -16,6 +17,7 @@ from lanewise.ir.pattern import Work
 from lanewise.launch.arguments import Arguments, bind_value_array, flatten_uniforms, make_outputs
 from lanewise.launch.compiled import Call, Compiled, Tunable
 from lanewise.launch.executable import BoundArray, Executable, Launch
+from lanewise.launch.repeated import Result
 from lanewise.launch.support import bind_record, compile_kernel, index_type, layouts_of, machine_of, value_type
 from lanewise.layouts import SoAoAS
 from lanewise.patterns.elementwise.pattern import ELEMENTWISE
@@ -26,6 +28,7 @@ from lanewise.patterns.search.gather import SORTED, build_gather
 from lanewise.patterns.search.pattern import SEARCH
 from lanewise.patterns.search.picker import Picked, SearchPicker
 from lanewise.patterns.search.points import Points, points_of
+from lanewise.patterns.search.repeated import RepeatedSearches, SearchedLaunch
 from lanewise.patterns.search.tuning.lookup import Choice
 from lanewise.patterns.search.worlds import Periodic
 from lanewise.plan import Decisions, Plan
@@ -33,28 +36,10 @@ from lanewise.plans import complete_plan
 from lanewise.record import Leaf, Record
 from lanewise.runtime import cuda
 from lanewise.runtime.memory import allocate
-from lanewise.runtime.turns import Turns
 from lanewise.types import Scalar
 
 if TYPE_CHECKING:
     from lanewise.patterns.search.tuning.job import SearchJob
-
-
-@dataclass(frozen=True, slots=True)
-class SearchedLaunch:
-    """The launches of one call: those of the structure, the gather of what the kernel reads, the kernel itself.
-
-    The structure's memory is this call's own, and every call fills it anew: threads that share the call take turns.
-    """
-
-    structure: Structure
-    parts: tuple[Callable[[], object], ...]
-    turns: Turns
-
-    def __call__(self) -> None:
-        with self.turns:
-            for part in self.parts:
-                part()
 
 
 def structure_of(call: Call) -> Structure:
@@ -71,6 +56,7 @@ class _Specialisation:
 
     given: Arguments
     picked: Picked
+    places: Points
     sources: Points
     structure: Structure
     arguments: SearchArguments
@@ -88,55 +74,104 @@ class Searched:
         self._naive: dict[
             tuple[SearchArguments, Scalar], ir.Kernel
         ] = {}  # by what they are specialised to: quicker than by themselves
-        self._picker = SearchPicker(name, search, self.naive)
-        check_positions(signature, search.position)
+        self._picker, self._repeated = SearchPicker(name, search, self.naive, self.forget), RepeatedSearches()
+        self._records = [n for n, kind in signature.parameters.items() if isinstance(kind, Record)]
+        self._reach = reach(search, *check_positions(signature, search.position))
 
     def compile(self, given: Arguments, plan: Plan | None, bind: Callable[..., Call]) -> Compiled:
         """The kernel for these arguments, without running it."""
         return self._compile(self._specialisation(given, plan), plan, bind)
 
+    def call(
+        self, arguments: tuple[Any, ...], named: Mapping[str, Any], out: Any, classify: Callable[[], Arguments], bind: Callable[..., Call]
+    ) -> tuple[Any, ...]:  # fmt: skip
+        """Run with the default or the tuned plan; the results. `classify`: the arguments, checked."""
+        points: tuple[Points, Points] | None = None
+        if found := self._repeated.find(arguments, named):
+            kept, known = found
+            points = kept.again()
+            records = {n: known.arrays[n] for n in self._records}
+            looks = self._picker.looks(points[1])
+            self._check(records, points, sampled=looks)
+            pick = partial(self._pick_again, records, points[1]) if looks else None
+            if kept.fits(points[1], pick):
+                return kept.call.run(known, out)
+            self._repeated.discard(kept)
+        given = classify()
+        s = self._specialisation(given, None, points=points)
+        call = self._bound(s, out, None, bind)
+        launch: Any = call.launch
+        count = len(next(iter(given.records.values())))
+        results = [Result(n, kind, count) for n, kind in result_arrays(self.lowered)]
+        both = (s.places, s.sources)
+        self._repeated.remember(self.signature, arguments, named, given, launch, results, both, s.picked)
+        call.launch()
+        return call.results
+
+    def forget(self) -> None:
+        """Make every call anew: another structure or plan was found to be faster."""
+        self._repeated.forget()
+
+    def _pick_again(self, records: dict[str, RecordArray], sources: Points) -> Picked:
+        return self._picker.pick(Arguments(records=records, device=sources.device), sources, None, None)
+
     def bind(
         self, given: Arguments, out: Any, plan: Plan | None, bind: Callable[..., Call], choice: Choice | None = None
     ) -> Call:
         """A call with its structure and its memory. `choice`: instead of what is asked for, or was tuned."""
-        s = self._specialisation(given, plan, choice)
-        compiled = self._compile(s, plan, bind)
+        return self._bound(self._specialisation(given, plan, choice), out, plan, bind)
+
+    def _bound(self, s: _Specialisation, out: Any, plan: Plan | None, bind: Callable[..., Call]) -> Call:
+        given, compiled = s.given, self._compile(s, plan, bind)
         target, source = given.records.values()
         named = result_arrays(self.lowered)
         results = make_outputs(self.name, [kind for _, kind in named], len(target), given.device, out)
         bound = {n: bind_record(r) for n, r in given.records.items()}
-        parts: list[Callable[[], object]] = [*s.structure.launches()]
+        filling: list[Callable[[], object]] = [*s.structure.launches()]
         if s.structure.order is not None:
             order = bind_value_array(s.structure.order, t.I32)
             bound[ORDER] = order
             copy, gather = self._gather(s, next(reversed(given.records)), source, order)
-            parts.append(gather)
+            filling.append(gather)
             bound |= dict.fromkeys(given.records if s.naive.identical else [next(reversed(given.records))], copy)
         bound |= {n: bind_value_array(a, kind) for (n, kind), a in zip(named, results, strict=True)}
         bound |= s.structure.arrays
         used = {a.name for a in s.naive.arrays}
-        parts.append(compiled.executable.prepare({n: b for n, b in bound.items() if n in used}, s.environment))
+        kernel = compiled.executable.prepare({n: b for n, b in bound.items() if n in used}, s.environment)
         turns = cuda.turns(f"a bound call of {self.name}", given.device)
-        return Call(SearchedLaunch(s.structure, tuple(parts), turns), tuple(results), compiled)
+        return Call(SearchedLaunch(s.structure, tuple(filling), kernel, turns), tuple(results), compiled)
 
     # ------------------------------------------------------------ what a call is
 
-    def _specialisation(self, given: Arguments, wanted: Plan | None, choice: Choice | None = None) -> _Specialisation:
-        target, source = given.records.values()
-        places, sources = (points_of(r, self.search.position) for r in (target, source))
-        identical = target.data is source.data
-        for name, points in list(zip(given.records, (places, sources), strict=True))[int(identical) :]:
-            furthest = reach(self.search, points.precision, points.dimension)
-            points.check(f"{self.name}: {name!r}", self.search.world, furthest)
+    def _specialisation(
+        self, given: Arguments, wanted: Plan | None, choice: Choice | None = None, points: tuple[Points, Points] | None = None
+    ) -> _Specialisation:  # fmt: skip
+        """points: those of targets and sources, where they are checked already."""
+        if points is None:
+            target, source = given.records.values()
+            sources = points_of(source, self.search.position)
+            points = sources if target.data is source.data else points_of(target, self.search.position), sources
+            self._check(given.records, points)
+        places, sources = points
         picked = self._picker.pick(given, sources, wanted, choice)
         search, structure = picked.search, picked.search.make(sources)
         copied = self.copied(given) if structure.order is not None else ()
         index = index_type(given.device)
         arguments = self._arguments(given, search, structure, copied, index)
         return _Specialisation(
-            given, picked, sources, structure, arguments, self._made(arguments, index), copied,
+            given, picked, places, sources, structure, arguments, self._made(arguments, index), copied,
             self._environment(given, search, sources, structure),
         )  # fmt: skip
+
+    def _check(
+        self, records: Mapping[str, RecordArray], points: tuple[Points, Points], *, sampled: bool = True
+    ) -> None:
+        """Refuse positions that no search can use. sampled: whether the choice of a structure looks at the sources."""
+        places, sources = points
+        target, source = records
+        if places is not sources:
+            places.check(f"{self.name}: {target!r}", self.search.world, self._reach, sampled=False)
+        sources.check(f"{self.name}: {source!r}", self.search.world, self._reach, sampled=sampled)
 
     def _environment(self, given: Arguments, search: Search, sources: Points, structure: Structure) -> dict[str, Any]:
         real = sources.precision.dtype.type
@@ -235,9 +270,12 @@ def complete_search_plan(wanted: Plan | None, device: str, targets: int) -> Deci
     return complete_plan(wanted, machine_of(device), Work(SEARCH, targets))
 
 
-def check_positions(signature: Signature, field: str) -> None:
-    """Both records have the field, with one type, a vector of two or three floats; raises `CompileError` with a caret."""
-    kinds: list[t.ValueType] = []
+def check_positions(signature: Signature, field: str) -> tuple[Scalar, int]:
+    """The type of coordinates, and how many axes there are; raises `CompileError` with a caret.
+
+    Both records have the field, with one type, a vector of two or three floats.
+    """
+    kinds: list[t.Vector] = []
     for argument in signature.source.tree.args.args[:2]:
         record = signature.parameters[argument.arg]
         assert isinstance(record, Record)
@@ -259,3 +297,4 @@ def check_positions(signature: Signature, field: str) -> None:
             "targets and sources of a search have positions of one type", signature.source.tree.args.args[1],
             found=f"{kinds[0]} and {kinds[1]}", wanted=f"{kinds[0]} in both records",
         )  # fmt: skip
+    return kinds[0].element, kinds[0].length

@@ -21,7 +21,7 @@ from lanewise.patterns.search.grid_expressions import STARTS, GridExpressions, g
 from lanewise.patterns.search.grid_walk import GridWalk
 from lanewise.patterns.search.points import Points
 from lanewise.patterns.search.rings import RingWalk
-from lanewise.patterns.search.worlds import Periodic
+from lanewise.patterns.search.worlds import Open, Periodic
 from lanewise.runtime.memory import available_memory, to_host
 from lanewise.target import is_gpu
 from lanewise.types import I32, Scalar
@@ -163,6 +163,9 @@ class _Grid(Structure):
         if self._search.radius is None:
             return RingWalk(grid, self._constant)
         return GridWalk(grid, self._constant, isinstance(self._search.world, Periodic))
+
+    def fits(self, sources: Points) -> bool:
+        return not isinstance(self._search.world, Open) or self._search.geometry(sources) == self._geometry
 
     def launches(self) -> Launches:
         return self._built.launches

@@ -10,7 +10,8 @@ from lanewise.arrays import RecordArray
 from lanewise.launch.compiled import Call
 from lanewise.patterns.search import Search
 from lanewise.patterns.search.base import Structure
-from lanewise.patterns.search.searched import SearchedLaunch, structure_of
+from lanewise.patterns.search.repeated import SearchedLaunch
+from lanewise.patterns.search.searched import structure_of
 from lanewise.patterns.sequential.kernel import Step, bind_in_turn
 from lanewise.runtime.launches import NamedLaunch
 from lanewise.runtime.memory import array_module
@@ -58,10 +59,9 @@ def _named(call: Call) -> list[NamedLaunch]:
     launch = call.launch
     if not isinstance(launch, SearchedLaunch):
         return [NamedLaunch("search", call.compiled.name, launch)]
-    *build, search = launch.parts
     return [
-        *(NamedLaunch("build", "structure", part) for part in build),
-        NamedLaunch("search", call.compiled.name, search),
+        *(NamedLaunch("build", "structure", fill) for fill in launch.filling),
+        NamedLaunch("search", call.compiled.name, launch.kernel),
     ]
 
 

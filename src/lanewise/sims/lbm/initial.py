@@ -7,12 +7,15 @@ the stress needs about tau steps to build up, and the flow that then decays is a
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from lanewise.lattices import Lattice
+
+SLAB = 1 << 15  # sites at a time: what is computed of them stays in the caches
 
 
 def deviations(
@@ -24,19 +27,23 @@ def deviations(
     density: a number or an array of `shape`; velocity: a vector or an array (*shape, D); gradient: d_a u_b in [..., a, b] or None.
     The velocity holds half a step of the force (Guo, Zheng and Shi 2002), so the momentum of the populations is less by that.
     """
-    dimension = len(shape)
-    rho = np.asarray(density, np.float64)
-    u = [np.asarray(velocity, np.float64)[..., a] for a in range(dimension)]
-    square = sum(component * component for component in u)
+    rho, flow = np.asarray(density, np.float64), np.asarray(velocity, np.float64)
+    steep = None if gradient is None else np.asarray(gradient)
     result = np.empty((len(lattice), *shape), dtype)
-    for q in lattice:
-        e = lattice.velocities[q.index]
-        along = sum(c * component for c, component in zip(e, u, strict=True))
-        part = rho - 1 + rho * (3 * along + 4.5 * along * along - 1.5 * square)
-        part = part - 1.5 * sum(c * g for c, g in zip(e, force, strict=False))
-        if gradient is not None:
-            part = part - 3 * tau * rho * _stretching(e, np.asarray(gradient))
-        result[q.index] = q.weight * part
+    rows = max(1, SLAB * shape[0] // math.prod(shape))
+    for first in range(0, shape[0], rows):
+        slab = slice(first, first + rows)
+        some = rho[slab] if rho.ndim else rho
+        u = [(flow[slab] if flow.ndim > 1 else flow)[..., a] for a in range(len(shape))]
+        square = sum(component * component for component in u)
+        for q in lattice:
+            e = lattice.velocities[q.index]
+            along = sum((c * component for c, component in zip(e, u, strict=True) if c), np.float64(0))
+            part = some - 1 + some * (3 * along + 4.5 * along * along - 1.5 * square)
+            part = part - 1.5 * sum(c * g for c, g in zip(e, force, strict=False))
+            if steep is not None:
+                part = part - 3 * tau * some * _stretching(e, steep[slab] if steep.ndim > 2 else steep)
+            result[q.index, slab] = q.weight * part
     return result
 
 

@@ -84,6 +84,15 @@ def _slabs(shape: tuple[int, ...], along: int) -> Iterator[tuple[tuple[slice, ..
         yield tuple(part), tuple(first)
 
 
+def _least(module: Any, values: Any, count: int) -> Any:
+    """The least of `SITES` values in a row from each of the first `count` on: of twice as many at a time."""
+    width = 1
+    while 2 * width <= SITES:
+        values = module.minimum(values[:-width], values[width:])
+        width *= 2
+    return module.minimum(values[:count], values[SITES - width : SITES - width + count])
+
+
 def _along(module: Any, values: Any, walls: Any, along: int) -> tuple[float, tuple[int, ...]]:
     """The largest stagger along one axis of an array of numbers, and its site."""
     values = module.moveaxis(values, along, 0)
@@ -95,12 +104,7 @@ def _along(module: Any, values: Any, walls: Any, along: int) -> tuple[float, tup
     if walls is not None:
         w = module.moveaxis(walls, along, 0)
         d[w[2:] | w[1:-1] | w[:-2]] = 0
-    up, down = d[:count].copy(), -d[:count]
-    for shift in range(1, SITES):
-        part = d[shift : shift + count]
-        module.minimum(up, part, out=up)
-        module.minimum(down, -part, out=down)
-    least = module.maximum(up, down)
+    least = module.maximum(_least(module, d, count), _least(module, -d, count))
     place = [int(n) for n in np.unravel_index(int(least.argmax()), least.shape)]
     first = place.pop(0) + 1 + SITES // 2
     place.insert(along, first)

@@ -68,6 +68,49 @@ def sampled(count: int) -> NDArray[np.int64] | None:
     return places[np.diff(places, prepend=-1) > 0]  # each of them once
 
 
+class Guard:
+    """The same look at positions in one place, again and again, without a sample: a launch, and a wait for it.
+
+    The kernel writes to memory of the host, and only where it finds something. Threads take turns at that memory.
+    """
+
+    __slots__ = (
+        "_answer",
+        "_arguments",
+        "_bounds",
+        "_device",
+        "_grid",
+        "_kernel",
+        "_kind",
+        "_pinned",
+        "_turns",
+        "_values",
+    )
+
+    def __init__(self, device: str, text: str, columns: Sequence[int], count: int, kind: np.dtype[Any]) -> None:
+        self._device, self._kind, self._kernel = device, kind.type, loaded(device, text, "survey", THREADS)
+        with cuda.use(device):
+            self._pinned = cuda.cupy().cuda.alloc_pinned_memory(_HEAD)
+        self._answer = np.frombuffer(self._pinned, np.uint32, 2)
+        self._grid, self._arguments = (-(-count // THREADS), 1), (*columns, np.int32(count), 0, np.int32(0))
+        self._turns = cuda.turns("a look at positions", device)
+        self._bounds: Sequence[tuple[float, float]] = ()
+        self._values: tuple[Any, ...] = ()
+
+    def look(self, bounds: Sequence[tuple[float, float]]) -> tuple[int | None, int | None]:
+        """The first element that is not finite, and the first outside the bounds, or None."""
+        with self._turns:
+            if bounds != self._bounds:
+                self._bounds, self._values = bounds, _typed(bounds, self._kind)
+            self._answer[:] = NONE
+            here = int(self._pinned.ptr)
+            self._kernel.launch(self._grid, (*self._arguments, *self._values, here, here + _HEAD))
+            with cuda.use(self._device):
+                cuda.cupy().cuda.get_current_stream().synchronize()
+            unsound, outside = self._answer.tolist()
+        return None if unsound == NONE else unsound, None if outside == NONE else outside
+
+
 @cache
 def survey_text(arrangement: Arrangement, leaves: tuple[str, ...], precision: Scalar) -> str:
     """The CUDA text of the kernel, for positions in this arrangement."""
@@ -105,8 +148,7 @@ def survey(
     result = allocate(device, _HEAD + samples * len(columns) * kind.itemsize, "a look at positions", zeroed=False)
     kernel, here = loaded(device, text, "survey", THREADS), address(result)
     listed = 0 if places is None else address(_on_device(device, count))
-    with np.errstate(over="ignore"):  # bounds beyond the type bound nothing
-        values = [kind.type(x) for ends in bounds for x in ends]
+    values = _typed(bounds, kind.type)
     with cuda.use(device):
         result.data.memset_async(0xFF, _HEAD)
         kernel.launch(
@@ -114,6 +156,11 @@ def survey(
             (*columns, np.int32(count), listed, np.int32(samples), *values, here, here + _HEAD),
         )
         return _read(to_host(result), len(columns), kind)
+
+
+def _typed(bounds: Sequence[tuple[float, float]], kind: Any) -> tuple[Any, ...]:
+    with np.errstate(over="ignore"):  # bounds beyond the type bound nothing
+        return tuple(kind(x) for ends in bounds for x in ends)
 
 
 def _read(raw: NDArray[np.uint8], axes: int, kind: np.dtype[Any]) -> Survey:

@@ -1,0 +1,154 @@
+"""Calls over a search like an earlier one: on the same arrays, whose elements may have moved.
+
+Positions are looked at in every call, as in a first one. Where the structure that would be made for them is the one of the earlier call,
+its launches fill it anew, and the kernel runs through it; only the results and the values for all are new. So what a call gives does
+not depend on the calls before it. An entry goes when one of its arrays does: it keeps no memory of its user alive.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from lanewise.arrays import RecordArray
+from lanewise.frontend.function import Signature
+from lanewise.launch.arguments import Arguments, flatten_uniforms
+from lanewise.launch.repeated import Given, Repeatable, Result, SameRecords, slots_of
+from lanewise.launch.tuned_store import store_enabled
+from lanewise.patterns.search.base import Structure
+from lanewise.patterns.search.picker import Picked
+from lanewise.patterns.search.points import SAMPLE, Points
+from lanewise.runtime.prepared import ArrayPlace, Prepared, Template
+from lanewise.runtime.turns import Turns
+
+MOST = 2  # calls that a kernel remembers: each has a structure and a sorted copy
+
+
+@dataclass(frozen=True, slots=True)
+class SearchedLaunch:
+    """The launches of one call: those of the structure, the gather of what the kernel reads, the kernel itself.
+
+    The structure's memory is this call's own, and every call fills it anew: threads that share the call take turns.
+    """
+
+    structure: Structure
+    filling: tuple[Callable[[], object], ...]
+    kernel: Callable[[], object]
+    turns: Turns
+
+    def __call__(self) -> None:
+        with self.turns:
+            for fill in self.filling:
+                fill()
+            self.kernel()
+
+    def template(self, results: frozenset[str], values: frozenset[str]) -> SearchedTemplate | None:
+        """The same launches for other results and values; None where they are more than arguments."""
+        opened = self.kernel.template(results, values) if isinstance(self.kernel, Prepared) else None
+        return None if opened is None else SearchedTemplate(self.filling, opened, self.turns)
+
+
+@dataclass(frozen=True, slots=True)
+class SearchedTemplate:
+    """The launches of a call that waits for its results and its values."""
+
+    filling: tuple[Callable[[], object], ...]
+    kernel: Template
+    turns: Turns
+
+    def launch(self, views: Callable[[str, tuple[ArrayPlace, ...]], Sequence[Any]], values: Mapping[str, Any]) -> None:
+        with self.turns:
+            for fill in self.filling:
+                fill()
+            self.kernel.launch(views, values)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Kept:
+    """A call that can be made again.
+
+    places, sources: what it searches for and among, as they were. arrays: those of its user, which it does not keep alive.
+    """
+
+    call: Repeatable
+    places: Points
+    sources: Points
+    picked: Picked
+    structure: Structure
+    arrays: tuple[weakref.ref[RecordArray], ...]
+
+    def again(self) -> tuple[Points, Points]:
+        """The positions of the targets and of the sources as they are now."""
+        sources = self.sources.again()
+        return (sources if self.places is self.sources else self.places.again()), sources
+
+    def fits(self, sources: Points, pick: Callable[[], Picked] | None) -> bool:
+        """Whether the same structure would be made for the sources as they are now. `pick`: what chooses it by what they are like."""
+        if pick is not None and not self._unmoved(sources):
+            picked = pick()
+            if (picked.search, picked.plan) != (self.picked.search, self.picked.plan):
+                return False
+        return self.structure.fits(sources)
+
+    def _unmoved(self, sources: Points) -> bool:
+        if sources.count > SAMPLE:  # a sample of them says nothing about the others
+            return False
+        before, now = (np.asarray(p.sample().data) for p in (self.sources, sources))
+        return np.array_equal(before, now)
+
+
+class RepeatedSearches:
+    """The calls of one kernel over a search that can be made again, the last one first."""
+
+    __slots__ = ("__weakref__", "_entries", "_tuned")
+
+    def __init__(self) -> None:
+        self._entries: tuple[Kept, ...] = ()
+        self._tuned = True
+
+    def find(self, arguments: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[Kept, Given] | None:
+        """A call like this one, and its arguments."""
+        if self._tuned is not (tuned := store_enabled()):
+            self._entries, self._tuned = (), tuned
+        for kept in self._entries:
+            if (given := kept.call.match(arguments, named)) is not None:
+                return kept, given
+        return None
+
+    def remember(
+        self, signature: Signature, arguments: tuple[Any, ...], named: Mapping[str, Any], given: Arguments, launch: SearchedLaunch,
+        results: Sequence[Result], points: tuple[Points, Points], picked: Picked,
+    ) -> None:  # fmt: skip
+        """Keep a call for those like it, where they can be recognised and bound by addresses and numbers alone."""
+        slots = slots_of(signature, arguments, named, given, SameRecords)
+        values = frozenset(flatten_uniforms(signature, given.uniforms))
+        template = launch.template(frozenset(r.name for r in results), values)
+        if slots is None or template is None:
+            return
+        call = Repeatable(signature.source.name, tuple(named), slots, given.device, template, results)
+        if call.match(arguments, named) is None:  # it would never be found, and push out another one
+            return
+        drop = partial(_drop, weakref.ref(self))
+        arrays = tuple(weakref.ref(r, drop) for r in given.records.values())
+        self._entries = (Kept(call, *points, picked, launch.structure, arrays), *self._entries[: MOST - 1])
+
+    def discard(self, kept: Kept) -> None:
+        """Let go of a call whose structure does not fit any more."""
+        self._entries = tuple(k for k in self._entries if k is not kept)
+
+    def without(self, array: weakref.ref[RecordArray]) -> None:
+        """Let go of the calls on an array that is no more."""
+        self._entries = tuple(k for k in self._entries if not any(a is array for a in k.arrays))
+
+    def forget(self) -> None:
+        self._entries = ()
+
+
+def _drop(calls: weakref.ref[RepeatedSearches], array: weakref.ref[RecordArray]) -> None:
+    if (alive := calls()) is not None:
+        alive.without(array)
