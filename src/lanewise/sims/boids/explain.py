@@ -21,10 +21,10 @@ from lanewise.plans import complete_plan
 from lanewise.record import Record
 from lanewise.runtime.devices import missing_for_cuda
 from lanewise.sims.boids.flock import Flock
+from lanewise.sims.boids.options import DT
 from lanewise.sims.boids.parameters import move_values, pair_values
 from lanewise.sims.boids.rules import record_class
 from lanewise.sims.boids.semantics import URGES, rules_of
-from lanewise.sims.boids.settings import DT
 from lanewise.target import CPU, Machine, is_gpu, target_of
 from lanewise.types import F32, F64, I32, I64, Vector
 from lanewise.work import describe_work

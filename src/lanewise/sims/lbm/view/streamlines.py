@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lanewise.plot.raster import resample
-from lanewise.plot.vorticity import stream_function
+from lanewise.sims.lbm.view.vorticity import stream_function
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

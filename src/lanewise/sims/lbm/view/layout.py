@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lanewise.plot.raster import picture_size
-from lanewise.plot.slices import Slice
+from lanewise.sims.lbm.view.slices import Slice
 
 LEFT, RIGHT, TOP, BOTTOM = 96, 36, 92, 84
 """Pixels around the panels, for the title and the numbers at the axes."""

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lanewise.errors import ArgumentError
-from lanewise.plot.vorticity import checked_dimension, vorticity
+from lanewise.sims.lbm.view.vorticity import checked_dimension, vorticity
 
 Quantity: TypeAlias = Literal["speed", "vorticity"]
 QUANTITIES: tuple[Quantity, ...] = ("speed", "vorticity")
