@@ -17,19 +17,16 @@ from hypothesis import strategies as st
 from lanewise.errors import ArgumentError, InputError
 from lanewise.plot.colours import colour_table
 from lanewise.plot.raster import Scale, colour, picture_size, resample
-from lanewise.sims.lbm.view.flow import flow_title, plot_flow
-from lanewise.sims.lbm.view.layout import LEFT, TOP
-from lanewise.sims.lbm.view.reference import Reference, label, unit_of
-from lanewise.sims.lbm.view.slices import middle_slice, middle_slices, value_range
-from lanewise.sims.lbm.view.streamlines import levels
-from lanewise.sims.lbm.view.vorticity import vorticity
+from lanewise.sims.lbm.view.flow import LEFT, TOP, flow_title, plot_flow
+from lanewise.sims.lbm.view.slices import Reference, label, middle_slice, middle_slices, unit_of, value_range
+from lanewise.sims.lbm.view.vorticity import levels, vorticity
 from tests.plot.flows import past_ball, pixels, png_size, street
 
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pictures of some 300 pixels, which are written faster."""
-    monkeypatch.setattr("lanewise.sims.lbm.view.layout.picture_size", lambda shape: picture_size(shape, 600, 300))
+    monkeypatch.setattr("lanewise.sims.lbm.view.flow.picture_size", lambda shape: picture_size(shape, 600, 300))
 
 
 def test_the_title() -> None:

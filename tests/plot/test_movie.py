@@ -17,8 +17,7 @@ from lanewise.plot.mp4 import find_ffmpeg
 from lanewise.plot.raster import Scale, colour, resample
 from lanewise.plot.text import Key, text_strip
 from lanewise.sims.lbm.view.movie import LETTERS, FlowMovie
-from lanewise.sims.lbm.view.reference import Reference
-from lanewise.sims.lbm.view.slices import middle_slice
+from lanewise.sims.lbm.view.slices import Reference, middle_slice
 from tests.plot.flows import past_ball, street
 
 

@@ -7,8 +7,10 @@ import gc
 import importlib
 import os
 import sys
+from typing import Any
 
 import typer
+from typer.core import TyperGroup
 
 from lanewise.cli.compiling import spoken
 from lanewise.cli.explain import explain
@@ -17,15 +19,27 @@ from lanewise.cli.ladder import ladder
 from lanewise.cli.tune import tune
 from lanewise.errors import LanewiseError
 from lanewise.sims import PRODUCTS
-from lanewise.sims.common.frame import INTERRUPTED
+from lanewise.sims.common import INTERRUPTED
+
+
+class Commands(TyperGroup):
+    """The commands; those of a product are loaded when one of them runs, and the help knows what they are about."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Find the command that runs."""
+        if args and args[0] in PRODUCTS:
+            found = importlib.import_module(f"lanewise.sims.{args[0]}.command")
+            self.add_command(typer.main.get_command(found.app), args[0])
+        return super().resolve_command(ctx, args)
+
 
 app = typer.Typer(
-    name="lanewise", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False,
+    name="lanewise", cls=Commands, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False,
     help="Write the physics for one element; lanewise designs the data structure and the kernel.",
     epilog="First: lanewise gravity run --plot run.png. Then: lanewise explain gravity. Every command has --help.",
 )  # fmt: skip
-for _name in PRODUCTS:
-    app.add_typer(importlib.import_module(f"lanewise.sims.{_name}.command").app, name=_name)
+for _name, _help in PRODUCTS.items():
+    app.add_typer(typer.Typer(help=_help), name=_name)
 app.command()(info)
 app.command()(explain)
 app.command()(ladder)

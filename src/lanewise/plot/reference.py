@@ -2,4 +2,4 @@
 
 from lanewise.naming import moved
 
-__getattr__ = moved(__name__, "lanewise.sims.lbm.view.reference")
+__getattr__ = moved(__name__, "lanewise.sims.lbm.view.slices")

@@ -10,12 +10,12 @@ if TYPE_CHECKING:  # for type checkers: what `__getattr__` imports
     from lanewise.sims import gravity as gravity
     from lanewise.sims import lbm as lbm
 
-PRODUCTS = (
-    "boids",
-    "gravity",
-    "lbm",
-)
-"""The folders, by the names of their commands: `command.py` of each has an `app`, which `lanewise NAME` is."""
+PRODUCTS = {
+    "boids": "Flocks: Reynolds' boids, as in OpenSteer.",
+    "gravity": "Gravity by direct summation.",
+    "lbm": "Flow by the lattice Boltzmann method.",
+}
+"""The folders, and what their commands are about: `command.py` of each has an `app`, which is `lanewise NAME`."""
 
 
 def __getattr__(name: str) -> object:

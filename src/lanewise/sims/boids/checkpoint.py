@@ -43,7 +43,7 @@ from lanewise.sims.boids.settings import (
 from lanewise.sims.boids.state import State, check_state
 from lanewise.sims.boids.statistics import Statistics
 from lanewise.sims.boids.trajectory import STATE, Trajectory
-from lanewise.sims.common.checks import MOST_STEPS, check_format
+from lanewise.sims.common.checks import MOST_STEPS, check_format, readable
 from lanewise.sims.common.clock import Clock
 
 if TYPE_CHECKING:
@@ -167,10 +167,8 @@ def _check_frames(arrays: Mapping[str, Any], clock: Clock) -> None:
 
 
 def _from_json(cls: type[T], text: str, what: str) -> T:
-    try:
+    with readable(what):
         return schema.record(cls, json.loads(text), f"the {what}")
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"damaged checkpoint: its {what} cannot be read: {error}") from error
 
 
 def restored(saved: Checkpoint, *, device: str | None = None, profile: Profile | None = None) -> Flock:

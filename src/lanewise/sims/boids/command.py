@@ -15,7 +15,7 @@ from lanewise.sims.common.options import Given, product_app, run_command
 if TYPE_CHECKING:
     from lanewise.sims.boids.run import Run
 
-app = product_app("Flocks: Reynolds' boids, as in OpenSteer.")
+app = product_app("boids")
 
 
 @run_command(app, Asked, Length, Parameters, Output, Resumed, Pictures, after=ORDER)

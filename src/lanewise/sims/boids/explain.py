@@ -33,16 +33,15 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-def compile_boids(
-    device: str, agents: int, precision: str = "f32", layout: str | None = None, arch: str | None = None,
-    values: Mapping[str, float] | None = None,
-) -> tuple[str, tuple[Offline, Offline]]:  # fmt: skip
+def explained(
+    device: str, agents: int, precision: str, layout: str | None, arch: str | None, values: Mapping[str, float]
+) -> tuple[str, tuple[Offline, ...]]:
     """What finds flockmates and why, and the kernels of steering and of moving `agents` that fill a world of radius 50.
 
     On "cuda" no GPU is needed; the search is laid out on the host. `values`: k, world, think_every, and numbers of the rules.
     Raises `InputError`.
     """
-    numbers: dict[str, Any] = dict(values or {})
+    numbers: dict[str, Any] = dict(values)
     for name in ("k", "think_every"):
         if name in numbers:
             if numbers[name] != int(numbers[name]):

@@ -21,7 +21,7 @@ from lanewise.sims.boids.trajectory import MOST_WAITING, Frame, Trajectory, fram
 from lanewise.sims.common.marching import is_due, march, next_stop
 
 if TYPE_CHECKING:
-    from lanewise.sims.boids.view.movie import FlockMovie
+    from lanewise.sims.boids.view.flock import FlockMovie
 
 
 @dataclass

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from lanewise.errors import InputError
-from lanewise.launch.executable import device_kind
 from lanewise.patterns.search import StaticGrid
 from lanewise.profiling.profile import Profile, span
 from lanewise.sims.boids.checkpoint import Checkpoint, read_checkpoint, restored
@@ -19,7 +18,7 @@ from lanewise.sims.boids.pictures import check_pictures, check_shown
 from lanewise.sims.boids.run import Run
 from lanewise.sims.boids.state import State, read_state
 from lanewise.sims.boids.trajectory import Trajectory
-from lanewise.sims.common.checks import check_files, check_steps, check_time_step, last_step
+from lanewise.sims.common.checks import check_files, check_steps, check_time_step, last_step, other_device
 
 NO_FILES = Output()
 ONLY_STARTS = ("agents", "start", "start_radius", "seed")
@@ -88,9 +87,9 @@ def resume(
 
 def _difference(path: Path, saved: Checkpoint, flock: Flock) -> str:
     """Why the bits may not be those of an uninterrupted run."""
-    if device_kind(saved.settings.device) != device_kind(flock.settings.device):
-        return f"{path} was computed on {saved.settings.device}; on {flock.settings.device} the last places differ"
     s = flock.settings
+    if other := other_device(path, saved.settings.device, s.device):
+        return other
     if s.boundary == "open" and s.k is None and isinstance(flock.search, StaticGrid):
         return f"{path}: the cells of a static grid in an open world follow the first positions; the last places may differ"
     return ""

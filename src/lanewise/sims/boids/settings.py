@@ -17,7 +17,7 @@ from lanewise.sims.boids.obstacles import Obstacle, as_dict, check_obstacle, obs
 from lanewise.sims.boids.parameters import Parameters, check_parameters, check_semantics
 from lanewise.sims.boids.rules import RECORDS
 from lanewise.sims.boids.statistics import Statistics
-from lanewise.sims.common.checks import MOST_STEPS, check_time_step
+from lanewise.sims.common.checks import MOST_STEPS, check_time_step, readable
 from lanewise.sims.common.clock import Clock
 from lanewise.target import is_gpu
 
@@ -73,12 +73,10 @@ def settings_to_json(settings: Settings) -> str:
 
 def settings_from_json(text: str) -> Settings:
     """What `settings_to_json` wrote; raises `InputError` for anything else."""
-    try:
+    with readable("settings"):
         values: dict[str, Any] = json.loads(text)
         obstacles = [_obstacle(o) for o in values.pop("obstacles")]
         return replace(record(Settings, {**values, "obstacles": ()}, "a flock"), obstacles=tuple(obstacles))
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        raise InputError(f"damaged checkpoint: its settings cannot be read: {error}") from error
 
 
 def _obstacle(values: Mapping[str, Any]) -> Obstacle:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Generator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from lanewise.errors import InputError
 from lanewise.io.atomic import writable_target
+from lanewise.launch.executable import device_kind
 
 MOST_STEPS = 10**12
 
@@ -32,6 +34,22 @@ def last_step(path: Path, step: int, planned: int, steps: int | None) -> int:
     if step >= planned:
         raise InputError(f"{path} is complete at step {step:,}; say with --steps how many more")
     return planned
+
+
+def other_device(path: Path, before: str, after: str) -> str:
+    """Why a run that was computed on another kind of device differs from an uninterrupted one; "" on the same kind."""
+    if device_kind(before) == device_kind(after):
+        return ""
+    return f"{path} was computed on {before}; on {after} the last places differ"
+
+
+@contextmanager
+def readable(part: str) -> Generator[None]:
+    """Within the block, what no reader of JSON and of records makes sense of is a damaged checkpoint, which `InputError` says."""
+    try:
+        yield
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        raise InputError(f"damaged checkpoint: its {part} cannot be read: {error}") from error
 
 
 def check_format(found: int, formats: tuple[int, int]) -> None:

@@ -16,10 +16,9 @@ from typing import Any, Generic, Protocol, TypeVar
 import typer
 
 from lanewise.profiling import Profile
+from lanewise.sims.common import INTERRUPTED
 from lanewise.sims.common.options import Given
 from lanewise.sims.common.profile import ProfileReport
-
-INTERRUPTED = 130  # the shell's code for Ctrl-C
 
 
 class Output(Protocol):

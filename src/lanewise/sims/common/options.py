@@ -25,6 +25,7 @@ import typer
 from typer.core import TyperCommand
 
 from lanewise.errors import InputError
+from lanewise.sims import PRODUCTS
 from lanewise.sims.common.profile import FLAG, split_trace
 
 STATE, METHOD, OUTPUT = "Initial state", "Method", "Files and output"  # panels of the help
@@ -132,15 +133,13 @@ class ProfiledCommand(TyperCommand):
         return super().parse_args(ctx, split_trace(args))
 
 
-def product_app(text: str) -> typer.Typer:
-    """The commands of a product, `lanewise PRODUCT ...`."""
-    app = typer.Typer(no_args_is_help=True, help=text)
+def product_app(name: str) -> typer.Typer:
+    """The commands of a product, `lanewise NAME ...`."""
+    app = typer.Typer(no_args_is_help=True, add_completion=False, help=PRODUCTS[name])
 
-    def group() -> None:  # with one, a single command keeps its name
-        pass
+    @app.callback(help=PRODUCTS[name])  # with one, a single command keeps its name
+    def _() -> None: ...
 
-    group.__doc__ = text
-    app.callback()(group)
     return app
 
 

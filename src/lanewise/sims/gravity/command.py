@@ -15,7 +15,7 @@ from lanewise.sims.gravity.options import ORDER, Asked, Output, Settings
 if TYPE_CHECKING:
     from lanewise.sims.gravity.run import Run
 
-app = product_app("Gravity by direct summation.")
+app = product_app("gravity")
 
 
 @run_command(app, Settings, Output, Asked, after=ORDER)

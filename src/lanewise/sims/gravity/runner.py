@@ -1,4 +1,4 @@
-"""The beginning of a run: from initial conditions, or from a checkpoint."""
+"""The beginning of a run: from initial conditions, from a file of bodies, or from a checkpoint."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 from lanewise.arrays import RecordArray
 from lanewise.errors import InputError, PlanError
 from lanewise.io.atomic import writable_target
+from lanewise.io.formats import read_particles
 from lanewise.io.particles import Particles
 from lanewise.launch.executable import device_kind
 from lanewise.layouts import Layout, layout_by_name
@@ -18,7 +19,7 @@ from lanewise.sims.common.checks import check_steps, check_time_step, last_step
 from lanewise.sims.gravity.checkpoint import Checkpoint, Labels, read_checkpoint
 from lanewise.sims.gravity.checks import check_softening
 from lanewise.sims.gravity.diagnostics import Diagnostics
-from lanewise.sims.gravity.initial_state import load_particles
+from lanewise.sims.gravity.initial import INITIAL_CONDITIONS, make_initial_conditions
 from lanewise.sims.gravity.options import Output, Settings
 from lanewise.sims.gravity.plans import Plans
 from lanewise.sims.gravity.run import NO_FILES, Run
@@ -127,3 +128,17 @@ def _ready(
 def layout_name(layout: Layout) -> str:
     """The name that `layout_by_name` reads."""
     return str(layout).lower()
+
+
+def load_particles(ic: str, bodies: int | None, seed: int) -> Particles:
+    """Particles of a named initial condition or of a file."""
+    if ic in INITIAL_CONDITIONS:
+        return make_initial_conditions(ic, bodies, seed)
+    if not Path(ic).exists() and "." not in ic and "/" not in ic:
+        raise InputError(
+            f"unknown initial condition {ic!r}; wanted one of {', '.join(INITIAL_CONDITIONS)}, or a file (Gadget HDF5, Tipsy, NPZ, CSV)"
+        )
+    particles = read_particles(ic)
+    if bodies is not None and bodies != len(particles):
+        raise InputError(f"{ic} holds {len(particles)} bodies, not {bodies}; leave --bodies out")
+    return particles

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from lanewise.sims.lbm.cases.bodies import Obstacle
     from lanewise.sims.lbm.run import Run
 
-app = product_app("Flow by the lattice Boltzmann method.")
+app = product_app("lbm")
 
 
 @run_command(app, Asked, End, Method, Output, Resumed, after=ORDER)

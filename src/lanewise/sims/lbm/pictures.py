@@ -11,7 +11,7 @@ from lanewise.sims.lbm.cases.registry import Setup
 from lanewise.sims.lbm.kinds import Open
 from lanewise.sims.lbm.view.flow import flow_title, plot_flow
 from lanewise.sims.lbm.view.movie import FlowMovie
-from lanewise.sims.lbm.view.reference import Reference
+from lanewise.sims.lbm.view.slices import Reference
 
 if TYPE_CHECKING:
     from lanewise.sims.lbm.run import Run

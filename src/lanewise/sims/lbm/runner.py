@@ -9,10 +9,9 @@ from typing import Any
 
 from lanewise.errors import InputError
 from lanewise.io.source import reading
-from lanewise.launch.executable import device_kind
 from lanewise.patterns.sitewise.fractions import CENTRAL
 from lanewise.profiling.profile import Profile, span
-from lanewise.sims.common.checks import check_files, check_steps, last_step
+from lanewise.sims.common.checks import check_files, check_steps, last_step, other_device
 from lanewise.sims.lbm.cases import Case, Request, Setup, find_case
 from lanewise.sims.lbm.checkpoint import FIRST, Checkpoint, converted, read_checkpoint, restored
 from lanewise.sims.lbm.checks import check_mach
@@ -148,8 +147,8 @@ def _check_tolerance(tolerance: float, wanted: bool) -> None:
 def _difference(path: Path, saved: Checkpoint, simulation: Simulation) -> str:
     """Why the bits may not be those of an uninterrupted run."""
     before, after = saved.settings, simulation.settings
-    if device_kind(before.device) != device_kind(after.device):
-        return f"{path} was computed on {before.device}; on {after.device} the last places differ"
+    if other := other_device(path, before.device, after.device):
+        return other
     if converted(before, after):
         return (
             f"{path} was computed with {before.streaming} streaming in layout {before.layout}; its populations are converted to "
