@@ -15,7 +15,8 @@ from typer.testing import CliRunner
 
 from lanewise import sims
 from lanewise.errors import InputError
-from lanewise.sims.boids.options import parse_size
+from lanewise.sims.boids import Flock
+from lanewise.sims.boids.options import Asked, parse_size
 from lanewise.sims.boids.parameters import NUMBERS, Parameters
 from lanewise.sims.common.options import METHOD, Given, Option, option_of, run_command, setting
 
@@ -84,6 +85,15 @@ def test_rules_of_flocks_are_options() -> None:
     described = {f.name: option_of(f) for f in fields(Parameters)}
     assert tuple(name for name, option in described.items() if option) == NUMBERS
     assert set(described) - set(NUMBERS) == {"facing", "unit_side"}
+
+
+def test_defaults_of_flocks_are_those_of_the_library() -> None:
+    """What the command shows as a default is what `Flock` does when it is left out, as the command then leaves it out."""
+    own = {name: p.default for name, p in inspect.signature(Flock).parameters.items()}
+    assert {f.name for f in fields(Asked)} - set(own) == {"table"}
+    assert {f.name: f.default for f in fields(Asked) if f.name not in ("table", "obstacles")} == {
+        f.name: own[f.name] for f in fields(Asked) if f.name not in ("table", "obstacles")
+    }
 
 
 def test_products_are_loaded_when_they_run() -> None:
