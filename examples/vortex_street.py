@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 from PIL import Image, ImageDraw
 
-from lanewise.plot.flow import flow_title, plot_flow
-from lanewise.plot.reference import Reference
 from lanewise.sims.lbm import Open, Simulation, Wall, obstacles
+from lanewise.sims.lbm.view.flow import flow_title, plot_flow
+from lanewise.sims.lbm.view.slices import Reference
 
 SIZE = int(sys.argv[1]) if len(sys.argv) > 1 else 20
 PICTURE = sys.argv[2] if len(sys.argv) > 2 else "vortex_street.png"

@@ -107,7 +107,6 @@ def apply(kernel):
         ),
     ),
     """
-import pytest
 with pytest.raises(lw.errors.PlanError, match="double negation cannot be applied to push: nothing in it is negated twice"):
     push.compile(bodies, 1.0, plan=lw.Plan(negations=True))
 assert twice.compile(bodies).plan.negations is False
@@ -289,11 +288,139 @@ assert run("lbm", "run", "still", "--device", "cpu", "--json") == 0
 """,
 )  # fmt: skip
 
-ADDITIONS = (LAYOUT, PASS, LATTICE, OPERATOR, SEARCH, FORMAT, INITIAL, CASE)
+PRODUCT = Addition(
+    "a product", "sims/pendulum/command.py",
+    '''"""Pendulums of many lengths."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import lanewise as lw
+from lanewise.io.atomic import atomic_path
+from lanewise.runtime.interruption import deferred_interruption
+from lanewise.sims.common.checks import check_files, check_steps, last_step
+from lanewise.sims.common.frame import Product, carry_out
+from lanewise.sims.common.marching import march, next_stop
+from lanewise.sims.common.options import (
+    CHECKPOINT_EVERY, METHOD, OUTPUT, OVERWRITE, RESUME, Option, product_app, run_command, setting,
+)
+
+app = product_app("pendulum")
+
+
+@lw.record
+class Pendulum:
+    angle: lw.f64
+    speed: lw.f64
+
+
+@lw.elementwise
+def swing(p: Pendulum, dt: lw.f64):
+    p.speed -= dt * lw.sin(p.angle)
+    p.angle += dt * p.speed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    steps: int = setting(10, Option(METHOD, "N", "steps to take (default {default})"))
+    dt: float = setting(0.1, Option(METHOD, "X", "time step (default {default})", minimum=0.0))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Output:
+    out: Path | None = setting(None, Option(OUTPUT, "FILE.json", "the angle and the speed"))
+    resume: Path | None = setting(None, RESUME)
+    checkpoint_every: int = setting(0, CHECKPOINT_EVERY)
+    overwrite: bool = setting(False, OVERWRITE)
+
+
+@dataclass
+class Run:
+    pendulum: object
+    output: Output
+    dt: float
+    steps: int
+    first_step: int = 0
+    step: int = 0
+    seconds: float = 0.0
+    note: str = ""
+
+    done = property(lambda self: self.step >= self.steps)
+
+    def execute(self, progress):
+        with deferred_interruption() as interruption:
+            march(self, progress, interruption)
+
+    def next_event(self):
+        return next_stop(self.step, self.steps, self.output.checkpoint_every)
+
+    def advance(self, steps):
+        for _ in range(steps):
+            swing(self.pendulum, dt=self.dt)
+        self.step += steps
+
+    def look(self):
+        pass
+
+    def checkpoint_due(self, since, cost):
+        return False
+
+    def save(self):
+        if self.output.out is not None:
+            with atomic_path(self.output.out, overwrite=True) as place:
+                Path(place).write_text(json.dumps(self.summary()))
+
+    def summary(self):
+        angle, speed = float(self.pendulum.angle[0]), float(self.pendulum.speed[0])
+        return {"step": self.step, "steps": self.steps, "dt": self.dt, "angle": angle, "speed": speed}
+
+
+def begin(given, output):
+    settings = given.make(Settings)
+    check_steps(settings.steps)
+    check_files({"out": output.out}, overwrite=output.overwrite, resumed=output.resume)
+    if output.resume is None:
+        return Run(Pendulum.array(angle=[0.1], speed=0.0), output, settings.dt, settings.steps)
+    given.refuse_with_resume(Settings, but=("steps",))
+    kept = json.loads(output.resume.read_text())
+    last = last_step(output.resume, kept["step"], kept["steps"], given["steps"])
+    here = Pendulum.array(angle=[kept["angle"]], speed=kept["speed"])
+    return Run(here, output, kept["dt"], last, kept["step"], kept["step"])
+
+
+@run_command(app, Settings, Output)
+def run(given):
+    """Let it swing."""
+    output = given.make(Output)
+    product = Product("pendulum", lambda run: "pendulum", lambda run: "", Run.summary, lambda run, found: print(found["angle"]))
+    carry_out(product, given, lambda profile: begin(given, output), output.out)
+''',
+    (("sims/__init__.py", '    "gravity": ', '    "pendulum": "A pendulum.",\n'),),
+    """
+import json
+from lanewise.errors import InputError
+assert run("pendulum", "run", "--steps", "6", "--out", "whole.json", "--json") == 0
+assert run("pendulum", "run", "--steps", "4", "--out", "first.json") == 0
+assert run("pendulum", "run", "--resume", "first.json", "--steps", "2", "--out", "rest.json", "--quiet") == 0
+whole, rest = (json.loads(open(name).read()) for name in ("whole.json", "rest.json"))
+assert whole == rest and whole["step"] == 6 and whole["angle"] < 0.1
+with pytest.raises(InputError, match="first.json: the file exists already"):
+    run("pendulum", "run", "--out", "first.json")
+with pytest.raises(InputError, match="first.json is complete at step 4; say with --steps how many more"):
+    run("pendulum", "run", "--resume", "first.json", "--out", "more.json")
+with pytest.raises(InputError, match="--dt cannot be given with --resume: the checkpoint keeps its own"):
+    run("pendulum", "run", "--resume", "first.json", "--dt", "0.2", "--out", "more.json")
+assert lw.sims.pendulum.command.Settings().steps == 10
+""",
+)  # fmt: skip
+
+ADDITIONS = (LAYOUT, PASS, LATTICE, OPERATOR, SEARCH, PRODUCT, FORMAT, INITIAL, CASE)
 
 PREAMBLE = """
 import sys
 import numpy as np
+import pytest
 import lanewise as lw
 import lanewise.errors
 

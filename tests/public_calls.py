@@ -20,10 +20,10 @@ import lanewise as lw
 from lanewise import io
 from lanewise.patterns.elementwise.kernel import Elementwise
 from lanewise.patterns.pairwise.kernel import Pairwise
-from lanewise.plot.flow import flow_title, plot_flow
-from lanewise.plot.gravity import plot_gravity
 from lanewise.sims import boids, gravity, lbm
+from lanewise.sims.gravity.view.picture import plot_gravity
 from lanewise.sims.lbm import obstacles
+from lanewise.sims.lbm.view.flow import flow_title, plot_flow
 from tests.pickled_kernels import Grain, attract, bounce, grow, near, walled
 
 Good = tuple[Callable[..., Any], list[Any], dict[str, Any]]

@@ -22,6 +22,7 @@ def extended(tmp_path_factory: pytest.TempPathFactory) -> Path:
     copy = tmp_path_factory.mktemp("copy") / "lanewise"
     shutil.copytree(SOURCE, copy, ignore=shutil.ignore_patterns("__pycache__"))
     for a in ADDITIONS:
+        (copy / a.file).parent.mkdir(exist_ok=True)
         (copy / a.file).write_text(a.text, encoding="utf-8")
         for name, before, added in a.lines:
             text = (copy / name).read_text(encoding="utf-8")
@@ -34,6 +35,8 @@ def extended(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_table_says_where(addition: Addition) -> None:
     row = next(line for line in TABLE.splitlines() if line.startswith(f"| {addition.name} |"))
     folder = addition.file.rpartition("/")[0]
+    if not (SOURCE / folder).is_dir():  # the folder itself is what is added
+        folder = folder.rpartition("/")[0]
     assert f"`{folder}/`" in row
     for name, _, _ in addition.lines:
         assert f"`{name}`" in row or f"`{name.rpartition('/')[0]}/`" in row, name

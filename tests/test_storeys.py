@@ -58,3 +58,15 @@ def test_no_circles_at_import() -> None:
         if i.when == "top" and i.source != i.target:
             files[i.source].add(i.target)
     TopologicalSorter(files).prepare()  # raises CycleError
+
+
+def test_products_stand_alone() -> None:
+    """A product uses the frame, and no other product; the frame uses none."""
+    wrong = [
+        str(i) for i in imports() if (here := _product(i.source)) and _product(i.target) not in ("", "common", here)
+    ]
+    assert not wrong, "imports from one product to another:\n" + "\n".join(wrong)
+
+
+def _product(module: str) -> str:
+    return module.split(".")[1] if module.startswith("sims.") else ""

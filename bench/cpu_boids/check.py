@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from lanewise.sims.boids.settings import DT
+from lanewise.sims.boids.options import DT
 from lanewise.sims.boids.state import State
 from tests.boids import reference
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from lanewise.sims.boids import Flock
-from lanewise.sims.boids.settings import DT
+from lanewise.sims.boids.options import DT
 
 SERVER = Path(__file__).with_name("warp_step.py")
 

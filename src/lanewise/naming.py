@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib
 import sys
+import warnings
+from collections.abc import Callable, Mapping
 from typing import Any
 
 
@@ -24,3 +26,30 @@ def by_name(instance: Any, otherwise: tuple[Any, ...]) -> str | tuple[Any, ...]:
     """For `__reduce__`: the qualified name of a kernel that its module has under it, as for functions; else how to make it again."""
     found = named_object(instance.__module__, instance.__qualname__)
     return instance.__qualname__ if found is instance else otherwise
+
+
+def at_first_use(
+    package: str, homes: Mapping[str, tuple[str, ...]]
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """The `__getattr__` and `__dir__` of a package whose names are imported at their first use. homes: its modules, with their names."""
+    modules = {name: module for module, names in homes.items() for name in names}
+
+    def find(name: str) -> Any:
+        if name in homes:
+            return importlib.import_module(f"{package}.{name}")
+        if name not in modules:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        return getattr(importlib.import_module(f"{package}.{modules[name]}"), name)
+
+    return find, lambda: sorted({*vars(sys.modules[package]), *modules})
+
+
+def moved(old: str, new: str) -> Callable[[str], Any]:
+    """The `__getattr__` of a module whose names are in another one now; they stay for one release, with a DeprecationWarning."""
+
+    def find(name: str) -> Any:
+        found = getattr(importlib.import_module(new), name)
+        warnings.warn(f"{old}.{name} is now {new}.{name}", DeprecationWarning, stacklevel=2)
+        return found
+
+    return find

@@ -344,10 +344,10 @@ def test_ctrl_c_keeps_what_there_is(lanewise: Command, monkeypatch: pytest.Monke
         if run.flock.step == 8:
             os.kill(os.getpid(), signal.SIGINT)
 
-    def follow(run: Any, *, quiet: bool) -> None:
+    def follow(_: object, run: Any, *, quiet: bool) -> None:
         run.execute(press)
 
-    monkeypatch.setattr("lanewise.cli.boids_progress.follow", follow)
+    monkeypatch.setattr("lanewise.sims.common.frame.follow", follow)
     command = (*SMALL, "--steps", 1000, "--movie", "a.gif", "--size", "64x64", "--every", 4)
     outcome = lanewise(*command, "--out", "a.h5")
     assert (outcome.code, outcome.err) == (130, "interrupted; continue with: lanewise boids run --resume a.h5\n")
@@ -362,7 +362,7 @@ def test_what_is_said_when_nothing_was_kept(lanewise: Command, monkeypatch: pyte
     def follow(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("lanewise.cli.boids_progress.follow", follow)
+    monkeypatch.setattr("lanewise.sims.common.frame.follow", follow)
     outcome = lanewise(*SMALL, "--steps", 5)
     assert (outcome.code, outcome.err) == (130, "interrupted at step 0; nothing was kept, as there is no --out\n")
 

@@ -126,7 +126,7 @@ OPTIONS = {
 @pytest.mark.parametrize("name", OPTIONS)
 def test_options_that_the_checkpoint_keeps(lanewise: Command, name: str) -> None:
     outcome = lanewise("gravity", "run", "--resume", "a.h5", f"--{name}", OPTIONS[name])
-    wanted = f"error: --{name} cannot be changed with --resume: the checkpoint keeps its own\n"
+    wanted = f"error: --{name} cannot be given with --resume: the checkpoint keeps its own\n"
     assert (outcome.code, outcome.err) == (2, wanted)
 
 

@@ -5,7 +5,7 @@ import math
 
 import pytest
 
-from lanewise.cli.runs import print_json
+from lanewise.sims.common.frame import print_json
 
 
 def test_json_has_null_for_what_is_no_number(capsys: pytest.CaptureFixture[str]) -> None:

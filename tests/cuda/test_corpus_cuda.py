@@ -254,7 +254,8 @@ def test_pieces_change_no_bit() -> None:
 
 @pytest.mark.parametrize("precision", ["f32", "mixed", "f64"])
 def test_resume_continues_bit_for_bit(precision: str, tmp_path: Path) -> None:
-    from lanewise.sims.gravity.checkpoint import Settings, read_checkpoint, write_checkpoint
+    from lanewise.sims.gravity.checkpoint import read_checkpoint, write_checkpoint
+    from lanewise.sims.gravity.options import Settings
 
     particles = make_initial_conditions("plummer", 500, seed=5)
     whole = _simulation(DEVICE, precision, 500)
@@ -262,7 +263,7 @@ def test_resume_continues_bit_for_bit(precision: str, tmp_path: Path) -> None:
     half = _simulation(DEVICE, precision, 500)
     half.run(steps=10, dt=1e-3)
     layout = str(half.bodies.layout)
-    settings = Settings("plummer", 20, 1e-3, 0.05, "leapfrog", precision, layout, DEVICE, 1.0, 5, 0.0)
+    settings = Settings(steps=20, dt=1e-3, softening=0.05, precision=precision, layout=layout, device=DEVICE, seed=5)
     write_checkpoint(tmp_path / "half.h5", half, particles, settings, [half.diagnostics()], overwrite=False)
     read = read_checkpoint(tmp_path / "half.h5")
     bodies = make_bodies(read.particles, precision=precision, device=DEVICE)

@@ -16,20 +16,17 @@ from hypothesis import strategies as st
 
 from lanewise.errors import ArgumentError, InputError
 from lanewise.plot.colours import colour_table
-from lanewise.plot.flow import flow_title, plot_flow
-from lanewise.plot.flow_layout import LEFT, TOP
 from lanewise.plot.raster import Scale, colour, picture_size, resample
-from lanewise.plot.reference import Reference, label, unit_of
-from lanewise.plot.slices import middle_slice, middle_slices, value_range
-from lanewise.plot.streamlines import levels
-from lanewise.plot.vorticity import vorticity
+from lanewise.sims.lbm.view.flow import LEFT, TOP, flow_title, plot_flow
+from lanewise.sims.lbm.view.slices import Reference, label, middle_slice, middle_slices, unit_of, value_range
+from lanewise.sims.lbm.view.vorticity import levels, vorticity
 from tests.plot.flows import past_ball, pixels, png_size, street
 
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pictures of some 300 pixels, which are written faster."""
-    monkeypatch.setattr("lanewise.plot.flow_layout.picture_size", lambda shape: picture_size(shape, 600, 300))
+    monkeypatch.setattr("lanewise.sims.lbm.view.flow.picture_size", lambda shape: picture_size(shape, 600, 300))
 
 
 def test_the_title() -> None:
@@ -254,5 +251,7 @@ def test_a_missing_folder_is_named(tmp_path: Path) -> None:
 
 
 def test_importing_the_modules_does_not_import_matplotlib() -> None:
-    code = "import sys, lanewise.plot.flow, lanewise.plot.flow_movie; sys.exit('matplotlib' in sys.modules)"
+    code = (
+        "import sys, lanewise.sims.lbm.view.flow, lanewise.sims.lbm.view.movie; sys.exit('matplotlib' in sys.modules)"
+    )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

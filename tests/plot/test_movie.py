@@ -12,13 +12,12 @@ import numpy as np
 import pytest
 
 from lanewise.errors import ArgumentError, InputError
-from lanewise.plot.flow_movie import LETTERS, FlowMovie
 from lanewise.plot.movie import MovieWriter
 from lanewise.plot.mp4 import find_ffmpeg
 from lanewise.plot.raster import Scale, colour, resample
-from lanewise.plot.reference import Reference
-from lanewise.plot.slices import middle_slice
 from lanewise.plot.text import Key, text_strip
+from lanewise.sims.lbm.view.movie import LETTERS, FlowMovie
+from lanewise.sims.lbm.view.slices import Reference, middle_slice
 from tests.plot.flows import past_ball, street
 
 
@@ -279,7 +278,7 @@ def test_a_flow_movie_shows_the_flow(tmp_path: Path) -> None:
 def test_more_sites_than_pixels_three_dimensions_and_given_limits(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lanewise.plot.flow_movie.LONGEST", 30)
+    monkeypatch.setattr("lanewise.sims.lbm.view.movie.LONGEST", 30)
     velocity, solid = past_ball()
     with FlowMovie(tmp_path / "a.gif", "sphere", quantity="speed", solid=solid, limits=(0, 0.2)) as movie:
         movie.add(velocity, 0)

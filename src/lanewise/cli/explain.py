@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json as json_module
-from typing import Annotated
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from lanewise.errors import InputError
 from lanewise.target import CPU, CUDA, is_gpu
+
+if TYPE_CHECKING:
+    from lanewise.explanation.offline import Offline
 
 BODIES = 16_384
 
@@ -57,34 +61,38 @@ def explain(
             f"--arch {arch} is an architecture of GPUs, and --{'source' if source else 'device'} {chosen} is none"
         )
     numbers = read_values(values or [])
-    if name == "boids":
-        from lanewise.cli.boids_explain import explain_boids
-
-        explain_boids(chosen, bodies, precision or "f32", layout, arch, numbers, source=bool(source), as_json=json)
-        return
-    if name == "gravity":
-        from lanewise.sims.gravity.explain import compile_gravity
-
-        offline = compile_gravity(chosen, bodies, precision or "f32", layout, arch, numbers)
-    else:
-        from lanewise.cli.target import load_kernel
-        from lanewise.explanation.offline import compile_offline
-        from lanewise.layouts import layout_by_name
-
-        if precision is not None:
-            raise InputError(f"--precision belongs to gravity and boids; the types of {name} are those of its file")
-        kind = layout_by_name(layout) if layout else None
-        offline = compile_offline(load_kernel(name, sites=True), bodies, chosen, arch=arch, layout=kind, values=numbers)
+    heading, kernels = _kernels(name, chosen, bodies, precision, layout, arch, numbers)
     if source and not json:
-        print(offline.executable.source)
+        print("\n\n".join(k.executable.source for k in kernels))
         return
-    explanation = offline.explain()
+    explanations = [k.explain() for k in kernels]
     if json:
-        facts = explanation.as_dict() | ({"source": offline.executable.source} if source else {})
-        print(json_module.dumps(facts, allow_nan=False))
+        facts = [
+            e.as_dict() | ({"source": k.executable.source} if source else {})
+            for e, k in zip(explanations, kernels, strict=True)
+        ]
+        print(json_module.dumps({"search": heading, "kernels": facts} if heading else facts[0], allow_nan=False))
         return
-    print(explanation)
+    print(*([heading] if heading else []), *explanations, sep="\n\n" if heading else "\n")
     print(f"\nThe generated source: lanewise explain {name} --source {chosen}")
+
+
+def _kernels(
+    name: str, device: str, count: int, precision: str | None, layout: str | None, arch: str | None,
+    values: Mapping[str, float],
+) -> tuple[str, tuple[Offline, ...]]:  # fmt: skip
+    """The kernels of a product, with what stands above them, or the kernel of a file."""
+    from lanewise.cli.target import load_kernel, product_kernels
+
+    if product := product_kernels(name):
+        return product.explained(device, count, precision or "f32", layout, arch, values)
+    from lanewise.explanation.offline import compile_offline
+    from lanewise.layouts import layout_by_name
+
+    if precision is not None:
+        raise InputError(f"--precision belongs to gravity and boids; the types of {name} are those of its file")
+    kind = layout_by_name(layout) if layout else None
+    return "", (compile_offline(load_kernel(name, sites=True), count, device, arch=arch, layout=kind, values=values),)
 
 
 def read_values(texts: list[str]) -> dict[str, float]:

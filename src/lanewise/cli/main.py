@@ -4,30 +4,42 @@ from __future__ import annotations
 
 import atexit
 import gc
+import importlib
 import os
 import sys
+from typing import Any
 
 import typer
+from typer.core import TyperGroup
 
-from lanewise.cli.boids import boids_app
 from lanewise.cli.compiling import spoken
 from lanewise.cli.explain import explain
-from lanewise.cli.gravity import gravity_app
 from lanewise.cli.info import info
 from lanewise.cli.ladder import ladder
-from lanewise.cli.lbm import lbm_app
-from lanewise.cli.runs import INTERRUPTED
 from lanewise.cli.tune import tune
 from lanewise.errors import LanewiseError
+from lanewise.sims import PRODUCTS
+from lanewise.sims.common import INTERRUPTED
+
+
+class Commands(TyperGroup):
+    """The commands; those of a product are loaded when one of them runs, and the help knows what they are about."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Find the command that runs."""
+        if args and args[0] in PRODUCTS:
+            found = importlib.import_module(f"lanewise.sims.{args[0]}.command")
+            self.add_command(typer.main.get_command(found.app), args[0])
+        return super().resolve_command(ctx, args)
+
 
 app = typer.Typer(
-    name="lanewise", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False,
+    name="lanewise", cls=Commands, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False,
     help="Write the physics for one element; lanewise designs the data structure and the kernel.",
     epilog="First: lanewise gravity run --plot run.png. Then: lanewise explain gravity. Every command has --help.",
 )  # fmt: skip
-app.add_typer(boids_app, name="boids")
-app.add_typer(gravity_app, name="gravity")
-app.add_typer(lbm_app, name="lbm")
+for _name, _help in PRODUCTS.items():
+    app.add_typer(typer.Typer(help=_help), name=_name)
 app.command()(info)
 app.command()(explain)
 app.command()(ladder)

@@ -1,4 +1,4 @@
-"""What a command is about: the kernel `name` of the file `path/to/file.py`, written as `path/to/file.py:name`."""
+"""What a command is about: a product, or the kernel `name` of the file `path/to/file.py`, written as `path/to/file.py:name`."""
 
 from __future__ import annotations
 
@@ -12,11 +12,18 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, overload
 
+from lanewise import sims
 from lanewise.errors import InputError, LanewiseError
 from lanewise.launch.arguments import describe
 from lanewise.patterns.elementwise.kernel import Elementwise
 from lanewise.patterns.pairwise.kernel import Pairwise
 from lanewise.patterns.sitewise.kernel import Sitewise
+
+
+def product_kernels(name: str) -> Any:
+    """The module `explain` of a product, which has `explained` and perhaps `tuning_job`; None where there is none."""
+    place = f"{sims.__name__}.{name}.explain"
+    return importlib.import_module(place) if name in sims.PRODUCTS and importlib.util.find_spec(place) else None
 
 
 @overload

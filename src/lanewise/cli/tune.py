@@ -8,15 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lanewise.cli.explain import read_values
-from lanewise.errors import DeviceError, InputError
-from lanewise.target import is_compiled
+from lanewise.errors import InputError
 
 if TYPE_CHECKING:
     from lanewise.tuning import Tuning
     from lanewise.tuning.job import Job
 
 BODIES = 16_384
-SOFTENING2 = 1e-4  # the square of a Plummer softening of 0.01
 
 Name = Annotated[str, typer.Argument(metavar="KERNEL", help="gravity, or a kernel of a file: path/to/file.py:name")]
 Bodies = Annotated[
@@ -55,43 +53,20 @@ def tune(
     json_: Json = False,
 ) -> None:
     """Measure plans of a kernel on this machine; later calls like this one use the fastest."""
+    from lanewise.cli.target import product_kernels
     from lanewise.tuning.tune import check_seconds
 
     if seconds is not None:
         check_seconds(seconds)  # before anything is made for it
     numbers = read_values(values or [])
-    if name == "gravity":
-        job = _gravity(bodies, device, precision or "f32", layout, numbers)
+    product = product_kernels(name)
+    if hasattr(product, "tuning_job"):
+        job: Job = product.tuning_job(device, bodies, precision or "f32", layout, numbers)
     elif precision is not None:
         raise InputError(f"--precision belongs to gravity; the types of {name} are those of its file")
     else:
         job = _kernel(name, bodies, device, layout, numbers)
     _show(_follow(job, seconds, quiet=json_), json_)
-
-
-def _gravity(bodies: int, device: str, precision: str, layout: str | None, values: dict[str, float]) -> Job:
-    """The force kernel as a simulation of a Plummer sphere binds it, with the fields of the plan that it fixes."""
-    from lanewise.layouts import layout_by_name
-    from lanewise.sims.gravity.checks import self_force_vanishes
-    from lanewise.sims.gravity.initial import make_initial_conditions
-    from lanewise.sims.gravity.physics import make_physics, pair_type
-    from lanewise.sims.gravity.simulation import Simulation, make_bodies
-
-    if not is_compiled(device):  # before bodies are made, which takes long there
-        raise DeviceError(
-            "gravity: the device 'python' interprets kernels and has no plans to compare; move the arrays to 'cpu' or 'cuda'"
-        )
-    for other in set(values) - {"softening2"}:
-        raise InputError(f"gravity has no value {other!r} to set; it has softening2")
-    softening2 = values.get("softening2", SOFTENING2)
-    if not softening2 >= 0:
-        raise InputError(f"--set softening2={softening2}: the square of a softening is zero or more")
-    kind = layout_by_name(layout) if layout else None
-    arrays = make_bodies(make_initial_conditions("plummer", bodies), precision=precision, layout=kind, device=device)
-    simulation = Simulation(arrays, softening=softening2**0.5)
-    softened = self_force_vanishes(simulation.softening, pair_type(precision))
-    physics = make_physics(type(arrays[0]), softened)
-    return physics.acceleration.tuning_job(arrays, arrays, plan=simulation.plan, softening2=softening2)
 
 
 def _kernel(name: str, count: int, device: str, layout: str | None, values: dict[str, float]) -> Job:

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from lanewise.runtime.memory import to_host
 from lanewise.sims.boids.flock import Flock
+from lanewise.sims.boids.options import DT
 from lanewise.sims.boids.parameters import Parameters
-from lanewise.sims.boids.settings import DT
 from lanewise.sims.boids.state import State
 
 TOLERANCE = 1e-4  # of the largest change of a velocity

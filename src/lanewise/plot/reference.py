@@ -1,35 +1,5 @@
-"""What makes a flow's values dimensionless, and how they are then called."""
+"""The old place of scales of pictures of flows, for one release."""
 
-from __future__ import annotations
+from lanewise.naming import moved
 
-from dataclasses import dataclass
-
-from lanewise.errors import ArgumentError
-from lanewise.plot.slices import Quantity
-
-
-@dataclass(frozen=True, slots=True)
-class Reference:
-    """The speed U and the length L, in lattice units and positive: values are shown as |u| / U and ω L / U."""
-
-    speed: float
-    length: float
-
-    def __post_init__(self) -> None:
-        for name, value in (("speed", self.speed), ("length", self.length)):
-            if not 0 < value < float("inf"):
-                raise ArgumentError(f"the reference {name} is {value}; wanted a positive number")
-
-
-def unit_of(quantity: Quantity, reference: Reference | None) -> float:
-    """What a value in lattice units is divided by before it is shown."""
-    if reference is None:
-        return 1.0
-    return reference.speed if quantity == "speed" else reference.speed / reference.length
-
-
-def label(quantity: Quantity, reference: Reference | None, *, across: bool = False) -> str:
-    """Name, symbol and unit. `across`: it is the vorticity's component across the plane that is seen."""
-    if quantity == "speed":
-        return "speed  |u|  [lattice units]" if reference is None else "speed  |u| / U"
-    return f"vorticity{' across the plane' if across else ''}  " + ("ω  [1 / step]" if reference is None else "ω L / U")
+__getattr__ = moved(__name__, "lanewise.sims.lbm.view.slices")

@@ -1,4 +1,4 @@
-"""Simulations that people use as they are, each written on the public interface of lanewise alone."""
+"""Simulations that people use as they are. Each lives in a folder of its own: its physics, files, views, and its command."""
 
 from __future__ import annotations
 
@@ -10,9 +10,16 @@ if TYPE_CHECKING:  # for type checkers: what `__getattr__` imports
     from lanewise.sims import gravity as gravity
     from lanewise.sims import lbm as lbm
 
+PRODUCTS = {
+    "boids": "Flocks: Reynolds' boids, as in OpenSteer.",
+    "gravity": "Gravity by direct summation.",
+    "lbm": "Flow by the lattice Boltzmann method.",
+}
+"""The folders, and what their commands are about: `command.py` of each has an `app`, which is `lanewise NAME`."""
+
 
 def __getattr__(name: str) -> object:
     """`lw.sims.boids`, `lw.sims.gravity` and `lw.sims.lbm` are imported when they are first used."""
-    if name in ("boids", "gravity", "lbm"):
+    if name in PRODUCTS:
         return importlib.import_module(f"lanewise.sims.{name}")
     raise AttributeError(f"module 'lanewise.sims' has no attribute {name!r}")

@@ -7,8 +7,8 @@ import pytest
 
 from lanewise.sims.lbm import CASES, Simulation
 from lanewise.sims.lbm.cases.stream import OBSTACLE
-from lanewise.sims.lbm.run import Output
-from lanewise.sims.lbm.runner import End, Method, start
+from lanewise.sims.lbm.options import End, Method, Output
+from lanewise.sims.lbm.runner import start
 
 CASE = CASES["karman"]
 FORMS = ("in-place", pytest.param("pull", marks=pytest.mark.slow), pytest.param("push", marks=pytest.mark.slow))

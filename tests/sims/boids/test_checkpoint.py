@@ -11,7 +11,7 @@ import pytest
 
 from lanewise.errors import InputError
 from lanewise.sims.boids import Flock, Sphere, runner
-from lanewise.sims.boids.run import Output
+from lanewise.sims.boids.options import Output
 from tests.sims.boids.flocks import bits
 
 SEARCHES = ("auto", "all-pairs", "static-grid", "dynamic-grid")

@@ -17,9 +17,10 @@ from lanewise.launch.tuned_store import Entry, write_entry
 from lanewise.plan import NEUTRAL, Plan
 from lanewise.sims.gravity import Simulation, runner
 from lanewise.sims.gravity.checkpoint import read_checkpoint
+from lanewise.sims.gravity.options import Output
 from lanewise.sims.gravity.physics import RECORDS, make_physics
 from lanewise.sims.gravity.plans import WANTED_POTENTIAL, from_json, to_json
-from lanewise.sims.gravity.run import Output, Run
+from lanewise.sims.gravity.run import Run
 
 COUNT, STEPS, SOFTENING = 300, 8, 0.05
 OTHERS: dict[str, Plan] = {  # plans that sum in another order than the default one

@@ -140,7 +140,10 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
         "use precision f64 or another unit of length",
     ),
     "dt": (lambda: Simulation(bodies()).run(1, 0.0), "the time step dt is 0.0; wanted a finite time above zero"),
-    "steps": (lambda: Simulation(bodies()).run(0, 1.0), "the number of steps is 0; wanted a whole number from 1 on"),
+    "steps": (
+        lambda: Simulation(bodies()).run(0, 1.0),
+        "the number of steps is 0; wanted a whole number from 1 to 1,000,000,000,000",
+    ),
     "every": (
         lambda: Simulation(bodies()).run(1, 1.0, print, every=0),
         "every=0: wanted a whole number of steps from 1 on",

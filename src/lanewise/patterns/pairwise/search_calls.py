@@ -34,11 +34,10 @@ class SearchCalls:
         return kept["searched"]
 
     def call(self, arguments: tuple[Any, ...], named: Mapping[str, Any], out: Any) -> tuple[Any, ...]:
-        call = self.bind(
-            self._calls.given(arguments, named), out, None
-        )  # a structure follows the positions of every call
-        call.launch()
-        return call.results
+        calls = self._calls
+        calls.notice()
+        bind = partial(calls.bound_by, plan=None)
+        return self.searched.call(arguments, named, out, lambda: calls.given(arguments, named), bind)
 
     def compile(self, given: Arguments, plan: Plan | None) -> Compiled:
         return self.searched.compile(given, plan, partial(self._calls.bound_by, plan=plan))

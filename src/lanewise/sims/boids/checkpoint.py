@@ -32,7 +32,6 @@ from lanewise.sims.boids.boundaries import find_boundary
 from lanewise.sims.boids.choice import search_from_json, search_to_json, search_world
 from lanewise.sims.boids.rules import record_class
 from lanewise.sims.boids.settings import (
-    MOST_STEPS,
     RunPlan,
     Settings,
     check_clock,
@@ -44,7 +43,8 @@ from lanewise.sims.boids.settings import (
 from lanewise.sims.boids.state import State, check_state
 from lanewise.sims.boids.statistics import Statistics
 from lanewise.sims.boids.trajectory import STATE, Trajectory
-from lanewise.sims.clock import Clock
+from lanewise.sims.common.checks import MOST_STEPS, check_format, readable
+from lanewise.sims.common.clock import Clock
 
 if TYPE_CHECKING:
     from lanewise.sims.boids.flock import Flock
@@ -113,8 +113,7 @@ def read_checkpoint(path: Path) -> Checkpoint:
                 "no checkpoint of lanewise boids; wanted a file that --out or Flock.checkpoint has written"
             )
         head = schema.read(group, HEAD)
-        if head["@format"] not in FORMATS:
-            raise InputError(f"a checkpoint of format {head['@format']}; wanted format {VERSION} or {FORMATS[0]}")
+        check_format(head["@format"], FORMATS)
         check_sums(file)  # the frames are carried on from file to file, and read by nobody here
         settings = settings_from_json(head["@settings"])
         check_settings(settings)
@@ -168,10 +167,8 @@ def _check_frames(arrays: Mapping[str, Any], clock: Clock) -> None:
 
 
 def _from_json(cls: type[T], text: str, what: str) -> T:
-    try:
+    with readable(what):
         return schema.record(cls, json.loads(text), f"the {what}")
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"damaged checkpoint: its {what} cannot be read: {error}") from error
 
 
 def restored(saved: Checkpoint, *, device: str | None = None, profile: Profile | None = None) -> Flock:

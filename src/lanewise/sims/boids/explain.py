@@ -21,10 +21,10 @@ from lanewise.plans import complete_plan
 from lanewise.record import Record
 from lanewise.runtime.devices import missing_for_cuda
 from lanewise.sims.boids.flock import Flock
+from lanewise.sims.boids.options import DT
 from lanewise.sims.boids.parameters import move_values, pair_values
 from lanewise.sims.boids.rules import record_class
 from lanewise.sims.boids.semantics import URGES, rules_of
-from lanewise.sims.boids.settings import DT
 from lanewise.target import CPU, Machine, is_gpu, target_of
 from lanewise.types import F32, F64, I32, I64, Vector
 from lanewise.work import describe_work
@@ -33,16 +33,15 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-def compile_boids(
-    device: str, agents: int, precision: str = "f32", layout: str | None = None, arch: str | None = None,
-    values: Mapping[str, float] | None = None,
-) -> tuple[str, tuple[Offline, Offline]]:  # fmt: skip
+def explained(
+    device: str, agents: int, precision: str, layout: str | None, arch: str | None, values: Mapping[str, float]
+) -> tuple[str, tuple[Offline, ...]]:
     """What finds flockmates and why, and the kernels of steering and of moving `agents` that fill a world of radius 50.
 
     On "cuda" no GPU is needed; the search is laid out on the host. `values`: k, world, think_every, and numbers of the rules.
     Raises `InputError`.
     """
-    numbers: dict[str, Any] = dict(values or {})
+    numbers: dict[str, Any] = dict(values)
     for name in ("k", "think_every"):
         if name in numbers:
             if numbers[name] != int(numbers[name]):

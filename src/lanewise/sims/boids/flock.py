@@ -36,24 +36,23 @@ from lanewise.sims.boids.boundaries import find_boundary
 from lanewise.sims.boids.choice import check_k, find_search, search_world
 from lanewise.sims.boids.initial import make_state
 from lanewise.sims.boids.obstacles import Obstacle, check_obstacle
+from lanewise.sims.boids.options import DT
 from lanewise.sims.boids.parameters import NUMBERS, THESIS_K, make_parameters
 from lanewise.sims.boids.rules import FIELDS, SPHERE, record_class
 from lanewise.sims.boids.semantics import Semantics, make_semantics
 from lanewise.sims.boids.settings import (
-    DT,
     Settings,
     check_precision,
     check_semantics_fit,
-    check_steps,
     check_think_every,
-    check_time_step,
     check_world,
 )
 from lanewise.sims.boids.state import State, check_state
 from lanewise.sims.boids.statistics import Statistics, make_measures, observer_of, polarisation
 from lanewise.sims.boids.storage import REORDER, Storage, make_storage
 from lanewise.sims.boids.survival import check_survival
-from lanewise.sims.clock import Clock
+from lanewise.sims.common.checks import check_steps, check_time_step
+from lanewise.sims.common.clock import Clock
 
 Callback = Callable[["Flock"], None]
 

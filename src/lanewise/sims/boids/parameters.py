@@ -12,9 +12,17 @@ import numpy as np
 from lanewise.attributes import frozen
 from lanewise.checks import check_fields
 from lanewise.errors import InputError
+from lanewise.sims.common.options import Option, option_of, setting
 
+RULES = "Rules (defaults are OpenSteer's; lengths, times and masses in its units)"
+ANGLE = "only those at angles to the heading with a larger cosine"
 SEMANTICS = ("sync", "seq", "thesis")
 """All steer, then all move; one after another, in place; and as "sync", with the thesis's differences."""
+
+
+def _rule(default: float, text: str = "", more: str = "") -> float:
+    """A number of the rules, with its option."""
+    return setting(default, Option(RULES, "X", f"{text} (default {{default}}{more})".strip()))
 
 
 @frozen
@@ -27,22 +35,22 @@ class Parameters:
     Where the three radii of the behaviours are larger than the search radius, the search decides.
     """
 
-    radius: float = 9.0
-    near_radius: float = 1.5
-    separation_radius: float = 5.0
-    separation_cosine: float = -0.707
-    separation_weight: float = 12.0
-    alignment_radius: float = 7.5
-    alignment_cosine: float = 0.7
-    alignment_weight: float = 8.0
-    cohesion_radius: float = 9.0
-    cohesion_cosine: float = -0.15
-    cohesion_weight: float = 8.0
-    max_force: float = 27.0
-    max_speed: float = 9.0
-    mass: float = 1.0
-    agent_radius: float = 0.5
-    avoid_time: float = 1.0
+    radius: float = _rule(9.0, "how far flockmates are seen", "; thesis 4.243")
+    near_radius: float = _rule(1.5, "nearer ones are seen in every direction", "; thesis 1.225")
+    separation_radius: float = _rule(5.0, "agents get out of the way of nearer ones")
+    separation_cosine: float = _rule(-0.707, ANGLE)
+    separation_weight: float = _rule(12.0)
+    alignment_radius: float = _rule(7.5, "agents turn to where nearer ones head")
+    alignment_cosine: float = _rule(0.7, ANGLE)
+    alignment_weight: float = _rule(8.0)
+    cohesion_radius: float = _rule(9.0, "agents steer to the middle of nearer ones")
+    cohesion_cosine: float = _rule(-0.15, ANGLE)
+    cohesion_weight: float = _rule(8.0)
+    max_force: float = _rule(27.0, "largest force of steering")
+    max_speed: float = _rule(9.0)
+    mass: float = _rule(1.0, "of an agent")
+    agent_radius: float = _rule(0.5, "room that an agent keeps to obstacles")
+    avoid_time: float = _rule(1.0, "an obstacle is avoided when it would be met within this time")
     facing: float = 1.0
     unit_side: bool = True
 
@@ -55,7 +63,7 @@ THESIS_K = 7
 POSITIVE = ("radius", "max_force", "max_speed", "mass", "agent_radius")
 NOT_NEGATIVE = ("near_radius", "separation_radius", "alignment_radius", "cohesion_radius", "avoid_time")
 COSINES = ("separation_cosine", "alignment_cosine", "cohesion_cosine")
-NUMBERS = tuple(f.name for f in fields(Parameters) if f.name not in ("facing", "unit_side"))
+NUMBERS = tuple(f.name for f in fields(Parameters) if option_of(f))
 """Those that a user may choose; the others make the semantics."""
 
 

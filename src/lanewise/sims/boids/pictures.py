@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -13,12 +12,12 @@ from lanewise.errors import InputError
 from lanewise.io.source import FilePath
 from lanewise.plot.movie import MOST_FPS
 from lanewise.sims.boids.boundaries import find_boundary
+from lanewise.sims.boids.options import Pictures
 from lanewise.sims.boids.rules import BOX, OPEN
 from lanewise.sims.boids.statistics import observer_of
 from lanewise.sims.boids.trajectory import Frame, frame_of
-from lanewise.sims.boids.view.flock import plot_flock
+from lanewise.sims.boids.view.flock import FlockMovie, plot_flock
 from lanewise.sims.boids.view.lines import Edge
-from lanewise.sims.boids.view.movie import FlockMovie
 from lanewise.sims.boids.view.view import FILM, PICTURE, Moment, View, check_view, shown_numbers
 
 if TYPE_CHECKING:
@@ -30,34 +29,6 @@ MOST_FRAMES = {".gif": 250, ".mp4": 900}
 
 GIF = (450, 800)
 """Height and width in pixels; a GIF of the size of a film is hardly sent around."""
-
-SIDES = (64, 7680)
-
-
-@dataclass(frozen=True, slots=True)
-class Pictures:
-    """What is painted, and how; None: chosen for the run. `size`: (height, width) in pixels. The others: see `plot.flock_view.View`."""
-
-    plot: Path | None = None
-    movie: Path | None = None
-    colour: str = "heading"
-    cluster_radius: float | None = None
-    camera: str = "fixed"
-    select: int | None = None
-    size: tuple[int, int] | None = None
-    fps: float | None = None
-
-
-def parse_size(text: str) -> tuple[int, int]:
-    """Height and width of WIDTHxHEIGHT. Raises `InputError`."""
-    parts = text.lower().split("x")
-    if len(parts) != 2 or not all(p.isascii() and p.isdigit() for p in parts):
-        raise InputError(f"--size {text}: wanted WIDTHxHEIGHT in pixels, such as 1280x720")
-    width, height = map(int, parts)
-    low, high = SIDES
-    if not (low <= width <= high and low <= height <= high):
-        raise InputError(f"--size {text}: wanted {low} to {high} pixels each way")
-    return height, width
 
 
 def check_pictures(p: Pictures) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lanewise.profiling.profile import span
@@ -13,30 +12,16 @@ from lanewise.runtime.compile_workers import settle
 from lanewise.runtime.interruption import deferred_interruption
 from lanewise.sims.boids.checkpoint import write_checkpoint
 from lanewise.sims.boids.flock import Flock
-from lanewise.sims.boids.pictures import Pictures, course_interval, moment_of, movie_interval, open_movie, write_picture
+from lanewise.sims.boids.options import Output
+from lanewise.sims.boids.pictures import course_interval, moment_of, movie_interval, open_movie, write_picture
 from lanewise.sims.boids.settings import RunPlan
 from lanewise.sims.boids.state import write_state
 from lanewise.sims.boids.statistics import Observer, Statistics, observer_of
 from lanewise.sims.boids.trajectory import MOST_WAITING, Frame, Trajectory, frame_of, state_of
-from lanewise.sims.marching import is_due, march
+from lanewise.sims.common.marching import is_due, march, next_stop
 
 if TYPE_CHECKING:
-    from lanewise.sims.boids.view.movie import FlockMovie
-
-NO_PICTURES = Pictures()
-
-
-@dataclass(frozen=True, slots=True)
-class Output:
-    """Where results go. Intervals are steps; `every` 0: no frames on the way; `checkpoint_every`, `movie_every` 0: the run chooses."""
-
-    out: Path | None = None
-    final: Path | None = None
-    every: int = 0
-    checkpoint_every: int = 0
-    overwrite: bool = False
-    pictures: Pictures = NO_PICTURES
-    movie_every: int = 0
+    from lanewise.sims.boids.view.flock import FlockMovie
 
 
 @dataclass
@@ -99,8 +84,7 @@ class Run:
     def next_event(self) -> int:
         """The next step after which something has to be looked at or written."""
         step, o = self.step, self.output
-        intervals = (o.every, o.checkpoint_every, self.movie_every, self.course_every)
-        return min([self.steps, *((step // i + 1) * i for i in intervals if i)])
+        return next_stop(step, self.steps, o.every, o.checkpoint_every, self.movie_every, self.course_every)
 
     @property
     def movie_every(self) -> int:
@@ -142,10 +126,8 @@ class Run:
 
     def checkpoint_due(self, since: float, cost: float) -> bool:
         """At the interval that was asked for, now and then without one, and when many frames wait."""
-        every = self.output.checkpoint_every
-        if self.trajectory.nbytes >= MOST_WAITING or (every and self.step % every == 0):
-            return True
-        return not every and is_due(since, cost)
+        many = self.trajectory.nbytes >= MOST_WAITING
+        return many or is_due(self.step, self.output.checkpoint_every, since, cost)
 
     # ------------------------------------------------------------ results
 

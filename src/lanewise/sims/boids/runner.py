@@ -8,20 +8,18 @@ from pathlib import Path
 from typing import Any
 
 from lanewise.errors import InputError
-from lanewise.io.atomic import writable_target
-from lanewise.launch.executable import device_kind
 from lanewise.patterns.search import StaticGrid
 from lanewise.profiling.profile import Profile, span
 from lanewise.sims.boids.checkpoint import Checkpoint, read_checkpoint, restored
 from lanewise.sims.boids.flock import Flock
 from lanewise.sims.boids.obstacles import Obstacle, parse_obstacle, read_obstacles
+from lanewise.sims.boids.options import Length, Output
 from lanewise.sims.boids.pictures import check_pictures, check_shown
-from lanewise.sims.boids.run import Output, Run
-from lanewise.sims.boids.settings import DT, check_steps, check_time_step
+from lanewise.sims.boids.run import Run
 from lanewise.sims.boids.state import State, read_state
 from lanewise.sims.boids.trajectory import Trajectory
+from lanewise.sims.common.checks import check_files, check_steps, check_time_step, last_step, other_device
 
-STEPS = 1000
 NO_FILES = Output()
 ONLY_STARTS = ("agents", "start", "start_radius", "seed")
 """What a table of agents leaves nothing to say about."""
@@ -33,9 +31,10 @@ def start(
 ) -> Run:  # fmt: skip
     """Check everything, make the flock, and measure the initial state. `chosen`: arguments of `Flock`, without those left open."""
     given = dict(chosen or {})
-    total, step_time = STEPS if steps is None else steps, DT if dt is None else dt
-    check_steps(total)
-    check_time_step(step_time)
+    asked: dict[str, Any] = {"steps": steps, "dt": dt}
+    length = Length(**{name: value for name, value in asked.items() if value is not None})
+    check_steps(length.steps)
+    check_time_step(length.dt)
     check_output(output)
     state: State | None = None
     if table is not None:
@@ -50,7 +49,7 @@ def start(
     check_shown(output.pictures, flock)
     with span(profile, "observe", name="first (compiles)"):
         first = flock.statistics()
-    return Run(flock, output, step_time, total, first)
+    return Run(flock, output, length.dt, length.steps, first)
 
 
 def resume(
@@ -73,13 +72,7 @@ def resume(
             f"{path}: a checkpoint without a run, written by Flock.checkpoint; continue it with Flock.resume"
         )
     before, plan = saved.clock.step, saved.run
-    if steps is not None:
-        check_steps(steps)
-        last = before + steps
-    else:
-        last = plan.steps
-        if before >= last:
-            raise InputError(f"{path} is complete at step {before:,}; say with --steps how many more")
+    last = last_step(path, before, plan.steps, steps)
     step_time = plan.dt if dt is None else dt
     check_time_step(step_time)
     output = replace(output, out=output.out or path, every=output.every or plan.every)
@@ -94,9 +87,9 @@ def resume(
 
 def _difference(path: Path, saved: Checkpoint, flock: Flock) -> str:
     """Why the bits may not be those of an uninterrupted run."""
-    if device_kind(saved.settings.device) != device_kind(flock.settings.device):
-        return f"{path} was computed on {saved.settings.device}; on {flock.settings.device} the last places differ"
     s = flock.settings
+    if other := other_device(path, saved.settings.device, s.device):
+        return other
     if s.boundary == "open" and s.k is None and isinstance(flock.search, StaticGrid):
         return f"{path}: the cells of a static grid in an open world follow the first positions; the last places may differ"
     return ""
@@ -117,18 +110,6 @@ def check_output(output: Output, resumed: Path | None = None) -> None:
     if output.every and output.out is None and output.pictures.movie is None:
         raise InputError("--every needs --out or --movie: frames go there")
     check_pictures(output.pictures)
-    taken: dict[Path, str] = {} if resumed is None else {resumed.resolve(): "--resume"}
-    for name, path in _files(output):
-        if path is None:
-            continue
-        place = path.resolve()
-        own = resumed is not None and name == "out" and place == resumed.resolve()
-        if place in taken and not own:
-            raise InputError(f"--{name} {path} is the file of {taken[place]}, too; wanted another one")
-        taken[place] = f"--{name}"
-        writable_target(path, output.overwrite or own)
-
-
-def _files(output: Output) -> tuple[tuple[str, Path | None], ...]:
     p = output.pictures
-    return (("out", output.out), ("final", output.final), ("plot", p.plot), ("movie", p.movie))
+    files = {"out": output.out, "final": output.final, "plot": p.plot, "movie": p.movie}
+    check_files(files, overwrite=output.overwrite, resumed=resumed)

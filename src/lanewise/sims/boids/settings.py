@@ -17,11 +17,10 @@ from lanewise.sims.boids.obstacles import Obstacle, as_dict, check_obstacle, obs
 from lanewise.sims.boids.parameters import Parameters, check_parameters, check_semantics
 from lanewise.sims.boids.rules import RECORDS
 from lanewise.sims.boids.statistics import Statistics
-from lanewise.sims.clock import Clock
+from lanewise.sims.common.checks import MOST_STEPS, check_time_step, readable
+from lanewise.sims.common.clock import Clock
 from lanewise.target import is_gpu
 
-DT = 1 / 60
-MOST_STEPS = 10**12
 LARGEST_WORLD = 1e15
 
 
@@ -74,12 +73,10 @@ def settings_to_json(settings: Settings) -> str:
 
 def settings_from_json(text: str) -> Settings:
     """What `settings_to_json` wrote; raises `InputError` for anything else."""
-    try:
+    with readable("settings"):
         values: dict[str, Any] = json.loads(text)
         obstacles = [_obstacle(o) for o in values.pop("obstacles")]
         return replace(record(Settings, {**values, "obstacles": ()}, "a flock"), obstacles=tuple(obstacles))
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        raise InputError(f"damaged checkpoint: its settings cannot be read: {error}") from error
 
 
 def _obstacle(values: Mapping[str, Any]) -> Obstacle:
@@ -97,18 +94,6 @@ def check_world(world: float) -> None:
         raise InputError(
             f"the radius of the world is {world:g}; wanted at most {LARGEST_WORLD:g}: distances are squared"
         )
-
-
-def check_time_step(dt: float) -> None:
-    """Refuse a time step of zero or less, or not finite."""
-    if not (math.isfinite(dt) and dt > 0):
-        raise InputError(f"the time step dt is {dt}; wanted a finite time above zero")
-
-
-def check_steps(steps: int, least: int = 1) -> None:
-    """Refuse no steps, and more than a run can count."""
-    if not least <= steps <= MOST_STEPS:
-        raise InputError(f"the number of steps is {steps}; wanted a whole number from {least} to {MOST_STEPS:,}")
 
 
 def check_think_every(every: int) -> None:

@@ -29,7 +29,7 @@ from lanewise.profiling.profile import span
 from lanewise.sims.boids.settings import as_parameters
 from lanewise.sims.boids.state import State
 from lanewise.sims.boids.statistics import Observer, Statistics
-from lanewise.sims.lbm.output.parameters import attributes
+from lanewise.sims.common.attributes import attributes
 
 if TYPE_CHECKING:
     from lanewise.sims.boids.flock import Flock

@@ -24,37 +24,21 @@ from lanewise.layouts import layout_by_name
 from lanewise.plan import Plan
 from lanewise.profiling.profile import span
 from lanewise.runtime.memory import to_host
+from lanewise.sims.common.checks import MOST_STEPS
 from lanewise.sims.gravity.checks import (
-    MOST_STEPS,
     check_gravitational_constant,
     check_softening,
     check_time_step,
 )
 from lanewise.sims.gravity.diagnostics import COLUMNS, Diagnostics, from_row, to_row
 from lanewise.sims.gravity.integrators import integrator as find_integrator
+from lanewise.sims.gravity.options import Settings
 from lanewise.sims.gravity.physics import RECORDS
 from lanewise.sims.gravity.plans import Plans, from_json, to_json
 from lanewise.sims.gravity.simulation import Simulation
 from lanewise.sims.gravity.snapshots import GROUP, SNAPSHOT_OF
 
 FORCE_PLAN, POTENTIAL_PLAN = "force_plan", "potential_plan"  # attributes, as JSON
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """Everything that decides how a run goes on. `steps` is the number of steps at which the run is complete."""
-
-    ic: str
-    steps: int
-    dt: float
-    softening: float
-    integrator: str
-    precision: str
-    layout: str
-    device: str
-    gravitational_constant: float
-    seed: int
-    start_time: float  # of step 0
 
 
 def _entry(kind: str) -> Text | Whole | Real:

@@ -10,9 +10,8 @@ import numpy as np
 from lanewise.arrays import RecordArray
 from lanewise.errors import InputError
 from lanewise.runtime.memory import array_module
+from lanewise.sims.common import checks
 from lanewise.types import F32, Scalar
-
-MOST_STEPS = 10**12
 
 
 def largest_number(scalar: Scalar) -> float:
@@ -80,8 +79,7 @@ def check_softening(softening: float, scalar: Scalar | None = None) -> None:
 
 def check_time_step(dt: float, scalar: Scalar | None = None, gravitational_constant: float = 1.0) -> None:
     """Refuse a time step of zero or less, not finite, or too long for velocities in `scalar`."""
-    if not (math.isfinite(dt) and dt > 0):
-        raise InputError(f"the time step dt is {dt}; wanted a finite time above zero")
+    checks.check_time_step(dt)
     if scalar is None:
         return
     most = largest_number(scalar) / (2 * max(1.0, gravitational_constant))  # an integrator's kicks are up to 1.36 dt
@@ -99,11 +97,3 @@ def check_interval(every: int) -> None:
     """Refuse an interval of no steps."""
     if every < 1:
         raise InputError(f"every={every}: wanted a whole number of steps from 1 on")
-
-
-def check_steps(steps: int, least: int = 1) -> None:
-    """Refuse no steps, and more than a run can count."""
-    if steps < least:
-        raise InputError(f"the number of steps is {steps}; wanted a whole number from {least} on")
-    if steps > MOST_STEPS:
-        raise InputError(f"the number of steps is {steps}; wanted at most {MOST_STEPS:,}")

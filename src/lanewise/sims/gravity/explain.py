@@ -1,19 +1,32 @@
-"""The force kernel of gravity as it is compiled for a device, to be explained."""
+"""The force kernel of gravity as it is compiled for a device, to be explained, and as a simulation binds it, to be tuned."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from lanewise.errors import InputError
+from lanewise.errors import DeviceError, InputError
 from lanewise.explanation.offline import Offline, compile_offline
 from lanewise.layouts import layout_by_name
 from lanewise.sims.gravity.checks import self_force_vanishes
+from lanewise.sims.gravity.initial import make_initial_conditions
 from lanewise.sims.gravity.physics import RECORDS, make_physics, pair_type
 from lanewise.sims.gravity.plans import wanted_force
+from lanewise.sims.gravity.simulation import Simulation, make_bodies
+from lanewise.target import is_compiled
+
+if TYPE_CHECKING:
+    from lanewise.tuning.job import Job
 
 SOFTENING2 = 1e-4  # the square of a Plummer softening of 0.01
+
+
+def explained(
+    device: str, bodies: int, precision: str, layout: str | None, arch: str | None, values: Mapping[str, float]
+) -> tuple[str, tuple[Offline, ...]]:
+    """What `lanewise explain gravity` shows: nothing above the one kernel."""
+    return "", (compile_gravity(device, bodies, precision, layout, arch, values),)
 
 
 def compile_gravity(
@@ -44,3 +57,22 @@ def compile_gravity(
         values=numbers,
         wanted=wanted_force(precision),
     )
+
+
+def tuning_job(device: str, bodies: int, precision: str, layout: str | None, values: Mapping[str, float]) -> Job:
+    """The force kernel as a simulation of a Plummer sphere binds it, with the fields of the plan that it fixes."""
+    if not is_compiled(device):  # before bodies are made, which takes long there
+        raise DeviceError(
+            "gravity: the device 'python' interprets kernels and has no plans to compare; move the arrays to 'cpu' or 'cuda'"
+        )
+    for other in set(values) - {"softening2"}:
+        raise InputError(f"gravity has no value {other!r} to set; it has softening2")
+    softening2 = values.get("softening2", SOFTENING2)
+    if not softening2 >= 0:
+        raise InputError(f"--set softening2={softening2}: the square of a softening is zero or more")
+    kind = layout_by_name(layout) if layout else None
+    arrays = make_bodies(make_initial_conditions("plummer", bodies), precision=precision, layout=kind, device=device)
+    simulation = Simulation(arrays, softening=softening2**0.5)
+    softened = self_force_vanishes(simulation.softening, pair_type(precision))
+    physics = make_physics(type(arrays[0]), softened)
+    return physics.acceleration.tuning_job(arrays, arrays, plan=simulation.plan, softening2=softening2)

@@ -14,23 +14,12 @@ from lanewise.io.particles import Particles
 from lanewise.profiling.profile import span
 from lanewise.runtime.compile_workers import settle
 from lanewise.runtime.interruption import deferred_interruption
-from lanewise.sims.gravity.checkpoint import Labels, Settings, current_particles, write_checkpoint
+from lanewise.sims.common.marching import march, next_stop
+from lanewise.sims.gravity.checkpoint import Labels, current_particles, write_checkpoint
 from lanewise.sims.gravity.diagnostics import Diagnostics, energy_warning
+from lanewise.sims.gravity.options import Output, Settings
 from lanewise.sims.gravity.simulation import Simulation
 from lanewise.sims.gravity.snapshots import snapshot_path
-from lanewise.sims.marching import march
-
-
-@dataclass(frozen=True, slots=True)
-class Output:
-    """Where results go and how often. `checkpoint_seconds` is wall time; the intervals are steps, 0 means only at the ends."""
-
-    out: Path | None = None
-    diagnostics_every: int = 0
-    snapshot_every: int = 0
-    checkpoint_seconds: float = 10.0
-    overwrite: bool = False  # snapshots that exist
-
 
 NO_FILES = Output()
 
@@ -72,13 +61,16 @@ class Run:
         return self.simulation.step
 
     @property
+    def steps(self) -> int:
+        return self.settings.steps
+
+    @property
     def done(self) -> bool:
-        return self.step >= self.settings.steps
+        return self.step >= self.steps
 
     def next_event(self) -> int:
         """The next step after which something has to be measured or written."""
-        intervals = [i for i in (self.output.diagnostics_every, self.output.snapshot_every) if i]
-        return min([self.settings.steps, *((self.step // i + 1) * i for i in intervals)])
+        return next_stop(self.step, self.steps, self.output.diagnostics_every, self.output.snapshot_every)
 
     def advance(self, steps: int) -> None:
         """So many steps, unmeasured."""

@@ -1,66 +1,54 @@
-"""The beginning of a run: from initial conditions, or from a checkpoint."""
+"""The beginning of a run: from initial conditions, from a file of bodies, or from a checkpoint."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from lanewise.arrays import RecordArray
 from lanewise.errors import InputError, PlanError
 from lanewise.io.atomic import writable_target
+from lanewise.io.formats import read_particles
 from lanewise.io.particles import Particles
 from lanewise.launch.executable import device_kind
 from lanewise.layouts import Layout, layout_by_name
 from lanewise.profiling.profile import Profile, span
 from lanewise.runtime.devices import resolve
-from lanewise.sims.gravity.checkpoint import Checkpoint, Labels, Settings, read_checkpoint
-from lanewise.sims.gravity.checks import check_softening, check_steps, check_time_step
+from lanewise.sims.common.checks import check_steps, check_time_step, last_step
+from lanewise.sims.gravity.checkpoint import Checkpoint, Labels, read_checkpoint
+from lanewise.sims.gravity.checks import check_softening
 from lanewise.sims.gravity.diagnostics import Diagnostics
-from lanewise.sims.gravity.initial_state import load_particles
+from lanewise.sims.gravity.initial import INITIAL_CONDITIONS, make_initial_conditions
+from lanewise.sims.gravity.options import Output, Settings
 from lanewise.sims.gravity.plans import Plans
-from lanewise.sims.gravity.run import NO_FILES, Output, Run
+from lanewise.sims.gravity.run import NO_FILES, Run
 from lanewise.sims.gravity.simulation import Simulation, make_bodies
 from lanewise.sims.gravity.snapshots import resumed_target
 
-DEFAULT_SOFTENING = 0.0
-
 
 def start(
-    *, ic: str = "plummer", bodies: int | None = None, seed: int = 0, steps: int = 100, dt: float = 1e-3, softening: float | None = None,
-    integrator: str = "leapfrog", precision: str = "f32", device: str | None = None, layout: str | None = None,
-    gravitational_constant: float = 1.0, output: Output = NO_FILES, profile: Profile | None = None,
+    *, bodies: int | None = None, output: Output = NO_FILES, profile: Profile | None = None, softening: float | None = None,
+    device: str | None = None, layout: str | None = None, **chosen: Any,
 ) -> Run:  # fmt: skip
-    """Check everything, make the bodies, and measure the initial state."""
-    check_steps(steps)
-    check_time_step(dt)
+    """Check everything, make the bodies, and measure the initial state. `chosen`: other fields of `Settings`."""
+    asked = Settings(**chosen)
+    check_steps(asked.steps)
+    check_time_step(asked.dt)
     where = resolve(device)
-    chosen: Layout | None = layout_by_name(layout) if layout else None
+    kind: Layout | None = layout_by_name(layout) if layout else None
     with span(profile, "setup", name="initial conditions"):
-        particles = load_particles(ic, bodies, seed)
+        particles = load_particles(asked.ic, bodies, asked.seed)
     if softening is None:
-        softening = particles.softening if particles.softening is not None else DEFAULT_SOFTENING
+        softening = asked.softening if particles.softening is None else particles.softening
     check_softening(softening)
-    arrays = make_bodies(particles, precision=precision, layout=chosen, device=where, profile=profile)
+    arrays = make_bodies(particles, precision=asked.precision, layout=kind, device=where, profile=profile)
     simulation = Simulation(
-        arrays,
-        softening=softening,
-        integrator=integrator,
-        gravitational_constant=gravitational_constant,
-        time=particles.time,
-        profile=profile,
-    )
-    settings = Settings(
-        ic,
-        steps,
-        dt,
-        softening,
-        integrator,
-        precision,
-        layout_name(arrays.layout),
-        where,
-        gravitational_constant,
-        seed,
-        particles.time,
+        arrays, softening=softening, integrator=asked.integrator, gravitational_constant=asked.gravitational_constant,
+        time=particles.time, profile=profile,
+    )  # fmt: skip
+    settings = replace(
+        asked, softening=softening, layout=layout_name(arrays.layout), device=where, start_time=particles.time
     )
     return _ready(simulation, particles, settings, output, [simulation.diagnostics()])
 
@@ -75,13 +63,9 @@ def resume(path: Path, *, steps: int | None, device: str | None, output: Output,
     with span(profile, "setup", name="read the checkpoint"):
         saved: Checkpoint = read_checkpoint(path)
     s = saved.settings
-    left = s.steps - saved.step
-    if steps is None and left < 1:
-        raise InputError(f"{path} is complete at step {saved.step}; say with --steps how many more")
-    if steps is not None:
-        check_steps(steps)
+    last = last_step(path, saved.step, s.steps, steps)
     where = resolve(device or s.device)
-    settings = replace(s, steps=saved.step + (steps if steps is not None else left), device=where)
+    settings = replace(s, steps=last, device=where)
     arrays = make_bodies(
         saved.particles, precision=s.precision, layout=layout_by_name(s.layout), device=where, profile=profile
     )
@@ -144,3 +128,17 @@ def _ready(
 def layout_name(layout: Layout) -> str:
     """The name that `layout_by_name` reads."""
     return str(layout).lower()
+
+
+def load_particles(ic: str, bodies: int | None, seed: int) -> Particles:
+    """Particles of a named initial condition or of a file."""
+    if ic in INITIAL_CONDITIONS:
+        return make_initial_conditions(ic, bodies, seed)
+    if not Path(ic).exists() and "." not in ic and "/" not in ic:
+        raise InputError(
+            f"unknown initial condition {ic!r}; wanted one of {', '.join(INITIAL_CONDITIONS)}, or a file (Gadget HDF5, Tipsy, NPZ, CSV)"
+        )
+    particles = read_particles(ic)
+    if bodies is not None and bodies != len(particles):
+        raise InputError(f"{ic} holds {len(particles)} bodies, not {bodies}; leave --bodies out")
+    return particles

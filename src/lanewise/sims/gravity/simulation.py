@@ -25,14 +25,14 @@ from lanewise.runtime.devices import resolve
 from lanewise.runtime.memory import read_only, require_memory
 from lanewise.runtime.stepping import Stepper, make_stepper
 from lanewise.runtime.whole_steps import WholeSteps
-from lanewise.sims.clock import Clock
+from lanewise.sims.common.checks import check_steps
+from lanewise.sims.common.clock import Clock
 from lanewise.sims.gravity.checks import (
     check_bodies,
     check_gravitational_constant,
     check_interval,
     check_range,
     check_softening,
-    check_steps,
     check_time_step,
     self_force_vanishes,
 )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING
+
+from lanewise.naming import at_first_use
 
 if TYPE_CHECKING:
     from lanewise.sims.lbm.cases import CASES, Case, Setup
@@ -13,14 +14,13 @@ if TYPE_CHECKING:
 
 __all__ = ["CASES", "Case", "Open", "Setup", "Simulation", "Units", "Wall"]
 
-_HOMES = {
-    "CASES": "cases", "Case": "cases", "Open": "kinds", "Setup": "cases", "Simulation": "simulation", "Units": "units",
-    "Wall": "kinds",
-}  # fmt: skip
-
-
-def __getattr__(name: str) -> object:
-    """Names are imported when they are first used: obstacles and units are there without the compiler."""
-    if name in _HOMES:
-        return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__, __dir__ = at_first_use(
+    __name__,
+    {
+        "cases": ("CASES", "Case", "Setup"),
+        "kinds": ("Open", "Wall"),
+        "simulation": ("Simulation",),
+        "units": ("Units",),
+    },
+)
+"""The command line is there without the compiler."""

@@ -28,7 +28,8 @@ from lanewise.patterns.sitewise.fractions import WallFractions
 from lanewise.profiling.profile import Profile, span
 from lanewise.runtime.devices import resolve
 from lanewise.runtime.memory import to_host
-from lanewise.sims.lbm.arguments import MOST_KINDS, MOST_STEPS, check_geometry, check_settings, chosen_lattice
+from lanewise.sims.common.checks import MOST_STEPS, check_format
+from lanewise.sims.lbm.arguments import MOST_KINDS, check_geometry, check_settings, chosen_lattice
 from lanewise.sims.lbm.output.hdf5 import COMPRESSED, write_flow
 from lanewise.sims.lbm.settings import (
     Geometry,
@@ -128,8 +129,7 @@ def read_checkpoint(path: Path) -> Checkpoint:
                 "no checkpoint of lanewise lbm; wanted a file that --out or Simulation.checkpoint has written"
             )
         head = schema.read(group, HEAD)
-        if head["@format"] not in FORMATS:
-            raise InputError(f"a checkpoint of format {head['@format']}; wanted format {FORMAT} or {FORMATS[0]}")
+        check_format(head["@format"], FORMATS)
         settings = settings_from_json(head["@settings"])
         lattice = check_settings(settings)
         arrays = schema.read(group, _arrays_of(settings, lattice, group))

@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lanewise.io.vti import write_vti
-from lanewise.plot.flow import flow_title, plot_flow
-from lanewise.plot.flow_movie import FlowMovie
-from lanewise.plot.reference import Reference
 from lanewise.runtime.memory import to_host
 from lanewise.sims.lbm.cases.registry import Setup
 from lanewise.sims.lbm.kinds import Open
+from lanewise.sims.lbm.view.flow import flow_title, plot_flow
+from lanewise.sims.lbm.view.movie import FlowMovie
+from lanewise.sims.lbm.view.slices import Reference
 
 if TYPE_CHECKING:
     from lanewise.sims.lbm.run import Run

@@ -11,7 +11,7 @@ import numpy as np
 
 from lanewise.errors import InputError
 from lanewise.io.schema import record
-from lanewise.sims.lbm.arguments import MOST_STEPS
+from lanewise.sims.common.checks import MOST_STEPS
 from lanewise.sims.lbm.cases.bodies import Mask, Obstacle
 from lanewise.sims.lbm.cases.registry import Request
 from lanewise.sims.lbm.cases.stream import BODY

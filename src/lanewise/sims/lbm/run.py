@@ -12,10 +12,12 @@ from lanewise.profiling.profile import span
 from lanewise.runtime.compile_workers import settle
 from lanewise.runtime.interruption import deferred_interruption
 from lanewise.runtime.memory import to_host
+from lanewise.sims.common.marching import is_due, march, next_stop
 from lanewise.sims.lbm.bandwidth import copy_bandwidth
 from lanewise.sims.lbm.cases.registry import Case, Probe, Request, Setup, State
 from lanewise.sims.lbm.cases.series import Series
 from lanewise.sims.lbm.checkpoint import write_checkpoint
+from lanewise.sims.lbm.options import Output
 from lanewise.sims.lbm.output.csv import TimeSeries
 from lanewise.sims.lbm.pictures import open_movie
 from lanewise.sims.lbm.remembered import remember
@@ -23,21 +25,6 @@ from lanewise.sims.lbm.simulation import Simulation
 from lanewise.sims.lbm.stagger import Stagger
 from lanewise.sims.lbm.steadiness import Steadiness
 from lanewise.sims.lbm.survival import check_interval
-from lanewise.sims.marching import is_due, march
-
-
-@dataclass(frozen=True, slots=True)
-class Output:
-    """Where results go. `checkpoint_every` and `movie_every` are steps; 0 leaves the choice to the run."""
-
-    out: Path | None = None
-    vti: Path | None = None
-    plot: Path | None = None
-    movie: Path | None = None
-    movie_every: int = 0
-    forces: Path | None = None
-    checkpoint_every: int = 0
-    overwrite: bool = False
 
 
 @dataclass
@@ -118,13 +105,13 @@ class Run:
         """The next step after which something has to be measured, looked at or written."""
         step, probe = self.simulation.step, self.setup.probe
         measured = [probe.next(step)] if probe else []
-        return min([self.steps, *measured, *((step // i + 1) * i for i in self._intervals())])
+        return min([next_stop(step, self.steps, *self._intervals()), *measured])
 
     def _intervals(self) -> list[int]:
         o, found = self.output, [check_interval(self.simulation.sites), self.output.checkpoint_every]
         found.append(self.steadiness.every if self.steadiness else 0)
         found.append(self.movie_every if o.movie else 0)
-        return [i for i in found if i]
+        return found
 
     @property
     def movie_every(self) -> int:
@@ -170,8 +157,7 @@ class Run:
 
     def checkpoint_due(self, since: float, cost: float) -> bool:
         """At the interval that was asked for, or now and then without one."""
-        every = self.output.checkpoint_every
-        return self.step % every == 0 if every else is_due(since, cost)
+        return is_due(self.step, self.output.checkpoint_every, since, cost)
 
     # ------------------------------------------------------------ results
 

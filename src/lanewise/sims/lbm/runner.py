@@ -3,58 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from lanewise.errors import InputError
-from lanewise.io.atomic import writable_target
 from lanewise.io.source import reading
-from lanewise.launch.executable import device_kind
 from lanewise.patterns.sitewise.fractions import CENTRAL
 from lanewise.profiling.profile import Profile, span
-from lanewise.sims.lbm.arguments import check_steps
+from lanewise.sims.common.checks import check_files, check_steps, last_step, other_device
 from lanewise.sims.lbm.cases import Case, Request, Setup, find_case
 from lanewise.sims.lbm.checkpoint import FIRST, Checkpoint, converted, read_checkpoint, restored
 from lanewise.sims.lbm.checks import check_mach
 from lanewise.sims.lbm.obstacles.surfaces import Surface
+from lanewise.sims.lbm.options import HALF_WAY, INTERPOLATED, WALLS, End, Method, Output
 from lanewise.sims.lbm.remembered import Remembered, recall
 from lanewise.sims.lbm.room import check_room
-from lanewise.sims.lbm.run import Output, Run
+from lanewise.sims.lbm.run import Run
 from lanewise.sims.lbm.simulation import Simulation
 from lanewise.sims.lbm.steadiness import FLOORS, Steadiness
 
-WALLS = (INTERPOLATED, HALF_WAY) = ("interpolated", "half-way")
-
-
-@dataclass(frozen=True, slots=True)
-class Method:
-    """How a flow is computed; None leaves the choice to the case or the device.
-
-    walls: "interpolated" (where their surface is known, which is the default) or "half-way".
-    """
-
-    collision: str | None = None
-    precision: str | None = None
-    storage: str | None = None
-    streaming: str | None = None
-    layout: str | None = None
-    device: str | None = None
-    smagorinsky: float = 0.0
-    walls: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class End:
-    """When a run ends: after `steps`, or before when it is steady.
-
-    until_steady: None leaves it to the case, False runs to the end. tolerance: the relative change of the velocity that
-    counts as steady, None for the case's own.
-    """
-
-    steps: int | None = None
-    until_steady: bool | None = None
-    tolerance: float | None = None
+SUFFIXES = {"vti": (".vti",), "plot": (".png",), "movie": (".gif", ".mp4"), "forces": (".csv",)}
 
 
 def start(
@@ -104,13 +73,7 @@ def resume(path: Path, method: Method, end: End, output: Output, profile: Profil
         )
         setup = case.make(asked)
         _check_fit(saved, before, setup)
-    if end.steps is not None:
-        check_steps(end.steps)
-        last = saved.step + end.steps
-    else:
-        last = before.steps
-        if saved.step >= last:
-            raise InputError(f"{path} is complete at step {saved.step:,}; say with --steps how many more")
+    last = last_step(path, saved.step, before.steps, end.steps)
     output = replace(output, out=output.out or path)
     check_output(case, setup, output, resumed=path)
     simulation = restored(
@@ -184,8 +147,8 @@ def _check_tolerance(tolerance: float, wanted: bool) -> None:
 def _difference(path: Path, saved: Checkpoint, simulation: Simulation) -> str:
     """Why the bits may not be those of an uninterrupted run."""
     before, after = saved.settings, simulation.settings
-    if device_kind(before.device) != device_kind(after.device):
-        return f"{path} was computed on {before.device}; on {after.device} the last places differ"
+    if other := other_device(path, before.device, after.device):
+        return other
     if converted(before, after):
         return (
             f"{path} was computed with {before.streaming} streaming in layout {before.layout}; its populations are converted to "
@@ -211,23 +174,8 @@ def check_output(case: Case, setup: Setup, output: Output, resumed: Path | None 
         raise InputError("--every needs --movie: so many steps lie between two of its frames")
     if output.checkpoint_every and output.out is None:
         raise InputError("--checkpoint-every needs --out: checkpoints go there")
-    suffixes: dict[str, tuple[str, ...]] = {
-        "vti": (".vti",), "plot": (".png",), "movie": (".gif", ".mp4"), "forces": (".csv",),
-    }  # fmt: skip
-    taken: dict[Path, str] = {} if resumed is None else {resumed.resolve(): "--resume"}
-    for name in ("out", "vti", "plot", "movie", "forces"):
-        path: Path | None = getattr(output, name)
-        if path is None:
-            continue
-        place = path.resolve()
-        own = resumed is not None and name == "out" and place == resumed.resolve()
-        if place in taken and not own:
-            raise InputError(f"--{name} {path} is the file of {taken[place]}, too; wanted another one")
-        taken[place] = f"--{name}"
-        if name in suffixes and path.suffix.lower() not in suffixes[name]:
-            raise InputError(f"--{name} {path}: wanted a name that ends in {' or '.join(suffixes[name])}")
-        continued = own or (resumed is not None and name == "forces")
-        writable_target(path, output.overwrite or continued)
+    files = {name: getattr(output, name) for name in ("out", *SUFFIXES)}
+    check_files(files, overwrite=output.overwrite, resumed=resumed, continued=("forces",), suffixes=SUFFIXES)
 
 
 def finish(run: Run) -> dict[str, Any]:

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lanewise.attributes import frozen
-from lanewise.errors import InputError
 from lanewise.io.schema import record
 from lanewise.patterns.sitewise.fractions import WallFractions
+from lanewise.sims.common.checks import readable
 from lanewise.sims.lbm.kinds import Edge, Kind, Open, Wall
 
 
@@ -92,10 +92,8 @@ def settings_to_json(settings: Settings) -> str:
 
 def settings_from_json(text: str) -> Settings:
     """What `settings_to_json` wrote; raises `InputError` for anything else."""
-    try:
+    with readable("settings"):
         return record(Settings, json.loads(text), "a flow")
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"damaged checkpoint: its settings cannot be read: {error}") from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,12 +123,10 @@ def geometry_from_json(
     text: str, mask: Any, profiles: Mapping[int, Any], fractions: WallFractions | None = None
 ) -> Geometry:
     """What `geometry_to_json` wrote, with the arrays; raises `InputError` for anything else."""
-    try:
+    with readable("kinds"):
         read = record(_Read, json.loads(text), "the geometry")
         kinds = {int(number): _kind(values, profiles.get(int(number))) for number, values in read.kinds.items()}
         return Geometry(mask, kinds, read.edges, fractions)
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        raise InputError(f"damaged checkpoint: its kinds cannot be read: {error}") from error
 
 
 def _kind(values: Mapping[str, Any], profile: Any) -> Kind:

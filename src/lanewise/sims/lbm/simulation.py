@@ -27,12 +27,12 @@ from lanewise.lattices import Lattice
 from lanewise.profiling.profile import Profile, span
 from lanewise.runtime.devices import resolve
 from lanewise.runtime.memory import array_module, available_memory, read_only
+from lanewise.sims.common.checks import check_steps
 from lanewise.sims.lbm.arguments import (
     check_geometry,
     check_initial,
     check_outflow_speed,
     check_smagorinsky,
-    check_steps,
     chosen_force,
     chosen_lattice,
     chosen_numbers,

@@ -17,8 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lanewise.errors import ArgumentError, InputError
+from lanewise.sims.common.attributes import MOST_VALUES, attributes
 from lanewise.sims.lbm.output.hdf5 import read_flow, write_flow
-from lanewise.sims.lbm.output.parameters import MOST_VALUES, attributes
 
 
 class Streaming(enum.Enum):

@@ -13,7 +13,7 @@ from lanewise.sims.lbm.kinds import Edges, Kind
 from lanewise.sims.lbm.obstacles.surfaces import Surface
 
 if TYPE_CHECKING:
-    from lanewise.plot.slices import Quantity
+    from lanewise.sims.lbm.view.slices import Quantity
 
 SMALLEST, LARGEST = 4, 1 << 20  # of --size
 

@@ -23,7 +23,7 @@ from lanewise._version import __version__
 from lanewise.errors import ArgumentError, InputError
 from lanewise.io.hdf5 import add_dataset, open_hdf5, set_attributes, text_of, write_hdf5
 from lanewise.io.source import FilePath
-from lanewise.sims.lbm.output.parameters import attributes
+from lanewise.sims.common.attributes import attributes
 
 FORMAT = "lanewise flow 1"
 """The attribute `format`, by which the file is recognised."""

@@ -1,4 +1,4 @@
-"""What a picture of a flow shows: the plane of a 2-D flow, or the three middle planes of a 3-D one."""
+"""What of a flow is shown: a quantity on slices through the middle of the box, and the units that it is shown in."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lanewise.errors import ArgumentError
-from lanewise.plot.vorticity import checked_dimension, vorticity
+from lanewise.sims.lbm.view.vorticity import checked_dimension, vorticity
 
 Quantity: TypeAlias = Literal["speed", "vorticity"]
 QUANTITIES: tuple[Quantity, ...] = ("speed", "vorticity")
@@ -115,3 +115,30 @@ def _checked(shown: Slice) -> Slice:
         where = f"{shown.axes[0]} = {along}, {shown.axes[1]} = {up}{', ' if shown.place else ''}{shown.place}"
         raise ArgumentError(f"the flow at {where} is {shown.values[up, along]}: only finite values can be drawn")
     return shown
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """The speed U and the length L, in lattice units and positive: values are shown as |u| / U and ω L / U."""
+
+    speed: float
+    length: float
+
+    def __post_init__(self) -> None:
+        for name, value in (("speed", self.speed), ("length", self.length)):
+            if not 0 < value < float("inf"):
+                raise ArgumentError(f"the reference {name} is {value}; wanted a positive number")
+
+
+def unit_of(quantity: Quantity, reference: Reference | None) -> float:
+    """What a value in lattice units is divided by before it is shown."""
+    if reference is None:
+        return 1.0
+    return reference.speed if quantity == "speed" else reference.speed / reference.length
+
+
+def label(quantity: Quantity, reference: Reference | None, *, across: bool = False) -> str:
+    """Name, symbol and unit. `across`: it is the vorticity's component across the plane that is seen."""
+    if quantity == "speed":
+        return "speed  |u|  [lattice units]" if reference is None else "speed  |u| / U"
+    return f"vorticity{' across the plane' if across else ''}  " + ("ω  [1 / step]" if reference is None else "ω L / U")

@@ -21,9 +21,16 @@ from lanewise.io.source import FilePath
 from lanewise.plot.colours import colour_table
 from lanewise.plot.movie import MovieWriter
 from lanewise.plot.raster import Scale, colour, picture_size, resample
-from lanewise.plot.reference import Reference, label, unit_of
-from lanewise.plot.slices import Quantity, checked_quantity, middle_slice, value_range
 from lanewise.plot.text import Key, text_strip
+from lanewise.sims.lbm.view.slices import (
+    Quantity,
+    Reference,
+    checked_quantity,
+    label,
+    middle_slice,
+    unit_of,
+    value_range,
+)
 
 LONGEST, SHORTEST = 1280, 640
 """Range of the longer side in pixels: films are seen at the size of a screen, or on a web page."""

@@ -76,6 +76,11 @@ def march(run: R, progress: Callable[[R], None], interruption: Interruption) -> 
             interruption.deliver()
 
 
-def is_due(since: float, cost: float) -> bool:
-    """Whether a run without an interval of its own saves now."""
-    return since >= max(CHECKPOINT_SECONDS, CHECKPOINT_SHARE * cost)
+def next_stop(step: int, last: int, *intervals: int) -> int:
+    """The next step that is a multiple of one of the intervals (0: never), or the last one."""
+    return min([last, *((step // i + 1) * i for i in intervals if i)])
+
+
+def is_due(step: int, every: int, since: float, cost: float) -> bool:
+    """Whether a run saves now: each `every` steps, or (0) so often that saving costs little. since, cost: see `Marching.checkpoint_due`."""
+    return step % every == 0 if every else since >= max(CHECKPOINT_SECONDS, CHECKPOINT_SHARE * cost)

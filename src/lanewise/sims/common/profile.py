@@ -7,33 +7,12 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
-from typer.core import TyperCommand
-
-from lanewise.cli.options import OUTPUT
 from lanewise.errors import InputError
 from lanewise.profiling import Profile
 
 FLAG, SUFFIX = "--profile", ".json"
-
-Wanted = Annotated[
-    bool,
-    typer.Option(
-        FLAG, metavar="", show_default=False, rich_help_panel=OUTPUT,
-        help="say where the time went; --profile FILE.json writes a trace for Perfetto, too",
-    ),
-]  # fmt: skip
-Trace = Annotated[Path | None, typer.Option("--profile-trace", hidden=True)]
-
-
-class ProfiledCommand(TyperCommand):
-    """A command with the options `Wanted` and `Trace`, of which users see one: `--profile`, or `--profile FILE.json`."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Split the one into the two, then parse as ever."""
-        return super().parse_args(ctx, split_trace(args))
 
 
 def split_trace(args: list[str]) -> list[str]:

@@ -1,0 +1,77 @@
+"""`lanewise boids run`: watch a flock fly."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from lanewise.errors import InputError
+from lanewise.profiling import Profile
+from lanewise.sims.boids.options import ORDER, Asked, Length, Output, Pictures, Resumed
+from lanewise.sims.boids.parameters import Parameters
+from lanewise.sims.common.frame import Product, carry_out
+from lanewise.sims.common.options import Given, product_app, run_command
+
+if TYPE_CHECKING:
+    from lanewise.sims.boids.run import Run
+
+app = product_app("boids")
+
+
+@run_command(app, Asked, Length, Parameters, Output, Resumed, Pictures, after=ORDER)
+def run(given: Given) -> None:
+    """Run a flock and say what became of it."""
+    from lanewise.sims.boids import runner
+
+    pictures = given.make(Pictures)
+    if pictures.plot is None and pictures.movie is None:
+        _refuse_unseen(given)
+    output = given.make(Output, pictures=pictures, movie_every=given["every"] or 0)
+    resumed, steps, dt = given["resume"], given["steps"], given["dt"]
+    if resumed is not None:
+        given.refuse_with_resume(Asked, Parameters, but=("device",))
+
+    def prepare(profile: Profile | None) -> Run:
+        if resumed is not None:
+            return runner.resume(resumed, steps=steps, dt=dt, device=given["device"], output=output, profile=profile)
+        chosen = {**given.of(Asked), **given.of(Parameters)}
+        table, obstacles = chosen.pop("table", None), chosen.pop("obstacles", None)
+        if obstacles:
+            chosen["obstacles"] = runner.obstacles_of(obstacles)
+        return runner.start(chosen, table=table, steps=steps, dt=dt, output=output, profile=profile)
+
+    def finish(done: Run) -> dict[str, Any]:
+        return done.summary()
+
+    product = Product("boids", lambda _: "boids", _rate, finish, _say)
+    carry_out(product, given, prepare, output.out, output.final, pictures.plot, pictures.movie)
+
+
+def _rate(now: Run) -> str:
+    rate = now.steps_per_second
+    return f"{rate:,.1f} steps/s, {rate * len(now.flock):.2e} agents/s"
+
+
+def _refuse_unseen(given: Given) -> None:
+    """What says how a picture looks needs one."""
+    for name in ("colour", "cluster_radius", "camera", "select", "size"):
+        if given[name] is not None:
+            raise InputError(f"--{name.replace('_', '-')} needs --plot or --movie")
+
+
+def _say(_: Run, s: dict[str, Any]) -> None:
+    agents = f"{s['agents']:,} agent{'' if s['agents'] == 1 else 's'}"
+    done = f"{s['steps']:,} step{'' if s['steps'] == 1 else 's'} to t = {s['time']:.6g}"
+    print(f"{agents} ({s['semantics']}), {done} on {s['device']} in {s['layout']}, {s['precision']}")
+    print(f"search: {s['search_chosen']} ({s['search_reason']})")
+    print(f"{s['seconds']:.3f} s, {s['steps_per_second']:,.1f} steps/s, {s['agents_per_second']:.3e} agents/s")
+    speed, nearest, cells = s["speed"], s["nearest_neighbour_distance"], s["cell_population"]
+    print(f"polarisation {s['polarisation_initial']:.4f} -> {s['polarisation']:.4f}, mean speed {speed['mean']:.4g}")
+    full = (
+        f"{cells['cells']:,} cells in use with {cells['min']} to {cells['max']} agents, {cells['mean']:.4g} on average"
+    )
+    near = f"nearest flockmate {nearest['min']:.4g} away at least, {nearest['mean']:.4g} on average"
+    print(f"{'no flockmate near' if math.isnan(nearest['mean']) else near}; {full}")
+    for name in ("out", "final", "plot", "movie"):
+        if s[name]:
+            print(f"written to {s[name]}")

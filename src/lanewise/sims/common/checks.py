@@ -1,0 +1,82 @@
+"""What every run refuses: steps and time steps that are none, files in each other's way, checkpoints that are complete."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Generator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from lanewise.errors import InputError
+from lanewise.io.atomic import writable_target
+from lanewise.launch.executable import device_kind
+
+MOST_STEPS = 10**12
+
+
+def check_steps(steps: int, least: int = 1) -> None:
+    """Refuse no steps, and more than a run can count."""
+    if not least <= steps <= MOST_STEPS:
+        raise InputError(f"the number of steps is {steps}; wanted a whole number from {least} to {MOST_STEPS:,}")
+
+
+def check_time_step(dt: float) -> None:
+    """Refuse a time step of zero or less, or not finite."""
+    if not (math.isfinite(dt) and dt > 0):
+        raise InputError(f"the time step dt is {dt}; wanted a finite time above zero")
+
+
+def last_step(path: Path, step: int, planned: int, steps: int | None) -> int:
+    """Where a run ends that is resumed from a checkpoint at `step`: after `steps` more, or (None) where it was to end."""
+    if steps is not None:
+        check_steps(steps)
+        return step + steps
+    if step >= planned:
+        raise InputError(f"{path} is complete at step {step:,}; say with --steps how many more")
+    return planned
+
+
+def other_device(path: Path, before: str, after: str) -> str:
+    """Why a run that was computed on another kind of device differs from an uninterrupted one; "" on the same kind."""
+    if device_kind(before) == device_kind(after):
+        return ""
+    return f"{path} was computed on {before}; on {after} the last places differ"
+
+
+@contextmanager
+def readable(part: str) -> Generator[None]:
+    """Within the block, what no reader of JSON and of records makes sense of is a damaged checkpoint, which `InputError` says."""
+    try:
+        yield
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        raise InputError(f"damaged checkpoint: its {part} cannot be read: {error}") from error
+
+
+def check_format(found: int, formats: tuple[int, int]) -> None:
+    """Refuse a checkpoint of a format that is none of the two which are read: the one before, and today's."""
+    if found not in formats:
+        raise InputError(f"a checkpoint of format {found}; wanted format {formats[1]} or {formats[0]}")
+
+
+def check_files(
+    files: Mapping[str, Path | None], *, overwrite: bool, resumed: Path | None = None, continued: Collection[str] = (),
+    suffixes: Mapping[str, tuple[str, ...]] | None = None,
+) -> None:  # fmt: skip
+    """Refuse files that cannot be written or that are in each other's way, before anything is computed.
+
+    files: by their options; "out" may be the file of the checkpoint `resumed`. continued: those to which a resumed run adds. suffixes:
+    that names must have. Raises `InputError`.
+    """
+    taken: dict[Path, str] = {} if resumed is None else {resumed.resolve(): "--resume"}
+    for name, path in files.items():
+        if path is None:
+            continue
+        place = path.resolve()
+        own = resumed is not None and name == "out" and place == resumed.resolve()
+        if place in taken and not own:
+            raise InputError(f"--{name} {path} is the file of {taken[place]}, too; wanted another one")
+        taken[place] = f"--{name}"
+        wanted = (suffixes or {}).get(name)
+        if wanted and path.suffix.lower() not in wanted:
+            raise InputError(f"--{name} {path}: wanted a name that ends in {' or '.join(wanted)}")
+        writable_target(path, overwrite or own or (resumed is not None and name in continued))

@@ -1,0 +1,133 @@
+"""What the commands `lanewise PRODUCT run` do alike: begin a run, follow it to its end or its interruption, and say what it found.
+
+A product fills in a `Product`; its run is a `Followed`, whatever else it is.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Generic, Protocol, TypeVar
+
+import typer
+
+from lanewise.profiling import Profile
+from lanewise.sims.common import INTERRUPTED
+from lanewise.sims.common.options import Given
+from lanewise.sims.common.profile import ProfileReport
+
+
+class Output(Protocol):
+    """Where results of a run go; `out`: its checkpoint."""
+
+    @property
+    def out(self) -> Path | None: ...
+
+
+class Followed(Protocol):
+    """A run of any product, from `first_step` to `steps`, at `step` now. note: why it may differ from an uninterrupted one."""
+
+    note: str
+
+    @property
+    def output(self) -> Output: ...
+    @property
+    def first_step(self) -> int: ...
+    @property
+    def step(self) -> int: ...
+    @property
+    def steps(self) -> int: ...
+    def execute(self, progress: Callable[[Any], None], /) -> None: ...
+
+
+R = TypeVar("R", bound=Followed)
+
+
+@dataclass(frozen=True, slots=True)
+class Product(Generic[R]):
+    """What is a product's own about its command.
+
+    name: of `lanewise NAME run`. title, rate: what stands before and behind the progress bar. finish: writes what belongs to the end, and
+    gives the machine-readable result; say: prints that for people.
+    """
+
+    name: str
+    title: Callable[[R], str]
+    rate: Callable[[R], str]
+    finish: Callable[[R], dict[str, Any]]
+    say: Callable[[R, dict[str, Any]], None]
+
+
+def carry_out(
+    product: Product[R], given: Given, prepare: Callable[[Profile | None], R], out: Path | None, *others: Path | None
+) -> None:
+    """Prepare a run, and follow it to the end. out, others: the files that it writes, its checkpoint first."""
+    from lanewise.io.claims import claimed
+    from lanewise.io.source import existing_file
+    from lanewise.runtime.compile_workers import side_by_side
+
+    resumed, trace = given["resume"], given["profile_trace"]
+    report = ProfileReport(given["profile"], trace, given["overwrite"], out, resumed, *others)
+    own = existing_file(resumed) if out is None and resumed is not None else out
+    with side_by_side(), claimed((own, *others, trace)) as notes:
+        for note in notes:
+            say_note(note)
+        run = prepare(report.profile)
+        say_note(run.note)
+        try:
+            follow(product, run, quiet=given["quiet"])
+        except KeyboardInterrupt:
+            report.finish()
+            kept = run.output.out
+            nothing = f"interrupted at step {run.step:,}; nothing was kept, as there is no --out"
+            further = f"interrupted; continue with: lanewise {product.name} run --resume {kept}"
+            print(nothing if kept is None else further, file=sys.stderr)
+            raise typer.Exit(INTERRUPTED) from None
+        summary = product.finish(run)
+        report.finish(summary)
+    product.say(run, summary)
+    if given["json"]:
+        print_json(summary)
+
+
+def follow(product: Product[R], run: R, *, quiet: bool) -> None:
+    """Execute a run behind a progress bar on standard error, so output stays machine-readable: steps, rate, time left."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+    console = Console(stderr=True)
+    columns = (
+        TextColumn("[bold]{task.description}[/bold]"), BarColumn(), TaskProgressColumn(), TextColumn("{task.fields[rate]}"),
+        TimeRemainingColumn(),
+    )  # fmt: skip
+    with Progress(*columns, console=console, disable=quiet or not console.is_terminal, transient=True) as bar:
+        task = bar.add_task(product.title(run), total=run.steps - run.first_step, rate="")
+        run.execute(lambda now: bar.update(task, completed=now.step - now.first_step, rate=product.rate(now)))
+
+
+def say_note(note: str) -> None:
+    """What the user should know and need not act on: why a resumed run may differ from an uninterrupted one, for one."""
+    if note:
+        print(f"note: {note}", file=sys.stderr)
+
+
+def print_json(summary: dict[str, Any]) -> None:
+    """One line of JSON, which has neither NaN nor infinity: null stands for both."""
+    print(json.dumps(_json_value(summary), allow_nan=False))
+
+
+def _json_value(value: Any) -> Any:
+    """A summary without what JSON does not have."""
+    match value:
+        case dict():
+            return {name: _json_value(v) for name, v in value.items()}
+        case list() | tuple():
+            return [_json_value(v) for v in value]
+        case float() if not math.isfinite(value):
+            return None
+        case _:
+            return value

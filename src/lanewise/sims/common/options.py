@@ -1,0 +1,209 @@
+"""What a command can be told, declared once: a field of the settings has its option with it, and the command line is made of these.
+
+    @dataclass(frozen=True, slots=True, kw_only=True)
+    class Settings:
+        dt: float = setting(1e-3, Option(METHOD, "X", "time step (default {default})"))
+
+    @run_command(app, Settings, Output)
+    def run(given: Given) -> None: ...
+
+Every option is None when it is left out, so that one given together with --resume can be told from it. Modules that declare options
+import little: the command line reads them at every start.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, Field, dataclass, field, fields
+from pathlib import Path
+from types import MappingProxyType
+from typing import Annotated, Any, TypeVar, get_type_hints
+
+import typer
+from typer.core import TyperCommand
+
+from lanewise.errors import InputError
+from lanewise.sims import PRODUCTS
+from lanewise.sims.common.profile import FLAG, split_trace
+
+STATE, METHOD, OUTPUT = "Initial state", "Method", "Files and output"  # panels of the help
+_KEY = "option"  # of a field's metadata
+_AS_DECLARED: Mapping[str, str] = MappingProxyType({})
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """What the command line says about a field; `{default}` in `help` stands for the field's default.
+
+    flags: the names on the command line, if they are not the field's. minimum: of a number. argument: it has no flag, and its metavar is
+    its name. parse: what makes the field's value of the text that is given, where its type is none that the command line knows.
+    """
+
+    panel: str
+    metavar: str
+    help: str
+    flags: tuple[str, ...] = ()
+    minimum: float | None = None
+    argument: bool = False
+    hidden: bool = False
+    parse: Callable[[str], Any] | None = None
+
+
+def setting(default: T, option: Option) -> T:
+    """A field of a dataclass, with its option."""
+    return field(default=default, metadata={_KEY: option})
+
+
+def option_of(f: Field[Any]) -> Option | None:
+    """The option of a field, if the command line has one."""
+    return f.metadata.get(_KEY)
+
+
+DEVICE = Option(METHOD, "NAME", "cpu, cuda, cuda:1, ... (default cpu; with --resume as before)")
+CHECKPOINT_EVERY = Option(OUTPUT, "N", "steps between checkpoints (default: a minute or more)", minimum=1)
+RESUME = Option(OUTPUT, "FILE.h5", "continue this checkpoint, bit-exact on the same device")
+OVERWRITE = Option(OUTPUT, "", "replace files that exist")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Common:
+    """What every run can be told, after all else."""
+
+    profile: bool = setting(
+        False,
+        Option(OUTPUT, "", "say where the time went; --profile FILE.json writes a trace for Perfetto, too", (FLAG,)),
+    )
+    profile_trace: Path | None = setting(None, Option(OUTPUT, "", "", hidden=True))
+    json: bool = setting(False, Option(OUTPUT, "", "end with one line of JSON"))
+    quiet: bool = setting(False, Option(OUTPUT, "", "no progress bar"))
+
+
+# ------------------------------------------------------------ what was given
+
+
+class Given:
+    """The options that were given on the command line, by the names of their fields."""
+
+    def __init__(self, values: Mapping[str, Any]) -> None:
+        self._values = {name: value for name, value in values.items() if value is not None}
+
+    def __getitem__(self, name: str) -> Any:
+        """The value, or None when it was left out."""
+        return self._values.get(name)
+
+    def of(self, cls: type[Any]) -> dict[str, Any]:
+        """The values of the fields of a class of settings."""
+        options = {f.name: option_of(f) for f in fields(cls)}
+        return {
+            name: value if (o := options[name]) is None or o.parse is None else o.parse(value)
+            for name, value in self._values.items()
+            if name in options
+        }
+
+    def make(self, cls: type[T], **more: Any) -> T:
+        """Settings of this class: as given, else their defaults."""
+        return cls(**self.of(cls), **more)
+
+    def refuse_with_resume(self, *classes: type[Any], but: tuple[str, ...] = ()) -> None:
+        """Raise `InputError` for what a checkpoint says itself: the fields of these classes."""
+        for f in (f for cls in classes for f in fields(cls)):
+            option = option_of(f)
+            if option is not None and f.name in self._values and f.name not in but:
+                raise InputError(f"{_flag(f, option)} cannot be given with --resume: the checkpoint keeps its own")
+
+
+def _flag(f: Field[Any], option: Option) -> str:
+    """The name by which users know it."""
+    if option.argument:
+        return option.metavar
+    return option.flags[0] if option.flags else f"--{f.name.replace('_', '-')}"
+
+
+# ------------------------------------------------------------ the command
+
+
+class ProfiledCommand(TyperCommand):
+    """A command with the options of `Common`, of which users see `--profile`, or `--profile FILE.json`, as one."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Split the one into the two, then parse as ever."""
+        return super().parse_args(ctx, split_trace(args))
+
+
+def product_app(name: str) -> typer.Typer:
+    """The commands of a product, `lanewise NAME ...`."""
+    app = typer.Typer(no_args_is_help=True, add_completion=False, help=PRODUCTS[name])
+
+    @app.callback(help=PRODUCTS[name])  # with one, a single command keeps its name
+    def _() -> None: ...
+
+    return app
+
+
+def run_command(
+    app: typer.Typer, *classes: type[Any], after: Mapping[str, str] = _AS_DECLARED
+) -> Callable[[Callable[[Given], None]], Callable[[Given], None]]:
+    """Make a function the command `run` of a product; its options are those of the fields of these classes, and of `Common`.
+
+    after: options that stand elsewhere in the help than where they are declared, and behind which one.
+    """
+
+    def decorate(function: Callable[[Given], None]) -> Callable[[Given], None]:
+        def run(**values: Any) -> None:
+            function(Given(values))
+
+        run.__doc__ = function.__doc__
+        run.__signature__ = inspect.Signature(  # pyright: ignore[reportFunctionMemberAccess]
+            _ordered([_parameter(f, o, hints[f.name]) for f, o, hints in _declared((*classes, Common))], after)
+        )
+        app.command(cls=ProfiledCommand)(run)
+        return function
+
+    return decorate
+
+
+def _declared(classes: tuple[type[Any], ...]) -> list[tuple[Field[Any], Option, dict[str, Any]]]:
+    found: list[tuple[Field[Any], Option, dict[str, Any]]] = []
+    for cls in classes:
+        hints = get_type_hints(cls)
+        found += [(f, o, hints) for f in fields(cls) if (o := option_of(f)) is not None]
+    return found
+
+
+def _ordered(parameters: list[inspect.Parameter], after: Mapping[str, str]) -> list[inspect.Parameter]:
+    order = [p.name for p in parameters if p.name not in after]
+    for name, before in after.items():
+        order.insert(order.index(before) + 1, name)
+    return sorted(parameters, key=lambda p: order.index(p.name))
+
+
+def _parameter(f: Field[Any], o: Option, kind: Any) -> inspect.Parameter:
+    """The parameter that typer makes an option of."""
+    text = o.help.replace("{default}", _shown(f.default))
+    if o.argument:
+        found: Any = typer.Argument(metavar=o.metavar, show_default=False, help=text)
+    else:
+        found = typer.Option(
+            *(o.flags or (_flag(f, o),)), metavar=o.metavar, help=text, rich_help_panel=o.panel, show_default=False,
+            min=o.minimum, callback=None if o.minimum is None else _a_number, hidden=o.hidden,
+        )  # fmt: skip
+    kind = str if o.parse else kind
+    alone = kind is bool  # one flag, which is there or not
+    annotation = Annotated[kind, found] if alone else Annotated[kind | None, found]
+    default = False if alone else None
+    return inspect.Parameter(f.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+
+
+def _shown(default: Any) -> str:
+    assert default is not MISSING
+    return f"{default:g}" if isinstance(default, float) else str(default)
+
+
+def _a_number(value: Any) -> Any:
+    """Refuse NaN, which some versions of typer take for a number within any range."""
+    if isinstance(value, float) and math.isnan(value):
+        raise typer.BadParameter("nan is no number")
+    return value

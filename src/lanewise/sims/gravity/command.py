@@ -1,0 +1,95 @@
+"""`lanewise gravity run`: watch bodies move under their own gravity."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lanewise.errors import InputError
+from lanewise.profiling import Profile, span
+from lanewise.sims.common.frame import Product, carry_out
+from lanewise.sims.common.options import Given, product_app, run_command
+from lanewise.sims.gravity.options import ORDER, Asked, Output, Settings
+
+if TYPE_CHECKING:
+    from lanewise.sims.gravity.run import Run
+
+app = product_app("gravity")
+
+
+@run_command(app, Settings, Output, Asked, after=ORDER)
+def run(given: Given) -> None:
+    """Run a simulation and say how well energy and momentum were kept."""
+    from lanewise.io.atomic import writable_target
+    from lanewise.sims.gravity import runner
+    from lanewise.sims.gravity.snapshots import resumed_target
+
+    output, resumed, plot = given.make(Output), given["resume"], given["plot"]
+    out = output.out
+    if output.snapshot_every and out is None and resumed is None:
+        raise InputError("--snapshot-every needs --out: snapshots get its name and the step")
+    if out is not None and resumed is None:
+        writable_target(out, output.overwrite)
+    if plot is not None:
+        _check_picture(plot, output.overwrite, out, resumed)
+    if resumed is not None:
+        given.refuse_with_resume(Settings, Asked, but=("steps", "device", "resume", "plot"))
+        out = resumed_target(resumed, out, output.overwrite)
+
+    def prepare(profile: Profile | None) -> Run:
+        if resumed is None:
+            return runner.start(bodies=given["bodies"], output=output, profile=profile, **given.of(Settings))
+        steps, device = given["steps"], given["device"]
+        return runner.resume(resumed, steps=steps, device=device, output=output, profile=profile)
+
+    def finish(done: Run) -> dict[str, Any]:
+        if plot is not None:
+            with span(done.simulation.profile, "output", name="picture"):
+                _plot(done, plot)
+        return done.summary()
+
+    carry_out(Product("gravity", lambda _: "gravity", _rate, finish, _say), given, prepare, out, plot)
+
+
+def _rate(now: Run) -> str:
+    rate = (now.step - now.first_step) / now.seconds if now.seconds else 0.0
+    return f"{rate:,.1f} steps/s, {now.pairs_per_second:.2e} pairs/s"
+
+
+def _check_picture(plot: Path, overwrite: bool, *others: Path | None) -> None:
+    """The picture must not replace a checkpoint of the same command, not even with --overwrite."""
+    from lanewise.io.atomic import writable_target
+
+    for other in others:
+        if other is not None and other.resolve() == plot.resolve():
+            raise InputError(f"--plot {plot} would replace the checkpoint; wanted another file")
+    writable_target(plot, overwrite)
+    if plot.suffix.lower() != ".png":
+        raise InputError(f"--plot {plot}: pictures are PNG; wanted a name that ends in .png")
+
+
+def _plot(done: Run, path: Path) -> None:
+    from lanewise.sims.gravity.view.picture import plot_gravity
+
+    particles, s = done.particles(), done.settings
+    title = f"{len(particles.mass):,} bodies ({s.ic}), t = {done.simulation.time:.4g}, {s.integrator}, {s.precision}"
+    times, errors = done.energy_curve()
+    plot_gravity(path, particles.position, particles.velocity, times, errors, title)
+
+
+def _say(done: Run, s: dict[str, Any]) -> None:
+    steps = f"{_counted(s['bodies'], 'body', 'bodies')}, {_counted(s['steps'], 'step', 'steps')} to t = {s['time']:.6g}"
+    print(f"{steps} on {s['device']} in {s['layout']}, {s['precision']}")
+    print(f"{s['seconds']:.3f} s, {s['pairs_per_second']:.3e} pairs/s")
+    print(f"energy {s['energy_initial']:.9g} -> {s['energy_final']:.9g}, drift {s['energy_drift']:+.3e}")
+    drifts = f"momentum drift {s['momentum_drift']:.3e}, angular momentum drift {s['angular_momentum_drift']:.3e}"
+    print(f"{drifts}, 2K/|W| = {s['virial_ratio']:.4f}")
+    if s["out"]:
+        print(f"written to {s['out']}")
+    if done.warning:
+        print(f"warning: {done.warning}", file=sys.stderr)
+
+
+def _counted(number: int, one: str, many: str) -> str:
+    return f"{number:,} {one if number == 1 else many}"

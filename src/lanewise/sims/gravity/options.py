@@ -1,0 +1,77 @@
+"""What a run of gravity can be told: its settings, its files, and the command line's words for them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from lanewise.sims.common.options import DEVICE, METHOD, OUTPUT, OVERWRITE, STATE, Option, setting
+
+INITIAL_CONDITIONS = "plummer, uniform-sphere, two-body, figure-eight, pythagorean, galaxies"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """Everything that decides how a run goes on. `steps` is the number of steps at which it is complete, `start_time` that of step 0."""
+
+    ic: str = setting(
+        "plummer",
+        Option(STATE, "NAME|FILE", f"{INITIAL_CONDITIONS}; or a Gadget HDF5, Tipsy, NPZ or CSV file (default {{default}})"),
+    )  # fmt: skip
+    steps: int = setting(100, Option(METHOD, "N", "time steps to take (default {default}; with --resume what is left)"))
+    dt: float = setting(1e-3, Option(METHOD, "X", "time step (default {default})"))
+    softening: float = setting(
+        0.0, Option(METHOD, "X", "Plummer softening length (default the file's own, or {default})")
+    )
+    integrator: str = setting("leapfrog", Option(METHOD, "NAME", "leapfrog, euler or yoshida4 (default {default})"))
+    precision: str = setting(
+        "f32", Option(METHOD, "NAME", "f32, f64, or mixed: float64 state, float32 forces (default {default})")
+    )
+    layout: str = setting("", Option(METHOD, "NAME", "soa, aos, aoas, soaoas or aosoa (default the device's best)"))
+    device: str = setting("", DEVICE)
+    gravitational_constant: float = setting(
+        1.0,
+        Option(STATE, "X", "G in the units of the bodies (default {default})", ("--gravitational-constant", "-G")),
+    )
+    seed: int = setting(0, Option(STATE, "N", "of random initial conditions (default {default})"))
+    start_time: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """Where results go and how often. `checkpoint_seconds` is wall time; the intervals are steps, 0 means only at the ends."""
+
+    out: Path | None = setting(
+        None, Option(OUTPUT, "FILE", "Gadget HDF5 file of the final state; checkpoints go there on the way")
+    )
+    diagnostics_every: int = setting(
+        0, Option(OUTPUT, "N", "measure energies every N steps (default {default}: ten times a run)", minimum=0)
+    )
+    snapshot_every: int = setting(
+        0,
+        Option(OUTPUT, "N", "also write OUT_00000100.h5 and so on every N steps (default {default}: none)", minimum=0),
+    )
+    checkpoint_seconds: float = setting(
+        10.0, Option(OUTPUT, "X", "seconds of wall time between checkpoints (default {default})", minimum=0.0)
+    )
+    overwrite: bool = setting(False, OVERWRITE)  # also snapshots that exist
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What the command alone is told: how many bodies, the checkpoint to go on from, and a picture."""
+
+    bodies: int | None = setting(
+        None, Option(STATE, "N", "number of bodies (default 16384, or what the file or problem has)")
+    )
+    resume: Path | None = setting(
+        None, Option(OUTPUT, "FILE", "continue this checkpoint, bit-exact on the same device")
+    )
+    plot: Path | None = setting(None, Option(OUTPUT, "FILE.png", "picture of the bodies and of the energy error"))
+
+
+ORDER = {
+    "bodies": "ic", "seed": "bodies", "gravitational_constant": "seed", "device": "precision", "layout": "device",
+    "resume": "out", "overwrite": "resume",
+}  # fmt: skip
+"""Where options stand in the help, if not where they are declared: behind which one."""

@@ -1,0 +1,1 @@
+"""Pictures of bodies and of how well their energy was kept."""
