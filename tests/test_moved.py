@@ -44,6 +44,10 @@ PUBLIC = {
     "lanewise.kernels.helper.function": "lanewise.function",
     "lanewise.kernels.arguments.bind_value_array": "lanewise.launch.arguments.bind_value_array",
     "lanewise.kernels.searched.structure_of": "lanewise.patterns.search.searched.structure_of",
+    "lanewise.plot.flow.plot_flow": "lanewise.sims.lbm.view.flow.plot_flow",
+    "lanewise.plot.flow.flow_title": "lanewise.sims.lbm.view.flow.flow_title",
+    "lanewise.plot.gravity.plot_gravity": "lanewise.sims.gravity.view.picture.plot_gravity",
+    "lanewise.plot.reference.Reference": "lanewise.sims.lbm.view.slices.Reference",
     "lanewise.runtime.executable.build_executable": "lanewise.launch.executable.build_executable",
     "lanewise.tuning.store.StoreWarning": "lanewise.launch.tuned_store.StoreWarning",
 }  # fmt: skip

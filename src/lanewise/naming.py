@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import sys
-import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -42,14 +41,3 @@ def at_first_use(
         return getattr(importlib.import_module(f"{package}.{modules[name]}"), name)
 
     return find, lambda: sorted({*vars(sys.modules[package]), *modules})
-
-
-def moved(old: str, new: str) -> Callable[[str], Any]:
-    """The `__getattr__` of a module whose names are in another one now; they stay for one release, with a DeprecationWarning."""
-
-    def find(name: str) -> Any:
-        found = getattr(importlib.import_module(new), name)
-        warnings.warn(f"{old}.{name} is now {new}.{name}", DeprecationWarning, stacklevel=2)
-        return found
-
-    return find

@@ -123,22 +123,3 @@ def test_public_names_are_there() -> None:
             product.nothing  # noqa: B018
     with pytest.raises(AttributeError, match=r"module 'lanewise.sims' has no attribute 'nothing'"):
         sims.nothing  # type: ignore[attr-defined]  # noqa: B018
-
-
-def test_old_places_of_pictures_warn() -> None:
-    with pytest.warns(
-        DeprecationWarning, match=r"^lanewise.plot.flow.plot_flow is now lanewise.sims.lbm.view.flow.plot_flow$"
-    ):
-        from lanewise.plot.flow import plot_flow  # pyright: ignore[reportAttributeAccessIssue]
-    with pytest.warns(
-        DeprecationWarning,
-        match=r"^lanewise.plot.gravity.plot_gravity is now lanewise.sims.gravity.view.picture.plot_gravity$",
-    ):
-        from lanewise.plot.gravity import plot_gravity  # pyright: ignore[reportAttributeAccessIssue]
-    with pytest.warns(
-        DeprecationWarning, match=r"^lanewise.plot.reference.Reference is now lanewise.sims.lbm.view.slices.Reference$"
-    ):
-        from lanewise.plot.reference import Reference  # pyright: ignore[reportAttributeAccessIssue]
-    assert {plot_flow.__module__, plot_gravity.__module__, Reference.__module__} == {
-        "lanewise.sims.lbm.view.flow", "lanewise.sims.gravity.view.picture", "lanewise.sims.lbm.view.slices",
-    }  # fmt: skip

@@ -48,11 +48,6 @@ Environment = Mapping[str, Any]
 Launch = Callable[[], None]
 
 
-def device_kind(device: str) -> str:
-    """The kind of a device: cuda for every GPU, cpu, or python."""
-    return target_of(device).name
-
-
 @dataclass(frozen=True)
 class Executable:
     """The compiled kernels of a program. `prepare` binds arrays and values, and gives a function that launches."""

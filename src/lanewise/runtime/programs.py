@@ -26,7 +26,7 @@ Schedule = Sequence[tuple[Hashable, int]]
 """Keys of parts in the order in which they run, each with how often it is repeated."""
 
 
-class Program(Protocol):
+class ScheduleRunner(Protocol):
     """What runs parts by a schedule, and waits for the result."""
 
     def run(self, schedule: Schedule) -> None: ...

@@ -13,7 +13,7 @@ from lanewise.profiling.profile import Profile
 from lanewise.runtime import cuda
 from lanewise.runtime.launches import Work, bare
 from lanewise.runtime.profiled_stepping import ProfiledGraphProgram, ProfiledHostProgram
-from lanewise.runtime.programs import Part, Parts, Program, Schedule, in_graphs, repeat
+from lanewise.runtime.programs import Part, Parts, Schedule, ScheduleRunner, in_graphs, repeat
 from lanewise.target import is_gpu
 
 
@@ -60,7 +60,7 @@ class _EagerProgram:
         cuda.synchronize(self._device)
 
 
-def make_program(device: str, parts: Parts, profile: Profile | None = None, *, graphs: bool = True) -> Program:
+def make_program(device: str, parts: Parts, profile: Profile | None = None, *, graphs: bool = True) -> ScheduleRunner:
     """The program of a device with these parts.
 
     With a profile it tells how long each launch takes (see `NamedLaunch`).
@@ -85,7 +85,7 @@ def make_program(device: str, parts: Parts, profile: Profile | None = None, *, g
 class Stepper:
     """A program of one part."""
 
-    program: Program
+    program: ScheduleRunner
 
     def run(self, steps: int) -> None:
         """Run the launches `steps` times, and wait for the result."""

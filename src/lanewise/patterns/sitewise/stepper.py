@@ -15,7 +15,7 @@ from lanewise.patterns.sitewise.sites import Sites
 from lanewise.profiling.profile import Profile
 from lanewise.runtime import cuda
 from lanewise.runtime.launches import NamedLaunch
-from lanewise.runtime.programs import Part, Program
+from lanewise.runtime.programs import Part, ScheduleRunner
 from lanewise.runtime.stepping import make_program
 
 # Updates of sites, a tenth of a second on an NVIDIA H200: from then on fetching less gains more than asking for it costs, which
@@ -36,7 +36,7 @@ class BoundSteps:
     """Steps that are bound to the memory of some sites, by where they stand in a cycle, and what runs them. The sites may keep it."""
 
     parts: dict[Hashable, Part]
-    program: Program
+    program: ScheduleRunner
 
 
 class SiteStepper:

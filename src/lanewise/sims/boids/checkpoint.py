@@ -22,7 +22,6 @@ from lanewise.errors import InputError
 from lanewise.io import schema
 from lanewise.io.hdf5 import add_dataset, check_sums, open_hdf5, set_attributes
 from lanewise.io.schema import Array, Text, Whole
-from lanewise.launch.executable import device_kind
 from lanewise.layouts import default_layout
 from lanewise.patterns.search import Search
 from lanewise.profiling.profile import Profile
@@ -45,6 +44,7 @@ from lanewise.sims.boids.statistics import Statistics
 from lanewise.sims.boids.trajectory import STATE, Trajectory
 from lanewise.sims.common.checks import MOST_STEPS, check_format, readable
 from lanewise.sims.common.clock import Clock
+from lanewise.target import target_of
 
 if TYPE_CHECKING:
     from lanewise.sims.boids.flock import Flock
@@ -178,7 +178,7 @@ def restored(saved: Checkpoint, *, device: str | None = None, profile: Profile |
     s = saved.settings
     where = resolve(device or s.device)
     layout = s.layout
-    if device_kind(where) != device_kind(s.device):
+    if target_of(where) != target_of(s.device):
         layout = str(default_layout(record_class(s.precision).__record__, where)).lower()
     settings = replace(s, device=where, layout=layout)
     return Flock._restored(  # pyright: ignore[reportPrivateUsage]

@@ -29,7 +29,7 @@ from lanewise.patterns.search.points import points_of
 from lanewise.profiling.profile import Profile, span
 from lanewise.runtime.devices import resolve
 from lanewise.runtime.memory import bring, read_only, require_memory, to_host
-from lanewise.runtime.programs import Part, Program
+from lanewise.runtime.programs import Part, ScheduleRunner
 from lanewise.runtime.stepping import make_program
 from lanewise.runtime.whole_steps import WholeSteps
 from lanewise.sims.boids.boundaries import find_boundary
@@ -194,7 +194,7 @@ class Flock:
         if storage is None and self._storage is not None:  # from now on agents lie in the caller's order
             for name in FIELDS:
                 setattr(self._boids, name, self._storage.by_row(getattr(self._boids, name)))
-        self._program: Program | None = None
+        self._program: ScheduleRunner | None = None
         self._settings, (self._search, self._search_reason) = settings, chosen
         self._semantics: Semantics = semantics
         self._storage = storage

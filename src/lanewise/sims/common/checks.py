@@ -9,7 +9,7 @@ from pathlib import Path
 
 from lanewise.errors import InputError
 from lanewise.io.atomic import writable_target
-from lanewise.launch.executable import device_kind
+from lanewise.target import target_of
 
 MOST_STEPS = 10**12
 
@@ -38,7 +38,7 @@ def last_step(path: Path, step: int, planned: int, steps: int | None) -> int:
 
 def other_device(path: Path, before: str, after: str) -> str:
     """Why a run that was computed on another kind of device differs from an uninterrupted one; "" on the same kind."""
-    if device_kind(before) == device_kind(after):
+    if target_of(before) == target_of(after):
         return ""
     return f"{path} was computed on {before}; on {after} the last places differ"
 

@@ -11,7 +11,6 @@ from lanewise.errors import InputError, PlanError
 from lanewise.io.atomic import writable_target
 from lanewise.io.formats import read_particles
 from lanewise.io.particles import Particles
-from lanewise.launch.executable import device_kind
 from lanewise.layouts import Layout, layout_by_name
 from lanewise.profiling.profile import Profile, span
 from lanewise.runtime.devices import resolve
@@ -25,6 +24,7 @@ from lanewise.sims.gravity.plans import Plans
 from lanewise.sims.gravity.run import NO_FILES, Run
 from lanewise.sims.gravity.simulation import Simulation, make_bodies
 from lanewise.sims.gravity.snapshots import resumed_target
+from lanewise.target import target_of
 
 
 def start(
@@ -69,7 +69,7 @@ def resume(path: Path, *, steps: int | None, device: str | None, output: Output,
     arrays = make_bodies(
         saved.particles, precision=s.precision, layout=layout_by_name(s.layout), device=where, profile=profile
     )
-    same_kind = device_kind(where) == device_kind(s.device)
+    same_kind = target_of(where) == target_of(s.device)
     simulation = _continued(path, saved, arrays, saved.plans if same_kind else None, profile)
     run = _ready(simulation, saved.particles, settings, output, saved.history)
     run.in_place = output.out is not None and output.out.resolve() == path.resolve()

@@ -23,7 +23,6 @@ from lanewise.io.hdf5 import add_dataset, open_hdf5, read_text, set_attributes
 from lanewise.io.schema import Array, Text, Whole
 from lanewise.io.source import reading
 from lanewise.lattices import Lattice
-from lanewise.launch.executable import device_kind
 from lanewise.patterns.sitewise.fractions import WallFractions
 from lanewise.profiling.profile import Profile, span
 from lanewise.runtime.devices import resolve
@@ -39,6 +38,7 @@ from lanewise.sims.lbm.settings import (
     settings_from_json,
     settings_to_json,
 )
+from lanewise.target import target_of
 
 if TYPE_CHECKING:
     from lanewise.sims.lbm.simulation import Simulation
@@ -213,7 +213,7 @@ def restored(
 
 def _kept_layout(settings: Settings, device: str | None) -> str:
     """The layout of the checkpoint; on another kind of device that one's own."""
-    return settings.layout if device is None or device_kind(device) == device_kind(settings.device) else ""
+    return settings.layout if device is None or target_of(device) == target_of(settings.device) else ""
 
 
 def converted(before: Settings, after: Settings) -> bool:
