@@ -1,0 +1,48 @@
+"""Where the results of LALPulsar lie that the search for gravitational waves is compared with; tests skip what is not there.
+
+LANEWISE_TRUTH names a folder; else it is `shared/truth` beside the checkout.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+ROOT = Path(__file__).parents[2]
+DATA = ROOT / "tests" / "data" / "waves"
+TRUTH = Path(os.environ.get("LANEWISE_TRUTH", ROOT.parent / "shared" / "truth")) / "fstat"
+
+needs_truth = pytest.mark.skipif(
+    not TRUTH.is_dir(), reason="needs results of LALPulsar: LANEWISE_TRUTH is their folder, with fstat/ in it"
+)
+
+
+def has_tables() -> bool:
+    """Whether the tables of solar_system_ephemerides are installed."""
+    from importlib.util import find_spec
+
+    return find_spec("solar_system_ephemerides") is not None
+
+
+needs_tables = pytest.mark.skipif(
+    not has_tables(), reason="needs solar_system_ephemerides: pip install 'lanewise[waves]'"
+)
+
+
+def table(name: str | Path) -> dict[str, NDArray]:
+    """A CSV file by columns: float64 where all are numbers, else text."""
+    with (TRUTH / name).open(encoding="utf-8") as stream:
+        rows = list(csv.DictReader(stream))
+    return {k: _column([r[k] for r in rows]) for k in rows[0]}
+
+
+def _column(texts: list[str]) -> NDArray:
+    try:
+        return np.array([float(t) for t in texts])
+    except ValueError:
+        return np.array(texts)
