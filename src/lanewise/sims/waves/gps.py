@@ -15,7 +15,10 @@ LEAPS = (
     457_056_009, 504_489_610, 551_750_411, 599_184_012, 820_108_813, 914_803_214, 1_025_136_015, 1_119_744_016,
     1_167_264_017,
 )  # fmt: skip
-"""GPS seconds at which leap seconds began (23:59:60 UTC): from then on UTC is one more second behind (IERS Bulletin C; none was announced after 2017-01-01)."""
+"""GPS seconds at which leap seconds began (23:59:60 UTC): from then on UTC is one more second behind.
+
+IERS Bulletin C; none was announced after 2017-01-01.
+"""
 
 
 def gps_time(seconds: float | int) -> int:

@@ -74,7 +74,7 @@ class Table:
 class Model:
     """EPV00 of IAU SOFA in the package pyerfa, 1900 to 2100. body: "earth" or "sun".
 
-    Within 30 microseconds (9 km) and 1e-11 c of DE405 from 2000 to 2040; for the Sun, which only delays, 50 microseconds.
+    Within 41 microseconds (12 km) and 4e-11 c of DE405 from 2000 to 2040, measured.
     """
 
     body: str
@@ -108,7 +108,7 @@ class Ephemeris:
         """An ephemeris by its name.
 
         "DE405" and the others of `TABLES` are read from the package solar_system_ephemerides, which must be installed; they cover 2000 to
-        2040. "EPV00" needs pyerfa alone and is coarser: 30 microseconds, that is 0.02 rad of phase at 100 Hz and 0.2 rad at
+        2040. "EPV00" needs pyerfa alone and is coarser: 41 microseconds, that is 0.03 rad of phase at 100 Hz and 0.3 rad at
         1 kHz. It is used where it is named and nowhere else. Raises InputError for unknown names and packages that are missing.
         """
         if name == MODEL:
@@ -135,7 +135,7 @@ def _folder(name: str) -> Path:
     if spec is None or not spec.submodule_search_locations:
         raise InputError(
             f"{name} needs the tables of the package solar_system_ephemerides: pip install 'lanewise[waves]'. "
-            f"{MODEL} is there without them, within 30 microseconds of DE405"
+            f"{MODEL} is there without them, within 41 microseconds of DE405"
         )
     return Path(next(iter(spec.submodule_search_locations))) / "ephemerides"
 
