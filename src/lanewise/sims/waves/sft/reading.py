@@ -33,14 +33,14 @@ ROUNDING = 1e-3  # bins; by so much a frequency may miss a bin and still lie on 
 Report = Callable[[Path, int, str], None]
 
 
-def band_bins(low: float, high: float, duration: float) -> tuple[int, int]:
+def band_bins(low: float, high: float, duration: float, margin: int = 0) -> tuple[int, int]:
     """The first bin and the number of bins that cover low <= f < high (Hz) of SFTs of `duration` seconds.
 
-    A frequency within 1/1000 of a bin lies on it: floor(low T + 1e-3) to ceil(high T - 1e-3) - 1.
+    A frequency within 1/1000 of a bin lies on it: floor(low T + 1e-3) to ceil(high T - 1e-3) - 1, and `margin` bins more on both sides.
     """
     first = math.floor(low * duration + ROUNDING)
     last = math.ceil(high * duration - ROUNDING) - 1
-    return first, max(last - first + 1, 1)
+    return first - margin, max(last - first + 1, 1) + 2 * margin
 
 
 @checked(InputError)
@@ -48,6 +48,7 @@ def load_sfts(
     files: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     band: tuple[float, float] | None = None,
     *,
+    margin: int = 0,
     skip_bad: bool = False,
     verify: bool = True,
     detectors: Sequence[str] | None = None,
@@ -57,6 +58,7 @@ def load_sfts(
 
     files      a path, a pattern such as "data/*.sft", or several of them; a file may hold one SFT or many
     band       frequencies in Hz that are loaded: low <= f < high; None for all, which then must be the same for all SFTs
+    margin     bins more on both sides of the band; a search needs `search_margin` of them
     skip_bad   leave out what is damaged, overlaps or does not cover the band, and list it in `left_out`, instead of raising
     verify     check the CRC-64 of every SFT that is used. A checksum is of the whole SFT: this reads the files once, in parts of
                1 MiB. Without it only headers and the band are read. Memory is that of the band in both cases
@@ -90,7 +92,7 @@ def load_sfts(
         blocks.sort(key=lambda b: (b.detector, b.start, b.first_bin))
         found: list[DetectorSfts] = []
         for _, own in groupby(blocks, key=lambda b: b.detector):
-            sfts = _detector(list(own), band, stream, report)
+            sfts = _detector(list(own), band, margin, stream, report)
             if sfts is not None:
                 found.append(sfts)
     if not found:
@@ -215,14 +217,18 @@ def _bins(first: int, bins: int) -> str:
 
 
 def _detector(
-    blocks: list[Block], band: tuple[float, float] | None, stream: Callable[[Block], BinaryIO], report: Report
+    blocks: list[Block],
+    band: tuple[float, float] | None,
+    margin: int,
+    stream: Callable[[Block], BinaryIO],
+    report: Report,
 ) -> DetectorSfts | None:
     """The SFTs of one detector; blocks: ordered by time and band."""
     groups = _joined(blocks, report)
     if band is None:
         first, bins = groups[0][0].first_bin, groups[0][-1].first_bin + groups[0][-1].bins - groups[0][0].first_bin
     else:
-        first, bins = band_bins(*band, blocks[0].duration)
+        first, bins = band_bins(*band, blocks[0].duration, margin)
     used: list[list[Block]] = []
     for group in groups:
         if (reason := _lacking(group, first, bins, band)) is None:
