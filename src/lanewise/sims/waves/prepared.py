@@ -56,6 +56,7 @@ class SearchData:
     weight       (n) float64 noise weights, with the mean 1 over each stack
     sinv_tsft    (s) float64: T / S_n averaged over the stack's SFTs, which makes 2F of amplitudes
     span         (s, 2) int64, GPS nanoseconds: from the first sample of a stack to its last
+    noise_bins   bins at each end of an SFT that are there for the running median alone
     """
 
     detectors: tuple[str, ...]
@@ -69,6 +70,7 @@ class SearchData:
     weight: Floats
     sinv_tsft: Floats
     span: Times
+    noise_bins: int
 
     def __len__(self) -> int:
         return len(self.middle)
@@ -138,7 +140,7 @@ def prepare(
         np.concatenate([np.full(len(d), d.first_bin, np.int64) for d in rows]),
         np.concatenate([[0], np.cumsum(np.array(counts, np.int64))]),
         np.concatenate([d.middle for d in rows]), np.concatenate(weights), np.array(sinv),
-        np.array([(p.start, p.end) for p in parts], np.int64),
+        np.array([(p.start, p.end) for p in parts], np.int64), 0 if cover is None else window // 2 + 1,
     )  # fmt: skip
 
 
