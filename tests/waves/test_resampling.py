@@ -46,7 +46,7 @@ def simulated(orbit=None, gaps=True):
     start = 1238166018 + 1800 * np.arange(40)
     starts = {"H1": np.delete(start, [4, 5, 17]) if gaps else start, "L1": np.delete(start + 613.25, [9, 30])}
     signal = Signal(
-        h0=4e-25, cosi=0.4, psi=0.3, phi0=1.0, freq=60.02, alpha=1.1, delta=-0.4, f1dot=-3e-9, reference=REFERENCE,
+        h0=8e-25, cosi=0.4, psi=0.3, phi0=1.0, freq=60.02, alpha=1.1, delta=-0.4, f1dot=-3e-9, reference=REFERENCE,
         orbit=orbit,
     )  # fmt: skip
     sfts = make_data(
@@ -66,7 +66,7 @@ def test_a_band_against_the_full_kernel(orbit):
     found = f_statistic_band(data, band, ephemeris)
     templates = Templates(band.frequencies, band.alpha, band.delta, band.f1dot, reference=REFERENCE, orbit=orbit)
     expected = f_statistic(data, templates, ephemeris, dterms=40)
-    np.testing.assert_allclose(found.two_f, expected.two_f, rtol=0, atol=1.3)
+    np.testing.assert_allclose(found.two_f, expected.two_f, rtol=0.03, atol=1.5)
     assert np.corrcoef(found.two_f.ravel(), expected.two_f.ravel())[0, 1] > 0.995
     for mine, theirs in ((found.fa, expected.fa), (found.fb, expected.fb)):  # phases, too
         assert abs(np.vdot(mine, theirs)) > 0.99 * np.linalg.norm(mine) * np.linalg.norm(theirs)
