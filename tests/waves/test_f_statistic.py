@@ -209,7 +209,9 @@ def test_against_loops(dterms, orbit, monkeypatch):
 def test_stacks_are_searches_of_their_own():
     ephemeris, templates, sfts = model(), some_templates(), made(counts=(8, 8))
     stacks = split(sfts, 6000.0)
-    assert sum(map(len, stacks)) < len(sfts)  # what lies across the end of a stack belongs to none
+    assert sum(map(len, stacks)) == len(sfts)
+    assert all(s.end - s.start <= 6000 * SECOND for s in stacks)
+    assert [len(s) for s in split(sfts, 6000.0, 2)] == [len(s) for s in stacks[:2]]
     data = prepare(sfts, stacks=stacks)
     found = f_statistic(data, templates, ephemeris)
     for i, part in enumerate(stacks):

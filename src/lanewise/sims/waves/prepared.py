@@ -156,9 +156,9 @@ def _check_floor(sfts: DetectorSfts, floor: Floats) -> None:
 
 
 def split(sfts: SftSet, duration: float, count: int | None = None) -> list[SftSet]:
-    """Stacks of `duration` seconds from the first SFT on, one after another; those without data are left out, `count` is the most.
+    """Stacks of at most `duration` seconds, from the first SFT on; the next one begins with the first SFT that no longer fits.
 
-    An SFT belongs to a stack that it lies in with its whole length.
+    count: how many at most. Gaps longer than a stack leave no empty ones.
     """
     length, step = round(duration * SECOND), round(sfts.duration * SECOND)
     if length < step:
@@ -169,7 +169,7 @@ def split(sfts: SftSet, duration: float, count: int | None = None) -> list[SftSe
         begin = int(starts[0])
         part = sfts.between(begin, begin + length - step + 1)
         found.append(part)
-        starts = starts[starts >= begin + length]
+        starts = starts[starts > begin + length - step]
     return found
 
 
