@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from lanewise.errors import InputError
-from lanewise.sims.waves.f_statistic import f_statistic
+from lanewise.sims.waves.demodulation import f_statistic
 from lanewise.sims.waves.gps import SECOND
 from lanewise.sims.waves.hierarchical import (
     CANDIDATE,
@@ -36,7 +36,7 @@ from lanewise.sims.waves.sft import load_sfts
 from lanewise.sims.waves.synthesis import Signal, make_data
 from lanewise.sims.waves.templates import Templates
 from lanewise.sims.waves.timing import Ephemeris
-from lanewise.sims.waves.timing.barycentre import sky_vectors
+from lanewise.sims.waves.timing.arrival import sky_vectors
 from tests.waves.truth import TRUTH, needs_tables, needs_truth
 
 HIER = TRUTH / "hier"

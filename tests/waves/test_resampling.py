@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from lanewise.errors import InputError
-from lanewise.sims.waves.f_statistic import f_statistic
+from lanewise.sims.waves.demodulation import f_statistic
 from lanewise.sims.waves.gps import SECOND
 from lanewise.sims.waves.prepared import prepare, search_margin
 from lanewise.sims.waves.resampling import Band, choose_method, f_statistic_band, interpolated

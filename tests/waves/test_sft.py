@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lanewise.errors import InputError
@@ -191,6 +191,30 @@ def test_bad_files_are_named(what, tmp_path):
     rest = load_sfts([path, L1], skip_bad=True)
     assert [len(d) for d in rest] == [1, 2]
     assert [str(x) for x in rest.left_out] == [str(error.value)]
+
+
+@settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.integers(0, 2 * BLOCK - 1), st.integers(1, 255), st.booleans())
+def test_no_damage_goes_unnoticed(tmp_path, at, change, truncated):
+    """Whatever byte is changed, or wherever the file ends: an error in words, and with skip_bad what is left is as it was."""
+    raw = bytearray(H1.read_bytes())
+    if truncated:
+        if at in (0, BLOCK):
+            return  # empty, or one SFT
+        raw = raw[:at]
+    else:
+        raw[at] ^= change
+    path = tmp_path / "bad.sft"
+    path.write_bytes(raw)
+    with pytest.raises(InputError, match=r"bad\.sft"):
+        load_sfts(path)
+    rest = load_sfts([path, L1], skip_bad=True)
+    assert rest.left_out
+    (whole,) = load_sfts(H1)
+    if "H1" in rest.names:
+        assert set(rest["H1"].start) <= set(whole.start)
+        for start, row in zip(rest["H1"].start, rest["H1"].data, strict=True):
+            assert row.tobytes() == whole.data[whole.start == start][0].tobytes()
 
 
 def test_what_is_no_sft_file_at_all(tmp_path):

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from lanewise.errors import InputError
+from lanewise.sims.waves.demodulation import f_statistic
 from lanewise.sims.waves.detectors import detector
-from lanewise.sims.waves.f_statistic import f_statistic
 from lanewise.sims.waves.gps import SECOND
 from lanewise.sims.waves.prepared import prepare, search_margin
 from lanewise.sims.waves.sft import load_sfts, write_sfts

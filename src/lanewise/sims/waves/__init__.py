@@ -4,10 +4,17 @@ Everything here is float64 in NumPy: what kernels for devices are compared with,
 angles in radians, durations in seconds; times are GPS in int64 nanoseconds (`gps_time`), unless a name says seconds.
 """
 
+from lanewise.sims.waves.demodulation import Atoms, FStatistic, atoms, f_statistic
 from lanewise.sims.waves.detectors import DETECTORS, Detector, detector
-from lanewise.sims.waves.f_statistic import Atoms, FStatistic, atoms, f_statistic
 from lanewise.sims.waves.gps import gps_time, leap_seconds
-from lanewise.sims.waves.hierarchical import Maps, Search, hierarchical_search, hough_maps, set_up
+from lanewise.sims.waves.hierarchical import (
+    Maps,
+    Search,
+    hierarchical_search,
+    hough_maps,
+    search_cover,
+    set_up,
+)
 from lanewise.sims.waves.prepared import Geometry, SearchData, geometry, prepare, search_margin, split
 from lanewise.sims.waves.resampling import Band, Choice, choose_method, f_statistic_band
 from lanewise.sims.waves.sft import (
@@ -74,6 +81,7 @@ __all__ = [
     "make_data",
     "parse_name",
     "prepare",
+    "search_cover",
     "search_margin",
     "set_up",
     "split",

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from lanewise.attributes import frozen
 from lanewise.errors import InputError
-from lanewise.sims.waves.f_statistic import f_statistic
+from lanewise.sims.waves.demodulation import f_statistic
 from lanewise.sims.waves.gps import SECOND
 from lanewise.sims.waves.hough import (
     ROTATION_SPEED,
@@ -120,9 +120,7 @@ def set_up(sfts: SftSet, search: Search) -> Grids:
     stacks = split(sfts, search.stack, search.most_stacks)
     start, end = stacks[0].start, max(s.end for s in stacks)
     middle = (start + end) // 2
-    lows, highs = zip(*(_range_at(search, t) for t in (start, end)), strict=True)
-    wings = max(highs) * DOPPLER + SPARE_BINS / sfts.duration
-    cover = (min(lows) - wings, max(highs) + wings)
+    cover = search_cover(search, start, end, sfts.duration)
     data = prepare(sfts, cover, stacks=stacks, dterms=search.dterms, window=search.window)
     low, high = _range_at(search, middle)
     resolution = search.resolution or 1 / search.stack
@@ -133,6 +131,16 @@ def set_up(sfts: SftSet, search: Search) -> Grids:
         search, data, middle, resolution, low, int((high - low) / resolution + 1e-6) + 1,
         _grid(search.f1dot, step, int(search.f1dot_band / step + 1e-6) + 1), _grid(-half * (step / many), step / many, 2 * half + 1),
     )  # fmt: skip
+
+
+def search_cover(search: Search, start: int, end: int, duration: float) -> tuple[float, float]:
+    """The band in Hz that a search of data from `start` to `end` (GPS nanoseconds) covers; duration: of an SFT, seconds.
+
+    Frequencies at both ends, the largest Doppler shift, and 50 bins for the offsets of pixels and spin-downs.
+    """
+    lows, highs = zip(*(_range_at(search, t) for t in (start, end)), strict=True)
+    wings = max(highs) * DOPPLER + SPARE_BINS / duration
+    return min(lows) - wings, max(highs) + wings
 
 
 def _grid(first: float, step: float, count: int) -> Floats:

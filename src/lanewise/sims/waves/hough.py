@@ -23,7 +23,7 @@ from lanewise.errors import InputError
 from lanewise.sims.waves.detectors import SPEED_OF_LIGHT, detector
 from lanewise.sims.waves.prepared import Geometry, SearchData, sfts_of
 from lanewise.sims.waves.timing import EarthState, detector_motion
-from lanewise.sims.waves.timing.barycentre import sky_vectors
+from lanewise.sims.waves.timing.arrival import sky_vectors
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

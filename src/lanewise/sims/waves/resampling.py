@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from lanewise.attributes import frozen
 from lanewise.checks import checked
 from lanewise.errors import InputError
-from lanewise.sims.waves.f_statistic import FStatistic, antenna_matrices, assembled
+from lanewise.sims.waves.demodulation import FStatistic, antenna_matrices, assembled
 from lanewise.sims.waves.prepared import DTERMS, Geometry, SearchData, geometry, sfts_of
 from lanewise.sims.waves.sft.reading import ROUNDING
 from lanewise.sims.waves.timing import Ephemeris, Orbit

@@ -1,7 +1,7 @@
 """Times and directions: ephemerides, the Earth's rotation, the barycentre, antenna patterns."""
 
 from lanewise.sims.waves.timing.antenna import antenna_patterns
-from lanewise.sims.waves.timing.barycentre import Arrival, Orbit, barycentre, detector_motion, emission
+from lanewise.sims.waves.timing.arrival import Arrival, Orbit, barycentre, detector_motion, emission
 from lanewise.sims.waves.timing.earth import EarthState, earth_state
 from lanewise.sims.waves.timing.ephemeris import Ephemeris
 

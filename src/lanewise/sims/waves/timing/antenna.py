@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lanewise.sims.waves.detectors import Detector
-from lanewise.sims.waves.timing.barycentre import sky_positions
+from lanewise.sims.waves.timing.arrival import sky_positions
 from lanewise.sims.waves.timing.earth import EarthState
 
 Floats = NDArray[np.float64]
