@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import cmath
+import json
 import math
 
 import numpy as np
@@ -13,10 +14,11 @@ from lanewise.sims.waves.demodulation import atoms, f_statistic, two_f
 from lanewise.sims.waves.gps import SECOND
 from lanewise.sims.waves.noise import median_bias, noise_floor, normalised, running_median
 from lanewise.sims.waves.prepared import geometry, prepare, search_margin, sfts_of, split
+from lanewise.sims.waves.resampling import Band, f_statistic_band
 from lanewise.sims.waves.sft import DetectorSfts, SftSet, load_sfts
 from lanewise.sims.waves.templates import Templates
 from lanewise.sims.waves.timing import Ephemeris, Orbit
-from tests.waves.truth import TRUTH, needs_tables, needs_truth, table
+from tests.waves.truth import DATA, TRUTH, excerpt, needs_tables, needs_truth, table
 
 REFERENCE = 1238166018 * SECOND
 SQRT_S = {"H1": 1e-23, "L1": 1.7e-23}
@@ -101,6 +103,31 @@ def test_noise_and_weights_of_the_truth():
         np.testing.assert_allclose([x.real, x.imag], [t["X_norm_re"][row], t["X_norm_im"][row]], rtol=1e-6, atol=1e-8)
         number = sfts_of(data)[d.detector][i]
         np.testing.assert_allclose(data.weight[number], t["noise_weight_normalised"][row], rtol=1e-8)
+
+
+def test_templates_of_two_small_files():
+    """What LALPulsar finds in the SFTs that lie beside the tests; needs nothing else."""
+    lal = json.loads((DATA / "f_statistic.json").read_text(encoding="utf-8"))
+    ephemeris = excerpt(lal["earth"][0], lal["sun"][0])
+    columns = np.array(lal["templates"]).T
+    templates = Templates(*columns, reference=lal["reference"] * SECOND)
+    sfts = load_sfts(DATA / "*.sft", (99.9, 100.1), margin=search_margin(16))
+    for dterms in (8, 16):
+        data = prepare(sfts, (99.9, 100.1), dterms=dterms)
+        found = f_statistic(data, templates, ephemeris, dterms=dterms)
+        expected = lal[f"demod{dterms}"]
+        for mine, name, most in (
+            (found.two_f[0], "twoF", 2e-3), (found.two_f_detector[0, 0], "H1", 2e-3), (found.two_f_detector[0, 1], "L1", 2e-3),
+            (abs(found.fa[0]), "Fa", 1e-3), (abs(found.fb[0]), "Fb", 1e-3), (found.a[0], "A", 1e-4), (found.b[0], "B", 1e-4),
+            (found.c[0], "C", 1e-4), (found.d[0], "D", 1e-4),
+        ):  # fmt: skip
+            np.testing.assert_allclose(mine, [x[name] for x in expected], rtol=0, atol=most)
+    data = prepare(sfts, (99.9, 100.1))
+    found = [
+        f_statistic_band(data, Band(f, lal["step"], 1, a, d, templates.reference, f1, f2), ephemeris).two_f[0, 0]
+        for f, a, d, f1, f2 in lal["templates"]
+    ]
+    np.testing.assert_allclose(found, [x["twoF"] for x in lal["resamp8"]], rtol=0, atol=2e-3)
 
 
 @needs_truth

@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import csv
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+
+from lanewise.sims.waves.timing.ephemeris import Ephemeris, Table
 
 ROOT = Path(__file__).parents[2]
 DATA = ROOT / "tests" / "data" / "waves"
@@ -32,6 +35,15 @@ def has_tables() -> bool:
 needs_tables = pytest.mark.skipif(
     not has_tables(), reason="needs solar_system_ephemerides: pip install 'lanewise[waves]'"
 )
+
+
+def excerpt(earth: Sequence[float], sun: Sequence[float]) -> Ephemeris:
+    """An ephemeris of one row each of DE405: time, position, velocity, acceleration."""
+    rows = (np.array([x[1:]]) for x in (earth, sun))
+    tables = (
+        Table("an excerpt", x[0], step, row) for x, step, row in zip((earth, sun), (7200.0, 72000.0), rows, strict=True)
+    )
+    return Ephemeris("DE405", *tables)
 
 
 def table(name: str | Path) -> dict[str, NDArray]:
