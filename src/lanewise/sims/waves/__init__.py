@@ -1,0 +1,90 @@
+"""The search for continuous gravitational waves: SFT files, noise, barycentring, F-statistic, Hough maps, and synthetic data.
+
+Everything here is float64 in NumPy: what kernels for devices are compared with, and what prepares their input. Frequencies are in Hz,
+angles in radians, durations in seconds; times are GPS in int64 nanoseconds (`gps_time`), unless a name says seconds.
+"""
+
+from lanewise.sims.waves.demodulation import Atoms, FStatistic, atoms, f_statistic
+from lanewise.sims.waves.detectors import DETECTORS, Detector, detector
+from lanewise.sims.waves.gps import gps_time, leap_seconds
+from lanewise.sims.waves.hierarchical import (
+    Maps,
+    Search,
+    hierarchical_search,
+    hough_maps,
+    search_cover,
+    set_up,
+)
+from lanewise.sims.waves.prepared import Geometry, SearchData, geometry, prepare, search_margin, split
+from lanewise.sims.waves.resampling import Band, Choice, choose_method, f_statistic_band
+from lanewise.sims.waves.sft import (
+    DetectorSfts,
+    LeftOut,
+    SftName,
+    SftSet,
+    Window,
+    load_sfts,
+    parse_name,
+    write_file,
+    write_sfts,
+)
+from lanewise.sims.waves.synthesis import Signal, make_data
+from lanewise.sims.waves.templates import Templates
+from lanewise.sims.waves.timing import (
+    Arrival,
+    EarthState,
+    Ephemeris,
+    Orbit,
+    antenna_patterns,
+    barycentre,
+    earth_state,
+    emission,
+)
+
+__all__ = [
+    "DETECTORS",
+    "Arrival",
+    "Atoms",
+    "Band",
+    "Choice",
+    "Detector",
+    "DetectorSfts",
+    "EarthState",
+    "Ephemeris",
+    "FStatistic",
+    "Geometry",
+    "LeftOut",
+    "Maps",
+    "Orbit",
+    "Search",
+    "SearchData",
+    "SftName",
+    "SftSet",
+    "Signal",
+    "Templates",
+    "Window",
+    "antenna_patterns",
+    "atoms",
+    "barycentre",
+    "choose_method",
+    "detector",
+    "earth_state",
+    "emission",
+    "f_statistic",
+    "f_statistic_band",
+    "geometry",
+    "gps_time",
+    "hierarchical_search",
+    "hough_maps",
+    "leap_seconds",
+    "load_sfts",
+    "make_data",
+    "parse_name",
+    "prepare",
+    "search_cover",
+    "search_margin",
+    "set_up",
+    "split",
+    "write_file",
+    "write_sfts",
+]

@@ -1,0 +1,32 @@
+"""GPS times: int64 nanoseconds, which are exact, since 1980-01-06 00:00:00 UTC."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Times = NDArray[np.int64]
+SECOND = 1_000_000_000  # nanoseconds
+
+LEAPS = (
+    46_828_800, 78_364_801, 109_900_802, 173_059_203, 252_028_804, 315_187_205, 346_723_206, 393_984_007, 425_520_008,
+    457_056_009, 504_489_610, 551_750_411, 599_184_012, 820_108_813, 914_803_214, 1_025_136_015, 1_119_744_016,
+    1_167_264_017,
+)  # fmt: skip
+"""GPS seconds at which leap seconds began (23:59:60 UTC): from then on UTC is one more second behind.
+
+IERS Bulletin C; none was announced after 2017-01-01.
+"""
+
+
+def gps_time(seconds: float | int) -> int:
+    """A time in GPS seconds as nanoseconds, rounded to the nearest. A float resolves 0.1 to 0.2 microseconds today; an int is exact."""
+    whole = math.floor(seconds)
+    return whole * SECOND + round((seconds - whole) * SECOND)
+
+
+def leap_seconds(times: ArrayLike) -> NDArray[np.int64]:
+    """GPS minus UTC in seconds, at GPS times in nanoseconds."""
+    return np.searchsorted(np.array(LEAPS), np.asarray(times) // SECOND, side="right")

@@ -1,0 +1,185 @@
+"""The Hough transform of F-statistics: in how many stacks does the frequency that a direction and spin-down predict hold a peak?
+
+Krishnan et al., Phys. Rev. D 70, 082001 (2004). F of each stack is computed for the centre of a patch of the sky, n_d, and one
+spin-down; seen from another direction n of the patch, a source of the frequency f at the reference time appears in stack k at
+
+    f_k = f + xi_k . (n - n_d) + (f1dot - f1dot_d) (t_k - t_ref),   xi_k = (f0 + f1dot_d (t_k - t_ref)) v_k + f1dot_d r_k,
+
+v_k and r_k being the mean velocity and position of the detectors in the stack. Both terms are rounded to bins, as in LALPulsar. There,
+look-up tables of the borders between bins give the same pixels; here, the offset of every pixel is computed.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lanewise.attributes import frozen
+from lanewise.errors import InputError
+from lanewise.sims.waves.detectors import SPEED_OF_LIGHT, detector
+from lanewise.sims.waves.prepared import Geometry, SearchData, sfts_of
+from lanewise.sims.waves.timing import EarthState, detector_motion
+from lanewise.sims.waves.timing.arrival import sky_vectors
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+ORBITAL_SPEED = 2 * math.pi * 149_597_870_700.0 / 31_558_149.8 / SPEED_OF_LIGHT  # of the Earth, over c
+ROTATION_SPEED = 2 * math.pi * 6_378_136.6 / 86_164.09053 / SPEED_OF_LIGHT  # of the Earth's surface, over c
+PIXEL_FACTOR = 2.0
+
+
+@frozen
+@dataclass(frozen=True, slots=True, eq=False)
+class Patch:
+    """Pixels about a direction, a square grid on the stereographic projection from the opposite pole.
+
+    centre         alpha and delta in radians
+    pixel          distance of pixels, radians at the centre
+    alpha, delta   (rows, columns) of the pixels; alpha within -pi to pi
+    """
+
+    centre: tuple[float, float]
+    pixel: float
+    alpha: Floats
+    delta: Floats
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        rows, columns = self.alpha.shape
+        return rows, columns
+
+
+def make_patch(
+    alpha: float, delta: float, size: tuple[float, float], frequency_bin: int, pixel_factor: float = PIXEL_FACTOR
+) -> Patch:
+    """The pixels of a patch of `size` radians (x, y), 1 / (v pixel_factor frequency_bin) apart: v is the Earth's orbital speed over c.
+
+    frequency_bin: the frequency over the resolution of F. Raises InputError for sizes that are not above zero and at most pi.
+    """
+    if not all(0 < s <= math.pi for s in size):
+        raise InputError(f"the patch is {size[0]:g} x {size[1]:g} radians; wanted above 0 and at most pi")
+    pixel = 1 / (ORBITAL_SPEED * pixel_factor * frequency_bin)
+    columns, rows = (math.ceil(4 * math.tan(s / 4) / pixel) for s in size)
+    x = pixel * (np.arange(columns) - 0.5 * (columns - 1))
+    y = pixel * (np.arange(rows) - 0.5 * (rows - 1))
+    radius = np.hypot(x, y[:, None])
+    turn = np.arctan2(y[:, None], x)
+    down = 2 * np.arctan(radius / 2) - np.pi / 2
+    local = sky_vectors(turn, down)
+    sky = local @ _to_the_pole(alpha, delta)
+    return Patch((alpha, delta), pixel, np.arctan2(sky[..., 1], sky[..., 0]), np.arcsin(np.clip(sky[..., 2], -1, 1)))
+
+
+def _to_the_pole(alpha: float, delta: float) -> Floats:
+    """The rotation (rows: new axes) that brings a direction to the south pole."""
+    sa, ca, sd, cd = math.sin(alpha), math.cos(alpha), math.sin(delta), math.cos(delta)
+    return np.array([[-sd * ca, -sd * sa, cd], [-sa, ca, 0.0], [-cd * ca, -cd * sa, -sd]])
+
+
+@frozen
+@dataclass(frozen=True, slots=True, eq=False)
+class StackMotion:
+    """The mean position (s, 3) in light-seconds and velocity (s, 3) over c of the detectors in each stack, and its time.
+
+    time: (s) int64, GPS nanoseconds of the start of the SFT in the middle of each stack's list, as LALPulsar counts it
+    """
+
+    position: Floats
+    velocity: Floats
+    time: Ints
+
+
+def stack_motion(data: SearchData, earths: dict[str, EarthState]) -> StackMotion:
+    """Means over the SFTs of all detectors; earths: of `earth_states`."""
+    motion = np.empty((len(data), 6))
+    for name, which in sfts_of(data).items():
+        motion[which] = np.concatenate(detector_motion(earths[name], detector(name)), axis=1)
+    bounds = data.group[:: len(data.detectors)]
+    means = np.add.reduceat(motion, bounds[:-1], axis=0) / np.diff(bounds)[:, None]
+    half = round(data.duration * 1e9 / 2)
+    times = [np.sort(data.middle[a:b])[(b - a) // 2] - half for a, b in pairwise(bounds.tolist())]
+    return StackMotion(means[:, :3], means[:, 3:], np.array(times, np.int64))
+
+
+def pixel_offsets(
+    patch: Patch, motion: StackMotion, reference: int, frequency: float, f1dot: float, resolution: float
+) -> Ints:
+    """(s, rows, columns): in how many bins of `resolution` Hz from where F has it for the centre each pixel's source is seen.
+
+    frequency and f1dot at the reference time (GPS nanoseconds).
+    """
+    since = (motion.time - reference) * 1e-9
+    xi = (frequency + f1dot * since)[:, None] * motion.velocity + f1dot * motion.position
+    n = sky_vectors(patch.alpha, patch.delta) - sky_vectors(*(np.array(c) for c in patch.centre))
+    return np.floor(np.einsum("sj,rcj->src", xi, n) / resolution + 0.5).astype(np.int64)
+
+
+def drift_offsets(motion: StackMotion, reference: int, residuals: Floats, resolution: float) -> Ints:
+    """(r, s): bins by which residual spin-downs (r) in Hz/s move each stack's frequency; rounded in float32, as in LALPulsar."""
+    since = (motion.time - reference) * 1e-9
+    drift = (since * residuals[:, None] / resolution).astype(np.float32)
+    return np.floor(drift + np.float32(0.5)).astype(np.int64)
+
+
+def stack_weights(data: SearchData, seen: Geometry) -> Floats:
+    """(p, s): sum over a stack of noise weight times (a^2 + b^2), with the mean 1 over stacks; for each of the directions seen.
+
+    The noise weights of a stack have the mean 1 before: by how much one stack is noisier than another does not count, as in LALPulsar.
+    """
+    bounds = data.group[:: len(data.detectors)]
+    sums = np.add.reduceat(seen.a**2 + seen.b**2, bounds[:-1], axis=1)
+    return sums / sums.mean(axis=1, keepdims=True)
+
+
+def number_counts(
+    peaks: NDArray[np.bool_], start: int, count: int, offsets: Ints, drifts: Ints, weights: Floats
+) -> Floats:
+    """Weighted number counts, (r, count, rows, columns): n = sum_k w_k peak_k.
+
+    peaks     (s, bins) whether F is above the threshold
+    start     the bin of `peaks` that is the first of `count` frequencies
+    offsets   (s, rows, columns) of `pixel_offsets`; drifts: (r, s) of `drift_offsets`
+    weights   (s)
+
+    Raises InputError where `peaks` has too few bins beside the frequencies.
+    """
+    margin = needed_margin(offsets, drifts)
+    if start < margin or start + count + margin > peaks.shape[1]:
+        raise InputError(
+            f"the peaks have {start} bins below and {peaks.shape[1] - start - count} above the frequencies; wanted {margin}"
+        )
+    result = np.zeros((len(drifts), count, *offsets.shape[1:]))
+    frequency = start + np.arange(count)[:, None, None]
+    for k, weight in enumerate(weights):
+        index = drifts[:, k, None, None, None] + frequency + offsets[k]
+        result += weight * peaks[k][index]
+    return result
+
+
+def needed_margin(offsets: Ints, drifts: Ints) -> int:
+    """Bins that F needs on both sides of the frequencies."""
+    return int(abs(offsets).max() + abs(drifts).max())
+
+
+@frozen
+@dataclass(frozen=True, slots=True)
+class Significance:
+    """What number counts are in noise: (n - mean) / deviation of a binomial distribution with weights."""
+
+    mean: float
+    deviation: float
+
+    @staticmethod
+    def of(weights: Floats, threshold: float) -> Significance:
+        """Of stacks with weights, where F = 2F / 2 is above `threshold` with the probability (1 + F) exp(-F)."""
+        alpha = math.exp(-threshold) * (1 + threshold)
+        return Significance(len(weights) * alpha, math.sqrt(float(np.sum(weights**2)) * alpha * (1 - alpha)))
+
+    def __call__(self, counts: Floats) -> Floats:
+        return (counts - self.mean) / self.deviation

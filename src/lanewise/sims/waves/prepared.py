@@ -1,0 +1,225 @@
+"""What a search needs of its SFTs, in flat arrays that a device can take as they are.
+
+SFTs are ordered by stack, then detector, then time. Data vectors hold what belongs to bins or SFTs, one after another; offset vectors say
+where each SFT's bins and each (stack, detector)'s SFTs begin.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from lanewise.attributes import frozen
+from lanewise.checks import checked
+from lanewise.errors import InputError
+from lanewise.sims.waves.detectors import detector
+from lanewise.sims.waves.gps import SECOND, Times
+from lanewise.sims.waves.noise import WINDOW, noise_floor, normalised, raw_weights
+from lanewise.sims.waves.sft import DetectorSfts, SftSet, band_bins
+from lanewise.sims.waves.timing import (
+    Arrival,
+    EarthState,
+    Ephemeris,
+    Orbit,
+    antenna_patterns,
+    barycentre,
+    earth_state,
+    emission,
+)
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+DTERMS = 8
+
+
+def search_margin(dterms: int = DTERMS, window: int = WINDOW) -> int:
+    """Bins that a search needs on both sides of the band that it covers: of the kernel, and of the running median."""
+    return dterms + window // 2 + 1
+
+
+@frozen
+@dataclass(frozen=True, slots=True, eq=False)
+class SearchData:
+    """Normalised SFTs of s stacks and d detectors; n SFTs in all.
+
+    detectors    the d names
+    stacks       s
+    duration     T of an SFT, seconds
+    data         complex64, the normalised bins of all SFTs, one SFT after another; contiguous
+    offset       (n + 1) int64: SFT i has data[offset[i] : offset[i + 1]]
+    first_bin    (n) int64: the number of its first bin, which lies at first_bin / T Hz
+    group        (s d + 1) int64: SFTs group[j] to group[j + 1] are those of stack j // d and detector j % d; groups may be empty
+    middle       (n) int64, GPS nanoseconds of the middle of each SFT
+    weight       (n) float64 noise weights, with the mean 1 over each stack
+    sinv_tsft    (s) float64: T / S_n averaged over the stack's SFTs, which makes 2F of amplitudes
+    span         (s, 2) int64, GPS nanoseconds: from the first sample of a stack to its last
+    noise_bins   bins at each end of an SFT that are there for the running median alone
+    """
+
+    detectors: tuple[str, ...]
+    stacks: int
+    duration: float
+    data: NDArray[np.complex64]
+    offset: Ints
+    first_bin: Ints
+    group: Ints
+    middle: Times
+    weight: Floats
+    sinv_tsft: Floats
+    span: Times
+    noise_bins: int
+
+    def __len__(self) -> int:
+        return len(self.middle)
+
+    def __repr__(self) -> str:
+        return (
+            f"SearchData({len(self)} SFTs of {self.duration:g} s, {', '.join(self.detectors)}, {self.stacks} stacks, "
+            f"{self.data.nbytes / 2**20:.1f} MiB)"
+        )
+
+
+@checked(InputError)
+def prepare(
+    sfts: SftSet,
+    cover: tuple[float, float] | None = None,
+    *,
+    stacks: Sequence[SftSet] | None = None,
+    dterms: int = DTERMS,
+    window: int = WINDOW,
+    sqrt_s: Mapping[str, float] | None = None,
+) -> SearchData:
+    """Normalise SFTs by their noise and lay them out.
+
+    cover    Hz that the templates' frequencies at the detectors lie in. Exactly these bins and `search_margin` more on both sides are
+             used, so that 2F does not depend on what else is loaded: weights are means over bins. None takes what is loaded
+    stacks   parts of the SFTs that are searched coherently; None for one stack of all
+    dterms   bins of the kernel on each side
+    window   bins of the running median
+    sqrt_s   assumed sqrt(S_n) in 1/sqrt(Hz) by detector, in place of the running median
+
+    Raises InputError where the loaded bins do not suffice.
+    """
+    parts = [sfts] if stacks is None else list(stacks)
+    if not len(sfts) or not all(len(p) for p in parts):
+        raise InputError("there are no SFTs to search, or a stack has none; wanted at least one in every stack")
+    if sqrt_s is not None and (missing := [n for n in sfts.names if n not in sqrt_s]):
+        raise InputError(f"sqrt_s has no value for {', '.join(missing)}; wanted one for every detector")
+    for name in sfts.names:
+        detector(name)  # it is known
+    if cover is not None:
+        first, bins = band_bins(*cover, sfts.duration, search_margin(dterms, window))
+        parts = [p.band(first, bins) for p in parts]
+    names = sfts.names
+    data: list[NDArray[np.complex64]] = []
+    weights: list[Floats] = []
+    counts: list[int] = []
+    sinv: list[float] = []
+    for part in parts:
+        own = {d.detector: d for d in part}
+        raws: list[Floats] = []
+        for name in names:
+            d = own.get(name)
+            counts.append(0 if d is None else len(d))
+            if d is None:
+                continue
+            floor = noise_floor(d.data, d.duration, window, None if sqrt_s is None else sqrt_s[name])
+            _check_floor(d, floor)
+            data.append(normalised(d.data, floor).ravel())
+            raws.append(raw_weights(floor, window))
+        raw = np.concatenate(raws)
+        weights.append(raw / raw.mean())
+        sinv.append(sfts.duration**2 * raw.mean() / 2)
+    rows = [d for part in parts for name in names for d in part if d.detector == name]
+    bins_each = np.concatenate([np.full(len(d), d.bins, np.int64) for d in rows])
+    return SearchData(
+        names, len(parts), sfts.duration, np.concatenate(data), np.concatenate([[0], np.cumsum(bins_each)]),
+        np.concatenate([np.full(len(d), d.first_bin, np.int64) for d in rows]),
+        np.concatenate([[0], np.cumsum(np.array(counts, np.int64))]),
+        np.concatenate([d.middle for d in rows]), np.concatenate(weights), np.array(sinv),
+        np.array([(p.start, p.end) for p in parts], np.int64), 0 if cover is None else window // 2 + 1,
+    )  # fmt: skip
+
+
+def _check_floor(sfts: DetectorSfts, floor: Floats) -> None:
+    """A median of zero, or one that is not finite, has no noise to be divided by."""
+    bad = ~(np.isfinite(floor) & (floor > 0)).all(axis=1)
+    if bad.any():
+        i = int(np.flatnonzero(bad)[0])
+        raise InputError(
+            f"{sfts.detector}: the noise of the SFT at GPS {int(sfts.start[i]) // SECOND} is zero or not finite somewhere in its band; "
+            "leave it out, or give sqrt_s"
+        )
+
+
+def split(sfts: SftSet, duration: float, count: int | None = None) -> list[SftSet]:
+    """Stacks of at most `duration` seconds, from the first SFT on; the next one begins with the first SFT that no longer fits.
+
+    count: how many at most. Gaps longer than a stack leave no empty ones.
+    """
+    length, step = round(duration * SECOND), round(sfts.duration * SECOND)
+    if length < step:
+        raise InputError(f"a stack lasts {duration:g} s, and an SFT {sfts.duration:g} s; wanted at least as much")
+    starts = np.unique(np.concatenate([d.start for d in sfts]))
+    found: list[SftSet] = []
+    while len(starts) and (count is None or len(found) < count):
+        begin = int(starts[0])
+        part = sfts.between(begin, begin + length - step + 1)
+        found.append(part)
+        starts = starts[starts > begin + length - step]
+    return found
+
+
+@frozen
+@dataclass(frozen=True, slots=True, eq=False)
+class Geometry:
+    """The SFTs of a `SearchData` as seen from p directions: everything of a template but its frequency and spin-downs.
+
+    arrival   (p, n) times at the barycentre (or of emission), and their rates (Tdot)
+    a, b      (p, n) antenna patterns times the square roots of the weights
+    """
+
+    alpha: Floats
+    delta: Floats
+    arrival: Arrival
+    a: Floats
+    b: Floats
+
+
+def geometry(
+    data: SearchData,
+    ephemeris: Ephemeris,
+    alpha: ArrayLike,
+    delta: ArrayLike,
+    orbit: Orbit | None = None,
+    earths: Mapping[str, EarthState] | None = None,
+) -> Geometry:
+    """Arrival times and antenna patterns of all SFTs for sky positions in radians; earths: of `earth_states`, if at hand."""
+    alpha, delta = (np.atleast_1d(np.asarray(x, np.float64)) for x in (alpha, delta))
+    shape = (len(alpha), len(data))
+    time, rate = np.empty(shape, np.int64), np.empty(shape)
+    a, b = np.empty(shape), np.empty(shape)
+    earths = earth_states(data, ephemeris) if earths is None else earths
+    for name, which in sfts_of(data).items():
+        site = detector(name)
+        arrival = barycentre(earths[name], site, alpha, delta)
+        time[:, which], rate[:, which] = arrival.time, arrival.rate
+        a[:, which], b[:, which] = antenna_patterns(earths[name], site, alpha, delta)
+    root = np.sqrt(data.weight)
+    arrival = Arrival(time, np.zeros(shape), rate)
+    return Geometry(alpha, delta, arrival if orbit is None else emission(arrival, orbit), a * root, b * root)
+
+
+def earth_states(data: SearchData, ephemeris: Ephemeris) -> dict[str, EarthState]:
+    """The Earth at the middles of each detector's SFTs; independent of directions."""
+    return {name: earth_state(ephemeris, data.middle[which]) for name, which in sfts_of(data).items()}
+
+
+def sfts_of(data: SearchData) -> dict[str, Ints]:
+    """The numbers of each detector's SFTs."""
+    count = len(data.detectors)
+    owner = np.repeat(np.arange(len(data.group) - 1) % count, np.diff(data.group))
+    return {name: np.flatnonzero(owner == i) for i, name in enumerate(data.detectors)}

@@ -1,0 +1,51 @@
+"""SFTs to files: little-endian, with checksums, whole or not at all."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+from lanewise.errors import InputError
+from lanewise.io.atomic import atomic_path, writing
+from lanewise.io.source import FilePath
+from lanewise.sims.waves.sft.blocks import SECOND, Block, packed
+from lanewise.sims.waves.sft.names import SftName
+from lanewise.sims.waves.sft.sets import DetectorSfts, SftSet
+
+
+def write_file(path: FilePath, sfts: DetectorSfts, overwrite: bool = False) -> Path:
+    """Write the SFTs of a detector into one file, in the order of time; returns its path.
+
+    What was read from a little-endian file with all of its bins is written byte for byte as it was. Raises InputError for a
+    file that exists (without `overwrite`) or that the system does not let be written.
+    """
+    if not len(sfts):
+        raise InputError(f"{path}: there are no SFTs to write")
+    with atomic_path(path, overwrite) as temporary, writing(path), temporary.open("wb") as stream:
+        for i in range(len(sfts)):
+            head = Block(
+                Path(path), i, 0, "<", int(sfts.version[i]), int(sfts.start[i]), sfts.duration, sfts.first_bin,
+                sfts.bins, 0, sfts.detector, int(sfts.window[i]), len(sfts.comments[i]),
+            )  # fmt: skip
+            stream.write(packed(head, sfts.comments[i], sfts.data[i]))
+    return Path(path)
+
+
+def write_sfts(folder: FilePath, sfts: SftSet, label: str = "", overwrite: bool = False) -> list[Path]:
+    """Write one file a detector into a folder, under the name that LIGO-T040164 gives it; returns the paths. Errors: see `write_file`."""
+    return [write_file(Path(folder) / str(name_of(d, label)), d, overwrite) for d in sfts]
+
+
+def name_of(sfts: DetectorSfts, label: str = "") -> SftName:
+    """The name of a file with these SFTs. Its span runs from whole second to whole second."""
+    start = int(sfts.start[0]) // SECOND
+    end = math.ceil(int(sfts.end[-1]) / SECOND)
+    return SftName(sfts.detector, len(sfts), round(sfts.duration), start, end - start, label)
+
+
+def padded_comment(text: str) -> bytes:
+    """A comment as it stands in a file: with a zero at its end, padded by zeros to a multiple of eight bytes. No text is no comment."""
+    if not text:
+        return b""
+    raw = text.encode("utf-8") + b"\0"
+    return raw + b"\0" * (-len(raw) % 8)

@@ -1,0 +1,120 @@
+"""Templates, directions and results as text: CSV files, whole or not at all."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lanewise.errors import InputError
+from lanewise.io.atomic import atomic_path, writing
+from lanewise.io.source import FilePath
+from lanewise.sims.waves.demodulation import FStatistic
+from lanewise.sims.waves.templates import Templates
+
+NEEDED = ("freq", "alpha", "delta")
+OPTIONAL = ("f1dot", "f2dot", "f3dot")
+
+
+@dataclass(frozen=True, slots=True)
+class TemplateTable:
+    """The rows of a file as they stand there, with the names of their columns, and the templates that they are."""
+
+    names: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    templates: Templates
+
+
+def read_templates(path: FilePath, reference: int) -> TemplateTable:
+    """A CSV file with the columns freq, alpha and delta, perhaps f1dot, f2dot and f3dot, and others, which are kept.
+
+    reference: GPS nanoseconds. Raises InputError that names file, line and column.
+    """
+    rows = _read(path)
+    if not rows:
+        raise InputError(f"{path}: the file is empty; wanted a line of names, among them {', '.join(NEEDED)}")
+    names, body = tuple(n.strip() for n in rows[0]), rows[1:]
+    if missing := [n for n in NEEDED if n not in names]:
+        raise InputError(f"{path}: there is no column {', '.join(missing)}; wanted {', '.join((*NEEDED, *OPTIONAL))}")
+    if not body:
+        raise InputError(f"{path}: there are no templates below the names of the columns")
+    for number, row in enumerate(body, 2):
+        if len(row) != len(names):
+            raise InputError(
+                f"{path}, line {number}: it has {len(row)} values; wanted {len(names)}, one for each column"
+            )
+    columns: dict[str, Any] = {
+        n: _numbers(path, n, [r[names.index(n)] for r in body]) for n in (*NEEDED, *OPTIONAL) if n in names
+    }
+    templates = Templates(**columns, reference=reference)
+    return TemplateTable(names, tuple(tuple(r) for r in body), templates)
+
+
+def read_sky(path: FilePath) -> list[tuple[float, float]]:
+    """Directions, one a line: alpha and delta in radians, apart by blanks or a comma; lines with # are comments."""
+    found: list[tuple[float, float]] = []
+    for number, row in enumerate(_read(path, blanks=True), 1):
+        words = " ".join(row).split("#")[0].split()
+        if not words:
+            continue
+        if len(words) != 2:
+            raise InputError(f"{path}, line {number}: it has {len(words)} values; wanted alpha and delta")
+        alpha, delta = _numbers(path, "direction", words, number)
+        found.append((float(alpha), float(delta)))
+    return found
+
+
+def _read(path: FilePath, blanks: bool = False) -> list[list[str]]:
+    try:
+        with Path(path).open(newline="", encoding="utf-8") as stream:
+            return [r for r in csv.reader(stream) if blanks or r]
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: cannot be read: {error}") from error
+
+
+def _numbers(path: FilePath, name: str, texts: Sequence[str], line: int | None = None) -> NDArray[np.float64]:
+    found = np.empty(len(texts))
+    for i, text in enumerate(texts):
+        try:
+            found[i] = float(text)
+        except ValueError:
+            raise InputError(
+                f"{path}, line {i + 2 if line is None else line}: {name} is {text!r}; wanted a number"
+            ) from None
+    return found
+
+
+def result_columns(found: FStatistic, detectors: Sequence[str]) -> dict[str, NDArray[np.float64]]:
+    """The columns of an F-statistic of one stack: twoF, Fa_re, Fa_im, Fb_re, Fb_im, A, B, C, D and twoF_<detector>."""
+    columns = {
+        "twoF": found.two_f[0], "Fa_re": found.fa[0].real, "Fa_im": found.fa[0].imag, "Fb_re": found.fb[0].real,
+        "Fb_im": found.fb[0].imag, "A": found.a[0], "B": found.b[0], "C": found.c[0], "D": found.d[0],
+    }  # fmt: skip
+    return columns | {f"twoF_{name}": found.two_f_detector[0, i] for i, name in enumerate(detectors)}
+
+
+def write_table(
+    path: FilePath,
+    columns: Mapping[str, NDArray[Any]],
+    overwrite: bool,
+    before: tuple[Sequence[str], Iterable[Sequence[str]]] = ((), ()),
+) -> None:
+    """Write columns of numbers as CSV, each with the digits that give it back. before: names and rows of text to their left."""
+    names, rows = before
+    numbers = zip(*([repr(x) for x in c.tolist()] for c in columns.values()), strict=True)
+    with (
+        atomic_path(path, overwrite) as temporary,
+        writing(path),
+        temporary.open("w", newline="", encoding="utf-8") as stream,
+    ):
+        out = csv.writer(stream, lineterminator="\n")
+        out.writerow([*names, *columns])
+        if names:
+            out.writerows([*left, *right] for left, right in zip(rows, numbers, strict=True))
+        else:
+            out.writerows(numbers)

@@ -1,0 +1,202 @@
+"""`lanewise waves`: data made, F computed, a search, and what is refused."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from lanewise.errors import InputError
+from lanewise.sims import waves
+from lanewise.sims.waves.command import waves_app
+from lanewise.sims.waves.tables import read_sky, read_templates
+from tests.waves.truth import TRUTH, needs_tables, needs_truth, table
+
+SIGNAL = "h0=8e-25,cosi=0.8,psi=0.2,phi0=1,freq=60.0101,alpha=2.0,delta=0.3,f1dot=-2e-10"
+
+
+def call(*arguments: object) -> str:
+    pytest.importorskip("erfa")
+    done = CliRunner().invoke(waves_app, [str(a) for a in arguments], catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    return done.stdout
+
+
+def refused(*arguments: object) -> str:
+    done = CliRunner().invoke(waves_app, [str(a) for a in arguments])
+    assert isinstance(done.exception, InputError), done.output
+    return str(done.exception)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """SFTs of two days with a signal."""
+    path = tmp_path_factory.mktemp("sfts")
+    summary = json.loads(
+        call(
+            "make-data", "--out", path, "--band", "59.85,60.17", "--start", "1238166018", "--sfts", 100, "--sqrt-s", "1e-23,1e-23",
+            "--signal", SIGNAL, "--ref-time", "1238256018", "--ephemeris", "EPV00", "--seed", 8, "--label", "made", "--json",
+        )
+    )  # fmt: skip
+    assert (summary["sfts"], summary["bins"]) == (200, 576)
+    assert [Path(f).name for f in summary["files"]] == [
+        "H-100_H1_1800SFT_made-1238166018-180000.sft",
+        "L-100_L1_1800SFT_made-1238166018-180000.sft",
+    ]
+    return path
+
+
+def read(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8") as stream:
+        return list(csv.DictReader(stream))
+
+
+def test_templates_from_a_file(folder, tmp_path):
+    (tmp_path / "t.csv").write_text(
+        "name,freq,alpha,delta,f1dot\nfirst,60.0101,2.0,0.3,-2e-10\nother,60.02,1.0,-0.3,0\n", encoding="utf-8"
+    )
+    out = tmp_path / "out.csv"
+    summary = json.loads(
+        call(
+            "fstat", "--sfts", folder / "*.sft", "--templates", tmp_path / "t.csv", "--ref-time", "1238256018", "--cover", "60,60.03",
+            "--ephemeris", "EPV00", "--out", out, "--json",
+        )
+    )  # fmt: skip
+    rows = read(out)
+    assert [r["name"] for r in rows] == ["first", "other"]
+    assert list(rows[0])[:5] == ["name", "freq", "alpha", "delta", "f1dot"]
+    sfts = waves.load_sfts(folder / "*.sft", (60.0, 60.03), margin=waves.search_margin())
+    data = waves.prepare(sfts, (60.0, 60.03))
+    templates = read_templates(tmp_path / "t.csv", waves.gps_time(1238256018)).templates
+    expected = waves.f_statistic(data, templates, waves.Ephemeris.load("EPV00"))
+    for name, values in {
+        "twoF": expected.two_f[0], "Fa_re": expected.fa[0].real, "Fb_im": expected.fb[0].imag, "D": expected.d[0],
+        "twoF_H1": expected.two_f_detector[0, 0], "twoF_L1": expected.two_f_detector[0, 1],
+    }.items():  # fmt: skip
+        assert [float(r[name]) for r in rows] == values.tolist()
+    assert summary["largest"] == {"template": 0, "twoF": expected.two_f[0, 0]}
+    assert (summary["method"], summary["ephemeris"]) == ("demod", "EPV00")
+
+
+@pytest.mark.parametrize("method", ["demod", "resamp", "auto"])
+def test_a_band(folder, tmp_path, method):
+    text = call(
+        "fstat", "--sfts", folder / "*.sft", "--freq", 60.01, "--band", 0.0002, "--step", 2e-6, "--sky", "2.0,0.3", "--f1dot", -2e-10,
+        "--ref-time", "1238256018", "--cover", "60,60.03", "--ephemeris", "EPV00", "--method", method, "--out", tmp_path / "o.csv",
+    )  # fmt: skip
+    rows = read(tmp_path / "o.csv")
+    assert len(rows) == 101
+    best = max(rows, key=lambda r: float(r["twoF"]))
+    assert abs(float(best["freq"]) - 60.0101) < 4e-6
+    assert ("complex multiplications by demodulation" in text) == (method == "auto")
+    assert "101 templates" in text
+
+
+def test_a_search(folder, tmp_path):
+    (tmp_path / "sky.txt").write_text("# alpha delta\n2.0 0.3\n", encoding="utf-8")
+    summary = json.loads(
+        call(
+            "run", "--sfts", folder / "*.sft", "--freq", 60.0095, "--band", 0.001, "--sky", tmp_path / "sky.txt", "--sky", "1.2,-0.7",
+            "--f1dot", "-2e-10", "--ref-time", "1238256018", "--stack", 36000, "--residuals", 3, "--patch", 0.02, "--threshold", 4,
+            "--ephemeris", "EPV00", "--candidates", 30, "--out", tmp_path / "top.csv", "--quiet", "--json",
+        )
+    )  # fmt: skip
+    rows = read(tmp_path / "top.csv")
+    assert (len(rows), summary["maps"], summary["stacks"]) == (30, 2, 5)
+    assert float(rows[0]["count"]) == 5.0
+    best = [r for r in rows if r["count"] == rows[0]["count"]]
+    assert min(abs(float(r["freq"]) - 60.0101) for r in best) < 4e-5
+    sfts = waves.load_sfts(folder / "*.sft")
+    search = waves.Search(
+        freq=60.0095, freq_band=0.001, f1dot=-2e-10, f1dot_band=0.0, reference=waves.gps_time(1238256018), stack=36000.0,
+        residuals=3, patch=(0.02, 0.02), threshold=4.0,
+    )  # fmt: skip
+    expected = waves.hierarchical_search(sfts, search, waves.Ephemeris.load("EPV00"), [(2.0, 0.3), (1.2, -0.7)], 30)
+    for name in ("freq", "alpha", "significance"):
+        assert [float(r[name]) for r in rows] == expected[name].tolist()
+
+
+@needs_truth
+@needs_tables
+def test_the_templates_of_the_truth(tmp_path):
+    out = tmp_path / "out.csv"
+    call(
+        "fstat", "--sfts", TRUTH / "sft_pure" / "*.sft", "--templates", strip(TRUTH / "twoF_pure.csv", tmp_path), "--cover", "99.9,100.1",
+        "--ref-time", "1238166018", "--ephemeris", "DE405", "--sqrt-s", "1e-23,1.7e-23", "--out", out,
+    )  # fmt: skip
+    found = np.array([float(r["twoF"]) for r in read(out)])
+    np.testing.assert_allclose(found, table("twoF_pure.csv")["twoF_DemodGeneric_D8"], rtol=0, atol=2e-3)
+
+
+def strip(source: Path, folder: Path) -> Path:
+    """The columns that say what is sought."""
+    rows, path = read(source), folder / "templates.csv"
+    with path.open("w", newline="", encoding="utf-8") as stream:
+        out = csv.DictWriter(stream, ["id", "kind", "freq", "alpha", "delta", "f1dot", "f2dot"], extrasaction="ignore")
+        out.writeheader()
+        out.writerows(rows)
+    return path
+
+
+def test_what_is_refused(folder, tmp_path):
+    sfts = folder / "*.sft"
+    bad = tmp_path / "bad.csv"
+    base = ["fstat", "--sfts", sfts, "--ref-time", "1238256018", "--out", tmp_path / "o.csv", "--ephemeris", "EPV00"]
+    for text, message in (
+        ("", f"{bad}: the file is empty; wanted a line of names, among them freq, alpha, delta"),
+        ("freq,alpha\n1,2\n", f"{bad}: there is no column delta; wanted freq, alpha, delta, f1dot, f2dot, f3dot"),
+        ("freq,alpha,delta\n", f"{bad}: there are no templates below the names of the columns"),
+        ("freq,alpha,delta\n1,2\n", f"{bad}, line 2: it has 2 values; wanted 3, one for each column"),
+        ("freq,alpha,delta\n60,2,0\n60,x,0\n", f"{bad}, line 3: alpha is 'x'; wanted a number"),
+        (
+            "freq,alpha,delta,twoF\n60.01,2,0,5\n",
+            f"{bad}: it has the column twoF already; wanted a file without results",
+        ),
+    ):
+        bad.write_text(text, encoding="utf-8")
+        assert refused(*base, "--templates", bad) == message
+    assert (
+        refused(*base)
+        == "--freq, --band, --step, --sky is missing; wanted --templates, or --freq, --band, --step and --sky"
+    )
+    assert refused(*base, "--templates", bad, "--freq", 60) == "--freq cannot be given with --templates"
+    assert refused(*base, "--templates", bad, "--method", "resamp").startswith("--method resamp needs a band")
+    assert refused(*base, "--templates", bad, "--method", "fast") == "--method is 'fast'; wanted demod, resamp or auto"
+    assert refused(*base, "--templates", bad, "--sqrt-s", "1") == "--sqrt-s has 1 values; wanted 2, for H1, L1"
+    assert (
+        refused(*base, "--templates", bad, "--cover", "60")
+        == "--cover is '60'; wanted two numbers with a comma between"
+    )
+    assert refused(*base, "--templates", bad, "--ref-time", "now") == "--ref-time is 'now'; wanted GPS seconds"
+    assert not (tmp_path / "o.csv").exists()
+    (tmp_path / "o.csv").write_text("mine", encoding="utf-8")
+    assert "the file exists already; give --overwrite to replace it" in refused(*base, "--templates", bad)
+    assert (tmp_path / "o.csv").read_text(encoding="utf-8") == "mine"
+    made = ["make-data", "--out", tmp_path, "--band", "60,61", "--start", "1e9", "--sfts", 2]
+    assert refused(*made, "--signal", "h0=1,freq=60").startswith("--signal lacks cosi, alpha, delta")
+    assert refused(*made, "--signal", "h=1").startswith(
+        "--signal has 'h=1'; wanted NAME=NUMBER, each once, of h0, cosi"
+    )
+    bad.write_text("1 2 3\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"bad.csv, line 1: it has 3 values; wanted alpha and delta"):
+        read_sky(bad)
+
+
+def test_bad_files_are_listed(folder, tmp_path):
+    pytest.importorskip("erfa")
+    name = "H-100_H1_1800SFT_made-1238166018-180000.sft"
+    raw = bytearray((folder / name).read_bytes())
+    raw[1000] ^= 1
+    (tmp_path / "bad.sft").write_bytes(raw)
+    (tmp_path / "t.csv").write_text("freq,alpha,delta\n60.01,2.0,0.3\n", encoding="utf-8")
+    arguments = ["fstat", "--sfts", tmp_path / "bad.sft", "--templates", tmp_path / "t.csv", "--ref-time", "1238256018",
+                 "--ephemeris", "EPV00", "--out", tmp_path / "o.csv"]  # fmt: skip
+    assert f"{tmp_path / 'bad.sft'}, SFT 0: damaged: its checksum" in refused(*arguments)
+    done = CliRunner().invoke(waves_app, [str(a) for a in (*arguments, "--skip-bad")], catch_exceptions=False)
+    assert done.exit_code == 0
+    assert f"left out: {tmp_path / 'bad.sft'}, SFT 0: damaged: its checksum" in done.output
+    assert "99 SFTs" in done.output
