@@ -213,7 +213,12 @@ def test_threads_that_share_a_bound_search_take_turns() -> None:
         running.pop()
 
     launch: Any = call.launch
-    shared = replace(call, launch=replace(launch, parts=(enter, *launch.parts, leave)))
+
+    def kernel() -> None:
+        launch.kernel()
+        leave()
+
+    shared = replace(call, launch=replace(launch, filling=(enter, *launch.filling), kernel=kernel))
     wrong: list[bool] = []
 
     def work() -> None:
