@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from lanewise.errors import InputError
 from lanewise.sims import waves
-from lanewise.sims.waves.command import waves_app
+from lanewise.sims.waves.command import app
 from lanewise.sims.waves.tables import read_sky, read_templates
 from tests.waves.truth import TRUTH, needs_tables, needs_truth, table
 
@@ -21,13 +21,13 @@ SIGNAL = "h0=8e-25,cosi=0.8,psi=0.2,phi0=1,freq=60.0101,alpha=2.0,delta=0.3,f1do
 
 def call(*arguments: object) -> str:
     pytest.importorskip("erfa")
-    done = CliRunner().invoke(waves_app, [str(a) for a in arguments], catch_exceptions=False)
+    done = CliRunner().invoke(app, [str(a) for a in arguments], catch_exceptions=False)
     assert done.exit_code == 0, done.output
     return done.stdout
 
 
 def refused(*arguments: object) -> str:
-    done = CliRunner().invoke(waves_app, [str(a) for a in arguments])
+    done = CliRunner().invoke(app, [str(a) for a in arguments])
     assert isinstance(done.exception, InputError), done.output
     return str(done.exception)
 
@@ -196,7 +196,7 @@ def test_bad_files_are_listed(folder, tmp_path):
     arguments = ["fstat", "--sfts", tmp_path / "bad.sft", "--templates", tmp_path / "t.csv", "--ref-time", "1238256018",
                  "--ephemeris", "EPV00", "--out", tmp_path / "o.csv"]  # fmt: skip
     assert f"{tmp_path / 'bad.sft'}, SFT 0: damaged: its checksum" in refused(*arguments)
-    done = CliRunner().invoke(waves_app, [str(a) for a in (*arguments, "--skip-bad")], catch_exceptions=False)
+    done = CliRunner().invoke(app, [str(a) for a in (*arguments, "--skip-bad")], catch_exceptions=False)
     assert done.exit_code == 0
     assert f"left out: {tmp_path / 'bad.sft'}, SFT 0: damaged: its checksum" in done.output
     assert "99 SFTs" in done.output

@@ -9,17 +9,19 @@ if TYPE_CHECKING:  # for type checkers: what `__getattr__` imports
     from lanewise.sims import boids as boids
     from lanewise.sims import gravity as gravity
     from lanewise.sims import lbm as lbm
+    from lanewise.sims import waves as waves
 
 PRODUCTS = {
     "boids": "Flocks: Reynolds' boids, as in OpenSteer.",
     "gravity": "Gravity by direct summation.",
     "lbm": "Flow by the lattice Boltzmann method.",
+    "waves": "Continuous gravitational waves: F-statistic, Hough search, data.",
 }
 """The folders, and what their commands are about: `command.py` of each has an `app`, which is `lanewise NAME`."""
 
 
 def __getattr__(name: str) -> object:
-    """`lw.sims.boids`, `lw.sims.gravity` and `lw.sims.lbm` are imported when they are first used."""
+    """`lw.sims.boids`, `lw.sims.gravity`, `lw.sims.lbm` and `lw.sims.waves` are imported when they are first used."""
     if name in PRODUCTS:
         return importlib.import_module(f"lanewise.sims.{name}")
     raise AttributeError(f"module 'lanewise.sims' has no attribute {name!r}")

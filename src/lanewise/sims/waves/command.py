@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lanewise.errors import InputError
+from lanewise.sims.common.options import product_app
 
 if TYPE_CHECKING:
     from lanewise.sims.waves import Ephemeris, SearchData, SftSet, Signal
@@ -41,15 +42,10 @@ Overwrite = Annotated[bool, _option(OUTPUT, "", "replace files that exist", "--o
 Json = Annotated[bool, _option(OUTPUT, "", "print one line of JSON", "--json")]
 Quiet = Annotated[bool, _option(OUTPUT, "", "no progress bar", "--quiet")]
 
-waves_app = typer.Typer(no_args_is_help=True, help="Continuous gravitational waves: F-statistic, Hough search, data.")
+app = product_app("waves")
 
 
-@waves_app.callback()
-def _group() -> None:
-    """Continuous gravitational waves: F-statistic, Hough search, data."""
-
-
-@waves_app.command("make-data")
+@app.command("make-data")
 def make_data(
     out: Annotated[Path, _option(OUTPUT, "FOLDER", "where the files go, one a detector", "--out")],
     band: Annotated[str, _option(DATA, "LOW,HIGH", "of the SFTs, Hz", "--band")],
@@ -96,7 +92,7 @@ def make_data(
         print(json.dumps({"files": [str(p) for p in paths], "sfts": len(sfts), "bins": sfts.detectors[0].bins}))
 
 
-@waves_app.command()
+@app.command()
 def fstat(
     sfts: Sfts,
     ref_time: RefTime,
@@ -192,7 +188,7 @@ def fstat(
         print(json.dumps(summary, allow_nan=False))
 
 
-@waves_app.command()
+@app.command()
 def run(
     sfts: Sfts,
     ref_time: RefTime,
