@@ -27,15 +27,18 @@ from lanewise.patterns.pairwise.kernel import pairwise
 from lanewise.patterns.search import AllPairs, Bounded, DynamicGrid, Nearest, Neighbors, Open, Periodic, StaticGrid
 from lanewise.patterns.search.queries import nearest, neighbors
 from lanewise.patterns.search.ragged import Ragged
+from lanewise.patterns.segmentwise.kernel import segmentwise
 from lanewise.patterns.sitewise.kernel import Sitewise, sitewise
 from lanewise.plan import Plan
 from lanewise.profiling import Profile
+from lanewise.ragged import RaggedArray, ragged
 from lanewise.record import record
 from lanewise.runtime.devices import device
 from lanewise.values import (
     abs_ as abs,
 )
 from lanewise.values import (
+    Row,
     acos,
     asin,
     atan,
@@ -87,6 +90,7 @@ from lanewise.values import (
     vec2,
     vec3,
     vec4,
+    window,
     zeros,
 )  # fmt: skip
 from lanewise.values import (
@@ -136,8 +140,10 @@ __all__ = [
     "PlanError",
     "Profile",
     "Ragged",
+    "RaggedArray",
     "RecordArray",
     "RecordError",
+    "Row",
     "Sitewise",
     "SoA",
     "SoAoAS",
@@ -196,9 +202,11 @@ __all__ = [
     "pi",
     "populations",
     "pow",
+    "ragged",
     "record",
     "rsqrt",
     "same",
+    "segmentwise",
     "select",
     "sin",
     "sinh",
@@ -212,5 +220,6 @@ __all__ = [
     "vec2",
     "vec3",
     "vec4",
+    "window",
     "zeros",
 ]  # fmt: skip

@@ -50,6 +50,7 @@ class _Verifier:
     known: Known
     results: tuple[Scalar, ...] | None = None
     kernel: ir.Kernel | None = None
+    read: ir.Kernel | None = None  # the kernel whose arrays a function may read
     loops: tuple[str, ...] = ()  # the variables of the loops around, empty for `while`
     parallel: int = 0
     seen: dict[str, ir.Function] = field(default_factory=dict[str, ir.Function])
@@ -154,12 +155,16 @@ class _Verifier:
 
     def apply(self, s: ir.Apply) -> None:
         f = s.function
-        _Verifier(f"function {f.name}", {}, results=tuple(r.type for r in f.results), seen=self.seen).function(f)
+        results = tuple(r.type for r in f.results)
+        _Verifier(f"function {f.name}", {}, results=results, read=self.kernel or self.read, seen=self.seen).function(f)
         for name, r in zip(s.results, f.results, strict=True):
             self.declare(s, name, r.type)
 
     def memory(self, s: ir.Statement) -> None:
         """Statements that only a kernel has."""
+        if self.kernel is None and self.read is not None and isinstance(s, ir.Fetch | ir.Load):
+            self.reading(s, self.read)
+            return
         if self.kernel is None:
             raise self.fail(s, "memory is touched by a pure function")
         match s:
@@ -183,6 +188,17 @@ class _Verifier:
                 self.cooperate(s, self.kernel)
             case _:
                 raise self.fail(s, f"{type(s).__name__} is not expected")
+
+    def reading(self, s: ir.Fetch | ir.Load, kernel: ir.Kernel) -> None:
+        """A function reads what its kernel does not write."""
+        if isinstance(s, ir.Fetch):
+            self.access(s, kernel)
+            written = kernel.array(s.array).written
+        else:
+            self.move(s, kernel)
+            written = next(b.written for b in kernel.buffers if b.name == s.buffer)
+        if written:
+            raise self.fail(s, "a function reads an array that the kernel writes")
 
     def cooperate(self, s: ir.Rotate | ir.Draw | ir.AwaitTurn | ir.EndTurn, kernel: ir.Kernel) -> None:
         """What the threads of a warp do together."""
