@@ -69,12 +69,12 @@ def _whole(scope: Scope, index: Number, node: ast.AST) -> Number:
         raise scope.error(
             "an index must be a whole number", node, found=index.describe(), wanted="an integer", hint="lw.i32(x)"
         )
-    return scope.bind_number(scope.settle(index, t.I32 if index.weak else index.scalar))
+    return scope.settle(index, t.I32 if index.weak else index.scalar)
 
 
 def _place(scope: Scope, row: RowReference, index: Number, size: int, node: ast.AST) -> ir.Local:
     """Where `size` values from an index on lie: within the row, or behind all rows."""
-    where, k = scope.location(node), index.parts[0]
+    where, k = scope.location(node), scope.bind(index.parts[0], row.name)
     length: ir.Expression = ir.Local(f"{row.name}.length", t.I32, where)
     if k.type != t.I32:  # a wide index: the comparison is wide, too
         k, length = _wide(k), _wide(length)
