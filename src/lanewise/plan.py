@@ -76,7 +76,8 @@ class Plan:
     targets: int | None = decision(
         "thread merging", lambda v, kind: f"{v} {'targets' if v > 1 else 'target'} a {'thread' if is_gpu(kind) else 'loop'}"
         + (" share every source that is loaded" if v > 1 else ""),
-        literature="register blocking", cuda=(1, 2, 4, 8, 16), cpu=(1, 2, 4, 8), items=(1, 2, 4, 8), sites=(1, 2, 4),
+        literature="register blocking", cuda=(1, 2, 4, 8, 16), cpu=(1, 2, 4, 8), items=(1, 2, 4, 8), items_cpu=(1, 16, 64, 256),
+        sites=(1, 2, 4),
         neutral=1, place=11, rank=1,
     )  # fmt: skip
     tile: int | None = decision(

@@ -17,6 +17,7 @@ from lanewise.ir.pattern import Checked, HostCode, Pattern, Work
 from lanewise.ir.traverse import rename
 from lanewise.passes import slicing, thread_mapping, thread_merging, unrolling
 from lanewise.passes.base import refuse
+from lanewise.patterns.segmentwise import lanes as lanes_of
 from lanewise.patterns.segmentwise.names import CELL, DENSE, PLACE, SEGMENT, SEGMENTS
 from lanewise.plan import NEUTRAL, Plan
 from lanewise.stages.base import decided
@@ -48,11 +49,9 @@ def shape(kernel: ir.Kernel, plan: Plan, target: Target, checked: Checked) -> tu
     """One kernel, mapped to threads on a GPU."""
     targets, slices, unroll = (decided(getattr(plan, n), n) for n in ("targets", "slices", "unroll"))
     if not target.has_blocks:
-        if targets != 1:
-            raise refuse("thread merging", kernel, "on a CPU a loop has one cell, whose items share the work of its template")
         if unroll != 1:
             raise refuse("unrolling", kernel, "on a CPU LLVM decides how often a loop is written out")
-        return (kernel,)
+        return (kernel,) if targets == 1 else (checked("thread merging", lanes_of.apply(kernel, targets)),)
     threads, min_blocks = decided(plan.block, "block"), decided(plan.min_blocks, "min_blocks")
     if reason := thread_mapping.legal(kernel, threads):
         raise refuse("mapping to threads", kernel, reason)
@@ -107,6 +106,6 @@ def _with_lane(kernel: ir.Kernel, lanes: int) -> ir.Kernel:
 
 
 SEGMENTWISE = Pattern(
-    "segmentwise", over_items=True, host=HostCode(inline=True), default_plan=default_plan, grain=grain, shape=shape,
+    "segmentwise", over_items=True, host=HostCode(inline=True, widest_stride=None, separate=True), default_plan=default_plan, grain=grain, shape=shape,
     no_sums="its sums have the type of the result: return lw.f64 for wider ones",
 )  # fmt: skip

@@ -82,7 +82,6 @@ def half_sine(kappa: lw.f32) -> lw.f32:
 def dirichlet_kernel(dterms: int) -> Any:
     """The kernel that adds the terms: `kernel(templates, sfts, bins)` is (Fa, Fb) as four numbers a cell."""
     terms, before, even = 2 * dterms, dterms - 1, dterms % 2 == 0
-    fours = tuple(range(0, dterms - 1, 2))  # two pairs of terms with one reciprocal
 
     @lw.segmentwise
     def amplitudes(template: Template, sft: Sft, bins: lw.Row[lw.vec2]) -> lw.vec4:
@@ -96,12 +95,13 @@ def dirichlet_kernel(dterms: int) -> Any:
         x = lw.window(bins, k - sft.first_bin - before, terms)
         q = kappa * kappa - kappa
         real, imaginary = 0.0, 0.0
-        for pair in range(0, dterms - 1, 2):
+        for pair in range(0, dterms - 1, 2):  # two pairs of terms have one reciprocal
             p, r = q - lw.f32(pair * (pair + 1)), q - lw.f32((pair + 1) * (pair + 2))
             left, right = kappa + lw.f32(pair), kappa - lw.f32(pair + 1)
             one = x[before - pair] * right + x[before + 1 + pair] * left
             other = x[before - 1 - pair] * (right - 1.0) + x[before + 2 + pair] * (left + 1.0)
-            both = (one * r + other * p) / (p * r)
+            root = lw.rsqrt(p * r)
+            both = (one * r + other * p) * (root * root)
             real += both.x
             imaginary += both.y
         if not even:
@@ -121,7 +121,6 @@ def dirichlet_kernel(dterms: int) -> Any:
         y = rotated(turns, value.x, value.y)
         return lw.vec4(sft.a * y.x, sft.a * y.y, sft.b * y.x, sft.b * y.y)
 
-    del fours
     return amplitudes
 
 
