@@ -461,7 +461,8 @@ def _made(flat: _Flat, ends: Sequence[Any], device: str, like: Any) -> RaggedArr
                 setattr(made.data, name, value)
         return made
     made.data[...] = flat.values
-    padding(made)[...] = np.nan
+    if t.scalar_of(flat.kind).is_float:
+        padding(made)[...] = np.nan
     return made
 
 
@@ -490,8 +491,8 @@ def _from_awkward(values: Any) -> tuple[Any, tuple[Any, ...]]:
         raise ArgumentError("lw.ragged: an awkward array of records; make a record array of its flat fields, and give counts")
     if values.ndim < 2:
         raise ArgumentError("lw.ragged: an awkward array of one axis has no lists; give counts with it")
+    if any(ak.any(ak.is_none(values, axis=n), axis=None) for n in range(values.ndim)):
+        raise ArgumentError("lw.ragged: the awkward array has missing values; fill or drop them first")
     counts = tuple(np.asarray(ak.to_numpy(ak.flatten(ak.num(values, axis=n), axis=None))) for n in range(1, values.ndim))
     flat = ak.to_numpy(ak.flatten(values, axis=None))
-    if isinstance(flat, np.ma.MaskedArray):
-        raise ArgumentError("lw.ragged: the awkward array has missing values; fill or drop them first")
     return np.asarray(flat), counts

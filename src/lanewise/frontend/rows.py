@@ -16,6 +16,7 @@ from lanewise import types as t
 from lanewise.frontend.scope import Scope
 from lanewise.frontend.values import Number, RowReference, Value, WindowReference
 from lanewise.ir import nodes as ir
+from lanewise.ir.traverse import reads
 from lanewise.ir.values import pairs
 
 MOST = 256  # values in a window: as many follow the last row
@@ -30,7 +31,8 @@ def row_element(scope: Scope, row: RowReference, index: Number, node: ast.Subscr
 def window_element(scope: Scope, window: WindowReference, index: Number, node: ast.Subscript) -> Number:
     """`window[j]`, where j surely lies within it."""
     k = _whole(scope, index, node.slice)
-    found = _limits(scope, k.parts[0])
+    never = any(not len(scope.loop_ranges.get(n, (0,))) for n in reads(k.parts[0]))  # in a loop without rounds
+    found = (0, 0) if never else _limits(scope, k.parts[0])
     if found is None or found[0] < 0 or found[1] >= window.size:
         raise scope.error(
             f"an index into the window {window.name!r} has to lie within it, whatever the data",

@@ -14,6 +14,7 @@ from lanewise.checks import plain_function, shown
 from lanewise.errors import ArgumentError
 from lanewise.frontend.function import Lowered, Signature
 from lanewise.ir import nodes as ir
+from lanewise.ir.names import count_of
 from lanewise.launch.arguments import Arguments, classify_arguments, describe
 from lanewise.launch.compiled import Call, Compiled
 from lanewise.launch.support import value_type
@@ -25,7 +26,7 @@ from lanewise.patterns.segmentwise.pattern import SEGMENTWISE
 from lanewise.plan import Plan, check_plan
 from lanewise.ragged import RaggedArray, padding
 from lanewise.record import Record
-from lanewise.runtime.memory import to_host
+from lanewise.runtime.memory import overlap, to_host
 from lanewise.types import I64, Scalar
 
 if TYPE_CHECKING:
@@ -52,10 +53,11 @@ def _build(lowered: Lowered, signature: Signature, given: Arguments, index: Scal
 def _counts(name: str, given: Arguments) -> Mapping[str, int]:
     segments = len(given.added[FIRST][0])
     items = max(1, int(given.totals["items"]) // max(1, segments))
+    lengths = {count_of(n): len(r) for n, r in given.records.items()}  # no counts of the kernel: what models look up
     if len(given.records) == 1:
-        return {SEGMENTS: segments, ITEMS: items}
+        return {SEGMENTS: segments, **lengths, ITEMS: items}
     dense = len(next(iter(given.records.values())))
-    return {CELLS: dense * segments, SEGMENTS: segments, DENSE: dense, ITEMS: items}
+    return {CELLS: dense * segments, SEGMENTS: segments, DENSE: dense, **lengths, ITEMS: items}
 
 
 def _checked(signature: Signature) -> Signature:
@@ -189,7 +191,9 @@ class Segmentwise:
         check_plan(self.__name__, plan)
         given = self._calls.given(arguments, named)
         shape = self._shape(given, arguments, named)
-        call = self._calls.bind(given, self._flat(out, shape), plan)
+        flat = self._flat(out, shape)
+        self._check_apart(flat, given)
+        call = self._calls.bind(given, flat, plan)
         kinds = self.lowered.results
         results = tuple(
             r.reshape(*shape, *r.shape[1:]) if o is None else o
@@ -218,6 +222,15 @@ class Segmentwise:
         items: RaggedArray = named[item] if item in named else arguments[names.index(item)]
         outer = items.outer_shape or (len(items.offsets[-1]) - 1,)
         return (len(given.records[dense]), *outer) if dense else outer
+
+    def _check_apart(self, out: Any, given: Arguments) -> None:
+        """A cell is written while others read: results have memory of their own."""
+        if out is None:
+            return
+        read = {n.removeprefix("$"): a for n, (a, _) in given.added.items()} | {n: r.data for n, r in given.records.items()}
+        for o in out if isinstance(out, tuple) else (out,):
+            if shared := [n for n, a in read.items() if overlap(o, a)]:
+                raise ArgumentError(f"{self.__name__}: out shares memory with {shared[0]!r}; give it memory of its own")
 
     def _flat(self, out: Any, shape: tuple[int, ...]) -> Any:
         """The caller's arrays as a call takes them: cells along one axis."""

@@ -23,7 +23,7 @@ from lanewise.passes.thread_merging import varying_names
 from lanewise.patterns.segmentwise.names import CELL, DENSE, PLACE, SEGMENT, SEGMENTS
 from lanewise.types import LocalArray, Scalar
 
-BLOCK, TILES, TILE, BEGIN, LANES, LANE = (own(n) for n in ("block", "tiles", "tile", "begin", "lanes", "lane"))
+BLOCK, TILES, TILE, ORIGIN, LANES, LANE = (own(n) for n in ("block", "tiles", "tile", "origin", "lanes", "lane"))
 MOST = 4096  # cells of a loop: their sums stay in the first cache
 
 
@@ -44,8 +44,8 @@ def apply(kernel: ir.Kernel, width: int) -> ir.Kernel:
     (loop,) = kernel.body
     assert isinstance(loop, ir.Parallel)
     index, element = loop.extent.type, loop.body[2:]  # the first two statements find the segment and the place
-    block, tiles, tile, segment, begin, lanes, lane, place, dense = (
-        ir.Local(n, index) for n in (BLOCK, TILES, TILE, SEGMENT, BEGIN, LANES, LANE, PLACE, DENSE)
+    block, tiles, tile, segment, origin, lanes, lane, place, dense = (
+        ir.Local(n, index) for n in (BLOCK, TILES, TILE, SEGMENT, ORIGIN, LANES, LANE, PLACE, DENSE)
     )
     varying = varying_names(ir.Parallel(PLACE, dense, element))
     at = next(n for n, s in enumerate(element) if is_source_loop(s))
@@ -59,14 +59,14 @@ def apply(kernel: ir.Kernel, width: int) -> ir.Kernel:
 
     def over_lanes(body: ir.Block) -> ir.For:
         zero, one = ir.Literal(0, index), ir.Literal(1, index)
-        return ir.For(LANE, zero, lanes, one, (ir.Assign(PLACE, build.add(begin, lane)), *body), role="slices")
+        return ir.For(LANE, zero, lanes, one, (ir.Assign(PLACE, build.add(origin, lane)), *body), role="slices")
 
     head = (
         ir.Assign(TILES, build.ceil_divide(dense, width)),
         ir.Assign(SEGMENT, build.divide(block, tiles)),
         ir.Assign(TILE, build.subtract(block, build.multiply(segment, tiles))),
-        ir.Assign(BEGIN, build.multiply(tile, width)),
-        ir.Assign(LANES, build.minimum(width, build.subtract(dense, begin))),
+        ir.Assign(ORIGIN, build.multiply(tile, width)),
+        ir.Assign(LANES, build.minimum(width, build.subtract(dense, origin))),
         *(ir.DeclareArray(n, LocalArray(kind, width)) for n, kind in sums.items()),
     )
     body = (

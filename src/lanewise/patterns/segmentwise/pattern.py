@@ -51,6 +51,9 @@ def shape(kernel: ir.Kernel, plan: Plan, target: Target, checked: Checked) -> tu
     if not target.has_blocks:
         if unroll != 1:
             raise refuse("unrolling", kernel, "on a CPU LLVM decides how often a loop is written out")
+        if targets > 1 and plan.hoist:
+            reason = "cells side by side would keep what moves out in memory; LLVM moves what all of them share"
+            raise refuse("invariant code motion", kernel, f"{reason}; choose hoist=False or targets=1")
         return (kernel,) if targets == 1 else (checked("thread merging", lanes_of.apply(kernel, targets)),)
     threads, min_blocks = decided(plan.block, "block"), decided(plan.min_blocks, "min_blocks")
     if reason := thread_mapping.legal(kernel, threads):

@@ -70,12 +70,9 @@ def rotated(turns: lw.f32, x: lw.f32, y: lw.f32) -> lw.vec2:
 
 
 @lw.function
-def half_sine(kappa: lw.f32) -> lw.f32:
-    """sin(pi kappa) / pi for kappa from 0 to 1."""
-    w = kappa - 0.5
-    z = w * w
-    c = (((0.21968961 * z - 1.33187657) * z + 4.05841135) * z - 4.93479283) * z + 0.99999995
-    return c * 0.318309886
+def sine(q: lw.f32) -> lw.f32:
+    """sin(pi kappa) / pi for kappa from 0 to 1, given q = kappa^2 - kappa: exact to float32 at both ends, too, where it is 0."""
+    return -q * ((((0.00769275 * q - 0.06511913) * q + 0.35507298) * q - 0.99999978) * q + 1.0)
 
 
 @cache
@@ -108,7 +105,7 @@ def dirichlet_kernel(dterms: int) -> Any:
             last = (x[0] * (kappa - lw.f32(dterms)) + x[terms - 1] * (kappa + lw.f32(before))) / (q - lw.f32(before * dterms))
             real += last.x
             imaginary += last.y
-        scale = half_sine(kappa)
+        scale = sine(q)
         value = lw.vec2(real * scale, imaginary * scale)
         near = lw.min(kappa, 1.0 - kappa)
         if near <= NEAR:
