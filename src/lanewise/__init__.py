@@ -35,9 +35,6 @@ from lanewise.ragged import RaggedArray, ragged
 from lanewise.record import record
 from lanewise.runtime.devices import device
 from lanewise.values import (
-    abs_ as abs,
-)
-from lanewise.values import (
     Row,
     acos,
     asin,
@@ -93,6 +90,9 @@ from lanewise.values import (
     window,
     zeros,
 )  # fmt: skip
+from lanewise.values import (
+    abs_ as abs,
+)
 from lanewise.values import (
     bool_ as bool,
 )

@@ -122,7 +122,8 @@ class Plan:
     )  # fmt: skip
     fast_math: bool | None = decision(
         "fast-math", choice(off="IEEE arithmetic", on="algebraic shortcuts that ignore NaN, infinity and rounding"),
-        literature="-use_fast_math", cuda=SWITCH, cpu=SWITCH, elementwise=SWITCH, elementwise_cpu=SWITCH, items=SWITCH, items_cpu=SWITCH, on_request=True,
+        literature="-use_fast_math", cuda=SWITCH, cpu=SWITCH, elementwise=SWITCH, elementwise_cpu=SWITCH, on_request=True,
+        items=SWITCH, items_cpu=SWITCH,
         neutral=False, place=3,
     )  # fmt: skip
     registers: int | None = decision(
@@ -149,7 +150,8 @@ class Plan:
         "reciprocal square root", choice(written="computed as written", hardware="1 / sqrt(x) by the approximate instruction",
                 exact="by a rounded square root and a division"),
         literature="intrinsic functions", cuda=("written", "hardware", "exact"), cpu=("written", "hardware", "exact"),
-        elementwise=("written", "hardware", "exact"), elementwise_cpu=("written", "hardware", "exact"), items=("written", "hardware", "exact"), items_cpu=("written", "hardware", "exact"), on_request=True,
+        elementwise=("written", "hardware", "exact"), elementwise_cpu=("written", "hardware", "exact"), on_request=True,
+        items=("written", "hardware", "exact"), items_cpu=("written", "hardware", "exact"),
         neutral="written", place=1,
     )  # fmt: skip
     fma: bool | None = decision(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, cast
 
 import numpy as np
@@ -128,7 +129,9 @@ class RaggedArray:
     def _place(self, index: int) -> int:
         given: Any = index
         if isinstance(given, bool) or not isinstance(given, (int, np.integer)):
-            raise ArgumentTypeError(f"the lists of a ragged array are taken one by one with a whole number, found {shown(given)}")
+            raise ArgumentTypeError(
+                f"the lists of a ragged array are taken one by one with a whole number, found {shown(given)}"
+            )
         if not -len(self) <= index < len(self):
             raise IndexError(f"list {index} of {len(self):,}")
         return int(index) % len(self)
@@ -282,7 +285,11 @@ def _wanted_kind(kind: Any) -> Record | t.ValueType | None:
 
 
 def _described(value: Any) -> str:
-    return f"an array of shape {tuple(value.shape)}" if hasattr(value, "shape") else f"{type(value).__name__} {shown(value)}"
+    return (
+        f"an array of shape {tuple(value.shape)}"
+        if hasattr(value, "shape")
+        else f"{type(value).__name__} {shown(value)}"
+    )
 
 
 def _is_list(x: Any) -> bool:
@@ -333,15 +340,23 @@ def _joined(leaves: list[Any], wanted: Record | t.ValueType | None) -> Any:
     if arrays:
         first = arrays[0]
         if len(arrays) < len(leaves) or any(a.record != first.record for a in arrays):
-            raise ArgumentError(f"lw.ragged: wanted arrays of {first.record.name} in all lists, found others beside them")
+            raise ArgumentError(
+                f"lw.ragged: wanted arrays of {first.record.name} in all lists, found others beside them"
+            )
         fields = {f.name: np.concatenate([to_host(getattr(a, f.name)) for a in arrays]) for f in first.record}
         return RecordArray.from_fields(
-            first.record, fields, layout=first.layout, device="cpu", python_class=first._python_class  # pyright: ignore[reportPrivateUsage]
+            first.record,
+            fields,
+            layout=first.layout,
+            device="cpu",
+            python_class=first._python_class,  # pyright: ignore[reportPrivateUsage]
         )
     filled = [np.asarray(to_host(a)) if hasattr(a, "dtype") else np.asarray(a) for a in leaves if len(a)]
     if not filled:
         shape = (0, wanted.length) if isinstance(wanted, t.Vector) else (0,)
-        return np.zeros(shape, t.scalar_of(wanted).dtype if wanted is not None and not isinstance(wanted, Record) else np.float64)
+        return np.zeros(
+            shape, t.scalar_of(wanted).dtype if wanted is not None and not isinstance(wanted, Record) else np.float64
+        )
     shapes = {a.shape[1:] for a in filled}
     if len(shapes) > 1 or any(a.dtype.kind not in "biufc" for a in filled):
         found = ", ".join(sorted({f"{a.dtype} {a.shape}" for a in filled}))
@@ -368,7 +383,9 @@ def _flat(values: Any, wanted: Record | t.ValueType | None, device: str | None) 
     assert not isinstance(kind, Record)
     shape = (kind.length,) if isinstance(kind, t.Vector) else ()
     if array.shape[1:] != shape or not array.ndim:
-        raise ArgumentError(f"lw.ragged: values of type {kind} have shape {('n', *shape)}, found {tuple(array.shape)}".replace("'", ""))
+        raise ArgumentError(
+            f"lw.ragged: values of type {kind} have shape {('n', *shape)}, found {tuple(array.shape)}".replace("'", "")
+        )
     check_type("lw.ragged", array, kind)
     return _Flat(rounded("lw.ragged", array, t.scalar_of(kind).dtype), kind, len(array))
 
@@ -376,28 +393,39 @@ def _flat(values: Any, wanted: Record | t.ValueType | None, device: str | None) 
 def _kind_of(array: Any) -> t.ValueType:
     scalar = t.from_dtype(array.dtype)
     if scalar is None or scalar == t.BOOL:
-        raise ArgumentError(f"lw.ragged holds f32, f64, i32, i64, u32 or vectors of them; found values of {array.dtype}: convert them, or say kind=")
+        raise ArgumentError(
+            f"lw.ragged holds f32, f64, i32, i64, u32 or vectors of them; found values of {array.dtype}: convert them, or say kind="
+        )
     if array.ndim == 1:
         return scalar
     if array.ndim == 2 and 2 <= array.shape[1] <= 4:
         return t.Vector(scalar, array.shape[1])
-    raise ArgumentError(f"lw.ragged: wanted values of shape (n,), or (n, 2) to (n, 4) for vectors, found {tuple(array.shape)}")
+    raise ArgumentError(
+        f"lw.ragged: wanted values of shape (n,), or (n, 2) to (n, 4) for vectors, found {tuple(array.shape)}"
+    )
 
 
 def _offsets(counts: Any, entries: int) -> list[np.ndarray[Any, Any]]:
     """The offset vectors that counts mean, outermost first."""
-    if isinstance(counts, tuple) and all(np.ndim(to_host(c) if hasattr(c, "dtype") else c) == 1 for c in cast("tuple[Any, ...]", counts)):
+    if isinstance(counts, tuple) and all(
+        np.ndim(to_host(c) if hasattr(c, "dtype") else c) == 1 for c in cast("tuple[Any, ...]", counts)
+    ):
         levels = [_whole(c) for c in cast("tuple[Any, ...]", counts)]
     else:
         whole = _whole(counts)
-        levels = [np.full(int(np.prod(whole.shape[:n], dtype=np.int64)), whole.shape[n], np.int64) for n in range(1, whole.ndim)]
+        levels = [
+            np.full(int(np.prod(whole.shape[:n], dtype=np.int64)), whole.shape[n], np.int64)
+            for n in range(1, whole.ndim)
+        ]
         levels.append(whole.reshape(-1))
-    for n, (outer, inner) in enumerate(zip(levels[:-1], levels[1:], strict=True)):
+    for n, (outer, inner) in enumerate(pairwise(levels)):
         if (wanted := int(outer.sum())) != len(inner):
-            raise ArgumentError(f"lw.ragged: the counts of level {n} add up to {wanted:,} lists, and level {n + 1} has {len(inner):,}")
-    if not levels or (total := int(levels[-1].sum())) != entries:
-        found = f"{total:,}" if levels else "no levels"
-        raise ArgumentError(f"lw.ragged: the counts add up to {found}, and there are {entries:,} values")
+            raise ArgumentError(
+                f"lw.ragged: the counts of level {n} add up to {wanted:,} lists, and level {n + 1} has {len(inner):,}"
+            )
+    total = int(levels[-1].sum()) if levels else 0
+    if not levels or total != entries:
+        raise ArgumentError(f"lw.ragged: the counts add up to {total:,}, and there are {entries:,} values")
     return [np.concatenate([np.zeros(1, np.int64), np.cumsum(c, dtype=np.int64)]) for c in levels]
 
 
@@ -405,7 +433,9 @@ def _whole(counts: Any) -> np.ndarray[Any, Any]:
     try:
         found = np.asarray(to_host(counts) if hasattr(counts, "dtype") else counts)
     except ValueError as error:
-        raise ArgumentError(f"lw.ragged: counts are one array, or a tuple with an array for each level ({error})") from error
+        raise ArgumentError(
+            f"lw.ragged: counts are one array, or a tuple with an array for each level ({error})"
+        ) from error
     if found.dtype.kind not in "iu" and not found.size:
         found = found.astype(np.int64)
     if found.dtype.kind not in "iu" or not found.ndim or (found.size and int(found.min()) < 0):
@@ -438,7 +468,12 @@ def _empty(flat: _Flat, lengths: Sequence[int], device: str, like: Any) -> Ragge
     if isinstance(kind, Record):
         source = flat.values if isinstance(flat.values, RecordArray) else like
         data: Any = RecordArray(
-            kind, max(1, flat.count), source.layout, device, pieces["data"], source._python_class  # pyright: ignore[reportPrivateUsage]
+            kind,
+            max(1, flat.count),
+            source.layout,
+            device,
+            pieces["data"],
+            source._python_class,  # pyright: ignore[reportPrivateUsage]
         )
     else:
         values = pieces["data"].view(t.scalar_of(kind).dtype)
@@ -454,7 +489,9 @@ def _made(flat: _Flat, ends: Sequence[Any], device: str, like: Any) -> RaggedArr
         target[...] = array_module(device).asarray(source) if is_gpu(device) else source
     if isinstance(flat.kind, Record):
         fields: Mapping[str, Any] = (
-            {f.name: getattr(flat.values, f.name) for f in flat.kind} if isinstance(flat.values, RecordArray) else flat.values
+            {f.name: getattr(flat.values, f.name) for f in flat.kind}
+            if isinstance(flat.values, RecordArray)
+            else flat.values
         )
         if flat.count:
             for name, value in fields.items():
@@ -478,7 +515,7 @@ def padding(array: RaggedArray) -> Any:
 
 def _awkward(place: str) -> Any:
     try:
-        import awkward
+        import awkward  # pyright: ignore[reportMissingImports]
     except ImportError as error:
         raise ArgumentError(f"{place} needs the package awkward: pip install awkward") from error
     return awkward
@@ -488,11 +525,15 @@ def _from_awkward(values: Any) -> tuple[Any, tuple[Any, ...]]:
     """The flat values and the counts of each level."""
     ak = _awkward("lw.ragged")
     if getattr(values, "fields", None):
-        raise ArgumentError("lw.ragged: an awkward array of records; make a record array of its flat fields, and give counts")
+        raise ArgumentError(
+            "lw.ragged: an awkward array of records; make a record array of its flat fields, and give counts"
+        )
     if values.ndim < 2:
         raise ArgumentError("lw.ragged: an awkward array of one axis has no lists; give counts with it")
     if any(ak.any(ak.is_none(values, axis=n), axis=None) for n in range(values.ndim)):
         raise ArgumentError("lw.ragged: the awkward array has missing values; fill or drop them first")
-    counts = tuple(np.asarray(ak.to_numpy(ak.flatten(ak.num(values, axis=n), axis=None))) for n in range(1, values.ndim))
+    counts = tuple(
+        np.asarray(ak.to_numpy(ak.flatten(ak.num(values, axis=n), axis=None))) for n in range(1, values.ndim)
+    )
     flat = ak.to_numpy(ak.flatten(values, axis=None))
     return np.asarray(flat), counts

@@ -87,7 +87,9 @@ class Case:
         if not len(self.lengths):  # no array of records is empty: its only one belongs to no list
             items = lw.ragged([Sft.array(**empty, layout=layout)], kind=None).to(device)
             items.offsets[0][...] = 0
-            items = lw.RaggedArray(items.data, tuple(_zeros(items, self.counts)), items.kind, items.device, items._memory, True)
+            items = lw.RaggedArray(
+                items.data, tuple(_zeros(items, self.counts)), items.kind, items.device, items._memory, True
+            )
         else:
             items = lw.ragged(records, counts=self.counts, device=device)
         rows = lw.ragged(self.bins, counts=self.lengths, device=device)
@@ -127,7 +129,9 @@ def interpreted(kernel: Any, arguments: tuple[Any, ...], named: dict[str, Any], 
             kinds = [x.type for x in a.leaves]
             shape = (calls.count(given), len(kinds)) if len(kinds) > 1 else (calls.count(given),)
             results.append(np.full(shape, 77, kinds[0].dtype))
-            bound[a.name] = bind_value_array(results[-1], t.Vector(kinds[0], len(kinds)) if len(kinds) > 1 else kinds[0])
+            bound[a.name] = bind_value_array(
+                results[-1], t.Vector(kinds[0], len(kinds)) if len(kinds) > 1 else kinds[0]
+            )
     for k in program.kernels:
         run_kernel(k, bound, environment)
     return tuple(results)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import pickle
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -100,11 +101,9 @@ def test_without_a_dense_axis(device: str) -> None:
     squares, starts = moments(items)
     assert squares.shape == starts.shape == (3, 2)
     ends = np.concatenate([[0], np.cumsum(MIXED.reshape(-1))])
-    wanted = [(case.sft["delay"][a:b] ** 2).sum() for a, b in zip(ends[:-1], ends[1:], strict=True)]
+    wanted = [(case.sft["delay"][a:b] ** 2).sum() for a, b in pairwise(ends)]
     np.testing.assert_allclose(to_host(squares).reshape(-1), wanted, rtol=1e-12)
-    assert to_host(starts).reshape(-1).tolist() == [
-        case.sft["start"][a:b].sum() for a, b in zip(ends[:-1], ends[1:], strict=True)
-    ]
+    assert to_host(starts).reshape(-1).tolist() == [case.sft["start"][a:b].sum() for a, b in pairwise(ends)]
 
 
 def test_threads_without_a_dense_axis() -> None:
@@ -160,7 +159,9 @@ def test_results_go_where_they_are_wanted() -> None:
     np.testing.assert_array_equal(out, wanted)
     run = power.bind(*arguments, scale=1.0)
     np.testing.assert_array_equal(run(), wanted)
-    with pytest.raises(lw.ArgumentError, match=r"out must be a contiguous array of shape \(5, 3, 2, 2\), found an array of"):
+    with pytest.raises(
+        lw.ArgumentError, match=r"out must be a contiguous array of shape \(5, 3, 2, 2\), found an array of"
+    ):
         power(*arguments, scale=1.0, out=np.zeros((5, 6, 2), np.float32))
 
 
@@ -175,7 +176,9 @@ def test_results_have_memory_of_their_own() -> None:
 def test_in_ordinary_python() -> None:
     case = Case(np.array([4]), 1, longest=30)
     template, items, rows = case.arguments()
-    total = sum((power.python(template[0], items.data[i], lw.Row(rows[i]), np.float32(0.5)) for i in range(4)), lw.vec2(0, 0))
+    total = sum(
+        (power.python(template[0], items.data[i], lw.Row(rows[i]), np.float32(0.5)) for i in range(4)), lw.vec2(0, 0)
+    )
     np.testing.assert_allclose(tuple(total), case.reference(0.5)[0, 0], rtol=1e-5, atol=1e-6)
     row = lw.Row(np.arange(3.0))
     assert (len(row), row[1], len(lw.window(row, 1, 2))) == (3, 1.0, 2)
@@ -356,9 +359,10 @@ def test_wrong_functions_are_explained(function: Any, golden: Callable[[str, str
     _, items, _ = Case(MIXED).arguments()
     rows = lw.ragged(np.ones(51, "f4"), counts=[1] * 51)
     kernel = lw.segmentwise(function)
+    given = {"sft": items, "bins": rows, "template": Template.array(slope=np.ones(2, "f4"))}
+    names = [n for n in given if n in function.__annotations__]
     with pytest.raises(lw.CompileError) as caught:
-        names = kernel.signature.names
-        kernel(*({"sft": items, "bins": rows, "template": Template.array(slope=np.ones(2, "f4"))}[n] for n in names))
+        kernel(**{n: given[n] for n in names})
     where, _, text = str(caught.value).partition("test_segmentwise.py:")
     assert where
     golden(function.__name__, text.partition(": ")[2])

@@ -135,8 +135,10 @@ class _Walk:
             self.values.want(e, env, here)
         start, stop, step = (value_of(e, self.known) for e in (s.start, s.stop, s.step))
         if start is None or stop is None or step is None:
-            mean = self.known.get(ITEMS) if isinstance(s, ir.For) and s.role == "sources" else None
-            return np.asarray(UNKNOWN_TRIPS) if mean is None else np.maximum(mean // (1 if step is None else step), 1), None
+            mean = self.known.get(ITEMS) if s.role == "sources" else None
+            if mean is None:
+                return np.asarray(UNKNOWN_TRIPS), None
+            return np.maximum(mean // (1 if step is None else step), 1), None
         return middle(start, stop, step)
 
     def unroll(self, s: ir.For, trips: Sample) -> float:

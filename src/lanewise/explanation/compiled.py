@@ -12,6 +12,7 @@ from lanewise.explanation.measure import made_up_arguments, measure_plans, store
 from lanewise.explanation.report import Explanation
 from lanewise.explanation.subject import Subject
 from lanewise.explanation.times import Times
+from lanewise.ir import nodes as ir
 from lanewise.ir.names import COUNT, count_of
 from lanewise.launch.compiled import Compiled
 from lanewise.models.devices import device_model

@@ -20,7 +20,15 @@ from lanewise.frontend.exact import exact_of, exact_result
 from lanewise.frontend.mathematics import check_count, intrinsic
 from lanewise.frontend.rows import row_length, window
 from lanewise.frontend.scope import Scope
-from lanewise.frontend.values import Number, PythonObject, RecordReference, RowReference, Value, from_python, literal_values
+from lanewise.frontend.values import (
+    Number,
+    PythonObject,
+    RecordReference,
+    RowReference,
+    Value,
+    from_python,
+    literal_values,
+)
 from lanewise.ir import nodes as ir
 from lanewise.ir.intrinsics import INTRINSICS
 from lanewise.ir.names import own

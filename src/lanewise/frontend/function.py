@@ -13,7 +13,14 @@ from lanewise.frontend.scope import Decisions, Names, Retype, Scope
 from lanewise.frontend.signature import Signature, read_signature
 from lanewise.frontend.source import Source
 from lanewise.frontend.statements import lower_block
-from lanewise.frontend.values import PopulationsReference, RecordReference, RowReference, Value, formal_parameter, leaves_of
+from lanewise.frontend.values import (
+    PopulationsReference,
+    RecordReference,
+    RowReference,
+    Value,
+    formal_parameter,
+    leaves_of,
+)
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import own
 from lanewise.ir.traverse import blocks, expressions, reads, statements, writes

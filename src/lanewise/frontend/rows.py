@@ -37,7 +37,8 @@ def window_element(scope: Scope, window: WindowReference, index: Number, node: a
         raise scope.error(
             f"an index into the window {window.name!r} has to lie within it, whatever the data",
             node.slice,
-            found=ast.unparse(node.slice) + (f", from {found[0]} to {found[1]}" if found else ", known only at run time"),
+            found=ast.unparse(node.slice)
+            + (f", from {found[0]} to {found[1]}" if found else ", known only at run time"),
             wanted=f"a literal from 0 to {window.size - 1}, or what the variables of loops over literal ranges give",
             hint=f"{window.row.name}[k] takes any index, and tests each",
         )
@@ -82,7 +83,10 @@ def _place(scope: Scope, row: RowReference, index: Number, size: int, node: ast.
         k, length = _wide(k), _wide(length)
     behind = ir.Binary("-", length, ir.Literal(size - 1, length.type), length.type, where, bounded=True)
     inside = ir.Logical(
-        "and", ir.Compare(">=", k, ir.Literal(0, k.type), where), ir.Compare("<", k, behind if size > 1 else length, where), where
+        "and",
+        ir.Compare(">=", k, ir.Literal(0, k.type), where),
+        ir.Compare("<", k, behind if size > 1 else length, where),
+        where,
     )
     first, beyond = (ir.Local(f"{row.name}.{n}", t.I64, where) for n in ("first", "beyond"))
     within = ir.Binary("+", first, _wide(k), t.I64, where, bounded=True)

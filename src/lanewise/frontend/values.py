@@ -168,7 +168,14 @@ class PythonObject:
 
 
 Value = (
-    Number | Several | RecordReference | PopulationsReference | RowReference | WindowReference | ArrayReference | PythonObject
+    Number
+    | Several
+    | RecordReference
+    | PopulationsReference
+    | RowReference
+    | WindowReference
+    | ArrayReference
+    | PythonObject
 )
 
 

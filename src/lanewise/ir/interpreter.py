@@ -17,7 +17,7 @@ import numpy as np
 from lanewise.errors import VerificationError
 from lanewise.ir import nodes as ir
 from lanewise.ir.evaluate import Environment, evaluate
-from lanewise.ir.interpret import MEMORY, loop_range, run_statement
+from lanewise.ir.interpret import MEMORY, Reader, loop_range, run_statement
 from lanewise.ir.shared import group_bytes, shared_groups
 from lanewise.ir.traverse import statements
 from lanewise.layouts.base import Arrangement
@@ -131,7 +131,8 @@ class Interpreter:
         with np.errstate(all="ignore"):
             grid = self.kernel.grid
             none = Shared()  # functions read global memory alone
-            reading: Environment = {MEMORY: lambda s, env: self._move(s, env, none)}
+            reader: Reader = lambda s, env: self._move(s, env, none)  # noqa: E731
+            reading: Environment = {MEMORY: reader}
             if grid is None:
                 _together([self._block(self.kernel.body, {**self.env, **reading}, Shared())], Shared())
                 return

@@ -28,8 +28,10 @@ from lanewise.values import to_python_value
 
 @dataclass(slots=True)
 class Arguments:
-    """The arguments of one call, by what they are. `added` are arrays that the pattern makes of them, each with the type of a value;
-    `beyond` says of rows how many values all of them have, `totals` what a pattern counts besides.
+    """The arguments of one call, by what they are.
+
+    `added` are arrays that the pattern makes of them, each with the type of a value; `beyond` says of rows how many values all of
+    them have, `totals` what a pattern counts besides.
     """
 
     records: dict[str, RecordArray] = field(default_factory=dict[str, RecordArray])

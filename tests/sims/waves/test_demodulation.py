@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import struct
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -78,7 +79,10 @@ def test_as_lalpulsar(method: Any, dterms: int, device: str) -> None:
         data = [normalised(*spectra()[p["IFO"], int(p["gps_start"])], dterms) for p in rows]
         weights = np.array([w for _, _, w in data])
         weights = np.sqrt(weights / weights.mean())
-        columns = {n: np.array([float(p[n]) for p in rows]) for n in ("DeltaT_SSB_minus_ref", "Tdot", "a_unweighted", "b_unweighted")}
+        columns = {
+            n: np.array([float(p[n]) for p in rows])
+            for n in ("DeltaT_SSB_minus_ref", "Tdot", "a_unweighted", "b_unweighted")
+        }
         a, b = ((columns[f"{n}_unweighted"] * weights).astype("f4") for n in "ab")
         if dterms == 8:
             np.testing.assert_allclose(a, [float(p["a_weighted"]) for p in rows], rtol=2e-3)
@@ -91,7 +95,10 @@ def test_as_lalpulsar(method: Any, dterms: int, device: str) -> None:
             counts=np.array([[detectors.count("H1"), detectors.count("L1")]]), device=device,
         )  # fmt: skip
         bins = lw.ragged([x for _, x, _ in data], device=device)
-        fields = {n: np.array([float(template[column])]) for n, column in (("frequency", "freq"), ("f1dot", "f1dot"), ("f2dot", "f2dot"))}
+        fields = {
+            n: np.array([float(template[column])])
+            for n, column in (("frequency", "freq"), ("f1dot", "f1dot"), ("f2dot", "f2dot"))
+        }
         found = to_host(demodulate(Template.array(**fields, device=device), sfts, bins, dterms=dterms, method=method))
         assert found.shape == (1, 1, 2, 4)
         total = found.astype(np.float64).sum(axis=2)[0, 0]
@@ -101,7 +108,10 @@ def test_as_lalpulsar(method: Any, dterms: int, device: str) -> None:
             for n, name in enumerate(("Fa", "Fb")):
                 wanted = np.hypot(float(template[f"{name}_re"]), float(template[f"{name}_im"]))
                 assert abs(np.hypot(*total[2 * n : 2 * n + 2]) - wanted) <= 1e-3
-            own = [(a[: detectors.count("H1")], b[: detectors.count("H1")]), (a[detectors.count("H1") :], b[detectors.count("H1") :])]
+            own = [
+                (a[: detectors.count("H1")], b[: detectors.count("H1")]),
+                (a[detectors.count("H1") :], b[detectors.count("H1") :]),
+            ]
             for n, (x, y) in enumerate(own):
                 x, y = x.astype(np.float64), y.astype(np.float64)
                 one = two_f(found[0, 0, n].astype(np.float64), (x * x).sum(), (y * y).sum(), (x * y).sum())
@@ -128,13 +138,21 @@ class Search:
         self.x = (rng.normal(size=(n, bins)) + 1j * rng.normal(size=(n, bins))).astype("c8")
 
     def arguments(self, device: str = "cpu") -> tuple[Any, Any, Any]:
-        sfts = Sft.array(delay=self.delay, bins_per_hertz=self.rate, a=self.a, b=self.b, first_bin=self.first, device=device)
+        sfts = Sft.array(
+            delay=self.delay, bins_per_hertz=self.rate, a=self.a, b=self.b, first_bin=self.first, device=device
+        )
         templates = Template.array(frequency=self.frequency, f1dot=self.f1dot, f2dot=self.f2dot, device=device)
         lengths = np.full(len(self.delay), self.x.shape[1])
-        return templates, lw.ragged(sfts, counts=self.counts, device=device), lw.ragged(self.x.reshape(-1), counts=lengths, device=device)
+        return (
+            templates,
+            lw.ragged(sfts, counts=self.counts, device=device),
+            lw.ragged(self.x.reshape(-1), counts=lengths, device=device),
+        )
 
     def kappa(self) -> Any:
-        place = self.rate * (self.frequency[:, None] + self.delay * (self.f1dot[:, None] + self.delay * self.f2dot[:, None] / 2))
+        place = self.rate * (
+            self.frequency[:, None] + self.delay * (self.f1dot[:, None] + self.delay * self.f2dot[:, None] / 2)
+        )
         return place - np.floor(place)
 
     def reference(self, dterms: int) -> Any:
@@ -149,17 +167,19 @@ class Search:
         inside = (index >= 0).all(-1) & (index < self.x.shape[1]).all(-1)
         x = self.x[np.arange(len(self.delay))[:, None], np.clip(index, 0, self.x.shape[1] - 1)].astype(complex)
         with np.errstate(invalid="ignore", divide="ignore"):
-            p = (np.sin(2 * np.pi * kappa) + 1j * (np.cos(2 * np.pi * kappa) - 1))[..., None] / (kappa[..., None] - terms)
+            p = (np.sin(2 * np.pi * kappa) + 1j * (np.cos(2 * np.pi * kappa) - 1))[..., None] / (
+                kappa[..., None] - terms
+            )
             total = (p * x).sum(-1) / (2 * np.pi)
         nearest = np.where(kappa < 0.5, x[..., dterms - 1], x[..., dterms])
         total = np.where((kappa <= 2e-4) | (kappa >= 1 - 2e-4), nearest, total)
         turns = place / 2 - phase
         y = np.where(inside, np.exp(2j * np.pi * (turns - np.floor(turns))) * total, np.nan)
         ends = np.concatenate([[0], np.cumsum(self.counts.reshape(-1))])
-        fa, fb = (
-            np.stack([(c * y)[:, s:e].sum(1) for s, e in zip(ends[:-1], ends[1:], strict=True)], axis=1) for c in (self.a, self.b)
+        fa, fb = (np.stack([(c * y)[:, s:e].sum(1) for s, e in pairwise(ends)], axis=1) for c in (self.a, self.b))
+        return np.stack([fa.real, fa.imag, fb.real, fb.imag], axis=-1).reshape(
+            len(self.frequency), *self.counts.shape, 4
         )
-        return np.stack([fa.real, fa.imag, fb.real, fb.imag], axis=-1).reshape(len(self.frequency), *self.counts.shape, 4)
 
 
 @pytest.mark.parametrize("device", ["python", *DEVICES])
@@ -168,7 +188,9 @@ class Search:
 def test_the_sum_of_random_stacks(method: Any, dterms: int, device: str) -> None:
     search = Search([[3, 0], [4, 1]], 6 if device == "python" else 200, seed=dterms)
     if device == "python" and method == "interpolated":
-        found = interpolated_kernel()(*search.arguments(device)[:2], polynomials(*search.arguments("python")[1:], dterms))
+        found = interpolated_kernel()(
+            *search.arguments(device)[:2], polynomials(*search.arguments("python")[1:], dterms)
+        )
     else:
         found = demodulate(*search.arguments(device), dterms=dterms, method=method)
     wanted = search.reference(dterms)
@@ -192,12 +214,16 @@ def test_any_stacks(counts: list[int], templates: int, seed: int, dterms: int, m
     np.testing.assert_allclose(found, wanted, atol=2e-3, rtol=1e-5)  # the same templates are not numbers
 
 
-@pytest.mark.parametrize("plan", [Plan(), Plan(targets=2), Plan(slices=8, targets=2), Plan(slices=32), Plan(fast_math=True)], ids=Plan.short)
+@pytest.mark.parametrize(
+    "plan", [Plan(), Plan(targets=2), Plan(slices=8, targets=2), Plan(slices=32), Plan(fast_math=True)], ids=Plan.short
+)
 @pytest.mark.parametrize("method", METHODS)
 def test_threads_of_a_gpu(method: str, plan: Plan) -> None:
     search = Search([[3, 0], [4, 1]], 33, seed=3)
     templates, sfts, bins = search.arguments()
-    kernel, table = (dirichlet_kernel(8), bins) if method == "dirichlet" else (interpolated_kernel(), polynomials(sfts, bins, 8))
+    kernel, table = (
+        (dirichlet_kernel(8), bins) if method == "dirichlet" else (interpolated_kernel(), polynomials(sfts, bins, 8))
+    )
     (found,) = interpreted(kernel, (templates, sfts, table), {}, plan)
     np.testing.assert_allclose(found.reshape(33, 2, 2, 4), search.reference(8), atol=2e-3, rtol=1e-5)
 
@@ -242,7 +268,9 @@ def test_compiles_for_a_gpu_without_spills(method: str) -> None:
     from tests.patterns.segmentwise import naive_kernel
 
     templates, sfts, bins = Search([[2, 2]], 3, seed=1).arguments()
-    kernel, table = (dirichlet_kernel(8), bins) if method == "dirichlet" else (interpolated_kernel(), polynomials(sfts, bins, 8))
+    kernel, table = (
+        (dirichlet_kernel(8), bins) if method == "dirichlet" else (interpolated_kernel(), polynomials(sfts, bins, 8))
+    )
     naive = naive_kernel(kernel, (templates, sfts, table), {})
     for targets in (1, 2, 4):
         made = compile_kernel(naive, Plan(block=128, targets=targets).filled(NEUTRAL), "cuda", arch="sm_90")

@@ -1,9 +1,9 @@
 """segmentwise: for every cell, the sum of a function over the items of its segment.
 
-    parallel for cell: segment = cell / dense; place = cell - segment * dense
-        fetch template[place]; sum = 0
-        for item in range(first[segment], last[segment]): fetch sft[item]; sum += f(template, sft)
-        commit result[place * segments + segment]
+parallel for cell: segment = cell / dense; place = cell - segment * dense
+    fetch template[place]; sum = 0
+    for item in range(first[segment], last[segment]): fetch sft[item]; sum += f(template, sft)
+    commit result[place * segments + segment]
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ import numpy as np
 from lanewise import types as t
 from lanewise.arrays import RecordArray
 from lanewise.attributes import sealed
-from lanewise.checks import plain_function, shown
+from lanewise.checks import plain_function
 from lanewise.errors import ArgumentError
 from lanewise.frontend.function import Lowered, Signature
 from lanewise.ir import nodes as ir
@@ -67,14 +67,20 @@ def _checked(signature: Signature) -> Signature:
     records = [isinstance(k, Record) for k in kinds]
     count = sum(records)
     if not 1 <= count <= 2 or not all(records[:count]):
-        found = ", ".join(f"{n}: {k if k is not None else f'lw.Row[lw.{signature.rows[n]}]'}" for n, k in zip(signature.names, kinds, strict=True))
+        found = ", ".join(
+            f"{n}: {k if k is not None else f'lw.Row[lw.{signature.rows[n]}]'}"
+            for n, k in zip(signature.names, kinds, strict=True)
+        )
         raise source.error(
             "a segmentwise function starts with its item, or with a record of the dense axis and its item", source.tree,
             found=found or "no parameters", wanted="item: Sft, or template: Template, item: Sft; then rows and values for all",
         )  # fmt: skip
     if not signature.results:
         raise source.error(
-            "a segmentwise function returns what one item gives to one cell", source.tree, found="no result", wanted="-> lw.f32"
+            "a segmentwise function returns what one item gives to one cell",
+            source.tree,
+            found="no result",
+            wanted="-> lw.f32",
         )
     return signature
 
@@ -95,9 +101,13 @@ def _arguments(signature: Signature, given: Mapping[str, Any]) -> Arguments:
         place = f"{kernel}: {name!r}"
         row = _ragged(place, given[name], kind, ", with a list for each item")
         if row.device != items.device:
-            raise ArgumentError(f"{place} lies on {row.device!r}, and the items on {items.device!r}; move it with .to(device)")
+            raise ArgumentError(
+                f"{place} lies on {row.device!r}, and the items on {items.device!r}; move it with .to(device)"
+            )
         if len(row.offsets[-1]) - 1 != count:
-            raise ArgumentError(f"{place} has {len(row.offsets[-1]) - 1:,} lists; wanted one for each of the {count:,} items")
+            raise ArgumentError(
+                f"{place} has {len(row.offsets[-1]) - 1:,} lists; wanted one for each of the {count:,} items"
+            )
         begins = row.offsets[-1]
         result.added |= {first_of(name): (begins[:-1], I64), last_of(name): (begins[1:], I64)}
         result.added[name] = (_with_padding(row), kind)
@@ -227,7 +237,9 @@ class Segmentwise:
         """A cell is written while others read: results have memory of their own."""
         if out is None:
             return
-        read = {n.removeprefix("$"): a for n, (a, _) in given.added.items()} | {n: r.data for n, r in given.records.items()}
+        read = {n.removeprefix("$"): a for n, (a, _) in given.added.items()} | {
+            n: r.data for n, r in given.records.items()
+        }
         for o in out if isinstance(out, tuple) else (out,):
             if shared := [n for n, a in read.items() if overlap(o, a)]:
                 raise ArgumentError(f"{self.__name__}: out shares memory with {shared[0]!r}; give it memory of its own")
@@ -240,7 +252,9 @@ class Segmentwise:
         for o, kind in zip(_several(out, len(self.lowered.results)), self.lowered.results, strict=True):
             wanted = (*shape, kind.length) if isinstance(kind, t.Vector) else shape
             if getattr(o, "shape", None) != wanted or not o.flags.c_contiguous:
-                raise ArgumentError(f"{self.__name__}: out must be a contiguous array of shape {wanted}, found {shown(o) if not hasattr(o, 'shape') else describe(o)}")
+                raise ArgumentError(
+                    f"{self.__name__}: out must be a contiguous array of shape {wanted}, found {describe(o)}"
+                )
             cells = int(np.prod(shape, dtype=np.int64))
             flat.append(o.reshape(cells, kind.length) if isinstance(kind, t.Vector) else o.reshape(cells))
         return flat[0] if len(flat) == 1 else tuple(flat)
@@ -250,7 +264,9 @@ def _several(out: Any, count: int) -> tuple[Any, ...]:
     """The arrays that a caller gives for the results; None for each that lanewise makes."""
     given = (None,) * count if out is None else out if isinstance(out, tuple) else (out,)
     if len(given) != count:
-        raise ArgumentError(f"out: wanted {'one array' if count == 1 else f'a tuple of {count} arrays'}, found {len(given)}")
+        raise ArgumentError(
+            f"out: wanted {'one array' if count == 1 else f'a tuple of {count} arrays'}, found {len(given)}"
+        )
     return given
 
 

@@ -44,14 +44,18 @@ def apply(kernel: ir.Kernel, width: int) -> ir.Kernel:
     (loop,) = kernel.body
     assert isinstance(loop, ir.Parallel)
     index, element = loop.extent.type, loop.body[2:]  # the first two statements find the segment and the place
-    block, tiles, tile, segment, origin, lanes, lane, place, dense = (
-        ir.Local(n, index) for n in (BLOCK, TILES, TILE, SEGMENT, ORIGIN, LANES, LANE, PLACE, DENSE)
+    block, tiles, tile, segment, origin, lanes, lane, dense = (
+        ir.Local(n, index) for n in (BLOCK, TILES, TILE, SEGMENT, ORIGIN, LANES, LANE, DENSE)
     )
     varying = varying_names(ir.Parallel(PLACE, dense, element))
     at = next(n for n, s in enumerate(element) if is_source_loop(s))
     sums = _sums(element[:at])
-    of_cell = tuple(s for s in element[:at] if _touches(s, varying) and not (isinstance(s, ir.Assign) and s.name in sums))
-    of_all = tuple(s for s in element[:at] if not _touches(s, varying) and not (isinstance(s, ir.Assign) and s.name in sums))
+    of_cell = tuple(
+        s for s in element[:at] if _touches(s, varying) and not (isinstance(s, ir.Assign) and s.name in sums)
+    )
+    of_all = tuple(
+        s for s in element[:at] if not _touches(s, varying) and not (isinstance(s, ir.Assign) and s.name in sums)
+    )
     items = element[at]
     assert isinstance(items, ir.For)
     shared = tuple(s for s in items.body if not _touches(s, varying))

@@ -4,8 +4,18 @@ from __future__ import annotations
 
 from lanewise.ir.names import own
 
-CELLS, SEGMENTS, DENSE, ITEMS = own("cells"), own("segments"), own("dense"), own("items")  # counts; ITEMS: of a segment, on average
-CELL, SEGMENT, PLACE, ITEM = own("cell"), own("segment"), own("place"), own("item")  # loop variables; PLACE on the dense axis
+CELLS, SEGMENTS, DENSE, ITEMS = (
+    own("cells"),
+    own("segments"),
+    own("dense"),
+    own("items"),
+)  # counts; ITEMS: of a segment, on average
+CELL, SEGMENT, PLACE, ITEM = (
+    own("cell"),
+    own("segment"),
+    own("place"),
+    own("item"),
+)  # loop variables; PLACE on the dense axis
 FIRST, LAST = own("segment.first"), own("segment.last")  # where the items of a segment begin and end
 
 

@@ -109,6 +109,7 @@ def _with_lane(kernel: ir.Kernel, lanes: int) -> ir.Kernel:
 
 
 SEGMENTWISE = Pattern(
-    "segmentwise", over_items=True, host=HostCode(inline=True, widest_stride=None, separate=True), default_plan=default_plan, grain=grain, shape=shape,
+    "segmentwise", over_items=True, host=HostCode(inline=True, widest_stride=None, separate=True),
+    default_plan=default_plan, grain=grain, shape=shape,
     no_sums="its sums have the type of the result: return lw.f64 for wider ones",
 )  # fmt: skip

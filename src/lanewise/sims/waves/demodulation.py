@@ -1,7 +1,7 @@
 """Demodulation: the amplitudes Fa and Fb of the F-statistic, for templates of frequency and spin-down at one place of the sky.
 
-The Dirichlet-kernel sum of Williams and Schutz (gr-qc/9912029), as LALPulsar has it. An SFT (a short Fourier transform of one detector) gives
-to a template, with dt its time at the solar-system barycentre less the reference time and T its duration,
+The Dirichlet-kernel sum of Williams and Schutz (gr-qc/9912029), as LALPulsar has it. An SFT (a short Fourier transform of one
+detector) gives to a template, with dt its time at the solar-system barycentre less the reference time and T its duration,
 
     phi   = f dt + f1 dt^2 / 2 + f2 dt^3 / 6                     cycles, in float64
     D     = T tdot (f + f1 dt + f2 dt^2 / 2)                     the template's frequency in bins
@@ -15,8 +15,8 @@ With P_j = 2 sin(pi kappa) exp(-i pi kappa) / (D - j) the phases of both factors
 
 Two kernels compute it. "dirichlet" adds the terms; two have one reciprocal in common, (kappa + m)(kappa - m - 1) =
 kappa^2 - kappa - m (m + 1), and where kappa is within 2e-4 of 0 or 1 the sum is its nearest bin, as LALPulsar's. "interpolated"
-reads sin(pi kappa) / pi sum_j x_j / (D - j) from a table: it is an entire function of kappa, and for each k a polynomial of degree 7 in kappa has it
-to 2e-6 of the largest bin. Neither reciprocals nor a rule for the ends are needed, and the time does not depend on dterms.
+reads sin(pi kappa) / pi sum_j x_j / (D - j) from a table: it is an entire function of kappa, and for each k a polynomial of degree 7
+in kappa has it to 2e-6 of the largest bin. Neither reciprocals nor a rule for the ends are needed, and the time does not depend on dterms.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from typing import Any, Literal
 import numpy as np
 
 import lanewise as lw
+from lanewise.runtime.memory import array_module
 
 Method = Literal["interpolated", "dirichlet"]
 DEGREE = 7  # of the polynomials: their error is that of float32 sums
@@ -102,7 +103,9 @@ def dirichlet_kernel(dterms: int) -> Any:
             real += both.x
             imaginary += both.y
         if not even:
-            last = (x[0] * (kappa - lw.f32(dterms)) + x[terms - 1] * (kappa + lw.f32(before))) / (q - lw.f32(before * dterms))
+            last = (x[0] * (kappa - lw.f32(dterms)) + x[terms - 1] * (kappa + lw.f32(before))) / (
+                q - lw.f32(before * dterms)
+            )
             real += last.x
             imaginary += last.y
         scale = sine(q)
@@ -165,7 +168,7 @@ def polynomials(sfts: lw.RaggedArray, bins: lw.RaggedArray, dterms: int, degree:
     """
     if degree % 2 == 0 or not 1 <= degree <= 15:
         raise lw.ArgumentError(f"degree is odd and at most 15, because coefficients are read in pairs; found {degree}")
-    module = np if isinstance(bins.data, np.ndarray) else __import__("cupy")
+    module = array_module(bins.device)
     terms, data = 2 * dterms, bins.data
     flat = data[:, 0] + 1j * data[:, 1]
     coefficients = module.full((len(flat), degree + 1), np.nan, np.complex64)
@@ -177,7 +180,9 @@ def polynomials(sfts: lw.RaggedArray, bins: lw.RaggedArray, dterms: int, degree:
     lengths = offsets[1:] - offsets[:-1]
     row = module.repeat(module.arange(len(lengths)), lengths if module is np else lengths.tolist())
     place = module.arange(len(flat)) - offsets[:-1][row]  # within its row
-    coefficients[(place < dterms - 1) | (place >= lengths[row] - dterms)] = np.nan  # a window must not reach into another row
+    coefficients[(place < dterms - 1) | (place >= lengths[row] - dterms)] = (
+        np.nan
+    )  # a window must not reach into another row
     odd = (place + sfts.data.first_bin[: len(lengths)][row]) % 2 != 0
     coefficients[odd] *= -1
     values = coefficients.reshape(-1).view(np.float32).reshape(-1, 4)
