@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import pickle
 from typing import Any
 
 import numpy as np
@@ -62,6 +63,12 @@ def test_nested_lists_of_records() -> None:
     assert same.outer_shape == (2, 2)
     assert same.lengths.tolist() == [3, 1, 2, 4]
     assert same[1][0]["when"].tolist() == [0.0, 1.0]
+
+
+def test_pickles() -> None:
+    for made in (lw.ragged(items(5), counts=[2, 0, 3]), lw.ragged(np.ones((3, 2), "f4"), counts=[[1, 2]])[0]):
+        found = pickle.loads(pickle.dumps(made))
+        assert (found.tolist(), repr(found), found.is_whole) == (made.tolist(), repr(made), True)
 
 
 def test_one_allocation_and_copies() -> None:

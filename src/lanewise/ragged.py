@@ -23,9 +23,9 @@ from lanewise.record import Record
 from lanewise.runtime.devices import resolve
 from lanewise.runtime.memory import allocate_pieces, array_module, to_host
 from lanewise.target import is_gpu
-from lanewise.values import type_of_annotation
+from lanewise.values import WINDOW, type_of_annotation
 
-PAD = 256  # values behind the last list of floats that are not numbers: what kernels read in place of a value outside of a list
+PAD = WINDOW  # values behind the last list of floats that are not numbers: what kernels read in place of a value outside of a list
 LEVEL = "level {}"
 
 _PARTS = {np.dtype(np.complex64): np.float32, np.dtype(np.complex128): np.float64}
@@ -238,6 +238,18 @@ class RaggedArray:
 
     def __deepcopy__(self, memo: dict[int, Any]) -> RaggedArray:
         return self.copy()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Its values and offsets: it comes back on the same device, or not at all; `.to("cpu")` before is for other machines."""
+        whole = self if self._whole else self.copy()
+        flat = whole._data if isinstance(self._kind, Record) else np.array(to_host(whole._data))
+        return _restored, (flat, self._kind, whole._entries(), tuple(whole._ends()), self._device)
+
+
+def _restored(flat: Any, kind: Record | t.ValueType, count: int, ends: tuple[Any, ...], device: str) -> RaggedArray:
+    """What pickle makes of the parts of a ragged array."""
+    values = flat if isinstance(flat, RecordArray) else brought("a pickled ragged array", flat, resolve(device))
+    return _made(_Flat(values, kind, count), ends, resolve(device), flat)
 
 
 # ---------------------------------------------------------------- making

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import math
-import operator
 import typing
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -86,6 +85,15 @@ else:
 Element = TypeVar("Element")
 
 
+WINDOW = 256  # values in a window at most
+
+
+def _place(what: str, index: Any) -> int:
+    if isinstance(index, (bool, np.bool_)) or not isinstance(index, (int, np.integer)):
+        raise ArgumentTypeError(f"{what} is a whole number, found {shown(index)}")
+    return int(index)
+
+
 class Row(Generic[Element]):
     """The values that belong to an item: `bins: lw.Row[lw.vec2]` as a parameter of a segmentwise function.
 
@@ -96,13 +104,18 @@ class Row(Generic[Element]):
     __slots__ = ("_values",)
 
     def __init__(self, values: Any) -> None:
-        self._values = np.asarray(values)
+        try:
+            self._values = np.asarray(values)
+        except ValueError as error:
+            raise ArgumentError(f"lw.Row takes an array of shape (n,) or (n, components): {error}") from error
+        if self._values.dtype.kind != "f" or self._values.ndim not in (1, 2):
+            raise ArgumentError(f"lw.Row takes floats, of shape (n,) or (n, components), found {shown(values)}")
 
     def __len__(self) -> int:
         return len(self._values)
 
     def __getitem__(self, index: int) -> Element:
-        place = operator.index(index)
+        place = _place("an index of a row", index)
         inside = 0 <= place < len(self._values)
         found = self._values[place] if inside else np.full_like(self._values, np.nan, shape=self._values.shape[1:])
         return cast(Any, make_vector(list(found)) if np.ndim(found) else found[()])
@@ -114,6 +127,11 @@ def window(row: Row[Element], first: int, size: int) -> Row[Element]:
     In a kernel `size` is a literal from 1 to 256, and an index into the window is a literal or made of variables of loops over literal
     ranges: nothing has to be tested when it is used.
     """
+    if not isinstance(row, Row):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise ArgumentTypeError(f"lw.window takes a row, found {shown(row)}")
+    first, size = _place("the first index of a window", first), _place("the size of a window", size)
+    if not 1 <= size <= WINDOW:
+        raise ArgumentError(f"a window has 1 to {WINDOW} values, found {size}")
     values = row._values  # pyright: ignore[reportPrivateUsage]
     inside = 0 <= first <= len(values) - size
     part = values[first : first + size] if inside else np.full_like(values, np.nan, shape=(size, *values.shape[1:]))

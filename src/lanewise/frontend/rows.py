@@ -18,8 +18,7 @@ from lanewise.frontend.values import Number, RowReference, Value, WindowReferenc
 from lanewise.ir import nodes as ir
 from lanewise.ir.traverse import reads
 from lanewise.ir.values import pairs
-
-MOST = 256  # values in a window: as many follow the last row
+from lanewise.values import WINDOW
 
 
 def row_element(scope: Scope, row: RowReference, index: Number, node: ast.Subscript) -> Number:
@@ -57,8 +56,8 @@ def window(scope: Scope, arguments: list[Value], node: ast.AST) -> Value:
                 found=", ".join(a.describe() for a in arguments) or "no arguments",
                 wanted="lw.window(bins, first, 16), with a literal for the number",
             )  # fmt: skip
-    if not 1 <= size <= MOST:
-        raise scope.error("a window has 1 to 256 values", node, found=str(size), wanted=f"1 to {MOST}")
+    if not 1 <= size <= WINDOW:
+        raise scope.error("a window has 1 to 256 values", node, found=str(size), wanted=f"1 to {WINDOW}")
     return WindowReference(row, _place(scope, row, _whole(scope, first, node), size, node), size)
 
 
