@@ -299,7 +299,7 @@ def _wanted_kind(kind: Any) -> Record | t.ValueType | None:
 def _described(value: Any) -> str:
     return (
         f"an array of shape {tuple(value.shape)}"
-        if hasattr(value, "shape")
+        if isinstance(getattr(value, "shape", None), tuple)
         else f"{type(value).__name__} {shown(value)}"
     )
 
@@ -444,7 +444,7 @@ def _offsets(counts: Any, entries: int) -> list[np.ndarray[Any, Any]]:
 def _whole(counts: Any) -> np.ndarray[Any, Any]:
     try:
         found = np.asarray(to_host(counts) if hasattr(counts, "dtype") else counts)
-    except ValueError as error:
+    except Exception as error:  # lists of different lengths, or whatever the user's class raises
         raise ArgumentError(
             f"lw.ragged: counts are one array, or a tuple with an array for each level ({error})"
         ) from error

@@ -106,7 +106,7 @@ class Row(Generic[Element]):
     def __init__(self, values: Any) -> None:
         try:
             self._values = np.asarray(values)
-        except ValueError as error:
+        except Exception as error:  # of the user's class, or of NumPy
             raise ArgumentError(f"lw.Row takes an array of shape (n,) or (n, components): {error}") from error
         if self._values.dtype.kind != "f" or self._values.ndim not in (1, 2):
             raise ArgumentError(f"lw.Row takes floats, of shape (n,) or (n, components), found {shown(values)}")
