@@ -288,5 +288,7 @@ def test_mistakes_are_explained() -> None:
     ):
         with pytest.raises(lw.ArgumentError, match=text):
             demodulate(*arguments, **named)
+    with pytest.raises(lw.ArgumentError, match="there are 2 SFTs, and 1 rows of bins; each has one"):
+        polynomials(arguments[1], lw.ragged(np.zeros(40, "c8"), counts=[40]), 8)
     with pytest.raises(lw.ArgumentError, match="degree is odd and at most 15"):
         polynomials(*arguments[1:], 8, degree=6)

@@ -169,21 +169,22 @@ def polynomials(sfts: lw.RaggedArray, bins: lw.RaggedArray, dterms: int, degree:
     if degree % 2 == 0 or not 1 <= degree <= 15:
         raise lw.ArgumentError(f"degree is odd and at most 15, because coefficients are read in pairs; found {degree}")
     module = array_module(bins.device)
-    terms, data = 2 * dterms, bins.data
+    data = bins.data
     flat = data[:, 0] + 1j * data[:, 1]
     coefficients = module.full((len(flat), degree + 1), np.nan, np.complex64)
-    if len(flat) >= terms:
-        windows = module.lib.stride_tricks.sliding_window_view(flat, terms)
-        matrix = module.asarray(_matrix(dterms, degree).T.astype(np.complex64))
-        coefficients[dterms - 1 : len(flat) - dterms] = windows @ matrix
+    inner = coefficients[dterms - 1 : len(flat) - dterms]
+    inner[...] = 0
+    for term, weights in enumerate(_matrix(dterms, degree).T.astype(np.complex64)):
+        inner += flat[term : term + len(inner), None] * module.asarray(weights)
     offsets = bins.offsets[-1]
     lengths = offsets[1:] - offsets[:-1]
+    if len(lengths) != len(sfts.data):
+        raise lw.ArgumentError(f"there are {len(sfts.data):,} SFTs, and {len(lengths):,} rows of bins; each has one")
     row = module.repeat(module.arange(len(lengths)), lengths if module is np else lengths.tolist())
     place = module.arange(len(flat)) - offsets[:-1][row]  # within its row
-    coefficients[(place < dterms - 1) | (place >= lengths[row] - dterms)] = (
-        np.nan
-    )  # a window must not reach into another row
-    odd = (place + sfts.data.first_bin[: len(lengths)][row]) % 2 != 0
+    crossing = (place < dterms - 1) | (place >= lengths[row] - dterms)
+    coefficients[crossing] = np.nan  # its terms lie in another row
+    odd = (place + sfts.data.first_bin[row]) % 2 != 0
     coefficients[odd] *= -1
     values = coefficients.reshape(-1).view(np.float32).reshape(-1, 4)
     return lw.ragged(values, counts=lengths * ((degree + 1) // 2), device=bins.device)
