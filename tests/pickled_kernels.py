@@ -4,7 +4,7 @@ from typing import Any
 
 import lanewise as lw
 
-__all__ = ["Grain", "attract", "bounce", "grow", "near", "total_mass", "twice", "walled"]
+__all__ = ["Grain", "attract", "bounce", "grow", "heaps", "near", "total_mass", "twice", "walled"]
 
 
 @lw.record
@@ -24,6 +24,11 @@ def twice(x):
 def grow(grain: Grain, by: lw.f64) -> lw.f64:
     grain.mass += twice(by)
     return grain.mass
+
+
+@lw.segmentwise
+def heaps(grain: Grain, by: lw.f64) -> lw.f64:
+    return grain.mass * by
 
 
 @lw.pairwise

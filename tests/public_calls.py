@@ -20,15 +20,20 @@ import lanewise as lw
 from lanewise import io
 from lanewise.patterns.elementwise.kernel import Elementwise
 from lanewise.patterns.pairwise.kernel import Pairwise
+from lanewise.patterns.segmentwise.kernel import Segmentwise
 from lanewise.sims import boids, gravity, lbm
 from lanewise.sims.gravity.view.picture import plot_gravity
 from lanewise.sims.lbm import obstacles
 from lanewise.sims.lbm.view.flow import flow_title, plot_flow
-from tests.pickled_kernels import Grain, attract, bounce, grow, near, walled
+from tests.pickled_kernels import Grain, attract, bounce, grow, heaps, near, walled
 
 Good = tuple[Callable[..., Any], list[Any], dict[str, Any]]
 PLACES = {"gravity": gravity, "boids": boids, "lbm": lbm, "obstacles": obstacles, "io": io}
-KERNELS = {"Elementwise": Elementwise, "Pairwise": Pairwise}  # not in lw.__all__, but what decorators give
+KERNELS = {
+    "Elementwise": Elementwise,
+    "Pairwise": Pairwise,
+    "Segmentwise": Segmentwise,
+}  # not in lw.__all__, but what decorators give
 NUMBERS = "abs acos asin atan cbrt ceil cos cosh exp exp2 floor isfinite isinf isnan log log10 log2 rsqrt sin sinh sqrt tan tanh trunc"
 PAIRS = "atan2 hypot pow max min"
 SCALARS = "f32 f64 i32 i64 u32 bool"
@@ -42,15 +47,16 @@ EXEMPT = {
     ),
     **{f"{s}.{m}": _INSIDE for s in ("AllPairs", "DynamicGrid", "Nearest", "Neighbors", "StaticGrid") for m in ("make", "plan")},
     **{f"{s}.arrange": _INSIDE for s in ("AoAS", "AoS", "AoSoA", "Layout", "SoA", "SoAoAS")},
-    **dict.fromkeys(["StaticGrid.geometry", "SoAoAS.grouped", "Plan.filled", "Elementwise.tuning_job", "Pairwise.tuning_job"], _INSIDE),
+    **dict.fromkeys(["StaticGrid.geometry", "SoAoAS.grouped", "Plan.filled", "Elementwise.tuning_job", "Pairwise.tuning_job", "Segmentwise.tuning_job"], _INSIDE),
     **dict.fromkeys(["Profile.loop", "Profile.running", "Profile.sample"], _INSIDE),
     **dict.fromkeys(["RecordArray.from_fields", "RecordArray.zeros"], _INSIDE),
     **{f"{r}.row_of": _INSIDE for r in ("gravity.Body", "gravity.Body64", "gravity.BodyMixed", "boids.Boid", "boids.Boid64")},
     **dict.fromkeys(["Layout"], "abstract"),
-    **dict.fromkeys(["RecordArray", "LayoutChoice", "LayoutChoice.as_dict", "Ragged", "Sitewise"], "made by functions of the table"),
-    **dict.fromkeys(["Elementwise", "Pairwise"], "made by their decorators"),
-    **dict.fromkeys(["Elementwise.tune", "Pairwise.tune"], "measures for a minute; its arguments are those of compile"),
+    **dict.fromkeys(["RecordArray", "LayoutChoice", "LayoutChoice.as_dict", "Ragged", "RaggedArray", "Sitewise"], "made by functions of the table"),
+    **dict.fromkeys(["Elementwise", "Pairwise", "Segmentwise"], "made by their decorators"),
+    **dict.fromkeys(["Elementwise.tune", "Pairwise.tune", "Segmentwise.tune"], "measures for a minute; its arguments are those of compile"),
     **dict.fromkeys(["gravity.Diagnostics", "boids.Statistics", "boids.Statistics.as_dict"], "made by simulations"),
+    **dict.fromkeys(["RaggedArray.awkward"], "needs a package of its own"),
     **dict.fromkeys(["lbm.Case", "lbm.Case.request", "lbm.Case.setup", "lbm.Setup"], "made by the modules of cases"),
     **dict.fromkeys([f"obstacles.{s}.fractions" for s in ("Round", "SignedDistance", "Surface")], _INSIDE),
     **dict.fromkeys(["obstacles.Surface"], "a protocol"),
@@ -66,6 +72,10 @@ def positions(count: int = 6) -> Any:
 
 def grains(count: int = 6) -> Any:
     return Grain.array(position=positions(count), mass=np.ones(count))
+
+
+def lists() -> Any:
+    return lw.ragged(grains(), counts=[4, 2])
 
 
 def bodies() -> Any:
@@ -154,10 +164,15 @@ CALLS: dict[str, Callable[[], Good]] = {
     "select": lambda: (lw.select, [True, 1.0, 2.0], {}),
     "same": lambda: (lw.same, [1, 2], {}),
     "zeros": lambda: (lw.zeros, [lw.f32, 4], {}),
+    "Row": lambda: (lw.Row, [np.ones(3)], {}),
+    "window": lambda: (lw.window, [lw.Row(np.ones(3)), 1, 2], {}),
+    "ragged": lambda: (lw.ragged, [np.ones(3)], {"counts": [1, 2], "kind": lw.f64, "device": "cpu"}),
+    "ragged lists": lambda: (lw.ragged, [[[1.0], [2.0, 3.0]]], {}),
     "device": lambda: (_within, ["cpu"], {}),
     "elementwise": lambda: (lw.elementwise, [_function], {}),
     "pairwise": lambda: (lw.pairwise(search=lw.AllPairs()), [_function], {}),
     "function": lambda: (lw.function, [_function], {}),
+    "segmentwise": lambda: (lw.segmentwise, [_function], {}),
     "sitewise": lambda: (lw.sitewise, [lw.D2Q9], {}),
     "record": lambda: (lw.record, [type("R", (), {"__annotations__": {"a": lw.f32}})], {}),
     "nearest": lambda: (lw.nearest, [positions(), 2], {"radius": 1.0, "queries": positions(), "world": lw.Open(), "device": "cpu"}),
@@ -209,6 +224,12 @@ CALLS: dict[str, Callable[[], Good]] = {
     "RecordArray.to": lambda: (grains().to, ["cpu"], {}),
     "RecordArray.with_layout": lambda: (grains().with_layout, [lw.AoSoA(4)], {}),
     "Ragged.row": lambda: (lw.neighbors(positions(), 0.5).__getitem__, [1], {}),
+    "RaggedArray.to": lambda: (lists().to, ["cpu"], {}),
+    "RaggedArray.list": lambda: (lists().__getitem__, [1], {}),
+    **{f"RaggedArray.{m}": lambda m=m: (getattr(lists(), m), [], {}) for m in ("copy", "numpy", "tolist")},
+    "Segmentwise.call": lambda: (heaps, [lists(), 1.0], {"out": np.zeros(2)}),
+    "Segmentwise.bind": lambda: (heaps.bind, [lists(), 1.0], {"plan": lw.Plan(), "out": np.zeros(2)}),
+    "Segmentwise.compile": lambda: (heaps.compile, [lists(), 1.0], {"plan": None}),
     "Elementwise.call": lambda: (grow, [grains()], {"by": 1.0, "out": np.zeros(6)}),
     "Elementwise.bind": lambda: (grow.bind, [grains(), np.ones(6)], {"plan": lw.Plan(), "out": np.zeros(6)}),
     "Elementwise.compile": lambda: (grow.compile, [grains(), 1.0], {"plan": None}),
@@ -361,7 +382,7 @@ SLOW: dict[str, Callable[[], Good]] = {  # a second each: for long runs
 
 
 COMPILING = (
-    "gravity.Simulation", "gravity.Diagnostics", "boids.Flock", "lbm.Simulation", "Sitewise.", "nearest", "neighbors", "Elementwise.", "Pairwise.", "Ragged.",
+    "gravity.Simulation", "gravity.Diagnostics", "boids.Flock", "lbm.Simulation", "Sitewise.", "nearest", "neighbors", "Elementwise.", "Pairwise.", "Segmentwise.", "Ragged.",
 )  # fmt: skip
 """Beginnings of the names whose calls compile kernels: some seconds each, the first time."""
 

@@ -28,15 +28,15 @@ from lanewise.patterns.pairwise.kernel import pairwise
 from lanewise.patterns.search import AllPairs, Bounded, DynamicGrid, Nearest, Neighbors, Open, Periodic, StaticGrid
 from lanewise.patterns.search.queries import nearest, neighbors
 from lanewise.patterns.search.ragged import Ragged
+from lanewise.patterns.segmentwise.kernel import segmentwise
 from lanewise.patterns.sitewise.kernel import Sitewise, sitewise
 from lanewise.plan import Plan
 from lanewise.profiling import Profile
+from lanewise.ragged import RaggedArray, ragged
 from lanewise.record import record
 from lanewise.runtime.devices import device
 from lanewise.values import (
-    abs_ as abs,
-)
-from lanewise.values import (
+    Row,
     acos,
     asin,
     atan,
@@ -88,8 +88,12 @@ from lanewise.values import (
     vec2,
     vec3,
     vec4,
+    window,
     zeros,
 )  # fmt: skip
+from lanewise.values import (
+    abs_ as abs,
+)
 from lanewise.values import (
     bool_ as bool,
 )
@@ -137,8 +141,10 @@ __all__ = [
     "PlanError",
     "Profile",
     "Ragged",
+    "RaggedArray",
     "RecordArray",
     "RecordError",
+    "Row",
     "Sitewise",
     "SoA",
     "SoAoAS",
@@ -197,9 +203,11 @@ __all__ = [
     "pi",
     "populations",
     "pow",
+    "ragged",
     "record",
     "rsqrt",
     "same",
+    "segmentwise",
     "select",
     "sin",
     "sinh",
@@ -213,5 +221,6 @@ __all__ = [
     "vec2",
     "vec3",
     "vec4",
+    "window",
     "zeros",
 ]  # fmt: skip

@@ -23,6 +23,8 @@ class HasElements(Protocol):
     @property
     def over_pairs(self) -> bool: ...
     @property
+    def over_items(self) -> bool: ...
+    @property
     def merging(self) -> object: ...
 
 
@@ -33,7 +35,8 @@ class Optimisation:
     name: the standard term; literature: what else papers and compilers call it. sentence: what a kernel with a value does. neutral: the
     value without it; place: where it stands in the order of the compiler. cuda, cpu: values worth trying for
     pairwise kernels of that kind of device, the neutral one first; elementwise: the same for elementwise kernels and
-    reductions on a GPU (on a CPU: `elementwise_cpu`); sites: for sites of a lattice on a GPU, where these differ. One value means that
+    reductions on a GPU (on a CPU: `elementwise_cpu`); items, items_cpu: for sums
+    over lists; sites: for sites of a lattice on a GPU, where these differ. One value means that
     there is nothing to try. rank: in tuning, what matters most has the lowest; apart: whether it applies does not hang on other
     decisions. on_request: it changes results by more than rounding in another order, or costs accuracy, so that it is never
     chosen unless the user asks for it. needs, shape: for an optimisation that gives a kernel a shape of its own, the fields about which
@@ -49,6 +52,8 @@ class Optimisation:
     cpu: tuple[Any, ...] = ()
     elementwise: tuple[Any, ...] = ()
     elementwise_cpu: tuple[Any, ...] = ()
+    items: tuple[Any, ...] = ()
+    items_cpu: tuple[Any, ...] = ()
     sites: tuple[Any, ...] = ()
     rank: int = 0
     apart: bool = False
@@ -61,6 +66,8 @@ class Optimisation:
         """The values worth trying on a "cuda" or "cpu" device for a pattern; none when it is of no use there."""
         if pattern.over_pairs:
             return self.cuda if is_gpu(kind) else self.cpu
+        if pattern.over_items:
+            return self.items if is_gpu(kind) else self.items_cpu
         if pattern.merging is not None and is_gpu(kind) and self.sites:
             return self.sites
         return self.elementwise if is_gpu(kind) else self.elementwise_cpu

@@ -93,7 +93,8 @@ class Plan(Generic[Open]):
     targets: int | Open = decision(
         "thread merging", lambda v, kind: f"{v} {'targets' if v > 1 else 'target'} a {'thread' if is_gpu(kind) else 'loop'}"
         + (" share every source that is loaded" if v > 1 else ""),
-        literature="register blocking", cuda=(1, 2, 4, 8, 16), cpu=(1, 2, 4, 8), sites=(1, 2, 4),
+        literature="register blocking", cuda=(1, 2, 4, 8, 16), cpu=(1, 2, 4, 8), items=(1, 2, 4, 8), items_cpu=(1, 16, 64, 256),
+        sites=(1, 2, 4),
         neutral=1, place=11, rank=1,
     )  # fmt: skip
     tile: int | Open = decision(
@@ -105,6 +106,7 @@ class Plan(Generic[Open]):
         "slicing of tiles",
         lambda v, kind: f"{v} groups of threads divide the sources of a tile" if v > 1 else "every thread meets every source",
         literature="several threads a body", cuda=(1, 2, 4, 8, 16),
+        items=(1, 2, 4, 8, 32),
         neutral=1, place=12, rank=3,
     )  # fmt: skip
     parts: int | Open = decision(
@@ -115,16 +117,19 @@ class Plan(Generic[Open]):
     )  # fmt: skip
     unroll: int | Open = decision(
         "loop unrolling", _unroll, literature="loop unrolling", cuda=(1, 2, 4, 8, 16, 32, 0),
+        items=(1, 2, 4, 8),
         neutral=1, place=15, rank=4,
     )  # fmt: skip
     block: int | Open = decision(
         "thread-block merging", lambda v, kind: f"blocks of {v} threads" if v else "no blocks",
         literature="block size", cuda=(32, 64, 128, 256, 512, 1024), elementwise=(32, 64, 128, 256, 512, 1024),
+        items=(32, 64, 128, 256, 512, 1024),
         neutral=0, place=18, rank=2,
     )  # fmt: skip
     min_blocks: int | Open = decision(
         "launch bounds", _min_blocks,
         literature="__launch_bounds__", cuda=(0, 1, 2, 3, 4, 6, 8), elementwise=(0, 1, 2, 4, 8),
+        items=(0, 1, 2, 4, 8),
         neutral=0, place=19, rank=12,
     )  # fmt: skip
     accumulate: Literal["native", "f64"] | Open = decision(
@@ -135,16 +140,19 @@ class Plan(Generic[Open]):
     fast_math: bool | Open = decision(
         "fast-math", choice(off="IEEE arithmetic", on="algebraic shortcuts that ignore NaN, infinity and rounding"),
         literature="-use_fast_math", cuda=SWITCH, cpu=SWITCH, elementwise=SWITCH, elementwise_cpu=SWITCH, on_request=True,
+        items=SWITCH, items_cpu=SWITCH,
         neutral=False, place=3,
     )  # fmt: skip
     registers: int | Open = decision(
         "register cap", _cap,
         literature="-maxrregcount", cuda=(0, 32, 40, 48, 64, 96, 128, 168), elementwise=(0, 32, 40, 64),
+        items=(0, 32, 40, 64, 96),
         neutral=0, place=20, rank=15,
     )  # fmt: skip
     hoist: bool | Open = decision(
         "invariant code motion", choice(off="computed for every pair", on="what no source changes is computed once a target"),
         literature="loop-invariant code motion", cuda=SWITCH, cpu=SWITCH,
+        items=SWITCH, items_cpu=SWITCH,
         neutral=False, place=8, rank=10, apart=True,
     )  # fmt: skip
     self_term: Literal["test", "loops", "drop"] | Open = decision(
@@ -160,16 +168,19 @@ class Plan(Generic[Open]):
                 exact="by a rounded square root and a division"),
         literature="intrinsic functions", cuda=("written", "hardware", "exact"), cpu=("written", "hardware", "exact"),
         elementwise=("written", "hardware", "exact"), elementwise_cpu=("written", "hardware", "exact"), on_request=True,
+        items=("written", "hardware", "exact"), items_cpu=("written", "hardware", "exact"),
         neutral="written", place=1,
     )  # fmt: skip
     fma: bool | Open = decision(
         "FMA rearrangement", choice(off="sums of products as written", on="each product joins its sum in one fused multiply-add"),
         literature="fused multiply-add", cuda=SWITCH, cpu=SWITCH, elementwise=SWITCH, elementwise_cpu=SWITCH,
+        items=SWITCH, items_cpu=SWITCH,
         neutral=False, place=2, rank=9, apart=True,
     )  # fmt: skip
     uniforms: Literal["constant", "global"] | Open = decision(
         "constant-memory parameters", lambda v, kind: f"in {v} memory" if is_gpu(kind) else "arguments of the call",
         literature="constant memory", cuda=("global", "constant"), elementwise=("global", "constant"),
+        items=("global", "constant"),
         neutral="constant", place=16, rank=16, apart=True,
     )  # fmt: skip
     prefetch: Literal["none", "registers", "async"] | Open = decision(
@@ -201,6 +212,7 @@ class Plan(Generic[Open]):
     vector_bits: int | Open = decision(
         "SIMD width", _vector_bits,
         literature="vectorisation", cpu=(0, 256, 512), elementwise_cpu=(0, 256, 512),
+        items_cpu=(0, 256, 512),
         neutral=0, place=21, rank=6,
     )  # fmt: skip
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import functools
 import math
+import typing
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 import numpy as np
 
@@ -34,13 +35,16 @@ from lanewise.vectors import (
 __all__ = [
     "SCALAR_FUNCTIONS",
     "PopulationsName",
+    "Row",
     "VectorValue",
     "bound_value",
     "make_vector",
     "on_python_numbers",
     "populations_of_annotation",
+    "row_of_annotation",
     "to_python_value",
     "type_of_annotation",
+    "window",
 ]
 
 
@@ -76,6 +80,69 @@ else:
     dvec2, dvec3, dvec4 = VECTOR_NAMES["dvec2"], VECTOR_NAMES["dvec3"], VECTOR_NAMES["dvec4"]
     ivec2, ivec3, ivec4 = VECTOR_NAMES["ivec2"], VECTOR_NAMES["ivec3"], VECTOR_NAMES["ivec4"]
     populations, dpopulations = PopulationsName("populations", t.F32), PopulationsName("dpopulations", t.F64)
+
+
+Element = TypeVar("Element")
+
+
+WINDOW = 256  # values in a window at most
+
+
+def _place(what: str, index: Any) -> int:
+    if isinstance(index, (bool, np.bool_)) or not isinstance(index, (int, np.integer)):
+        raise ArgumentTypeError(f"{what} is a whole number, found {shown(index)}")
+    return int(index)
+
+
+class Row(Generic[Element]):
+    """The values that belong to an item: `bins: lw.Row[lw.vec2]` as a parameter of a segmentwise function.
+
+    `bins[k]` is one of them, `len(bins)` how many there are, and `lw.window(bins, first, 16)` are 16 neighbours. What lies outside is not a
+    number. In ordinary Python it is made of an array of shape (n,) or (n, components).
+    """
+
+    __slots__ = ("_values",)
+
+    def __init__(self, values: Any) -> None:
+        try:
+            self._values = np.asarray(values)
+        except Exception as error:  # of the user's class, or of NumPy
+            raise ArgumentError(f"lw.Row takes an array of shape (n,) or (n, components): {error}") from error
+        if self._values.dtype.kind != "f" or self._values.ndim not in (1, 2):
+            raise ArgumentError(f"lw.Row takes floats, of shape (n,) or (n, components), found {shown(values)}")
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __getitem__(self, index: int) -> Element:
+        place = _place("an index of a row", index)
+        inside = 0 <= place < len(self._values)
+        found = self._values[place] if inside else np.full_like(self._values, np.nan, shape=self._values.shape[1:])
+        return cast(Any, make_vector(list(found)) if np.ndim(found) else found[()])
+
+
+def window(row: Row[Element], first: int, size: int) -> Row[Element]:
+    """`size` neighbours of a row from `first` on; none of them is a number unless all lie in the row.
+
+    In a kernel `size` is a literal from 1 to 256, and an index into the window is a literal or made of variables of loops over literal
+    ranges: nothing has to be tested when it is used.
+    """
+    if not isinstance(row, Row):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise ArgumentTypeError(f"lw.window takes a row, found {shown(row)}")
+    first, size = _place("the first index of a window", first), _place("the size of a window", size)
+    if not 1 <= size <= WINDOW:
+        raise ArgumentError(f"a window has 1 to {WINDOW} values, found {size}")
+    values = row._values  # pyright: ignore[reportPrivateUsage]
+    inside = 0 <= first <= len(values) - size
+    part = values[first : first + size] if inside else np.full_like(values, np.nan, shape=(size, *values.shape[1:]))
+    return Row(part)
+
+
+def row_of_annotation(annotation: Any) -> t.ValueType | None:
+    """The type of the values of the row that an annotation names, or None."""
+    if typing.get_origin(annotation) is not Row:
+        return None
+    return type_of_annotation(typing.get_args(annotation)[0])
 
 
 def populations_of_annotation(annotation: Any) -> t.Scalar | None:

@@ -12,8 +12,10 @@ from lanewise.analysis.region_values import Environment, Values
 from lanewise.analysis.sampling import Known, Sample, middle, value_of
 from lanewise.analysis.value_numbering import Value
 from lanewise.ir import nodes as ir
+from lanewise.ir.names import own
 from lanewise.ir.traverse import blocks, expressions, statements, writes
 
+ITEMS = own("items")  # how many items a segment has, on average
 UNKNOWN_TRIPS = 8  # of a loop whose bounds are data
 COMPILER_UNROLL = 4  # what a compiler does with a loop by itself; twice that when the trips are a known constant
 LOOP_OVERHEAD = {"integer": 1.0, "compare": 1.0, "branch": 1.0}
@@ -133,7 +135,10 @@ class _Walk:
             self.values.want(e, env, here)
         start, stop, step = (value_of(e, self.known) for e in (s.start, s.stop, s.step))
         if start is None or stop is None or step is None:
-            return np.asarray(UNKNOWN_TRIPS), None
+            mean = self.known.get(ITEMS) if s.role == "sources" else None
+            if mean is None:
+                return np.asarray(UNKNOWN_TRIPS), None
+            return np.maximum(mean // (1 if step is None else step), 1), None
         return middle(start, stop, step)
 
     def unroll(self, s: ir.For, trips: Sample) -> float:

@@ -10,7 +10,7 @@ from lanewise.emit.cuda_prelude import TYPES, literal, prelude, vector_type
 from lanewise.emit.declarations import Declarations, apart, kinds_of
 from lanewise.emit.names import CUDA_WORDS, Names, entry_name, function_names, user_names
 from lanewise.ir import nodes as ir
-from lanewise.ir.functions import functions
+from lanewise.ir.functions import buffers_read, functions
 from lanewise.ir.names import is_own, own
 from lanewise.ir.shared import group_bytes, shared_groups
 from lanewise.types import LocalArray, limits
@@ -25,7 +25,7 @@ def emit_cuda(kernel: ir.Kernel, header: str, *, locations: bool = True) -> str:
     With `locations` `#line` points into the user's file.
     """
     called = function_names(kernel, CUDA_WORDS)
-    parts = [_FunctionWriter(f, called, entry_name(kernel), locations).text() for f in functions(kernel.body).values()]
+    parts = [_FunctionWriter(f, called, kernel, locations).text() for f in functions(kernel.body).values()]
     body = "\n".join([*parts, _EntryWriter(kernel, called).text()])
     text = "".join(f"// {line}\n" for line in header.splitlines()) + "\n" + prelude(body) + body
     lines = text.split("\n")  # after a function that points into the user's file, point back into this one
@@ -185,7 +185,8 @@ class _Writer:
         for kind, names in new.items():
             self.put(f"{pad}{kind} {', '.join(names)};")
         self.point_to(s.location.line)
-        arguments = [*(self.expression(a) for a in s.arguments), *(self.names(r) for r in s.results)]
+        buffers = [self.buffer(b) for b in buffers_read(s.function)]
+        arguments = [*(self.expression(a) for a in s.arguments), *buffers, *(self.names(r) for r in s.results)]
         self.put(call(f"{pad}{self.called[s.function.name]}", arguments, ";"))
 
     def buffer(self, name: str) -> str:
@@ -225,17 +226,21 @@ class _Writer:
 class _FunctionWriter(_Writer):
     """A function of scalars; results and mutable parameters are references."""
 
-    def __init__(self, f: ir.Function, called: dict[str, str], entry: str, locations: bool) -> None:
+    def __init__(self, f: ir.Function, called: dict[str, str], kernel: ir.Kernel, locations: bool) -> None:
         first = [*(p.name for p in f.parameters), *user_names(f.body)]
-        super().__init__(f.body, Names(CUDA_WORDS, [*called.values(), entry], first), called)
+        super().__init__(f.body, Names(CUDA_WORDS, [*called.values(), entry_name(kernel)], first), called)
         self.function = f
+        self.buffers = {b.name: b for b in kernel.buffers}
         self.results = [own(r.name) for r in f.results]
         self.file = PurePath(f.location.file).name.replace("\\", "/").replace('"', "'") if locations else ""
-        self.declarations = Declarations(self.body, kinds_of(self.body), [p.name for p in f.parameters])
+        kinds = kinds_of(self.body, {b.name: b.type for b in kernel.buffers})
+        self.declarations = Declarations(self.body, kinds, [p.name for p in f.parameters])
 
     def text(self) -> str:
         f = self.function
         parameters = [f"{TYPES[p.type]} {'&' if p.mutable else ''}{self.names(p.name)}" for p in f.parameters]
+        for b in map(self.buffers.__getitem__, buffers_read(f)):
+            parameters.append(f"const {vector_type(b.type, b.lanes)} *__restrict__ {self.buffer(b.name)}")
         outputs = [f"{TYPES[r.type]} &{self.names(name)}" for r, name in zip(f.results, self.results, strict=True)]
         self.put(call(f"__device__ __forceinline__ void {self.called[f.name]}", parameters + outputs))
         self.put("{")

@@ -23,7 +23,7 @@ from lanewise.emit.numba_prelude import (
     width_import,
 )
 from lanewise.ir import nodes as ir
-from lanewise.ir.functions import functions
+from lanewise.ir.functions import buffers_read, functions
 from lanewise.ir.names import is_own, own
 from lanewise.ir.traverse import statements, subexpressions
 from lanewise.types import I64, LocalArray, limits
@@ -219,7 +219,8 @@ class _Writer:
             if p.mutable and isinstance(a, ir.Local)
         ]
         outputs = [self.names(n) for n in (*changed, *s.results)]
-        arguments = [*self.listed(s.arguments, pad), *(self.names(n) for n in borrowed(s.function))]
+        buffers = [self.buffer(b) for b in buffers_read(s.function)]
+        arguments = [*self.listed(s.arguments, pad), *buffers, *(self.names(n) for n in borrowed(s.function))]
         target = f"{', '.join(outputs)}{',' if len(outputs) == 1 else ''} = " if outputs else ""
         self.lines.append(f"{pad}{target}{self.called[s.function.name]}({', '.join(arguments)})")
 
@@ -259,7 +260,8 @@ class _FunctionWriter(_Writer):
 
     def text(self) -> str:
         f = self.function
-        parameters = [self.names(n) for n in (*(p.name for p in f.parameters), *local_arrays(f.body))]
+        parameters = [self.names(p.name) for p in f.parameters]
+        parameters += [self.buffer(b) for b in buffers_read(f)] + [self.names(n) for n in local_arrays(f.body)]
         self.lines.append(decorator('{"contract"}', self.fast_math, self.extra))
         self.lines.append(f"def {self.called[f.name]}({', '.join(parameters)}):")
         self.block(f.body, 1)

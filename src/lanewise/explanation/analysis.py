@@ -37,7 +37,8 @@ def analyse(subject: Subject, program: Program) -> Analysis:
     facts: dict[str, Any] = {"operations": operations, "accesses": rows}
     lines += [("accesses", text) for text in texts]
     works = [analyse_regions(k, subject.environment, fast_math=program.plan.fast_math) for k in program.kernels]
-    per = "pair" if subject.naive.pattern.over_pairs else "element"
+    pattern = subject.naive.pattern
+    per = "pair" if pattern.over_pairs else "cell" if pattern.over_items else "element"
     units = instructions(works, _units_of_work(subject))
     facts["instructions"] = {"per": per, "units": units}
     lines.append(("instructions", _instruction_line(units, per)))

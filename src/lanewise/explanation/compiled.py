@@ -12,6 +12,7 @@ from lanewise.explanation.measure import made_up_arguments, measure_plans, store
 from lanewise.explanation.report import Explanation
 from lanewise.explanation.subject import Subject
 from lanewise.explanation.times import Times
+from lanewise.ir import nodes as ir
 from lanewise.ir.names import COUNT, count_of
 from lanewise.launch.compiled import Compiled
 from lanewise.models.devices import device_model
@@ -31,6 +32,11 @@ def explain_compiled(
     def times(plans: Sequence[Decisions]) -> Times:
         if not measure:
             return stored
+        if compiled.naive.pattern.over_items and not (arguments or named):
+            raise ArgumentError(
+                f"{compiled.name}: explain(measure=True) of a segmentwise kernel takes the arguments of a call, "
+                "because lists cannot be made up"
+            )
         given = named if arguments or named else made_up_arguments(compiled)
         job = compiled.kernel.tuning_job(*arguments, plan=compiled.plan, **given)
         return replace(measure_plans(job, plans), tuned=stored.tuned)
@@ -41,7 +47,7 @@ def explain_compiled(
 def subject_of(compiled: Compiled) -> Subject:
     """A compiled kernel and the call that it was compiled for."""
     device, naive = compiled.executable.device, compiled.naive
-    counts = counts_of(compiled.environment, tuple(compiled.layouts))
+    counts = counts_of(compiled.environment, tuple(compiled.layouts), naive)
     model = None if not is_compiled(device) else device_model(device)
     work = describe_work(naive, next(iter(counts.values())))
     return Subject(
@@ -50,7 +56,9 @@ def subject_of(compiled: Compiled) -> Subject:
     )  # fmt: skip
 
 
-def counts_of(environment: Mapping[str, Any], records: tuple[str, ...]) -> dict[str, int]:
-    """The numbers of elements by the names of people: of each record parameter, or of all elements."""
+def counts_of(environment: Mapping[str, Any], records: tuple[str, ...], naive: ir.Kernel) -> dict[str, int]:
+    """The numbers of elements by the names of people: of each record parameter, of cells, or of all elements."""
+    if naive.pattern.over_items:
+        return {"cells": int(environment[naive.counts[0].name])}
     counts = {n: int(environment[count_of(n)]) for n in records if count_of(n) in environment}
     return counts or {"elements": int(environment[COUNT])}

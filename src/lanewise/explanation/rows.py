@@ -196,7 +196,7 @@ def _any_value(o: Optimisation, value: Any) -> Any:
 
 def _unsuited(o: Optimisation, kind: str, pattern: Pattern) -> str:
     """Why an optimisation has no values worth trying for a pattern on a kind of device."""
-    if not pattern.over_pairs and (o.cuda if is_gpu(kind) else o.cpu):
+    if not pattern.over_pairs and not (pattern.over_items and o.items) and (o.cuda if is_gpu(kind) else o.cpu):
         article = "an" if pattern.name[0] in "aeiou" else "a"
         return f"it belongs to loops over sources, which {article} {pattern.name} kernel does not have"
     return "only a GPU has it" if not is_gpu(kind) else "only a CPU has it"

@@ -11,6 +11,7 @@ import numpy as np
 from lanewise import types as t
 from lanewise.errors import Location
 from lanewise.frontend.directions import ATTRIBUTES, direction_attribute
+from lanewise.frontend.rows import row_element, window_element
 from lanewise.frontend.scope import Scope
 from lanewise.frontend.values import (
     ArrayReference,
@@ -18,7 +19,9 @@ from lanewise.frontend.values import (
     PopulationsReference,
     PythonObject,
     RecordReference,
+    RowReference,
     Value,
+    WindowReference,
     component,
     from_python,
     weak_vector,
@@ -148,6 +151,10 @@ def checked_index(scope: Scope, value: Number, node: ast.expr, length: int, what
 def subscript(scope: Scope, owner: Value, place: Number, node: ast.Subscript) -> Value:
     """An element of a local array, or a component, tuple element or direction that a literal chooses."""
     match owner:
+        case RowReference():
+            return row_element(scope, owner, place, node)
+        case WindowReference():
+            return window_element(scope, owner, place, node)
         case ArrayReference(name=name, type=array):
             index = checked_index(scope, place, node.slice, array.length, f"the local array {name!r}")
             return Number(array.element, (ir.Element(name, index, array.element, scope.location(node)),))
@@ -189,6 +196,8 @@ def number_inside(value: Value) -> str:
     match value:
         case RecordReference():
             return f"use one of its fields, for example {value.name}.{value.record.fields[0].name}"
+        case RowReference() | WindowReference():
+            return f"use one of its values, for example {value.name}[0]"
         case ArrayReference():
             return f"use one of its elements, for example {value.name}[0]"
         case PopulationsReference():

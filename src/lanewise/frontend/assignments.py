@@ -14,6 +14,7 @@ from lanewise.frontend.places import (
     assign_field,
     assign_name,
     assign_population,
+    assign_window,
     coerce,
     declare_array,
 )
@@ -25,6 +26,7 @@ from lanewise.frontend.values import (
     PythonObject,
     RecordReference,
     Several,
+    WindowReference,
     component,
 )
 from lanewise.ir import nodes as ir
@@ -48,6 +50,9 @@ def assignment(scope: Scope, targets: list[ast.expr], value: ast.expr, node: ast
     if isinstance(result, PythonObject) and isinstance(result.value, Direction) and isinstance(targets[-1], ast.Name):
         for target in targets:
             assign_direction(scope, target, result, node)
+        return
+    if isinstance(result, WindowReference) and isinstance(name := targets[0], ast.Name) and len(targets) == 1:
+        assign_window(scope, name, result, node)
         return
     if not isinstance(result, Number):
         if isinstance(result, Several):

@@ -18,8 +18,17 @@ from lanewise.frontend import mathematics, operators
 from lanewise.frontend.directions import along, along_of
 from lanewise.frontend.exact import exact_of, exact_result
 from lanewise.frontend.mathematics import check_count, intrinsic
+from lanewise.frontend.rows import row_length, window
 from lanewise.frontend.scope import Scope
-from lanewise.frontend.values import Number, PythonObject, RecordReference, Value, from_python, literal_values
+from lanewise.frontend.values import (
+    Number,
+    PythonObject,
+    RecordReference,
+    RowReference,
+    Value,
+    from_python,
+    literal_values,
+)
 from lanewise.ir import nodes as ir
 from lanewise.ir.intrinsics import INTRINSICS
 from lanewise.ir.names import own
@@ -89,6 +98,10 @@ def lowering_of(scope: Scope, callee: PythonObject, node: ast.AST) -> Lowering:
         return lambda scope, arguments, node: along(scope, direction, arguments, node)
     if function is v.same:
         return _same
+    if function is v.window:
+        return window
+    if function is builtins.len:
+        return _length
     if function is builtins.pow:
         return _numbers_only(_python_power)
     if isinstance(kind, t.Scalar):
@@ -205,6 +218,20 @@ def _same(scope: Scope, arguments: list[Value], node: ast.AST) -> Number:
         )
     scope.uses_same = True
     return Number(t.BOOL, (ir.Local(own("same"), t.BOOL, scope.location(node)),))
+
+
+def _length(scope: Scope, arguments: list[Value], node: ast.AST) -> Number:
+    match arguments:
+        case [RowReference() as row]:
+            return row_length(scope, row, node)
+        case _:
+            raise scope.error(
+                "this cannot be called in a kernel",
+                node,
+                found=PythonObject(builtins.len).describe(),
+                wanted="a function of lanewise",
+                hint=_hint(builtins.len),
+            )
 
 
 def _convert(scope: Scope, scalar: t.Scalar, arguments: list[Number], node: ast.AST) -> Number:

@@ -13,7 +13,14 @@ from lanewise.frontend.scope import Inferred, Names, Retype, Scope
 from lanewise.frontend.signature import Signature, read_signature
 from lanewise.frontend.source import Source
 from lanewise.frontend.statements import lower_block
-from lanewise.frontend.values import PopulationsReference, RecordReference, Value, formal_parameter, leaves_of
+from lanewise.frontend.values import (
+    PopulationsReference,
+    RecordReference,
+    RowReference,
+    Value,
+    formal_parameter,
+    leaves_of,
+)
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import own
 from lanewise.ir.traverse import blocks, expressions, reads, statements, writes
@@ -46,6 +53,7 @@ def lower_function(signature: Signature, *, mutable: str | None = None, lattice:
     if lattice is not None:
         values = {n: PopulationsReference(n, lattice, k, n == mutable) for n, k in signature.populations.items()}
     values |= {n: formal_parameter(n, kind, n == mutable) for n, kind in signature.parameters.items()}
+    values |= {n: RowReference(n, kind) for n, kind in signature.rows.items()}
     if results is None:
         returns = next((n for n in ast.walk(source.tree) if isinstance(n, ast.Return) and n.value is not None), None)
         if returns is not None:

@@ -7,11 +7,12 @@ and the first value that has a type decides (`total = 0.0`, later `total += x`).
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 
 from lanewise import types as t
 from lanewise.frontend.promotion import fits
 from lanewise.frontend.scope import Scope, Variable
-from lanewise.frontend.values import Number, PopulationsReference, PythonObject, RecordReference
+from lanewise.frontend.values import Number, PopulationsReference, PythonObject, RecordReference, WindowReference
 from lanewise.ir import nodes as ir
 from lanewise.ir.traverse import reads
 
@@ -133,6 +134,20 @@ def assign_direction(scope: Scope, target: ast.expr, direction: PythonObject, no
             wanted="a name that one line sets, to directions",
         )
     scope.constants[target.id] = direction
+    scope.defined.add(target.id)
+
+
+def assign_window(scope: Scope, target: ast.Name, window: WindowReference, node: ast.AST) -> None:
+    """`near = lw.window(bins, first, 16)`: the name of a window."""
+    _check_name(scope, target.id, node)
+    if target.id in scope.parameters or not _stays_constant(scope, target.id):
+        raise scope.error(
+            f"{target.id!r} is a window here and something else elsewhere",
+            node,
+            found=f"an assignment of {window.describe()}",
+            wanted="a name that one line sets",
+        )
+    scope.constants[target.id] = replace(window, name=target.id)
     scope.defined.add(target.id)
 
 

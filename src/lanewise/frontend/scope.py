@@ -75,6 +75,9 @@ class Scope:
     defined: set[str] = field(default_factory=set[str])
     loop_names: dict[str, ir.Local] = field(default_factory=dict[str, ir.Local])  # the loops that are being lowered
     loop_types: dict[str, t.Scalar | None] = field(default_factory=dict[str, t.Scalar | None])  # None: unrolled
+    loop_ranges: dict[str, range] = field(
+        default_factory=dict[str, range]
+    )  # the values of variables of loops over literals
     breaks: list[list[set[str]] | None] = field(
         default_factory=list[list[set[str]] | None]
     )  # for each open loop: what is defined where it is left; None for one that is unrolled

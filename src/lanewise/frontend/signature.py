@@ -13,38 +13,53 @@ from lanewise.errors import CompileError
 from lanewise.frontend.source import Source, read_source
 from lanewise.frontend.values import PythonObject
 from lanewise.record import Record, record_of
-from lanewise.values import populations_of_annotation, type_of_annotation
+from lanewise.values import Row, populations_of_annotation, row_of_annotation, type_of_annotation
 
 
 @dataclass(frozen=True, slots=True)
 class Signature:
     """The declared parameters of a kernel function and its result types (None: not declared).
 
-    `populations` has the parameters that are populations, and their type; they are not among `parameters`.
+    `populations` has the parameters that are populations, and their type, `rows` those that are rows of values, and the type of a value;
+    they are not among `parameters`.
     """
 
     source: Source
     parameters: dict[str, Record | t.ValueType]
     results: list[t.ValueType] | None
     populations: dict[str, t.Scalar] = field(default_factory=dict[str, t.Scalar])
+    rows: dict[str, t.ValueType] = field(default_factory=dict[str, t.ValueType])
+
+    @property
+    def names(self) -> list[str]:
+        """What a call is given: the parameters and rows, in the order of the source."""
+        if not self.rows:
+            return list(self.parameters)
+        both = self.parameters.keys() | self.rows.keys()
+        return [a.arg for a in self.source.tree.args.args if a.arg in both]
 
 
-def read_signature(function: Callable[..., Any], *, annotated: bool = True, populations: bool = False) -> Signature:
+def read_signature(
+    function: Callable[..., Any], *, annotated: bool = True, populations: bool = False, rows: bool = False
+) -> Signature:
     """The annotations of a function as language types; raises `CompileError` when one is missing or of another kind.
 
     `populations` says that the first parameter, and no other, is the populations of a site; a helper (not `annotated`)
-    may take them anywhere.
+    may take them anywhere. `rows` says that it may take rows of values.
     """
     source = read_source(function)
     _check_plain(source)
     annotations = source.annotations()
     parameters: dict[str, Record | t.ValueType] = {}
     sites: dict[str, t.Scalar] = {}
+    lists: dict[str, t.ValueType] = {}
     for arg in source.tree.args.args:
         if scalar := populations_of_annotation(annotations.get(arg.arg)):
             if annotated and not populations:
                 raise _misplaced(source, arg, "another kind of kernel", "@lw.sitewise(lattice) above the function")
             sites[arg.arg] = scalar
+        elif typing.get_origin(annotations.get(arg.arg)) is Row:
+            lists[arg.arg] = _row_type(source, arg, annotations[arg.arg], allowed=rows)
         elif arg.arg in annotations:
             parameters[arg.arg] = _parameter_type(source, arg, annotations[arg.arg])
         elif annotated:
@@ -58,7 +73,22 @@ def read_signature(function: Callable[..., Any], *, annotated: bool = True, popu
             )
     if annotated and populations:
         _check_populations(source, sites)
-    return Signature(source, parameters, _results(source, annotations), sites)
+    return Signature(source, parameters, _results(source, annotations), sites, lists)
+
+
+def _row_type(source: Source, arg: ast.arg, annotation: Any, *, allowed: bool) -> t.ValueType:
+    if not allowed:
+        raise source.error(
+            "a row belongs to a segmentwise function", arg, found=f"{ast.unparse(arg)}, of another kind of kernel",
+            wanted="@lw.segmentwise above the function, or values for all", hint="a helper takes values that were read from a row",
+        )  # fmt: skip
+    kind = row_of_annotation(annotation)
+    if kind is None or not t.scalar_of(kind).is_float:
+        raise source.error(
+            "a row has floats, because what lies outside of it is not a number", arg, found=ast.unparse(arg),
+            wanted="lw.Row[lw.f32], lw.Row[lw.vec2], lw.Row[lw.f64], ...",
+        )  # fmt: skip
+    return kind
 
 
 def _check_populations(source: Source, sites: dict[str, t.Scalar]) -> None:

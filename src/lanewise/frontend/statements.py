@@ -121,6 +121,9 @@ def _counted(scope: Scope, node: ast.For) -> None:
     variable = name if scope.loop_types.setdefault(name, kind) == kind else scope.fresh(name)
     before = set(scope.defined)
     scope.loop_names[name] = ir.Local(variable, kind)
+    scope.loop_ranges.pop(variable, None)
+    if isinstance(start, ir.Literal) and isinstance(stop, ir.Literal) and isinstance(step, ir.Literal):
+        scope.loop_ranges[variable] = range(int(start.value), int(stop.value), int(step.value))
     body, _ = _body(scope, node.body)
     del scope.loop_names[name]
     scope.defined = before

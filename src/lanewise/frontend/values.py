@@ -102,6 +102,30 @@ class PopulationsReference:
 
 
 @dataclass(frozen=True, slots=True)
+class RowReference:
+    """The values that belong to an item: where they begin (`name.first`), how many there are, and where none of any row lie."""
+
+    name: str
+    type: t.ValueType
+
+    def describe(self) -> str:
+        return f"the row {self.name} of {self.type}"
+
+
+@dataclass(frozen=True, slots=True)
+class WindowReference:
+    """Some neighbours of a row, which begin at `place`."""
+
+    row: RowReference
+    place: ir.Local
+    size: int
+    name: str = "lw.window(...)"
+
+    def describe(self) -> str:
+        return f"a window of {self.size} values of {self.row.name}"
+
+
+@dataclass(frozen=True, slots=True)
 class ArrayReference:
     """A local array."""
 
@@ -143,7 +167,16 @@ class PythonObject:
         )
 
 
-Value = Number | Several | RecordReference | PopulationsReference | ArrayReference | PythonObject
+Value = (
+    Number
+    | Several
+    | RecordReference
+    | PopulationsReference
+    | RowReference
+    | WindowReference
+    | ArrayReference
+    | PythonObject
+)
 
 
 def weak(constant: bool | int | float, location: Location = NOWHERE) -> Number:
@@ -220,6 +253,9 @@ def leaves_of(name: str, value: Value) -> list[tuple[str, ir.Expression]]:
             ]
         case PopulationsReference(type=scalar, lattice=lattice):
             return [(f"{name}.q{i}", ir.Local(value.leaf(i), scalar)) for i in range(lattice.size)]
+        case RowReference():
+            kinds = {"first": t.I64, "length": t.I32, "beyond": t.I64}
+            return [(f"{name}.{part}", ir.Local(f"{value.name}.{part}", kind)) for part, kind in kinds.items()]
         case Number() if not value.known:
             return list(zip(t.leaves(name, value.type), value.parts, strict=True))
         case _:

@@ -19,6 +19,20 @@ def functions(block: ir.Block) -> dict[str, ir.Function]:
     return found
 
 
+def buffers_read(f: ir.Function) -> tuple[str, ...]:
+    """The buffers that a function and its helpers read, in order of text."""
+    found: dict[str, None] = {}
+    for s in statements(f.body):
+        match s:
+            case ir.Load():
+                found[s.buffer] = None
+            case ir.Apply():
+                found |= dict.fromkeys(buffers_read(s.function))
+            case _:
+                pass
+    return tuple(found)
+
+
 def map_functions(kernel: ir.Kernel, change: Callable[[ir.Function], ir.Function]) -> ir.Kernel:
     """Rewrite every function that the kernel applies, helpers first, each once. A change may drop parameters."""
     done: dict[str, ir.Function] = {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from enum import Enum, auto
 from typing import Any
 
@@ -13,6 +13,10 @@ from lanewise.ir import nodes as ir
 from lanewise.ir.evaluate import Environment, element_index, evaluate
 
 MAX_STEPS = 10_000_000  # a loop that runs longer is taken for endless
+
+
+MEMORY = "@memory"  # among the variables of a function: how it reads the arrays of its kernel
+Reader = Callable[[ir.Statement, dict[str, Any]], None]
 
 
 class Signal(Enum):
@@ -28,9 +32,13 @@ Outcome = tuple[Signal, list[Any]]
 NEXT: Outcome = (Signal.NEXT, [])
 
 
-def call(function: ir.Function, arguments: Mapping[str, Any]) -> tuple[list[Any], Environment]:
-    """Run a function; returns its results and its variables at the end (for mutable parameters)."""
+def call(
+    function: ir.Function, arguments: Mapping[str, Any], memory: Reader | None = None
+) -> tuple[list[Any], Environment]:
+    """Run a function; returns its results and its variables at the end (for mutable parameters). `memory` is what it may read."""
     env: Environment = dict(arguments)
+    if memory is not None:
+        env[MEMORY] = memory
     with np.errstate(all="ignore"):
         _, results = execute(function.body, env)
     return results, env
@@ -66,6 +74,8 @@ def run_statement(s: ir.Statement, env: Environment) -> Outcome:
             return Signal.RETURN, [evaluate(v, env) for v in s.values]
         case ir.Apply():
             _apply(s, env)
+        case ir.Fetch() | ir.Load() if MEMORY in env:
+            env[MEMORY](s, env)
         case _:
             raise VerificationError(f"{type(s).__name__} in a function")
     return NEXT
@@ -102,7 +112,8 @@ def loop_range(s: ir.For, env: Environment) -> Iterator[Any]:
 
 def _apply(s: ir.Apply, env: Environment) -> None:
     parameters = s.function.parameters
-    results, inner = call(s.function, {p.name: evaluate(a, env) for p, a in zip(parameters, s.arguments, strict=True)})
+    given = {p.name: evaluate(a, env) for p, a in zip(parameters, s.arguments, strict=True)}
+    results, inner = call(s.function, given, env.get(MEMORY))
     for p, a in zip(parameters, s.arguments, strict=True):
         if p.mutable and isinstance(a, ir.Local):
             env[a.name] = inner[p.name]

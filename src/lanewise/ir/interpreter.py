@@ -17,7 +17,7 @@ import numpy as np
 from lanewise.errors import VerificationError
 from lanewise.ir import nodes as ir
 from lanewise.ir.evaluate import Environment, evaluate
-from lanewise.ir.interpret import loop_range, run_statement
+from lanewise.ir.interpret import MEMORY, Reader, loop_range, run_statement
 from lanewise.ir.shared import group_bytes, shared_groups
 from lanewise.ir.traverse import statements
 from lanewise.layouts.base import Arrangement
@@ -130,13 +130,16 @@ class Interpreter:
         """Run every element, or every thread of every block."""
         with np.errstate(all="ignore"):
             grid = self.kernel.grid
+            none = Shared()  # functions read global memory alone
+            reader: Reader = lambda s, env: self._move(s, env, none)  # noqa: E731
+            reading: Environment = {MEMORY: reader}
             if grid is None:
-                _together([self._block(self.kernel.body, dict(self.env), Shared())], Shared())
+                _together([self._block(self.kernel.body, {**self.env, **reading}, Shared())], Shared())
                 return
             blocks = -(-int(evaluate(grid.extent, self.env)) // grid.lanes)
             for part in range(grid.parts):
                 for block in range(blocks):
-                    place = {**self.env, "@block": block, "@part": part, "@clock": 0}
+                    place = {**self.env, **reading, "@block": block, "@part": part, "@clock": 0}
                     self._threads([{**place, "@thread": thread} for thread in range(grid.threads)], self.kernel.body)
 
     def _threads(self, places: list[Environment], body: ir.Block) -> None:
@@ -258,7 +261,8 @@ class Interpreter:
         for place in places:
             yield from self._block(s.body, place, shared)
 
-    def _move(self, s: ir.Fetch | ir.Commit | ir.Load | ir.Store, env: Environment, shared: Shared) -> None:
+    def _move(self, s: ir.Statement, env: Environment, shared: Shared) -> None:
+        assert isinstance(s, ir.Fetch | ir.Commit | ir.Load | ir.Store)
         index = int(evaluate(s.index, env))
         env["@clock"] = env.get("@clock", 0) + 1  # here time is the number of accesses that a thread made
         match s:

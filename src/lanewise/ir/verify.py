@@ -13,8 +13,11 @@ from lanewise.ir.verify_expression import Known, expression_problem
 from lanewise.types import BOOL, LocalArray, Scalar
 
 WARP = 32
-Sound = dict[int, tuple[ir.Function, dict[str, ir.Function]]]
-"""Verified functions by identity, each with those that it calls by name. It holds them, so that no other one takes their place."""
+Sound = dict[tuple[int, int, int], tuple[ir.Function, ir.Kernel | None, dict[str, ir.Function]]]
+"""Verified functions, by their identity and that of the memory that they may read, each with those that it calls by name.
+
+It holds them, so that no other one takes their place.
+"""
 
 
 def verify_function(f: ir.Function) -> None:
@@ -55,10 +58,13 @@ class _Verifier:
     known: Known
     results: tuple[Scalar, ...] | None = None
     kernel: ir.Kernel | None = None
+    read: ir.Kernel | None = None  # the kernel whose arrays a function may read
     loops: tuple[str, ...] = ()  # the variables of the loops around, empty for `while`
     parallel: int = 0
     seen: dict[str, ir.Function] = field(default_factory=dict[str, ir.Function])
-    sound: Sound = field(default_factory=dict[int, tuple[ir.Function, dict[str, ir.Function]]])
+    sound: Sound = field(
+        default_factory=dict[tuple[int, int, int], tuple[ir.Function, ir.Kernel | None, dict[str, ir.Function]]]
+    )
 
     def fail(self, s: ir.Statement, problem: str) -> VerificationError:
         return VerificationError(f"{self.where}: {problem} in\n{print_block((s,))}")
@@ -160,12 +166,15 @@ class _Verifier:
 
     def apply(self, s: ir.Apply) -> None:
         f = s.function
-        if id(f) not in self.sound:
+        memory = self.kernel or self.read
+        key = (id(f), id(memory.arrays), id(memory.buffers)) if memory is not None else (id(f), 0, 0)
+        if key not in self.sound:
             called: dict[str, ir.Function] = {}
             results = tuple(r.type for r in f.results)
-            _Verifier(f"function {f.name}", {}, results=results, seen=called, sound=self.sound).function(f)
-            self.sound[id(f)] = f, called
-        for name, called_function in self.sound[id(f)][1].items():
+            where = f"function {f.name}"
+            _Verifier(where, {}, results=results, read=memory, seen=called, sound=self.sound).function(f)
+            self.sound[key] = f, memory, called
+        for name, called_function in self.sound[key][-1].items():
             if self.seen.setdefault(name, called_function) != called_function:
                 raise self.fail(s, f"there is another function {name}")
         for name, r in zip(s.results, f.results, strict=True):
@@ -173,6 +182,9 @@ class _Verifier:
 
     def memory(self, s: ir.Statement) -> None:
         """Statements that only a kernel has."""
+        if self.kernel is None and self.read is not None and isinstance(s, ir.Fetch | ir.Load):
+            self.reading(s, self.read)
+            return
         if self.kernel is None:
             raise self.fail(s, "memory is touched by a pure function")
         match s:
@@ -196,6 +208,17 @@ class _Verifier:
                 self.cooperate(s, self.kernel)
             case _:
                 raise self.fail(s, f"{type(s).__name__} is not expected")
+
+    def reading(self, s: ir.Fetch | ir.Load, kernel: ir.Kernel) -> None:
+        """A function reads what its kernel does not write."""
+        if isinstance(s, ir.Fetch):
+            self.access(s, kernel)
+            written = kernel.array(s.array).written
+        else:
+            self.move(s, kernel)
+            written = next(b.written for b in kernel.buffers if b.name == s.buffer)
+        if written:
+            raise self.fail(s, "a function reads an array that the kernel writes")
 
     def cooperate(self, s: ir.Rotate | ir.Draw | ir.AwaitTurn | ir.EndTurn, kernel: ir.Kernel) -> None:
         """What the threads of a warp do together."""

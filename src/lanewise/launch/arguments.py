@@ -28,17 +28,24 @@ from lanewise.values import to_python_value
 
 @dataclass(slots=True)
 class Arguments:
-    """The arguments of one call, by what they are."""
+    """The arguments of one call, by what they are.
+
+    `added` are arrays that the pattern makes of them, each with the type of a value; `beyond` says of rows how many values all of
+    them have, `totals` what a pattern counts besides.
+    """
 
     records: dict[str, RecordArray] = field(default_factory=dict[str, RecordArray])
     arrays: dict[str, Any] = field(default_factory=dict[str, Any])
     uniforms: dict[str, Any] = field(default_factory=dict[str, Any])
+    added: dict[str, tuple[Any, t.ValueType]] = field(default_factory=dict[str, tuple[Any, t.ValueType]])
+    beyond: dict[str, int] = field(default_factory=dict[str, int])
+    totals: dict[str, int] = field(default_factory=dict[str, int])
     device: str = "cpu"
 
 
 def name_arguments(signature: Signature, positional: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, Any]:
     """Positional and named arguments by parameter; raises `ArgumentError` for missing, unknown or repeated ones."""
-    kernel, names = signature.source.name, list(signature.parameters)
+    kernel, names = signature.source.name, signature.names
     if len(positional) > len(names):
         raise ArgumentError(f"{kernel} takes {len(names)} arguments ({', '.join(names)}), found {len(positional)}")
     given = dict(zip(names, positional, strict=False))

@@ -18,14 +18,16 @@ def apply(kernel: ir.Kernel) -> ir.Kernel:
     kernel = map_functions(kernel, clean_function)
     used = _read_names(kernel.body)
 
-    def visit(s: ir.Statement) -> ir.Block:
-        if isinstance(s, ir.Fetch):
-            kept = tuple((leaf, v) for leaf, v in s.reads if v in used)
-            return (replace(s, reads=kept),) if kept else ()
-        return (s,)
-
-    body = flat_map(kernel.body, visit)
+    body = flat_map(kernel.body, lambda s: _fetched(s, used))
     return replace(kernel, body=body, uniforms=tuple(u for u in kernel.uniforms if u.name in used))
+
+
+def _fetched(s: ir.Statement, used: set[str]) -> ir.Block:
+    """A statement; of a fetch those leaves that somebody reads."""
+    if not isinstance(s, ir.Fetch):
+        return (s,)
+    kept = tuple((leaf, v) for leaf, v in s.reads if v in used)
+    return (replace(s, reads=kept),) if kept else ()
 
 
 def clean_loops(kernel: ir.Kernel) -> ir.Kernel:
@@ -40,6 +42,12 @@ def _read_names(block: ir.Block) -> set[str]:
 def clean_function(f: ir.Function) -> ir.Function:
     """Drop what one function does not need for its results and its mutable parameters."""
     body = _without_unread(_reachable(f.body), {p.name for p in f.parameters if p.mutable})
+    while any(isinstance(s, ir.Fetch) for s in statements(body)):  # what a read is for may be gone, and then its index
+        used = _read_names(body)
+        kept = flat_map(body, lambda s, used=used: _fetched(s, used))
+        if kept == body:
+            break
+        body = _without_unread(kept, {p.name for p in f.parameters if p.mutable})
     used = _read_names(body) | {n for s in statements(body) for n in writes(s)}
     return replace(f, body=body, parameters=tuple(p for p in f.parameters if p.name in used or p.mutable))
 

@@ -36,7 +36,7 @@ SAME = own("same")
 
 def legal(kernel: ir.Kernel) -> str | None:
     """Why the pass does not apply, or None."""
-    if not kernel.pattern.over_pairs or not source_loops(kernel):
+    if not source_loops(kernel):
         return "it computes every element once: there is no loop over sources to move values out of"
     outer = kernel.body[0]
     if not isinstance(outer, ir.Parallel) or not any(is_source_loop(s) for s in outer.body):

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
+from lanewise.ir.functions import functions, map_functions
 from lanewise.ir.traverse import flat_map, statements
 from lanewise.layouts import Slot
 from lanewise.types import BOOL, I64
@@ -20,7 +21,11 @@ from lanewise.types import BOOL, I64
 def apply(kernel: ir.Kernel, *, vector_loads: bool) -> ir.Kernel:
     """Lower every access; `vector_loads` allows more than one scalar in a load (a GPU's vector types)."""
     lowering = _Lowering(kernel, vector_loads)
-    body = flat_map(kernel.body, lowering.statement)
+    if any(isinstance(s, ir.Fetch) for f in functions(kernel.body).values() for s in statements(f.body)):
+        reading = map_functions(kernel, lambda f: replace(f, body=flat_map(f.body, lowering.statement)))
+        body = flat_map(reading.body, lowering.statement)
+    else:
+        body = flat_map(kernel.body, lowering.statement)
     return replace(kernel, body=body, buffers=tuple(lowering.buffers.values()))
 
 

@@ -43,11 +43,39 @@ def apply(kernel: ir.Kernel, slices: int, tile: int) -> ir.Kernel:
     lanes, index = int(loop.extent.value), loop.extent.type
     thread, piece = ir.Local(THREAD, index), ir.Local(SLICE, index)
     head = (ir.Assign(LANE, build.remainder(thread, lanes)), ir.Assign(SLICE, build.divide(thread, lanes)))
-    targets = _sums_by_target(loop.body)
+    targets = _sums_by_target(loop.body, _end_of_tiles(loop.body))
     leaves = tuple(Leaf(f"s{n}", kind) for n, kind in enumerate(targets[0].values()))
     shared = ir.ArrayArgument(SUMS, leaves, SoA().arrange(leaves), written=True, space="shared", length=lanes * slices)
     body = flat_map(loop.body, chosen(is_source_loop, lambda s: (_share(s, piece, tile // slices),)))
     end = _end_of_tiles(body)
+    meet = tuple(s for sums in targets for s in _meet(sums, leaves, thread, piece, lanes, slices))
+    tail = ir.If(build.equal(piece, 0), body[end:])
+    threads = ir.Parallel(THREAD, ir.Literal(lanes * slices, index), (*head, *body[:end], *meet, tail))
+    new_body = flat_map(
+        kernel.body, chosen(lambda s: isinstance(s, ir.Parallel) and s.variable == LANE, lambda s: (threads,))
+    )
+    return replace(kernel, body=new_body, arrays=(*kernel.arrays, shared))
+
+
+def apply_to_lists(kernel: ir.Kernel, slices: int) -> ir.Kernel:
+    """The same for loops over lists of any length: slice s takes their items s, s + slices, s + 2 slices, ..."""
+    loop = find_parallel(kernel, LANE)
+    if loop is None:
+        raise refuse("slicing", kernel, legal(kernel, slices, slices) or "")
+    assert isinstance(loop.extent, ir.Literal)
+    lanes, index = int(loop.extent.value), loop.extent.type
+    thread, piece = ir.Local(THREAD, index), ir.Local(SLICE, index)
+    head = (ir.Assign(LANE, build.remainder(thread, lanes)), ir.Assign(SLICE, build.divide(thread, lanes)))
+    end = 1 + max(n for n, s in enumerate(loop.body) if is_source_loop(s))
+    targets = _sums_by_target(loop.body, end)
+    leaves = tuple(Leaf(f"s{n}", kind) for n, kind in enumerate(targets[0].values()))
+    shared = ir.ArrayArgument(SUMS, leaves, SoA().arrange(leaves), written=True, space="shared", length=lanes * slices)
+
+    def share(s: ir.Statement) -> ir.Block:
+        assert isinstance(s, ir.For)
+        return (replace(s, start=build.add(s.start, piece), step=ir.Literal(slices, index)),)
+
+    body = flat_map(loop.body, chosen(is_source_loop, share))
     meet = tuple(s for sums in targets for s in _meet(sums, leaves, thread, piece, lanes, slices))
     tail = ir.If(build.equal(piece, 0), body[end:])
     threads = ir.Parallel(THREAD, ir.Literal(lanes * slices, index), (*head, *body[:end], *meet, tail))
@@ -70,9 +98,8 @@ def _end_of_tiles(block: ir.Block) -> int:
     return 1 + max(n for n, s in enumerate(block) if isinstance(s, ir.For) and s.role == "tiles")
 
 
-def _sums_by_target(block: ir.Block) -> list[dict[str, Scalar]]:
-    """The variables that the tile loops change and the statements after them read, apart for each target of the thread."""
-    end = _end_of_tiles(block)
+def _sums_by_target(block: ir.Block, end: int) -> list[dict[str, Scalar]]:
+    """The variables that the loops before `end` change and the statements after it read, apart for each target of the thread."""
     changed = {
         n for s in statements(block[:end]) if isinstance(s, ir.For) for x in statements(s.body) for n in writes(x)
     }

@@ -90,7 +90,7 @@ class _Merge:
         match copy:
             case ir.Fetch(index=ir.Local(name=name)) if name == place.name:
                 return (replace(copy, index=build.minimum(place, build.subtract(self.extent, 1))),)
-            case ir.Commit(index=ir.Local(name=name)) if name == place.name:
+            case ir.Commit() if place.name in reads(copy.index):
                 return (ir.If(build.less(place, self.extent), (copy,)),)
             case _:
                 return (copy,)

@@ -78,7 +78,7 @@ class Wing:
     build: the naive kernel for a function, the arguments of a call and the type of indices. counts: how many elements there are, by
     IR name; the first count is that of the results. It raises `ArgumentError` for arguments that do not go together. check: refuses
     functions that the pattern has no use for. arguments: the arguments of a call, checked against the parameters. in_place: the
-    first record is updated. advise: what could make a call faster besides a plan.
+    first record is updated. rows: its functions may read rows of values. advise: what could make a call faster besides a plan.
     """
 
     pattern: Pattern
@@ -87,6 +87,7 @@ class Wing:
     check: Callable[[Signature], Signature] = _as_it_is
     arguments: Callable[[Signature, Mapping[str, Any]], Arguments] = _with_arrays
     in_place: bool = False
+    rows: bool = False
     advise: Callable[[Arguments, Tunable], str] = _no_advice
 
 
@@ -112,7 +113,7 @@ class Calls:
     @property
     def signature(self) -> Signature:
         """The parameters and results, by the function's annotations."""
-        self._signature = self._signature or self.wing.check(read_signature(self.function))
+        self._signature = self._signature or self.wing.check(read_signature(self.function, rows=self.wing.rows))
         return self._signature
 
     @property
@@ -202,13 +203,15 @@ class Calls:
 
     def environment(self, given: Arguments) -> Environment:
         """Values for all and counts, by IR name."""
-        return {**flatten_uniforms(self.signature, given.uniforms), **self.wing.counts(self.name, given)}
+        beyond = {f"{row}.beyond": count for row, count in given.beyond.items()}
+        return {**flatten_uniforms(self.signature, given.uniforms), **beyond, **self.wing.counts(self.name, given)}
 
     def bound(self, given: Arguments) -> dict[str, BoundArray]:
         """The arrays of a call, bound to its memory."""
         kinds = self.signature.parameters
         bound = {n: bind_record(r) for n, r in given.records.items()}
-        return bound | {n: bind_value_array(a, value_type(kinds[n])) for n, a in given.arrays.items()}
+        bound |= {n: bind_value_array(a, value_type(kinds[n])) for n, a in given.arrays.items()}
+        return bound | {n: bind_value_array(a, kind) for n, (a, kind) in given.added.items()}
 
     def work(self, given: Arguments) -> Work:
         """What default plans ask of a call."""
@@ -277,7 +280,7 @@ class Calls:
         check_tunable(self.name, given.device, lengths)
         count, kinds = self.count(given), self.signature.parameters
         naive, environment = self.naive(given), self.environment(given)
-        arrays = {n: (a, value_type(kinds[n])) for n, a in given.arrays.items()}
+        arrays = {n: (a, value_type(kinds[n])) for n, a in given.arrays.items()} | given.added
 
         def workload() -> Workload:
             results = result_arrays(self.lowered)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import threading
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +13,7 @@ from lanewise.runtime import compiling
 from lanewise.runtime.cache import content_key, read_entry, remove_entry, write_entry
 from lanewise.runtime.cubin import code_resources
 
+_IMPORTING = threading.RLock()
 FORMAT = "3"  # of the cache's entries: one file with what the log said of spills, and the code
 
 
@@ -111,10 +113,11 @@ def _compile(text: str, name: str, arch: str, fast_math: bool) -> tuple[bytes, s
 def cuda_core() -> Any:
     """The module cuda.core; raises `DeviceError` when it is not installed."""
     try:
-        import cuda.core as core
+        with _IMPORTING:  # another thread that compiles would see half of it
+            import cuda.core as core
 
-        if not hasattr(core, "Program"):  # before 1.0 the names lived one level down
-            import cuda.core.experimental as core  # type: ignore[no-redef]
+            if not hasattr(core, "Program"):  # before 1.0 the names lived one level down
+                import cuda.core.experimental as core  # type: ignore[no-redef]
     except ImportError as error:
         raise DeviceError("compiling for CUDA needs the package cuda-core: pip install 'lanewise[cuda]'") from error
     return core

@@ -59,13 +59,16 @@ def check_pattern(kernel: ir.Kernel, plan: Decisions, target: Target) -> None:
         "reciprocity": ("reciprocity", reciprocity.legal(kernel, 1)),
         "prefetch": ("prefetching", prefetching.legal(kernel, _prefetch(plan))),
     }
+    own = ("slices", "unroll") if kernel.pattern.over_items else ()
     for name, (title, reason) in refusals.items():
+        if name in own:
+            continue
         value: Any = getattr(plan, name)
         if value != getattr(NEUTRAL, name):
             raise refuse(title, kernel, reason or "it has no pairs")
     if plan.fission and (reason := kernel.pattern.whole(kernel)):
         raise refuse("loop splitting", kernel, reason)
-    if plan.targets != 1:
+    if plan.targets != 1 and not kernel.pattern.over_items:
         reason = _no_merging(kernel, plan.targets, target)
         if reason is not None:
             raise refuse("thread merging", kernel, reason)

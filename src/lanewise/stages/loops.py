@@ -26,6 +26,8 @@ COMBINE_BLOCK = 128  # threads that add partial sums
 
 def shape(kernel: ir.Kernel, plan: Decisions, target: Target, checked: Checked) -> Kernels:
     """The kernels that do the work of one kernel, mapped to threads on a GPU."""
+    if kernel.pattern.shape is not None:
+        return kernel.pattern.shape(kernel, plan, target, checked)
     if not kernel.pattern.over_pairs:
         return _elements(kernel, plan, checked) if target.has_blocks else (kernel,)
     if plan.reciprocity != "off":

@@ -1,0 +1,1 @@
+"""Sums over the items of segments: `@lw.segmentwise`."""

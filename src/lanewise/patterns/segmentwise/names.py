@@ -1,0 +1,29 @@
+"""What a segmentwise kernel calls its loops and the arrays that it adds."""
+
+from __future__ import annotations
+
+from lanewise.ir.names import own
+
+CELLS, SEGMENTS, DENSE, ITEMS = (
+    own("cells"),
+    own("segments"),
+    own("dense"),
+    own("items"),
+)  # counts; ITEMS: of a segment, on average
+CELL, SEGMENT, PLACE, ITEM = (
+    own("cell"),
+    own("segment"),
+    own("place"),
+    own("item"),
+)  # loop variables; PLACE on the dense axis
+FIRST, LAST = own("segment.first"), own("segment.last")  # where the items of a segment begin and end
+
+
+def first_of(row: str) -> str:
+    """The array that says where an item's row begins."""
+    return own(f"first.{row}")
+
+
+def last_of(row: str) -> str:
+    """The array that says where an item's row ends."""
+    return own(f"last.{row}")

@@ -1,0 +1,115 @@
+"""The pattern of sums over segments: a thread of a GPU has cells that are neighbours on the dense axis, a block those of one segment.
+
+    parallel for cell: segment, place = ...; for item: sum += f(place, item)
+->  parallel for block: segment = block / tiles; tile = block - segment * tiles
+        parallel for lane: place#0, place#1 = ...; for item: fetch item; sum#0 += f(place#0, item); sum#1 += f(place#1, item)
+The threads of a block run the same loop over the same items: what they load of an item is one load for all.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from lanewise.ir import build
+from lanewise.ir import nodes as ir
+from lanewise.ir.names import own
+from lanewise.ir.pattern import Checked, HostCode, Pattern, Work
+from lanewise.ir.traverse import rename
+from lanewise.passes import slicing, thread_mapping, thread_merging, unrolling
+from lanewise.passes.base import refuse
+from lanewise.patterns.segmentwise import lanes as lanes_of
+from lanewise.patterns.segmentwise.names import CELL, DENSE, PLACE, SEGMENT, SEGMENTS
+from lanewise.plan import NEUTRAL, Plan
+from lanewise.stages.base import decided
+from lanewise.target import Machine, Target
+
+GRAIN_ITEMS = 65_536  # items worth handing to another thread of a CPU
+BLOCK = 128
+FULL = 1024  # threads of a multiprocessor that hide the time of a load
+TILES, TILE, LANE = own("tiles"), own("tile"), own("lane")
+
+
+def grain(items: int) -> int:
+    """Cells worth handing to another thread, where a segment has so many items."""
+    return max(1, GRAIN_ITEMS // max(1, items))
+
+
+def default_plan(machine: Machine, work: Work, wanted: Plan) -> Plan:
+    """Every field decided. Few cells leave a GPU idle, unless several threads share each."""
+    del wanted
+    if not machine.target.has_blocks:
+        return NEUTRAL
+    slices = 1
+    while slices < 32 and work.targets * slices * 2 <= machine.multiprocessors * FULL:
+        slices *= 2
+    return Plan(block=BLOCK, slices=slices).filled(NEUTRAL)
+
+
+def shape(kernel: ir.Kernel, plan: Plan, target: Target, checked: Checked) -> tuple[ir.Kernel, ...]:
+    """One kernel, mapped to threads on a GPU."""
+    targets, slices, unroll = (decided(getattr(plan, n), n) for n in ("targets", "slices", "unroll"))
+    if not target.has_blocks:
+        if unroll != 1:
+            raise refuse("unrolling", kernel, "on a CPU LLVM decides how often a loop is written out")
+        if targets > 1 and plan.hoist:
+            reason = "cells side by side would keep what moves out in memory; LLVM moves what all of them share"
+            raise refuse("invariant code motion", kernel, f"{reason}; choose hoist=False or targets=1")
+        return (kernel,) if targets == 1 else (checked("thread merging", lanes_of.apply(kernel, targets)),)
+    threads, min_blocks = decided(plan.block, "block"), decided(plan.min_blocks, "min_blocks")
+    if reason := thread_mapping.legal(kernel, threads):
+        raise refuse("mapping to threads", kernel, reason)
+    if slices < 1 or threads % slices:
+        raise refuse("slicing", kernel, f"a block of {threads} threads does not divide into {slices} slices")
+    (loop,) = kernel.body
+    assert isinstance(loop, ir.Parallel)
+    dense = loop.variable == CELL
+    if targets != 1 and not dense:
+        raise refuse("thread merging", kernel, "it has no dense axis: neighbouring segments have no items in common")
+    lanes = threads // slices
+    kernel = checked("thread merging", _blocks(kernel, loop, targets, lanes))
+    if slices > 1:  # after merging: the slices meet once for each cell of a thread
+        kernel = checked("slicing", slicing.apply_to_lists(kernel, slices))
+    kernel = checked("unrolling", unrolling.apply(kernel, unroll))
+    (outer,) = kernel.body
+    assert isinstance(outer, ir.Parallel)
+    mapped = thread_mapping.apply(kernel, threads, lanes=lanes, min_blocks=min_blocks)
+    if dense:
+        mapped = replace(mapped, grid=ir.Grid(outer.extent, 1, threads, 1, min_blocks))
+    return (checked("mapping to threads", mapped),)
+
+
+def _blocks(kernel: ir.Kernel, loop: ir.Parallel, targets: int, lanes: int) -> ir.Kernel:
+    """Blocks of lanes over the dense axis of one segment, or over the segments where there is none."""
+    if loop.variable != CELL:
+        return _with_lane(thread_merging.apply(kernel, targets, lanes), lanes)
+    index, element = loop.extent.type, loop.body[2:]  # the first two statements find the segment and the place
+    over_places = ir.Parallel(PLACE, ir.Local(DENSE, index), element)
+    merged = _with_lane(thread_merging.apply(replace(kernel, body=(over_places,)), targets, lanes), lanes)
+    (blocks,) = merged.body
+    assert isinstance(blocks, ir.Parallel)
+    block, tiles, segment = (ir.Local(n, index) for n in (blocks.variable, TILES, SEGMENT))
+    head = (
+        ir.Assign(TILES, blocks.extent),
+        ir.Assign(SEGMENT, build.divide(block, tiles)),
+        ir.Assign(TILE, build.subtract(block, build.multiply(segment, tiles))),
+    )
+    body = (*head, *rename(blocks.body, {blocks.variable: TILE}))
+    extent = build.multiply(ir.Local(SEGMENTS, index), blocks.extent)
+    return replace(merged, body=(ir.Parallel(blocks.variable, extent, body),))
+
+
+def _with_lane(kernel: ir.Kernel, lanes: int) -> ir.Kernel:
+    """A block of one cell for all its threads still has a lane, which the slices divide."""
+    (outer,) = kernel.body
+    assert isinstance(outer, ir.Parallel)
+    if lanes > 1:
+        return kernel
+    lane = ir.Parallel(LANE, ir.Literal(1, outer.extent.type), outer.body)
+    return replace(kernel, body=(replace(outer, body=(lane,)),))
+
+
+SEGMENTWISE = Pattern(
+    "segmentwise", over_items=True, host=HostCode(inline=True, widest_stride=None, separate=True),
+    default_plan=default_plan, grain=grain, shape=shape,
+    no_sums="its sums have the type of the result: return lw.f64 for wider ones",
+)  # fmt: skip
