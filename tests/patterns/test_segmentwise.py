@@ -6,6 +6,7 @@ import copy
 import pickle
 from collections.abc import Callable
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -194,6 +195,17 @@ def test_explains_itself() -> None:
     assert "a cell" in text
     with pytest.raises(lw.ArgumentError, match="takes the arguments of a call, because lists cannot be made up"):
         power.compile(*arguments, scale=1.0).explain(measure=True)
+
+
+def test_the_command_line_says_where_to_go(tmp_path: Path) -> None:
+    from lanewise.cli.target import load_kernel
+
+    file = tmp_path / "mine.py"
+    file.write_text("import lanewise as lw\nfrom tests.patterns.segmentwise import power\n")
+    with pytest.raises(
+        lw.InputError, match=r"power is a segmentwise kernel, whose lists cannot be made up; .*power\.tune"
+    ):
+        load_kernel(f"{file}:power")
 
 
 def test_is_tuned() -> None:

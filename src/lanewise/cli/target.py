@@ -17,6 +17,7 @@ from lanewise.errors import InputError, LanewiseError
 from lanewise.launch.arguments import describe
 from lanewise.patterns.elementwise.kernel import Elementwise
 from lanewise.patterns.pairwise.kernel import Pairwise
+from lanewise.patterns.segmentwise.kernel import Segmentwise
 from lanewise.patterns.sitewise.kernel import Sitewise
 
 
@@ -52,6 +53,11 @@ def load_kernel(text: str, *, sites: bool = False) -> Pairwise | Elementwise | S
         raise InputError(
             f"{path_text}: {name} is a sitewise kernel, whose layout, streaming form and plan are chosen by rules; tune is for "
             "@lw.pairwise and @lw.elementwise, and lanewise explain shows what was chosen"
+        )
+    if isinstance(getattr(module, name, None), Segmentwise):
+        raise InputError(
+            f"{path_text}: {name} is a segmentwise kernel, whose lists cannot be made up; in Python there are "
+            f"{name}.compile(...).explain() and {name}.tune(...)"
         )
     if hasattr(module, name):
         raise InputError(
