@@ -28,7 +28,7 @@ from lanewise.sims.waves.kernels import (
 )
 from tests.patterns.segmentwise import interpreted
 
-DATA = Path(__file__).parents[2] / "data" / "waves"
+DATA = Path(__file__).parents[1] / "data" / "demodulation"
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.cuda)]
 METHODS = ["dirichlet", "interpolated"]
 DURATION, WINDOW, COVER = 1800.0, 101, (99.9, 100.1)  # of an SFT (s), of the running median (bins), of the band (Hz)

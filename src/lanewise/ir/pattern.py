@@ -91,11 +91,12 @@ class Merging(Protocol):
 class Pattern:
     """One way to run a function over many elements. Patterns are compared by identity.
 
-    name: in texts for people, and in keys. over_pairs: each element sums a function of itself and each of the sources. over_items: each
-    element sums a function over a list of its own. one_record: each element has a record of its own, which is used once. default_plan: of a machine, the work and the caller's wishes. grain: elements
-    of a CPU's pieces of work, given the kernel's last count. slabs: on a CPU the kernels of a program run one slab of elements after
-    the other. divide: the kernels in place of one whose branches stand apart; None for a kernel for each side of the function's branch.
-    merging: how a thread of a GPU computes several elements, where no sources are shared.
+    name: in texts for people, and in keys. over_pairs: each element sums a function of itself and each of the sources. over_items:
+    each element sums a function over a list of its own. one_record: each element has a record of its own, which is used once.
+    default_plan: of a machine, the work and the caller's wishes. grain: elements of a CPU's pieces of work, given the kernel's last
+    count. slabs: on a CPU the kernels of a program run one slab of elements after the other. divide: the kernels in place of one whose
+    branches stand apart; None for a kernel for each side of the function's branch. merging: how a thread of a GPU computes several
+    elements, where no sources are shared.
     no_sums: why float64 accumulation does not apply, for patterns that sum nothing. whole: why the results of a kernel are one whole,
     which loop splitting cannot divide, or None. shape: how a plan shapes the loops of a kernel, for patterns with loops of their own.
     """
@@ -112,7 +113,7 @@ class Pattern:
     merging: Merging | None = None
     no_sums: str = ""
     whole: Callable[[Kernel], str | None] = lambda kernel: None
-    shape: Callable[[Kernel, Plan, Target, Checked], tuple[Kernel, ...]] | None = None
+    shape: Callable[[Kernel, Decisions, Target, Checked], tuple[Kernel, ...]] | None = None
 
     def __repr__(self) -> str:
         return repr(self.name)

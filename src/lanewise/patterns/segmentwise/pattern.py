@@ -19,8 +19,7 @@ from lanewise.passes import slicing, thread_mapping, thread_merging, unrolling
 from lanewise.passes.base import refuse
 from lanewise.patterns.segmentwise import lanes as lanes_of
 from lanewise.patterns.segmentwise.names import CELL, DENSE, PLACE, SEGMENT, SEGMENTS
-from lanewise.plan import NEUTRAL, Plan
-from lanewise.stages.base import decided
+from lanewise.plan import NEUTRAL, Decisions, Plan
 from lanewise.target import Machine, Target
 
 GRAIN_ITEMS = 65_536  # items worth handing to another thread of a CPU
@@ -34,7 +33,7 @@ def grain(items: int) -> int:
     return max(1, GRAIN_ITEMS // max(1, items))
 
 
-def default_plan(machine: Machine, work: Work, wanted: Plan) -> Plan:
+def default_plan(machine: Machine, work: Work, wanted: Plan) -> Decisions:
     """Every field decided. Few cells leave a GPU idle, unless several threads share each."""
     del wanted
     if not machine.target.has_blocks:
@@ -45,9 +44,9 @@ def default_plan(machine: Machine, work: Work, wanted: Plan) -> Plan:
     return Plan(block=BLOCK, slices=slices).filled(NEUTRAL)
 
 
-def shape(kernel: ir.Kernel, plan: Plan, target: Target, checked: Checked) -> tuple[ir.Kernel, ...]:
+def shape(kernel: ir.Kernel, plan: Decisions, target: Target, checked: Checked) -> tuple[ir.Kernel, ...]:
     """One kernel, mapped to threads on a GPU."""
-    targets, slices, unroll = (decided(getattr(plan, n), n) for n in ("targets", "slices", "unroll"))
+    targets, slices, unroll = plan.targets, plan.slices, plan.unroll
     if not target.has_blocks:
         if unroll != 1:
             raise refuse("unrolling", kernel, "on a CPU LLVM decides how often a loop is written out")
@@ -55,7 +54,7 @@ def shape(kernel: ir.Kernel, plan: Plan, target: Target, checked: Checked) -> tu
             reason = "cells side by side would keep what moves out in memory; LLVM moves what all of them share"
             raise refuse("invariant code motion", kernel, f"{reason}; choose hoist=False or targets=1")
         return (kernel,) if targets == 1 else (checked("thread merging", lanes_of.apply(kernel, targets)),)
-    threads, min_blocks = decided(plan.block, "block"), decided(plan.min_blocks, "min_blocks")
+    threads, min_blocks = plan.block, plan.min_blocks
     if reason := thread_mapping.legal(kernel, threads):
         raise refuse("mapping to threads", kernel, reason)
     if slices < 1 or threads % slices:

@@ -76,7 +76,6 @@ def load_sfts(
     for path in paths:
         blocks += _headers(path, report)
     blocks = [b for b in blocks if _wanted(b, detectors, span)]
-    _one_duration(blocks)
     with ExitStack() as stack:
         streams: dict[Path, BinaryIO] = {}
 
@@ -89,6 +88,7 @@ def load_sfts(
 
         if verify:
             blocks = [b for b in blocks if _is_sound(stream(b), b, report)]
+        _one_duration(blocks)  # of sound ones: a damaged header may say any
         blocks.sort(key=lambda b: (b.detector, b.start, b.first_bin))
         found: list[DetectorSfts] = []
         for _, own in groupby(blocks, key=lambda b: b.detector):
@@ -199,7 +199,7 @@ def _one_duration(blocks: Sequence[Block]) -> None:
     for b in blocks:
         if b.duration != blocks[0].duration:
             raise InputError(
-                f"{b} lasts {b.duration:g} s, and {blocks[0]} {blocks[0].duration:g} s; wanted SFTs of one duration"
+                f"{b} lasts {b.duration:.17g} s, and {blocks[0]} {blocks[0].duration:.17g} s; wanted SFTs of one duration"
             )
 
 
