@@ -140,7 +140,7 @@ def gathered(body: Body) -> lw.f32:
 
 @dataclass(frozen=True)
 class Subject:
-    """A kernel with its values for all, the sizes it runs at, and what one call does."""
+    """A kernel with its uniform arguments, the sizes it runs at, and what one call does."""
 
     kernel: Any
     record: Any
@@ -191,8 +191,10 @@ def make_job(subject: Subject, count: int, device: str) -> Job:
         w = plain()
         return replace(w, bound={**w.bound, INDEX: bind_value_array(index, I32)})
 
-    naive = gathering.apply(job.naive, "body")
-    return replace(job, naive=naive, workload=workload, key=replace(job.key, kernel=f"{job.key.kernel}_gathered"))
+    reference = gathering.apply(job.reference, "body")
+    return replace(
+        job, reference=reference, workload=workload, key=replace(job.key, kernel=f"{job.key.kernel}_gathered")
+    )
 
 
 # ---------------------------------------------------------------- grids
@@ -253,7 +255,7 @@ def run(subject: Subject, count: int, device: str) -> dict[str, Any]:
     plans = list(dict.fromkeys([tuned.plan, *grid(job, subject.pairs)]))
     times = measure_all(job, plans)
     best = min(times, key=times.__getitem__)
-    executable = build_executable(build_program(job.naive, job.default, job.kind), device)
+    executable = build_executable(build_program(job.reference, job.default, job.kind), device)
     resources = [c.resources for c in executable.cubins]
     expected = predict(
         executable.program, job.environment, device_model(device), resources or None, in_graph=job.kind == "cuda"

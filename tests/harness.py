@@ -68,7 +68,7 @@ class Input:
         return self.case.reference(*self.fields[: len(self.case.records)], **self.arrays, **self.case.values)
 
 
-def naive_kernel(case: Case, layout: Layout, device_kind: str, *, same: bool = True) -> ir.Kernel:
+def reference_kernel(case: Case, layout: Layout, device_kind: str, *, same: bool = True) -> ir.Kernel:
     """The kernel as the pattern writes it."""
     index = t.I32 if device_kind == "cuda" else t.I64
     kinds = case.kernel.signature.parameters
@@ -95,9 +95,9 @@ def plan_for(case: Case, plan: Plan, device_kind: str) -> Plan:
 def program(
     case: Case, layout: Layout, plan: Plan, device_kind: str, *, same: bool = True, observe: Any = None
 ) -> Program:
-    naive = naive_kernel(case, layout, device_kind, same=same)
+    reference = reference_kernel(case, layout, device_kind, same=same)
     complete = plan_for(case, plan, device_kind)
-    return build_program(naive, complete, device_kind, observe or (lambda stage, kernel: None))
+    return build_program(reference, complete, device_kind, observe or (lambda stage, kernel: None))
 
 
 def stages(
@@ -229,8 +229,8 @@ __all__ = [
     "assert_close",
     "expected",
     "lw",
-    "naive_kernel",
     "program",
+    "reference_kernel",
     "run_kernel",
     "run_kernels",
     "run_public",

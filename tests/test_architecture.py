@@ -17,7 +17,7 @@ from lanewise.emit.numba import emit_numba
 from lanewise.ir.printer import print_function, print_kernel
 from lanewise.plan import Plan
 from tests.corpus import case
-from tests.harness import naive_kernel, program, stages
+from tests.harness import program, reference_kernel, stages
 from tests.storeys import drawing
 from tests.test_storeys import FACADE
 
@@ -40,9 +40,9 @@ def generated() -> str:
         _section("The user's source", "python", inspect.getsource(c.kernel.python)),
         _section("Function (frontend/)", "text", print_function(function)),
         _section(
-            "Naive kernel (patterns/pairwise/build.py)",
+            "Reference kernel (patterns/pairwise/build.py)",
             "text",
-            print_kernel(naive_kernel(c, layout, "cuda"), with_functions=False),
+            print_kernel(reference_kernel(c, layout, "cuda"), with_functions=False),
         ),
     ]
     before = ""

@@ -14,7 +14,7 @@ from lanewise.ir.verify import verify_kernel
 from lanewise.plan import Plan
 from tests.corpus import CASES, LAYOUTS, PAIRWISE, case
 from tests.corpus_kernels import Charge
-from tests.harness import Input, assert_close, expected, naive_kernel, program, run_kernels, stages
+from tests.harness import Input, assert_close, expected, program, reference_kernel, run_kernels, stages
 from tests.passes.probe import assert_equal, layouts, small_inputs
 
 GPU_PLAN = Plan(targets=2, tile=64, slices=2, parts=2, unroll=2, block=64, accumulate="f64")
@@ -24,7 +24,7 @@ GPU_PLAN = Plan(targets=2, tile=64, slices=2, parts=2, unroll=2, block=64, accum
 def test_the_naive_kernel_is_what_numpy_says(c):
     for sources in (None, 6) if c.pairwise else (None,):
         given = Input(c, 5, sources)
-        kernel = naive_kernel(c, lw.SoA(), "cpu", same=given.same)
+        kernel = reference_kernel(c, lw.SoA(), "cpu", same=given.same)
         assert_close(run_kernels((kernel,), given, lw.SoA()), expected(given), c)
 
 
@@ -191,8 +191,8 @@ def test_functions_of_one_name_stay_apart():
     )
     given = Input(c, 3)
     p = program(c, lw.SoA(), Plan(), "cpu")
-    assert len(functions(p.naive.body)) == 3
-    for kernels in ((p.naive,), p.kernels):
+    assert len(functions(p.reference.body)) == 3
+    for kernels in ((p.reference,), p.kernels):
         np.testing.assert_allclose(run_kernels(kernels, given, lw.SoA())[0], 5 * given.arrays["x"], rtol=1e-6)
 
 

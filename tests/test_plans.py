@@ -20,7 +20,7 @@ from lanewise.target import Machine
 from lanewise.types import I32
 from lanewise.work import describe_work
 from tests.corpus import CASES, case
-from tests.harness import naive_kernel
+from tests.harness import reference_kernel
 
 GPU, CPU = Machine("cuda", 132), Machine("cpu", 2)
 
@@ -31,7 +31,7 @@ class Place:
 
 
 def work(name: str, targets: int, *, same: bool = True) -> Work:
-    return describe_work(naive_kernel(case(name), lw.SoAoAS(), "cuda", same=same), targets)
+    return describe_work(reference_kernel(case(name), lw.SoAoAS(), "cuda", same=same), targets)
 
 
 def plan(name: str, targets: int, wanted: Plan | None = None, *, same: bool = True) -> Plan:
@@ -90,15 +90,15 @@ def test_partial_sums_are_bounded():
 @pytest.mark.parametrize("targets", [1, 5_000, 200_000])
 def test_every_default_plan_builds(c, targets):
     for machine in (GPU, CPU):
-        naive = naive_kernel(c, lw.SoA(), machine.kind)
-        found = complete_plan(None, machine, describe_work(naive, targets))
+        reference = reference_kernel(c, lw.SoA(), machine.kind)
+        found = complete_plan(None, machine, describe_work(reference, targets))
         assert None not in found.as_dict().values()
-        build_program(naive, found, machine.kind)
+        build_program(reference, found, machine.kind)
 
 
 def test_a_cpu_computes_one_side():
-    naive = naive_kernel(case("gravity"), lw.SoA(), "cpu")
-    assert complete_plan(None, CPU, describe_work(naive, 10_000)) == Plan(targets=1).filled(NEUTRAL)
+    reference = reference_kernel(case("gravity"), lw.SoA(), "cpu")
+    assert complete_plan(None, CPU, describe_work(reference, 10_000)) == Plan(targets=1).filled(NEUTRAL)
 
 
 def test_who_wants_no_tiles_gets_nothing_that_divides_them():
@@ -119,10 +119,10 @@ ELEMENTS = [
 
 @pytest.mark.parametrize(("wanted", "text"), ELEMENTS, ids=str)
 def test_nothing_is_ignored(wanted, text):
-    naive = naive_kernel(case("speed"), lw.SoA(), "cuda")
-    complete = complete_plan(wanted, GPU, describe_work(naive, 1000))
+    reference = reference_kernel(case("speed"), lw.SoA(), "cuda")
+    complete = complete_plan(wanted, GPU, describe_work(reference, 1000))
     with pytest.raises(PlanError) as error:
-        build_program(naive, complete, "cuda")
+        build_program(reference, complete, "cuda")
     assert str(error.value) == text
 
 
@@ -148,7 +148,7 @@ def many_values(target: Wide, source: Wide) -> tuple[lw.vec4, lw.vec4, lw.vec4]:
     return a * r, b * r, c * r
 
 
-def naive(kernel, *, same: bool):
+def reference(kernel, *, same: bool):
     arguments = PairwiseArguments(
         ("target", Wide.__record__, lw.SoAoAS()), ("source", Wide.__record__, lw.SoAoAS()), {}, same
     )
@@ -157,17 +157,17 @@ def naive(kernel, *, same: bool):
 
 @pytest.mark.parametrize("n", [500, 10_000, 300_000])
 def test_large_records_fit_shared_memory(n):
-    kernel = naive(everything, same=False)
+    kernel = reference(everything, same=False)
     build_program(kernel, complete_plan(None, GPU, describe_work(kernel, n)), "cuda")
 
 
 def test_a_cap_of_the_default_plan_that_spills_is_lifted():
-    kernel = naive(many_values, same=True)
+    kernel = reference(many_values, same=True)
     found = Plan(registers=40).filled(complete_plan(None, GPU, describe_work(kernel, 8_000)))
     relaxed = compile_kernel(kernel, found, "cuda", arch="sm_90")
     assert relaxed.program.plan.registers == 0
     assert relaxed.cubins[0].resources.spill_stores == 0
-    kept = compile_kernel(kernel, found, "cuda", wanted=Plan(registers=40), arch="sm_90")
+    kept = compile_kernel(kernel, found, "cuda", wish=Plan(registers=40), arch="sm_90")
     assert kept.program.plan.registers == 40
 
 
@@ -235,9 +235,9 @@ def test_the_plan_of_a_kernel_compiles_it_again() -> None:
 
 def test_what_reciprocity_needs_is_declared_once() -> None:
     """Its start is legal for a kernel with pairs of both ways, and each needed field by another value is refused by that name."""
-    declared, naive = DECLARED["reciprocity"], naive_kernel(case("gravity"), lw.SoAoAS(), "cuda")
+    declared, reference = DECLARED["reciprocity"], reference_kernel(case("gravity"), lw.SoAoAS(), "cuda")
     start = replace(NEUTRAL, **declared.start("ordered"))
-    assert build_program(naive, start, "cuda").plan == start
+    assert build_program(reference, start, "cuda").plan == start
     others = {"tile": 64, "slices": 2, "parts": 2, "hoist": True, "prefetch": "registers"}
     assert others.keys() == dict(declared.needs).keys()
     for name, value in others.items():
@@ -245,5 +245,5 @@ def test_what_reciprocity_needs_is_declared_once() -> None:
             "^invariant code motion" if name == "hoist" else "^$"
         )  # a pass that comes before, and has nothing to move
         with pytest.raises(PlanError, match=rf"need Plan\({name}=|{earlier}"):
-            build_program(naive, replace(start, **{name: value}), "cuda")
+            build_program(reference, replace(start, **{name: value}), "cuda")
         assert complete_plan(Plan(**{name: value}), GPU, work("gravity", 16_384)).reciprocity == "off"

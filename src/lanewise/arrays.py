@@ -129,7 +129,7 @@ class RecordArray:
         device: str | None,
         python_class: type[RecordValue],
     ) -> RecordArray:
-        """Records from one array (or one value for all) per field; fields left out are zero.
+        """Records from one array (or a uniform argument) per field; fields left out are zero.
 
         Raises `ArgumentError` for an unknown field, a wrong shape, or a dtype that the field cannot hold.
         """
@@ -183,7 +183,7 @@ class RecordArray:
             blocks[...] = padded.reshape(blocks.shape)
 
     def _checked(self, field: Field, value: Any) -> Any:
-        """Values on the device that fit the field's shape and type; one value for all is allowed."""
+        """Values on the device that fit the field's shape and type; a uniform argument is allowed."""
         name = f"{self._record.name}.{field.name}"
         values = brought(name, value, self._device)
         shape = (self._count, field.type.length) if isinstance(field.type, t.Vector) else (self._count,)
@@ -333,7 +333,7 @@ def _dimensions(record: Record, name: str) -> int:
 
 
 def _check_shape(record: Record, name: str, shape: tuple[int, ...]) -> None:
-    """Refuse a shape that is neither one row for each record nor one value for all, before the number of records is known."""
+    """Refuse a shape that is neither one row for each record nor a uniform argument, before the number of records is known."""
     field = record.field(name)
     assert field is not None
     row = (field.type.length,) if isinstance(field.type, t.Vector) else ()

@@ -61,7 +61,7 @@ MOVED = {
     "lanewise.sites.fractions": "lanewise.patterns.sitewise.fractions",
     "lanewise.sites.kinds": "lanewise.patterns.sitewise.kinds",
     "lanewise.sites.streaming": "lanewise.patterns.sitewise.streaming",
-    "lanewise.sites.words": "lanewise.patterns.sitewise.words",
+    "lanewise.sites.flags": "lanewise.patterns.sitewise.flags",
     "lanewise.tuning.store": "lanewise.launch.tuned_store",
 }
 """The old name of a module, or of something in one, and the new one; "" where only modules within it have one."""

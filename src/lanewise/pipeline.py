@@ -1,7 +1,7 @@
 """From an element function to the kernels of a plan: the table of contents of the compiler.
 
     frontend   Python source            -> Function                     frontend/function.py
-    pattern    Function + arguments     -> naive Kernel                 patterns/
+    pattern    Function + arguments     -> reference Kernel                 patterns/
     stages     Kernel + Decisions + target -> Kernel(s) for the machine    stages/, which apply passes/, one file an optimisation
     emission   Kernel                   -> CUDA C++ or Python text      emit/
     runtime    text                     -> compiled, cached, launched   runtime/
@@ -39,19 +39,19 @@ StageObserver = Callable[[str, ir.Kernel], None]
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """The kernels of one call, in order of launch. `naive` is the same work before any pass that reshapes it: the interpreter's input.
+    """The kernels of one call, in order of launch. `reference` is the same work before any pass that reshapes it: the interpreter's input.
 
     They do that work for the values of the uniforms that `self_term` allows.
     """
 
     plan: Decisions
-    naive: ir.Kernel
+    reference: ir.Kernel
     kernels: tuple[ir.Kernel, ...]
     self_term: Proof = field(default_factory=Proof)
 
 
 def build_program(
-    naive: ir.Kernel, plan: Decisions, device_kind: str, observe: StageObserver = lambda stage, kernel: None
+    reference: ir.Kernel, plan: Decisions, device_kind: str, observe: StageObserver = lambda stage, kernel: None
 ) -> Program:
     """Apply the passes that `plan` asks for on a "cpu" or "cuda" device.
 
@@ -65,7 +65,7 @@ def build_program(
         return kernel
 
     target = TARGETS[device_kind]
-    kernel = checked("pattern", with_distinct_functions(naive))
+    kernel = checked("pattern", with_distinct_functions(reference))
     kernel = checked("constant folding", constant_folding.apply(kernel))
     kernel = checked(
         "scalar replacement", scalar_replacement.apply(kernel)
@@ -88,7 +88,7 @@ def _finish(kernels: Kernels, plan: Decisions, target: Target, checked: Checked)
     if plan.registers:
         kernels = tuple(checked("register cap", register_cap.apply(k, plan.registers)) for k in kernels)
     kernels = tuple(checked("unused indices", dead_code.clean_loops(k)) for k in kernels)
-    if plan.uniforms != "constant":  # after the map to threads, each of which fetches them
+    if plan.uniforms != "constant":  # after the map to threads, each of which loads them
         some = any(k.uniforms for k in kernels)  # a kernel that only adds partial sums has none
         kernels = tuple(
             k if some and not k.uniforms else checked("uniforms", uniform_parameters.apply(k, plan.uniforms))

@@ -9,11 +9,11 @@ from lanewise.target import Machine
 CPU_TILE = 512  # sources that are summed in the result's precision before a float64 addition
 
 
-def complete_plan(wanted: Plan | None, machine: Machine, work: Work) -> Decisions:
+def complete_plan(wish: Plan | None, machine: Machine, work: Work) -> Decisions:
     """What the user wishes, and defaults for the rest."""
-    wanted = wanted or Plan()
-    plan = wanted.filled(work.pattern.default_plan(machine, work, wanted))
-    if wanted.block is not None and wanted.tile is None and plan.tile:
+    wish = wish or Plan()
+    plan = wish.filled(work.pattern.default_plan(machine, work, wish))
+    if wish.block is not None and wish.tile is None and plan.tile:
         plan = Plan(tile=plan.block).filled(plan)  # one source a thread stages a tile
-    needs_tiles = plan.accumulate == "f64" and plan.reciprocity == "off" and wanted.tile is None and not plan.tile
+    needs_tiles = plan.accumulate == "f64" and plan.reciprocity == "off" and wish.tile is None and not plan.tile
     return Plan(tile=CPU_TILE).filled(plan) if needs_tiles else plan

@@ -16,17 +16,17 @@ _SHORT = frozenset(
 )
 
 
-def describe_work(naive: ir.Kernel, targets: int) -> Work:
-    """The work of a naive kernel on so many elements."""
-    simple = dead_code.apply(constant_folding.apply(naive))
+def describe_work(reference: ir.Kernel, targets: int) -> Work:
+    """The work of a reference kernel on so many elements."""
+    simple = dead_code.apply(constant_folding.apply(reference))
     rearranged = fma_rearrangement.legal(simple) is None
-    if not naive.pattern.over_pairs:
-        return Work(naive.pattern, targets, rearranged=rearranged)
+    if not reference.pattern.over_pairs:
+        return Work(reference.pattern, targets, rearranged=rearranged)
     used = [x for f in functions(simple.body).values() for x in _all_expressions(f.body)]
-    results = [x for a in naive.arrays if a.written for x in a.leaves]
-    source = naive.arrays[1]
+    results = [x for a in reference.arrays if a.written for x in a.leaves]
+    source = reference.arrays[1]
     return Work(
-        naive.pattern,
+        reference.pattern,
         targets,
         wide=any(x.type.size == 8 for x in results),
         strided=source.arrangement != SoA().arrange(source.leaves),
@@ -41,8 +41,8 @@ def describe_work(naive: ir.Kernel, targets: int) -> Work:
 
 def _source_bytes(kernel: ir.Kernel) -> int:
     """Whole groups of 16 bytes, and more where gaps within them take more."""
-    fetches = [s for s in statements(kernel.body) if isinstance(s, ir.Fetch) and s.array == kernel.arrays[1].name]
-    read = {leaf for s in fetches for leaf, _ in s.reads}
+    loads = [s for s in statements(kernel.body) if isinstance(s, ir.LoadRecord) and s.array == kernel.arrays[1].name]
+    read = {leaf for s in loads for leaf, _ in s.reads}
     leaves = tuple(x for x in kernel.arrays[1].leaves if x.name in read)
     return max(-(-sum(x.type.size for x in leaves) // 16) * 16, shared_memory.bytes_of_source(leaves) if leaves else 0)
 

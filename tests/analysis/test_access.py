@@ -8,14 +8,14 @@ from lanewise.analysis.regions import analyse
 from lanewise.analysis.reuse import reuse
 from lanewise.plan import NEUTRAL, Plan
 from tests.corpus import LAYOUTS, case
-from tests.harness import naive_kernel, program
+from tests.harness import program, reference_kernel
 
 N = 16_384
 COUNTS = {"$target.count": N, "$source.count": 2 * N, "$count": 1 << 20}
 
 
 def rows(name: str) -> str:
-    found = field_accesses(naive_kernel(case(name), lw.SoA(), "cuda"), COUNTS)
+    found = field_accesses(reference_kernel(case(name), lw.SoA(), "cuda"), COUNTS)
     return "\n".join(
         f"{a.array}.{a.field} ({a.role}): {'read' * a.read}{' and ' * (a.read and a.written)}{'written' * a.written}, "
         f"{a.pattern}, {a.times:g} times, {a.bytes} bytes, with {' '.join(a.together)}"
@@ -30,7 +30,7 @@ def test_fields(golden, name):
 
 def test_hot_and_cold_fields_of_gravity():
     """Positions and masses are read for every pair, velocities never: what a layout is chosen by."""
-    found = {(a.array, a.field): a for a in field_accesses(naive_kernel(case("gravity"), lw.SoA(), "cuda"), COUNTS)}
+    found = {(a.array, a.field): a for a in field_accesses(reference_kernel(case("gravity"), lw.SoA(), "cuda"), COUNTS)}
     assert ("source", "velocity") not in found
     assert found["source", "mass"].times == N
     assert found["target", "position"].times == 1

@@ -179,4 +179,4 @@ def test_long_expressions_of_uniforms_are_left_alone():
     found = zero_self_term(
         ir.Function("f", parameters, (ir.Parameter("result", F64),), (*body, last)), "target", "source"
     )
-    assert found == "result is a long expression, and an expression of the values for all is too long to be checked"
+    assert found == "result is a long expression, and an expression of the uniform arguments is too long to be checked"

@@ -149,8 +149,8 @@ def literal_kernel(kind: Scalar, values: tuple[Any, ...], index: Scalar = I64) -
     i = ir.Local("$i", index)
     names = tuple(f"$r{n}" for n in range(len(results)))
     body = (
-        ir.Fetch("x", i, (("value", "x"),)), ir.Apply(f, (x,), names),
-        *(ir.Commit(a.name, i, (("value", ir.Local(n, kind)),)) for a, n in zip(arrays, names, strict=True)),
+        ir.LoadRecord("x", i, (("value", "x"),)), ir.Apply(f, (x,), names),
+        *(ir.StoreRecord(a.name, i, (("value", ir.Local(n, kind)),)) for a, n in zip(arrays, names, strict=True)),
     )  # fmt: skip
     loop = ir.Parallel("$i", ir.Local(COUNT, index), body)
     return ir.Kernel("literals", ELEMENTWISE, (source, *arrays), (), (ir.Parameter(COUNT, index),), (loop,))
@@ -161,7 +161,7 @@ def check_literals(kind: Scalar, values: tuple[Any, ...], device: str) -> None:
     cuda = device.startswith("cuda")
     plan = Plan(block=32).filled(NEUTRAL) if cuda else NEUTRAL
     executable = compile_kernel(literal_kernel(kind, values, I32 if cuda else I64), plan, device)
-    arrays = {a.name: bring(np.ones(1, kind.dtype), device) for a in executable.program.naive.arrays}
+    arrays = {a.name: bring(np.ones(1, kind.dtype), device) for a in executable.program.reference.arrays}
     executable.prepare({n: bind_value_array(a, kind) for n, a in arrays.items()}, {COUNT: 1})()
     _, *found = (to_host(a)[0] for a in arrays.values())
     with np.errstate(all="ignore"):

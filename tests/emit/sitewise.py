@@ -50,5 +50,5 @@ def site_program(
     form, step = PHASES[phase]
     sites = sites_of(lattice, form, layout, storage, special, real)
     arguments = pair.flow.kernels.arguments(sites, step, phase == "first", pair.flow.kinds.values(sites, pair.values))
-    naive = build_sitewise(arguments, t.I32 if kind == "cuda" else t.I64)
-    return build_program(naive, complete_site_plan(plan, GPU if kind == "cuda" else CPU, naive), kind)
+    reference = build_sitewise(arguments, t.I32 if kind == "cuda" else t.I64)
+    return build_program(reference, complete_site_plan(plan, GPU if kind == "cuda" else CPU, reference), kind)

@@ -41,7 +41,7 @@ def check(case: Case, given: Input, wanted: Any) -> None:
     layout = lw.SoAoAS()
     for kind in ("cpu", "cuda"):
         p = program(case, layout, Plan(targets=2), kind, same=given.same)
-        for kernels in ((p.naive,), p.kernels):
+        for kernels in ((p.reference,), p.kernels):
             np.testing.assert_allclose(run_kernels(kernels, given, layout)[0], wanted, rtol=1e-6)
     for k in p.kernels:
         cubin = compile_cubin(emit_cuda(k, ""), k.name, "sm_90")

@@ -111,17 +111,17 @@ def test_whole_corpus(name: str, arch: str) -> None:
 # ---------------------------------------------------------------- the kernels of gravity
 
 
-Launchable = tuple[ir.Kernel, Plan, Plan | None]  # the naive kernel, its complete plan, what the product asks for
+Launchable = tuple[ir.Kernel, Plan, Plan | None]  # the reference kernel, its complete plan, what the product asks for
 
 
 def _pair(kernel: Pairwise, record: Record, bodies: int, plan: Plan | None) -> Launchable:
     layout = default_layout(record, "cuda")
     uniforms: dict[str, Any] = {"softening2": kernel.signature.parameters["softening2"]}
-    naive = build_pairwise(
+    reference = build_pairwise(
         kernel.lowered, PairwiseArguments(("target", record, layout), ("source", record, layout), uniforms, True), t.I32
     )
     wide = any(r.type.size == 8 for r in kernel.lowered.function.results)
-    return naive, complete_plan(plan, GPU, Work(PAIRWISE, bodies, wide)), plan
+    return reference, complete_plan(plan, GPU, Work(PAIRWISE, bodies, wide)), plan
 
 
 def _elements(kernel: Elementwise, record: Record, arrays: tuple[str, ...], bodies: int) -> Launchable:
@@ -141,14 +141,14 @@ def _gravity(precision: str, bodies: int, softened: bool, arch: str) -> None:
     cls: Any = RECORDS[precision]
     physics, record = make_physics(cls, softened), cls.__record__
     wide = Plan(accumulate="f64")
-    for naive, plan, wanted in (
+    for reference, plan, wanted in (
         _pair(physics.acceleration, record, bodies, wide if precision == "mixed" else None),
         _pair(physics.potential, record, bodies, wide),
         _elements(physics.kick_drift, record, ("acceleration",), bodies),
         _elements(physics.kick, record, ("acceleration", "survived"), bodies),
         _elements(physics.moments, record, (), bodies),
     ):
-        for cubin in compile_kernel(naive, plan, "cuda", wanted=wanted, arch=arch).cubins:
+        for cubin in compile_kernel(reference, plan, "cuda", wish=wanted, arch=arch).cubins:
             check_cubin(cubin)
 
 

@@ -32,8 +32,8 @@ def body_text(*body: ir.Statement) -> str:
     apply = ir.Apply(f, (ir.Literal(0.5, F32), ir.Local("$flag", BOOL), index), ("$r",))
     from lanewise.ir.values import value_array
 
-    commit = ir.Commit("$result", index, (("value", ir.Local("$r", F32)),))
-    loop = ir.Parallel("$i", ir.Local("$count", I32), (flag, apply, commit))
+    store = ir.StoreRecord("$result", index, (("value", ir.Local("$r", F32)),))
+    loop = ir.Parallel("$i", ir.Local("$count", I32), (flag, apply, store))
     kernel = ir.Kernel(
         "k", ELEMENTWISE, (value_array("$result", F32, written=True),), (), (ir.Parameter("$count", I32),), (loop,)
     )

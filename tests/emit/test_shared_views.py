@@ -53,7 +53,7 @@ def many_wide(p: Mixed, q: Mixed) -> tuple[lw.f64, lw.vec3, lw.i32, lw.ivec2, lw
 KERNELS = (many, many_wide)
 
 
-def _naive(kernel: Any, layout: Layout) -> Any:
+def _reference(kernel: Any, layout: Layout) -> Any:
     record = kernel.signature.parameters["p"]
     return build_pairwise(
         kernel.lowered, PairwiseArguments(("p", record, layout), ("q", record, layout), {}, False), t.I32
@@ -63,16 +63,16 @@ def _naive(kernel: Any, layout: Layout) -> Any:
 @pytest.mark.parametrize("layout", LAYOUTS, ids=repr)
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda k: k.__name__)
 def test_default_plans_fit(kernel: Any, layout: Layout) -> None:
-    naive = _naive(kernel, layout)
-    work = describe_work(naive, 1)
+    reference = _reference(kernel, layout)
+    work = describe_work(reference, 1)
     for targets in SIZES:
         plan = complete_plan(None, Machine("cuda", 132), replace(work, targets=targets))
-        for k in build_program(naive, plan, "cuda").kernels:  # which refuses more than there is
+        for k in build_program(reference, plan, "cuda").kernels:  # which refuses more than there is
             assert shared_bytes(k) <= MAX_SHARED_BYTES
 
 
 def test_a_group_is_declared_once() -> None:
-    main = build_program(_naive(many, lw.AoS()), CUDA_PLAN, "cuda").kernels[0]
+    main = build_program(_reference(many, lw.AoS()), CUDA_PLAN, "cuda").kernels[0]
     groups = shared_groups(main)
     assert [len(views) for views in groups] == [3, 1, 1]
     text = emit_cuda(main, "test")
@@ -83,7 +83,7 @@ def test_a_group_is_declared_once() -> None:
 def test_the_compiler_counts_the_same() -> None:
     pytest.importorskip("cuda.bindings.nvrtc", reason="NVRTC is not installed")
     for kernel in KERNELS:
-        main = build_program(_naive(kernel, lw.AoS()), CUDA_PLAN, "cuda").kernels[0]
+        main = build_program(_reference(kernel, lw.AoS()), CUDA_PLAN, "cuda").kernels[0]
         cubin = compile_cubin(emit_cuda(main, "test"), main.name, "sm_90")
         assert code_resources(cubin.code, entry_name(main)).shared_bytes == shared_bytes(main)
 

@@ -86,11 +86,11 @@ def test_interpolated_walls_and_their_force(phase: str, layout: str, types: tupl
     sites = sites_of(lw.D3Q19, form, LAYOUTS[layout], storage, "kinds", real)
     given = flow.flow.kernels.arguments(sites, step, False, flow.flow.kinds.values(sites, flow.values), ())
     plain = replace(given, dense=False, placed=False, framed=False)
-    for naive in (
+    for reference in (
         build_interpolated_walls(plain, t.I32),
         build_momentum_exchange(plain, t.I32, (WALL, LID), True, curved=True),
     ):
-        check(build_program(naive, complete_site_plan(None, GPU, naive), "cuda"), "sm_90")
+        check(build_program(reference, complete_site_plan(None, GPU, reference), "cuda"), "sm_90")
 
 
 EVERYTHING = [

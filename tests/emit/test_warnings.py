@@ -47,6 +47,6 @@ def test_odd_expressions() -> None:
 
 
 def test_variables_that_one_block_reads_and_another_does_not() -> None:
-    """With nothing of a source to fetch, its place is not needed where pairs are met, and is where sums are written."""
+    """With nothing of a source to load, its place is not needed where pairs are met, and is where sums are written."""
     for k in program(case("order"), lw.SoA(), Plan(reciprocity="ordered", tile=0, block=64), "cuda").kernels:
         assert "warning" not in compile_cubin(emit_cuda(k, "test"), k.name, "sm_90").log

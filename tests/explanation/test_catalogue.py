@@ -14,7 +14,7 @@ from lanewise.patterns.pairwise.pattern import PAIRWISE
 from lanewise.pipeline import build_program
 from lanewise.plan import NEUTRAL, Plan
 from tests.corpus import case
-from tests.harness import CUDA_PLAN, naive_kernel
+from tests.harness import CUDA_PLAN, reference_kernel
 
 SLICED = Plan(block=256, tile=256, slices=4, targets=2, unroll=8).filled(CUDA_PLAN)
 FIELDS = [o.field for o in OPTIMISATIONS if o.field != LAYOUT]
@@ -41,39 +41,39 @@ def test_values_start_neutral_and_are_described(field: str) -> None:
 @pytest.mark.parametrize("name", ["gravity", "yukawa", "kick_drift"])
 def test_the_neutral_plan_is_legal(name: str, kind: str) -> None:
     plan = Plan(**{f: neutral(f, kind) for f in FIELDS})
-    build_program(naive_kernel(case(name), lw.SoA(), kind), plan, kind)
+    build_program(reference_kernel(case(name), lw.SoA(), kind), plan, kind)
 
 
 def test_reasons_are_those_of_the_passes() -> None:
-    naive = naive_kernel(case("gravity"), lw.SoAoAS(), "cuda")
-    refused = possible(naive, SLICED, "cuda", "tile", 64)
+    reference = reference_kernel(case("gravity"), lw.SoAoAS(), "cuda")
+    refused = possible(reference, SLICED, "cuda", "tile", 64)
     assert refused is not None
     assert refused.startswith("shared-memory tiles cannot be applied to gravity: a tile of 64 sources is no multiple")
     assert reason_of(refused) == "a tile of 64 sources is no multiple of the 256 threads that stage it"
-    assert possible(naive, SLICED, "cuda", "targets", 4) is None
-    cpu = possible(naive_kernel(case("gravity"), lw.SoA(), "cpu"), NEUTRAL, "cpu", "slices", 2)
+    assert possible(reference, SLICED, "cuda", "targets", 4) is None
+    cpu = possible(reference_kernel(case("gravity"), lw.SoA(), "cpu"), NEUTRAL, "cpu", "slices", 2)
     assert cpu is not None
     assert reason_of(cpu) == "only a GPU divides the sources of one target; on a CPU slices is 1"
 
 
 def test_what_changes_nothing_is_said() -> None:
-    naive = naive_kernel(case("kick_drift"), lw.SoAoAS(), "cuda")
+    reference = reference_kernel(case("kick_drift"), lw.SoAoAS(), "cuda")
     plan = Plan(block=32).filled(NEUTRAL)
-    assert possible(naive, plan, "cuda", "block", 128) is None
-    assert possible(naive, plan, "cuda", "fast_math", True) is None
-    found = possible(naive, plan, "cuda", "rsqrt", "hardware")
+    assert possible(reference, plan, "cuda", "block", 128) is None
+    assert possible(reference, plan, "cuda", "fast_math", True) is None
+    found = possible(reference, plan, "cuda", "rsqrt", "hardware")
     assert found is not None  # there is no square root in it: refused by the pass, or without effect
     assert found == UNCHANGED or "cannot be applied" in found
 
 
 def test_what_rests_on_an_optimisation_goes_with_it() -> None:
-    naive = naive_kernel(case("gravity"), lw.SoAoAS(), "cuda")
-    assert without(naive, SLICED, "cuda", "unroll") == (replace(SLICED, unroll=1), ())
-    assert without(naive, SLICED, "cuda", "tile") == (replace(SLICED, tile=0, slices=1), ("slices",))
+    reference = reference_kernel(case("gravity"), lw.SoAoAS(), "cuda")
+    assert without(reference, SLICED, "cuda", "unroll") == (replace(SLICED, unroll=1), ())
+    assert without(reference, SLICED, "cuda", "tile") == (replace(SLICED, tile=0, slices=1), ("slices",))
 
 
 def test_what_is_refused_for_another_reason_is_taken_off_too() -> None:
-    programs = Programs(naive_kernel(case("gravity"), lw.SoAoAS(), "cuda"), "cuda")
+    programs = Programs(reference_kernel(case("gravity"), lw.SoAoAS(), "cuda"), "cuda")
     broken = replace(SLICED, targets=0)
     assert programs.without(broken, "unroll") == (replace(broken, unroll=1, targets=1), ("targets",))
 

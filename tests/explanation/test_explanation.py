@@ -32,7 +32,7 @@ from lanewise.plans import complete_plan
 from lanewise.target import Machine
 from lanewise.work import describe_work
 from tests.corpus import Case, case
-from tests.harness import naive_kernel
+from tests.harness import reference_kernel
 
 CPU = DeviceModel(
     name="made up", kind="cpu", arch="x86_64", multiprocessors=8, clock_hz=3e9, fp32_lanes=16, fp64_lanes=8, special_lanes=2,
@@ -47,14 +47,22 @@ def subject(
     """A kernel of the corpus on a device that is the same on every machine; nothing is compiled."""
     model = table_model("sm_90") if device == "cuda" else CPU
     layout = layout or (lw.SoAoAS() if device == "cuda" else lw.SoA())
-    naive = naive_kernel(c, layout, device)
+    reference = reference_kernel(c, layout, device)
     names = list(c.kernel.signature.parameters)[: len(c.records)]
     counts = dict.fromkeys(names, count) if c.pairwise else {"elements": count}
     environment: dict[str, Any] = {count_of(n): count for n in names} if c.pairwise else {COUNT: count}
-    work = describe_work(naive, count)
+    work = describe_work(reference, count)
     complete = complete_plan(plan, Machine(model.kind, model.multiprocessors), work)
     return Subject(
-        c.name, naive, complete, device, model, {**c.values, **environment}, counts, dict.fromkeys(names, layout), work
+        c.name,
+        reference,
+        complete,
+        device,
+        model,
+        {**c.values, **environment},
+        counts,
+        dict.fromkeys(names, layout),
+        work,
     )
 
 

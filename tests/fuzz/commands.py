@@ -139,10 +139,10 @@ def remember_programs() -> None:
         return
     known: dict[str, Any] = {}
 
-    def remembered(naive: Any, plan: Any, kind: str) -> Any:
-        key = repr((naive, plan, kind))
+    def remembered(reference: Any, plan: Any, kind: str) -> Any:
+        key = repr((reference, plan, kind))
         if key not in known:
-            known[key] = build(naive, plan, kind)
+            known[key] = build(reference, plan, kind)
         return known[key]
 
     remembered.remembers = True  # type: ignore[attr-defined]

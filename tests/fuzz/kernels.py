@@ -269,7 +269,7 @@ class Trial:
                 program = harness.program(given.case, layout, plan, "cuda", same=same)
                 found = harness.run_kernels(program.kernels, self.given(), layout)
             if wrong := differences(found, reference, self._tolerance(plan)):
-                raise AssertionError(f"interpreted for CUDA and naive differ: {wrong}\n{layout}, {plan}")
+                raise AssertionError(f"interpreted for CUDA and reference differ: {wrong}\n{layout}, {plan}")
         self.case.counts["way cuda IR"] += 1
         if self.rng.random() < COMPILED_FOR_A_GPU and not self.case.quick:
             for kernel in program.kernels:

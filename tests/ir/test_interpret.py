@@ -169,9 +169,9 @@ def machine(*body, threads=32, extent=32, parts=1, shared=()):
 
 def test_threads_of_blocks_and_parts():
     place = ir.Binary("+", ir.Binary("*", ir.Builtin("block", I32), number(32, I32), I32), THREAD, I32)
-    older = ir.Fetch("a", ir.Local("$i", I32), (("m", "a.m"),))
+    older = ir.LoadRecord("a", ir.Local("$i", I32), (("m", "a.m"),))
     added = ir.Binary("+", ir.Local("a.m", I32), ir.Binary("+", ir.Builtin("part", I32), ONE, I32), I32)
-    write = ir.Commit("a", ir.Local("$i", I32), (("m", added),))
+    write = ir.StoreRecord("a", ir.Local("$i", I32), (("m", added),))
     assert machine(ir.Assign("$i", place), older, write, extent=64, parts=3) == [6] * 64
 
 
@@ -181,15 +181,15 @@ def test_threads_meet_at_barriers():
     )
     neighbour = ir.Binary("%", ir.Binary("+", THREAD, ONE, I32), number(32, I32), I32)
     body = (
-        ir.Commit("$s", THREAD, (("v", THREAD),)), ir.Barrier(), ir.Fetch("$s", neighbour, (("v", "$v"),)),
-        ir.Commit("a", THREAD, (("m", ir.Local("$v", I32)),)),
+        ir.StoreRecord("$s", THREAD, (("v", THREAD),)), ir.Barrier(), ir.LoadRecord("$s", neighbour, (("v", "$v"),)),
+        ir.StoreRecord("a", THREAD, (("m", ir.Local("$v", I32)),)),
     )  # fmt: skip
     assert machine(*body, shared=(shared,)) == [*range(1, 32), 0]
     with pytest.raises(
         VerificationError, match=r"^a race: two threads touch \$s\[1\]\.v between two barriers, and one writes$"
     ):
         machine(*(s for s in body if not isinstance(s, ir.Barrier)), shared=(shared,))
-    again = (*body, ir.Commit("$s", THREAD, (("v", ONE),)))  # a neighbour may not have read yet
+    again = (*body, ir.StoreRecord("$s", THREAD, (("v", ONE),)))  # a neighbour may not have read yet
     with pytest.raises(VerificationError, match=r"^a race: two threads touch"):
         machine(*again, shared=(shared,))
     assert machine(*body, ir.Barrier(), *again[-1:], shared=(shared,)) == [*range(1, 32), 0]
@@ -203,7 +203,7 @@ def test_a_barrier_that_some_threads_miss_is_found():
 
 def test_accesses_outside_an_array_are_found():
     with pytest.raises(VerificationError, match=r"^access to m of element 31, outside 0\.\.9$"):
-        machine(ir.Commit("a", ir.Binary("-", number(31, I32), THREAD, I32), (("m", ONE),)), extent=10)
+        machine(ir.StoreRecord("a", ir.Binary("-", number(31, I32), THREAD, I32), (("m", ONE),)), extent=10)
 
 
 def test_accesses_outside_a_buffer_are_found():
@@ -213,8 +213,8 @@ def test_accesses_outside_a_buffer_are_found():
 
 
 def test_memory_statements_do_not_run_in_functions():
-    with pytest.raises(VerificationError, match="Fetch in a function"):
-        run(ir.Fetch("a", ZERO, ()))
+    with pytest.raises(VerificationError, match="LoadRecord in a function"):
+        run(ir.LoadRecord("a", ZERO, ()))
 
 
 def test_i64_is_exact():

@@ -14,14 +14,14 @@ from lanewise.passes import layout_lowering
 from lanewise.plan import Plan
 from lanewise.types import BOOL, I64
 from tests.corpus import CASES, case
-from tests.harness import naive_kernel, stages
+from tests.harness import reference_kernel, stages
 
 A, B, C = (ir.Local(n, I64) for n in "abc")
 FLAG = ir.Local("flag", BOOL)
 
 
 def test_every_statement(golden):
-    kernel = naive_kernel(case("grow"), lw.AoSoA(4), "cpu")
+    kernel = reference_kernel(case("grow"), lw.AoSoA(4), "cpu")
     golden(
         "grow",
         print_kernel(kernel)
@@ -29,7 +29,7 @@ def test_every_statement(golden):
         + print_kernel(layout_lowering.apply(kernel, vector_loads=False), with_functions=False),
     )
     for name in ("histogram", "march", "ranked_distance", "lennard_jones", "count_ranks"):
-        golden(name, print_kernel(naive_kernel(case(name), lw.SoA(), "cpu")))
+        golden(name, print_kernel(reference_kernel(case(name), lw.SoA(), "cpu")))
 
 
 def test_a_mapped_kernel(golden):
@@ -80,4 +80,4 @@ def test_printed_text_read_as_python_means_the_tree(e):
 
 def test_printing_is_stable():
     for c in CASES:
-        assert print_kernel(naive_kernel(c, lw.SoA(), "cpu")) == print_kernel(naive_kernel(c, lw.SoA(), "cpu"))
+        assert print_kernel(reference_kernel(c, lw.SoA(), "cpu")) == print_kernel(reference_kernel(c, lw.SoA(), "cpu"))

@@ -39,7 +39,7 @@ EVERY_STATEMENT = (
     ir.If(FLAG, (ir.Assign("y", X),), (ir.Assign("y", X),)),
     ir.For("k", ONE, N, ONE, (ir.While(FLAG, (ir.Break(), ir.Continue())),)),
     ir.Apply(F, (X, N), ("z",)),
-    ir.Parallel("i", N, (ir.Fetch("s", N, (("m", "s.m"),)), ir.Commit("s", N, (("m", X),)), ir.Barrier())),
+    ir.Parallel("i", N, (ir.LoadRecord("s", N, (("m", "s.m"),)), ir.StoreRecord("s", N, (("m", X),)), ir.Barrier())),
     ir.Load("b", N, ("u", "", "v")),
     ir.Store("b", N, (X, X)),
     ir.Return((X,)),
@@ -85,13 +85,13 @@ def test_writes_of_every_statement():
         (),
         (),
     ]
-    assert [writes(s) for s in statements(EVERY_STATEMENT) if isinstance(s, ir.Fetch)] == [("s.m",)]
+    assert [writes(s) for s in statements(EVERY_STATEMENT) if isinstance(s, ir.LoadRecord)] == [("s.m",)]
 
 
 def test_statements_and_their_parts():
     kinds = [type(s).__name__ for s in statements(EVERY_STATEMENT)]
     assert kinds == [
-        "DeclareArray", "Assign", "SetElement", "If", "Assign", "Assign", "For", "While", "Break", "Continue", "Apply", "Parallel", "Fetch", "Commit",
+        "DeclareArray", "Assign", "SetElement", "If", "Assign", "Assign", "For", "While", "Break", "Continue", "Apply", "Parallel", "LoadRecord", "StoreRecord",
         "Barrier", "Load", "Store", "Return",
     ]  # fmt: skip
     assert [len(expressions(s)) for s in statements(EVERY_STATEMENT)] == [

@@ -119,7 +119,7 @@ STATEMENTS = [
     ((ir.Apply(HELPER, (X, N), ()),), "1 results go to 0 variables"),
     ((ir.Apply(HELPER, (X, N), ("n",)),), "n was i32 and becomes f32"),
     ((ir.Apply(HELPER, (X, N), ("r",)), ir.Apply(replace(HELPER, body=(ir.Return((X,)),)), (X, N), ("r",))), "there is another function h"),
-    ((ir.Fetch("a", ONE, ()),), "memory is touched by a pure function"),
+    ((ir.LoadRecord("a", ONE, ()),), "memory is touched by a pure function"),
     ((ir.Barrier(),), "memory is touched by a pure function"),
     ((ir.Parallel("k", N, ()),), "memory is touched by a pure function"),
 ]  # fmt: skip
@@ -157,8 +157,8 @@ SOURCE = ir.ArrayArgument("source", LEAVES, AoS().arrange(LEAVES))
 OUT = replace(SOURCE, name="$result", written=True)
 COUNT = ir.Parameter("$count", I32)
 I = ir.Local("$i", I32)  # noqa: E741
-FETCH = ir.Fetch("source", I, (("p.x", "source.p.x"), ("m", "source.m")))
-COMMIT = ir.Commit("$result", I, (("p.x", ir.Local("source.p.x", F32)),))
+FETCH = ir.LoadRecord("source", I, (("p.x", "source.p.x"), ("m", "source.m")))
+COMMIT = ir.StoreRecord("$result", I, (("p.x", ir.Local("source.p.x", F32)),))
 BUFFER = ir.BufferArgument("source", "source", 0, F32, 2, written=False)
 GRID = ir.Grid(ir.Local("$count", I32), 32, 32)
 
@@ -175,17 +175,17 @@ def test_a_sound_kernel_passes():
 
 
 IN_KERNELS = [
-    ((ir.Fetch("sink", I, ()),), "no array sink"),
+    ((ir.LoadRecord("sink", I, ()),), "no array sink"),
     ((replace(FETCH, index=ir.Local("scale", F32)),), "an index of type f32"),
-    ((ir.Fetch("source", I, (("q", "source.q"),)),), "source has no leaf q"),
-    ((FETCH, ir.Fetch("source", I, (("m", "source.p.x"),))), "source.p.x was f32 and becomes i32"),
+    ((ir.LoadRecord("source", I, (("q", "source.q"),)),), "source has no leaf q"),
+    ((FETCH, ir.LoadRecord("source", I, (("m", "source.p.x"),))), "source.p.x was f32 and becomes i32"),
     (
-        (ir.Fetch("source", I, (("p.x", "$a"), ("m", "$b")), across=2),),
+        (ir.LoadRecord("source", I, (("p.x", "$a"), ("m", "$b")), across=2),),
         "the leaves are not those of 2 records, one after the other",
     ),
     ((FETCH, replace(COMMIT, array="source")), "the writes do not fit source"),
-    ((FETCH, ir.Commit("$result", I, (("m", ir.Local("source.p.x", F32)),))), "the writes do not fit $result"),
-    ((ir.Commit("$result", I, (("q", ONE),)),), "$result has no leaf q"),
+    ((FETCH, ir.StoreRecord("$result", I, (("m", ir.Local("source.p.x", F32)),))), "the writes do not fit $result"),
+    ((ir.StoreRecord("$result", I, (("q", ONE),)),), "$result has no leaf q"),
     ((ir.Load("source", I, ("$a", "$b")),), "no buffer source"),
     ((ir.Store("source", I, (ONE,)),), "no buffer source"),
     ((ir.Return(()),), "the results should be none"),

@@ -71,7 +71,7 @@ def test_roles_and_invented_values() -> None:
         (between, {"times": 2.5}, "between: 'times' is a i32, found 2.5"),
         (between, {"times": 1e12}, "between: 'times' is a i32, found 1000000000000.0"),
         (between, {"eps": float("nan")}, "between: 'eps' is a f32, found nan"),
-        (case("speed").kernel, {"x": 1.0}, "speed has no value 'x' to set; it has no parameter that is one value for all"),
+        (case("speed").kernel, {"x": 1.0}, "speed has no value 'x' to set; it has no parameter that is a uniform argument"),
         (case("histogram").kernel, {"x": 1.0}, "histogram: a value was given for every parameter; at least one is an array"),
     ],
 )  # fmt: skip

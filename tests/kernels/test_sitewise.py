@@ -560,8 +560,8 @@ ILLEGAL = [
     ),
     (
         Plan(uniforms="global"),
-        "uniforms in global memory cannot be applied to flow: values for all are passed in registers on a CPU; only the threads of a GPU "
-        "fetch them",
+        "uniforms in global memory cannot be applied to flow: uniform arguments are passed in registers on a CPU; only the threads of a GPU "
+        "load them",
     ),
     (Plan(rsqrt="exact"), "reciprocal square root cannot be applied to flow: it takes no lw.rsqrt"),
 ]  # fmt: skip
@@ -570,7 +570,7 @@ ILLEGAL = [
 @pytest.mark.parametrize("branches", ["together", "apart"])
 @pytest.mark.parametrize(("plan", "text"), ILLEGAL, ids=[str(plan) for plan, _ in ILLEGAL])
 def test_plans_that_do_not_fit_are_refused(plan, text, branches):
-    """Also by the interpreter, which runs the naive kernel: what would not compile elsewhere is an error here."""
+    """Also by the interpreter, which runs the reference kernel: what would not compile elsewhere is an error here."""
     sites = plain(edges={"x": "wall"}, streaming="pull")
     given = Plan(branches=branches).filled(plan)
     assert refusal(lambda: FLOW(sites, omega=1.0, plan=given), PlanError) == text
@@ -594,7 +594,7 @@ def test_sites_that_cannot_be_apart_are_refused():
     sites.step, sites.fresh = 1, False  # the first step follows no links
     sites.dense, sites.marks, sites.solids = True, None, None  # as on a GPU where many sites of a large box are special
     assert refusal(lambda: FLOW.compile(sites, plan=Plan(branches="apart"), omega=0.5), PlanError) == (
-        "branch splitting cannot be applied to flow: so many of its sites are special that each reads its word"
+        "branch splitting cannot be applied to flow: so many of its sites are special that each reads its flags"
     )
     assert FLOW.compile(sites, omega=0.5).plan.branches == "together"
     even = plain(device="cpu", edges={"x": "wall"}, streaming="in-place")

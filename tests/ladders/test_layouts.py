@@ -10,7 +10,7 @@ from lanewise.ladders.problem import FORCE
 from lanewise.ladders.rung import Options
 from lanewise.launch.support import compile_kernel
 from tests.ladders.problems import problem
-from tests.ladders.test_tutorial import naive
+from tests.ladders.test_tutorial import reference
 
 
 def test_every_combination_once_and_after_what_it_is_compared_with():
@@ -68,7 +68,7 @@ def test_sizes():
 
 def check_cubins(c: Combination) -> None:
     plan = c.plan("cuda")
-    for cubin in compile_kernel(naive(LAYOUTS[c.layout], FORCE), plan, "cuda", wanted=plan, arch="sm_90").cubins:
+    for cubin in compile_kernel(reference(LAYOUTS[c.layout], FORCE), plan, "cuda", wish=plan, arch="sm_90").cubins:
         assert "warning" not in cubin.log.lower(), cubin.log
         assert (cubin.resources.spill_stores, cubin.resources.stack_bytes) == (0, 0), cubin.log
         assert cubin.resources.registers > 0

@@ -40,10 +40,10 @@ from lanewise.layouts import AoSoA
 from lanewise.models.devices import table_model
 from lanewise.patterns.sitewise.build import build_sitewise
 from lanewise.patterns.sitewise.edges import read_edges
+from lanewise.patterns.sitewise.flags import make_flags
 from lanewise.patterns.sitewise.plans import complete_site_plan
 from lanewise.patterns.sitewise.sites import DENSE as MANY
 from lanewise.patterns.sitewise.sites import LEAST_DENSE, Sites
-from lanewise.patterns.sitewise.words import make_words
 from lanewise.pipeline import build_program
 from lanewise.target import Machine
 from lanewise.types import I32
@@ -272,7 +272,7 @@ def test_boxes_that_a_gpu_has_no_lists_for(box: Box, dense: bool) -> None:
     """More than a tenth of their sites has a word, with or without words for what lies at faces."""
     numbers: frozenset[int] = frozenset()
     for placed in (True, False):
-        words = make_words(
+        words = make_flags(
             box.lattice, box.mask("together"), read_edges({}, box.lattice.dimension, {}), numbers, placed=placed
         )
         assert box.count >= LEAST_DENSE
@@ -293,7 +293,7 @@ def test_without_lists_nothing_is_split(name: str, monkeypatch: pytest.MonkeyPat
     box = Box(D2Q9, (32, 32))
     sites = dense(form, box, "cpu")
     sites.fresh = False  # the phase that follows links
-    with pytest.raises(PlanError, match="so many of its sites are special that each reads its word"):
+    with pytest.raises(PlanError, match="so many of its sites are special that each reads its flags"):
         form.flow(D2Q9).compile(sites, plan=form.plan, **values_of(D2Q9))
     monkeypatch.setattr(Form, "sites", dense)
     rung = SiteRunner(Options("cpu", (SITES,), quick=True), box).measure(form, None)
@@ -310,9 +310,9 @@ def compiled(form: Form, box: Box, step: int) -> tuple[Sites, Executable]:
     form = replace(form, layout=form.layout or AoSoA(32), streaming=form.streaming or "pull")
     flow, sites, values = form.flow(box.lattice), form.sites(box, "python"), values_of(box.lattice)
     given = flow.kinds.values(sites, values)  # pyright: ignore[reportPrivateUsage]
-    naive = build_sitewise(flow.kernels.arguments(sites, step, False, given), I32)  # pyright: ignore[reportPrivateUsage]
-    plan = complete_site_plan(form.plan, Machine("cuda", 132), naive)
-    return sites, build_executable(build_program(naive, plan, "cuda"), "cuda", arch="sm_90")
+    reference = build_sitewise(flow.kernels.arguments(sites, step, False, given), I32)  # pyright: ignore[reportPrivateUsage]
+    plan = complete_site_plan(form.plan, Machine("cuda", 132), reference)
+    return sites, build_executable(build_program(reference, plan, "cuda"), "cuda", arch="sm_90")
 
 
 @pytest.mark.parametrize("lattice", [D2Q9, pytest.param(D3Q19, marks=pytest.mark.slow)], ids=str)

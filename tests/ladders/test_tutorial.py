@@ -132,7 +132,7 @@ def on_gpu() -> Iterator[tuple[str, Plan, Layout]]:
     for step in STEPS:
         wanted, lying = step.change.filled(plan), step.layout or layout
         try:
-            build_program(naive(lying), wanted, "cuda")
+            build_program(reference(lying), wanted, "cuda")
         except PlanError:
             continue
         plan, layout = wanted, lying
@@ -147,7 +147,7 @@ def plans_on_gpu() -> dict[str, tuple[Plan, Layout]]:
     return {name: (plan, layout) for name, plan, layout in on_gpu()}
 
 
-def naive(layout: Layout, law: Law = ACCELERATION) -> ir.Kernel:
+def reference(layout: Layout, law: Law = ACCELERATION) -> ir.Kernel:
     pair = [(n, RECORD, layout) for n in ("target", "source")]
     return build_pairwise(
         law.kernel.lowered, PairwiseArguments(pair[0], pair[1], dict.fromkeys(law.values, F32), True), I32
@@ -158,7 +158,7 @@ def naive(layout: Layout, law: Law = ACCELERATION) -> ir.Kernel:
 def test_every_rung_compiles_for_a_gpu_and_is_predicted(name):
     pytest.importorskip("cuda.bindings.nvrtc", reason="NVRTC is not installed")
     plan, layout = plans_on_gpu()[name]
-    executable = compile_kernel(naive(layout), plan, "cuda", wanted=plan, arch="sm_90")
+    executable = compile_kernel(reference(layout), plan, "cuda", wish=plan, arch="sm_90")
     for cubin in executable.cubins:
         assert "warning" not in cubin.log.lower(), cubin.log
         assert (cubin.resources.spill_stores, cubin.resources.stack_bytes) == (0, 0), cubin.log

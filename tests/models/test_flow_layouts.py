@@ -21,7 +21,7 @@ from lanewise.runtime.nvrtc import Resources
 from lanewise.sims.lbm.operators.bgk import make_bgk
 from lanewise.target import Machine
 from tests.models.measured import RESULTS
-from tests.patterns.sitewise import naive_kernel, read_by_place
+from tests.patterns.sitewise import read_by_place, reference_kernel
 
 H200 = table_model("sm_90")
 BOXES = {"D2Q9": (lw.D2Q9, (4096, 4096)), "D3Q19": (lw.D3Q19, (256, 256, 256))}
@@ -47,8 +47,8 @@ def predicted(lattice: str, layout: Layout) -> float:
     )
     sites.step, sites.fresh = 1, False
     sites = read_by_place(sites)
-    naive = naive_kernel(flow, sites, t.I32, omega=1.7)
-    program = build_program(naive, complete_site_plan(None, Machine("cuda", 132), naive), "cuda")
+    reference = reference_kernel(flow, sites, t.I32, omega=1.7)
+    program = build_program(reference, complete_site_plan(None, Machine("cuda", 132), reference), "cuda")
     environment = {COUNT: math.prod(shape), "omega": 1.7, **box_counts(shape, sites.row_block)}
     return predict(program, environment, H200, RESOURCES, in_graph=True).seconds
 

@@ -26,7 +26,7 @@ from lanewise.plans import complete_plan
 from lanewise.target import Machine
 from lanewise.work import describe_work
 from tests.corpus import Case
-from tests.harness import naive_kernel
+from tests.harness import reference_kernel
 from tests.models.measured import RESULTS, plan_of
 
 pytest.importorskip("cuda.bindings.nvrtc", reason="NVRTC is not installed")
@@ -75,10 +75,10 @@ def nothing(*_: Any) -> Any:
     raise AssertionError("kernels are not run here")
 
 
-def naive(subject: Subject) -> ir.Kernel:
+def reference(subject: Subject) -> ir.Kernel:
     """The kernel before any plan, as the benchmark builds it from its arrays."""
     case = Case(subject.name, subject.kernel, (subject.record,), nothing, nothing, values=subject.values)
-    found = naive_kernel(case, default_layout(subject.record.__record__, "cuda"), "cuda")
+    found = reference_kernel(case, default_layout(subject.record.__record__, "cuda"), "cuda")
     return gathering.apply(found, "body") if subject.kernel is gathered else found
 
 
@@ -88,13 +88,13 @@ def environment(subject: Subject, elements: int) -> dict[str, Any]:
 
 
 def default_plan(subject: Subject, elements: int) -> Plan:
-    work = describe_work(naive(subject), elements)
+    work = describe_work(reference(subject), elements)
     return complete_plan(subject.wanted, Machine("cuda", H200.multiprocessors), work)
 
 
 def predicted(subject: Subject, elements: int, plan: Plan) -> Prediction:
     """As the benchmark times it: launches in a graph, with the registers of the compiled kernels."""
-    built = build_executable(build_program(naive(subject), plan, "cuda"), "cuda", arch=ARCH)
+    built = build_executable(build_program(reference(subject), plan, "cuda"), "cuda", arch=ARCH)
     taken = [c.resources for c in built.cubins]
     return predict(built.program, environment(subject, elements), H200, taken, in_graph=True)
 

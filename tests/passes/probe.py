@@ -17,7 +17,7 @@ from lanewise.ir.verify import verify_kernel
 from lanewise.layouts import Layout
 from lanewise.passes import constant_folding, dead_code
 from tests.corpus import LAYOUTS, Case, Fields
-from tests.harness import Array, Input, naive_kernel, run_kernels
+from tests.harness import Array, Input, reference_kernel, run_kernels
 
 
 @lw.record
@@ -60,13 +60,13 @@ layouts = st.sampled_from(sorted(LAYOUTS)).map(LAYOUTS.__getitem__)
 
 
 def simple(case: Case, *, same: bool = True, layout: Layout | None = None, device_kind: str = "cuda") -> ir.Kernel:
-    """The naive kernel after the passes that look at functions."""
-    naive = naive_kernel(case, layout or lw.SoAoAS(), device_kind, same=same)
-    return dead_code.apply(constant_folding.apply(naive))
+    """The reference kernel after the passes that look at functions."""
+    reference = reference_kernel(case, layout or lw.SoAoAS(), device_kind, same=same)
+    return dead_code.apply(constant_folding.apply(reference))
 
 
 def check(given: Input, before: ir.Kernel, after: tuple[ir.Kernel, ...], layout: Layout | None = None) -> None:
-    """The kernels verify and do what the naive kernel does, to the bit."""
+    """The kernels verify and do what the reference kernel does, to the bit."""
     for k in after:
         verify_kernel(k)
     wanted = run_kernels((before,), given, layout or lw.SoAoAS())

@@ -78,12 +78,12 @@ def pair_functions(draw: Pick, operators: str) -> ir.Function:
 
 
 def kernel_of(function: ir.Function) -> ir.Kernel:
-    """The naive kernel of a pair function over one array, without what is unread."""
+    """The reference kernel of a pair function over one array, without what is unread."""
     lowered = Lowered(function, (F64, F64), False)
     record: Any = Pearl
     pair = [(n, record.__record__, lw.SoA()) for n in ("target", "source")]
-    naive = build_pairwise(lowered, PairwiseArguments(pair[0], pair[1], dict.fromkeys(UNIFORMS, F64), True), I64)
-    return dead_code.apply(constant_folding.apply(naive))
+    reference = build_pairwise(lowered, PairwiseArguments(pair[0], pair[1], dict.fromkeys(UNIFORMS, F64), True), I64)
+    return dead_code.apply(constant_folding.apply(reference))
 
 
 def run(kernel: ir.Kernel, seed: int, count: int = 3) -> list[Array]:

@@ -136,7 +136,7 @@ def test_meaning_is_kept(c, layout, count, seed):
     for kind in ("cpu", "cuda"):
         p = program(c, layout, Plan(branches="apart", block=32), kind)
         assert len(p.kernels) == 2
-        assert_equal(run_kernels(p.kernels, given, layout), run_kernels((p.naive,), given, layout))
+        assert_equal(run_kernels(p.kernels, given, layout), run_kernels((p.reference,), given, layout))
 
 
 def test_each_side_has_its_own_code_and_data():
@@ -157,7 +157,7 @@ def test_after_loop_splitting_every_part_with_a_branch_is_split(layout, count, s
     given = Input(COLLIDE, count, seed=seed)
     p = program(COLLIDE, layout, Plan(fission=True, branches="apart", block=32), "cuda")
     assert [k.name.removeprefix("collide_") for k in p.kernels] == ["result_if", "result_else", "place", "weight"]
-    assert_equal(run_kernels(p.kernels, given, layout), run_kernels((p.naive,), given, layout))
+    assert_equal(run_kernels(p.kernels, given, layout), run_kernels((p.reference,), given, layout))
 
 
 @pytest.mark.parametrize("c", [COLLIDE, BOUNCE], ids=lambda c: c.name)

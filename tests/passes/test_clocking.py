@@ -25,7 +25,7 @@ from lanewise.passes.gathering import INDEX
 from lanewise.types import F32, I32, I64
 from tests.corpus import LAYOUTS, case
 from tests.emit.bodies import cuda_body
-from tests.harness import Array, naive_kernel, run_kernel
+from tests.harness import Array, reference_kernel, run_kernel
 from tests.passes.probe import PULL, before_and_after, refusal, simple
 
 layouts = st.sampled_from(sorted(LAYOUTS)).map(LAYOUTS.__getitem__)
@@ -33,7 +33,7 @@ accesses = st.sampled_from(ACCESSES)
 
 
 def mapped(cell: Cell) -> ir.Kernel:
-    return thread_mapping.apply(cell_program(cell, "cuda").naive, 64)
+    return thread_mapping.apply(cell_program(cell, "cuda").reference, 64)
 
 
 def interpret(kernel: ir.Kernel, layout: Layout, data: Bodies) -> tuple[Array, Array]:
@@ -67,7 +67,7 @@ def test_meaning(layout: Layout, access: Any, count: int, seed: int) -> None:
     assert np.all(nothing == NO_READING)
     result, cycles = interpret(clocked, layout, data)
     np.testing.assert_array_equal(result, plain)
-    assert np.all(cycles == 1)  # one fetch of one record, whatever its layout; that of the index came before
+    assert np.all(cycles == 1)  # one load of one record, whatever its layout; that of the index came before
 
 
 @given(layouts, accesses, st.integers(1, 100))
@@ -96,7 +96,7 @@ def test_a_sum_that_is_no_number_leaves_no_reading() -> None:
 
 @pytest.mark.parametrize("access", ACCESSES)
 def test_order_in_the_text(access: Any) -> None:
-    """Index, first reading, fetches, function, second reading, stores."""
+    """Index, first reading, loads, function, second reading, stores."""
     (kernel,) = clocked_program(Cell(lw.SoA(), access), "cuda").kernels
     text = emit_cuda(kernel, "").partition("_kernel(")[2]
     first, second = text.index("= lw_clock()"), text.rindex("= lw_clock()")
@@ -123,8 +123,7 @@ def test_refusals() -> None:
     )
     lowered = layout_lowering.apply(kernel, vector_loads=True)
     assert (
-        refusal(lambda: clocking.apply(lowered))
-        == say.format("hot_total") + "its fetches and commits are lowered already"
+        refusal(lambda: clocking.apply(lowered)) == say.format("hot_total") + "its loads and stores are lowered already"
     )
     updates = thread_mapping.apply(simple(case("kick_drift")), 32)
     assert refusal(lambda: clocking.apply(updates)) == say.format("kick_drift") + (
@@ -135,5 +134,5 @@ def test_refusals() -> None:
 def test_other_kernels_of_the_corpus() -> None:
     """Plain arrays, several results: every elementwise kernel with a float result gets a reading that verifies."""
     for name in ("speed", "saxpy_norm"):
-        kernel = thread_mapping.apply(naive_kernel(case(name), lw.SoA(), "cuda"), 32)
+        kernel = thread_mapping.apply(reference_kernel(case(name), lw.SoA(), "cuda"), 32)
         verify_kernel(clocking.apply(kernel))

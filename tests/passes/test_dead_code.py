@@ -14,7 +14,7 @@ from lanewise.patterns.elementwise.pattern import ELEMENTWISE
 from lanewise.types import BOOL, I32
 from tests.corpus import CASES, LAYOUTS, Case
 from tests.corpus_kernels import Body
-from tests.harness import Input, naive_kernel, run_kernels
+from tests.harness import Input, reference_kernel, run_kernels
 from tests.passes.probe import assert_equal, before_and_after, inputs, simple
 
 SPIN = 0.0
@@ -41,7 +41,7 @@ WASTEFUL = Case("wasteful", wasteful, (Body,), CASES[0].fill, lambda *_: (), {"d
 
 
 def test_golden(golden):
-    before = constant_folding.apply(naive_kernel(WASTEFUL, lw.SoA(), "cpu"))
+    before = constant_folding.apply(reference_kernel(WASTEFUL, lw.SoA(), "cpu"))
     after = dead_code.apply(before)
     verify_kernel(after)
     golden("drop", before_and_after(before, after, functions=True))
@@ -50,7 +50,7 @@ def test_golden(golden):
 def test_meaning_is_kept_over_the_corpus():
     for case in (*CASES, WASTEFUL):
         given = Input(case, 4, 3 if case.pairwise else None)
-        before = naive_kernel(case, LAYOUTS["AoS"], "cpu", same=False)
+        before = reference_kernel(case, LAYOUTS["AoS"], "cpu", same=False)
         after = dead_code.apply(constant_folding.apply(before))
         verify_kernel(after)
         assert_equal(run_kernels((after,), given, lw.AoS()), run_kernels((before,), given, lw.AoS()))

@@ -119,7 +119,7 @@ def test_meaning_is_kept_for_elements(c, layout, count, seed):
     check(given, before, fission.apply(before), layout)
     for kind in ("cpu", "cuda"):
         p = program(c, layout, Plan(fission=True, block=32), kind)
-        assert_equal(run_kernels(p.kernels, given, layout), run_kernels((p.naive,), given, layout))
+        assert_equal(run_kernels(p.kernels, given, layout), run_kernels((p.reference,), given, layout))
 
 
 @settings(max_examples=12)
@@ -136,7 +136,7 @@ def test_meaning_is_kept_for_pairs(layout, targets, sources, merged, tile, parts
         tiled.pop("prefetch", None)
     plan = Plan(fission=True, targets=merged, tile=tile, block=32, **tiled)
     p = program(PROBE, layout, plan, "cuda", same=given.same)
-    assert_equal(run_kernels(p.kernels, given, layout), run_kernels((p.naive,), given, layout))
+    assert_equal(run_kernels(p.kernels, given, layout), run_kernels((p.reference,), given, layout))
 
 
 @pytest.mark.parametrize("name", ["gravity_potential", "kick_drift"])
@@ -149,8 +149,8 @@ def test_results_through_the_public_interface(name):
 def test_sums_of_results_are_split_as_well():
     c = case("speed")
     records = {"body": (c.records[0].__record__, lw.SoA())}
-    naive = build_reduction(c.kernel.lowered, ElementwiseArguments(records, {}, {}), I64, "sum", strided=False)
-    assert [k.name for k in fission.apply(naive)] == ["speed_sum_partial_result0", "speed_sum_partial_result1"]
+    reference = build_reduction(c.kernel.lowered, ElementwiseArguments(records, {}, {}), I64, "sum", strided=False)
+    assert [k.name for k in fission.apply(reference)] == ["speed_sum_partial_result0", "speed_sum_partial_result1"]
 
 
 # ---------------------------------------------------------------- refusals

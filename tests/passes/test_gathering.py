@@ -23,7 +23,7 @@ from lanewise.passes.gathering import INDEX
 from lanewise.patterns.elementwise.build import ElementwiseArguments, build_elementwise
 from lanewise.types import F32, I32
 from tests.corpus import LAYOUTS, case
-from tests.harness import Array, naive_kernel, run_kernel
+from tests.harness import Array, reference_kernel, run_kernel
 from tests.passes.probe import PULL, before_and_after, refusal, simple
 
 layouts = st.sampled_from(sorted(LAYOUTS)).map(LAYOUTS.__getitem__)
@@ -62,9 +62,9 @@ def test_golden(golden):
 @settings(max_examples=20)
 def test_meaning(layout: Layout, count: int, seed: int) -> None:
     index = np.random.default_rng(seed).integers(0, count, count)  # one record may serve several elements
-    naive = gathering.apply(ungathered(layout), "body")
-    verify_kernel(naive)
-    np.testing.assert_array_equal(interpret(naive, layout, count, index), wanted(count, index))
+    reference = gathering.apply(ungathered(layout), "body")
+    verify_kernel(reference)
+    np.testing.assert_array_equal(interpret(reference, layout, count, index), wanted(count, index))
     for device in ("cpu", "cuda"):
         (kernel,) = cell_program(Cell(layout, "gathered"), device).kernels
         np.testing.assert_array_equal(interpret(kernel, layout, count, index), wanted(count, index))
@@ -93,7 +93,7 @@ def test_refusals() -> None:
     assert refusal(lambda: gathering.apply(kernel, "$result")) == say.format("hot_total") + (
         "it writes $result: two elements might have the same index"
     )
-    updates = naive_kernel(case("kick_drift"), lw.SoA(), "cuda")
+    updates = reference_kernel(case("kick_drift"), lw.SoA(), "cuda")
     assert refusal(lambda: gathering.apply(updates, "body")) == say.format("kick_drift") + (
         "it writes body: two elements might have the same index"
     )

@@ -23,7 +23,7 @@ from tests.passes.random_functions import kernel_of, pair_functions, run
 @lw.pairwise
 def screened(target: Charge, source: Charge, length: lw.f32, k: lw.f32) -> tuple[lw.f32, lw.f32]:
     strength = k * target.charge  # of the target
-    scale = 1.0 / (length * length)  # of values for all
+    scale = 1.0 / (length * length)  # of uniform arguments
     sign = -target.charge  # a lone sign: free
     d = source.position - target.position
     if lw.same(target, source):
@@ -70,7 +70,7 @@ def helped(target: Bead, source: Bead) -> lw.f32:
 
 @lw.pairwise
 def exact(target: Bead, source: Bead, scale: lw.f32) -> tuple[lw.vec2, lw.i32, lw.f64]:
-    """Exact in any order, with invariants of the target and of values for all."""
+    """Exact in any order, with invariants of the target and of uniform arguments."""
     wide = scale * scale + 1.0
     return (source.place - target.place * wide) * wide, source.level - target.level * 2, source.weight * (wide + 1.0)
 
@@ -83,7 +83,7 @@ def test_golden(golden):
     before = simple(SCREENED)
     after = invariant_code_motion.apply(before)
     golden("moved", before_and_after(before, after, functions=True))
-    # What belongs to values for all stays single when targets are merged.
+    # What belongs to uniform arguments stays single when targets are merged.
     golden("merged", before_and_after(after, thread_merging.apply(after, 2, 32)))
 
 
@@ -154,7 +154,7 @@ def test_refusals():
         text = refusal(lambda: invariant_code_motion.apply(kernel))
         return text.removeprefix(f"invariant code motion cannot be applied to {kernel.name}: ")
 
-    nothing = "it computes nothing from the target and from values for all alone"
+    nothing = "it computes nothing from the target and from uniform arguments alone"
     assert refused(simple(case("gravity"))) == nothing
     assert refused(simple(HELPED)) == f"{nothing} (the functions that it calls are not looked into)"
     assert refused(simple(case("speed"))) == (

@@ -16,12 +16,12 @@ from lanewise.ir.verify import verify_kernel
 from lanewise.passes import layout_lowering, thread_mapping
 from lanewise.types import F32, I64
 from tests.corpus import CASES, ELEMENTWISE, LAYOUTS, case
-from tests.harness import Input, naive_kernel, run_kernels
+from tests.harness import Input, reference_kernel, run_kernels
 from tests.lbm.boxes import LID, WALL, Box, boxes
 from tests.lbm.kernels import NEGATED, REVERSED, SOURCE, exact
 from tests.passes.probe import assert_equal, before_and_after, check, inputs, layouts, simple
 from tests.patterns.sitewise import after, box_sites
-from tests.patterns.sitewise import naive_kernel as naive_site_kernel
+from tests.patterns.sitewise import reference_kernel as reference_site_kernel
 
 
 @lw.record
@@ -94,7 +94,7 @@ def test_truth_values_are_loaded_one_by_one():
 def test_corpus_buffers_are_named_apart():
     for c in CASES:
         for layout in LAYOUTS.values():
-            kernel = layout_lowering.apply(naive_kernel(c, layout, "cuda"), vector_loads=True)
+            kernel = layout_lowering.apply(reference_kernel(c, layout, "cuda"), vector_loads=True)
             assert len({b.name for b in kernel.buffers}) == len(kernel.buffers)
 
 
@@ -103,7 +103,7 @@ def test_a_vector_that_nobody_fetched_is_written_scalar_by_scalar():
     given = Input(case("kick_drift"), 3)
     plain = simple(given.case, layout=lw.SoAoAS())
     i = ir.Local("$i", plain.counts[0].type)
-    write = ir.Commit("body", i, (("position.y", ir.Local("dt", F32)),))
+    write = ir.StoreRecord("body", i, (("position.y", ir.Local("dt", F32)),))
     kernel = replace(plain, body=(replace(plain.body[0], body=(write,)),))
     lowered = layout_lowering.apply(kernel, vector_loads=True)
     assert [b.lanes for b in lowered.buffers] == [1]
@@ -122,37 +122,37 @@ GROUPED = (lw.AoAS(), lw.SoAoAS(), lw.AoS(), lw.AoSoA(4))
     st.sampled_from(("pull", "push", "in-place")), st.sampled_from(GROUPED), st.integers(0, 1), st.booleans(),
 )  # fmt: skip
 def test_populations_leave_the_same_memory(box, form, layout, step, vector):
-    """Fetched under names of their own, at several places, and put elsewhere: no lane beside them may get a stale value."""
+    """Loaded under names of their own, at several places, and put elsewhere: no lane beside them may get a stale value."""
     pair = exact(box.lattice)
     sites = box_sites(pair.flow, box, form, layout=layout, steps=step)
-    naive = naive_site_kernel(pair.flow, sites, **pair.values)
-    lowered = layout_lowering.apply(naive, vector_loads=vector)
+    reference = reference_site_kernel(pair.flow, sites, **pair.values)
+    lowered = layout_lowering.apply(reference, vector_loads=vector)
     verify_kernel(lowered)
-    assert after(pair.flow, sites, naive, (lowered,), **pair.values) == after(
-        pair.flow, sites, naive, (naive,), **pair.values
+    assert after(pair.flow, sites, reference, (lowered,), **pair.values) == after(
+        pair.flow, sites, reference, (reference,), **pair.values
     )
 
 
 @pytest.mark.parametrize("layout", GROUPED, ids=str)
-@pytest.mark.parametrize("fetched", [("q0", "q1", "q2", "q3"), ("q1",), ("q5", "q2")], ids="-".join)
+@pytest.mark.parametrize("loaded", [("q0", "q1", "q2", "q3"), ("q1",), ("q5", "q2")], ids="-".join)
 @pytest.mark.parametrize("names", ["other", "exchanged", "its own"])
 @pytest.mark.parametrize("put", [("q1",), ("q0", "q1", "q2", "q3"), ("q2", "q5", "q8")], ids="-".join)
-def test_a_record_under_any_names_that_is_written_in_part_keeps_the_rest(layout, fetched, names, put):
+def test_a_record_under_any_names_that_is_written_in_part_keeps_the_rest(layout, loaded, names, put):
     """All combinations of what is read under which name, and what is written."""
     variables = {
-        "other": [f"$own.{q}" for q in fetched],
-        "exchanged": [f"f.{q}" for q in (*fetched[1:], fetched[0])],
-        "its own": [f"f.{q}" for q in fetched],
+        "other": [f"$own.{q}" for q in loaded],
+        "exchanged": [f"f.{q}" for q in (*loaded[1:], loaded[0])],
+        "its own": [f"f.{q}" for q in loaded],
     }[names]
     pair = exact(lw.D2Q9)
     sites = box_sites(pair.flow, plain_box(), "in-place", layout=layout)
-    plain = naive_site_kernel(pair.flow, sites, **pair.values)
+    plain = reference_site_kernel(pair.flow, sites, **pair.values)
     (loop,) = plain.body
     n, read, written = ir.Local(loop.variable, I64), ir.Local(variables[0], F32), ir.Local("$new", F32)
     body = (
-        ir.Fetch("f", n, tuple(zip(fetched, variables, strict=True))),
+        ir.LoadRecord("f", n, tuple(zip(loaded, variables, strict=True))),
         ir.Assign(written.name, ir.Binary("*", read, ir.Literal(2.0, F32), F32)),
-        ir.Commit("f", n, tuple((leaf, written) for leaf in put)),
+        ir.StoreRecord("f", n, tuple((leaf, written) for leaf in put)),
     )
     kernel = replace(plain, body=(replace(loop, body=body),))
     for vector in (True, False):
@@ -171,7 +171,7 @@ def test_all_populations_of_a_site_move_in_vectors():
     """In place every even step reads and writes whole records: as wide as the layout allows, though their names differ."""
     pair = exact(lw.D2Q9)
     sites = box_sites(pair.flow, plain_box(), "in-place", layout=lw.AoAS())
-    kernel = layout_lowering.apply(naive_site_kernel(pair.flow, sites, **pair.values), vector_loads=True)
+    kernel = layout_lowering.apply(reference_site_kernel(pair.flow, sites, **pair.values), vector_loads=True)
     (loop,) = kernel.body
     for node, lanes in ((ir.Load, lambda s: s.names), (ir.Store, lambda s: s.values)):
         assert [len(lanes(s)) for s in loop.body if isinstance(s, node)] == [4, 4, 4]

@@ -1,4 +1,4 @@
-"""Every stage of the pipeline means what the naive kernel means: interpreted, on arbitrary counts, layouts and plans."""
+"""Every stage of the pipeline means what the reference kernel means: interpreted, on arbitrary counts, layouts and plans."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ def cpu_plans(draw: st.DrawFn) -> Plan:
 def check(c: Case, label: str, plan: Plan, kind: str, targets: int, sources: int | None) -> None:
     """The sums are the same up to their order, everything else to the bit."""
     data, layout = Input(c, targets, sources, seed=targets), LAYOUTS[label]
-    naive: tuple[Any, ...] | None = None
+    reference: tuple[Any, ...] | None = None
     for stage, kernels in stages(c, layout, plan, kind, same=sources is None):
         found = run_kernels(kernels, data, layout)
-        naive = naive or found
-        for f, n, w in zip(found, naive, expected(data), strict=True):
+        reference = reference or found
+        for f, n, w in zip(found, reference, expected(data), strict=True):
             assert f.dtype == n.dtype, stage
             if f.dtype.kind in "biu" or not c.pairwise:
                 np.testing.assert_array_equal(f, n, err_msg=stage)

@@ -9,7 +9,7 @@ from lanewise.passes import register_cap, thread_mapping
 from lanewise.plan import NEUTRAL, Plan
 from lanewise.runtime.nvrtc import compile_cubin
 from tests.corpus import case
-from tests.harness import Input, assert_close, expected, naive_kernel, program, run_public
+from tests.harness import Input, assert_close, expected, program, reference_kernel, run_public
 from tests.passes.probe import PROBE, before_and_after, check, refusal, simple
 
 BIG = Plan(tile=256, block=256, targets=4, unroll=16)
@@ -23,7 +23,7 @@ def test_golden(golden):
 def test_meaning_is_kept():
     given = Input(PROBE, 9, 5)
     p = program(PROBE, lw.SoAoAS(), Plan(block=32, tile=32, registers=40), "cuda", same=False)
-    check(given, p.naive, p.kernels)
+    check(given, p.reference, p.kernels)
 
 
 def test_the_compiler_keeps_the_cap():
@@ -40,7 +40,7 @@ def test_spills_of_a_cap_are_the_users_own_wish():
     pytest.importorskip("cuda.bindings.nvrtc", reason="NVRTC is not installed")
     plan = Plan(registers=16).filled(BIG).filled(NEUTRAL)
     (cubin,) = compile_kernel(
-        naive_kernel(case("gravity"), lw.SoAoAS(), "cuda"), plan, "cuda", wanted=plan, arch="sm_90"
+        reference_kernel(case("gravity"), lw.SoAoAS(), "cuda"), plan, "cuda", wish=plan, arch="sm_90"
     ).cubins
     assert cubin.resources.registers <= 24  # the least that this compiler works with
     assert cubin.resources.spill_stores > 0

@@ -19,7 +19,7 @@ from lanewise.passes.constant_folding import fold_function
 from lanewise.passes.scalar_replacement import replace_arrays
 from lanewise.types import BOOL, F32, F64, I32, LocalArray, Scalar
 from tests.corpus import CASES, LAYOUTS
-from tests.harness import Input, naive_kernel, run_kernels
+from tests.harness import Input, reference_kernel, run_kernels
 from tests.passes.probe import assert_equal
 
 ORDER = 2
@@ -65,7 +65,7 @@ def test_meaning_of_every_type_is_kept(n):
 def test_meaning_is_kept_over_the_corpus():
     for case in CASES:
         given = Input(case, 4, 3 if case.pairwise else None)
-        before = naive_kernel(case, LAYOUTS["AoS"], "cpu", same=False)
+        before = reference_kernel(case, LAYOUTS["AoS"], "cpu", same=False)
         after = scalar_replacement.apply(before)
         assert_equal(run_kernels((after,), given, lw.AoS()), run_kernels((before,), given, lw.AoS()))
 

@@ -22,7 +22,7 @@ from lanewise.target import Machine
 from tests.lbm.boxes import D3Q15, LID, WALL, boxes
 from tests.lbm.kernels import NEGATED, REVERSED, SOURCE, exact
 from tests.passes.probe import changes, refusal
-from tests.patterns.sitewise import VALUES, after, box_sites, lowered, naive_kernel, read_by_place, relax
+from tests.patterns.sitewise import VALUES, after, box_sites, lowered, read_by_place, reference_kernel, relax
 
 BLOCK = 8
 KINDS = (0, REVERSED, SOURCE, NEGATED, WALL, LID)
@@ -61,7 +61,7 @@ MASK[1, 2], MASK[2, 2] = 1, 2
     ],
 )
 def test_golden(golden, name, given):
-    before = simplified(naive_kernel(relax, relaxing(**given), **VALUES))
+    before = simplified(reference_kernel(relax, relaxing(**given), **VALUES))
     golden(f"{name}_before", print_kernel(before, with_functions=False))
     golden(name, changes(before, site_merging.apply(before, 2)))
 
@@ -69,10 +69,10 @@ def test_golden(golden, name, given):
 @settings(max_examples=30)
 @examples(FACES, st.sampled_from((2, 4)), st.booleans())
 def test_meaning_is_kept(box, sites_of_a_thread, dense):
-    """One step of the naive kernel against the merged one: the same bits everywhere in memory."""
+    """One step of the reference kernel against the merged one: the same bits everywhere in memory."""
     pair = exact(box.lattice)
     sites = read_by_place(box_sites(pair.flow, box, "pull", layout=lw.AoSoA(BLOCK), steps=1), dense=dense)
-    before = simplified(naive_kernel(pair.flow, sites, **pair.values))
+    before = simplified(reference_kernel(pair.flow, sites, **pair.values))
     merged = site_merging.apply(before, sites_of_a_thread)
     verify_kernel(merged)
     wanted = after(pair.flow, sites, before, (before,), **pair.values)
@@ -85,27 +85,27 @@ def test_lowered_kernels_do_what_the_naive_one_does(box, sites_of_a_thread, dens
     pair = exact(box.lattice, "f64" if storage == "f64" else "f32")
     made = box_sites(pair.flow, box, "pull", layout=lw.AoSoA(BLOCK), storage=storage, steps=1)
     sites = read_by_place(made, dense=dense)
-    naive = naive_kernel(pair.flow, sites, **pair.values)
-    wanted = after(pair.flow, sites, naive, (naive,), **pair.values)
-    kernels = lowered(naive, Plan(targets=sites_of_a_thread, block=32), "cuda")
-    assert after(pair.flow, sites, naive, kernels, **pair.values) == wanted
+    reference = reference_kernel(pair.flow, sites, **pair.values)
+    wanted = after(pair.flow, sites, reference, (reference,), **pair.values)
+    kernels = lowered(reference, Plan(targets=sites_of_a_thread, block=32), "cuda")
+    assert after(pair.flow, sites, reference, kernels, **pair.values) == wanted
 
 
 def test_populations_are_moved_together():
     """One access for both sites where x stays the same, one for each where it does not; all are stored together."""
-    before = simplified(naive_kernel(relax, relaxing(edges={"x": "wall", "y": "wall"}), **VALUES))
+    before = simplified(reference_kernel(relax, relaxing(edges={"x": "wall", "y": "wall"}), **VALUES))
     kernel = site_merging.apply(before, 2)
-    fetched = [(s.reads[0][0], s.across) for s in statements(kernel.body) if isinstance(s, ir.Fetch)]
+    loaded = [(s.reads[0][0], s.across) for s in statements(kernel.body) if isinstance(s, ir.LoadRecord)]
     along_x = {f"q{q.index}" for q in lw.D2Q9 if q.x}
-    assert {leaf for leaf, across in fetched if across == 1} == along_x
-    assert {leaf for leaf, across in fetched if across == 2} == {
+    assert {leaf for leaf, across in loaded if across == 1} == along_x
+    assert {leaf for leaf, across in loaded if across == 2} == {
         f"q{q.index}" for q in lw.D2Q9
     } - along_x | along_x - along_x
-    assert [s.across for s in statements(kernel.body) if isinstance(s, ir.Commit)] == [2]
+    assert [s.across for s in statements(kernel.body) if isinstance(s, ir.StoreRecord)] == [2]
 
 
 def test_one_site_a_thread_changes_nothing():
-    before = simplified(naive_kernel(relax, relaxing(), **VALUES))
+    before = simplified(reference_kernel(relax, relaxing(), **VALUES))
     assert site_merging.apply(before, 1) == before
 
 
@@ -124,13 +124,13 @@ def test_default(lattice, storage, count, sites):
     shape = (2, BLOCK) if lattice.dimension == 2 else (2, 2, BLOCK)
     made = exact(lattice).flow.sites(shape, storage=storage, layout=lw.AoSoA(BLOCK), streaming="pull", device="python")
     machine = Machine("cuda", 132)
-    first = naive_kernel(exact(lattice).flow, made, **exact(lattice).values)
+    first = reference_kernel(exact(lattice).flow, made, **exact(lattice).values)
     assert complete_site_plan(Plan(targets=2), machine, first).targets == 1  # after populations were set
     made.step, made.fresh = 1, False
-    naive = naive_kernel(exact(lattice).flow, read_by_place(made), **exact(lattice).values)
-    assert complete_site_plan(None, machine, naive, count).targets == sites
-    assert complete_site_plan(Plan(targets=1), machine, naive).targets == 1
-    assert complete_site_plan(None, Machine("cpu", 8), naive).targets == 1
+    reference = reference_kernel(exact(lattice).flow, read_by_place(made), **exact(lattice).values)
+    assert complete_site_plan(None, machine, reference, count).targets == sites
+    assert complete_site_plan(Plan(targets=1), machine, reference).targets == 1
+    assert complete_site_plan(None, Machine("cpu", 8), reference).targets == 1
 
 
 def test_sites_of_lists_are_not_merged():
@@ -140,30 +140,30 @@ def test_sites_of_lists_are_not_merged():
         streaming="pull", device="python",
     )  # fmt: skip
     sites.step, sites.fresh = 1, False
-    naive = naive_kernel(exact(lw.D3Q19).flow, read_by_place(sites), **exact(lw.D3Q19).values)
+    reference = reference_kernel(exact(lw.D3Q19).flow, read_by_place(sites), **exact(lw.D3Q19).values)
     machine, count = Machine("cuda", 132), 1 << 24
-    assert complete_site_plan(None, machine, naive, count).targets == 2
-    assert complete_site_plan(Plan(branches="apart"), machine, naive, count).targets == 1
-    head = f"thread merging cannot be applied to {naive.name}: "
-    assert refusal(lambda: complete_site_plan(Plan(branches="apart", targets=2), machine, naive, count)) == (
+    assert complete_site_plan(None, machine, reference, count).targets == 2
+    assert complete_site_plan(Plan(branches="apart"), machine, reference, count).targets == 1
+    head = f"thread merging cannot be applied to {reference.name}: "
+    assert refusal(lambda: complete_site_plan(Plan(branches="apart", targets=2), machine, reference, count)) == (
         f"{head}with its branches apart special sites come from lists, one a thread"
     )
-    for part in site_splitting.apply(simplified(naive), spans=False)[1:]:
+    for part in site_splitting.apply(simplified(reference), spans=False)[1:]:
         assert "whole blocks of the layout" in refusal(lambda part=part: site_merging.apply(part, 2))
 
 
 def test_refusals():
-    kernel = simplified(naive_kernel(relax, relaxing(), **VALUES))
+    kernel = simplified(reference_kernel(relax, relaxing(), **VALUES))
     head = "thread merging cannot be applied to relax: "
     assert refusal(lambda: site_merging.apply(kernel, 3)) == f"{head}a thread updates 1, 2 or 4 sites; 3 were asked for"
     mapped = thread_mapping.apply(kernel, 32)
     assert refusal(lambda: site_merging.apply(mapped, 2)) == f"{head}its sites are already mapped to threads"
     for other in (relaxing(form="in-place"), relaxing(layout=lw.SoA())):
-        plain = simplified(naive_kernel(relax, other, **VALUES))
+        plain = simplified(reference_kernel(relax, other, **VALUES))
         assert refusal(lambda plain=plain: site_merging.apply(plain, 2)) == (
             f"{head}its sites follow no links to rows whose sites are whole blocks of the layout, side by side in memory"
         )
-    narrow = simplified(naive_kernel(relax, relaxing(layout=lw.AoSoA(2)), **VALUES))
+    narrow = simplified(reference_kernel(relax, relaxing(layout=lw.AoSoA(2)), **VALUES))
     assert refusal(lambda: site_merging.apply(narrow, 4)) == f"{head}4 sites are no part of the 2 that lie side by side"
     assert refusal(lambda: lowered(kernel, Plan(targets=2), "cpu")) == (
         f"{head}on a CPU neighbouring sites share SIMD registers"

@@ -18,12 +18,12 @@ from tests.lbm.boxes import D3Q15, LID, WALL, boxes
 from tests.lbm.kernels import NEGATED, REVERSED, SOURCE, exact
 from tests.passes.probe import changes, refusal
 from tests.passes.test_site_splitting import MASK, relaxing, simplified
-from tests.patterns.sitewise import VALUES, after, box_sites, naive_kernel, relax
+from tests.patterns.sitewise import VALUES, after, box_sites, reference_kernel, relax
 
 
 def bulk_of(sites: Any, flow: Any = relax, **values: Any) -> tuple[ir.Kernel, ir.Kernel, list[ir.Kernel]]:
     """The whole step, the kernel of the bulk as the pass gets it, and the others."""
-    whole = simplified(naive_kernel(flow, sites, **(values or VALUES)))
+    whole = simplified(reference_kernel(flow, sites, **(values or VALUES)))
     bulk, *others = site_splitting.apply(whole, spans=True)
     return whole, bulk, others
 
@@ -47,7 +47,7 @@ def test_golden(golden, name, given):
     st.sampled_from((("pull", 0), ("pull", 1), ("in-place", 1))),
 )
 def test_meaning_is_kept(box, phase):
-    """One step of the naive kernel against runs and the rest of the special sites, in any order: the same bits everywhere."""
+    """One step of the reference kernel against runs and the rest of the special sites, in any order: the same bits everywhere."""
     form, step = phase
     pair = exact(box.lattice)
     sites = box_sites(pair.flow, box, form, steps=step)
@@ -79,7 +79,7 @@ def test_other_layouts_are_refused():
 def test_phases_that_fetch_along_no_link_are_refused():
     _, bulk, _ = bulk_of(relaxing("push", mask=MASK))
     assert refusal(lambda: site_runs.apply(bulk)) == (
-        "runs of sites cannot be applied to relax_bulk: its sites fetch no population along a link"
+        "runs of sites cannot be applied to relax_bulk: its sites load no population along a link"
     )
 
 

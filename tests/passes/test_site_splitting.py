@@ -21,7 +21,7 @@ from tests.harness import program
 from tests.lbm.boxes import D3Q15, LID, WALL, boxes
 from tests.lbm.kernels import NEGATED, REVERSED, SOURCE, exact
 from tests.passes.probe import changes, refusal, simple
-from tests.patterns.sitewise import VALUES, after, box_sites, lowered, naive_kernel, relax
+from tests.patterns.sitewise import VALUES, after, box_sites, lowered, reference_kernel, relax
 
 KINDS = (0, REVERSED, SOURCE, NEGATED, WALL, LID)
 FORMS = st.sampled_from(("pull", "push", "in-place"))
@@ -55,7 +55,7 @@ MASK[1, 2], MASK[2, 2] = 1, 2
 )
 def test_golden(golden, name, given, spans):
     sites = relaxing(**given)
-    before = simplified(naive_kernel(relax, sites, **VALUES))
+    before = simplified(reference_kernel(relax, sites, **VALUES))
     kernels = site_splitting.apply(before, spans=spans)
     golden(f"{name}_before", print_kernel(before, with_functions=False))
     golden(f"{name}_{'spans' if spans else 'masked'}", changes(before, *kernels))
@@ -64,10 +64,10 @@ def test_golden(golden, name, given, spans):
 @settings(max_examples=20)
 @examples(boxes(kinds=KINDS, most=4), FORMS, LAYOUTS, st.integers(0, 1), st.booleans())
 def test_meaning_is_kept(box, form, layout, step, spans):
-    """One step of the naive kernel against the split ones, in any order: the same bits everywhere in memory."""
+    """One step of the reference kernel against the split ones, in any order: the same bits everywhere in memory."""
     pair = exact(box.lattice)
     sites = box_sites(pair.flow, box, form, layout=layout, steps=step)
-    before = simplified(naive_kernel(pair.flow, sites, **pair.values))
+    before = simplified(reference_kernel(pair.flow, sites, **pair.values))
     if site_splitting.legal(before) is not None:
         return
     kernels = site_splitting.apply(before, spans=spans)
@@ -83,18 +83,18 @@ def test_meaning_is_kept(box, form, layout, step, spans):
 def test_lowered_kernels_of_both_plans_do_what_the_naive_one_does(box, form, layout, step, kind):
     pair = exact(box.lattice)
     sites = box_sites(pair.flow, box, form, layout=layout, steps=step)
-    naive = naive_kernel(pair.flow, sites, **pair.values)
-    wanted = after(pair.flow, sites, naive, (naive,), **pair.values)
+    reference = reference_kernel(pair.flow, sites, **pair.values)
+    wanted = after(pair.flow, sites, reference, (reference,), **pair.values)
     for branches in ("together", "apart"):
         plan = Plan(branches=branches, block=32 if kind == "cuda" else None)
-        assert after(pair.flow, sites, naive, lowered(naive, plan, kind), **pair.values) == wanted
+        assert after(pair.flow, sites, reference, lowered(reference, plan, kind), **pair.values) == wanted
 
 
 # ---------------------------------------------------------------- what the parts are
 
 
 def kernels_of(sites: Any, *, spans: bool = True) -> dict[str, ir.Kernel]:
-    found = site_splitting.apply(simplified(naive_kernel(relax, sites, **VALUES)), spans=spans)
+    found = site_splitting.apply(simplified(reference_kernel(relax, sites, **VALUES)), spans=spans)
     return {k.name: k for k in found}
 
 
@@ -104,8 +104,8 @@ def test_each_kind_gets_a_kernel_of_its_own():
     parts = {n: [a.name for a in k.arrays] for n, k in kernels.items()}
     assert parts == {
         "relax_bulk": ["f", "$next", "$spans"],
-        "relax_kind0": ["f", "$next", "$words", "$sites.kind0"],
-        "relax_kind1": ["f", "$next", "$words", "$sites.kind1"],
+        "relax_kind0": ["f", "$next", "$flags", "$sites.kind0"],
+        "relax_kind1": ["f", "$next", "$flags", "$sites.kind1"],
     }
     assert {n: [u.name for u in k.uniforms] for n, k in kernels.items()} == {
         "relax_bulk": ["omega"],
@@ -117,7 +117,7 @@ def test_each_kind_gets_a_kernel_of_its_own():
 
 def test_who_knows_the_kind_and_follows_no_links_reads_no_word():
     for kernel in kernels_of(relaxing("in-place", mask=MASK)).values():
-        assert "$words" not in [a.name for a in kernel.arrays]
+        assert "$flags" not in [a.name for a in kernel.arrays]
 
 
 def test_the_bulk_asks_nothing():
@@ -128,7 +128,7 @@ def test_the_bulk_asks_nothing():
         ]
         inside = list(statements(bulk.body))
         assert not any(isinstance(s, ir.If) for s in inside)
-        assert "$words" not in [a.name for a in bulk.arrays]
+        assert "$flags" not in [a.name for a in bulk.arrays]
         assert "min(" not in str(inside)
         assert sum(isinstance(s, ir.For) for s in inside) == 1
 
@@ -144,27 +144,27 @@ def test_on_a_gpu_the_bulk_is_what_is_left_of_all_sites():
 
 
 def test_a_phase_without_links_has_no_parts():
-    before = simplified(naive_kernel(relax, relaxing("in-place"), **VALUES))
+    before = simplified(reference_kernel(relax, relaxing("in-place"), **VALUES))
     reason = "branch splitting cannot be applied to relax: all its sites do the same in this phase"
     assert refusal(lambda: site_splitting.apply(before, spans=True)) == reason
-    first = simplified(naive_kernel(relax, relaxing("pull", fresh=True), **VALUES))
+    first = simplified(reference_kernel(relax, relaxing("pull", fresh=True), **VALUES))
     assert refusal(lambda: site_splitting.apply(first, spans=True)) == reason
 
 
 def test_one_plan_serves_all_phases():
     """A plan for the whole form is no error in a phase that has nothing to split."""
-    even = naive_kernel(relax, relaxing("in-place"), **VALUES)
+    even = reference_kernel(relax, relaxing("in-place"), **VALUES)
     assert [k.name for k in lowered(even, Plan(branches="apart"), "cpu")] == ["relax"]
-    odd = naive_kernel(relax, relaxing("in-place", steps=1), **VALUES)
+    odd = reference_kernel(relax, relaxing("in-place", steps=1), **VALUES)
     assert [k.name for k in lowered(odd, Plan(branches="apart"), "cpu")] == ["relax_bulk", "relax_special"]
 
 
 def test_dense_boxes_have_no_bulk():
     sites = relaxing(edges={"x": "wall"})
     sites.marks, sites.dense = None, True
-    before = simplified(naive_kernel(relax, sites, **VALUES))
+    before = simplified(reference_kernel(relax, sites, **VALUES))
     assert refusal(lambda: site_splitting.apply(before, spans=True)) == (
-        "branch splitting cannot be applied to relax: so many of its sites are special that each reads its word"
+        "branch splitting cannot be applied to relax: so many of its sites are special that each reads its flags"
     )
 
 
@@ -176,7 +176,7 @@ def test_other_kernels_are_refused():
 
 
 def test_mapped_kernels_are_refused():
-    mapped = thread_mapping.apply(simplified(naive_kernel(relax, relaxing(), **VALUES)), 32)
+    mapped = thread_mapping.apply(simplified(reference_kernel(relax, relaxing(), **VALUES)), 32)
     assert refusal(lambda: site_splitting.apply(mapped, spans=False)) == (
         "branch splitting cannot be applied to relax: its elements are already mapped to threads"
     )

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 import lanewise as lw
 from lanewise.passes import tiling
 from tests.corpus import case
-from tests.harness import naive_kernel
+from tests.harness import reference_kernel
 from tests.passes.probe import PULL, before_and_after, check, inputs, layouts, refusal, simple
 
 
@@ -28,7 +28,7 @@ def test_refusals():
     assert refusal(lambda: tiling.apply(kernel, 0)) == "tiling cannot be applied to pull: a tile of 0 sources is empty"
     again = refusal(lambda: tiling.apply(tiling.apply(kernel, 4), 2))
     assert again == "tiling cannot be applied to pull: its sources are cut into tiles already"
-    elements = naive_kernel(case("speed"), lw.SoA(), "cuda")
+    elements = reference_kernel(case("speed"), lw.SoA(), "cuda")
     assert (
         refusal(lambda: tiling.apply(elements, 8)) == "tiling cannot be applied to speed: it has no loop over sources"
     )

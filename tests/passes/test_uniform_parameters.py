@@ -101,7 +101,7 @@ def test_refusals():
     cpu = refusal(lambda: run_public(Input(case("gravity"), 3), lw.SoA(), "cpu", Plan(uniforms="global")))
     assert cpu == (
         "uniforms in global memory cannot be applied to gravity: "
-        "values for all are passed in registers on a CPU; only the threads of a GPU fetch them"
+        "uniform arguments are passed in registers on a CPU; only the threads of a GPU load them"
     )
     assert refusal(lambda: program(case("count_ranks"), lw.SoA(), Plan(uniforms="global"), "cuda")) == (
         "uniforms in global memory cannot be applied to count_ranks: it has no values that all elements share"

@@ -3,7 +3,7 @@ from __future__ import annotations
 import lanewise as lw
 from lanewise.passes import thread_merging, tiling, unrolling
 from tests.corpus import case
-from tests.harness import Input, naive_kernel
+from tests.harness import Input, reference_kernel
 from tests.passes.probe import PROBE, PULL, before_and_after, check, refusal, simple
 
 
@@ -20,7 +20,7 @@ def test_meaning_is_kept():
 def test_refusals():
     kernel = simple(PULL)
     assert refusal(lambda: unrolling.apply(kernel, -1)) == "unrolling cannot be applied to pull: a factor of -1"
-    elements = naive_kernel(case("speed"), lw.SoA(), "cuda")
+    elements = reference_kernel(case("speed"), lw.SoA(), "cuda")
     assert (
         refusal(lambda: unrolling.apply(elements, 2))
         == "unrolling cannot be applied to speed: it has no loop over sources"

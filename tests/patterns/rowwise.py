@@ -39,27 +39,27 @@ def counts(name: str, given: Arguments) -> Mapping[str, int]:
     return {COUNT: lengths.pop() // WIDTH}
 
 
-def naive(lowered: Lowered, signature: Signature, given: Arguments, index: Scalar) -> ir.Kernel:
-    """For each row: sums of zero; for each column: fetch, apply, add; commit."""
+def reference(lowered: Lowered, signature: Signature, given: Arguments, index: Scalar) -> ir.Kernel:
+    """For each row: sums of zero; for each column: load, apply, add; store."""
     f = lowered.function
     count, i, k = ir.Parameter(COUNT, index), ir.Local(own("i"), index), ir.Local(own("column"), index)
     kinds = {n: value_type(signature.parameters[n]) for n in given.arrays}
     place = build.add(build.multiply(i, WIDTH), k)
-    fetches = tuple(ir.Fetch(n, place, pairs(n, kind)) for n, kind in kinds.items())
+    loads = tuple(ir.LoadRecord(n, place, pairs(n, kind)) for n, kind in kinds.items())
     values = [ir.Local(own(r.name), r.type) for r in f.results]
     sums = [ir.Local(sum_name(v.name), v.type) for v in values]
     apply = ir.Apply(f, tuple(ir.Local(p.name, p.type) for p in f.parameters), tuple(v.name for v in values))
     add = tuple(ir.Assign(s.name, ir.Binary("+", s, v, s.type)) for s, v in zip(sums, values, strict=True))
     columns = ir.For(
-        k.name, ir.Literal(0, index), ir.Literal(WIDTH, index), ir.Literal(1, index), (*fetches, apply, *add)
+        k.name, ir.Literal(0, index), ir.Literal(WIDTH, index), ir.Literal(1, index), (*loads, apply, *add)
     )
     results = result_arrays(lowered)
-    commits = tuple(
-        ir.Commit(n, i, tuple((leaf, ir.Local(sum_name(v), scalar_of(kind))) for leaf, v in pairs(n, kind)))
+    stores = tuple(
+        ir.StoreRecord(n, i, tuple((leaf, ir.Local(sum_name(v), scalar_of(kind))) for leaf, v in pairs(n, kind)))
         for n, kind in results
     )
     zeros = tuple(ir.Assign(s.name, ir.Literal(0.0 if s.type.is_float else 0, s.type)) for s in sums)
-    loop = ir.Parallel(i.name, ir.Local(COUNT, index), (*zeros, columns, *commits))
+    loop = ir.Parallel(i.name, ir.Local(COUNT, index), (*zeros, columns, *stores))
     arrays = [value_array(n, kind, written=False) for n, kind in kinds.items()]
     arrays += [value_array(n, kind, written=True) for n, kind in results]
     uniforms = uniform_leaves(f, {n: value_type(signature.parameters[n]) for n in given.uniforms})
@@ -67,7 +67,7 @@ def naive(lowered: Lowered, signature: Signature, given: Arguments, index: Scala
 
 
 ROWWISE = Pattern("rowwise", host=HostCode(inline=True, widest_stride=WIDTH))
-rowwise = kernel_of(Wing(ROWWISE, naive, counts, arguments=arguments))  # the line that registers it
+rowwise = kernel_of(Wing(ROWWISE, reference, counts, arguments=arguments))  # the line that registers it
 
 
 def reference(table: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

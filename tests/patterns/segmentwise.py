@@ -119,12 +119,12 @@ def interpreted(kernel: Any, arguments: tuple[Any, ...], named: dict[str, Any], 
     """The kernels of a plan for a GPU, thread by thread: the results, cells along one axis."""
     calls = kernel._calls
     given = calls.given(arguments, named)
-    naive = calls.wing.build(calls.lowered, calls.signature, given, t.I32)
-    program = build_program(naive, plan.filled(Plan(block=32).filled(NEUTRAL)), "cuda")
+    reference = calls.wing.build(calls.lowered, calls.signature, given, t.I32)
+    program = build_program(reference, plan.filled(Plan(block=32).filled(NEUTRAL)), "cuda")
     bound: dict[str, BoundArray] = dict(calls.bound(given))
     environment = calls.environment(given)
     results: list[Array] = []
-    for a in naive.arrays:
+    for a in reference.arrays:
         if a.written:
             kinds = [x.type for x in a.leaves]
             shape = (calls.count(given), len(kinds)) if len(kinds) > 1 else (calls.count(given),)
@@ -137,7 +137,9 @@ def interpreted(kernel: Any, arguments: tuple[Any, ...], named: dict[str, Any], 
     return tuple(results)
 
 
-def naive_kernel(kernel: Any, arguments: tuple[Any, ...], named: dict[str, Any], index: t.Scalar = t.I32) -> ir.Kernel:
+def reference_kernel(
+    kernel: Any, arguments: tuple[Any, ...], named: dict[str, Any], index: t.Scalar = t.I32
+) -> ir.Kernel:
     """The kernel as the pattern writes it."""
     calls = kernel._calls
     return calls.wing.build(calls.lowered, calls.signature, calls.given(arguments, named), index)

@@ -11,9 +11,9 @@ from lanewise import types as t
 from lanewise.ir import nodes as ir
 from lanewise.patterns.sitewise.build import build_sitewise
 from lanewise.patterns.sitewise.calls import bind_phase
+from lanewise.patterns.sitewise.flags import make_flags, make_marks, mark_shared_sectors
 from lanewise.patterns.sitewise.plans import complete_site_plan
 from lanewise.patterns.sitewise.sites import row_block_of
-from lanewise.patterns.sitewise.words import make_marks, make_words, mark_shared_sectors
 from lanewise.pipeline import Program, build_program
 from lanewise.plan import Plan
 from lanewise.target import Machine
@@ -40,7 +40,7 @@ relax.wall(3, "lid", velocity="lid_velocity")
 VALUES = {"omega": 0.5, "level": 2.0, "lid_velocity": (0.1, 0.0)}
 
 
-def naive_kernel(flow: Any, sites: Any, index: t.Scalar = t.I64, **values: Any) -> ir.Kernel:
+def reference_kernel(flow: Any, sites: Any, index: t.Scalar = t.I64, **values: Any) -> ir.Kernel:
     """What the pattern writes for the next step of some sites. `values` of kinds that do not occur are left alone."""
     arguments = flow.kernels.arguments(sites, sites.step, sites.fresh, flow.kinds.values(sites, values))
     return build_sitewise(arguments, index)
@@ -60,9 +60,9 @@ class Interpreted:
         return run
 
 
-def after(flow: Any, sites: Any, naive: ir.Kernel, kernels: Sequence[ir.Kernel], **values: Any) -> list[bytes]:
+def after(flow: Any, sites: Any, reference: ir.Kernel, kernels: Sequence[ir.Kernel], **values: Any) -> list[bytes]:
     """The bytes of all copies of the populations after these kernels ran one step; the sites are left as they were."""
-    program = Program(Plan(), naive, tuple(kernels))
+    program = Program(Plan(), reference, tuple(kernels))
     before = [copy.data.copy() for copy in sites.copies]
     call = bind_phase(Interpreted(program), sites, sites.step, flow.kinds.values(sites, values), ())  # type: ignore[arg-type]
     call()
@@ -72,10 +72,10 @@ def after(flow: Any, sites: Any, naive: ir.Kernel, kernels: Sequence[ir.Kernel],
     return found
 
 
-def lowered(naive: ir.Kernel, plan: Plan, device_kind: str) -> tuple[ir.Kernel, ...]:
+def lowered(reference: ir.Kernel, plan: Plan, device_kind: str) -> tuple[ir.Kernel, ...]:
     """The kernels of a plan, as they are emitted."""
-    complete = complete_site_plan(plan, Machine(device_kind, 8), naive)
-    return build_program(naive, complete, device_kind).kernels
+    complete = complete_site_plan(plan, Machine(device_kind, 8), reference)
+    return build_program(reference, complete, device_kind).kernels
 
 
 def box_sites(flow: Any, box: Box, form: str, *, layout: Any = None, storage: str = "f32", steps: int = 0) -> Any:
@@ -103,10 +103,10 @@ def read_by_place(sites: Any, *, dense: bool = False) -> Any:
     sites._parts.clear()
     sites.placed, sites.framed = True, not (dense or sites.kinds.any())
     sites.row_block = row_block_of(sites.layout, sites.shape[-1])
-    sites.words = make_words(sites.lattice, sites.kinds, sites.edges, walls, placed=True)
+    sites.flags = make_flags(sites.lattice, sites.kinds, sites.edges, walls, placed=True)
     if dense:
         solid = np.isin(sites.kinds.reshape(-1), sorted(walls))
-        mark_shared_sectors(sites.words, solid, 8)
+        mark_shared_sectors(sites.flags, solid, 8)
         return read_by_words(sites, dense=True)
-    sites.marks = make_marks(sites.words)
+    sites.marks = make_marks(sites.flags)
     return sites

@@ -20,7 +20,17 @@ from lanewise.launch.support import compile_kernel
 from lanewise.plan import NEUTRAL, Plan
 from lanewise.runtime.memory import to_host
 from lanewise.runtime.nvrtc import compile_cubin
-from tests.patterns.segmentwise import Case, Sft, Template, angles, interpreted, moments, naive_kernel, picked, power
+from tests.patterns.segmentwise import (
+    Case,
+    Sft,
+    Template,
+    angles,
+    interpreted,
+    moments,
+    picked,
+    power,
+    reference_kernel,
+)
 
 DEVICES = ["python", "cpu", pytest.param("cuda", marks=pytest.mark.cuda)]
 LAYOUTS = [lw.SoA(), lw.AoS(), lw.AoAS(16), lw.SoAoAS(), lw.AoSoA(8)]
@@ -77,9 +87,9 @@ def test_threads_of_a_gpu(counts: Any, templates: int, seed: int, plan: Plan) ->
 
 @pytest.mark.parametrize("plan", PLANS, ids=lambda p: p.short())
 def test_compiles_for_gpus(plan: Plan) -> None:
-    naive = naive_kernel(power, Case(MIXED).arguments(layout=lw.AoS()), {"scale": 0.5})
+    reference = reference_kernel(power, Case(MIXED).arguments(layout=lw.AoS()), {"scale": 0.5})
     for arch in ("sm_80", "sm_90"):
-        made = compile_kernel(naive, plan.filled(Plan(block=32).filled(NEUTRAL)), "cuda", arch=arch)
+        made = compile_kernel(reference, plan.filled(Plan(block=32).filled(NEUTRAL)), "cuda", arch=arch)
         assert made.cubins[0].resources.registers > 0
         assert made.cubins[0].resources.spill_stores == 0
 
@@ -232,14 +242,14 @@ def test_text_of_the_kernels(golden: Callable[[str, str], None]) -> None:
     from lanewise.pipeline import build_program
 
     arguments = Case(MIXED).arguments(layout=lw.AoS())
-    naive = naive_kernel(power, arguments, {"scale": 1.0})
-    golden("naive", print_kernel(naive))
+    reference = reference_kernel(power, arguments, {"scale": 1.0})
+    golden("reference", print_kernel(reference))
     for name, plan in (("merged", Plan(block=64, targets=2)), ("sliced", Plan(slices=8))):
-        (kernel,) = build_program(naive, plan.filled(Plan(block=32).filled(NEUTRAL)), "cuda").kernels
+        (kernel,) = build_program(reference, plan.filled(Plan(block=32).filled(NEUTRAL)), "cuda").kernels
         text = emit_cuda(kernel, "test", locations=False)
         golden(name, text)
         assert compile_cubin(text, kernel.name, "sm_90", fast_math=False).resources.registers > 0
-    host = naive_kernel(power, arguments, {"scale": 1.0}, t.I64)
+    host = reference_kernel(power, arguments, {"scale": 1.0}, t.I64)
     (kernel,) = build_program(host, Plan(targets=16).filled(NEUTRAL), "cpu").kernels
     golden("lanes", emit_numba(kernel, "test", locations=False))
 
@@ -284,9 +294,9 @@ def test_wrong_arguments_are_explained(number: int) -> None:
     ],
 )
 def test_plans_that_do_not_fit_are_refused(plan: Plan, text: str) -> None:
-    naive = naive_kernel(power, Case(MIXED).arguments(), {"scale": 1.0})
+    reference = reference_kernel(power, Case(MIXED).arguments(), {"scale": 1.0})
     with pytest.raises(lw.PlanError) as caught:
-        compile_kernel(naive, plan.filled(Plan(block=32).filled(NEUTRAL)), "cuda", arch="sm_90")
+        compile_kernel(reference, plan.filled(Plan(block=32).filled(NEUTRAL)), "cuda", arch="sm_90")
     assert text in str(caught.value)
 
 

@@ -23,7 +23,16 @@ from lanewise.patterns.sitewise.passes import splitting as site_splitting
 from lanewise.plan import Plan
 from tests.lbm.boxes import LID, WALL, boxes
 from tests.lbm.kernels import NEGATED, REVERSED, SOURCE, exact
-from tests.patterns.sitewise import VALUES, after, box_sites, lowered, naive_kernel, read_by_place, read_by_words, relax
+from tests.patterns.sitewise import (
+    VALUES,
+    after,
+    box_sites,
+    lowered,
+    read_by_place,
+    read_by_words,
+    reference_kernel,
+    relax,
+)
 
 KINDS = (0, REVERSED, SOURCE, NEGATED, WALL, LID)
 EDGES = {"x": "slip", "y": ("wall", "lid")}
@@ -52,7 +61,7 @@ GOLDEN: dict[str, Any] = {
 
 @pytest.mark.parametrize("name", GOLDEN)
 def test_golden(golden, name):
-    golden(name, print_kernel(naive_kernel(relax, GOLDEN[name](), **VALUES), with_functions=False))
+    golden(name, print_kernel(reference_kernel(relax, GOLDEN[name](), **VALUES), with_functions=False))
 
 
 def looking(function: Any = None) -> Any:
@@ -84,14 +93,14 @@ def test_golden_observer(golden):
 @settings(max_examples=20)
 @given(boxes(kinds=KINDS, most=4), st.sampled_from(("pull", "push", "in-place")), st.integers(0, 1), st.booleans())
 def test_marks_or_words_say_the_same(box, form, step, dense):
-    """Kernels of large GPU boxes read words instead of marks: the same bits, here in boxes of any size."""
+    """Kernels of large GPU boxes read flags instead of marks: the same bits, here in boxes of any size."""
     pair = exact(box.lattice)
     wanted, found = [], []
     for result, by_words in ((wanted, False), (found, True)):
         sites = box_sites(pair.flow, box, form, steps=step)
         if by_words:
             read_by_words(sites, dense=dense)
-        kernel = naive_kernel(pair.flow, sites, **pair.values)
+        kernel = reference_kernel(pair.flow, sites, **pair.values)
         verify_kernel(kernel)
         result += after(pair.flow, sites, kernel, (kernel,), **pair.values)
         if by_words:
@@ -107,9 +116,11 @@ def test_sites_may_compute_where_they_lie(box, layout, dense):
     """As on a GPU, where faces that wrap are nothing special: the same bits."""
     pair = exact(box.lattice)
     sites = box_sites(pair.flow, box, "pull", layout=layout)
-    wanted = after(pair.flow, sites, naive := naive_kernel(pair.flow, sites, **pair.values), (naive,), **pair.values)
+    wanted = after(
+        pair.flow, sites, reference := reference_kernel(pair.flow, sites, **pair.values), (reference,), **pair.values
+    )
     read_by_place(sites, dense=dense)
-    kernel = naive_kernel(pair.flow, sites, **pair.values)
+    kernel = reference_kernel(pair.flow, sites, **pair.values)
     verify_kernel(kernel)
     assert after(pair.flow, sites, kernel, (kernel,), **pair.values) == wanted
     shaped = lowered(kernel, Plan(block=32), "cuda")
@@ -122,7 +133,7 @@ def test_the_order_of_sites_does_not_matter(box, form, step, seed):
     """Sites race with nobody, so any order of them leaves the same bits; here the list of a special part is shuffled."""
     pair = exact(box.lattice)
     sites = box_sites(pair.flow, box, form, steps=step)
-    kernel = naive_kernel(pair.flow, sites, **pair.values)
+    kernel = reference_kernel(pair.flow, sites, **pair.values)
     if site_splitting.legal(kernel) is not None:
         return
     kernels = site_splitting.apply(kernel, spans=True)
@@ -141,41 +152,41 @@ def arrays_of(kernel: ir.Kernel) -> list[str]:
 
 
 def test_what_a_phase_reads():
-    """Marks only where links are followed or kinds differ, words only where something may be special."""
-    assert arrays_of(naive_kernel(relax, sites_of("pull"), **VALUES)) == ["f", "$next", "$marks", "$words"]
-    assert arrays_of(naive_kernel(relax, sites_of("pull", fresh=True), **VALUES)) == ["f", "$next"]
-    assert arrays_of(naive_kernel(relax, sites_of("in-place"), **VALUES)) == ["f"]
-    assert arrays_of(naive_kernel(relax, sites_of("in-place", steps=1), **VALUES)) == ["f", "$words"]
-    assert "$solids" in arrays_of(naive_kernel(relax, sites_of("pull", mask=MASK), **VALUES))
-    assert arrays_of(naive_kernel(relax, read_by_words(sites_of("pull"), dense=True), **VALUES)) == [
+    """Marks only where links are followed or kinds differ, flags only where something may be special."""
+    assert arrays_of(reference_kernel(relax, sites_of("pull"), **VALUES)) == ["f", "$next", "$marks", "$flags"]
+    assert arrays_of(reference_kernel(relax, sites_of("pull", fresh=True), **VALUES)) == ["f", "$next"]
+    assert arrays_of(reference_kernel(relax, sites_of("in-place"), **VALUES)) == ["f"]
+    assert arrays_of(reference_kernel(relax, sites_of("in-place", steps=1), **VALUES)) == ["f", "$flags"]
+    assert "$solids" in arrays_of(reference_kernel(relax, sites_of("pull", mask=MASK), **VALUES))
+    assert arrays_of(reference_kernel(relax, read_by_words(sites_of("pull"), dense=True), **VALUES)) == [
         "f",
         "$next",
-        "$words",
+        "$flags",
     ]
 
 
 def test_values_that_no_kind_of_the_box_takes_are_no_parameters():
-    names = [u.name for u in naive_kernel(relax, sites_of("pull", edges={}), **VALUES).uniforms]
+    names = [u.name for u in reference_kernel(relax, sites_of("pull", edges={}), **VALUES).uniforms]
     assert names == ["omega"]
-    names = [u.name for u in naive_kernel(relax, sites_of("pull", mask=MASK), **VALUES).uniforms]
+    names = [u.name for u in reference_kernel(relax, sites_of("pull", mask=MASK), **VALUES).uniforms]
     assert names == ["omega", "level", "lid_velocity.x", "lid_velocity.y"]
 
 
 def test_a_value_for_every_site_is_an_array():
     sites = sites_of("pull", mask=MASK)
-    kernel = naive_kernel(relax, sites, omega=np.ones((4, 5), np.float32), level=1.0, lid_velocity=(0.0, 0.0))
+    kernel = reference_kernel(relax, sites, omega=np.ones((4, 5), np.float32), level=1.0, lid_velocity=(0.0, 0.0))
     assert "omega" in arrays_of(kernel)
     assert "omega" not in [u.name for u in kernel.uniforms]
 
 
 def test_a_bulk_site_of_two_copies_reads_and_writes_each_population_once():
-    kernel = naive_kernel(relax, sites_of("pull", edges={}), **VALUES)
+    kernel = reference_kernel(relax, sites_of("pull", edges={}), **VALUES)
     (loop,) = kernel.body
     assert isinstance(loop, ir.Parallel)
-    fetches = [s for s in loop.body if isinstance(s, ir.Fetch) and s.array == "f"]
-    assert sorted(leaf for s in fetches for leaf, _ in s.reads) == sorted(f"q{q}" for q in range(9))
-    (commit,) = (s for s in statements(kernel.body) if isinstance(s, ir.Commit))
-    assert len(commit.writes) == 9
+    loads = [s for s in loop.body if isinstance(s, ir.LoadRecord) and s.array == "f"]
+    assert sorted(leaf for s in loads for leaf, _ in s.reads) == sorted(f"q{q}" for q in range(9))
+    (store,) = (s for s in statements(kernel.body) if isinstance(s, ir.StoreRecord))
+    assert len(store.writes) == 9
 
 
 def test_kinds_that_disagree_about_a_type_are_refused():

@@ -26,19 +26,19 @@ def steer(target: Boid, source: Boid) -> tuple[lw.vec3, lw.vec3, lw.i32]:
     return offset / (lw.dot(offset, offset) + 0.1), source.forward, 1
 
 
-def naive_kernel(kernel: Any, search: Search, *records: Any, index: t.Scalar = t.I32, **values: Any) -> ir.Kernel:
-    """The naive kernel of a call, with indices of a GPU."""
+def reference_kernel(kernel: Any, search: Search, *records: Any, index: t.Scalar = t.I32, **values: Any) -> ir.Kernel:
+    """The reference kernel of a call, with indices of a GPU."""
     given = kernel._calls.given(records, values)
     searched = Searched(kernel.__name__, kernel.signature, lower_function(kernel.signature), search, kernel)
     sources = points_of(list(given.records.values())[1], search.position)
     concrete = search.plan(sources)
     structure = concrete.make(sources)
-    return searched.naive(
+    return searched.reference(
         given, concrete, structure, searched.copied(given) if structure.order is not None else (), index
     )
 
 
 def cuda_program(kernel: Any, search: Search, *records: Any, plan: Plan | None = None, **values: Any) -> Program:
-    naive = naive_kernel(kernel, search, *records, **values)
+    reference = reference_kernel(kernel, search, *records, **values)
     complete = Plan(block=128).filled(complete_search_plan(plan, "cpu", 1))
-    return build_program(naive, complete, "cuda")
+    return build_program(reference, complete, "cuda")

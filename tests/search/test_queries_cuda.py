@@ -64,8 +64,8 @@ def test_kernels_compile_for_a_gpu(search):
         ("f4", False, "fill"),
     ):
         call = queried(search, dtype, same=same)
-        naive = build_query(arguments(call, wanted), I32)
-        (cubin,) = compile_kernel(naive, PLAN, "cuda", arch="sm_90").cubins
+        reference = build_query(arguments(call, wanted), I32)
+        (cubin,) = compile_kernel(reference, PLAN, "cuda", arch="sm_90").cubins
         assert cubin.resources.spill_stores == 0
         assert call.sources.precision == {"f4": F32, "f8": F64}[dtype]
 

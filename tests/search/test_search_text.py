@@ -12,7 +12,7 @@ from lanewise.launch.executable import build_executable
 from lanewise.pipeline import build_program
 from lanewise.plan import NEUTRAL, Plan
 from tests.emit.bodies import cuda_body, numba_body
-from tests.search.kernels import Boid, cuda_program, naive_kernel, steer
+from tests.search.kernels import Boid, cuda_program, reference_kernel, steer
 from tests.search.numbered import KINDS, numbered
 
 RECORDS = Boid.zeros(10)
@@ -33,7 +33,10 @@ CUDA_GOLDEN = ["radius", "nearest", "curve", "curve_nearest", "slices", "leaves_
 
 @pytest.mark.parametrize("name", SEARCHES)
 def test_naive_kernel(golden, name):
-    golden(f"naive_{name}", print_kernel(naive_kernel(steer, SEARCHES[name], RECORDS, RECORDS), with_functions=False))
+    golden(
+        f"reference_{name}",
+        print_kernel(reference_kernel(steer, SEARCHES[name], RECORDS, RECORDS), with_functions=False),
+    )
 
 
 @pytest.mark.parametrize("name", CUDA_GOLDEN)
@@ -44,7 +47,7 @@ def test_text_in_cuda(golden, name):
 
 @pytest.mark.parametrize("name", ["radius", "nearest", "curve_nearest", "leaves_around"])
 def test_text_in_python(golden, name):
-    program = build_program(naive_kernel(steer, SEARCHES[name], RECORDS, RECORDS, index=t.I64), NEUTRAL, "cpu")
+    program = build_program(reference_kernel(steer, SEARCHES[name], RECORDS, RECORDS, index=t.I64), NEUTRAL, "cpu")
     golden(f"numba_{name}", numba_body(program.kernels[0], "lanewise: steer"))
 
 
@@ -63,9 +66,9 @@ def test_kernels_keep_their_values_in_registers(name, dtype, axes):
 
 
 def test_an_index_in_constant_memory():
-    naive = naive_kernel(steer, SEARCHES["radius"], RECORDS, RECORDS)
-    arrays = tuple(replace(a, constant=9) if a.name == "$starts" else a for a in naive.arrays)
-    program = build_program(replace(naive, arrays=arrays), Plan(block=128).filled(NEUTRAL), "cuda")
+    reference = reference_kernel(steer, SEARCHES["radius"], RECORDS, RECORDS)
+    arrays = tuple(replace(a, constant=9) if a.name == "$starts" else a for a in reference.arrays)
+    program = build_program(replace(reference, arrays=arrays), Plan(block=128).filled(NEUTRAL), "cuda")
     executable = build_executable(program, "cuda", "sm_90")
     assert "__constant__ int starts_array[9];" in executable.source
     assert "const int *__restrict__ starts_array" not in executable.source

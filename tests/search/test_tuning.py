@@ -24,24 +24,29 @@ from lanewise.patterns.search.points import Points
 from lanewise.patterns.search.query_input import points_from
 from lanewise.patterns.search.tuning import candidates as search_candidates
 from lanewise.patterns.search.tuning.candidates import candidates
+from lanewise.patterns.search.tuning.configurations import (
+    MOST_CELLS_A_SOURCE,
+    Configuration,
+    cells_of,
+    configuration_from,
+)
 from lanewise.patterns.search.tuning.job import SearchJob, space_of
 from lanewise.patterns.search.tuning.kinds import kind_of_call
 from lanewise.patterns.search.tuning.lookup import Choice
 from lanewise.patterns.search.tuning.measure import CallMeasurer
-from lanewise.patterns.search.tuning.recipes import MOST_CELLS_A_SOURCE, Recipe, cells_of, recipe_from
 from lanewise.patterns.search.tuning.tune import tune_search
 from lanewise.pipeline import build_program
 from lanewise.plan import NEUTRAL, Plan
 from lanewise.tuning import StoreWarning, Tuning, replay
 from tests.search.clouds import Array
-from tests.search.kernels import naive_kernel
+from tests.search.kernels import reference_kernel
 from tests.search.numbered import KINDS, met, numbered
 
 MEET = KINDS["f4", 3][1]
 COUNT, WITHIN = 4000, 0.09  # about 12 others within it, in a unit cube
 NEAR = lw.Neighbors(radius=WITHIN)
 SEVEN = lw.Nearest(k=7, radius=WITHIN)
-FINE = Recipe("StaticGrid", side=0.7)
+FINE = Configuration("StaticGrid", side=0.7)
 pytestmark = pytest.mark.usefixtures("own_store")
 
 
@@ -94,10 +99,10 @@ class MadeUp:
         return self.clock
 
 
-def tuned_to(recipe: Recipe, search: Search, *records: Any, over: Any = None) -> Tuning:
+def tuned_to(configuration: Configuration, search: Search, *records: Any, over: Any = None) -> Tuning:
     """Tune with a measurer for which a structure takes half the time."""
     job = job_of(search, *records, over=over)
-    return tune_search(job, 60.0, measurer=MadeUp(lambda c: 0.5e-3 if c.recipe == recipe else 1e-3))
+    return tune_search(job, 60.0, measurer=MadeUp(lambda c: 0.5e-3 if c.configuration == configuration else 1e-3))
 
 
 # ---------------------------------------------------------------- what is measured
@@ -107,7 +112,7 @@ def tuned_to(recipe: Recipe, search: Search, *records: Any, over: Any = None) ->
     "text", ["AllPairs", "StaticGrid", "DynamicGrid", "StaticGrid(side=0.7)", "DynamicGrid(leaf=16)"]
 )
 def test_recipes_are_kept_as_text(text: str) -> None:
-    assert str(recipe_from(text)) == text
+    assert str(configuration_from(text)) == text
 
 
 @pytest.mark.parametrize(
@@ -123,33 +128,35 @@ def test_recipes_are_kept_as_text(text: str) -> None:
 )
 def test_other_texts_are_no_recipes(text: str, reason: str) -> None:
     with pytest.raises(ValueError, match=f"^{re.escape(reason)}$"):
-        recipe_from(text)
+        configuration_from(text)
 
 
 def test_candidates_begin_with_the_automatic_choice() -> None:
     found = candidates(SEVEN, points(uniform()))
-    assert [str(r) for r in found.recipes] == [
+    assert [str(r) for r in found.configurations] == [
         "StaticGrid", "StaticGrid(side=0.5)", "StaticGrid(side=0.7)", "StaticGrid(side=1.4)", "StaticGrid(side=2)",
         "DynamicGrid", "DynamicGrid(leaf=4)", "DynamicGrid(leaf=16)", "DynamicGrid(leaf=32)",
     ]  # fmt: skip
-    ((recipe, reason),) = found.refused
-    assert str(recipe) == "AllPairs"
+    ((configuration, reason),) = found.refused
+    assert str(configuration) == "AllPairs"
     assert re.fullmatch(r"a target would look at 4,000 sources, through others at about 3\d\d", reason)
 
 
 def test_few_sources_may_be_looked_at_one_by_one() -> None:
     few = candidates(NEAR, points(uniform(FEW)))
-    assert str(few.recipes[0]) == "AllPairs"
-    assert Recipe("StaticGrid") in few.recipes
+    assert str(few.configurations[0]) == "AllPairs"
+    assert Configuration("StaticGrid") in few.configurations
     more = candidates(NEAR, points(uniform(2 * FEW)))
-    assert Recipe("AllPairs") in more.recipes[1:]
+    assert Configuration("AllPairs") in more.configurations[1:]
     many = dict(candidates(lw.Neighbors(radius=0.02), points(uniform(2**18))).refused)
-    assert many[Recipe("AllPairs")].startswith("a target would look at 262,144 sources, through others at about ")
+    assert many[Configuration("AllPairs")].startswith(
+        "a target would look at 262,144 sources, through others at about "
+    )
 
 
 def test_cells_have_to_fit() -> None:
     refused = dict(candidates(lw.Neighbors(radius=0.01), points(uniform())).refused)
-    assert refused[Recipe("StaticGrid", side=0.5)].endswith(" cells are more than 64,000, 16 for each source")
+    assert refused[Configuration("StaticGrid", side=0.5)].endswith(" cells are more than 64,000, 16 for each source")
     # A later call of the kind, whose world is larger, gets as many as fit.
     assert cells_of(lw.Neighbors(radius=0.01), points(uniform()), 0.5).total <= MOST_CELLS_A_SOURCE * COUNT
 
@@ -159,8 +166,8 @@ def test_grids_are_no_candidates_where_crowds_are_clear() -> None:
     x[::20] = (x[::20] - 0.5) * 1e6
     for search in (lw.Nearest(k=7, radius=0.002), lw.Neighbors(radius=0.002)):
         found = candidates(search, points(x))
-        assert {r.name for r in found.recipes} == {"DynamicGrid"}
-        reasons = {reason for r, reason in found.refused if r == Recipe("StaticGrid")}
+        assert {r.name for r in found.configurations} == {"DynamicGrid"}
+        reasons = {reason for r, reason in found.refused if r == Configuration("StaticGrid")}
         assert all(
             r.startswith("the cell of a source would hold ") and r.endswith(" sources on average") for r in reasons
         )
@@ -169,13 +176,13 @@ def test_grids_are_no_candidates_where_crowds_are_clear() -> None:
 def test_equal_cells_are_one_candidate() -> None:
     x = uniform(1000)
     found = candidates(lw.Neighbors(radius=0.45), points(x))  # 2 x 2 x 2 cells by default
-    assert [r.side for r in found.recipes if r.name == "StaticGrid"] == [None, 0.5, 0.7, 1.4]
+    assert [r.side for r in found.configurations if r.name == "StaticGrid"] == [None, 0.5, 0.7, 1.4]
 
 
 def test_periodic_worlds_without_a_radius_have_no_grids() -> None:
     world = lw.Periodic((1.0, 1.0, 1.0))
     found = candidates(lw.Nearest(k=7, world=world), points(uniform(), world))
-    assert {r.name for r in (*found.recipes, *(r for r, _ in found.refused))} == {"DynamicGrid", "AllPairs"}
+    assert {r.name for r in (*found.configurations, *(r for r, _ in found.refused))} == {"DynamicGrid", "AllPairs"}
 
 
 def check_all_alike(search: Search) -> set[str]:
@@ -185,9 +192,9 @@ def check_all_alike(search: Search) -> set[str]:
     choices = space_of(job).structures
     first = met(job.bind(choices[0])())
     for choice in choices[1:]:
-        np.testing.assert_array_equal(met(job.bind(choice)()), first, str(choice.recipe))
+        np.testing.assert_array_equal(met(job.bind(choice)()), first, str(choice.configuration))
     assert set(CallMeasurer(job).prepare(choices).values()) == {None}
-    return {str(c.recipe) for c in choices}
+    return {str(c.configuration) for c in choices}
 
 
 def test_every_structure_finds_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -206,7 +213,9 @@ def test_the_plan_is_tried_on_the_other_structures_too() -> None:
     times = {("StaticGrid(side=0.7)", 0): 0.8, ("StaticGrid(side=0.7)", wide[-1]): 0.7, ("DynamicGrid", wide[-1]): 0.5}
     records = numbered(uniform())
     job = job_of(SEVEN, records, records)
-    result = tune_search(job, 60.0, measurer=MadeUp(lambda c: times.get((str(c.recipe), c.plan.vector_bits), 1.0)))
+    result = tune_search(
+        job, 60.0, measurer=MadeUp(lambda c: times.get((str(c.configuration), c.plan.vector_bits), 1.0))
+    )
     assert (result.structure, result.plan.vector_bits, result.factor) == ("DynamicGrid", wide[-1], 2.0)
     assert result.default_structure == "StaticGrid"
 
@@ -225,9 +234,9 @@ def test_the_plans_of_a_gpu_are_those_of_its_kernels() -> None:
     assert result.plan == replace(job.default, block=256, min_blocks=4)
     assert {t.plan.block for t in result.trials} == {32, 64, 128, 256, 512, 1024}
     assert {t.plan.min_blocks for t in result.trials} == {0, 1, 2, 4, 8}
-    naive = naive_kernel(MEET, lw.StaticGrid(k=7, radius=WITHIN), records, records)
+    reference = reference_kernel(MEET, lw.StaticGrid(k=7, radius=WITHIN), records, records)
     for plan in {t.plan for t in result.trials}:
-        assert build_program(naive, plan, "cuda").plan == plan
+        assert build_program(reference, plan, "cuda").plan == plan
     assert result.path is not None
     again = replay(result.path)
     assert (again.plan, again.structure, again.factor) == (result.plan, result.structure, result.factor)
@@ -278,7 +287,7 @@ def test_explain_says_what_was_measured() -> None:
 
 def test_the_default_may_be_the_best() -> None:
     over, records = kernel(SEVEN), numbered(uniform())
-    result = tuned_to(Recipe("StaticGrid"), SEVEN, records, records, over=over)
+    result = tuned_to(Configuration("StaticGrid"), SEVEN, records, records, over=over)
     assert (result.factor, result.structure) == (1.0, "StaticGrid")
     assert "\nStaticGrid with the default plan is the best\n" in str(result)
     assert "structure" in result.as_dict()
@@ -364,15 +373,17 @@ def test_a_damaged_entry_is_set_aside(change: dict[str, Any], reason: str) -> No
 
 def test_failures_are_reported_with_their_reasons_and_replayed() -> None:
     def fails(choice: Choice) -> Failure | None:
-        if choice.recipe == Recipe("DynamicGrid", leaf=4):
+        if choice.configuration == Configuration("DynamicGrid", leaf=4):
             return Failure("failed", "no memory")
-        return Failure("wrong", "7 of 8 values differ from the default plan's") if choice.recipe == FINE else None
+        return (
+            Failure("wrong", "7 of 8 values differ from the default plan's") if choice.configuration == FINE else None
+        )
 
     records = numbered(uniform())
-    unstable = Recipe("DynamicGrid", leaf=32)
+    unstable = Configuration("DynamicGrid", leaf=32)
     result = tune_search(
         job_of(SEVEN, records, records), 60.0,
-        measurer=MadeUp(lambda c: 0.5 if c.recipe == unstable else 1.0, fails, lambda c: c.recipe == unstable),
+        measurer=MadeUp(lambda c: 0.5 if c.configuration == unstable else 1.0, fails, lambda c: c.configuration == unstable),
     )  # fmt: skip
     assert result.structure == "StaticGrid"
     assert {t.structure: (t.status, t.reason) for t in result.failed} == {
@@ -410,7 +421,9 @@ def test_a_wrong_structure_is_found_out() -> None:
 def test_when_the_time_runs_out_the_best_so_far_wins() -> None:
     records = numbered(uniform())
     result = tune_search(
-        job_of(SEVEN, records, records), 10.0, measurer=MadeUp(lambda c: 1e-3 if c.recipe.side else 2e-3, compiling=4.0)
+        job_of(SEVEN, records, records),
+        10.0,
+        measurer=MadeUp(lambda c: 1e-3 if c.configuration.side else 2e-3, compiling=4.0),
     )
     assert not result.complete
     assert "the time ran out: a larger seconds= tries more" in str(result)

@@ -77,9 +77,9 @@ class Walk:
         """Where population q of site n goes to."""
         return self.end(n, self.lattice.velocities[q])
 
-    def fetched(self, phase: Phase, n: int, q: int) -> Place:
-        """The place from which a phase fetches population q of site n."""
-        return self._place(n, q, self.arrives(n, q) if phase.fetch_links else None, phase.fetch_opposite)
+    def loaded(self, phase: Phase, n: int, q: int) -> Place:
+        """The place from which a phase loads population q of site n."""
+        return self._place(n, q, self.arrives(n, q) if phase.load_links else None, phase.load_opposite)
 
     def put(self, phase: Phase, n: int, q: int) -> Place:
         """The place to which a phase puts population q of site n."""

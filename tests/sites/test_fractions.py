@@ -9,8 +9,8 @@ import lanewise as lw
 from lanewise.errors import ArgumentError
 from lanewise.lattices.base import Lattice
 from lanewise.patterns.sitewise.edges import read_edges
+from lanewise.patterns.sitewise.flags import make_flags
 from lanewise.patterns.sitewise.fractions import WallFractions, interpolation_weights, link_weights
-from lanewise.patterns.sitewise.words import make_words
 
 WALL = frozenset({1})
 LATTICE: Lattice = lw.D2Q9
@@ -21,7 +21,7 @@ WEST = LATTICE.opposite[EAST]
 def words_of(rows: list[str]) -> np.ndarray:
     """`#` is a wall; the box is periodic."""
     mask = np.array([[c == "#" for c in row] for row in rows]).astype(np.uint8)
-    return make_words(LATTICE, mask, read_edges({}, 2, {}), WALL)
+    return make_flags(LATTICE, mask, read_edges({}, 2, {}), WALL)
 
 
 def table(place: int, q: int, fraction: float) -> WallFractions:

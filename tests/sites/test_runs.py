@@ -8,16 +8,16 @@ from hypothesis import strategies as st
 
 import lanewise as lw
 from lanewise.patterns.sitewise.edges import read_edges
+from lanewise.patterns.sitewise.flags import make_flags
 from lanewise.patterns.sitewise.runs import Classes, make_classes, make_places, make_runs
 from lanewise.patterns.sitewise.streaming import ODD, PULL, Phase
-from lanewise.patterns.sitewise.words import make_words
 from tests.lbm.boxes import LID, WALL, Box, boxes
 from tests.sites.follow import WALLS, Walk
 
 
 def classes_of(box: Box, moving: frozenset[int] = frozenset()) -> Classes:
     walk = Walk.of(box)
-    words = make_words(box.lattice, walk.kinds, walk.edges, frozenset({WALL, LID}))
+    words = make_flags(box.lattice, walk.kinds, walk.edges, frozenset({WALL, LID}))
     return make_classes(words, box.shape, walk.edges, moving, bool(moving & set(walk.kinds.ravel().tolist())))
 
 
@@ -29,7 +29,7 @@ def test_places_are_where_following_every_link_leads(box: Box, phase: Phase) -> 
     assert np.array_equal(classes.of_site >= 0, walk.kinds.ravel() == 0)
     for n in np.flatnonzero(classes.of_site >= 0):
         found = places[classes.of_site[n]] + n
-        wanted = [walk.fetched(phase, int(n), q) for q in range(box.lattice.size)]
+        wanted = [walk.loaded(phase, int(n), q) for q in range(box.lattice.size)]
         assert found.tolist() == [starts[leaf] + site for site, leaf in wanted]
 
 
@@ -75,5 +75,5 @@ def test_a_face_is_one_class() -> None:
     found = classes.of_site.reshape(4, 6)
     assert found[0, 1:5].tolist() == [found[0, 1]] * 4
     assert (found[1:3, 1:5] == 0).all()
-    assert len(np.unique(found)) == len(classes.words) == 9
+    assert len(np.unique(found)) == len(classes.flags) == 9
     assert read_edges(box.edges, 2, WALLS).walls == {WALL}

@@ -1,4 +1,4 @@
-"""Streaming forms: where populations are fetched and put, phase by phase, in boxes with every rule of the edges."""
+"""Streaming forms: where populations are loaded and put, phase by phase, in boxes with every rule of the edges."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 import lanewise as lw
 from lanewise.errors import ArgumentError
+from lanewise.patterns.sitewise.flags import make_flags
 from lanewise.patterns.sitewise.streaming import EVEN, FIRST_PULL, FORMS, ODD, PULL, PUSH, Phase, form_by_name
-from lanewise.patterns.sitewise.words import make_words
 from tests.lbm.boxes import LID, WALL, Box, boxes
 from tests.sites.follow import WALLS, Place, Walk
 
@@ -39,37 +39,37 @@ def test_in_place_a_site_puts_where_it_fetched_and_nobody_else_does(box: Box) ->
     walk = Walk.of(box)
     for phase in FORMS["in-place"].phases:
         for n in walk.fluid:
-            fetched = once(walk.fetched(phase, n, q) for q in range(walk.lattice.size))
-            assert once(walk.put(phase, n, q) for q in range(walk.lattice.size)) == fetched
-        once(walk.fetched(phase, n, q) for n, q in everywhere(walk))
+            loaded = once(walk.loaded(phase, n, q) for q in range(walk.lattice.size))
+            assert once(walk.put(phase, n, q) for q in range(walk.lattice.size)) == loaded
+        once(walk.loaded(phase, n, q) for n, q in everywhere(walk))
 
 
 @given(BOXES)
 def test_every_population_that_departs_arrives_once(box: Box) -> None:
     walk = Walk.of(box)
     places = everywhere(walk)
-    assert once(walk.fetched(PULL, n, q) for n, q in places) == set(places)
+    assert once(walk.loaded(PULL, n, q) for n, q in places) == set(places)
     assert once(walk.put(PUSH, n, q) for n, q in places) == set(places)
 
 
 @given(BOXES)
 def test_all_forms_bring_every_population_to_the_same_place(box: Box) -> None:
-    """What arrives as population q of site n departed from where pull fetches it."""
+    """What arrives as population q of site n departed from where pull loads it."""
     walk = Walk.of(box)
     for n, q in everywhere(walk):
-        m, r = walk.fetched(PULL, n, q)
+        m, r = walk.loaded(PULL, n, q)
         assert walk.put(PULL, m, r) == (m, r)
-        assert walk.put(PUSH, m, r) == (n, q) == walk.fetched(PUSH, n, q)
-        assert walk.put(EVEN, m, r) == walk.fetched(ODD, n, q)
-        assert walk.put(ODD, m, r) == (n, q) == walk.fetched(EVEN, n, q)
-        assert walk.fetched(FIRST_PULL, n, q) == (n, q)
+        assert walk.put(PUSH, m, r) == (n, q) == walk.loaded(PUSH, n, q)
+        assert walk.put(EVEN, m, r) == walk.loaded(ODD, n, q)
+        assert walk.put(ODD, m, r) == (n, q) == walk.loaded(EVEN, n, q)
+        assert walk.loaded(FIRST_PULL, n, q) == (n, q)
 
 
 @given(BOXES)
 def test_the_words_decide_about_both_ends_of_a_link(box: Box) -> None:
     """A kernel reads one word a site: the link that leaves along q is cut where the one that arrives along its opposite is."""
     walk = Walk.of(box)
-    words = make_words(box.lattice, walk.kinds, walk.edges, frozenset(WALLS.values()))
+    words = make_flags(box.lattice, walk.kinds, walk.edges, frozenset(WALLS.values()))
     for n, q in everywhere(walk):
         if q:
             bits = [bool(int(words[n]) >> (p - 1) & 1) for p in (q, walk.lattice.opposite[q])]
@@ -104,7 +104,7 @@ def places_of(kernel_array: Any, lattice: lw.Lattice) -> np.ndarray:
 @settings(max_examples=10)
 @given(boxes(most=3), st.sampled_from(("pull", "push", "in-place")), st.sampled_from((lw.SoA(), lw.AoAS())))
 def test_kernels_fetch_and_put_at_these_places(box: Box, form: str, layout: Any) -> None:
-    """Each phase by itself: what is fetched is seen in what arrives, what is put in the memory that a step leaves."""
+    """Each phase by itself: what is loaded is seen in what arrives, what is put in the memory that a step leaves."""
     walk, flow, size = Walk.of(box), carriers(box.lattice), box.lattice.size
     count = walk.kinds.size
     sites = flow.sites(box.shape, mask=box.mask, edges=dict(box.edges), storage="f64", streaming=form, layout=layout, device="python")  # fmt: skip
@@ -116,7 +116,7 @@ def test_kernels_fetch_and_put_at_these_places(box: Box, form: str, layout: Any)
                 setattr(copy, f"q{q}", site * size + q)
         arrived = flow.populations(sites).reshape(size, count)
         for n, q in everywhere(walk):
-            assert divmod(int(arrived[q, n]), size) == walk.fetched(phase, n, q), (phase, n, q)
+            assert divmod(int(arrived[q, n]), size) == walk.loaded(phase, n, q), (phase, n, q)
         for copy in sites.copies:
             for q in range(size):
                 setattr(copy, f"q{q}", np.full(count, -1.0))

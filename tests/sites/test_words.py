@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 import lanewise as lw
-from lanewise.patterns.sitewise.words import FACE, KIND_SHIFT, LINKS, make_marks, make_spans, make_words
+from lanewise.patterns.sitewise.flags import FACE, KIND_SHIFT, LINKS, make_flags, make_marks, make_spans
 from tests.lbm.boxes import LID, WALL, Box, boxes
 from tests.sites.follow import Walk
 
 
 def words_of(box: Box) -> np.ndarray:
     walk = Walk.of(box)
-    return make_words(box.lattice, walk.kinds, walk.edges, frozenset({WALL, LID}))
+    return make_flags(box.lattice, walk.kinds, walk.edges, frozenset({WALL, LID}))
 
 
 @given(boxes(kinds=(0, 1, 7, WALL, LID), most=5))

@@ -19,7 +19,7 @@ from lanewise.tuning import measure
 from lanewise.tuning.compare import difference, tolerance
 from lanewise.tuning.measure import CpuMeasurer
 from tests.corpus import case
-from tests.harness import naive_kernel, program
+from tests.harness import program, reference_kernel
 from tests.tuning.kernels import attraction, double, drift, points, repulsion, without_itself
 
 MERGED, TILED = Plan(targets=4).filled(NEUTRAL), Plan(tile=64).filled(NEUTRAL)
@@ -41,8 +41,8 @@ def test_a_wrong_result_is_found_before_it_is_timed(monkeypatch: pytest.MonkeyPa
     wrong = repulsion.tuning_job(cloud, cloud, softening2=1e-2)
     right = measure.compile_kernel
 
-    def compile_kernel(naive: Any, plan: Plan, device: str, **more: Any) -> Executable:
-        return right(wrong.naive if plan == MERGED else naive, plan, device, **more)
+    def compile_kernel(reference: Any, plan: Plan, device: str, **more: Any) -> Executable:
+        return right(wrong.reference if plan == MERGED else reference, plan, device, **more)
 
     monkeypatch.setattr(measure, "compile_kernel", compile_kernel)
     measurer = CpuMeasurer(attraction.tuning_job(cloud, cloud, softening2=1e-2))
@@ -63,12 +63,12 @@ def test_what_cannot_be_compiled_or_run_fails_with_its_reason(monkeypatch: pytes
     cloud = points(50)
     right = measure.compile_kernel
 
-    def compile_kernel(naive: Any, plan: Plan, device: str, **more: Any) -> Executable:
+    def compile_kernel(reference: Any, plan: Plan, device: str, **more: Any) -> Executable:
         if plan == MERGED:
             raise DeviceError("NVRTC could not compile attraction for sm_90:\nerror 1\nerror 2\nerror 3\n")
         if plan == TILED:
             raise PlanError("it has too many tiles")
-        return right(naive, plan, device, **more)
+        return right(reference, plan, device, **more)
 
     monkeypatch.setattr(measure, "compile_kernel", compile_kernel)
     measurer = CpuMeasurer(attraction.tuning_job(cloud, cloud, softening2=1e-2))
@@ -175,7 +175,7 @@ def test_sums_in_another_order_are_equal() -> None:
     values = rng.normal(size=(4096, 3)).astype(np.float32)
     assert (
         difference(
-            [values.sum(0)], [values[::-1].cumsum(0)[-1]], tolerance(naive_kernel(case("gravity"), lw.SoA(), "cpu"))
+            [values.sum(0)], [values[::-1].cumsum(0)[-1]], tolerance(reference_kernel(case("gravity"), lw.SoA(), "cpu"))
         )
         == ""
     )
@@ -183,9 +183,9 @@ def test_sums_in_another_order_are_equal() -> None:
 
 def test_the_coarsest_float_of_a_kernel_sets_the_tolerance() -> None:
     single, double_ = 1024 * 2.0**-23, 1024 * 2.0**-52
-    assert tolerance(naive_kernel(case("gravity"), lw.SoA(), "cpu")) == single
-    assert tolerance(naive_kernel(case("gravity_f64"), lw.SoA(), "cpu")) == double_
-    assert tolerance(naive_kernel(case("gravity_mixed"), lw.SoA(), "cpu")) == single
+    assert tolerance(reference_kernel(case("gravity"), lw.SoA(), "cpu")) == single
+    assert tolerance(reference_kernel(case("gravity_f64"), lw.SoA(), "cpu")) == double_
+    assert tolerance(reference_kernel(case("gravity_mixed"), lw.SoA(), "cpu")) == single
 
 
 @pytest.mark.parametrize(

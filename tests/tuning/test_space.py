@@ -16,7 +16,7 @@ from lanewise.tuning.job import Job
 from lanewise.tuning.space import KernelSpace
 from lanewise.work import describe_work
 from tests.corpus import case
-from tests.harness import naive_kernel
+from tests.harness import reference_kernel
 from tests.tuning.landscapes import family
 
 NOWHERE: Any = None  # what a job has for measuring; spaces never look at it
@@ -25,11 +25,11 @@ NOWHERE: Any = None  # what a job has for measuring; spaces never look at it
 def job(name: str, kind: str, wanted: Plan | None = None, count: int = 16_384) -> Job:
     """A job for an NVIDIA H200 or for a CPU of 2 cores, neither of which has to be here."""
     c = case(name)
-    naive = naive_kernel(c, lw.SoAoAS() if kind == "cuda" else lw.SoA(), kind)
-    work = describe_work(naive, count)
+    reference = reference_kernel(c, lw.SoAoAS() if kind == "cuda" else lw.SoA(), kind)
+    work = describe_work(reference, count)
     environment = {"$target.count": count, "$source.count": count, "$count": count, **c.values}
     machine = Machine(kind, 132 if kind == "cuda" else 2)
-    return Job(name, naive, kind, machine, work, {}, environment, wanted or Plan(), NOWHERE, NOWHERE, NOWHERE)
+    return Job(name, reference, kind, machine, work, {}, environment, wanted or Plan(), NOWHERE, NOWHERE, NOWHERE)
 
 
 def space(name: str, kind: str, wanted: Plan | None = None, count: int = 16_384) -> KernelSpace:
@@ -91,14 +91,14 @@ def test_legality_and_reasons_are_those_of_the_passes() -> None:
     legal = found.examine(f.base)
     assert legal.predicted is not None
     assert 1e-5 < legal.predicted < 1e-2
-    build_program(job("gravity", "cuda").naive, f.base, "cuda")
+    build_program(job("gravity", "cuda").reference, f.base, "cuda")
 
 
 def test_optimisations_that_do_not_apply_are_listed_with_their_reasons() -> None:
     refused = {(f, v): r for f, v, r in space("gravity", "cpu").refused}
     assert refused["self_term", "drop"] == "it has no test for a pair of an element with itself"
     assert refused["reciprocity", "scratch"].startswith("it is the threads of a GPU that exchange sums")
-    assert refused["hoist", True] == "it computes nothing from the target and from values for all alone"
+    assert refused["hoist", True] == "it computes nothing from the target and from uniform arguments alone"
     assert "reciprocity" not in {f for f, _, _ in space("gravity", "cuda").refused}
     assert ("reciprocity", "scratch") in {(f, v) for f, v, _ in space("yukawa", "cpu").refused}
 

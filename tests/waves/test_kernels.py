@@ -265,15 +265,15 @@ def test_the_same_bits_every_time() -> None:
 @pytest.mark.parametrize("method", METHODS)
 def test_compiles_for_a_gpu_without_spills(method: str) -> None:
     from lanewise.launch.support import compile_kernel
-    from tests.patterns.segmentwise import naive_kernel
+    from tests.patterns.segmentwise import reference_kernel
 
     templates, sfts, bins = Search([[2, 2]], 3, seed=1).arguments()
     kernel, table = (
         (dirichlet_kernel(8), bins) if method == "dirichlet" else (interpolated_kernel(), polynomials(sfts, bins, 8))
     )
-    naive = naive_kernel(kernel, (templates, sfts, table), {})
+    reference = reference_kernel(kernel, (templates, sfts, table), {})
     for targets in (1, 2, 4):
-        made = compile_kernel(naive, Plan(block=128, targets=targets).filled(NEUTRAL), "cuda", arch="sm_90")
+        made = compile_kernel(reference, Plan(block=128, targets=targets).filled(NEUTRAL), "cuda", arch="sm_90")
         taken = made.cubins[0].resources
         assert (taken.spill_stores, taken.stack_bytes) == (0, 0)
         assert taken.registers <= 128

@@ -148,11 +148,11 @@ def _issue(arrangement: Arrangement, access: Access, model: MemoryModel, traffic
 
 
 def _all_pairs(access: Access, model: MemoryModel, count: int, limits: dict[str, float], traffic: Traffic) -> Cost:
-    """A GPU fetches every source once for each tile's targets, a CPU for each register of targets, from its cache."""
+    """A GPU loads every source once for each tile's targets, a CPU for each register of targets, from its cache."""
     arithmetic = access.operations / model.operations
     if is_gpu(model.kind):
-        fetching = max(limits.values()) / model.reuse
-        return Cost(count**2 * (arithmetic + fetching), "arithmetic" if arithmetic > fetching else "memory", traffic)
+        loading = max(limits.values()) / model.reuse
+        return Cost(count**2 * (arithmetic + loading), "arithmetic" if arithmetic > loading else "memory", traffic)
     pair = arithmetic + limits["issue"]
     return Cost(count**2 * pair, "arithmetic" if arithmetic > limits["issue"] else "issue", traffic)
 

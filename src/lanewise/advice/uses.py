@@ -86,10 +86,10 @@ def _elementwise(record: Record, use: Use, kernel: Any) -> list[Access]:
     kinds = kernel.signature.parameters
     records = {n: (k, _plain()) for n, k in kinds.items() if isinstance(k, Record)}
     uniforms = {n: k for n, k in kinds.items() if not isinstance(k, Record)}
-    naive = build_elementwise(kernel.lowered, ElementwiseArguments(records, {}, uniforms), I64)
+    reference = build_elementwise(kernel.lowered, ElementwiseArguments(records, {}, uniforms), I64)
     role: Role = use.pattern or "streamed"
     wanted = [n for n, (k, _) in records.items() if k == record]
-    return _touched(use, naive, dict.fromkeys(wanted, role))
+    return _touched(use, reference, dict.fromkeys(wanted, role))
 
 
 def _pairwise(record: Record, use: Use, kernel: Any) -> list[Access]:
@@ -105,10 +105,10 @@ def _pairwise(record: Record, use: Use, kernel: Any) -> list[Access]:
     (target, first), (source, second) = list(kinds.items())[:2]
     uniforms = {n: k for n, k in kinds.items() if n not in (target, source)}
     arguments = PairwiseArguments((target, first, _plain()), (source, second, _plain()), uniforms, first == second)
-    naive = build_pairwise(kernel.lowered, arguments, I64)
+    reference = build_pairwise(kernel.lowered, arguments, I64)
     role: Role = use.pattern or ("broadcast" if isinstance(kernel.search, AllPairs) else "gathered")
     roles: dict[str, Role] = {target: "streamed", source: role}
-    return _touched(use, naive, {n: r for n, r in roles.items() if kinds[n] == record})
+    return _touched(use, reference, {n: r for n, r in roles.items() if kinds[n] == record})
 
 
 def _plain() -> Any:
@@ -117,28 +117,33 @@ def _plain() -> Any:
     return SoA()
 
 
-def _touched(use: Use, naive: Any, roles: dict[str, Role]) -> list[Access]:
-    """The leaves of each array that the kernel fetches and commits once what nobody needs is gone."""
+def _touched(use: Use, reference: Any, roles: dict[str, Role]) -> list[Access]:
+    """The leaves of each array that the kernel loads and stores once what nobody needs is gone."""
     from lanewise.analysis.counts import count_operations
     from lanewise.ir import nodes as ir
     from lanewise.ir.traverse import statements
     from lanewise.passes import constant_folding, dead_code
 
-    kernel: ir.Kernel = dead_code.apply(constant_folding.apply(naive))
+    kernel: ir.Kernel = dead_code.apply(constant_folding.apply(reference))
     found: list[Access] = []
     operations = sum(count_operations(s.function).total() for s in statements(kernel.body) if isinstance(s, ir.Apply))
     for name, role in roles.items():
         read = {
-            x: None for s in statements(kernel.body) if isinstance(s, ir.Fetch) and s.array == name for x, _ in s.reads
+            x: None
+            for s in statements(kernel.body)
+            if isinstance(s, ir.LoadRecord) and s.array == name
+            for x, _ in s.reads
         }
         written = {
             x: None
             for s in statements(kernel.body)
-            if isinstance(s, ir.Commit) and s.array == name
+            if isinstance(s, ir.StoreRecord) and s.array == name
             for x, _ in s.writes
         }
-        own = not naive.pattern.over_pairs or role != "streamed"  # arithmetic counts once, with the sources of a pair
-        weight = use.weight * (use.neighbors if naive.pattern.over_pairs and role == "gathered" else 1.0)
+        own = (
+            not reference.pattern.over_pairs or role != "streamed"
+        )  # arithmetic counts once, with the sources of a pair
+        weight = use.weight * (use.neighbors if reference.pattern.over_pairs and role == "gathered" else 1.0)
         title = f"{use.kernel.__name__}({name})"
         found.append(Access(title, role, tuple(read), tuple(written), weight, operations if own else 0))
     return [a for a in found if a.read or a.written]

@@ -53,8 +53,8 @@ def field_accesses(kernel: ir.Kernel, environment: Mapping[str, object] | None =
 
 
 class _Walk:
-    def __init__(self, kernel: ir.Kernel, known: Known) -> None:
-        self.kernel, self.known = kernel, known
+    def __init__(self, kernel: ir.Kernel, samples: Known) -> None:
+        self.kernel, self.known = kernel, samples
         self.rows: dict[tuple[str, str, Pattern], FieldAccess] = {}
         self.loops: dict[str, Pattern] = {}
         self.loaded: set[str] = set()
@@ -74,10 +74,10 @@ class _Walk:
                     self.counted &= all(value_of(e, self.known) is not None for e in (s.start, s.stop))
                 case ir.While():
                     self.counted = False
-                case ir.Fetch():
+                case ir.LoadRecord():
                     self._note(s.array, s.index, [leaf for leaf, _ in s.reads], times, write=False)
                     self.loaded.update(writes(s))
-                case ir.Commit():
+                case ir.StoreRecord():
                     self._note(s.array, s.index, [leaf for leaf, _ in s.writes], times, write=True)
                 case _:
                     pass

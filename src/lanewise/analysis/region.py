@@ -48,7 +48,7 @@ class Region:
     accesses: list[Access] = field(default_factory=list[Access])
     children: list[Region] = field(default_factory=list["Region"])
     barriers: int = 0
-    stages: int = 0  # times that a turn waits for what it fetches itself into shared memory
+    stages: int = 0  # times that a turn waits for what it loads itself into shared memory
     sectors: dict[str, float] = field(default_factory=dict[str, float])  # "array/buffer/read": a sector counts once
     operations: dict[tuple[str, int], float] = field(
         default_factory=dict[tuple[str, int], float]

@@ -44,15 +44,15 @@ def _distinct(rows: Sample, size: int, unit: int) -> float:
     return float(np.mean([len(np.unique(row * size // unit)) for row in rows]))
 
 
-def lie_along_simd(index: ir.Expression, size: int, known: Known, variable: str) -> Lie:
+def lie_along_simd(index: ir.Expression, size: int, samples: Known, variable: str) -> Lie:
     """The same on a CPU, for elements or sources that neighbour each other in a SIMD register.
 
     `wavefronts` is the distance of neighbours here, 0 where it is not one number.
     """
-    base = known.get(variable)
+    base = samples.get(variable)
     places = None
     if base is not None:
-        places = value_of(index, {**known, variable: np.asarray(base) + np.arange(SIMD_SAMPLE)})
+        places = value_of(index, {**samples, variable: np.asarray(base) + np.arange(SIMD_SAMPLE)})
     if places is None:
         return Lie("gathered", 1.0, 0.0)
     distances = np.unique(np.diff(np.broadcast_to(places, (*np.shape(places)[:-1], SIMD_SAMPLE)), axis=-1))

@@ -23,12 +23,12 @@ WANTED = "wanted"  # the name of a stored lane, which has none
 Returned = list[Value] | None  # the values of a return on the main path, if there was one
 
 
-def walk_kernel(kernel: ir.Kernel, body: ir.Block, known: Known, *, fast_math: bool, simd: str = "") -> Region:
+def walk_kernel(kernel: ir.Kernel, body: ir.Block, samples: Known, *, fast_math: bool, simd: str = "") -> Region:
     """The regions of `body` for threads whose coordinates stand in `known`.
 
     `simd` is the variable whose neighbours share a SIMD register, on a CPU.
     """
-    walk = _Walk(kernel, known, simd)
+    walk = _Walk(kernel, samples, simd)
     env: Environment = {p.name: walk.values.leaf(p.name, p.type, walk.root) for p in kernel.uniforms + kernel.counts}
     walk.block(body, env, walk.root)
     settle(walk.values, walk.addresses, walk.buffers, fast_math=fast_math)
@@ -38,16 +38,16 @@ def walk_kernel(kernel: ir.Kernel, body: ir.Block, known: Known, *, fast_math: b
 
 
 class _Walk:
-    def __init__(self, kernel: ir.Kernel, known: Known, simd: str) -> None:
-        self.known, self.simd = known, simd
+    def __init__(self, kernel: ir.Kernel, samples: Known, simd: str) -> None:
+        self.known, self.simd = samples, simd
         self.told = kernel.grid is not None  # how often to unroll loops over sources: only a GPU's compiler is
         self.buffers = {b.name: b for b in kernel.buffers}
         self.root = Region("kernel", None, 1.0)
         self.values = Values(self.root)
         self.addresses: dict[int, list[tuple[Region, str]]] = {}
         self.touched: dict[int, list[Touch]] = {}
-        shapes = [v.shape for v in known.values() if v is not None and v.ndim == 2]
-        threads = known.get("@thread")
+        shapes = [v.shape for v in samples.values() if v is not None and v.ndim == 2]
+        threads = samples.get("@thread")
         warps = max((s[0] for s in shapes), default=1)
         self.active: Sample = np.ones((warps, 1 if threads is None else threads.shape[1]), bool)
         self.weight: Sample = np.ones(warps)  # executions of where the walk is, by warp

@@ -23,7 +23,7 @@ UNKNOWN_COUNT = 65_536  # elements of an array whose length is not known
 def analyse(
     kernel: ir.Kernel, environment: Mapping[str, object] | None = None, *, fast_math: bool = False
 ) -> KernelWork:
-    """The work of a lowered kernel for counts and values for all (`environment`, by their names in the IR).
+    """The work of a lowered kernel for counts and uniform arguments (`environment`, by their names in the IR).
 
     A count that is missing is taken as 65,536, and a loop whose bounds are not known runs 8 times.
     """
@@ -44,6 +44,6 @@ def analyse(
             return KernelWork(kernel, walk_kernel(kernel, body, known, fast_math=fast_math), 1, 1)
 
 
-def _whole(e: ir.Expression, known: Known) -> int:
-    value = value_of(e, known)
+def _whole(e: ir.Expression, samples: Known) -> int:
+    value = value_of(e, samples)
     return UNKNOWN_COUNT if value is None else int(value)

@@ -1,4 +1,4 @@
-"""How often a byte that was fetched from global memory is used before it is fetched again."""
+"""How often a byte that was loaded from global memory is used before it is loaded again."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from lanewise.analysis.regions import KernelWork
 
 @dataclass(frozen=True, slots=True)
 class Reuse:
-    """`wanted` bytes by all applications of the kernel's functions, `fetched` bytes by its loads of global memory."""
+    """`wanted` bytes by all applications of the kernel's functions, `loaded` bytes by its loads of global memory."""
 
     array: str
     wanted: float
-    fetched: float
+    loaded: float
 
     @property
     def factor(self) -> float:
-        """Uses of each fetched byte: 1 without any reuse."""
-        return self.wanted / self.fetched if self.fetched else 0.0
+        """Uses of each loaded byte: 1 without any reuse."""
+        return self.wanted / self.loaded if self.loaded else 0.0
 
 
 def reuse(work: KernelWork) -> tuple[Reuse, ...]:
     """The reuse of every array that a lowered kernel reads from global memory.
 
     Each application of the user's function wants the leaves of every array that the kernel reads of it. What shared
-    memory and registers keep for more than one application is fetched once: a source staged for a block by as many as
+    memory and registers keep for more than one application is loaded once: a source staged for a block by as many as
     the block has targets.
     """
     lanes = min(32, work.threads)

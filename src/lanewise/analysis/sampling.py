@@ -50,34 +50,34 @@ def _spread(count: int, wanted: int) -> Sample:
     return np.array([(2 * k + 1) * max(count, 1) // (2 * taken) for k in range(taken)], np.int64)
 
 
-def value_of(e: ir.Expression, known: Known) -> Sample | None:
+def value_of(e: ir.Expression, samples: Known) -> Sample | None:
     """The value of an expression for every thread of the sample; whole numbers do not overflow."""
     with np.errstate(all="ignore"):
-        return _value(e, known)
+        return _value(e, samples)
 
 
-def _value(e: ir.Expression, known: Known) -> Sample | None:
+def _value(e: ir.Expression, samples: Known) -> Sample | None:
     match e:
         case ir.Literal():
             return np.asarray(e.value)
         case ir.Local():
-            return known.get(e.name)
+            return samples.get(e.name)
         case ir.Builtin():
-            return known.get(f"@{e.name}")
+            return samples.get(f"@{e.name}")
         case ir.Unary():
-            x = _value(e.operand, known)
+            x = _value(e.operand, samples)
             return None if x is None else np.logical_not(x) if e.operator == "not" else -x if e.operator == "-" else ~x
         case ir.Binary() | ir.Compare() | ir.Logical():
-            left, right = _value(e.left, known), _value(e.right, known)
+            left, right = _value(e.left, samples), _value(e.right, samples)
             return None if left is None or right is None else _BINARY[e.operator](left, right)
         case ir.Select():
-            parts = [_value(x, known) for x in (e.condition, e.if_true, e.if_false)]
+            parts = [_value(x, samples) for x in (e.condition, e.if_true, e.if_false)]
             return None if any(p is None for p in parts) else np.where(*parts)  # type: ignore[arg-type]
         case ir.Cast():
-            x = _value(e.operand, known)
+            x = _value(e.operand, samples)
             return x if x is None or not e.type.is_integer else np.asarray(x).astype(np.int64)
         case ir.Call():
-            arguments = [_value(a, known) for a in e.arguments]
+            arguments = [_value(a, samples) for a in e.arguments]
             return (
                 None if any(a is None for a in arguments) else np.asarray(INTRINSICS[e.intrinsic].evaluate(*arguments))
             )

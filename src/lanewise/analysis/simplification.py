@@ -204,7 +204,7 @@ class Simplification:
     def _require(self, number: int, conditions: dict[Condition, None]) -> None:
         """A value of uniforms alone is finite if it turns out to be."""
         if self._size(number) > LONG:
-            raise NotFinite("an expression of the values for all is too long to be checked")
+            raise NotFinite("an expression of the uniform arguments is too long to be checked")
         for n in sorted(self.table.below({number})):
             if self.table.nodes[n].operation == "rsqrt":
                 conditions[Condition(self.expression(self.table.nodes[n].operands[0]), "> 0")] = None

@@ -143,7 +143,7 @@ class _Writer:
                 self.load(s, pad)
             case ir.Store():
                 self.store(s, pad)
-            case ir.Parallel() | ir.Fetch() | ir.Commit() | ir.CopyAsync():
+            case ir.Parallel() | ir.LoadRecord() | ir.StoreRecord() | ir.CopyAsync():
                 raise AssertionError(f"{type(s).__name__} was not lowered")
             case _:
                 assert_never(s)

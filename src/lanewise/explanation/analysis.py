@@ -25,19 +25,19 @@ UNITS = {
     "global memory": ("global load", "global store"), "control": ("branch", "barrier", "shuffle"),
 }  # fmt: skip
 
-SHARED = 1.5  # uses of a fetched byte, from which on it is worth a line
+SHARED = 1.5  # uses of a loaded byte, from which on it is worth a line
 
 
 def analyse(subject: Subject, program: Program) -> Analysis:
     """The analysis as lines for people and as facts for programs."""
-    function = list(functions(subject.naive.body).values())[-1]  # helpers come before their users
+    function = list(functions(subject.reference.body).values())[-1]  # helpers come before their users
     operations = dict(sorted(count_operations(function).items()))
     lines = [("operations", ", ".join(f"{n} {name}" for name, n in operations.items()) or "none")]
-    texts, rows = _accesses(subject.naive, subject.environment)
+    texts, rows = _accesses(subject.reference, subject.environment)
     facts: dict[str, Any] = {"operations": operations, "accesses": rows}
     lines += [("accesses", text) for text in texts]
     works = [analyse_regions(k, subject.environment, fast_math=program.plan.fast_math) for k in program.kernels]
-    pattern = subject.naive.pattern
+    pattern = subject.reference.pattern
     per = "pair" if pattern.over_pairs else "cell" if pattern.over_items else "element"
     units = instructions(works, _units_of_work(subject))
     facts["instructions"] = {"per": per, "units": units}
@@ -46,7 +46,7 @@ def analyse(subject: Subject, program: Program) -> Analysis:
         shared = {x.array: x.factor for x in reuse(works[0])}
         facts["reuse"] = shared
         lines += [
-            ("reuse", f"a fetched byte of {n} is used {f:,.{0 if f >= 100 else 1}f} times")
+            ("reuse", f"a loaded byte of {n} is used {f:,.{0 if f >= 100 else 1}f} times")
             for n, f in shared.items()
             if f >= SHARED
         ]
@@ -58,9 +58,9 @@ def analyse(subject: Subject, program: Program) -> Analysis:
 # ---------------------------------------------------------------- accesses, as the user wrote them
 
 
-def _accesses(naive: ir.Kernel, environment: Mapping[str, Any]) -> tuple[list[str], list[dict[str, Any]]]:
+def _accesses(reference: ir.Kernel, environment: Mapping[str, Any]) -> tuple[list[str], list[dict[str, Any]]]:
     """Each field of each array: who it belongs to, whether it is read or written, how often in a launch."""
-    rows = field_accesses(naive, environment)
+    rows = field_accesses(reference, environment)
     facts = [
         {
             "array": a.array.removeprefix("$"), "role": a.role, "field": a.field, "read": a.read, "written": a.written,
@@ -90,7 +90,7 @@ def _often(times: float | None) -> str:
 def _units_of_work(subject: Subject) -> float:
     """Pairs or elements of the launch."""
     counts = list(subject.counts.values())
-    return float(counts[0] * counts[1]) if subject.naive.pattern.over_pairs else float(counts[0])
+    return float(counts[0] * counts[1]) if subject.reference.pattern.over_pairs else float(counts[0])
 
 
 def instructions(works: list[KernelWork], pieces: float) -> dict[str, float]:

@@ -32,7 +32,7 @@ def explain(
     """
     from lanewise.explanation.sites import analyse_step
 
-    programs = Programs(subject.naive, subject.kind)
+    programs = Programs(subject.reference, subject.kind)
     draft = Rows(
         subject, programs, Estimates(subject, programs, {subject.plan: subject.taken} if subject.taken else {})
     )
@@ -42,12 +42,12 @@ def explain(
     measured = times(plans)
     return Explanation(
         kernel=subject.name,
-        pattern=subject.naive.pattern.name,
+        pattern=subject.reference.pattern.name,
         device=subject.device,
         machine=_machine(subject),
         counts=dict(subject.counts),
         layouts={n: str(layout) for n, layout in subject.layouts.items()},
-        drawings={a.name: draw(a.arrangement) for a in subject.naive.arrays if a.name in subject.layouts},
+        drawings={a.name: draw(a.arrangement) for a in subject.reference.arrays if a.name in subject.layouts},
         plan=subject.plan,
         origin=_origin(subject, measured),
         rows=Rows(subject, programs, estimates).make(measured),

@@ -32,7 +32,7 @@ def explain_compiled(
     def times(plans: Sequence[Decisions]) -> Times:
         if not measure:
             return stored
-        if compiled.naive.pattern.over_items and not (arguments or named):
+        if compiled.reference.pattern.over_items and not (arguments or named):
             raise ArgumentError(
                 f"{compiled.name}: explain(measure=True) of a segmentwise kernel takes the arguments of a call, "
                 "because lists cannot be made up"
@@ -46,19 +46,19 @@ def explain_compiled(
 
 def subject_of(compiled: Compiled) -> Subject:
     """A compiled kernel and the call that it was compiled for."""
-    device, naive = compiled.executable.device, compiled.naive
-    counts = counts_of(compiled.environment, tuple(compiled.layouts), naive)
+    device, reference = compiled.executable.device, compiled.reference
+    counts = counts_of(compiled.environment, tuple(compiled.layouts), reference)
     model = None if not is_compiled(device) else device_model(device)
-    work = describe_work(naive, next(iter(counts.values())))
+    work = describe_work(reference, next(iter(counts.values())))
     return Subject(
-        compiled.name, naive, compiled.plan, device, model, compiled.environment, counts, compiled.layouts, work,
+        compiled.name, reference, compiled.plan, device, model, compiled.environment, counts, compiled.layouts, work,
         tuple(c.resources for c in compiled.executable.cubins), search=compiled.search,
     )  # fmt: skip
 
 
-def counts_of(environment: Mapping[str, Any], records: tuple[str, ...], naive: ir.Kernel) -> dict[str, int]:
+def counts_of(environment: Mapping[str, Any], records: tuple[str, ...], reference: ir.Kernel) -> dict[str, int]:
     """The numbers of elements by the names of people: of each record parameter, of cells, or of all elements."""
-    if naive.pattern.over_items:
-        return {"cells": int(environment[naive.counts[0].name])}
+    if reference.pattern.over_items:
+        return {"cells": int(environment[reference.counts[0].name])}
     counts = {n: int(environment[count_of(n)]) for n in records if count_of(n) in environment}
     return counts or {"elements": int(environment[COUNT])}

@@ -118,5 +118,7 @@ def _step_bound(subject: Subject) -> Bottleneck:
 
     assert subject.traffic is not None
     assert subject.model is not None
-    bound, seconds = step_time(subject.traffic, *operations_of(subject.naive), subject.model, subject.plan.targets or 1)
+    bound, seconds = step_time(
+        subject.traffic, *operations_of(subject.reference), subject.model, subject.plan.targets or 1
+    )
     return Bottleneck(bound.limiter, bound.seconds, seconds, dict(bound.details))

@@ -15,7 +15,7 @@ def formula(field: str, estimates: Estimates, before: Decisions, after: Decision
     """What a paper's formula says of going from one plan to the other; nothing where there is none."""
     if estimates.subject.model is None:
         return ""
-    if field == "unroll" and estimates.subject.naive.pattern.over_pairs:
+    if field == "unroll" and estimates.subject.reference.pattern.over_pairs:
         return _unrolling(estimates, before, after)
     if field == "branches":
         return _branch_splitting(estimates, before, after)
@@ -56,7 +56,7 @@ def _branch_splitting(estimates: Estimates, before: Decisions, after: Decisions)
     assert model is not None
     split = estimates.program(after)
     together = predict(estimates.program(before), subject.environment, model, estimates.resources.get(before))
-    sides = [predict(Program(after, split.naive, (k,)), subject.environment, model) for k in split.kernels]
+    sides = [predict(Program(after, split.reference, (k,)), subject.environment, model) for k in split.kernels]
     if together.occupancy is None or len(sides) < 2 or any(s.occupancy is None for s in sides):
         return ""
     branches = [Branch(s.seconds, s.occupancy.share) for s in sides if s.occupancy is not None]

@@ -36,9 +36,9 @@ def stored_times(compiled: Compiled) -> Times:
     device, environment = compiled.executable.device, compiled.environment
     if not is_compiled(device) or not store_enabled():
         return Times()
-    counts = [int(environment[p.name]) for p in compiled.naive.counts]
-    work = Work(compiled.naive.pattern, counts[0])
-    key = make_key(compiled.naive, compiled.layouts, device, work, counts[-1], Plan(), compiled.naive.identical)
+    counts = [int(environment[p.name]) for p in compiled.reference.counts]
+    work = Work(compiled.reference.pattern, counts[0])
+    key = make_key(compiled.reference, compiled.layouts, device, work, counts[-1], Plan(), compiled.reference.identical)
     entry = read_entry(key)
     if entry is None:
         return Times()
@@ -58,16 +58,16 @@ def measure_plans(job: Job, plans: Sequence[Decisions]) -> Times:
 
 
 def made_up_arguments(compiled: Compiled) -> dict[str, Any]:
-    """Arguments by name for a call like the one that a kernel was compiled for: random arrays, its own values for all."""
+    """Arguments by name for a call like the one that a kernel was compiled for: random arrays, its own uniform arguments."""
     rng, signature = np.random.default_rng(0), compiled.kernel.signature
     classes, device = signature.source.annotations(), compiled.executable.device
-    taken = {a.name for a in compiled.naive.arrays}
+    taken = {a.name for a in compiled.reference.arrays}
     arguments: dict[str, Any] = {}
     records: list[RecordArray] = []
     for name, kind in signature.parameters.items():
         count = int(compiled.environment.get(count_of(name), compiled.environment.get(COUNT, 0)))
         if isinstance(kind, Record):
-            if not (records and compiled.naive.identical):
+            if not (records and compiled.reference.identical):
                 fields = {f.name: random_values(rng, count, f.type) for f in kind}
                 records.append(classes[name].array(**fields, layout=compiled.layouts[name], device=device))
             arguments[name] = records[-1]

@@ -58,7 +58,7 @@ def compile_offline(
     arch: str | None = None,
     layout: Layout | None = None,
     values: Mapping[str, float] | None = None,
-    wanted: Plan | None = None,
+    wish: Plan | None = None,
 ) -> Offline:
     """`kernel` for `count` elements on "cpu" or "cuda", for all records in one layout (default: the device's).
 
@@ -73,15 +73,15 @@ def compile_offline(
     roles = sample_roles(kernel, values)
     uniforms, invented = sample_values(kernel, values)
     layouts = {n: layout or default_layout(r, device) for n, r in roles.records.items()}
-    naive = _naive(kernel, roles, layouts, device)
-    work = describe_work(naive, count)
-    plan = complete_plan(wanted, Machine(model.kind, model.multiprocessors), work)
-    executable = compile_kernel(naive, plan, device, wanted=wanted, arch=model.arch if is_gpu(device) else None)
+    reference = _reference(kernel, roles, layouts, device)
+    work = describe_work(reference, count)
+    plan = complete_plan(wish, Machine(model.kind, model.multiprocessors), work)
+    executable = compile_kernel(reference, plan, device, wish=wish, arch=model.arch if is_gpu(device) else None)
     pairwise = isinstance(kernel, Pairwise)
     counts = dict.fromkeys(roles.records if pairwise else ("elements",), count)
     sizes = {count_of(n): count for n in counts} if pairwise else {COUNT: count}
     subject = Subject(
-        kernel.__name__, naive, executable.program.plan, device, model, {**flatten_uniforms(kernel.signature, uniforms), **sizes},
+        kernel.__name__, reference, executable.program.plan, device, model, {**flatten_uniforms(kernel.signature, uniforms), **sizes},
         counts, layouts, work, tuple(c.resources for c in executable.cubins), {n: _plain(uniforms[n]) for n in invented},
     )  # fmt: skip
     return Offline(subject, executable)
@@ -98,7 +98,7 @@ def _model(device: str, arch: str | None) -> DeviceModel:
     return table_model(arch or DEFAULT_ARCH) if arch or missing_for_cuda() else device_model("cuda")
 
 
-def _naive(kernel: Kernel, roles: Roles, layouts: dict[str, Layout], device: str) -> ir.Kernel:
+def _reference(kernel: Kernel, roles: Roles, layouts: dict[str, Layout], device: str) -> ir.Kernel:
     if not isinstance(kernel, Pairwise):
         records = {n: (r, layouts[n]) for n, r in roles.records.items()}
         given = ElementwiseArguments(records, roles.arrays, roles.uniforms)

@@ -22,7 +22,7 @@ from lanewise.target import is_gpu
 
 WORTH_IT = 1.02  # a factor within 2 % is none
 SITES: dict[tuple[str, Any], str] = {  # what a decision is over the sites of a lattice
-    ("branches", "together"): "all sites in one kernel, where special ones correct what they fetched",
+    ("branches", "together"): "all sites in one kernel, where special ones correct what they loaded",
     ("branches", "apart"): "the bulk and the special sites of each kind in kernels of their own",
     **{("targets", n): f"{n} neighbours of a row a thread, moved together where they lie side by side" for n in (2, 4)},
 }
@@ -105,7 +105,7 @@ class Rows:
 
         A value that the plan as it is cannot have may have a plan of its own: the default one for it.
         """
-        kind, pattern, plan = self.subject.kind, self.subject.naive.pattern, self.subject.plan
+        kind, pattern, plan = self.subject.kind, self.subject.reference.pattern, self.subject.plan
         worth = [v for v in o.values(kind, pattern) if v != value]
         found: dict[Any, Decisions] = {}
         refusals: list[str] = []
@@ -165,7 +165,7 @@ class Rows:
         if self.subject.traffic is not None:
             return None  # what a step over sites moves is the same in every layout
         other = self.subject.with_layout(layout)
-        programs = Programs(other.naive, other.kind)
+        programs = Programs(other.reference, other.kind)
         if programs.refusal(other.plan) is not None:
             return None
         # Registers are taken to be those of the plan as it is: a layout changes loads, not what is computed.

@@ -25,18 +25,18 @@ from lanewise.models.streaming import ASSUMED, SiteTraffic
 from lanewise.patterns.sitewise.build import build_sitewise
 from lanewise.patterns.sitewise.build_arguments import SitewiseArguments
 from lanewise.patterns.sitewise.edges import read_edges
+from lanewise.patterns.sitewise.flags import SECTOR
 from lanewise.patterns.sitewise.pattern import SITEWISE
 from lanewise.patterns.sitewise.plans import complete_site_plan
 from lanewise.patterns.sitewise.stepper import LONG_RUN
 from lanewise.patterns.sitewise.streaming import Form, form_by_name
-from lanewise.patterns.sitewise.words import SECTOR
 from lanewise.target import Machine, is_compiled, is_gpu
 
 if TYPE_CHECKING:
     from lanewise.patterns.sitewise.kernel import Sitewise
     from lanewise.patterns.sitewise.sites import Sites
 
-WORDS, MARKS, SOLIDS = own("words"), own("marks"), own("solids")
+FLAGS, MARKS, SOLIDS = own("flags"), own("marks"), own("solids")
 
 
 def explain_step(executable: Executable, sites: Sites, *, measure_resources: bool = True) -> Explanation:
@@ -44,7 +44,7 @@ def explain_step(executable: Executable, sites: Sites, *, measure_resources: boo
     device = executable.device
     model = None if not is_compiled(device) else device_model(device)
     traffic = traffic_of(
-        executable.program.naive, sites.count, sites.count - sites.wall_sites, sites.special, len(sites.copies), dense=sites.dense
+        executable.program.reference, sites.count, sites.count - sites.wall_sites, sites.special, len(sites.copies), dense=sites.dense
     )  # fmt: skip
     box = f"{' x '.join(str(n) for n in reversed(sites.shape))} sites of {sites.lattice.name}, {sites.form.name}"
     subject = _subject(executable, device, model, sites.layout, traffic, box)
@@ -52,23 +52,23 @@ def explain_step(executable: Executable, sites: Sites, *, measure_resources: boo
 
 
 def traffic_of(
-    naive: ir.Kernel, count: int, fluid: int, special: int, copies: int, *, dense: bool = False
+    reference: ir.Kernel, count: int, fluid: int, special: int, copies: int, *, dense: bool = False
 ) -> SiteTraffic:
     """What a step of this kernel moves; raises `ArgumentError` for a kernel that only looks."""
-    arrays = {a.name: a for a in naive.arrays}
-    populations = naive.arrays[0]
+    arrays = {a.name: a for a in reference.arrays}
+    populations = reference.arrays[0]
     if not (populations.written or own("next") in arrays):
-        raise ArgumentError(f"{naive.name} only looks at populations; a step is explained")
+        raise ArgumentError(f"{reference.name} only looks at populations; a step is explained")
     values = sum(
         x.type.size
-        for a in naive.arrays
-        if a.name not in (populations.name, own("next"), WORDS, MARKS, SOLIDS)
+        for a in reference.arrays
+        if a.name not in (populations.name, own("next"), FLAGS, MARKS, SOLIDS)
         for x in a.leaves
     )
     bits = sum(n in arrays for n in (MARKS, SOLIDS))
     return SiteTraffic(
         count, fluid, special, len(populations.leaves), populations.leaves[0].type.size, copies,
-        words=WORDS in arrays and not bits, bits=bits, values=values, dense=dense,
+        flags=FLAGS in arrays and not bits, bits=bits, values=values, dense=dense,
     )  # fmt: skip
 
 
@@ -89,12 +89,12 @@ def explain_flow(
     shape = (side,) * flow.lattice.dimension
     form = form_by_name("pull" if is_gpu(device) else "in-place")
     arranged = layout or (AoSoA(32) if is_gpu(device) else SoA())
-    naive = build_sitewise(_arguments(flow, form, arranged), index_type(device))
+    reference = build_sitewise(_arguments(flow, form, arranged), index_type(device))
     machine, total = Machine(model.kind, model.multiprocessors, model.vector_bits or 256), math.prod(shape)
-    plan = complete_site_plan(None, machine, naive, total)
-    executable = compile_kernel(naive, plan, device, arch=model.arch if is_gpu(device) else None)
+    plan = complete_site_plan(None, machine, reference, total)
+    executable = compile_kernel(reference, plan, device, arch=model.arch if is_gpu(device) else None)
     inner = math.prod(max(0, n - 2) for n in shape)
-    traffic = traffic_of(naive, total, total, total - inner, form.buffers)
+    traffic = traffic_of(reference, total, total, total - inner, form.buffers)
     box = f"{' x '.join(map(str, shape))} sites of {flow.lattice.name}, {form.name}, all of kind 0, without walls, periodic"
     return _subject(executable, device, model, arranged, traffic, box), executable
 
@@ -102,7 +102,7 @@ def explain_flow(
 def _arguments(flow: Sitewise, form: Form, layout: Layout) -> SitewiseArguments:
     """Of a step that follows links, as most do."""
     function = flow.main
-    phase = next(p for p in (form.phase(step, fresh=False) for step in (0, 1)) if p.fetch_links or p.put_links)
+    phase = next(p for p in (form.phase(step, fresh=False) for step in (0, 1)) if p.load_links or p.put_links)
     return SitewiseArguments(
         lattice=flow.lattice, edges=read_edges(None, flow.lattice.dimension, {}), phase=phase, storage=flow.real, real=flow.real,
         layout=layout, updates=(function.update,), two=form.buffers > 1, uniforms=tuple(function.parameters.items()),
@@ -113,9 +113,9 @@ def _arguments(flow: Sitewise, form: Form, layout: Layout) -> SitewiseArguments:
 def _subject(
     executable: Executable, device: str, model: DeviceModel | None, layout: Layout, traffic: SiteTraffic, box: str
 ) -> Subject:
-    naive = executable.program.naive
+    reference = executable.program.reference
     return Subject(
-        naive.name, naive, executable.program.plan, device, model, {}, {"sites": traffic.sites}, {naive.arrays[0].name: layout},
+        reference.name, reference, executable.program.plan, device, model, {}, {"sites": traffic.sites}, {reference.arrays[0].name: layout},
         Work(SITEWISE, traffic.sites), tuple(c.resources for c in executable.cubins), traffic=traffic, box=box,
     )  # fmt: skip
 
@@ -127,16 +127,16 @@ def analyse_step(subject: Subject) -> Analysis:
     """Operations of the function of each kind, what a site moves, and what the prediction takes for granted."""
     traffic = subject.traffic
     assert traffic is not None
-    operations = {f.name: dict(sorted(count_operations(f).items())) for f in kinds(subject.naive)}
+    operations = {f.name: dict(sorted(count_operations(f).items())) for f in kinds(subject.reference)}
     lines = [("sites", subject.box)]
     for name, found in operations.items():
         lines.append(("operations", f"{name}: {', '.join(f'{n} {o}' for o, n in found.items()) or 'none'}"))
-    rows = accesses(subject.naive, traffic)
+    rows = accesses(subject.reference, traffic)
     lines += [("accesses", text) for text, _ in rows]
     lines.append(("bytes", f"{traffic.nbytes / traffic.fluid:.1f} a step of a site that is updated"))
     if traffic.dense:
         runs = f"in runs of at least {-(-LONG_RUN // traffic.sites):,} steps, as many sites are passed over"
-        lines.append(("fetches", f"{SECTOR} bytes at a time, half of what a GPU fetches by itself, {runs}"))
+        lines.append(("loads", f"{SECTOR} bytes at a time, half of what a GPU loads by itself, {runs}"))
     lines += [("assumed", text) for text in ASSUMED]
     facts: dict[str, Any] = {
         "operations": operations, "accesses": [fact for _, fact in rows], "bytes_per_site": traffic.nbytes / traffic.fluid,
@@ -145,21 +145,21 @@ def analyse_step(subject: Subject) -> Analysis:
     return Analysis(tuple(lines), facts)
 
 
-def kinds(naive: ir.Kernel) -> list[ir.Function]:
+def kinds(reference: ir.Kernel) -> list[ir.Function]:
     """The functions of the kinds of sites, kind 0 first."""
-    found = (s.function for s in statements(naive.body) if isinstance(s, ir.Apply))
+    found = (s.function for s in statements(reference.body) if isinstance(s, ir.Apply))
     return list({f.name: f for f in found}.values())
 
 
-def operations_of(naive: ir.Kernel) -> tuple[int, bool]:
+def operations_of(reference: ir.Kernel) -> tuple[int, bool]:
     """How many operations the function of kind 0 has, and whether they are in float64."""
-    main = kinds(naive)[0]
+    main = kinds(reference)[0]
     return sum(count_operations(main).values()), any(p.type == t.F64 for p in main.parameters)
 
 
-def accesses(naive: ir.Kernel, traffic: SiteTraffic) -> list[tuple[str, dict[str, Any]]]:
+def accesses(reference: ir.Kernel, traffic: SiteTraffic) -> list[tuple[str, dict[str, Any]]]:
     """Each array as a line and as a fact: how often it is read or written, and its bytes for a site."""
-    f, rows = naive.arrays[0], list[tuple[str, dict[str, Any]]]()
+    f, rows = reference.arrays[0], list[tuple[str, dict[str, Any]]]()
     size = traffic.populations * traffic.storage
 
     def add(text: str, array: str, nbytes: float, times: int, *, written: bool = False) -> None:
@@ -167,8 +167,8 @@ def accesses(naive: ir.Kernel, traffic: SiteTraffic) -> list[tuple[str, dict[str
 
     kind = f"{traffic.populations} {f.leaves[0].type}"
     add(f"{f.name}: {kind} read and written by {traffic.fluid:,} sites", f.name, size, traffic.fluid, written=True)
-    if traffic.words:
-        add(f"words: 4 bytes read by {traffic.sites:,} sites", "words", 4, traffic.sites)
+    if traffic.flags:
+        add(f"flags: 4 bytes read by {traffic.sites:,} sites", "flags", 4, traffic.sites)
     if traffic.bits:
         add(
             f"marks: {traffic.bits} {'bits' if traffic.bits > 1 else 'bit'} read by {traffic.sites:,} sites",
@@ -176,7 +176,7 @@ def accesses(naive: ir.Kernel, traffic: SiteTraffic) -> list[tuple[str, dict[str
             traffic.bits / 8,
             traffic.sites,
         )
-        add(f"words: 4 bytes read by {traffic.special:,} special sites", "words", 4, traffic.special)
+        add(f"flags: 4 bytes read by {traffic.special:,} special sites", "flags", 4, traffic.special)
     if traffic.values:
         add(f"values: {traffic.values} bytes read by {traffic.fluid:,} sites", "values", traffic.values, traffic.fluid)
     return rows

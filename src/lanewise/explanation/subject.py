@@ -23,15 +23,15 @@ from lanewise.target import Machine, is_gpu
 class Subject:
     """A kernel, its plan, and a launch of it.
 
-    naive: the kernel before any pass; plan: every field decided; device: "cpu", "cuda" or "cuda:1"; model: of that
-    device, None for the interpreter; environment: counts and values for all by their IR names; counts: the same counts
+    reference: the kernel before any pass; plan: every field decided; device: "cpu", "cuda" or "cuda:1"; model: of that
+    device, None for the interpreter; environment: counts and uniform arguments by their IR names; counts: the same counts
     by the names of the parameters; layouts: of the record parameters. taken: what the compiler says of the kernels of the
     plan (CUDA). invented: values that nobody gave. traffic, box: what a step over sites moves, and which sites.
     search: the structure that sources are found by, and why.
     """
 
     name: str
-    naive: ir.Kernel
+    reference: ir.Kernel
     plan: Decisions
     device: str
     model: DeviceModel | None
@@ -50,18 +50,18 @@ class Subject:
         """The kind of device that the pipeline knows: "cuda" for every GPU, "cpu" for all else."""
         return "cuda" if is_gpu(self.device) else "cpu"
 
-    def default(self, wanted: Plan) -> Decisions:
+    def default(self, wish: Plan) -> Decisions:
         """The plan of these decisions, all others by default."""
         assert self.model is not None
         if self.traffic is not None:
             machine = Machine(self.kind, self.model.multiprocessors, self.model.vector_bits or 256)
-            return complete_site_plan(wanted, machine, self.naive, self.traffic.sites)
-        return complete_plan(wanted, Machine(self.kind, self.model.multiprocessors), self.work)
+            return complete_site_plan(wish, machine, self.reference, self.traffic.sites)
+        return complete_plan(wish, Machine(self.kind, self.model.multiprocessors), self.work)
 
     def with_layout(self, layout: Layout) -> Subject:
         """The same with all records in another layout."""
         return replace(
-            self, naive=_arranged(self.naive, self.layouts, layout), layouts=dict.fromkeys(self.layouts, layout)
+            self, reference=_arranged(self.reference, self.layouts, layout), layouts=dict.fromkeys(self.layouts, layout)
         )
 
     @property
@@ -70,11 +70,11 @@ class Subject:
         return all(layout == AoS() for layout in self.layouts.values())
 
 
-def _arranged(naive: ir.Kernel, records: Mapping[str, Any], layout: Layout) -> ir.Kernel:
+def _arranged(reference: ir.Kernel, records: Mapping[str, Any], layout: Layout) -> ir.Kernel:
     arrays = tuple(
-        replace(a, arrangement=layout.arrange(a.leaves)) if _is_record(a, records) else a for a in naive.arrays
+        replace(a, arrangement=layout.arrange(a.leaves)) if _is_record(a, records) else a for a in reference.arrays
     )
-    return replace(naive, arrays=arrays)
+    return replace(reference, arrays=arrays)
 
 
 def _is_record(array: ir.ArrayArgument, records: Mapping[str, Any]) -> bool:

@@ -88,23 +88,23 @@ class Helpers:
             )
         return values[0] if len(values) == 1 else Several(tuple(values))
 
-    def _lowered(self, caller: Scope, signature: Signature, given: dict[str, Value], node: ast.AST) -> LoweredHelper:
+    def _lowered(self, caller: Scope, signature: Signature, values: dict[str, Value], node: ast.AST) -> LoweredHelper:
         source = signature.source
-        key = (source.function, *(_kind(a) for a in given.values()))
+        key = (source.function, *(_kind(a) for a in values.values()))
         if key not in self._done:
             if source.function in self._running:
                 raise caller.error(f"{source.name} calls itself", node, found="a recursive call", wanted="a loop")
-            self._done[key] = self._lower(caller, signature, given, node)
+            self._done[key] = self._lower(caller, signature, values, node)
         return self._done[key]
 
-    def _lower(self, caller: Scope, signature: Signature, given: dict[str, Value], node: ast.AST) -> LoweredHelper:
+    def _lower(self, caller: Scope, signature: Signature, values: dict[str, Value], node: ast.AST) -> LoweredHelper:
         source = signature.source
         self._running.append(source.function)
-        formal = {n: _formal(n, a) for n, a in given.items()}
+        formal = {n: _formal(n, a) for n, a in values.items()}
         try:
             return self._lower_body(source, formal, signature.results, self.call)
         except CompileError as error:
-            types = ", ".join(f"{n}: {_described(a)}" for n, a in given.items())
+            types = ", ".join(f"{n}: {_described(a)}" for n, a in values.items())
             raise error.in_call(f"{source.name}({types}) in {caller.location(node)}") from None
         finally:
             self._running.pop()

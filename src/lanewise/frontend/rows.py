@@ -1,9 +1,9 @@
 """Rows: the values that belong to an item, read by index. What lies outside of a row is not a number.
 
     x = bins[k]                        place = bins.first + k if 0 <= k < bins.length else bins.beyond
-                                       fetch bins[place]: x
+                                       load bins[place]: x
     near = lw.window(bins, k, 16)      place = bins.first + k if 0 <= k <= bins.length - 16 else bins.beyond
-    near[3]                            fetch bins[place + 3]
+    near[3]                            load bins[place + 3]
 `bins.beyond` is where values begin that are not numbers, behind all rows. One test serves a whole window, whose own indices are proved to
 lie within it.
 """
@@ -24,7 +24,7 @@ from lanewise.values import WINDOW
 def row_element(scope: Scope, row: RowReference, index: Number, node: ast.Subscript) -> Number:
     """`row[k]`."""
     place = _place(scope, row, _whole(scope, index, node.slice), 1, node)
-    return _fetched(scope, row, place, node)
+    return _loaded(scope, row, place, node)
 
 
 def window_element(scope: Scope, window: WindowReference, index: Number, node: ast.Subscript) -> Number:
@@ -42,7 +42,7 @@ def window_element(scope: Scope, window: WindowReference, index: Number, node: a
             hint=f"{window.row.name}[k] takes any index, and tests each",
         )
     place = ir.Binary("+", window.place, _wide(k.parts[0]), t.I64, scope.location(node), bounded=True)
-    return _fetched(scope, window.row, place, node)
+    return _loaded(scope, window.row, place, node)
 
 
 def window(scope: Scope, arguments: list[Value], node: ast.AST) -> Value:
@@ -96,9 +96,9 @@ def _wide(e: ir.Expression) -> ir.Expression:
     return e if e.type == t.I64 else ir.Cast(e, t.I64, e.location)
 
 
-def _fetched(scope: Scope, row: RowReference, place: ir.Expression, node: ast.AST) -> Number:
+def _loaded(scope: Scope, row: RowReference, place: ir.Expression, node: ast.AST) -> Number:
     name, where = scope.fresh(row.name), scope.location(node)
-    scope.emit(ir.Fetch(row.name, place, pairs(name, row.type)))
+    scope.emit(ir.LoadRecord(row.name, place, pairs(name, row.type)))
     scalar = t.scalar_of(row.type)
     return Number(row.type, tuple(ir.Local(n, scalar, where) for n in t.leaves(name, row.type)))
 

@@ -80,7 +80,7 @@ def _row_type(source: Source, arg: ast.arg, annotation: Any, *, allowed: bool) -
     if not allowed:
         raise source.error(
             "a row belongs to a segmentwise function", arg, found=f"{ast.unparse(arg)}, of another kind of kernel",
-            wanted="@lw.segmentwise above the function, or values for all", hint="a helper takes values that were read from a row",
+            wanted="@lw.segmentwise above the function, or uniform arguments", hint="a helper takes values that were read from a row",
         )  # fmt: skip
     kind = row_of_annotation(annotation)
     if kind is None or not t.scalar_of(kind).is_float:
@@ -102,9 +102,7 @@ def _check_populations(source: Source, sites: dict[str, t.Scalar]) -> None:
         )
     for arg in arguments[1:]:
         if arg.arg in sites:
-            raise _misplaced(
-                source, arg, "a second parameter", "one parameter of populations, and values for all sites"
-            )
+            raise _misplaced(source, arg, "a second parameter", "one parameter of populations, and uniform arguments")
 
 
 def _misplaced(source: Source, arg: ast.arg, found: str, wanted: str) -> CompileError:

@@ -74,7 +74,7 @@ def run_statement(s: ir.Statement, env: Environment) -> Outcome:
             return Signal.RETURN, [evaluate(v, env) for v in s.values]
         case ir.Apply():
             _apply(s, env)
-        case ir.Fetch() | ir.Load() if MEMORY in env:
+        case ir.LoadRecord() | ir.Load() if MEMORY in env:
             env[MEMORY](s, env)
         case _:
             raise VerificationError(f"{type(s).__name__} in a function")

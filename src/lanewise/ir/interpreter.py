@@ -1,9 +1,9 @@
 """The meaning of kernels, the oracle of every test: runs one at any stage and finds what a GPU would not report.
 
-Naive (`parallel for`), with blocks and lanes that meet at barriers, after the map to threads (all threads of a block in turn, from barrier
-to barrier), and after layout lowering (loads and stores of buffers). Accesses outside an array, threads that part at a barrier,
-two threads that touch one place of shared memory between two barriers, and any touch of a place that an asynchronous copy is still on
-its way to are errors.
+The reference kernel (`parallel for`), with blocks and lanes that meet at barriers, after the map to threads (all threads of a block in
+turn, from barrier to barrier), and after layout lowering (loads and stores of buffers). Accesses outside an array, threads that part at a
+barrier, two threads that touch one place of shared memory between two barriers, and any touch of a place that an asynchronous copy is
+still on its way to are errors.
 """
 
 from __future__ import annotations
@@ -188,7 +188,7 @@ class Interpreter:
                     raise _Continue
                 case ir.Parallel():
                     yield from self._parallel(s, env, shared)
-                case ir.Fetch() | ir.Commit() | ir.Load() | ir.Store():
+                case ir.LoadRecord() | ir.StoreRecord() | ir.Load() | ir.Store():
                     self._move(s, env, shared)
                 case ir.CopyAsync() | ir.CopyLanes():
                     self._copy(s, env, shared)
@@ -262,15 +262,15 @@ class Interpreter:
             yield from self._block(s.body, place, shared)
 
     def _move(self, s: ir.Statement, env: Environment, shared: Shared) -> None:
-        assert isinstance(s, ir.Fetch | ir.Commit | ir.Load | ir.Store)
+        assert isinstance(s, ir.LoadRecord | ir.StoreRecord | ir.Load | ir.Store)
         index = int(evaluate(s.index, env))
         env["@clock"] = env.get("@clock", 0) + 1  # here time is the number of accesses that a thread made
         match s:
-            case ir.Fetch():
+            case ir.LoadRecord():
                 for place, part in _records(s, index, len(s.reads)):
                     memory = self._memory(s.array, place, [leaf for leaf, _ in s.reads[part]], env, shared, write=False)
                     env.update({variable: memory.read(leaf, place) for leaf, variable in s.reads[part]})
-            case ir.Commit():
+            case ir.StoreRecord():
                 for place, part in _records(s, index, len(s.writes)):
                     memory = self._memory(s.array, place, [leaf for leaf, _ in s.writes[part]], env, shared, write=True)
                     for leaf, value in s.writes[part]:
@@ -331,7 +331,7 @@ class Interpreter:
         return buffer[start : start + count]
 
 
-def _records(s: ir.Fetch | ir.Commit, index: int, pairs: int) -> Iterator[tuple[int, slice]]:
+def _records(s: ir.LoadRecord | ir.StoreRecord, index: int, pairs: int) -> Iterator[tuple[int, slice]]:
     """The records that a statement touches: the place of each, and which of the statement's pairs are its own."""
     if index % s.across:
         raise VerificationError(f"{s.across} records of {s.array} from {index}, which is no multiple of their number")

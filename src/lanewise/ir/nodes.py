@@ -234,7 +234,7 @@ class Apply:
 
 @dataclass(frozen=True, slots=True)
 class Parallel:
-    """Independent elements 0..extent, in any order and at any time: the naive form of every pattern."""
+    """Independent elements 0..extent, in any order and at any time: the reference form of every pattern."""
 
     variable: str
     extent: Expression
@@ -242,7 +242,7 @@ class Parallel:
 
 
 @dataclass(frozen=True, slots=True)
-class Fetch:
+class LoadRecord:
     """Read leaves of one record of an array into variables: pairs of (leaf, variable).
 
     `across` > 1: of so many neighbouring records. The first is at `index`, a multiple of their number; the pairs of one follow those of
@@ -256,8 +256,8 @@ class Fetch:
 
 
 @dataclass(frozen=True, slots=True)
-class Commit:
-    """Write leaves of one record of an array: pairs of (leaf, value); `across` as in `Fetch`."""
+class StoreRecord:
+    """Write leaves of one record of an array: pairs of (leaf, value); `across` as in `LoadRecord`."""
 
     array: str
     index: Expression
@@ -364,7 +364,7 @@ class CopyLanes:
 
 Statement = (
     Assign | DeclareArray | SetElement | If | For | While | Break | Continue | Return | Apply
-    | Parallel | Fetch | Commit | Barrier | Rotate | Draw | AwaitTurn | EndTurn | CopyAsync | WaitAsync
+    | Parallel | LoadRecord | StoreRecord | Barrier | Rotate | Draw | AwaitTurn | EndTurn | CopyAsync | WaitAsync
     | Load | Store | CopyLanes
 )  # fmt: skip
 Block = tuple[Statement, ...]

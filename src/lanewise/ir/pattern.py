@@ -63,9 +63,9 @@ class Work:
     source_bytes: int = 0
 
 
-def elementary_plan(machine: Machine, work: Work, wanted: Plan) -> Decisions:
+def elementary_plan(machine: Machine, work: Work, wish: Plan) -> Decisions:
     """The default plan of elements that have nothing to do with each other."""
-    del work, wanted
+    del work, wish
     return Plan(block=BLOCK).filled(NEUTRAL) if machine.target.has_blocks else NEUTRAL
 
 

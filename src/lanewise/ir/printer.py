@@ -91,14 +91,14 @@ def _lines(s: ir.Statement, pad: str, indent: int) -> list[str]:
         case ir.Apply():
             results = f"{', '.join(s.results)} = " if s.results else ""
             return [f"{pad}{results}{s.function.name}({', '.join(p(a) for a in s.arguments)})"]
-        case ir.Fetch():
+        case ir.LoadRecord():
             reads = ", ".join(
                 variable if original(variable).endswith(leaf) else f"{variable} = .{leaf}" for leaf, variable in s.reads
             )
-            return [f"{pad}fetch {s.array}[{p(s.index)}{_across(s)}]: {reads}"]
-        case ir.Commit():
+            return [f"{pad}load {s.array}[{p(s.index)}{_across(s)}]: {reads}"]
+        case ir.StoreRecord():
             writes = ", ".join(f".{leaf} = {p(v)}" for leaf, v in s.writes)
-            return [f"{pad}commit {s.array}[{p(s.index)}{_across(s)}]: {writes}"]
+            return [f"{pad}store {s.array}[{p(s.index)}{_across(s)}]: {writes}"]
         case ir.Load():
             return [f"{pad}load {s.buffer}[{p(s.index)}]: {', '.join(n or '_' for n in s.names)}"]
         case ir.Store():
@@ -116,7 +116,7 @@ def _lines(s: ir.Statement, pad: str, indent: int) -> list[str]:
             assert_never(s)
 
 
-def _across(s: ir.Fetch | ir.Commit) -> str:
+def _across(s: ir.LoadRecord | ir.StoreRecord) -> str:
     return f", {s.across} records" if s.across > 1 else ""
 
 

@@ -75,9 +75,9 @@ def expressions(s: ir.Statement) -> tuple[ir.Expression, ...]:
             return s.arguments
         case ir.Parallel():
             return (s.extent,)
-        case ir.Fetch() | ir.Load():
+        case ir.LoadRecord() | ir.Load():
             return (s.index,)
-        case ir.Commit():
+        case ir.StoreRecord():
             return (s.index, *(value for _, value in s.writes))
         case ir.Store():
             return (s.index, *s.values)
@@ -132,7 +132,7 @@ def writes(s: ir.Statement) -> tuple[str, ...]:
                 if p.mutable and isinstance(a, ir.Local)
             )
             return (*changed, *s.results)
-        case ir.Fetch():
+        case ir.LoadRecord():
             return tuple(variable for _, variable in s.reads)
         case ir.Load():
             return tuple(n for n in s.names if n)
@@ -184,9 +184,9 @@ def rewrite_statement(
             return replace(s, arguments=arguments, results=tuple(name(r) for r in s.results))
         case ir.Parallel():
             return replace(s, variable=name(s.variable), extent=expression(s.extent), body=block(s.body))
-        case ir.Fetch():
+        case ir.LoadRecord():
             return replace(s, index=expression(s.index), reads=tuple((leaf, name(v)) for leaf, v in s.reads))
-        case ir.Commit():
+        case ir.StoreRecord():
             return replace(s, index=expression(s.index), writes=tuple((leaf, expression(v)) for leaf, v in s.writes))
         case ir.Load():
             return replace(s, index=expression(s.index), names=tuple(name(n) if n else n for n in s.names))

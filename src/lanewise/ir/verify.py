@@ -182,7 +182,7 @@ class _Verifier:
 
     def memory(self, s: ir.Statement) -> None:
         """Statements that only a kernel has."""
-        if self.kernel is None and self.read is not None and isinstance(s, ir.Fetch | ir.Load):
+        if self.kernel is None and self.read is not None and isinstance(s, ir.LoadRecord | ir.Load):
             self.reading(s, self.read)
             return
         if self.kernel is None:
@@ -193,7 +193,7 @@ class _Verifier:
                     raise self.fail(s, "a parallel loop within threads or a loop")
                 self.declare(s, s.variable, s.extent.type)
                 replace(self, parallel=self.parallel + 1).block(s.body)
-            case ir.Fetch() | ir.Commit():
+            case ir.LoadRecord() | ir.StoreRecord():
                 self.access(s, self.kernel)
             case ir.Load() | ir.Store():
                 self.move(s, self.kernel)
@@ -209,9 +209,9 @@ class _Verifier:
             case _:
                 raise self.fail(s, f"{type(s).__name__} is not expected")
 
-    def reading(self, s: ir.Fetch | ir.Load, kernel: ir.Kernel) -> None:
+    def reading(self, s: ir.LoadRecord | ir.Load, kernel: ir.Kernel) -> None:
         """A function reads what its kernel does not write."""
-        if isinstance(s, ir.Fetch):
+        if isinstance(s, ir.LoadRecord):
             self.access(s, kernel)
             written = kernel.array(s.array).written
         else:
@@ -233,18 +233,18 @@ class _Verifier:
         if isinstance(s, ir.Draw):
             self.declare(s, s.name, s.total.type)
 
-    def access(self, s: ir.Fetch | ir.Commit, kernel: ir.Kernel) -> None:
+    def access(self, s: ir.LoadRecord | ir.StoreRecord, kernel: ir.Kernel) -> None:
         array = next((a for a in kernel.arrays if a.name == s.array), None)
         if array is None or not s.index.type.is_integer:
             raise self.fail(s, f"no array {s.array}" if array is None else f"an index of type {s.index.type}")
         types = {leaf.name: leaf.type for leaf in array.leaves}
-        leaves = [leaf for leaf, _ in (s.reads if isinstance(s, ir.Fetch) else s.writes)]
+        leaves = [leaf for leaf, _ in (s.reads if isinstance(s, ir.LoadRecord) else s.writes)]
         if unknown := [leaf for leaf in leaves if leaf not in types]:
             raise self.fail(s, f"{array.name} has no leaf {unknown[0]}")
         each = len(leaves) // s.across
         if s.across > 1 and leaves != leaves[:each] * s.across:
             raise self.fail(s, f"the leaves are not those of {s.across} records, one after the other")
-        if isinstance(s, ir.Fetch):
+        if isinstance(s, ir.LoadRecord):
             for leaf, variable in s.reads:
                 self.declare(s, variable, types[leaf])
         elif not array.written or any(types[leaf] != value.type for leaf, value in s.writes):

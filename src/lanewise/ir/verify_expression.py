@@ -26,16 +26,16 @@ class _Text:
         return print_expression(self._expression)
 
 
-def expression_problem(e: ir.Expression, known: Known, *, in_grid: bool) -> str:
+def expression_problem(e: ir.Expression, samples: Known, *, in_grid: bool) -> str:
     """What is wrong with this node (not with its children), or nothing."""
     text = _Text(e)
     match e:
         case ir.Literal():
             return "" if _fits(e.value, e.type) else f"{e.value!r} is no {e.type}"
         case ir.Local():
-            return "" if known.get(e.name) == e.type else f"{e.name}: {e.type} is {known.get(e.name, 'unknown')}"
+            return "" if samples.get(e.name) == e.type else f"{e.name}: {e.type} is {samples.get(e.name, 'unknown')}"
         case ir.Element():
-            array = known.get(e.array)
+            array = samples.get(e.array)
             fits = isinstance(array, LocalArray) and array.element == e.type and e.index.type.is_integer
             return "" if fits else f"{text} does not fit {e.array}: {array or 'unknown'}"
         case ir.Binary():

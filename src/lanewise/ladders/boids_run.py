@@ -64,7 +64,7 @@ class FlockRunner:
     def truth_in_turn(self) -> Truth:
         return make_truth_in_turn(self.state, make_parameters("seq"), self.world)
 
-    def measure(self, version: Version, known: dict[str, Rung]) -> Rung:
+    def measure(self, version: Version, rungs: dict[str, Rung]) -> Rung:
         """The rung of a version, compared with one of those that are known; skipped with the reason instead of an error."""
         extra = {"world": self.world, **as_extra(version.name, self.agents, self.world), **self._met(version)}
         blank = Rung(
@@ -74,7 +74,7 @@ class FlockRunner:
         try:
             if (early := self._refused(version, blank)) is not None:
                 return early
-            return self._compared(self._checked(version, blank), version, known)
+            return self._compared(self._checked(version, blank), version, rungs)
         except DeviceError as refusal:
             return skipped(blank, "device", str(refusal))
         except LanewiseError as refusal:
@@ -192,12 +192,12 @@ class FlockRunner:
         count = found["steps"]["count"]
         return {f"{s}_seconds": found["stages"].get(s, {"seconds": 0.0})["seconds"] / count for s in STAGES}
 
-    def _compared(self, rung: Rung, version: Version, known: dict[str, Rung]) -> Rung:
+    def _compared(self, rung: Rung, version: Version, rungs: dict[str, Rung]) -> Rung:
         """The rung with its factors: over the one that it names, and over all pairs."""
         seconds = rung.seconds
         if seconds is None or version.search is None:
             return rung
-        every, base = known.get(ALL), known.get(version.over or "")
+        every, base = rungs.get(ALL), rungs.get(version.over or "")
         over_all = None if every is None or every.seconds is None else every.seconds / seconds
         expected = self._predicted(version.search)
         rung = replace(rung, predicted_seconds=expected, extra={**rung.extra, "over_all_pairs": over_all})

@@ -31,9 +31,9 @@ def predicted_seconds(
     if not is_gpu(model.kind) or more or phase.put_links or len(sites.form.phases) > 1:
         return None
     if sites.dense:
-        naive, fluid = executable.program.naive, sites.count - sites.wall_sites
-        traffic = traffic_of(naive, sites.count, fluid, sites.special, len(sites.copies), dense=True)
-        return step_time(traffic, *operations_of(naive), model)[1]
+        reference, fluid = executable.program.reference, sites.count - sites.wall_sites
+        traffic = traffic_of(reference, sites.count, fluid, sites.special, len(sites.copies), dense=True)
+        return step_time(traffic, *operations_of(reference), model)[1]
     resources = [c.resources for c in executable.cubins]
     assert kernel.grid is not None
     return predict(executable.program, environment_of(sites, values), model, resources, in_graph=True).seconds

@@ -41,20 +41,20 @@ def _box(rung: Rung) -> str:
     return f"{rung.extra['lattice']} {rung.extra['shape']}"
 
 
-def _splitting(box: str, known: dict[str, Rung]) -> list[str]:
+def _splitting(box: str, rungs: dict[str, Rung]) -> list[str]:
     """What each way of splitting gains, and whether the automatic choice is the one that the measurement would make."""
-    one = known.get("one kernel")
-    gains = {n: known[n].speedup for n in SPLIT if n in known}
+    one = rungs.get("one kernel")
+    gains = {n: rungs[n].speedup for n in SPLIT if n in rungs}
     factors = {n: f for n, f in gains.items() if f is not None}
     if one is None or not factors:
         return []
     texts: list[str] = []
     for name, factor in factors.items():
-        expected, paper = number(known[name], "equation_1"), known[name].paper
+        expected, paper = number(rungs[name], "equation_1"), rungs[name].paper
         also = [f"eq. 1 says {factor_text(expected)}"] if expected is not None else []
         also += [f"{figure:g} on the paper's {machine}" for machine, figure in (paper or {}).items()]
         texts.append(f"{name} {factor_text(factor)}" + (f" ({', '.join(also)})" if also else ""))
-    return [f"{box}: over one kernel: {'; '.join(texts)}", f"{box}: {_verdict(factors, known.get('automatic'))}"]
+    return [f"{box}: over one kernel: {'; '.join(texts)}", f"{box}: {_verdict(factors, rungs.get('automatic'))}"]
 
 
 def _verdict(factors: dict[str, float], automatic: Rung | None) -> str:

@@ -10,9 +10,9 @@ import numpy.typing as npt
 from lanewise.ladders.lbm_flow import SOLID, Box, Loop, make_flow, values_of
 from lanewise.lattices.base import Lattice
 from lanewise.layouts import Layout
+from lanewise.patterns.sitewise.flags import make_marks
 from lanewise.patterns.sitewise.kernel import Sitewise
 from lanewise.patterns.sitewise.sites import Sites
-from lanewise.patterns.sitewise.words import make_marks
 from lanewise.plan import Plan
 from lanewise.runtime.memory import bring, to_host
 
@@ -110,7 +110,7 @@ def mark_densely(sites: Sites, dense: bool) -> None:
     if sites.dense == dense:
         return
     sites.dense = dense
-    sites.marks = None if dense else bring(make_marks(to_host(sites.words)), sites.device)
+    sites.marks = None if dense else bring(make_marks(to_host(sites.flags)), sites.device)
     if sites.wall_sites:
         solid = (sites.kinds == SOLID).reshape(-1)
         sites.solids = None if dense else bring(make_marks(solid), sites.device)

@@ -1,7 +1,7 @@
 """The ladder `memory`: the memory-access micro-benchmark of the Gravit study, under five layouts and three accesses.
 
 Every rung is one user function (`memory_cells.total`, or `hot_total` for position and mass) that reads a record and
-adds its elements. On a GPU each warp reads its clock before the fetches and after the sum; the figure is the median of
+adds its elements. On a GPU each warp reads its clock before the loads and after the sum; the figure is the median of
 the warps' cycles over the number of elements of four bytes, as in the study's figure 9. On a CPU one thread is timed
 from outside: cycles = seconds x clock / elements. Every pass that is timed follows another one over the same records,
 so records that fit the last-level cache come from there.

@@ -87,16 +87,16 @@ def cell_program(cell: Cell, device: str) -> Program:
     """The kernel of a cell, shaped for a device: one record a thread, in the order of the records or of the indices."""
     kind = "cuda" if is_gpu(device) else "cpu"
     arguments = ElementwiseArguments({"body": (cell.record, cell.layout)}, {}, {})
-    naive = build_elementwise(cell.kernel.lowered, arguments, index_type(device))
+    reference = build_elementwise(cell.kernel.lowered, arguments, index_type(device))
     if cell.access == "gathered":
-        naive = gathering.apply(naive, "body")
-    return build_program(naive, Plan(block=BLOCK).filled(NEUTRAL), kind)
+        reference = gathering.apply(reference, "body")
+    return build_program(reference, Plan(block=BLOCK).filled(NEUTRAL), kind)
 
 
 def clocked_program(cell: Cell, device: str) -> Program:
-    """The same kernel with the clock round its fetches; raises `PlanError` on a CPU."""
+    """The same kernel with the clock round its loads; raises `PlanError` on a CPU."""
     program = cell_program(cell, device)
-    mapped = thread_mapping.apply(program.naive, BLOCK) if is_gpu(device) else program.naive
+    mapped = thread_mapping.apply(program.reference, BLOCK) if is_gpu(device) else program.reference
     return replace(program, kernels=(_lowered(clocking.apply(mapped)),))
 
 

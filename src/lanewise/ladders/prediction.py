@@ -32,7 +32,7 @@ def predict_executable(
     executable: Executable, model: DeviceModel, bodies: int, values: Mapping[str, float]
 ) -> Prediction:
     """The same for what a call launches."""
-    environment = {**values, **{c.name: bodies for c in executable.program.naive.counts}}
+    environment = {**values, **{c.name: bodies for c in executable.program.reference.counts}}
     found = predict(executable.program, environment, model, [c.resources for c in executable.cubins], in_graph=True)
     return Prediction(found.seconds, found.bound.seconds, found.bound.limiter)
 

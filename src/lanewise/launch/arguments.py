@@ -1,6 +1,6 @@
 """Match the arguments of a call with the parameters of a kernel.
 
-Each is a record array, an array of values, or one value for all.
+Each is a record array, an array of values, or a uniform argument.
 """
 
 from __future__ import annotations

@@ -76,8 +76,8 @@ class Inspectable(ABC):
 class Compiled(Inspectable):
     """A kernel made for one combination of records, layouts, device and plan. Calling it launches it.
 
-    `layouts` are those of the record parameters; `environment` holds the counts and the values for all, by IR name, of
-    the call that it was compiled for: what predictions are about. `naive` is the kernel before any decision, `kernel`
+    `layouts` are those of the record parameters; `environment` holds the counts and the uniform arguments, by IR name, of
+    the call that it was compiled for: what predictions are about. `reference` is the kernel before any decision, `kernel`
     the user's. `search` says which sources a target meets, through which structure, and why it is that one; "" for all pairs.
     `search_tuned`: whether structure and plan are those that tune() found for calls like this one.
     """
@@ -87,7 +87,7 @@ class Compiled(Inspectable):
     bind: Callable[..., Call]
     layouts: Mapping[str, Layout]
     environment: Mapping[str, Any]
-    naive: ir.Kernel
+    reference: ir.Kernel
     kernel: Tunable
     search: str = ""
     search_tuned: bool = False

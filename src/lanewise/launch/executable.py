@@ -61,17 +61,17 @@ class Executable:
     def source(self) -> str:
         """The generated text for people, with the user's files and lines; the compiled one has none (`generated_texts`)."""
         if not is_compiled(self.device):
-            return print_kernel(self.program.naive)
+            return print_kernel(self.program.reference)
         return "\n\n".join(generated_texts(self.program, self.device, locations=True))
 
     def prepare(self, arrays: Arrays, environment: Environment) -> Launch:
         match target_of(self.device).name:
             case "python":
                 memories = {n: Memory(b.data, b.arrangement, b.count) for n, b in arrays.items()}
-                return Interpreter(self.program.naive, dict(environment), memories).run
+                return Interpreter(self.program.reference, dict(environment), memories).run
             case "cpu":
                 _check_apart(self.program, arrays)
-                if self.program.naive.pattern.slabs and len(self.kernels) > 1:
+                if self.program.reference.pattern.slabs and len(self.kernels) > 1:
                     return _slab_launch(self.program, self.kernels, arrays, environment)
                 return Prepared(
                     tuple(
@@ -83,7 +83,7 @@ class Executable:
                 _check_apart(self.program, arrays)
                 scratch = _scratch(self.program, self.device, environment)
                 complete = {**arrays, **scratch}
-                turns = cuda.turns(f"a bound call of {self.program.naive.name}", self.device) if scratch else None
+                turns = cuda.turns(f"a bound call of {self.program.reference.name}", self.device) if scratch else None
                 return Prepared(
                     tuple(
                         _cuda_piece(
@@ -113,7 +113,7 @@ def build_executable(program: Program, device: str, arch: str | None = None) -> 
     if not is_gpu(kind):
         bits = program.plan.vector_bits
         if problem := cpu.width_problem(bits):
-            raise refuse("SIMD width", program.naive, f"{problem}; choose a smaller vector_bits, or 0")
+            raise refuse("SIMD width", program.reference, f"{problem}; choose a smaller vector_bits, or 0")
         texts = generated_texts(program, device, locations=False)
         return Executable(
             program, device, (), tuple(cpu.load_kernel(x, k.name) for x, k in zip(texts, program.kernels, strict=True))
@@ -122,7 +122,7 @@ def build_executable(program: Program, device: str, arch: str | None = None) -> 
     target = arch or cuda.architecture(device)
     if program.plan.prefetch == "async" and architecture_number(target) < ASYNCHRONOUS_COPIES:
         reason = f"asynchronous copies need architecture sm_{ASYNCHRONOUS_COPIES} or newer, and this is {target}"
-        raise refuse("prefetching", program.naive, f"{reason}; choose prefetch='registers'")
+        raise refuse("prefetching", program.reference, f"{reason}; choose prefetch='registers'")
     cubins = tuple(
         compile_cubin(x, k.name, target, fast_math=fast) for x, k in zip(texts, program.kernels, strict=True)
     )
@@ -140,7 +140,7 @@ def generated_texts(program: Program, device: str, *, locations: bool) -> list[s
     With `locations` it names the user's files and lines. What is compiled has none, so that machine code is found again whatever
     the file is called and wherever in it the function stands; a profiler's lines are those of the compiled text.
     """
-    header = f"lanewise {__version__}: {program.naive.name}, {program.naive.pattern.name}\nplan: {program.plan.short()}"
+    header = f"lanewise {__version__}: {program.reference.name}, {program.reference.pattern.name}\nplan: {program.plan.short()}"
     if is_gpu(device):
         return [emit_cuda(k, header, locations=locations) for k in program.kernels]
     fast, bits = program.plan.fast_math, program.plan.vector_bits
@@ -160,14 +160,16 @@ def _check_apart(program: Program, arrays: Arrays) -> None:
     arrays = {
         n: b for n, b in arrays.items() if not is_view(n)
     }  # views have the memory of an array in common, and know it
-    written = {a.name for k in (program.naive, *program.kernels) for a in k.arrays if a.written and a.name in arrays}
+    written = {
+        a.name for k in (program.reference, *program.kernels) for a in k.arrays if a.written and a.name in arrays
+    }
     for name in sorted(written):
         for other in sorted(arrays.keys() - {name}):
             if memory.overlap(arrays[name].data, arrays[other].data):
                 both = " and ".join("the result" if is_own(n) else n for n in sorted((name, other), reverse=True))
                 field, _, _ = fields[0].partition("=")
                 raise PlanError(
-                    f"Plan({', '.join(fields)}) of {program.naive.name}: {both} share memory, and one kernel would overwrite what "
+                    f"Plan({', '.join(fields)}) of {program.reference.name}: {both} share memory, and one kernel would overwrite what "
                     f"another one reads; choose {field}={getattr(NEUTRAL, field)!r}, or give them memory of their own"
                 )
 
@@ -317,7 +319,7 @@ def _scratch(program: Program, device: str, environment: Environment) -> dict[st
 
 
 def _uniforms(kernel: ir.Kernel, device: str, environment: Environment) -> dict[str, BoundArray]:
-    """The record of values for all of a kernel that fetches them from global memory."""
+    """The record of uniform arguments of a kernel that loads them from global memory."""
     found = packed(kernel, environment)
     if found is None:
         return {}

@@ -50,7 +50,7 @@ class Given:
 class Slot(Protocol):
     """What one argument has to be like."""
 
-    def take(self, value: Any, given: Given) -> bool: ...
+    def take(self, value: Any, matched: Given) -> bool: ...
 
 
 class SameRecords:
@@ -61,10 +61,10 @@ class SameRecords:
     def __init__(self, name: str, array: RecordArray) -> None:
         self._name, self._seen = name, weakref.ref(array)
 
-    def take(self, value: Any, given: Given) -> bool:
+    def take(self, value: Any, matched: Given) -> bool:
         if value is not self._seen():
             return False
-        given.arrays[self._name] = value
+        matched.arrays[self._name] = value
         return True
 
 
@@ -77,14 +77,14 @@ class RecordSlot:
         self._name, self._seen = name, weakref.ref(array)
         self._layout, self._size = array.layout, (len(array), array.record, array.device)
 
-    def take(self, value: Any, given: Given) -> bool:
+    def take(self, value: Any, matched: Given) -> bool:
         if value is not self._seen():
             if type(value) is not RecordArray:
                 return False
             if (len(value), value.record, value.device) != self._size or value.layout != self._layout:
                 return False
             self._seen = weakref.ref(value)
-        given.arrays[self._name] = value
+        matched.arrays[self._name] = value
         return True
 
 
@@ -97,7 +97,7 @@ class ArraySlot:
         self._name, self._cls, self._dtype, self._shape = name, type(array), array.dtype, array.shape
         self._gpu = None if isinstance(array, np.ndarray) else array.data.device_id
 
-    def take(self, value: Any, given: Given) -> bool:
+    def take(self, value: Any, matched: Given) -> bool:
         if type(value) is not self._cls or value.shape != self._shape or value.dtype != self._dtype:
             return False
         flags = value.flags
@@ -105,12 +105,12 @@ class ArraySlot:
             return False
         if not flags.writeable if self._gpu is None else value.data.device_id != self._gpu:
             return False
-        given.arrays[self._name] = value
+        matched.arrays[self._name] = value
         return True
 
 
 class ValueSlot:
-    """One value for all, or the components of one."""
+    """A uniform argument, or the components of one."""
 
     __slots__ = ("_leaves", "_number", "_vector", "_whole")
 
@@ -118,7 +118,7 @@ class ValueSlot:
         self._leaves, self._vector = t.leaves(name, kind), isinstance(kind, t.Vector)
         self._number, self._whole = _number(t.scalar_of(kind), host), not t.scalar_of(kind).is_float
 
-    def take(self, value: Any, given: Given) -> bool:
+    def take(self, value: Any, matched: Given) -> bool:
         parts = self._parts(value) if self._vector else (value,)
         if parts is None or len(parts) != len(self._leaves):
             return False
@@ -126,7 +126,7 @@ class ValueSlot:
             number = self._number(part)
             if number is _UNLIKE:
                 return False
-            given.values[leaf] = number
+            matched.values[leaf] = number
         return True
 
     def _parts(self, value: Any) -> Sequence[Any] | None:
@@ -228,9 +228,9 @@ class Repeatable:
                 return None
         return given if self._holds is None or self._holds(given.values) else None
 
-    def run(self, given: Given, out: Any) -> tuple[Any, ...]:
+    def run(self, matched: Given, out: Any) -> tuple[Any, ...]:
         """The results, new or those of `out`."""
-        arrays = given.arrays
+        arrays = matched.arrays
         if out is None:
             results = [self._module.empty(shape, dtype) for _, shape, dtype in self._made]
         else:
@@ -239,7 +239,7 @@ class Repeatable:
         for (name, _, _), array in zip(self._made, results, strict=True):
             arrays[name] = array
         views = partial(_on_host if self._module is np else _on_gpu, arrays)
-        self._template.launch(views, given.values)
+        self._template.launch(views, matched.values)
         return tuple(results)
 
 
@@ -257,20 +257,20 @@ def _on_host(arrays: Mapping[str, Any], name: str, places: tuple[ArrayPlace, ...
 
 
 def slots_of(
-    signature: Signature, arguments: tuple[Any, ...], named: Mapping[str, Any], given: Arguments,
+    signature: Signature, positional: tuple[Any, ...], named: Mapping[str, Any], arguments: Arguments,
     record_slot: Callable[[str, RecordArray], Slot] = RecordSlot,
 ) -> tuple[Slot, ...] | None:  # fmt: skip
     """What arguments like these are; None where one was converted, and would have to be each time."""
-    host = target_of(given.device) is CPU
-    names = list(signature.parameters)[: len(arguments)] + list(named)
+    host = target_of(arguments.device) is CPU
+    names = list(signature.parameters)[: len(positional)] + list(named)
     found: list[Slot] = []
-    for name, value in zip(names, (*arguments, *named.values()), strict=True):
+    for name, value in zip(names, (*positional, *named.values()), strict=True):
         kind = signature.parameters[name]
         if isinstance(kind, Record):
-            found.append(record_slot(name, given.records[name]))
-        elif name in given.uniforms:
+            found.append(record_slot(name, arguments.records[name]))
+        elif name in arguments.uniforms:
             found.append(ValueSlot(name, kind, host))
-        elif type(value) is array_module(given.device).ndarray and given.arrays[name] is value:
+        elif type(value) is array_module(arguments.device).ndarray and arguments.arrays[name] is value:
             found.append(ArraySlot(name, value))
         else:
             return None
@@ -296,24 +296,24 @@ class Repeated:
         return None
 
     def remember(
-        self, signature: Signature, arguments: tuple[Any, ...], named: Mapping[str, Any], given: Arguments, launch: Any,
+        self, signature: Signature, positional: tuple[Any, ...], named: Mapping[str, Any], arguments: Arguments, launch: Any,
         results: Sequence[Result], *, identical: tuple[str, str, bool] | None = None,
         holds: Callable[[Mapping[str, Any]], bool] | None = None,
     ) -> None:  # fmt: skip
         """Keep a call for those like it, where they can be recognised and bound by addresses and numbers alone."""
-        slots = slots_of(signature, arguments, named, given)
+        slots = slots_of(signature, positional, named, arguments)
         if slots is None or not isinstance(launch, Prepared):
             return
-        arrays = frozenset((*given.records, *given.arrays, *(r.name for r in results)))
-        template = launch.template(arrays, frozenset(flatten_uniforms(signature, given.uniforms)))
+        arrays = frozenset((*arguments.records, *arguments.arrays, *(r.name for r in results)))
+        template = launch.template(arrays, frozenset(flatten_uniforms(signature, arguments.uniforms)))
         if template is None:
             return
         entry = Repeatable(
-            signature.source.name, tuple(named), slots, given.device, template, results,
-            device_of=None if given.records else partial(device_without_records, bool(given.arrays) and is_gpu(given.device)),
+            signature.source.name, tuple(named), slots, arguments.device, template, results,
+            device_of=None if arguments.records else partial(device_without_records, bool(arguments.arrays) and is_gpu(arguments.device)),
             identical=identical, holds=holds,
         )  # fmt: skip
-        if entry.match(arguments, named) is not None:  # else it would never be found, and push out another one
+        if entry.match(positional, named) is not None:  # else it would never be found, and push out another one
             self._entries = (entry, *self._entries[: MOST - 1])
 
     def forget(self) -> None:

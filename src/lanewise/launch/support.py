@@ -32,26 +32,26 @@ def index_type(device: str) -> Scalar:
 
 
 def compile_kernel(
-    naive: ir.Kernel, plan: Decisions, device: str, *, wanted: Plan | None = None, arch: str | None = None
+    reference: ir.Kernel, plan: Decisions, device: str, *, wish: Plan | None = None, arch: str | None = None
 ) -> Executable:
-    """Shape a naive kernel by a complete plan and compile it; with `arch` for that architecture, without a GPU.
+    """Shape a reference kernel by a complete plan and compile it; with `arch` for that architecture, without a GPU.
 
     A compiler that caps the registers of a thread to fit one more block may spill them to memory. Unless the user
     (`wanted`) decided about that cap, such a kernel is compiled again without one (`min_blocks=1`).
     """
     kind = "cuda" if is_gpu(device) else "cpu"
-    executable = build_executable(build_program(naive, plan, kind), device, arch)
+    executable = build_executable(build_program(reference, plan, kind), device, arch)
     if not any(c.resources.spill_stores for c in executable.cubins):
         return executable
-    wanted = wanted or Plan()
+    wish = wish or Plan()
     looser: Decisions | None = None
     if plan.registers:  # a cap of the default plan, too tight for this function
-        looser = Plan(registers=0).filled(plan) if wanted.registers is None else None
-    elif wanted.min_blocks is None:
+        looser = Plan(registers=0).filled(plan) if wish.registers is None else None
+    elif wish.min_blocks is None:
         looser = Plan(min_blocks=1).filled(plan)
     if looser is None:
         return executable
-    relaxed = build_executable(build_program(naive, looser, kind), device, arch)
+    relaxed = build_executable(build_program(reference, looser, kind), device, arch)
     return relaxed if _spills(relaxed) < _spills(executable) else executable
 
 

@@ -27,7 +27,7 @@ class Trial:
 
     score: its seconds when it was first timed, on a scale free of changes of the clock; seconds: what it takes on the
     scale of the last measurement; samples: the seconds of each round of that one, empty if the plan was not in it. All
-    three are empty for a plan that was not timed. structure: that it ran through, as `search.tuning.Recipe` writes it; empty for
+    three are empty for a plan that was not timed. structure: that it ran through, as `search.tuning.Configuration` writes it; empty for
     kernels without a search.
     """
 

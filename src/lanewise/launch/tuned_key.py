@@ -20,7 +20,7 @@ from lanewise.runtime.identity import identity
 class Key:
     """Everything that decides which plan is best, as far as it can be known before a call.
 
-    kernel: the function's name; function: a hash of its naive kernel, so that an edited function is another one;
+    kernel: the function's name; function: a hash of its reference kernel, so that an edited function is another one;
     layouts: of its records; identical: whether targets and sources are one array; device, arch, driver, compiler,
     threads: see `runtime.identity.Identity`; version: of lanewise; targets, sources: classes of size (see `size_class`);
     wanted: the fields of the plan that the caller fixes; search: the kind of call of a kernel over a search, whose structure is
@@ -62,12 +62,18 @@ def size_class(count: int) -> int:
 
 
 def make_key(
-    naive: ir.Kernel, layouts: Mapping[str, Any], device: str, work: Work, sources: int, wanted: Plan, identical: bool
+    reference: ir.Kernel,
+    layouts: Mapping[str, Any],
+    device: str,
+    work: Work,
+    sources: int,
+    wish: Plan,
+    identical: bool,
 ) -> Key:
     """The key of a call, on a device of this machine."""
     machine = identity(device)
     return Key(
-        naive.name, content_key(print_kernel(naive)), ", ".join(f"{n}: {x}" for n, x in layouts.items()), identical,
+        reference.name, content_key(print_kernel(reference)), ", ".join(f"{n}: {x}" for n, x in layouts.items()), identical,
         machine.device, machine.arch, machine.driver, machine.compiler, machine.threads, __version__,
-        size_class(work.targets), size_class(sources), str(wanted),
+        size_class(work.targets), size_class(sources), str(wish),
     )  # fmt: skip

@@ -19,7 +19,7 @@ class TunedPlans:
         self._known: dict[Hashable, Decisions | None] = {}
 
     def find(
-        self, wanted: Plan | None, device: str, specialisation: Hashable, key: Callable[[], Key]
+        self, wish: Plan | None, device: str, specialisation: Hashable, key: Callable[[], Key]
     ) -> Decisions | None:
         """The tuned plan for calls of this specialisation with these fixed fields, or None.
 
@@ -27,15 +27,15 @@ class TunedPlans:
         """
         if not is_compiled(device) or not store_enabled():
             return None
-        place = (wanted or ANYTHING, specialisation)
+        place = (wish or ANYTHING, specialisation)
         if place not in self._known:
             entry = None if _is_complete(place[0]) else read_entry(key())
             self._known[place] = entry.plan if entry is not None else None
         return self._known[place]
 
-    def adopt(self, wanted: Plan, specialisation: Hashable, plan: Decisions) -> None:
+    def adopt(self, wish: Plan, specialisation: Hashable, plan: Decisions) -> None:
         """A plan that was tuned just now."""
-        self._known[wanted, specialisation] = plan
+        self._known[wish, specialisation] = plan
 
 
 def _is_complete(plan: Plan) -> bool:

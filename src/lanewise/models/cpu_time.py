@@ -13,7 +13,7 @@ from lanewise.models.roofline import bound_of
 # Calibrated with bench/results/cpu_gravity.md: 16,384 bodies, float32, one and two threads of an AMD EPYC 9004 at 3.7 GHz.
 ADD_SHARE = 0.5  # of an addition that the pipes for multiplications see, which have others beside them (SoA)
 ROOT_OPERATIONS = 4.0  # multiplications that refine an estimated reciprocal root of float32 (SoA)
-GATHERED_CYCLES = 1.05  # for a scalar that a SIMD lane must fetch by itself (AoS, AoAS, AoSoA)
+GATHERED_CYCLES = 1.05  # for a scalar that a SIMD lane must load by itself (AoS, AoAS, AoSoA)
 SHUFFLED_CYCLES = 0.12  # for one that comes with a register of neighbours and is moved into its lane (SoAoAS)
 WIDEST_SHUFFLE = 4  # neighbours that a compiler separates by shuffles when it wants them all
 # Not fitted: cycles of a SIMD register of 8 floats or 4 doubles in the divider, and of a call into the mathematics library.

@@ -16,7 +16,7 @@ WARP = 32
 # Calibrated on an NVIDIA H200: the rows of bench/results/sweep_gpu_gravity.md and gpu_gravity.md from 16,384 bodies on.
 PEAK = 0.88  # of its busiest unit that a saturated multiprocessor keeps busy (524,288 bodies, four targets a thread)
 SHARED_LOAD_SLOTS = 2.0  # issue slots that a load from shared memory costs (524,288 bodies, one target against four)
-TILE_CYCLES = 500.0  # until a tile is fetched, when nothing else runs (16,384 bodies, tiles of 256)
+TILE_CYCLES = 500.0  # until a tile is loaded, when nothing else runs (16,384 bodies, tiles of 256)
 BARRIER_CYCLES = {True: 100.0, False: 20.0}  # for blocks of several warps; of one warp, which only has to keep together
 NORM = 8.0  # units that are nearly as busy get in each other's way a little (16,384 bodies, mixed and float64)
 HIDING = 8.0  # how sharply enough warps turn into too few (16,384 bodies, float64)

@@ -46,7 +46,7 @@ def predict(
     *,
     in_graph: bool = False,
 ) -> Prediction:
-    """The time of a program for given counts and values for all, by their names in the IR (`$target.count`, `softening2`).
+    """The time of a program for given counts and uniform arguments, by their names in the IR (`$target.count`, `softening2`).
 
     `resources` are the compiler's figures of its kernels, in order, or of the first one; without them registers are
     estimated. `in_graph`: its launches are part of a graph.

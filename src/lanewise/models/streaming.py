@@ -20,7 +20,7 @@ DENSE_SHARES = {2: 0.54, 4: 0.75, 8: 0.75}  # where many sites are special: 30 %
 CPU_SHARE = 0.95  # D3Q19 on 120 x 120 x 120 sites in place, two cores of an AMD EPYC 9004
 
 ASSUMED = (
-    "every population is fetched and put once a step, through memory: boxes that caches hold take less",
+    "every population is loaded and put once a step, through memory: boxes that caches hold take less",
     "special sites do as much as the bulk; both sides of a branch of the function count as operations",
 )
 
@@ -30,7 +30,7 @@ class SiteTraffic:
     """What a step over some sites moves.
 
     sites, fluid: all of them, and those that are updated; special: those that are not of the bulk. populations: of a site;
-    storage: bytes of each. copies: of all populations. words: every site reads 4 bytes about itself; bits: or so many bits, and a
+    storage: bytes of each. copies: of all populations. flags: every site reads 4 bytes about itself; bits: or so many bits, and a
     special site 4 bytes. values: bytes of values that vary from site to site. dense: many sites are special.
     """
 
@@ -40,7 +40,7 @@ class SiteTraffic:
     populations: int
     storage: int
     copies: int
-    words: bool
+    flags: bool
     bits: int = 0
     values: int = 0
     dense: bool = False
@@ -48,7 +48,7 @@ class SiteTraffic:
     @property
     def nbytes(self) -> float:
         """Bytes of a step."""
-        about = 4 * self.sites if self.words else self.bits * self.sites / 8 + (4 * self.special if self.bits else 0)
+        about = 4 * self.sites if self.flags else self.bits * self.sites / 8 + (4 * self.special if self.bits else 0)
         return self.fluid * (2 * self.populations * self.storage + self.values) + about
 
 

@@ -30,9 +30,9 @@ def neutral(name: str, kind: str) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Programs:
-    """The programs of one naive kernel on one kind of device ("cuda" or "cpu"), each plan built once."""
+    """The programs of one reference kernel on one kind of device ("cuda" or "cpu"), each plan built once."""
 
-    naive: ir.Kernel
+    reference: ir.Kernel
     kind: str
     _built: dict[Decisions, Program | str] = field(
         default_factory=dict[Decisions, "Program | str"], repr=False, compare=False
@@ -42,7 +42,7 @@ class Programs:
         """The program of a complete plan, or the text of the `PlanError` that refuses it."""
         if plan not in self._built:
             try:
-                self._built[plan] = build_program(self.naive, plan, self.kind)
+                self._built[plan] = build_program(self.reference, plan, self.kind)
             except PlanError as error:
                 self._built[plan] = str(error)
         return self._built[plan]
@@ -80,22 +80,22 @@ class Programs:
         return kept, tuple(f for f in others if getattr(kept, f) != getattr(plan, f))
 
 
-def possible(naive: ir.Kernel, plan: Decisions, kind: str, name: str, value: Any) -> str | None:
+def possible(reference: ir.Kernel, plan: Decisions, kind: str, name: str, value: Any) -> str | None:
     """Why `plan` cannot have its field `name` at `value` for this kernel, in the words of the pass; None when it can.
 
     A value that leaves every kernel of the program as it is without the optimisation counts as refused, too.
     `reason_of` takes the name of the pass and of the kernel off the text.
     """
-    return Programs(naive, kind).possible(plan, name, value)
+    return Programs(reference, kind).possible(plan, name, value)
 
 
-def without(naive: ir.Kernel, plan: Decisions, kind: str, name: str) -> tuple[Decisions, tuple[str, ...]] | str:
+def without(reference: ir.Kernel, plan: Decisions, kind: str, name: str) -> tuple[Decisions, tuple[str, ...]] | str:
     """The plan with one optimisation off, and the fields that had to go off with it because they rest on it.
 
     If that plan is refused, everything is switched off with it and then back on, one after the other, as far as the
     passes allow. A text tells why there is no such plan.
     """
-    return Programs(naive, kind).without(plan, name)
+    return Programs(reference, kind).without(plan, name)
 
 
 def reason_of(message: str) -> str:

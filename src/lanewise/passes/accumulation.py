@@ -42,7 +42,7 @@ def apply(kernel: ir.Kernel) -> ir.Kernel:
                 return (replace(s, body=(*clear, *s.body, *adds)),)
             case ir.Assign(name=name, value=ir.Literal()) if name in sums:
                 return (ir.Assign(wide[name].name, ir.Literal(0.0, F64)),)
-            case ir.Commit():
+            case ir.StoreRecord():
                 return rewrite_block((s,), total)
             case _:
                 return (s,)

@@ -1,8 +1,8 @@
 """Give each side of a branch a kernel of its own (Carrillo, Siegel and Li, 2009).
 
-    for i: fetch cell[i]; f(cell): a = ...; if a > 0: <then> else: <otherwise>; commit cell[i]
-->  for i: fetch what a > 0 needs; if a > 0: fetch the rest of cell[i]; f(cell): a = ...; <then>; commit cell[i]          and
-    for i: fetch what a > 0 needs; if not a > 0: fetch the rest; f(cell): a = ...; <otherwise>; commit cell[i]
+    for i: load cell[i]; f(cell): a = ...; if a > 0: <then> else: <otherwise>; store cell[i]
+->  for i: load what a > 0 needs; if a > 0: load the rest of cell[i]; f(cell): a = ...; <then>; store cell[i]          and
+    for i: load what a > 0 needs; if not a > 0: load the rest; f(cell): a = ...; <otherwise>; store cell[i]
 A kernel takes the registers of its hungriest path, and with them the threads that fit a multiprocessor; apart, the lighter side has as
 many threads as it needs alone. Every element belongs to exactly one kernel, so both have to find the same condition: nothing that
 it reads may be changed before the second kernel looks, and it may compute nothing that two compilations round in two ways.
@@ -127,15 +127,15 @@ def _side(kernel: ir.Kernel, found: _Branch, condition: ir.Function, side: bool)
     late = {p.name for p in function.parameters} - early
     holds = ir.Local(HOLDS, BOOL)
     call = replace(found.call, function=function, arguments=tuple(arguments[p.name] for p in function.parameters))
-    commits = tuple(s for x in found.loop.body if isinstance(x, ir.Commit) for s in _commit(x, changed))
-    inner = (*_fetches(found.loop.body, late), call, *commits)
+    stores = tuple(s for x in found.loop.body if isinstance(x, ir.StoreRecord) for s in _store(x, changed))
+    inner = (*_loads(found.loop.body, late), call, *stores)
     body: ir.Block = (
-        *_fetches(found.loop.body, early),
+        *_loads(found.loop.body, early),
         ir.Apply(condition, tuple(arguments[p.name] for p in condition.parameters), (HOLDS,)),
         ir.If(holds if side else ir.Unary("not", holds, BOOL), inner),
     )
-    used = {s.array for s in statements(body) if isinstance(s, ir.Fetch | ir.Commit)}
-    written = {s.array for s in statements(body) if isinstance(s, ir.Commit)}
+    used = {s.array for s in statements(body) if isinstance(s, ir.LoadRecord | ir.StoreRecord)}
+    written = {s.array for s in statements(body) if isinstance(s, ir.StoreRecord)}
     arrays = tuple(replace(a, written=a.name in written) for a in kernel.arrays if a.name in used)
     names = early | late
     uniforms = tuple(u for u in kernel.uniforms if u.name in names)
@@ -143,13 +143,13 @@ def _side(kernel: ir.Kernel, found: _Branch, condition: ir.Function, side: bool)
     return replace(kernel, name=name, arrays=arrays, uniforms=uniforms, body=(replace(found.loop, body=body),))
 
 
-def _fetches(block: ir.Block, names: set[str]) -> ir.Block:
-    """The fetches of an element, as far as they bring these variables."""
-    fetches = ((s, tuple(r for r in s.reads if r[1] in names)) for s in block if isinstance(s, ir.Fetch))
-    return tuple(replace(s, reads=reads) for s, reads in fetches if reads)
+def _loads(block: ir.Block, names: set[str]) -> ir.Block:
+    """The loads of an element, as far as they bring these variables."""
+    loads = ((s, tuple(r for r in s.reads if r[1] in names)) for s in block if isinstance(s, ir.LoadRecord))
+    return tuple(replace(s, reads=reads) for s, reads in loads if reads)
 
 
-def _commit(s: ir.Commit, changed: set[str]) -> ir.Block:
+def _store(s: ir.StoreRecord, changed: set[str]) -> ir.Block:
     """What a side writes back: of a record the leaves that it changes, of results everything."""
     kept = (
         s.writes

@@ -1,12 +1,12 @@
-"""Measure how long the records of an element take to arrive: read the clock before its fetches, and when their values were used.
+"""Measure how long the records of an element take to arrive: read the clock before its loads, and when their values were used.
 
-    fetch body[$i]: ...; $result = f(...); commit $result[$i]
+    load body[$i]: ...; $result = f(...); store $result[$i]
 ->  $clock.start = @clock
-    if $clock.start >= 0:                   # the fetches wait for this reading
-      fetch body[$i]: ...; $result = f(...)
+    if $clock.start >= 0:                   # the loads wait for this reading
+      load body[$i]: ...; $result = f(...)
       if $result == $result:                # the next reading waits for the values
-        $clock.stop = @clock; the first thread of the warp: commit $cycles[$i // 32]: $clock.stop - $clock.start
-      commit $result[$i]
+        $clock.stop = @clock; the first thread of the warp: store $cycles[$i // 32]: $clock.stop - $clock.start
+      store $result[$i]
 Both conditions hold for all data but not-a-number; no compiler knows it, so none moves a load or a reading across them.
 Indices through which records are gathered are read before the first reading, which waits for them.
 """
@@ -42,14 +42,14 @@ def legal(kernel: ir.Kernel) -> str | None:
         return "it reads the clock already"
     guard = _guard(kernel)
     if guard is None:
-        return "its fetches and commits are lowered already"
+        return "its loads and stores are lowered already"
     if not any(isinstance(s, ir.Apply) and any(r.type.is_float for r in s.function.results) for s in guard.then):
         return "its function has no result of floating point that the second reading could wait for"
     return None
 
 
 def apply(kernel: ir.Kernel) -> ir.Kernel:
-    """Add the array `$cycles`: one i64 a warp, the cycles from the fetches of its first element to the end of its function."""
+    """Add the array `$cycles`: one i64 a warp, the cycles from the loads of its first element to the end of its function."""
     if reason := legal(kernel):
         raise refuse("clocking", kernel, reason)
     guard = _guard(kernel)
@@ -64,20 +64,22 @@ def apply(kernel: ir.Kernel) -> ir.Kernel:
 
 def _guard(kernel: ir.Kernel) -> ir.If | None:
     """The test that a thread has an element, round everything that it does with it."""
-    return next((s for s in kernel.body if isinstance(s, ir.If) and any(isinstance(x, ir.Fetch) for x in s.then)), None)
+    return next(
+        (s for s in kernel.body if isinstance(s, ir.If) and any(isinstance(x, ir.LoadRecord) for x in s.then)), None
+    )
 
 
 def _clocked(body: ir.Block) -> ir.Block:
-    before = tuple(s for s in body if isinstance(s, ir.Fetch) and s.array == INDEX)
-    timed = tuple(s for s in body if s not in before and not isinstance(s, ir.Commit))
-    commits = tuple(s for s in body if isinstance(s, ir.Commit))
+    before = tuple(s for s in body if isinstance(s, ir.LoadRecord) and s.array == INDEX)
+    timed = tuple(s for s in body if s not in before and not isinstance(s, ir.StoreRecord))
+    stores = tuple(s for s in body if isinstance(s, ir.StoreRecord))
     (call,) = (s for s in timed if isinstance(s, ir.Apply))
     values = [ir.Local(n, r.type) for n, r in zip(call.results, call.function.results, strict=True) if r.type.is_float]
-    element = next(s.index for s in commits)
+    element = next(s.index for s in stores)
     reading = (ir.Assign(STOP.name, CLOCK), _store(element))
     window = (
         ir.Assign(START.name, CLOCK),
-        _when_known([START], (*timed, _when_equal(values, reading), *commits)),
+        _when_known([START], (*timed, _when_equal(values, reading), *stores)),
     )
     places = [ir.Local(v, s.index.type) for s in before for _, v in s.reads]
     return (*before, _when_known(places, window)) if places else window
@@ -87,7 +89,9 @@ def _store(element: ir.Expression) -> ir.If:
     """The first thread of a warp stores its cycles."""
     thread = ir.Builtin("thread", element.type)
     cycles = subtract(STOP, START)
-    return ir.If(equal(remainder(thread, WARP), 0), (ir.Commit(CYCLES, divide(element, WARP), (("value", cycles),)),))
+    return ir.If(
+        equal(remainder(thread, WARP), 0), (ir.StoreRecord(CYCLES, divide(element, WARP), (("value", cycles),)),)
+    )
 
 
 def _when_known(values: list[ir.Local], body: ir.Block) -> ir.If:

@@ -1,7 +1,7 @@
-"""Drop what nobody reads: assignments, parameters of functions, and the leaves that were fetched for them; and what no path reaches.
+"""Drop what nobody reads: assignments, parameters of functions, and the leaves that were loaded for them; and what no path reaches.
 
 unused = source.mass * 2.0; return d.x; d.x = 0.0   ->   return d.x
-fetch source[j]: position.x, mass                   ->   fetch source[j]: position.x
+load source[j]: position.x, mass                   ->   load source[j]: position.x
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from lanewise.ir.traverse import expressions, flat_map, reads, rewrite_statement
 
 
 def apply(kernel: ir.Kernel) -> ir.Kernel:
-    """Clean every function, then the calls of them, then the fetches of the kernel."""
+    """Clean every function, then the calls of them, then the loads of the kernel."""
     kernel = map_functions(kernel, clean_function)
     used = _read_names(kernel.body)
 
-    body = flat_map(kernel.body, lambda s: _fetched(s, used))
+    body = flat_map(kernel.body, lambda s: _loaded(s, used))
     return replace(kernel, body=body, uniforms=tuple(u for u in kernel.uniforms if u.name in used))
 
 
-def _fetched(s: ir.Statement, used: set[str]) -> ir.Block:
-    """A statement; of a fetch those leaves that somebody reads."""
-    if not isinstance(s, ir.Fetch):
+def _loaded(s: ir.Statement, used: set[str]) -> ir.Block:
+    """A statement; of a load those leaves that somebody reads."""
+    if not isinstance(s, ir.LoadRecord):
         return (s,)
     kept = tuple((leaf, v) for leaf, v in s.reads if v in used)
     return (replace(s, reads=kept),) if kept else ()
@@ -42,9 +42,11 @@ def _read_names(block: ir.Block) -> set[str]:
 def clean_function(f: ir.Function) -> ir.Function:
     """Drop what one function does not need for its results and its mutable parameters."""
     body = _without_unread(_reachable(f.body), {p.name for p in f.parameters if p.mutable})
-    while any(isinstance(s, ir.Fetch) for s in statements(body)):  # what a read is for may be gone, and then its index
+    while any(
+        isinstance(s, ir.LoadRecord) for s in statements(body)
+    ):  # what a read is for may be gone, and then its index
         used = _read_names(body)
-        kept = flat_map(body, lambda s, used=used: _fetched(s, used))
+        kept = flat_map(body, lambda s, used=used: _loaded(s, used))
         if kept == body:
             break
         body = _without_unread(kept, {p.name for p in f.parameters if p.mutable})

@@ -1,10 +1,10 @@
 """Give each independent group of results a kernel of its own (loop splitting).
 
-    for i: fetch body[i]: x, v; f(mutable x, mutable v); commit body[i]: x, v
-->  for i: fetch body[i]: x, v; f(mutable x, v); commit body[i]: x          then
-    for i: fetch body[i]: v;    f(mutable v);    commit body[i]: v
+    for i: load body[i]: x, v; f(mutable x, mutable v); store body[i]: x, v
+->  for i: load body[i]: x, v; f(mutable x, v); store body[i]: x          then
+    for i: load body[i]: v;    f(mutable v);    store body[i]: v
 A kernel with fewer results needs fewer registers, and threads that need fewer fit a multiprocessor in greater number; what several
-results need is fetched and computed once for each. Results are whole: a field of a record, or an array that the function returns.
+results need is loaded and computed once for each. Results are whole: a field of a record, or an array that the function returns.
 
 Every kernel has to find the values that the function was written for, so the kernels stand in an order in which none overwrites what a
 later one reads. Results that read each other's old values stay together, and so do results that hang on one test of rounded values.
@@ -20,7 +20,7 @@ from lanewise.ir.traverse import statements
 from lanewise.passes import dead_code
 from lanewise.passes.base import refuse
 from lanewise.passes.decisions import decisions
-from lanewise.passes.outputs import keep_commits
+from lanewise.passes.outputs import keep_stores
 
 Output = tuple[str, str]  # an array, and the field of it that is written; no field for an array that is one result
 
@@ -55,8 +55,8 @@ def _output(array: str, leaf: str) -> Output:
 
 
 def _outputs(kernel: ir.Kernel) -> list[Output]:
-    commits = (s for s in statements(kernel.body) if isinstance(s, ir.Commit))
-    return list(dict.fromkeys(_output(s.array, leaf) for s in commits for leaf, _ in s.writes))
+    stores = (s for s in statements(kernel.body) if isinstance(s, ir.StoreRecord))
+    return list(dict.fromkeys(_output(s.array, leaf) for s in stores for leaf, _ in s.writes))
 
 
 def _name(output: Output) -> str:
@@ -65,9 +65,9 @@ def _name(output: Output) -> str:
 
 
 def _part(kernel: ir.Kernel, outputs: tuple[Output, ...], fast_math: bool) -> _Part:
-    own = dead_code.apply(keep_commits(kernel, lambda array, leaf: _output(array, leaf) in outputs))
-    fetches = (s for s in statements(own.body) if isinstance(s, ir.Fetch))
-    reads = frozenset(_output(s.array, leaf) for s in fetches for leaf, _ in s.reads)
+    own = dead_code.apply(keep_stores(kernel, lambda array, leaf: _output(array, leaf) in outputs))
+    loads = (s for s in statements(own.body) if isinstance(s, ir.LoadRecord))
+    reads = frozenset(_output(s.array, leaf) for s in loads for leaf, _ in s.reads)
     name = f"{kernel.name}_{'_'.join(map(_name, outputs))}"
     return _Part(outputs, replace(own, name=name), reads, frozenset(decisions(own.body, fast_math=fast_math)))
 

@@ -1,7 +1,7 @@
 """Read the records of an array through an array of indices: element i of the kernel takes record `$index[i]`.
 
-    fetch body[$i]: position.x, mass
-->  fetch $index[$i]: $place; fetch body[$place]: position.x, mass
+    load body[$i]: position.x, mass
+->  load $index[$i]: $place; load body[$place]: position.x, mass
 The language has no such access of its own yet. The ladder of memory accesses uses this one, and so can search structures.
 """
 
@@ -30,7 +30,7 @@ def legal(kernel: ir.Kernel, array: str) -> str | None:
         return f"it writes {array}: two elements might have the same index"
     if any(a.name == INDEX for a in kernel.arrays):
         return "it reads through an array of indices already"
-    if not _fetches(kernel, array):
+    if not _loads(kernel, array):
         return f"it reads nothing of {array}"
     if kernel.grid is not None:
         return "its elements are already mapped to threads"
@@ -38,20 +38,20 @@ def legal(kernel: ir.Kernel, array: str) -> str | None:
 
 
 def apply(kernel: ir.Kernel, array: str) -> ir.Kernel:
-    """Fetch `array` at the places that a new argument `$index` (one i32 an element, 0 to the array's length - 1) holds."""
+    """LoadRecord `array` at the places that a new argument `$index` (one i32 an element, 0 to the array's length - 1) holds."""
     if reason := legal(kernel, array):
         raise refuse("gathering", kernel, reason)
     place = ir.Local(PLACE, I32)
 
     def visit(s: ir.Statement) -> ir.Block:
-        if not (isinstance(s, ir.Fetch) and s.array == array):
+        if not (isinstance(s, ir.LoadRecord) and s.array == array):
             return (s,)
-        return (ir.Fetch(INDEX, s.index, (("value", PLACE),)), replace(s, index=place))
+        return (ir.LoadRecord(INDEX, s.index, (("value", PLACE),)), replace(s, index=place))
 
     return replace(
         kernel, body=flat_map(kernel.body, visit), arrays=(*kernel.arrays, value_array(INDEX, I32, written=False))
     )
 
 
-def _fetches(kernel: ir.Kernel, array: str) -> bool:
-    return any(isinstance(s, ir.Fetch) and s.array == array for s in statements(kernel.body))
+def _loads(kernel: ir.Kernel, array: str) -> bool:
+    return any(isinstance(s, ir.LoadRecord) and s.array == array for s in statements(kernel.body))

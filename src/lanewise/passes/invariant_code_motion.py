@@ -5,9 +5,10 @@
     $invariant1 = f_constants(e)          f_constants(e): return sqrt(e)
     for j: sum += f(s, $invariant0, $invariant1)
                                           f(s, $invariant0, $invariant1): return $invariant0 * s.q + $invariant1
-The largest such expressions move, equal ones together; a lone sign stays, because it costs nothing. Those of values for all are apart, so
-that the targets that one thread computes share them. They are computed even where the function would not reach them: they have no effect.
-The operations and their order stay. A product that moves is rounded before it meets a sum; in place it may have been contracted with it.
+The largest such expressions move, equal ones together; a lone sign stays, because it costs nothing. Those of uniform arguments are
+apart, so that the targets that one thread computes share them. They are computed even where the function would not reach them: they
+have no effect. The operations and their order stay. A product that moves is rounded before it meets a sum; in place it may have been
+contracted with it.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ def legal(kernel: ir.Kernel) -> str | None:
     if _Motion(kernel, outer).moved:
         return None
     helpers = any(isinstance(s, ir.Apply) for s in statements(_pair(kernel).function.body))
-    reason = "it computes nothing from the target and from values for all alone"
+    reason = "it computes nothing from the target and from uniform arguments alone"
     return f"{reason} (the functions that it calls are not looked into)" if helpers else reason
 
 

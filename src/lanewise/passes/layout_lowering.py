@@ -1,9 +1,9 @@
-"""Turn fetches and commits of records into loads and stores of buffers, as wide as the layout allows.
+"""Turn loads and stores of records into loads and stores of buffers, as wide as the layout allows.
 
-    fetch body[i]: position.x, position.y, position.z, mass   ->   load body_position_mass[i]: x, y, z, mass      (SoAoAS, one 16-byte load)
+    load body[i]: position.x, position.y, position.z, mass   ->   load body_position_mass[i]: x, y, z, mass      (SoAoAS, one 16-byte load)
                                                               ->   load body_position_x[i]: x; ...                (SoA, four 4-byte loads)
-    fetch body[i, 2 records]: mass#0, mass#1                  ->   load body_mass[i / 2]: mass#0, mass#1          (SoA, one 8-byte load)
-A commit that covers a vector only in part writes the rest back unchanged when it was fetched anyway, else it stores scalars.
+    load body[i, 2 records]: mass#0, mass#1                  ->   load body_mass[i / 2]: mass#0, mass#1          (SoA, one 8-byte load)
+A store that covers a vector only in part writes the rest back unchanged when it was loaded anyway, else it stores scalars.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from lanewise.types import BOOL, I64
 def apply(kernel: ir.Kernel, *, vector_loads: bool) -> ir.Kernel:
     """Lower every access; `vector_loads` allows more than one scalar in a load (a GPU's vector types)."""
     lowering = _Lowering(kernel, vector_loads)
-    if any(isinstance(s, ir.Fetch) for f in functions(kernel.body).values() for s in statements(f.body)):
+    if any(isinstance(s, ir.LoadRecord) for f in functions(kernel.body).values() for s in statements(f.body)):
         reading = map_functions(kernel, lambda f: replace(f, body=flat_map(f.body, lowering.statement)))
         body = flat_map(reading.body, lowering.statement)
     else:
@@ -44,21 +44,21 @@ class _Lowering:
         self.kernel, self.vector_loads = kernel, vector_loads
         self.buffers: dict[tuple[str, int, str, int], ir.BufferArgument] = {}
         # Records whose variables keep the names of their leaves: the rest of a vector can be written back from them.
-        self.fetched = {
-            (s.array, s.index) for s in statements(kernel.body) if isinstance(s, ir.Fetch) and _keeps_names(s)
+        self.loaded = {
+            (s.array, s.index) for s in statements(kernel.body) if isinstance(s, ir.LoadRecord) and _keeps_names(s)
         }
-        self.committed = {
-            s.array: {leaf for leaf, _ in s.writes} for s in statements(kernel.body) if isinstance(s, ir.Commit)
+        self.stored = {
+            s.array: {leaf for leaf, _ in s.writes} for s in statements(kernel.body) if isinstance(s, ir.StoreRecord)
         }
 
     def statement(self, s: ir.Statement) -> ir.Block:
         match s:
-            case ir.Fetch(across=records) | ir.Commit(across=records) if records > 1:
+            case ir.LoadRecord(across=records) | ir.StoreRecord(across=records) if records > 1:
                 return self._across(s)
-            case ir.Fetch():
-                return self._fetch(s)
-            case ir.Commit():
-                return self._commit(s)
+            case ir.LoadRecord():
+                return self._load(s)
+            case ir.StoreRecord():
+                return self._store(s)
             case ir.CopyAsync():
                 return self._copies(s)
             case ir.Draw():
@@ -88,13 +88,13 @@ class _Lowering:
         """CUDA has no vectors of truth values."""
         return self.vector_loads and slot.type != BOOL
 
-    def _fetch(self, s: ir.Fetch) -> ir.Block:
+    def _load(self, s: ir.LoadRecord) -> ir.Block:
         array = self.kernel.array(s.array)
         names = dict(s.reads)
         groups = dict.fromkeys(self._group(array, x, self._lanes(array, x)) for x in map(array.arrangement.slot, names))
         whole = set[str]()
         if array.written and array.space == "global" and _keeps_names(s):
-            whole = self.committed.get(s.array, whole)
+            whole = self.stored.get(s.array, whole)
         loads: list[ir.Statement] = []
         for g in groups:
             written_back = any(
@@ -107,7 +107,7 @@ class _Lowering:
             loads.append(ir.Load(buffer.name, self._index(array, g, s.index), lanes))
         return tuple(loads)
 
-    def _across(self, s: ir.Fetch | ir.Commit) -> ir.Block:
+    def _across(self, s: ir.LoadRecord | ir.StoreRecord) -> ir.Block:
         """A leaf of neighbouring records at once where they lie side by side, else record by record."""
         array, body = self.kernel.array(s.array), list[ir.Statement]()
         each = len(_leaves(s)) // s.across
@@ -120,9 +120,9 @@ class _Lowering:
             row = _Group(slot.buffer, slot.offset, s.across, (slot,) * s.across)
             buffer, index = self._buffer(array, row).name, self._index_across(array, row, s.index)
             match s:
-                case ir.Fetch():
+                case ir.LoadRecord():
                     body.append(ir.Load(buffer, index, tuple(name for _, name in s.reads[n::each])))
-                case ir.Commit():
+                case ir.StoreRecord():
                     body.append(ir.Store(buffer, index, tuple(value for _, value in s.writes[n::each])))
         return tuple(body)
 
@@ -136,14 +136,14 @@ class _Lowering:
         block = build.multiply(_wide(array, build.divide(index, buffer.width)), buffer.block // size)
         return build.add(block, _wide(array, within))
 
-    def _commit(self, s: ir.Commit) -> ir.Block:
+    def _store(self, s: ir.StoreRecord) -> ir.Block:
         array = self.kernel.array(s.array)
         values = dict(s.writes)
         stores: dict[_Group, tuple[ir.Expression, ...]] = {}
         for slot in map(array.arrangement.slot, values):
             group = self._group(array, slot, self._lanes(array, slot))
             missing = [x for x in group.slots if x is not None and x.leaf not in values]
-            if missing and not ((s.array, s.index) in self.fetched and self._touched(array, group)):
+            if missing and not ((s.array, s.index) in self.loaded and self._touched(array, group)):
                 group = self._group(array, slot, 1)
             stores[group] = tuple(
                 ir.Literal(0.0 if slot.type.is_float else 0, slot.type) if x is None
@@ -171,11 +171,11 @@ class _Lowering:
         return tuple(copies)
 
     def _touched(self, array: ir.ArrayArgument, group: _Group) -> bool:
-        """Whether a fetch of this array loads this group at all."""
+        """Whether a load of this array loads this group at all."""
         read = {
             leaf
             for s in statements(self.kernel.body)
-            if isinstance(s, ir.Fetch) and s.array == array.name
+            if isinstance(s, ir.LoadRecord) and s.array == array.name
             for leaf, _ in s.reads
         }
         return any(x is not None and x.leaf in read for x in group.slots)
@@ -214,21 +214,21 @@ def _wide(array: ir.ArrayArgument, index: ir.Expression) -> ir.Expression:
     return index if array.space == "shared" or index.type == I64 else ir.Cast(index, I64)
 
 
-def _leaves(s: ir.Fetch | ir.Commit) -> tuple[str, ...]:
-    return tuple(leaf for leaf, _ in (s.reads if isinstance(s, ir.Fetch) else s.writes))
+def _leaves(s: ir.LoadRecord | ir.StoreRecord) -> tuple[str, ...]:
+    return tuple(leaf for leaf, _ in (s.reads if isinstance(s, ir.LoadRecord) else s.writes))
 
 
-def _single(s: ir.Fetch | ir.Commit, record: int, pair: int) -> ir.Statement:
+def _single(s: ir.LoadRecord | ir.StoreRecord, record: int, pair: int) -> ir.Statement:
     """One of the pairs of several records, as an access to its record."""
     index = build.add(s.index, record)
     match s:
-        case ir.Fetch():
-            return ir.Fetch(s.array, index, (s.reads[pair],))
-        case ir.Commit():
-            return ir.Commit(s.array, index, (s.writes[pair],))
+        case ir.LoadRecord():
+            return ir.LoadRecord(s.array, index, (s.reads[pair],))
+        case ir.StoreRecord():
+            return ir.StoreRecord(s.array, index, (s.writes[pair],))
 
 
-def _keeps_names(s: ir.Fetch) -> bool:
+def _keeps_names(s: ir.LoadRecord) -> bool:
     return all(variable == f"{s.array}.{leaf}" for leaf, variable in s.reads)
 
 

@@ -29,23 +29,23 @@ def keep_outputs(f: ir.Function, results: list[int], changed: set[str]) -> ir.Fu
     return replace(f, parameters=parameters, results=tuple(f.results[n] for n in results), body=body)
 
 
-def keep_commits(kernel: ir.Kernel, kept: Callable[[str, str], bool]) -> ir.Kernel:
+def keep_stores(kernel: ir.Kernel, kept: Callable[[str, str], bool]) -> ir.Kernel:
     """The kernel that writes only the leaves (of an array) that pass the test, with the functions that this takes."""
 
     def trim(block: ir.Block) -> ir.Block:
         done: list[ir.Statement] = []
         for s in block:
-            if not isinstance(s, ir.Commit):
+            if not isinstance(s, ir.StoreRecord):
                 done.append(rewrite_statement(s, lambda e: e, trim))
             elif some := tuple((leaf, value) for leaf, value in s.writes if kept(s.array, leaf)):
                 done.append(replace(s, writes=some))
         return tuple(done)
 
-    body = sliced(trim(kernel.body), set(), lambda s: isinstance(s, ir.Commit))
+    body = sliced(trim(kernel.body), set(), lambda s: isinstance(s, ir.StoreRecord))
     needed = {n for s in statements(body) for e in _inputs(s) for n in reads(e)}
     body = _specialised(body, needed)
-    used = {s.array for s in statements(body) if isinstance(s, ir.Fetch | ir.Commit)}
-    written = {s.array for s in statements(body) if isinstance(s, ir.Commit)}
+    used = {s.array for s in statements(body) if isinstance(s, ir.LoadRecord | ir.StoreRecord)}
+    written = {s.array for s in statements(body) if isinstance(s, ir.StoreRecord)}
     own = {
         a.name for a in kernel.arrays if a.name in used or not a.written
     }  # of pairs, an array may serve its count alone
@@ -151,7 +151,7 @@ def _reads(s: ir.Statement) -> set[str]:
 def _replaced(s: ir.Statement) -> set[str]:
     """The variables whose old values a statement surely makes unimportant."""
     match s:
-        case ir.Assign() | ir.Fetch():
+        case ir.Assign() | ir.LoadRecord():
             return set(writes(s))
         case ir.Apply():
             return set(s.results)

@@ -1,13 +1,13 @@
-"""Fetch the next tile of sources while this one is computed (Yang et al., PLDI 2010).
+"""LoadRecord the next tile of sources while this one is computed (Yang et al., PLDI 2010).
 
-    for tile: staged = fetch source[tile * T + thread]; tile_source[thread] = staged; barrier; compute; barrier
+    for tile: staged = load source[tile * T + thread]; tile_source[thread] = staged; barrier; compute; barrier
 registers
-->  next = fetch source[thread]
-    for tile: tile_source[thread] = next; barrier; next = fetch source[(tile + 1) * T + thread]; compute; barrier
+->  next = load source[thread]
+    for tile: tile_source[thread] = next; barrier; next = load source[(tile + 1) * T + thread]; compute; barrier
 async
 ->  copy async tile_source[thread] <- source[thread]
     for tile: wait; barrier; copy async tile_source[other half + thread] <- source[(tile + 1) * T + thread]; compute this half
-Nothing is fetched behind the last source, or behind the last tile of a part. `registers` costs as many of them as a thread stages scalars;
+Nothing is loaded behind the last source, or behind the last tile of a part. `registers` costs as many of them as a thread stages scalars;
 `async` costs a second tile of shared memory, and saves one barrier a tile, since nobody writes into the half that is being read.
 """
 
@@ -39,10 +39,10 @@ def legal(kernel: ir.Kernel, how: str) -> str | None:
     if not pieces:
         return "its sources are not staged in shared memory (Plan(tile=...))"
     if how == "async":
-        tile = kernel.array(pieces[0].commit.array)
+        tile = kernel.array(pieces[0].store.array)
         if small := next((x for x in tile.leaves if x.type.size < SMALLEST_COPY), None):
             return (
-                f"an asynchronous copy moves 4, 8 or 16 bytes, and {small.name} of {pieces[0].fetch.array} is "
+                f"an asynchronous copy moves 4, 8 or 16 bytes, and {small.name} of {pieces[0].load.array} is "
                 f"{small.type}, {small.type.size} byte"
             )
     return None
@@ -53,7 +53,7 @@ def apply(kernel: ir.Kernel, how: How) -> ir.Kernel:
     if reason := legal(kernel, how):
         raise refuse("prefetching", kernel, reason)
     loop = next(s for s in statements(kernel.body) if _is_tile_loop(s))
-    tile = kernel.array(_pieces(loop)[0].commit.array)
+    tile = kernel.array(_pieces(loop)[0].store.array)
     rewritten = replace(kernel, body=_Prefetch(how, tile.name, tile.length).block(kernel.body))
     if how == "registers":
         return rewritten
@@ -63,10 +63,10 @@ def apply(kernel: ir.Kernel, how: How) -> ir.Kernel:
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """What one thread stages of a tile: one source, fetched if `condition` holds, and its place in the tile."""
+    """What one thread stages of a tile: one source, loaded if `condition` holds, and its place in the tile."""
 
-    fetch: ir.Fetch
-    commit: ir.Commit
+    load: ir.LoadRecord
+    store: ir.StoreRecord
     condition: ir.Expression | None
 
 
@@ -75,17 +75,17 @@ def _is_tile_loop(s: ir.Statement) -> bool:
 
 
 def _pieces(loop: ir.Statement) -> list[_Piece]:
-    """The pairs of fetch and commit that stand before the first barrier of a loop over tiles."""
+    """The pairs of load and store that stand before the first barrier of a loop over tiles."""
     assert isinstance(loop, ir.For)
     head = loop.body[: _first_barrier(loop)]
     found: list[_Piece] = []
     for s in head:
         match s:
-            case ir.If(condition=condition, then=(ir.Fetch() as fetch, ir.Commit() as commit)):
-                found.append(_Piece(fetch, commit, condition))
+            case ir.If(condition=condition, then=(ir.LoadRecord() as load, ir.StoreRecord() as store)):
+                found.append(_Piece(load, store, condition))
             case _:
                 pass
-    plain = [(f, c) for f, c in pairwise(head) if isinstance(f, ir.Fetch) and isinstance(c, ir.Commit)]
+    plain = [(f, c) for f, c in pairwise(head) if isinstance(f, ir.LoadRecord) and isinstance(c, ir.StoreRecord)]
     return found + [_Piece(f, c, None) for f, c in plain]
 
 
@@ -105,7 +105,7 @@ class _Prefetch:
             return tuple(rewrite_statement(s, lambda e: e, self.block) for s in block)
         end, bound = self._end(loops[-1])
         first = block.index(loops[0])
-        begin = self._fetch(loops[0], loops[0].start, end, self._half(loops[0].start))
+        begin = self._load(loops[0], loops[0].start, end, self._half(loops[0].start))
         change = self._in_registers if self.how == "registers" else self._asynchronous
 
         def rewritten(s: ir.Statement) -> ir.Statement:
@@ -113,14 +113,14 @@ class _Prefetch:
                 return s
             follows = s is not loops[-1] or len(loops) == 1  # nothing comes after the tile that is not whole
             after = build.add(ir.Local(s.variable, s.start.type), 1)
-            return change(s, self._fetch(s, after, end, self._other_half(s)) if follows else ())
+            return change(s, self._load(s, after, end, self._other_half(s)) if follows else ())
 
         rest = tuple(map(rewritten, block[first:]))
         return (*block[:first], *bound, *begin, *rest)
 
     def _end(self, last: ir.For) -> tuple[ir.Expression, ir.Block]:
-        """The number of the first source that is not to be fetched: behind the last one, or behind the last tile of a part."""
-        count = ir.Local(count_of(_pieces(last)[0].fetch.array), last.stop.type)
+        """The number of the first source that is not to be loaded: behind the last one, or behind the last tile of a part."""
+        count = ir.Local(count_of(_pieces(last)[0].load.array), last.stop.type)
         match last.stop:
             case ir.Call(intrinsic="min", arguments=(_, stop)):
                 end = ir.Local(own("end"), stop.type)
@@ -137,38 +137,38 @@ class _Prefetch:
     def _other_half(self, loop: ir.For) -> ir.Expression:
         return build.subtract(ir.Literal(self.length, loop.start.type), ir.Local(HALF, loop.start.type))
 
-    def _fetch(self, loop: ir.For, tile: ir.Expression, end: ir.Expression, half: ir.Expression) -> ir.Block:
-        """Begin to fetch what this thread stages of a tile, as far as there is something."""
+    def _load(self, loop: ir.For, tile: ir.Expression, end: ir.Expression, half: ir.Expression) -> ir.Block:
+        """Begin to load what this thread stages of a tile, as far as there is something."""
         guarded: list[ir.Statement] = []
         for n, piece in enumerate(_pieces(loop)):
-            place = piece.commit.index
+            place = piece.store.index
             index = build.add(build.multiply(tile, self.length), place)
             move: ir.Statement
             if self.how == "registers":
-                reads = tuple((leaf, _next(n, leaf)) for leaf, _ in piece.fetch.reads)
-                move = replace(piece.fetch, index=index, reads=reads)
+                reads = tuple((leaf, _next(n, leaf)) for leaf, _ in piece.load.reads)
+                move = replace(piece.load, index=index, reads=reads)
             else:
-                leaves = tuple(leaf for leaf, _ in piece.fetch.reads)
-                move = ir.CopyAsync(self.tile, build.add(half, place), piece.fetch.array, index, leaves)
+                leaves = tuple(leaf for leaf, _ in piece.load.reads)
+                move = ir.CopyAsync(self.tile, build.add(half, place), piece.load.array, index, leaves)
             guarded.append(ir.If(build.less(index, end), (move,)))
         return tuple(guarded)
 
-    def _in_registers(self, loop: ir.For, fetch: ir.Block) -> ir.For:
+    def _in_registers(self, loop: ir.For, load: ir.Block) -> ir.For:
         stores: list[ir.Statement] = []
         for n, piece in enumerate(_pieces(loop)):
             values = tuple(
-                (leaf, replace(v, name=_next(n, leaf))) for leaf, v in piece.commit.writes if isinstance(v, ir.Local)
+                (leaf, replace(v, name=_next(n, leaf))) for leaf, v in piece.store.writes if isinstance(v, ir.Local)
             )
-            store = replace(piece.commit, writes=values)
+            store = replace(piece.store, writes=values)
             stores.append(store if piece.condition is None else ir.If(piece.condition, (store,)))
-        return replace(loop, body=(*stores, ir.Barrier(), *fetch, *loop.body[_first_barrier(loop) + 1 :]))
+        return replace(loop, body=(*stores, ir.Barrier(), *load, *loop.body[_first_barrier(loop) + 1 :]))
 
-    def _asynchronous(self, loop: ir.For, fetch: ir.Block) -> ir.For:
+    def _asynchronous(self, loop: ir.For, load: ir.Block) -> ir.For:
         tile = ir.Local(loop.variable, loop.start.type)
         half = ir.Local(HALF, tile.type)
 
         def read(s: ir.Statement) -> ir.Block:
-            if isinstance(s, ir.Fetch) and s.array == self.tile:
+            if isinstance(s, ir.LoadRecord) and s.array == self.tile:
                 return (replace(s, index=build.add(half, s.index)),)
             return (s,)
 
@@ -177,7 +177,7 @@ class _Prefetch:
             loop.body[-1], ir.Barrier
         )  # of the single tile: it kept the next one from being stored too early
         begin = (ir.Assign(half.name, self._half(tile)), ir.WaitAsync(), ir.Barrier())
-        return replace(loop, body=(*begin, *fetch, *compute))
+        return replace(loop, body=(*begin, *load, *compute))
 
 
 def _next(piece: int, leaf: str) -> str:

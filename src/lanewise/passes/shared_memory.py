@@ -1,7 +1,7 @@
-"""Stage every tile of sources in shared memory: each thread of the block fetches some, all threads read them all.
+"""Stage every tile of sources in shared memory: each thread of the block loads some, all threads read them all.
 
-    for tile: for k: s = fetch source[tile * T + k]; ...
-->  for tile: tile_source[thread] = fetch source[tile * T + thread]; barrier; for k: s = fetch tile_source[k]; ...; barrier
+    for tile: for k: s = load source[tile * T + k]; ...
+->  for tile: tile_source[thread] = load source[tile * T + thread]; barrier; for k: s = load tile_source[k]; ...; barrier
 The tile is a record array of its own, grouped into 16-byte pieces, so that one shared load brings a whole group.
 """
 
@@ -24,26 +24,26 @@ def legal(kernel: ir.Kernel, tile: int, threads: int) -> str | None:
         return "its sources are not cut into tiles"
     if threads < 1 or tile % threads:
         return f"a tile of {tile} sources is no multiple of the {threads} threads that stage it"
-    if source_fetch(kernel) is None:
+    if source_load(kernel) is None:
         return "its function reads nothing of a source"
     if find_parallel(kernel, own("lane")) is None and find_parallel(kernel, own("thread")) is None:
         return "its targets are not mapped to the threads of a block"
     return None
 
 
-def source_fetch(kernel: ir.Kernel) -> ir.Fetch | None:
-    """The fetch of a source, if the function reads anything of it."""
-    return next((s for loop in source_loops(kernel) for s in loop.body if isinstance(s, ir.Fetch)), None)
+def source_load(kernel: ir.Kernel) -> ir.LoadRecord | None:
+    """The load of a source, if the function reads anything of it."""
+    return next((s for loop in source_loops(kernel) for s in loop.body if isinstance(s, ir.LoadRecord)), None)
 
 
 def apply(kernel: ir.Kernel, tile: int, threads: int) -> ir.Kernel:
     """Stage tiles of `tile` sources by `threads` threads; raises `PlanError` when that is not possible."""
-    reason, fetch = legal(kernel, tile, threads), source_fetch(kernel)
-    if reason or fetch is None:
+    reason, load = legal(kernel, tile, threads), source_load(kernel)
+    if reason or load is None:
         raise refuse("shared-memory tiles", kernel, reason or "")
-    types = {leaf.name: leaf.type for leaf in kernel.array(fetch.array).leaves}
-    leaves = tuple(Leaf(leaf, types[leaf]) for leaf, _ in fetch.reads)
-    name = own(f"tile.{fetch.array}")
+    types = {leaf.name: leaf.type for leaf in kernel.array(load.array).leaves}
+    leaves = tuple(Leaf(leaf, types[leaf]) for leaf, _ in load.reads)
+    name = own(f"tile.{load.array}")
     shared = ir.ArrayArgument(name, leaves, _arrange(leaves), written=True, space="shared", length=tile)
     worker = own("thread") if find_parallel(kernel, own("thread")) is not None else own("lane")
 
@@ -52,9 +52,9 @@ def apply(kernel: ir.Kernel, tile: int, threads: int) -> ir.Kernel:
             return (s,)
         thread = ir.Local(worker, s.start.type)
         whole = all(_is_whole(x) for x in s.body if isinstance(x, ir.For))
-        limit = None if whole else ir.Local(count_of(fetch.array), s.start.type)
+        limit = None if whole else ir.Local(count_of(load.array), s.start.type)
         places = [build.add(thread, u * threads) for u in range(tile // threads)]
-        staging = tuple(x for place in places for x in _stage(fetch, name, leaves, s, tile, place, limit))
+        staging = tuple(x for place in places for x in _stage(load, name, leaves, s, tile, place, limit))
         body = tuple(_read_tile(x, name) if isinstance(x, ir.For) else x for x in s.body)
         return (replace(s, body=(*staging, ir.Barrier(), *body, ir.Barrier())),)
 
@@ -91,7 +91,7 @@ def _is_whole(loop: ir.For) -> bool:
 
 
 def _stage(
-    fetch: ir.Fetch,
+    load: ir.LoadRecord,
     name: str,
     leaves: tuple[Leaf, ...],
     s: ir.For,
@@ -99,12 +99,12 @@ def _stage(
     place: ir.Expression,
     limit: ir.Expression | None,
 ) -> ir.Block:
-    """Fetch one source into its place in the tile; in the last, partial tile only if there is one."""
+    """LoadRecord one source into its place in the tile; in the last, partial tile only if there is one."""
     index = build.add(build.multiply(ir.Local(s.variable, s.start.type), tile), place)
     staged = [ir.Local(own(f"staged.{leaf.name}"), leaf.type) for leaf in leaves]
     move: ir.Block = (
-        replace(fetch, index=index, reads=tuple((x.name, v.name) for x, v in zip(leaves, staged, strict=True))),
-        ir.Commit(name, place, tuple((x.name, v) for x, v in zip(leaves, staged, strict=True))),
+        replace(load, index=index, reads=tuple((x.name, v.name) for x, v in zip(leaves, staged, strict=True))),
+        ir.StoreRecord(name, place, tuple((x.name, v) for x, v in zip(leaves, staged, strict=True))),
     )
     return move if limit is None else (ir.If(build.less(index, limit), move),)
 
@@ -112,5 +112,5 @@ def _stage(
 def _read_tile(loop: ir.For, name: str) -> ir.For:
     k = ir.Local(loop.variable, loop.start.type)
     return replace(
-        loop, body=tuple(replace(x, array=name, index=k) if isinstance(x, ir.Fetch) else x for x in loop.body)
+        loop, body=tuple(replace(x, array=name, index=k) if isinstance(x, ir.LoadRecord) else x for x in loop.body)
     )

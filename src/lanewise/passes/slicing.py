@@ -118,12 +118,12 @@ def _meet(
     """Slice 0 adds the sums of the other slices for one target of the thread. All targets go through the same shared array."""
     others = [ir.Local(own(f"other.{leaf.name}"), leaf.type) for leaf in leaves]
     pairs = tuple(zip(sums.items(), others, strict=True))
-    give = ir.Commit(
+    give = ir.StoreRecord(
         SUMS,
         thread,
         tuple((leaf.name, ir.Local(n, kind)) for leaf, (n, kind) in zip(leaves, sums.items(), strict=True)),
     )
-    take = ir.Fetch(
+    take = ir.LoadRecord(
         SUMS, ir.Local(FROM, thread.type), tuple((leaf.name, o.name) for leaf, o in zip(leaves, others, strict=True))
     )
     adds = tuple(ir.Assign(n, ir.Binary("+", ir.Local(n, kind), other, kind)) for (n, kind), other in pairs)

@@ -1,7 +1,7 @@
 """Divide the tiles of the sources over several blocks (parts), and add their sums in a second kernel, in order.
 
-    for tile in range(a, b): ...; commit result[i]
-->  for tile in range(max(a, first), min(b, last)): ...; commit partial[part * n + i]        then: result[i] = sum of partial[part * n + i]
+    for tile in range(a, b): ...; store result[i]
+->  for tile in range(max(a, first), min(b, last)): ...; store partial[part * n + i]        then: result[i] = sum of partial[part * n + i]
 It costs scratch memory of one result a target and part; it serves launches with so few targets that slices cannot fill the GPU.
 """
 
@@ -47,7 +47,7 @@ def apply(kernel: ir.Kernel, parts: int) -> tuple[ir.Kernel, ir.Kernel]:
         match s:
             case ir.For(role="tiles"):
                 return (replace(s, start=build.maximum(s.start, first), stop=build.minimum(s.stop, last)),)
-            case ir.Commit() if s.array in partial:
+            case ir.StoreRecord() if s.array in partial:
                 place = build.add(build.multiply(part, ir.Local(count.name, count.type)), s.index)
                 return (replace(s, array=partial[s.array].name, index=place),)
             case ir.Parallel() if s.variable == own("block"):
@@ -97,11 +97,11 @@ def add_parts(
     }
     pieces = {x.name: ir.Local(own(f"piece.{bare}.{x.name}"), x.type) for x in a.leaves}
     clear = tuple(ir.Assign(x.name, ir.Literal(0.0 if x.type.is_float else 0, x.type)) for x in totals.values())
-    fetch = ir.Fetch(partial, place, tuple((leaf, x.name) for leaf, x in pieces.items()))
+    load = ir.LoadRecord(partial, place, tuple((leaf, x.name) for leaf, x in pieces.items()))
     adds = tuple(ir.Assign(x.name, ir.Binary("+", x, cast(pieces[leaf], x.type), x.type)) for leaf, x in totals.items())
     zero, one = ir.Literal(0, part.type), ir.Literal(1, part.type)
-    loop = ir.For(part.name, zero, parts, one, (fetch, *adds), role="slices", unroll=unroll)
-    return (*clear, loop, ir.Commit(a.name, i, tuple((x.name, cast(totals[x.name], x.type)) for x in a.leaves)))
+    loop = ir.For(part.name, zero, parts, one, (load, *adds), role="slices", unroll=unroll)
+    return (*clear, loop, ir.StoreRecord(a.name, i, tuple((x.name, cast(totals[x.name], x.type)) for x in a.leaves)))
 
 
 def cast(e: ir.Expression, kind: Scalar) -> ir.Expression:

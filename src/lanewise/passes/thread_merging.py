@@ -1,8 +1,8 @@
 """Let one thread compute several targets, so that every source it reads serves all of them.
 
-    parallel for i: t = fetch target[i]; for j: s = fetch source[j]; sum += f(t, s)
+    parallel for i: t = load target[i]; for j: s = load source[j]; sum += f(t, s)
 ->  parallel for block: parallel for lane:
-        t#0 = ...; t#1 = ...; for j: s = fetch source[j]; sum#0 += f(t#0, s); sum#1 += f(t#1, s)
+        t#0 = ...; t#1 = ...; for j: s = load source[j]; sum#0 += f(t#0, s); sum#1 += f(t#1, s)
 Statements that depend on the target are repeated, all others stay single. Targets past the end are clamped when read and skipped when
 written, so that all threads reach every barrier. On a GPU the targets of a thread are `lanes` apart, which keeps loads coalesced.
 """
@@ -88,9 +88,9 @@ class _Merge:
         place = ir.Local(names[self.variable], self.extent.type)
         (copy,) = rename((s,), names)
         match copy:
-            case ir.Fetch(index=ir.Local(name=name)) if name == place.name:
+            case ir.LoadRecord(index=ir.Local(name=name)) if name == place.name:
                 return (replace(copy, index=build.minimum(place, build.subtract(self.extent, 1))),)
-            case ir.Commit() if place.name in reads(copy.index):
+            case ir.StoreRecord() if place.name in reads(copy.index):
                 return (ir.If(build.less(place, self.extent), (copy,)),)
             case _:
                 return (copy,)

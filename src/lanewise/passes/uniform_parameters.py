@@ -1,8 +1,8 @@
 """Where the values lie that all elements share: arguments of the launch, or an array in global memory.
 
 "constant"   kernel f(..., softening2: f32): ...          arguments of a launch lie in constant memory: nothing changes
-"global" ->  kernel f(..., $uniforms): fetch $uniforms[0]: $uniform.softening2 = .softening2; ...
-The array has one record with a leaf for each value; every thread fetches it at its start. Counts of elements stay arguments.
+"global" ->  kernel f(..., $uniforms): load $uniforms[0]: $uniform.softening2 = .softening2; ...
+The array has one record with a leaf for each value; every thread loads it at its start. Counts of elements stay arguments.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def legal(kernel: ir.Kernel, choice: Choice) -> str | None:
     if choice != "global":
         return f"'constant' or 'global' was wanted, found {choice!r}"
     if kernel.grid is None:
-        return "values for all are passed in registers on a CPU; only the threads of a GPU fetch them"
+        return "uniform arguments are passed in registers on a CPU; only the threads of a GPU load them"
     return None if kernel.uniforms else "it has no values that all elements share"
 
 
@@ -43,9 +43,9 @@ def apply(kernel: ir.Kernel, choice: Choice) -> ir.Kernel:
         return kernel
     leaves = tuple(Leaf(u.name, u.type) for u in kernel.uniforms)
     names = {u.name: own(f"uniform.{u.name}") for u in kernel.uniforms}
-    fetch = ir.Fetch(UNIFORMS, ir.Literal(0, kernel.counts[0].type), tuple(names.items()))
+    load = ir.LoadRecord(UNIFORMS, ir.Literal(0, kernel.counts[0].type), tuple(names.items()))
     array = ir.ArrayArgument(UNIFORMS, leaves, AoS().arrange(leaves))
-    return replace(kernel, arrays=(*kernel.arrays, array), uniforms=(), body=(fetch, *rename(kernel.body, names)))
+    return replace(kernel, arrays=(*kernel.arrays, array), uniforms=(), body=(load, *rename(kernel.body, names)))
 
 
 def packed(kernel: ir.Kernel, values: Mapping[str, Any]) -> tuple[ir.ArrayArgument, np.ndarray[Any, Any]] | None:

@@ -60,22 +60,22 @@ def _with_arrays(signature: Signature, given: Mapping[str, Any]) -> Arguments:
     return classify_arguments(signature, given, arrays_allowed=True)
 
 
-def _no_advice(given: Arguments, kernel: Tunable) -> str:
+def _no_advice(arguments: Arguments, kernel: Tunable) -> str:
     return ""
 
 
-def advise_layout(given: Arguments, kernel: Tunable) -> str:
+def advise_layout(arguments: Arguments, kernel: Tunable) -> str:
     """The layout of the records with which a call would be faster."""
     from lanewise.advice.advice import layout_advice
 
-    return layout_advice(given.records, kernel)
+    return layout_advice(arguments.records, kernel)
 
 
 @dataclass(frozen=True, slots=True)
 class Wing:
     """What a pattern brings along.
 
-    build: the naive kernel for a function, the arguments of a call and the type of indices. counts: how many elements there are, by
+    build: the reference kernel for a function, the arguments of a call and the type of indices. counts: how many elements there are, by
     IR name; the first count is that of the results. It raises `ArgumentError` for arguments that do not go together. check: refuses
     functions that the pattern has no use for. arguments: the arguments of a call, checked against the parameters. in_place: the
     first record is updated. rows: its functions may read rows of values. advise: what could make a call faster besides a plan.
@@ -151,22 +151,22 @@ class Calls:
         return call.results
 
     def _remember(
-        self, calls: Repeated, call: Call, arguments: tuple[Any, ...], named: Mapping[str, Any], given: Arguments
+        self, calls: Repeated, call: Call, positional: tuple[Any, ...], named: Mapping[str, Any], arguments: Arguments
     ) -> None:
         """Keep a call for those like it."""
-        tuned = self._tuned(given, None)
+        tuned = self._tuned(arguments, None)
         if tuned is not None and tuned.plan != call.compiled.plan:
             return  # a tuned plan that does not hold for these values may hold for the next ones
-        count = self.count(given)
+        count = self.count(arguments)
         calls.remember(
-            self.signature, arguments, named, given, call.launch,
+            self.signature, positional, named, arguments, call.launch,
             [Result(n, kind, count) for n, kind in result_arrays(self.lowered)],
-            identical=_pair(given), holds=self._holding(call, given),
+            identical=_pair(arguments), holds=self._holding(call, arguments),
         )  # fmt: skip
 
-    def _holding(self, call: Call, given: Arguments) -> Callable[[Mapping[str, Any]], bool] | None:
+    def _holding(self, call: Call, arguments: Arguments) -> Callable[[Mapping[str, Any]], bool] | None:
         """Whether what was proved of a pair of an element with itself holds for other values; None where nothing was."""
-        proof, environment = call.compiled.executable.program.self_term, self.environment(given)
+        proof, environment = call.compiled.executable.program.self_term, self.environment(arguments)
         locals_ = (x for c in proof.conditions for x in subexpressions(c.value) if isinstance(x, ir.Local))
         names = tuple(dict.fromkeys(x.name for x in locals_))
         if not names:
@@ -174,148 +174,165 @@ class Calls:
 
         @lru_cache(maxsize=64)
         def holds(values: Any) -> bool:
-            given = values if len(names) > 1 else (values,)
-            return not violated(proof, environment | dict(zip(names, given, strict=True)))
+            arguments = values if len(names) > 1 else (values,)
+            return not violated(proof, environment | dict(zip(names, arguments, strict=True)))
 
         chosen = itemgetter(*names)
         return lambda values: holds(chosen(values))
 
-    def bind(self, given: Arguments, out: Any, plan: Plan | None) -> Call:
+    def bind(self, arguments: Arguments, out: Any, plan: Plan | None) -> Call:
         """A call with its memory bound, to run many times."""
-        compiled = self.specialise(given, plan)
-        bound, named = self.bound(given), result_arrays(self.lowered)
-        results = make_outputs(self.name, [kind for _, kind in named], self.count(given), given.device, out)
+        compiled = self.specialise(arguments, plan)
+        bound, named = self.bound(arguments), result_arrays(self.lowered)
+        results = make_outputs(self.name, [kind for _, kind in named], self.count(arguments), arguments.device, out)
         bound |= {n: bind_value_array(a, kind) for (n, kind), a in zip(named, results, strict=True)}
-        environment = self.environment(given)
+        environment = self.environment(arguments)
         self_term.check(self.name, compiled.plan.self_term, compiled.executable.program.self_term, environment)
         launch = compiled.executable.prepare(bound, environment)
         return Call(launch, tuple(results), replace(compiled, environment=environment))
 
     # ------------------------------------------------------------ what a call is made of
 
-    def naive(self, given: Arguments) -> ir.Kernel:
+    def reference(self, arguments: Arguments) -> ir.Kernel:
         """The kernel before any decision about it."""
-        return self.wing.build(self.lowered, self.signature, given, index_type(given.device))
+        return self.wing.build(self.lowered, self.signature, arguments, index_type(arguments.device))
 
-    def count(self, given: Arguments) -> int:
+    def count(self, arguments: Arguments) -> int:
         """How many elements have a result."""
-        return next(iter(self.wing.counts(self.name, given).values()))
+        return next(iter(self.wing.counts(self.name, arguments).values()))
 
-    def environment(self, given: Arguments) -> Environment:
+    def environment(self, arguments: Arguments) -> Environment:
         """Values for all and counts, by IR name."""
-        beyond = {f"{row}.beyond": count for row, count in given.beyond.items()}
-        return {**flatten_uniforms(self.signature, given.uniforms), **beyond, **self.wing.counts(self.name, given)}
+        beyond = {f"{row}.beyond": count for row, count in arguments.beyond.items()}
+        return {
+            **flatten_uniforms(self.signature, arguments.uniforms),
+            **beyond,
+            **self.wing.counts(self.name, arguments),
+        }
 
-    def bound(self, given: Arguments) -> dict[str, BoundArray]:
+    def bound(self, arguments: Arguments) -> dict[str, BoundArray]:
         """The arrays of a call, bound to its memory."""
         kinds = self.signature.parameters
-        bound = {n: bind_record(r) for n, r in given.records.items()}
-        bound |= {n: bind_value_array(a, value_type(kinds[n])) for n, a in given.arrays.items()}
-        return bound | {n: bind_value_array(a, kind) for n, (a, kind) in given.added.items()}
+        bound = {n: bind_record(r) for n, r in arguments.records.items()}
+        bound |= {n: bind_value_array(a, value_type(kinds[n])) for n, a in arguments.arrays.items()}
+        return bound | {n: bind_value_array(a, kind) for n, (a, kind) in arguments.added.items()}
 
-    def work(self, given: Arguments) -> Work:
+    def work(self, arguments: Arguments) -> Work:
         """What default plans ask of a call."""
-        count, pattern = self.count(given), self.wing.pattern
+        count, pattern = self.count(arguments), self.wing.pattern
         if not pattern.over_pairs:
             return Work(pattern, count)
-        key = self._kind(given)
+        key = self._kind(arguments)
         if key not in self._works:
-            self._works[key] = describe_work(self.naive(given), count)
+            self._works[key] = describe_work(self.reference(arguments), count)
         return replace(self._works[key], targets=count)
 
-    def _kind(self, given: Arguments) -> Hashable:
+    def _kind(self, arguments: Arguments) -> Hashable:
         """What a kernel is specialised to, apart from its plan."""
-        layouts = tuple((n, r.record, r.layout) for n, r in given.records.items())
-        return (layouts, tuple(given.arrays), _pair(given), given.device)
+        layouts = tuple((n, r.record, r.layout) for n, r in arguments.records.items())
+        return (layouts, tuple(arguments.arrays), _pair(arguments), arguments.device)
 
     # ------------------------------------------------------------ compilation
 
-    def compile(self, given: Arguments, plan: Plan | None) -> Compiled:
+    def compile(self, arguments: Arguments, plan: Plan | None) -> Compiled:
         """The kernel for these arguments, without running it."""
-        return replace(self.specialise(given, plan), environment=self.environment(given))
+        return replace(self.specialise(arguments, plan), environment=self.environment(arguments))
 
-    def specialise(self, given: Arguments, plan: Plan | None) -> Compiled:
+    def specialise(self, arguments: Arguments, plan: Plan | None) -> Compiled:
         """The kernel with the caller's plan, the tuned or the default one."""
-        tuned = self._tuned(given, plan)
+        tuned = self._tuned(arguments, plan)
         # What was proved for the values that it was tuned with need not hold for these: then the default plan runs.
-        if tuned is None or violated(tuned.executable.program.self_term, self.environment(given)):
-            return self._compile(given, plan, plan)
+        if tuned is None or violated(tuned.executable.program.self_term, self.environment(arguments)):
+            return self._compile(arguments, plan, plan)
         return tuned
 
-    def _tuned(self, given: Arguments, plan: Plan | None) -> Compiled | None:
+    def _tuned(self, arguments: Arguments, plan: Plan | None) -> Compiled | None:
         """The kernel with the plan that was tuned for calls like this one, if there is one."""
         tuned = self.tuned.find(
-            plan, given.device, self._specialisation(given), lambda: self._key(given, self.naive(given), plan or Plan())
+            plan,
+            arguments.device,
+            self._specialisation(arguments),
+            lambda: self._key(arguments, self.reference(arguments), plan or Plan()),
         )
-        return None if tuned is None else self._compile(given, tuned, plan)
+        return None if tuned is None else self._compile(arguments, tuned, plan)
 
-    def _compile(self, given: Arguments, chosen: Plan | None, wanted: Plan | None) -> Compiled:
+    def _compile(self, arguments: Arguments, chosen: Plan | None, wish: Plan | None) -> Compiled:
         """`chosen` by the caller or by tuning; `wanted` by the caller."""
-        complete = complete_plan(chosen, machine_of(given.device), self.work(given))
-        key = (self._kind(given), complete)
+        complete = complete_plan(chosen, machine_of(arguments.device), self.work(arguments))
+        key = (self._kind(arguments), complete)
         if key not in self.compiled:
-            naive = self.naive(given)
-            executable = compile_kernel(naive, complete, given.device, wanted=wanted)
+            reference = self.reference(arguments)
+            executable = compile_kernel(reference, complete, arguments.device, wish=wish)
             self.compiled[key] = Compiled(
-                self.name, executable, partial(self.bound_by, plan=complete), layouts_of(given.records),
-                self.environment(given), naive, self.kernel,
+                self.name, executable, partial(self.bound_by, plan=complete), layouts_of(arguments.records),
+                self.environment(arguments), reference, self.kernel,
             )  # fmt: skip
         return self.compiled[key]
 
     # ------------------------------------------------------------ tuning
 
-    def tune(self, given: Arguments, plan: Plan | None, seconds: float | None) -> Tuning:
+    def tune(self, arguments: Arguments, plan: Plan | None, seconds: float | None) -> Tuning:
         """Measure plans, and adopt the fastest."""
         from lanewise.tuning import tune_job
 
-        return tune_job(self.job(given, plan), seconds)
+        return tune_job(self.job(arguments, plan), seconds)
 
-    def job(self, given: Arguments, plan: Plan | None) -> Job:
+    def job(self, arguments: Arguments, plan: Plan | None) -> Job:
         """What tuning measures."""
         from lanewise.tuning.job import Job, Workload, check_tunable
         from lanewise.tuning.workload import make_workload
 
         wanted = plan or Plan()
-        lengths = {n: len(a) for n, a in (given.records | given.arrays).items()}
-        check_tunable(self.name, given.device, lengths)
-        count, kinds = self.count(given), self.signature.parameters
-        naive, environment = self.naive(given), self.environment(given)
-        arrays = {n: (a, value_type(kinds[n])) for n, a in given.arrays.items()} | given.added
+        lengths = {n: len(a) for n, a in (arguments.records | arguments.arrays).items()}
+        check_tunable(self.name, arguments.device, lengths)
+        count, kinds = self.count(arguments), self.signature.parameters
+        reference, environment = self.reference(arguments), self.environment(arguments)
+        arrays = {n: (a, value_type(kinds[n])) for n, a in arguments.arrays.items()} | arguments.added
 
         def workload() -> Workload:
             results = result_arrays(self.lowered)
             fresh = not self.wing.pattern.over_pairs
-            return make_workload(naive, given.records, arrays, results, count, environment, given.device, fresh=fresh)
+            return make_workload(
+                reference, arguments.records, arrays, results, count, environment, arguments.device, fresh=fresh
+            )
 
-        specialisation = self._specialisation(given)
+        specialisation = self._specialisation(arguments)
         return Job(
-            self.name, naive, given.device, machine_of(given.device), self.work(given),
+            self.name, reference, arguments.device, machine_of(arguments.device), self.work(arguments),
             lengths if self.wing.pattern.over_pairs else {"elements": count}, environment, wanted,
-            self._key(given, naive, wanted), workload, lambda best: self.adopt(wanted, specialisation, best),
-            lambda: self.wing.advise(given, self.kernel),
+            self._key(arguments, reference, wanted), workload, lambda best: self.adopt(wanted, specialisation, best),
+            lambda: self.wing.advise(arguments, self.kernel),
         )  # fmt: skip
 
-    def adopt(self, wanted: Plan, specialisation: Hashable, best: Decisions) -> None:
+    def adopt(self, wish: Plan, specialisation: Hashable, best: Decisions) -> None:
         """Use a plan that was tuned just now."""
-        self.tuned.adopt(wanted, specialisation, best)
+        self.tuned.adopt(wish, specialisation, best)
         self.repeated.clear()
 
-    def _specialisation(self, given: Arguments) -> Hashable:
+    def _specialisation(self, arguments: Arguments) -> Hashable:
         """What of a call decides which tuned plan it gets, in a form that is quickly made."""
-        layouts = tuple((n, r.layout) for n, r in given.records.items())
-        sizes = tuple(map(size_class, self.wing.counts(self.name, given).values()))
-        return (layouts, tuple(given.arrays), _pair(given), given.device, sizes)
+        layouts = tuple((n, r.layout) for n, r in arguments.records.items())
+        sizes = tuple(map(size_class, self.wing.counts(self.name, arguments).values()))
+        return (layouts, tuple(arguments.arrays), _pair(arguments), arguments.device, sizes)
 
-    def _key(self, given: Arguments, naive: ir.Kernel, wanted: Plan) -> Key:
-        *_, last = self.wing.counts(self.name, given).values()
-        return make_key(naive, layouts_of(given.records), given.device, self.work(given), last, wanted, naive.identical)
+    def _key(self, arguments: Arguments, reference: ir.Kernel, wish: Plan) -> Key:
+        *_, last = self.wing.counts(self.name, arguments).values()
+        return make_key(
+            reference,
+            layouts_of(arguments.records),
+            arguments.device,
+            self.work(arguments),
+            last,
+            wish,
+            reference.identical,
+        )
 
 
-def _pair(given: Arguments) -> tuple[str, str, bool] | None:
+def _pair(arguments: Arguments) -> tuple[str, str, bool] | None:
     """Of two records: their names, and whether their arrays are one."""
-    if len(given.records) != 2:
+    if len(arguments.records) != 2:
         return None
-    (first, a), (second, b) = given.records.items()
+    (first, a), (second, b) = arguments.records.items()
     return first, second, a.data is b.data
 
 
@@ -323,10 +340,10 @@ class Engine(Protocol):
     """What runs a function under a pattern: `Calls`, or what takes their place."""
 
     def call(self, arguments: tuple[Any, ...], named: Mapping[str, Any], out: Any) -> tuple[Any, ...]: ...
-    def compile(self, given: Arguments, plan: Plan | None) -> Compiled: ...
-    def bind(self, given: Arguments, out: Any, plan: Plan | None) -> Call: ...
-    def tune(self, given: Arguments, plan: Plan | None, seconds: float | None) -> Tuning: ...
-    def job(self, given: Arguments, plan: Plan | None) -> Job: ...
+    def compile(self, arguments: Arguments, plan: Plan | None) -> Compiled: ...
+    def bind(self, arguments: Arguments, out: Any, plan: Plan | None) -> Call: ...
+    def tune(self, arguments: Arguments, plan: Plan | None, seconds: float | None) -> Tuning: ...
+    def job(self, arguments: Arguments, plan: Plan | None) -> Job: ...
 
 
 class AbstractKernel(ABC):

@@ -33,7 +33,7 @@ WHOLE_NUMBERS = 8  # made-up whole numbers are below it
 
 @dataclass(frozen=True, slots=True)
 class Roles:
-    """What the parameters of a kernel are in a call: records, arrays of values, values for all."""
+    """What the parameters of a kernel are in a call: records, arrays of values, uniform arguments."""
 
     records: dict[str, Record]
     arrays: dict[str, t.ValueType]
@@ -65,7 +65,7 @@ def sample_values(kernel: Kernel, values: Mapping[str, float] | None = None) -> 
     given, roles = dict(values or {}), sample_roles(kernel, values)
     for name in given:
         if name not in roles.uniforms:
-            wanted = ", ".join(roles.uniforms) or "no parameter that is one value for all"
+            wanted = ", ".join(roles.uniforms) or "no parameter that is a uniform argument"
             raise InputError(f"{kernel.__name__} has no value {name!r} to set; it has {wanted}")
     invented = tuple(n for n in roles.uniforms if n not in given)
     numbers = {n: given[n] if n in given else _made_up(n, k) for n, k in roles.uniforms.items()}
@@ -85,7 +85,7 @@ def sample_arguments(
 
     Vectors and their arrays are normal with variance 1, scalars uniform from 0.5 to 1.5, whole numbers from 0 to 7, truth
     values as likely as not; the same `seed` gives the same numbers on every device. Both parameters of a pairwise kernel
-    are one array when their record classes agree. `values` are the values for all by name, see `sample_values` for those
+    are one array when their record classes agree. `values` are the uniform arguments by name, see `sample_values` for those
     that it lacks. Records that come after another kind of parameter are among the named ones.
     """
     if count < 1:

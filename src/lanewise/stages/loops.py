@@ -100,9 +100,7 @@ def _one_side(kernel: ir.Kernel, plan: Decisions, checked: Checked) -> Kernels:
         kernel, second = splitting.apply(kernel, parts)
         kernel = checked("splitting of sources", kernel)
         combine = (checked("mapping to threads", thread_mapping.apply(second, threads)),)
-    if (
-        tile and shared_memory.source_fetch(kernel) is not None
-    ):  # after slicing, which narrows loops but not the staging
+    if tile and shared_memory.source_load(kernel) is not None:  # after slicing, which narrows loops but not the staging
         kernel = checked("shared-memory tiles", shared_memory.apply(kernel, tile, threads))
     if plan.prefetch != "none":  # after everything that decides what is staged, and when
         kernel = checked("prefetching", prefetching.apply(kernel, plan.prefetch))

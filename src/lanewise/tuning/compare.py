@@ -14,10 +14,10 @@ from lanewise.tuning.job import HostArray
 ROUNDINGS = 1024  # units in the last place, of the largest value of a result: sums in another order differ by less
 
 
-def tolerance(naive: ir.Kernel, roundings: int = ROUNDINGS) -> float:
+def tolerance(reference: ir.Kernel, roundings: int = ROUNDINGS) -> float:
     """The relative error that rounding explains, from the coarsest float type that the kernel or its function handles."""
-    kinds = {leaf.type for a in naive.arrays for leaf in a.leaves} | {p.type for p in naive.uniforms}
-    for function in functions(naive.body).values():
+    kinds = {leaf.type for a in reference.arrays for leaf in a.leaves} | {p.type for p in reference.uniforms}
+    for function in functions(reference.body).values():
         kinds |= {s.value.type for s in statements(function.body) if isinstance(s, ir.Assign)}
     floats = [np.finfo(f"f{k.size}").eps for k in kinds if k.is_float]
     return roundings * float(max(floats, default=0.0))

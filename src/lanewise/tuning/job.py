@@ -43,13 +43,13 @@ class Workload:
 class Job:
     """What is tuned.
 
-    counts: elements by the names of the parameters; environment: counts and values for all, by IR name; wanted: the
+    counts: elements by the names of the parameters; environment: counts and uniform arguments, by IR name; wanted: the
     fields that the caller fixes; workload: makes one more set of arrays; adopt: told the plan that was
     chosen, so that later calls in this process use it; advise: what could help besides a plan, or nothing.
     """
 
     name: str
-    naive: ir.Kernel
+    reference: ir.Kernel
     device: str
     machine: Machine
     work: Work

@@ -59,7 +59,7 @@ class _KernelMeasurer:
             self._workloads: list[Workload] = [job.workload()]
         self._ready: dict[Decisions, _Ready] = {}
         self._expected: list[HostArray] | None = None
-        self._tolerance = tolerance(job.naive)
+        self._tolerance = tolerance(job.reference)
 
     def elapsed(self) -> float:
         return time.perf_counter() - self._began
@@ -80,7 +80,7 @@ class _KernelMeasurer:
 
     def _start(self, default: Decisions) -> None:
         """The default plan: its errors are the caller's, its result is what others are held against."""
-        executable = compile_kernel(self._job.naive, default, self._job.device, wanted=self._job.wanted)
+        executable = compile_kernel(self._job.reference, default, self._job.device, wish=self._job.wanted)
         result, ready = self._first_run(executable)
         self._expected, self._ready[default] = result, ready
         self._workloads += [self._job.workload() for _ in range(self._copies() - 1)]
@@ -96,7 +96,7 @@ class _KernelMeasurer:
 
     def _compile(self, plan: Decisions) -> Executable | Failure:
         try:
-            executable = compile_kernel(self._job.naive, plan, self._job.device, wanted=self._job.wanted)
+            executable = compile_kernel(self._job.reference, plan, self._job.device, wish=self._job.wanted)
         except PlanError as error:
             return Failure("illegal", str(error))
         except LanewiseError as error:

@@ -25,7 +25,7 @@ class Tuning:
     value, reason); exhaustive: all legal plans that the models do not rule out were measured; complete: none was left
     out for want of time; about: kernel, device, sizes, date and versions; path: of the entry in the store, if it could
     be written; note: what else might be worth doing. structure, default_structure: that sources are found through, for a
-    kernel over a search, as `search.tuning.Recipe` writes them.
+    kernel over a search, as `search.tuning.Configuration` writes them.
     """
 
     plan: Decisions

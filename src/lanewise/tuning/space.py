@@ -96,7 +96,7 @@ class KernelSpace:
     """The space of one kernel on one device. Legality comes from building the program: the passes give the reasons."""
 
     def __init__(self, job: Job, estimator: Estimator) -> None:
-        self._programs, self._estimator = Programs(job.naive, job.kind), estimator
+        self._programs, self._estimator = Programs(job.reference, job.kind), estimator
         self._known: dict[Decisions, Examined] = {}
         self._seen: dict[Any, Decisions] = {}
         self.refused: list[tuple[str, Any, str]] = []  # (field, value, reason): optimisations that do not apply at all
@@ -167,7 +167,7 @@ class KernelSpace:
         return axes
 
     def _applies(self, job: Job, base: Decisions, name: str, value: Any) -> bool:
-        reason = possible(job.naive, base, job.kind, name, value)
+        reason = possible(job.reference, base, job.kind, name, value)
         if reason and base.reciprocity == (self.default.reciprocity):
             self.refused.append((name, value, reason_of(reason)))
         return not reason

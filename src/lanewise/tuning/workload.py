@@ -20,7 +20,7 @@ POISON = 0xFF  # NaN as a float, -1 as a whole number: a result that nobody wrot
 
 
 def make_workload(
-    naive: ir.Kernel,
+    reference: ir.Kernel,
     records: Mapping[str, RecordArray],
     arrays: Mapping[str, tuple[Any, ValueType]],
     results: Iterable[tuple[str, ValueType]],
@@ -34,11 +34,11 @@ def make_workload(
 
     records, arrays: by parameter; results: name and type of each result, of length `count`.
     """
-    written = {a.name for a in naive.arrays if a.written}
+    written = {a.name for a in reference.arrays if a.written}
     own = {n: r.copy() if fresh or n in written else r for n, r in records.items()}
     plain = {n: (a.copy() if fresh else a, kind) for n, (a, kind) in arrays.items()}
     named = list(results)
-    outputs = make_outputs(naive.name, [kind for _, kind in named], count, device, None)
+    outputs = make_outputs(reference.name, [kind for _, kind in named], count, device, None)
     bound: dict[str, BoundArray] = {n: bind_record(r) for n, r in own.items()}
     bound |= {n: bind_value_array(a, kind) for n, (a, kind) in plain.items()}
     bound |= {n: bind_value_array(a, kind) for (n, kind), a in zip(named, outputs, strict=True)}

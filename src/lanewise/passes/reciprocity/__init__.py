@@ -16,10 +16,10 @@ from lanewise.analysis.both_ways import LEAST_SAVING
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.passes.base import refuse
-from lanewise.passes.reciprocity.computing import both_sided, fetch_target, one_sided
+from lanewise.passes.reciprocity.computing import both_sided, load_target, one_sided
 from lanewise.passes.reciprocity.giving import give_sums
 from lanewise.passes.reciprocity.memory import final_kernel, memory, results
-from lanewise.passes.reciprocity.naive import Naive, take_apart
+from lanewise.passes.reciprocity.reference import Reference, take_apart
 from lanewise.passes.reciprocity.shape import WARP, Mode, Shape, make_shape
 from lanewise.passes.reciprocity.tasks import find_task, in_task, number_of_tasks, task_tiles
 
@@ -28,7 +28,7 @@ MOST_THREADS = 1024
 __all__ = ["Mode", "apply", "examine", "legal"]
 
 
-def examine(kernel: ir.Kernel) -> Naive | str:
+def examine(kernel: ir.Kernel) -> Reference | str:
     """The pieces of a kernel whose pairs are worth computing once, or why they are not."""
     found = take_apart(kernel)
     if isinstance(found, str) or found.both.saved >= LEAST_SAVING:
@@ -83,6 +83,6 @@ def apply(
 
 
 def _body(shape: Shape) -> ir.Block:
-    fetches = tuple(s for r in range(shape.targets) for s in fetch_target(shape, r))
+    loads = tuple(s for r in range(shape.targets) for s in load_target(shape, r))
     work = ir.If(build.equal(shape.offset, 0), one_sided(shape), both_sided(shape))
-    return (*find_task(shape), *in_task(shape, (*task_tiles(shape), *fetches, work, *give_sums(shape))))
+    return (*find_task(shape), *in_task(shape, (*task_tiles(shape), *loads, work, *give_sums(shape))))

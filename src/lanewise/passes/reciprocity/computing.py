@@ -12,26 +12,30 @@ from lanewise.passes.reciprocity.shape import WARP, Shape, add, zeros
 ONE_SIDED_UNROLL = 4
 
 
-def fetch_target(shape: Shape, r: int) -> ir.Block:
+def load_target(shape: Shape, r: int) -> ir.Block:
     """Target r of a lane. Past the end the last element is read, and nothing written."""
     place = build.add(build.add(build.multiply(shape.a, shape.size), r * WARP), shape.lane)
-    reads = tuple((x.name, numbered(f"{shape.naive.target}.{x.name}", r)) for x in shape.fields)
+    reads = tuple((x.name, numbered(f"{shape.reference.target}.{x.name}", r)) for x in shape.fields)
     safe = build.minimum(shape.at(r), build.subtract(shape.n, 1))
-    return (ir.Assign(shape.at(r).name, place), ir.Fetch(shape.naive.target, safe, reads), *zeros(shape.sums(r)))
+    return (
+        ir.Assign(shape.at(r).name, place),
+        ir.LoadRecord(shape.reference.target, safe, reads),
+        *zeros(shape.sums(r)),
+    )
 
 
 def one_sided(shape: Shape) -> ir.Block:
     """A tile with itself: all lanes walk through its elements."""
     first = build.multiply(shape.a, shape.size)
     stop = build.minimum(build.subtract(shape.n, first), shape.size)
-    k, j = shape.local("k"), shape.naive.source_index
+    k, j = shape.local("k"), shape.reference.source_index
     body: list[ir.Statement] = [
         ir.Assign(j.name, build.add(first, k)),
-        ir.Fetch(shape.naive.source, j, _source_reads(shape)),
+        ir.LoadRecord(shape.reference.source, j, _source_reads(shape)),
     ]
     for r in range(shape.targets):
-        results = tuple(numbered(name, r) for name in shape.naive.apply.results)
-        call = _apply(shape, shape.naive.apply.function, r, results, build.equal(shape.at(r), j))
+        results = tuple(numbered(name, r) for name in shape.reference.apply.results)
+        call = _apply(shape, shape.reference.apply.function, r, results, build.equal(shape.at(r), j))
         body += [call, *add(shape.sums(r), results)]
     zero, one = ir.Literal(0, shape.type), ir.Literal(1, shape.type)
     return (ir.For(k.name, zero, stop, one, tuple(body), role="sources", unroll=ONE_SIDED_UNROLL),)
@@ -40,9 +44,9 @@ def one_sided(shape: Shape) -> ir.Block:
 def both_sided(shape: Shape) -> ir.Block:
     """Two tiles: one slice of 32 sources after the other meets all targets of the warp."""
     piece, step, first, mine = map(shape.local, ("piece", "step", "first", "mine"))
-    meet = ir.Fetch(SLICE, shape.mine(build.add(shape.lane, step), 2 * WARP), _source_reads(shape))
+    meet = ir.LoadRecord(SLICE, shape.mine(build.add(shape.lane, step), 2 * WARP), _source_reads(shape))
     rotate = ir.Rotate(shape.back)
-    j = shape.naive.source_index
+    j = shape.reference.source_index
     place = ir.Assign(j.name, build.add(first, build.remainder(build.add(shape.lane, step), WARP)))
     zero, one, warp = (ir.Literal(x, shape.type) for x in (0, 1, WARP))
     inner = ir.For(step.name, zero, warp, one, (meet, *_pairs(shape), rotate), role="sources", unroll=shape.unroll)
@@ -58,7 +62,7 @@ def both_sided(shape: Shape) -> ir.Block:
 
 
 def _source_reads(shape: Shape) -> tuple[tuple[str, str], ...]:
-    return tuple((x.name, f"{shape.naive.source}.{x.name}") for x in shape.fields)
+    return tuple((x.name, f"{shape.reference.source}.{x.name}") for x in shape.fields)
 
 
 def _stage(shape: Shape, mine: ir.Local) -> ir.Block:
@@ -68,8 +72,8 @@ def _stage(shape: Shape, mine: ir.Local) -> ir.Block:
     writes = tuple((x.name, s) for x, s in zip(shape.fields, staged, strict=True))
     safe = build.minimum(mine, build.subtract(shape.n, 1))
     places = (shape.lane, build.add(shape.lane, WARP))
-    twice = tuple(ir.Commit(SLICE, shape.mine(place, 2 * WARP), writes) for place in places)
-    return (ir.Fetch(shape.naive.source, safe, reads), *twice)
+    twice = tuple(ir.StoreRecord(SLICE, shape.mine(place, 2 * WARP), writes) for place in places)
+    return (ir.LoadRecord(shape.reference.source, safe, reads), *twice)
 
 
 def _is_full(shape: Shape, first: ir.Local) -> ir.Expression:
@@ -81,7 +85,7 @@ def _is_full(shape: Shape, first: ir.Local) -> ir.Expression:
 
 def _pair(shape: Shape, r: int) -> tuple[ir.Apply, ir.Block]:
     """Target r of a lane with the source at hand: the call, and what is added."""
-    f = shape.naive.both.function
+    f = shape.reference.both.function
     results = tuple(numbered(own(x.name), r) for x in f.results)
     count = len(shape.back)
     return _apply(shape, f, r, results), (*add(shape.sums(r), results[:count]), *add(shape.back, results[count:]))
@@ -110,7 +114,7 @@ def _apply(
         if p.name == own("same"):
             assert same is not None
             return same
-        of_target = p.name.startswith(f"{shape.naive.target}.")
+        of_target = p.name.startswith(f"{shape.reference.target}.")
         return ir.Local(numbered(p.name, r) if of_target else p.name, p.type)
 
-    return ir.Apply(f, tuple(map(argument, f.parameters)), results, location=shape.naive.apply.location)
+    return ir.Apply(f, tuple(map(argument, f.parameters)), results, location=shape.reference.apply.location)

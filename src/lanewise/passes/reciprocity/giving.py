@@ -19,7 +19,7 @@ def give_sums(shape: Shape) -> ir.Block:
         there, sums = shape.at(r), shape.sums(r)
         give = _partial(shape, sums, turn, there)
         if shape.mode == "ordered":
-            first = _commits(shape, tuple(_total(shape, s) for s in sums), there)
+            first = _stores(shape, tuple(_total(shape, s) for s in sums), there)
             give = (ir.If(build.equal(turn, 0), first, _add_to_result(shape, sums, there)),)
         gives.append(ir.If(build.less(there, shape.n), give))
     return tuple(gives) if shape.mode == "scratch" else _in_turn(shape, shape.a, turn, tuple(gives))
@@ -29,7 +29,7 @@ def give_reactions(shape: Shape, piece: ir.Local, mine: ir.Local) -> ir.Block:
     """The sums of a slice of sources: aside until the turn comes, for waiting now would keep others waiting through the whole task."""
     if shape.mode == "scratch":
         return (ir.If(build.less(mine, shape.n), _partial(shape, shape.back, shape.local(TURN_B), mine)),)
-    return (ir.Commit(REACTIONS, _kept(shape, piece), tuple((f"s{n}", x) for n, x in enumerate(shape.back))),)
+    return (ir.StoreRecord(REACTIONS, _kept(shape, piece), tuple((f"s{n}", x) for n, x in enumerate(shape.back))),)
 
 
 def give_kept_reactions(shape: Shape) -> ir.Block:
@@ -37,7 +37,7 @@ def give_kept_reactions(shape: Shape) -> ir.Block:
     if shape.mode == "scratch":
         return ()
     piece, mine = shape.local("piece"), shape.local("mine")
-    take = ir.Fetch(REACTIONS, _kept(shape, piece), tuple((f"s{n}", x.name) for n, x in enumerate(shape.back)))
+    take = ir.LoadRecord(REACTIONS, _kept(shape, piece), tuple((f"s{n}", x.name) for n, x in enumerate(shape.back)))
     give = ir.If(build.less(mine, shape.n), (take, *_add_to_result(shape, shape.back, mine)))
     first = build.add(build.multiply(shape.b, shape.size), build.multiply(piece, WARP))
     index = ir.Assign(mine.name, build.add(first, shape.lane))
@@ -57,20 +57,20 @@ def _in_turn(shape: Shape, tile: ir.Local, turn: ir.Local, gives: ir.Block) -> i
 def _partial(shape: Shape, values: tuple[ir.Local, ...], turn: ir.Local, index: ir.Local) -> ir.Block:
     """Write the sums of one element into the memory of a turn."""
     place = build.add(build.multiply(turn, shape.n), index)
-    commits = _commits(shape, values, index)
-    naive = shape.naive.commits
-    return tuple(ir.Commit(partial_of(n.array), place, c.writes) for c, n in zip(commits, naive, strict=True))
+    stores = _stores(shape, values, index)
+    reference = shape.reference.stores
+    return tuple(ir.StoreRecord(partial_of(n.array), place, c.writes) for c, n in zip(stores, reference, strict=True))
 
 
-def _commits(shape: Shape, values: tuple[ir.Expression, ...], index: ir.Expression) -> tuple[ir.Commit, ...]:
+def _stores(shape: Shape, values: tuple[ir.Expression, ...], index: ir.Expression) -> tuple[ir.StoreRecord, ...]:
     """Write the sums of one element into the results, or into their float64 totals."""
-    by_sum = {s.name: v for s, v in zip(shape.naive.sums, values, strict=True)}
+    by_sum = {s.name: v for s, v in zip(shape.reference.sums, values, strict=True)}
     name = total_of if shape.wide else str
     return tuple(
-        ir.Commit(
+        ir.StoreRecord(
             name(c.array), index, tuple((leaf, by_sum[v.name]) for leaf, v in c.writes if isinstance(v, ir.Local))
         )
-        for c in shape.naive.commits
+        for c in shape.reference.stores
     )
 
 
@@ -82,12 +82,12 @@ def _total(shape: Shape, value: ir.Local) -> ir.Expression:
 def _add_to_result(shape: Shape, values: tuple[ir.Local, ...], index: ir.Expression) -> ir.Block:
     """Read the results of one element, add, and write them back."""
     before = tuple(ir.Local(own(f"before{n}"), _total(shape, v).type) for n, v in enumerate(values))
-    commits = _commits(shape, before, index)
-    fetches = tuple(
-        ir.Fetch(c.array, index, tuple((leaf, v.name) for leaf, v in c.writes if isinstance(v, ir.Local)))
-        for c in commits
+    stores = _stores(shape, before, index)
+    loads = tuple(
+        ir.LoadRecord(c.array, index, tuple((leaf, v.name) for leaf, v in c.writes if isinstance(v, ir.Local)))
+        for c in stores
     )
     adds = tuple(
         ir.Assign(b.name, ir.Binary("+", b, _total(shape, v), b.type)) for b, v in zip(before, values, strict=True)
     )
-    return (*fetches, *adds, *commits)
+    return (*loads, *adds, *stores)

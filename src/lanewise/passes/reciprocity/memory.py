@@ -85,9 +85,9 @@ def _round(shape: Shape) -> ir.Kernel:
     body: list[ir.Statement] = []
     for a, t in zip(results(shape), _totals(shape), strict=True):
         values = [ir.Local(own(f"total.{a.name.removeprefix(MARK)}.{x.name}"), x.type) for x in t.leaves]
-        body.append(ir.Fetch(t.name, i, tuple((x.name, v.name) for x, v in zip(t.leaves, values, strict=True))))
+        body.append(ir.LoadRecord(t.name, i, tuple((x.name, v.name) for x, v in zip(t.leaves, values, strict=True))))
         writes = tuple((x.name, cast(v, x.type)) for x, v in zip(a.leaves, values, strict=True))
-        body.append(ir.Commit(a.name, i, writes))
+        body.append(ir.StoreRecord(a.name, i, writes))
     arrays = (*(replace(t, written=False) for t in _totals(shape)), *results(shape))
     return _last(shape, "round", arrays, ir.Parallel(i.name, shape.n, tuple(body)))
 

@@ -8,7 +8,7 @@ from typing import Literal
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import numbered, own
-from lanewise.passes.reciprocity.naive import Naive
+from lanewise.passes.reciprocity.reference import Reference
 from lanewise.record import Leaf
 from lanewise.types import F64, Scalar
 
@@ -23,7 +23,7 @@ class Shape:
     """The kernel that is built: `targets` of every lane, `size` = 32 x targets elements in a tile."""
 
     kernel: ir.Kernel
-    naive: Naive
+    reference: Reference
     targets: int
     warps: int  # of a block: each has a task of its own
     mode: Mode
@@ -39,7 +39,7 @@ class Shape:
     @property
     def type(self) -> Scalar:
         """The type of indices."""
-        return self.naive.index.type
+        return self.reference.index.type
 
     @property
     def n(self) -> ir.Local:
@@ -88,11 +88,11 @@ class Shape:
 
     def at(self, r: int) -> ir.Local:
         """The index of target r of a lane."""
-        return ir.Local(numbered(self.naive.index.name, r), self.type)
+        return ir.Local(numbered(self.reference.index.name, r), self.type)
 
     def sums(self, r: int) -> tuple[ir.Local, ...]:
         """The sums of target r of a lane."""
-        return tuple(ir.Local(numbered(s.name, r), s.type) for s in self.naive.sums)
+        return tuple(ir.Local(numbered(s.name, r), s.type) for s in self.reference.sums)
 
     def count(self, stop: int, body: ir.Block, variable: ir.Local, role: Literal["tiles", "slices"]) -> ir.For:
         """A loop `for variable in range(stop)`."""
@@ -101,15 +101,19 @@ class Shape:
 
 
 def make_shape(
-    kernel: ir.Kernel, naive: Naive, targets: int, warps: int, mode: Mode, unroll: int, *, wide: bool
+    kernel: ir.Kernel, reference: Reference, targets: int, warps: int, mode: Mode, unroll: int, *, wide: bool
 ) -> Shape:
     """Everything decided for one kernel."""
-    functions = (naive.both.function, naive.apply.function)
+    functions = (reference.both.function, reference.apply.function)
     names = [p.name.partition(".") for f in functions for p in f.parameters]
-    read = {leaf for who, _, leaf in names if who in (naive.target, naive.source)}
-    fields = tuple(x for x in kernel.array(naive.target).leaves if x.name in read)
-    back = tuple(ir.Local(own(f"back{r.name.removeprefix('result')}"), r.type) for r in naive.apply.function.results)
-    return Shape(kernel, naive, targets, warps, mode, unroll, wide and any(narrow(x.type) for x in back), fields, back)
+    read = {leaf for who, _, leaf in names if who in (reference.target, reference.source)}
+    fields = tuple(x for x in kernel.array(reference.target).leaves if x.name in read)
+    back = tuple(
+        ir.Local(own(f"back{r.name.removeprefix('result')}"), r.type) for r in reference.apply.function.results
+    )
+    return Shape(
+        kernel, reference, targets, warps, mode, unroll, wide and any(narrow(x.type) for x in back), fields, back
+    )
 
 
 def zeros(sums: tuple[ir.Local, ...]) -> ir.Block:

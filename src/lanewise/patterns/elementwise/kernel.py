@@ -27,21 +27,21 @@ from lanewise.target import is_gpu
 from lanewise.types import Scalar
 
 
-def _specialised(signature: Signature, given: Arguments) -> ElementwiseArguments:
+def _specialised(signature: Signature, arguments: Arguments) -> ElementwiseArguments:
     kinds = signature.parameters
     return ElementwiseArguments(
-        {n: (r.record, r.layout) for n, r in given.records.items()},
-        {n: value_type(kinds[n]) for n in given.arrays},
-        {n: value_type(kinds[n]) for n in given.uniforms},
+        {n: (r.record, r.layout) for n, r in arguments.records.items()},
+        {n: value_type(kinds[n]) for n in arguments.arrays},
+        {n: value_type(kinds[n]) for n in arguments.uniforms},
     )
 
 
-def _build(lowered: Lowered, signature: Signature, given: Arguments, index: Scalar) -> ir.Kernel:
-    return build_elementwise(lowered, _specialised(signature, given), index)
+def _build(lowered: Lowered, signature: Signature, arguments: Arguments, index: Scalar) -> ir.Kernel:
+    return build_elementwise(lowered, _specialised(signature, arguments), index)
 
 
-def _counts(name: str, given: Arguments) -> Mapping[str, int]:
-    counts = {n: len(a) for n, a in (*given.records.items(), *given.arrays.items())}
+def _counts(name: str, arguments: Arguments) -> Mapping[str, int]:
+    counts = {n: len(a) for n, a in (*arguments.records.items(), *arguments.arrays.items())}
     if not counts:
         raise ArgumentError(f"{name}: at least one argument must be an array")
     if len(set(counts.values())) > 1:
@@ -57,7 +57,7 @@ WING = Wing(ELEMENTWISE, _build, _counts, in_place=True, advise=advise_layout)
 class Elementwise(AbstractKernel):
     """A kernel over single elements. The first record parameter is updated in place; other arrays are read.
 
-    Parameters of record type take record arrays; scalar and vector parameters take one value for all or an array with
+    Parameters of record type take record arrays; scalar and vector parameters take a uniform argument or an array with
     one value an element.
     """
 
@@ -112,8 +112,8 @@ class Elementwise(AbstractKernel):
         key = (layouts, tuple(given.arrays), device, complete, operation)
         if key not in calls.kept:
             arguments = _specialised(calls.signature, given)
-            naive = build_reduction(calls.lowered, arguments, index_type(device), operation, strided=is_gpu(device))
-            calls.kept[key] = compile_kernel(naive, complete, device)
+            reference = build_reduction(calls.lowered, arguments, index_type(device), operation, strided=is_gpu(device))
+            calls.kept[key] = compile_kernel(reference, complete, device)
         return calls.kept[key]
 
 

@@ -40,16 +40,16 @@ def reduced_type(kind: t.ValueType, operation: Operation) -> t.ValueType:
 def build_reduction(
     lowered: Lowered, arguments: ElementwiseArguments, index: Scalar, operation: Operation, *, strided: bool
 ) -> ir.Kernel:
-    """The elementwise kernel with its parallel loop cut into lanes, and its results reduced instead of committed."""
+    """The elementwise kernel with its parallel loop cut into lanes, and its results reduced instead of stored."""
     plain = build_elementwise(lowered, arguments, index)
     (loop,) = plain.body
     assert isinstance(loop, ir.Parallel)
     lane, lanes, count = (ir.Local(n, index) for n in (own("lane"), LANES, COUNT))
     results = dict(result_arrays(lowered))
-    element = tuple(s for s in loop.body if not (isinstance(s, ir.Commit) and s.array in results))
+    element = tuple(s for s in loop.body if not (isinstance(s, ir.StoreRecord) and s.array in results))
     starts: list[ir.Statement] = []
     folds: list[ir.Statement] = []
-    commits: list[ir.Statement] = []
+    stores: list[ir.Statement] = []
     arrays = tuple(a for a in plain.arrays if a.name not in results)
     for name, kind in results.items():
         wide = reduced_type(kind, operation)
@@ -61,17 +61,17 @@ def build_reduction(
             folds.append(ir.Assign(total.name, _fold(operation, total, ir.Local(variable, scalar_of(kind)))))
             writes.append((leaf, total))
         arrays = (*arrays, value_array(partial_of(name), wide, written=True))
-        commits.append(ir.Commit(partial_of(name), lane, tuple(writes)))
+        stores.append(ir.StoreRecord(partial_of(name), lane, tuple(writes)))
     if strided:
         inner = ir.For(loop.variable, lane, count, lanes, (*element, *folds))
-        block: ir.Block = (*starts, inner, *commits)
+        block: ir.Block = (*starts, inner, *stores)
     else:
         share = ir.Local(own("share"), index)
         first = build.multiply(lane, share)
         last = build.minimum(build.add(first, share), count)
         inner = ir.For(loop.variable, first, last, ir.Literal(1, index), (*element, *folds))
         size = build.divide(build.subtract(build.add(count, lanes), 1), lanes)
-        block = (ir.Assign(share.name, size), *starts, inner, *commits)
+        block = (ir.Assign(share.name, size), *starts, inner, *stores)
     counts = (ir.Parameter(LANES, index), *plain.counts)
     body = (ir.Parallel(lane.name, lanes, block),)
     return replace(plain, name=f"{plain.name}_{operation}", pattern=REDUCTION, arrays=arrays, counts=counts, body=body)

@@ -28,12 +28,12 @@ class PairwiseArguments:
 
 
 def build_pairwise(lowered: Lowered, arguments: PairwiseArguments, index: Scalar) -> ir.Kernel:
-    """The naive kernel: one target at a time, all sources in order. Raises `CompileError` for results that cannot be summed."""
+    """The reference kernel: one target at a time, all sources in order. Raises `CompileError` for results that cannot be summed."""
     check_results(lowered)
     f = lowered.function
     i, j = ir.Local(own("i"), index), ir.Local(own("j"), index)
-    target, fetch_target = _record(f, arguments.target, i)
-    source, fetch_source = _record(f, arguments.source, j)
+    target, load_target = _record(f, arguments.target, i)
+    source, load_source = _record(f, arguments.source, j)
     target_count, source_count = (ir.Parameter(count_of(a.name), index) for a in (target, source))
     results = [ir.Local(own(r.name), r.type) for r in f.results]
     sums = {r.name: ir.Local(sum_name(r.name), r.type) for r in results}
@@ -41,16 +41,16 @@ def build_pairwise(lowered: Lowered, arguments: PairwiseArguments, index: Scalar
     if lowered.uses_same:  # the last parameter
         parameters[-1] = build.equal(i, j) if arguments.identical else build.FALSE
     adds = tuple(ir.Assign(sums[r.name].name, ir.Binary("+", sums[r.name], r, r.type)) for r in results)
-    body: ir.Block = (*fetch_source, ir.Apply(f, tuple(parameters), tuple(r.name for r in results)), *adds)
+    body: ir.Block = (*load_source, ir.Apply(f, tuple(parameters), tuple(r.name for r in results)), *adds)
     zero, one = ir.Literal(0, index), ir.Literal(1, index)
     loop = ir.For(j.name, zero, ir.Local(source_count.name, index), one, body, role="sources")
     starts = tuple(ir.Assign(s.name, ir.Literal(0.0 if s.type.is_float else 0, s.type)) for s in sums.values())
     outputs = [value_array(name, kind, written=True) for name, kind in result_arrays(lowered)]
-    commits = tuple(
-        ir.Commit(name, i, tuple((leaf, sums[v]) for leaf, v in pairs(name, kind)))
+    stores = tuple(
+        ir.StoreRecord(name, i, tuple((leaf, sums[v]) for leaf, v in pairs(name, kind)))
         for name, kind in result_arrays(lowered)
     )
-    parallel = ir.Parallel(i.name, ir.Local(target_count.name, index), (*fetch_target, *starts, loop, *commits))
+    parallel = ir.Parallel(i.name, ir.Local(target_count.name, index), (*load_target, *starts, loop, *stores))
     uniforms = uniform_leaves(f, arguments.uniforms)
     return ir.Kernel(
         identifier(f.name),
@@ -65,8 +65,10 @@ def build_pairwise(lowered: Lowered, arguments: PairwiseArguments, index: Scalar
 
 
 def _record(f: ir.Function, argument: tuple[str, Record, Layout], index: ir.Local) -> tuple[ir.ArrayArgument, ir.Block]:
-    """The array of one of the two records, and the fetch of what the function uses of it, if anything."""
+    """The array of one of the two records, and the load of what the function uses of it, if anything."""
     name, record, layout = argument
     used = {p.name for p in f.parameters}
     reads = tuple((x.name, f"{name}.{x.name}") for x in record.leaves if f"{name}.{x.name}" in used)
-    return record_array(name, record.leaves, layout, written=False), (ir.Fetch(name, index, reads),) if reads else ()
+    return record_array(name, record.leaves, layout, written=False), (
+        ir.LoadRecord(name, index, reads),
+    ) if reads else ()

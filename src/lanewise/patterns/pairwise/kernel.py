@@ -35,8 +35,8 @@ def _build(lowered: Lowered, signature: Signature, given: Arguments, index: Scal
     return build_pairwise(lowered, arguments, index)
 
 
-def _counts(name: str, given: Arguments) -> Mapping[str, int]:
-    return {count_of(n): len(r) for n, r in given.records.items()}
+def _counts(name: str, arguments: Arguments) -> Mapping[str, int]:
+    return {count_of(n): len(r) for n, r in arguments.records.items()}
 
 
 def _checked(signature: Signature) -> Signature:
@@ -47,14 +47,14 @@ def _checked(signature: Signature) -> Signature:
         raise source.error(
             "a pairwise function starts with two records", source.tree,
             found=", ".join(f"{n}: {k}" for n, k in given.items()),
-            wanted="target: Body, source: Body, then values for all",
+            wanted="target: Body, source: Body, then uniform arguments",
         )  # fmt: skip
     if any(isinstance(k, Record) for k in kinds[2:]):
         raise source.error(
             "a pairwise function takes two records",
             source.tree,
             found="a third one",
-            wanted="values for all after the two records",
+            wanted="uniform arguments after the two records",
         )
     if not signature.results:
         raise CompileError(
@@ -76,7 +76,7 @@ WING = Wing(
 class Pairwise(AbstractKernel):
     """A kernel over pairs.
 
-    Its function takes a target record, a source record and values for all; its results are summed over the sources.
+    Its function takes a target record, a source record and uniform arguments; its results are summed over the sources.
     """
 
     def __init__(self, function: Callable[..., Any], search: Search | None = None) -> None:

@@ -13,18 +13,18 @@ from lanewise.target import Machine
 WARP = 32
 
 
-def default_plan(machine: Machine, work: Work, wanted: Plan) -> Decisions:
+def default_plan(machine: Machine, work: Work, wish: Plan) -> Decisions:
     """Defaults that go with what the user `wanted`."""
     if not machine.target.has_blocks:
         # SIMD lanes run over sources. One target a loop is fastest when a load brings a whole register of them; sources that
         # have to be gathered first should serve four (bench/results/cpu_gravity.md).
         targets = 4 if work.strided else 1
         return Plan(targets=targets).filled(NEUTRAL)
-    if _reciprocal(machine, work, wanted):
-        return _reciprocal_plan(machine, work, wanted)
+    if _reciprocal(machine, work, wish):
+        return _reciprocal_plan(machine, work, wish)
     plan = _one_sided_plan(machine, work)
     # Who wants no tiles wants nothing that divides them.
-    return Plan(slices=1, parts=1).filled(plan) if wanted.tile == 0 else plan
+    return Plan(slices=1, parts=1).filled(plan) if wish.tile == 0 else plan
 
 
 # ---------------------------------------------------------------- one side of a pair
@@ -84,13 +84,13 @@ _TASKS_LIGHT = {12: 1000, 8: 12, 4: 4}
 _TASKS_CONVERTING = {8: 200, 4: 12, 2: 4}
 
 
-def _reciprocal(machine: Machine, work: Work, wanted: Plan) -> bool:
+def _reciprocal(machine: Machine, work: Work, wish: Plan) -> bool:
     """Whether pairs are computed once: asked for, or possible, not in the way of other wishes, and of use."""
-    if wanted.reciprocity is not None:
-        return wanted.reciprocity != "off"
-    if not work.both_ways or any(getattr(wanted, n) not in (None, v) for n, v in DECLARED["reciprocity"].needs):
+    if wish.reciprocity is not None:
+        return wish.reciprocity != "off"
+    if not work.both_ways or any(getattr(wish, n) not in (None, v) for n, v in DECLARED["reciprocity"].needs):
         return False
-    if wanted.self_term == "loops":
+    if wish.self_term == "loops":
         return False
     return _targets(machine, work) > 1
 
@@ -117,7 +117,7 @@ def _targets(machine: Machine, work: Work) -> int:
     return 1
 
 
-def _reciprocal_plan(machine: Machine, work: Work, wanted: Plan) -> Decisions:
+def _reciprocal_plan(machine: Machine, work: Work, wish: Plan) -> Decisions:
     targets = _targets(machine, work)
     scratch = work.targets * -(-work.targets // (WARP * targets)) * work.result_bytes <= SCRATCH_BYTES
     rolled = targets == 8 or _is_long(work) if scratch else work.wide or work.converts or _is_long(work)
@@ -125,7 +125,7 @@ def _reciprocal_plan(machine: Machine, work: Work, wanted: Plan) -> Decisions:
         rolled = False
     return Plan(
         targets=targets, block=WARP, unroll=4 if rolled else 8, fma=work.rearranged,
-        registers=0 if wanted.min_blocks else _registers(work, targets, scratch),
+        registers=0 if wish.min_blocks else _registers(work, targets, scratch),
         reciprocity="scratch" if scratch else "ordered",
     ).filled(NEUTRAL)  # fmt: skip
 

@@ -39,19 +39,19 @@ class SearchCalls:
         bind = partial(calls.bound_by, plan=None)
         return self.searched.call(arguments, named, out, lambda: calls.given(arguments, named), bind)
 
-    def compile(self, given: Arguments, plan: Plan | None) -> Compiled:
-        return self.searched.compile(given, plan, partial(self._calls.bound_by, plan=plan))
+    def compile(self, arguments: Arguments, plan: Plan | None) -> Compiled:
+        return self.searched.compile(arguments, plan, partial(self._calls.bound_by, plan=plan))
 
-    def bind(self, given: Arguments, out: Any, plan: Plan | None) -> Call:
-        return self.searched.bind(given, out, plan, partial(self._calls.bound_by, plan=plan))
+    def bind(self, arguments: Arguments, out: Any, plan: Plan | None) -> Call:
+        return self.searched.bind(arguments, out, plan, partial(self._calls.bound_by, plan=plan))
 
-    def tune(self, given: Arguments, plan: Plan | None, seconds: float | None) -> Tuning:
+    def tune(self, arguments: Arguments, plan: Plan | None, seconds: float | None) -> Tuning:
         """Measure structures together with plans."""
         from lanewise.patterns.search.tuning.tune import tune_search
 
-        return tune_search(self.searched.tuning_job(given, plan, partial(self._calls.bound_by, plan=plan)), seconds)
+        return tune_search(self.searched.tuning_job(arguments, plan, partial(self._calls.bound_by, plan=plan)), seconds)
 
-    def job(self, given: Arguments, plan: Plan | None) -> Job:
+    def job(self, arguments: Arguments, plan: Plan | None) -> Job:
         raise ArgumentError(
             f"{self._calls.name} runs over {self._search.describe()}: plans are measured together with structures, by "
             f"{self._calls.name}.tune()"

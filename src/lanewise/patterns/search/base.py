@@ -98,7 +98,7 @@ class Walk(ABC):
 
     @abstractmethod
     def uniforms(self) -> tuple[ir.Parameter, ...]:
-        """The values for all that it reads; the structure has them by the same names."""
+        """The uniform arguments that it reads; the structure has them by the same names."""
 
     @abstractmethod
     def around(self, place: Sequence[ir.Local], bound2: ir.Expression, visit: Visit) -> ir.Block:
@@ -138,7 +138,7 @@ class Structure(ABC):
     @property
     @abstractmethod
     def uniforms(self) -> Mapping[str, Any]:
-        """The values for all that the walk reads, by name."""
+        """The uniform arguments that the walk reads, by name."""
 
     @abstractmethod
     def walk(self, index: Scalar) -> Walk:

@@ -77,9 +77,9 @@ class BoxExpressions:
     def link(self) -> ir.Local:
         return self.real("link")
 
-    def fetch(self, box: ir.Expression) -> ir.Fetch:
+    def load(self, box: ir.Expression) -> ir.LoadRecord:
         """Read a box, with its link."""
-        return ir.Fetch(
+        return ir.LoadRecord(
             BOXES, box, tuple((x.name, own(f"walk.{x.name}")) for x in node_leaves(self.axes, self.precision))
         )
 
@@ -95,7 +95,7 @@ class BoxExpressions:
         return tuple(body)
 
     def distance(self, place: Sequence[ir.Local], axes: Sequence[int] | None = None) -> ir.Block:
-        """`$walk.d2`: the squared distance of the box that was fetched, along all axes or some."""
+        """`$walk.d2`: the squared distance of the box that was loaded, along all axes or some."""
         body, total = list[ir.Statement](), None
         for axis in axes or range(self.axes):
             gap = self.real(f"gap.{COMPONENTS[axis]}")

@@ -1,6 +1,6 @@
 """search: for every target, the sum of a function over the sources that a walk through a structure finds.
 
-    parallel for i: fetch target; walk: fetch the source's position; if d2 < radius2: fetch the rest; apply; add;  commit
+    parallel for i: load target; walk: load the source's position; if d2 < radius2: load the rest; apply; add;  store
 With k the walk fills a list of the nearest, and the function is applied to those in it. Targets that are their own sources run in sorted
 places, where neighbouring threads have neighbouring places, and their results go to their places in the caller's order.
 """
@@ -63,7 +63,7 @@ class SearchArguments:
 
 
 def build_search(lowered: Lowered, arguments: SearchArguments, index: Scalar) -> ir.Kernel:
-    """The naive kernel. Raises `CompileError` for results that cannot be summed."""
+    """The reference kernel. Raises `CompileError` for results that cannot be summed."""
     check_results(lowered)
     return _SearchBuilder(lowered, arguments, index).kernel()
 
@@ -96,7 +96,7 @@ class _SearchBuilder:
         counts = tuple(ir.Parameter(count_of(s.name), self.index) for s in (a.target, a.source))
         outputs = [value_array(name, kind, written=True) for name, kind in result_arrays(self.lowered)]
         order = [value_array(ORDER, I32, written=False)] if a.ordered and (a.identical or self.best) else []
-        body = (*self.fetch_target(), *self.sums(), *self.search(), *self.commits())
+        body = (*self.load_target(), *self.sums(), *self.search(), *self.stores())
         loop = ir.Parallel(self.i.name, ir.Local(counts[0].name, self.index), body)
         return ir.Kernel(
             identifier(f.name), SEARCH, (*self.arrays, *outputs, *order, *a.walk.arguments()), tuple(self.uniforms()),
@@ -111,28 +111,28 @@ class _SearchBuilder:
 
     # ------------------------------------------------------------ targets and results
 
-    def fetch_target(self) -> ir.Block:
+    def load_target(self) -> ir.Block:
         name = self.a.target.name
         places = {leaf.name for leaf in self.a.position}
         reads = [x for x in self.a.target.leaves if x.name in places or f"{name}.{x.name}" in self.used]
-        return (ir.Fetch(name, self.i, tuple((x.name, f"{name}.{x.name}") for x in reads)),)
+        return (ir.LoadRecord(name, self.i, tuple((x.name, f"{name}.{x.name}") for x in reads)),)
 
     def sums(self) -> ir.Block:
         return tuple(
             ir.Assign(sum_name(own(r.name)), ir.Literal(0.0 if r.type.is_float else 0, r.type)) for r in self.f.results
         )
 
-    def commits(self) -> ir.Block:
+    def stores(self) -> ir.Block:
         body: list[ir.Statement] = []
         place: ir.Expression = self.i
         if self.a.ordered and self.a.identical:
             target = ir.Local(own("target"), I32)
-            body.append(ir.Fetch(ORDER, self.i, (("value", target.name),)))
+            body.append(ir.LoadRecord(ORDER, self.i, (("value", target.name),)))
             place = self.wide(target)
         types = {own(r.name): r.type for r in self.f.results}
         for name, kind in result_arrays(self.lowered):
             sums = tuple((leaf, ir.Local(sum_name(v), types[v])) for leaf, v in pairs(name, kind))
-            body.append(ir.Commit(name, place, sums))
+            body.append(ir.StoreRecord(name, place, sums))
         return tuple(body)
 
     def wide(self, e: ir.Expression) -> ir.Expression:
@@ -142,15 +142,15 @@ class _SearchBuilder:
 
     def search(self) -> ir.Block:
         if self.best is None:
-            return self.met(self.limit, lambda j: (*self.fetch_position(j), *self.apply(j)))
+            return self.met(self.limit, lambda j: (*self.load_position(j), *self.apply(j)))
         return (
             *self.best.start(self.limit),
             *self.met(self.best.bound2, self.consider),
-            *self.best.each(lambda j: (*self.fetch_position(j), *self.apply(j))),
+            *self.best.each(lambda j: (*self.load_position(j), *self.apply(j))),
         )
 
     def met(self, bound2: ir.Local, visit: Visit) -> ir.Block:
-        """Visit the sources that are near enough; each one's position is fetched by `visit`."""
+        """Visit the sources that are near enough; each one's position is loaded by `visit`."""
         if not self.collects:
             return self.a.walk.around(self.place, bound2, visit if self.best else lambda j: self.check(j, visit))
         names, length = LocalArray(I64, NEAR_LENGTH), ir.Literal(NEAR_LENGTH, I64)
@@ -165,7 +165,7 @@ class _SearchBuilder:
             return (
                 ir.If(build.equal(count, length), (*drain, empty)),
                 ir.SetElement(NEAR, count, j),
-                *self.fetch_position(j), *self.candidates.distance(), ir.Assign(count.name, build.add(count, more)),
+                *self.load_position(j), *self.candidates.distance(), ir.Assign(count.name, build.add(count, more)),
             )  # fmt: skip
 
         return (ir.DeclareArray(NEAR, names), empty, *self.a.walk.around(self.place, bound2, collect), *drain)
@@ -181,7 +181,7 @@ class _SearchBuilder:
         if not self.a.limited:
             return visit(j)
         near = ir.If(ir.Compare("<", self.d2, self.limit), self.apply(j))
-        return (*self.fetch_position(j), *self.candidates.distance(), near)
+        return (*self.load_position(j), *self.candidates.distance(), near)
 
     def consider(self, j: ir.Local) -> ir.Block:
         """A source that may be among the nearest, if it is not the target itself."""
@@ -189,15 +189,15 @@ class _SearchBuilder:
         enters = self.best.enters(self.d2)
         if self.a.identical and not self.collects:
             enters = ir.Logical("and", enters, ir.Compare("!=", self.i, j))
-        return (*self.fetch_position(j), *self.candidates.distance(), ir.If(enters, self.best.insert(self.d2, j)))
+        return (*self.load_position(j), *self.candidates.distance(), ir.If(enters, self.best.insert(self.d2, j)))
 
-    def fetch_position(self, j: ir.Local) -> ir.Block:
+    def load_position(self, j: ir.Local) -> ir.Block:
         """The position, moved to the nearest image; what one load brings besides comes with it."""
         name = self.a.source.name
         places = [x.name for x in self.a.position]
         reads = [*places, *(x for x in self.rest() if x in self.beside(self.arrays[1].arrangement))]
-        fetch = ir.Fetch(name, j, tuple((x, f"{name}.{x}") for x in reads))
-        return (fetch, *self.candidates.images())
+        load = ir.LoadRecord(name, j, tuple((x, f"{name}.{x}") for x in reads))
+        return (load, *self.candidates.images())
 
     def rest(self) -> list[str]:
         """What the function reads of a source besides its position."""
@@ -214,14 +214,14 @@ class _SearchBuilder:
         return {s.leaf for s in arrangement.slots if (s.buffer, s.offset // VECTOR_BYTES) in loads}
 
     def apply(self, j: ir.Local) -> ir.Block:
-        """Fetch what is missing of the source, apply the function, add its results."""
+        """LoadRecord what is missing of the source, apply the function, add its results."""
         name, brought = self.a.source.name, self.beside(self.arrays[1].arrangement)
         reads = tuple((x, f"{name}.{x}") for x in self.rest() if x not in brought)
-        fetch = (ir.Fetch(name, j, reads),) if reads else ()
+        load = (ir.LoadRecord(name, j, reads),) if reads else ()
         parameters: list[ir.Expression] = [ir.Local(p.name, p.type) for p in self.f.parameters]
         if self.lowered.uses_same:  # the last parameter
             parameters[-1] = build.equal(self.i, j) if self.a.identical else build.FALSE
         results = [ir.Local(own(r.name), r.type) for r in self.f.results]
         sums = [ir.Local(sum_name(r.name), r.type) for r in results]
         adds = tuple(ir.Assign(s.name, ir.Binary("+", s, r, r.type)) for s, r in zip(sums, results, strict=True))
-        return (*fetch, ir.Apply(self.f, tuple(parameters), tuple(r.name for r in results)), *adds)
+        return (*load, ir.Apply(self.f, tuple(parameters), tuple(r.name for r in results)), *adds)

@@ -1,8 +1,8 @@
 """Queries: which sources are near, as lists, without a function of pairs.
 
-nearest: parallel for i: fetch target; walk: the k best;  for m: commit indices[number k + m], distances[number k + m]
-count:   parallel for i: fetch target; walk: count them;  commit counts[number]
-fill:    parallel for i: fetch target; at = offsets[number]; walk: commit rows[at], at += 1
+nearest: parallel for i: load target; walk: the k best;  for m: store indices[number k + m], distances[number k + m]
+count:   parallel for i: load target; walk: count them;  store counts[number]
+fill:    parallel for i: load target; at = offsets[number]; walk: store rows[at], at += 1
 `number` is the target's index in the caller's order. Neighbouring threads have neighbouring targets: those that are the sources themselves
 run in sorted places, others in an order of their own.
 """
@@ -60,7 +60,7 @@ def row_type(arguments: QueryArguments) -> Scalar:
 
 
 def build_query(arguments: QueryArguments, index: Scalar) -> ir.Kernel:
-    """The naive kernel."""
+    """The reference kernel."""
     return _QueryBuilder(arguments, index).kernel()
 
 
@@ -117,10 +117,13 @@ class _QueryBuilder:
         table = TURNS if a.turned else ORDER if a.identical and a.ordered else None
         number: ir.Block = (ir.Assign(self.number.name, self.i),)
         if table is not None:
-            number = (ir.Fetch(table, self.i, (("value", turn.name),)), ir.Assign(self.number.name, self.wide(turn)))
+            number = (
+                ir.LoadRecord(table, self.i, (("value", turn.name),)),
+                ir.Assign(self.number.name, self.wide(turn)),
+            )
         at = self.i if a.identical else self.number
         names = zip(self.leaves, self.candidates.place, strict=True)
-        return (*number, ir.Fetch(self.targets, at, tuple((x.name, p.name) for x, p in names)))
+        return (*number, ir.LoadRecord(self.targets, at, tuple((x.name, p.name) for x, p in names)))
 
     def wide(self, e: ir.Expression) -> ir.Expression:
         return e if e.type == self.index else ir.Cast(e, self.index)
@@ -136,12 +139,15 @@ class _QueryBuilder:
                 add = ir.Assign(total.name, build.add(total, 1))
                 start, store = (
                     ir.Assign(total.name, ir.Literal(0, I32)),
-                    ir.Commit(COUNTS, self.number, (("value", total),)),
+                    ir.StoreRecord(COUNTS, self.number, (("value", total),)),
                 )
                 return (start, *self.met(lambda j: (add,)), store)
             case "fill":
                 at = ir.Local(own("at"), self.index)
-                return (ir.Fetch(OFFSETS, self.number, (("value", at.name),)), *self.met(lambda j: self.write(j, at)))
+                return (
+                    ir.LoadRecord(OFFSETS, self.number, (("value", at.name),)),
+                    *self.met(lambda j: self.write(j, at)),
+                )
             case _:
                 assert_never(self.a.wanted)
 
@@ -160,13 +166,15 @@ class _QueryBuilder:
         """One entry of a row."""
         found = ir.Local(own("found"), I32)
         read = (
-            ir.Fetch(ORDER, j, (("value", found.name),)) if self.a.ordered else ir.Assign(found.name, ir.Cast(j, I32))
+            ir.LoadRecord(ORDER, j, (("value", found.name),))
+            if self.a.ordered
+            else ir.Assign(found.name, ir.Cast(j, I32))
         )
         value: ir.Expression = found
         if self.a.numbered:
             row = build.shift_left(ir.Cast(self.number, I64), 32)
             value = ir.Binary("|", row, ir.Cast(found, I64), I64)
-        return (read, ir.Commit(ROWS, at, (("value", value),)), ir.Assign(at.name, build.add(at, 1)))
+        return (read, ir.StoreRecord(ROWS, at, (("value", value),)), ir.Assign(at.name, build.add(at, 1)))
 
     # ------------------------------------------------------------ the k nearest
 
@@ -189,12 +197,12 @@ class _QueryBuilder:
         taken, found = ir.Compare(">=", place, ir.Literal(0, index)), ir.Local(own("found"), I32)
         read: ir.Statement = ir.Assign(found.name, ir.Cast(place, I32))
         if self.a.ordered:
-            read = ir.Fetch(ORDER, build.maximum(place, 0), (("value", found.name),))
+            read = ir.LoadRecord(ORDER, build.maximum(place, 0), (("value", found.name),))
         far = ir.Literal(float("inf"), kind)
         distance = ir.Select(taken, ir.Call("sqrt", (best.d2(m),), kind), far, kind)
         at = build.add(first, m)
         return (
             read,
-            ir.Commit(INDICES, at, (("value", ir.Select(taken, found, ir.Literal(NOBODY, I32), I32)),)),
-            ir.Commit(DISTANCES, at, (("value", distance),)),
+            ir.StoreRecord(INDICES, at, (("value", ir.Select(taken, found, ir.Literal(NOBODY, I32), I32)),)),
+            ir.StoreRecord(DISTANCES, at, (("value", distance),)),
         )

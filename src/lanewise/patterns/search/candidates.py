@@ -1,6 +1,6 @@
 """Sources that a walk offers to a target: where they are seen, how far away, and which of them are near enough.
 
-for j in walk: fetch position; move it to the nearest image; d2 = |source - target|^2;  if it is near: visit j
+for j in walk: load position; move it to the nearest image; d2 = |source - target|^2;  if it is near: visit j
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Candidates:
 
     @property
     def d2(self) -> ir.Local:
-        """The squared distance of the candidate that was fetched last."""
+        """The squared distance of the candidate that was loaded last."""
         return ir.Local(own("d2"), self.precision)
 
     def coordinate(self, axis: int) -> ir.Local:
@@ -50,12 +50,12 @@ class Candidates:
         return tuple(ir.Parameter(f(axis), self.precision) for axis in axes for f in (period, inverse_period))
 
     def look(self, j: ir.Local) -> ir.Block:
-        """Fetch a candidate's position, seen at its nearest image, and assign the squared distance."""
+        """LoadRecord a candidate's position, seen at its nearest image, and assign the squared distance."""
         reads = tuple((leaf, self.coordinate(axis).name) for axis, leaf in enumerate(self.leaves))
-        return (ir.Fetch(self.name, j, reads), *self.images(), *self.distance())
+        return (ir.LoadRecord(self.name, j, reads), *self.images(), *self.distance())
 
     def images(self) -> ir.Block:
-        """Move the candidate that was fetched last to its nearest image, in a periodic world."""
+        """Move the candidate that was loaded last to its nearest image, in a periodic world."""
         axes = range(len(self.leaves) if self.periodic else 0)
         return tuple(s for axis in axes for s in self._image(axis))
 

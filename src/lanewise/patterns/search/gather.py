@@ -1,6 +1,6 @@
 """gather: a copy of some leaves of an array of records, in another order and another layout.
 
-parallel for p: fetch order[p]; fetch source[order[p]]; commit sorted[p]
+parallel for p: load order[p]; load source[order[p]]; store sorted[p]
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ def build_gather(
     place = ir.Local(own("place"), I32)
     wide: ir.Expression = place if index == I32 else ir.Cast(place, index)
     body = (
-        ir.Fetch(ORDER, p, (("value", place.name),)),
-        ir.Fetch(name, wide, tuple((x.name, f"{name}.{x.name}") for x in copied)),
-        ir.Commit(SORTED, p, tuple((x.name, ir.Local(f"{name}.{x.name}", x.type)) for x in copied)),
+        ir.LoadRecord(ORDER, p, (("value", place.name),)),
+        ir.LoadRecord(name, wide, tuple((x.name, f"{name}.{x.name}") for x in copied)),
+        ir.StoreRecord(SORTED, p, tuple((x.name, ir.Local(f"{name}.{x.name}", x.type)) for x in copied)),
     )
     arrays = (
         value_array(ORDER, I32, written=False),

@@ -156,8 +156,8 @@ class GridExpressions:
         loop = ir.For(j.name, self.wide(begin), self.wide(end), ir.Literal(1, self.index), visit(j))
         return (
             ir.Assign(start.name, row),
-            ir.Fetch(STARTS, build.add(start, first), (("value", begin.name),)),
-            ir.Fetch(STARTS, build.add(build.add(start, last), 1), (("value", end.name),)),
+            ir.LoadRecord(STARTS, build.add(start, first), (("value", begin.name),)),
+            ir.LoadRecord(STARTS, build.add(build.add(start, last), 1), (("value", end.name),)),
             loop,
         )
 

@@ -76,7 +76,7 @@ class LeafWalk(Walk):
         """Its sources, if its box is near."""
         b = self.boxes
         axes = (0,) if self.slices else None
-        return (b.fetch(leaf), *b.distance(place, axes), ir.If(b.near(bound2), self.sources(leaf, visit)))
+        return (b.load(leaf), *b.distance(place, axes), ir.If(b.near(bound2), self.sources(leaf, visit)))
 
     def sources(self, leaf: ir.Local, visit: Visit) -> ir.Block:
         """Visit every source of a leaf."""
@@ -90,9 +90,9 @@ class LeafWalk(Walk):
     def read(self, array: str, place: ir.Expression, into: ir.Local) -> ir.Block:
         """A whole number of 32 bits, as an index."""
         if self.index == I32:
-            return (ir.Fetch(array, place, (("value", into.name),)),)
+            return (ir.LoadRecord(array, place, (("value", into.name),)),)
         short = ir.Local(f"{into.name}.short", I32)
-        return (ir.Fetch(array, place, (("value", short.name),)), ir.Assign(into.name, ir.Cast(short, self.index)))
+        return (ir.LoadRecord(array, place, (("value", short.name),)), ir.Assign(into.name, ir.Cast(short, self.index)))
 
     # ------------------------------------------------------------ slices in order
 
@@ -101,7 +101,7 @@ class LeafWalk(Walk):
         b = self.boxes
         leaf, end, middle = b.whole("leaf"), b.whole("end"), b.whole("middle")
         centre, x = b.real("centre.x"), place[0]
-        test = (b.fetch(middle), *b.distance(place, (0,)))
+        test = (b.load(middle), *b.distance(place, (0,)))
         before = ir.Logical("and", ir.Compare("<", centre, x), ir.Unary("not", b.near(bound2), b.flag("near").type))
         halve = (
             ir.Assign(middle.name, build.divide(build.add(leaf, end), 2)),
@@ -110,7 +110,7 @@ class LeafWalk(Walk):
         )
         beyond = ir.If(ir.Compare(">", centre, x), (ir.Assign(leaf.name, leaves),))
         step = (
-            b.fetch(leaf),
+            b.load(leaf),
             *b.distance(place, (0,)),
             ir.If(b.near(bound2), self.sources(leaf, visit), (beyond,)),
             ir.Assign(leaf.name, build.add(leaf, 1)),
@@ -158,7 +158,7 @@ class LeafWalk(Walk):
             along = ir.Select(ir.Compare("==", short[0], ir.Literal(axis, I32)), place[axis], along, self.precision)
         wide = [s if self.index == I32 else ir.Cast(s, self.index) for s in short]
         step = (
-            ir.Fetch(DIVISIONS, division, reads),
+            ir.LoadRecord(DIVISIONS, division, reads),
             ir.Assign(below.name, wide[1]),
             ir.Assign(above.name, wide[2]),
             ir.Assign(division.name, ir.Select(ir.Compare("<", along, plane), below, above, self.index)),

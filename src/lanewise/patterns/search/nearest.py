@@ -2,7 +2,7 @@
 
     before_m = d2 < best_m  for every m, of the old list;  best_m = best_(m-1) if before_(m-1) else new if before_m else best_m
 (d2, index) is the order, so that ties in d2 go to the smaller index whatever the order in which candidates come. Ties are rare: the
-caller's indices are fetched only when there is one. Empty places hold the bound itself, which no candidate at the bound displaces: that
+caller's indices are loaded only when there is one. Empty places hold the bound itself, which no candidate at the bound displaces: that
 makes the radius strict.
 """
 
@@ -77,12 +77,12 @@ class Nearest:
     def settle(self, d2: ir.Local, place: ir.Local) -> ir.Block:
         """Compare the caller's indices where distances are equal."""
         rank, zero = ir.Local(own("rank"), I32), ir.Literal(0, self.index)
-        body: list[ir.Statement] = [ir.Fetch(ORDER, place, (("value", rank.name),))]
+        body: list[ir.Statement] = [ir.LoadRecord(ORDER, place, (("value", rank.name),))]
         for m in range(self.k):
             other = ir.Local(own(f"rank.{m}"), I32)
             taken = ir.Logical("and", build.equal(d2, self.d2(m)), ir.Compare(">=", self.place(m), zero))
             smaller = (
-                ir.Fetch(ORDER, self.place(m), (("value", other.name),)),
+                ir.LoadRecord(ORDER, self.place(m), (("value", other.name),)),
                 ir.Assign(self.before(m).name, ir.Compare("<", rank, other)),
             )
             body.append(ir.If(taken, smaller))

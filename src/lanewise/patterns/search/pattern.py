@@ -10,9 +10,9 @@ BLOCK = 128  # threads that walk: few enough that a slow warp holds back few oth
 GRAIN_TARGETS = 512  # some hundred nanoseconds each
 
 
-def default_plan(machine: Machine, work: Work, wanted: Plan) -> Decisions:
+def default_plan(machine: Machine, work: Work, wish: Plan) -> Decisions:
     """Every field decided."""
-    del work, wanted
+    del work, wish
     return Plan(block=BLOCK).filled(NEUTRAL) if machine.target.has_blocks else NEUTRAL
 
 

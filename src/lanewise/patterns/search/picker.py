@@ -40,11 +40,13 @@ class Picked:
 class SearchPicker:
     """Picks the structures of one kernel's calls.
 
-    naive: makes its kernel over any structure (`Searched.naive`). adopted: told when later calls get what was tuned.
+    reference: makes its kernel over any structure (`Searched.reference`). adopted: told when later calls get what was tuned.
     """
 
-    def __init__(self, name: str, search: Search, naive: Callable[..., ir.Kernel], adopted: Callable[[], None]) -> None:
-        self._name, self._search, self._naive, self._adopted = name, search, naive, adopted
+    def __init__(
+        self, name: str, search: Search, reference: Callable[..., ir.Kernel], adopted: Callable[[], None]
+    ) -> None:
+        self._name, self._search, self._reference, self._adopted = name, search, reference, adopted
         self._tuned = TunedSearches()
 
     def looks(self, sources: Points) -> bool:
@@ -55,22 +57,24 @@ class SearchPicker:
         self._tuned.adopt(specialisation, tuned)
         self._adopted()
 
-    def pick(self, given: Arguments, sources: Points, wanted: Plan | None, choice: Choice | None) -> Picked:
+    def pick(self, arguments: Arguments, sources: Points, wish: Plan | None, choice: Choice | None) -> Picked:
         """The structure for these sources; `choice`: the one that is measured."""
         if choice is not None:
-            return Picked(choice.recipe.search(self._search, sources), "measured", choice.plan)
+            return Picked(choice.configuration.search(self._search, sources), "measured", choice.plan)
         if not isinstance(self._search, Neighbors | Nearest):
-            return Picked(self._search.plan(sources), "asked for", wanted)
+            return Picked(self._search.plan(sources), "asked for", wish)
         outlook = look(self._search, sources) if sources.count > FEW else None
         kind = kind_of_call(self._search, sources, outlook)
-        specialisation = _specialisation(given, kind, wanted)
-        tuned = self._tuned.find(given.device, specialisation, lambda: self._key(given, sources, kind, wanted))
+        specialisation = _specialisation(arguments, kind, wish)
+        tuned = self._tuned.find(arguments.device, specialisation, lambda: self._key(arguments, sources, kind, wish))
         if tuned is None:
-            return Picked(*choose(self._search, sources, outlook), wanted)
-        return Picked(tuned.choice.recipe.search(self._search, sources), tuned.why, tuned.choice.plan, tuned=True)
+            return Picked(*choose(self._search, sources, outlook), wish)
+        return Picked(
+            tuned.choice.configuration.search(self._search, sources), tuned.why, tuned.choice.plan, tuned=True
+        )
 
     def tuning_job(
-        self, given: Arguments, wanted: Plan, default: Decisions, bind: Callable[[Choice], Call]
+        self, arguments: Arguments, wish: Plan, default: Decisions, bind: Callable[[Choice], Call]
     ) -> SearchJob:
         """What is measured for a call; `default`: the complete plan, `bind`: makes a call of a choice."""
         from lanewise.patterns.search.tuning.job import SearchJob
@@ -81,31 +85,33 @@ class SearchPicker:
                 f"{self._name} runs over {self._search.describe()}, which was asked for; structures and plans are measured for "
                 "lw.Neighbors(radius=...) and lw.Nearest(k=...), plans alone for all pairs, @lw.pairwise without a search"
             )
-        counts = {n: len(r) for n, r in given.records.items()}
-        check_tunable(self._name, given.device, counts)
-        source_name, source = next(reversed(given.records.items()))
+        counts = {n: len(r) for n, r in arguments.records.items()}
+        check_tunable(self._name, arguments.device, counts)
+        source_name, source = next(reversed(arguments.records.items()))
         sources = points_of(source, self._search.position)
         furthest = reach(self._search, sources.precision, sources.dimension)
         sources.check(f"{self._name}: {source_name!r}", self._search.world, furthest)
         kind = kind_of_call(self._search, sources, look(self._search, sources) if sources.count > FEW else None)
-        specialisation = _specialisation(given, kind, wanted)
+        specialisation = _specialisation(arguments, kind, wish)
         return SearchJob(
-            self._name, given.device, self._search, sources, counts, wanted, default, self._key(given, sources, kind, wanted),
+            self._name, arguments.device, self._search, sources, counts, wish, default, self._key(arguments, sources, kind, wish),
             bind, partial(self._adopt, specialisation),
         )  # fmt: skip
 
-    def _key(self, given: Arguments, sources: Points, kind: str, wanted: Plan | None) -> Key:
+    def _key(self, arguments: Arguments, sources: Points, kind: str, wish: Plan | None) -> Key:
         """The function is known by its kernel over all sources: that of no structure that might be chosen."""
-        s, (target, source) = self._search, given.records.values()
+        s, (target, source) = self._search, arguments.records.values()
         every = AllPairs(radius=s.radius, k=s.k, world=s.world, position=s.position)
-        naive = self._naive(given, every, every.make(sources), (), index_type(given.device))
+        reference = self._reference(arguments, every, every.make(sources), (), index_type(arguments.device))
         identical, work = target.data is source.data, Work(SEARCH, len(target))
-        key = make_key(naive, layouts_of(given.records), given.device, work, len(source), wanted or Plan(), identical)
+        key = make_key(
+            reference, layouts_of(arguments.records), arguments.device, work, len(source), wish or Plan(), identical
+        )
         return replace(key, search=kind)
 
 
-def _specialisation(given: Arguments, kind: str, wanted: Plan | None) -> tuple[Any, ...]:
+def _specialisation(arguments: Arguments, kind: str, wish: Plan | None) -> tuple[Any, ...]:
     """What of a call decides what was tuned for it, in a form that is quickly made."""
-    target, source = given.records.values()
+    target, source = arguments.records.values()
     sizes = (size_class(len(target)), size_class(len(source)))
-    return (target.layout, source.layout, target.data is source.data, given.device, sizes, kind, wanted or Plan())
+    return (target.layout, source.layout, target.data is source.data, arguments.device, sizes, kind, wish or Plan())

@@ -88,7 +88,7 @@ class Queried:
         for name, order in ((ORDER, self.structure.order), (TURNS, self._turns)):
             if order is not None:
                 bound[name] = _bound(order, I32)
-        used = {a.name for a in executable.program.naive.arrays}
+        used = {a.name for a in executable.program.reference.arrays}
         executable.prepare({n: b for n, b in bound.items() if n in used}, self._environment())()
 
     def _environment(self) -> dict[str, Any]:
@@ -151,13 +151,13 @@ def sorted_arrangement(precision: Scalar, axes: int) -> Arrangement:
 @cache
 def query_executable(arguments: QueryArguments, device: str) -> Executable:
     """The compiled kernel; kept for the life of the program, one for each kind of call."""
-    naive = build_query(arguments, index_type(device))
-    return compile_kernel(naive, complete_search_plan(None, device, 1), device)
+    reference = build_query(arguments, index_type(device))
+    return compile_kernel(reference, complete_search_plan(None, device, 1), device)
 
 
 @cache
 def gather_executable(precision: Scalar, axes: int, device: str) -> Executable:
     """The kernel that makes the sorted copy; kept for the life of the program."""
     leaves = value_leaves(t.Vector(precision, axes))
-    naive = build_gather(POINTS, leaves, AoS(), leaves, SoAoAS(), index_type(device))
-    return compile_kernel(naive, complete_plan(None, machine_of(device), Work(ELEMENTWISE, 1)), device)
+    reference = build_gather(POINTS, leaves, AoS(), leaves, SoAoAS(), index_type(device))
+    return compile_kernel(reference, complete_plan(None, machine_of(device), Work(ELEMENTWISE, 1)), device)

@@ -1,7 +1,7 @@
 """Calls over a search like an earlier one: on the same arrays, whose elements may have moved.
 
 Positions are looked at in every call, as in a first one. Where the structure that would be made for them is the one of the earlier call,
-its launches fill it anew, and the kernel runs through it; only the results and the values for all are new. So what a call gives does
+its launches fill it anew, and the kernel runs through it; only the results and the uniform arguments are new. So what a call gives does
 not depend on the calls before it. An entry goes when one of its arrays does: it keeps no memory of its user alive.
 """
 
@@ -121,20 +121,20 @@ class RepeatedSearches:
         return None
 
     def remember(
-        self, signature: Signature, arguments: tuple[Any, ...], named: Mapping[str, Any], given: Arguments, launch: SearchedLaunch,
+        self, signature: Signature, positional: tuple[Any, ...], named: Mapping[str, Any], arguments: Arguments, launch: SearchedLaunch,
         results: Sequence[Result], points: tuple[Points, Points], picked: Picked,
     ) -> None:  # fmt: skip
         """Keep a call for those like it, where they can be recognised and bound by addresses and numbers alone."""
-        slots = slots_of(signature, arguments, named, given, SameRecords)
-        values = frozenset(flatten_uniforms(signature, given.uniforms))
+        slots = slots_of(signature, positional, named, arguments, SameRecords)
+        values = frozenset(flatten_uniforms(signature, arguments.uniforms))
         template = launch.template(frozenset(r.name for r in results), values)
         if slots is None or template is None:
             return
-        call = Repeatable(signature.source.name, tuple(named), slots, given.device, template, results)
-        if call.match(arguments, named) is None:  # it would never be found, and push out another one
+        call = Repeatable(signature.source.name, tuple(named), slots, arguments.device, template, results)
+        if call.match(positional, named) is None:  # it would never be found, and push out another one
             return
         drop = partial(_drop, weakref.ref(self))
-        arrays = tuple(weakref.ref(r, drop) for r in given.records.values())
+        arrays = tuple(weakref.ref(r, drop) for r in arguments.records.values())
         self._entries = (Kept(call, *points, picked, launch.structure, arrays), *self._entries[: MOST - 1])
 
     def discard(self, kept: Kept) -> None:

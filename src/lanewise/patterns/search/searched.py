@@ -60,7 +60,7 @@ class _Specialisation:
     sources: Points
     structure: Structure
     arguments: SearchArguments
-    naive: ir.Kernel
+    reference: ir.Kernel
     copied: tuple[Leaf, ...]  # what the sorted copy holds; nothing where sources stay in their own order
     environment: dict[str, Any]
 
@@ -71,16 +71,16 @@ class Searched:
     def __init__(self, name: str, signature: Signature, lowered: Lowered, search: Search, kernel: Tunable) -> None:
         self.name, self.signature, self.lowered, self.search, self.kernel = name, signature, lowered, search, kernel
         self._compiled: dict[Any, Executable] = {}
-        self._naive: dict[
+        self._reference: dict[
             tuple[SearchArguments, Scalar], ir.Kernel
         ] = {}  # by what they are specialised to: quicker than by themselves
-        self._picker, self._repeated = SearchPicker(name, search, self.naive, self.forget), RepeatedSearches()
+        self._picker, self._repeated = SearchPicker(name, search, self.reference, self.forget), RepeatedSearches()
         self._records = [n for n, kind in signature.parameters.items() if isinstance(kind, Record)]
         self._reach = reach(search, *check_positions(signature, search.position))
 
-    def compile(self, given: Arguments, plan: Plan | None, bind: Callable[..., Call]) -> Compiled:
+    def compile(self, arguments: Arguments, plan: Plan | None, bind: Callable[..., Call]) -> Compiled:
         """The kernel for these arguments, without running it."""
-        return self._compile(self._specialisation(given, plan), plan, bind)
+        return self._compile(self._specialisation(arguments, plan), plan, bind)
 
     def call(
         self, arguments: tuple[Any, ...], named: Mapping[str, Any], out: Any, classify: Callable[[], Arguments], bind: Callable[..., Call]
@@ -116,10 +116,10 @@ class Searched:
         return self._picker.pick(Arguments(records=records, device=sources.device), sources, None, None)
 
     def bind(
-        self, given: Arguments, out: Any, plan: Plan | None, bind: Callable[..., Call], choice: Choice | None = None
+        self, arguments: Arguments, out: Any, plan: Plan | None, bind: Callable[..., Call], choice: Choice | None = None
     ) -> Call:
         """A call with its structure and its memory. `choice`: instead of what is asked for, or was tuned."""
-        return self._bound(self._specialisation(given, plan, choice), out, plan, bind)
+        return self._bound(self._specialisation(arguments, plan, choice), out, plan, bind)
 
     def _bound(self, s: _Specialisation, out: Any, plan: Plan | None, bind: Callable[..., Call]) -> Call:
         given, compiled = s.given, self._compile(s, plan, bind)
@@ -133,10 +133,10 @@ class Searched:
             bound[ORDER] = order
             copy, gather = self._gather(s, next(reversed(given.records)), source, order)
             filling.append(gather)
-            bound |= dict.fromkeys(given.records if s.naive.identical else [next(reversed(given.records))], copy)
+            bound |= dict.fromkeys(given.records if s.reference.identical else [next(reversed(given.records))], copy)
         bound |= {n: bind_value_array(a, kind) for (n, kind), a in zip(named, results, strict=True)}
         bound |= s.structure.arrays
-        used = {a.name for a in s.naive.arrays}
+        used = {a.name for a in s.reference.arrays}
         kernel = compiled.executable.prepare({n: b for n, b in bound.items() if n in used}, s.environment)
         turns = cuda.turns(f"a bound call of {self.name}", given.device)
         return Call(SearchedLaunch(s.structure, tuple(filling), kernel, turns), tuple(results), compiled)
@@ -144,7 +144,7 @@ class Searched:
     # ------------------------------------------------------------ what a call is
 
     def _specialisation(
-        self, given: Arguments, wanted: Plan | None, choice: Choice | None = None, points: tuple[Points, Points] | None = None
+        self, given: Arguments, wish: Plan | None, choice: Choice | None = None, points: tuple[Points, Points] | None = None
     ) -> _Specialisation:  # fmt: skip
         """points: those of targets and sources, where they are checked already."""
         if points is None:
@@ -153,7 +153,7 @@ class Searched:
             points = sources if target.data is source.data else points_of(target, self.search.position), sources
             self._check(given.records, points)
         places, sources = points
-        picked = self._picker.pick(given, sources, wanted, choice)
+        picked = self._picker.pick(given, sources, wish, choice)
         search, structure = picked.search, picked.search.make(sources)
         copied = self.copied(given) if structure.order is not None else ()
         index = index_type(given.device)
@@ -173,19 +173,21 @@ class Searched:
             places.check(f"{self.name}: {target!r}", self.search.world, self._reach, sampled=False)
         sources.check(f"{self.name}: {source!r}", self.search.world, self._reach, sampled=sampled)
 
-    def _environment(self, given: Arguments, search: Search, sources: Points, structure: Structure) -> dict[str, Any]:
+    def _environment(
+        self, arguments: Arguments, search: Search, sources: Points, structure: Structure
+    ) -> dict[str, Any]:
         real = sources.precision.dtype.type
-        values: dict[str, Any] = {count_of(n): len(r) for n, r in given.records.items()}
-        values |= flatten_uniforms(self.signature, given.uniforms)
+        values: dict[str, Any] = {count_of(n): len(r) for n, r in arguments.records.items()}
+        values |= flatten_uniforms(self.signature, arguments.uniforms)
         values[RADIUS2] = radius2(search, sources.precision)
         if isinstance(search.world, Periodic):
             for axis, size in enumerate(search.world.size):
                 values |= {period(axis): real(size), inverse_period(axis): real(1 / size)}
         return values | dict(structure.uniforms)
 
-    def copied(self, given: Arguments) -> tuple[Leaf, ...]:
+    def copied(self, arguments: Arguments) -> tuple[Leaf, ...]:
         """The leaves that the kernel reads of sources (and of targets that are the same array), the position first."""
-        (target_name, target), (source_name, source) = given.records.items()
+        (target_name, target), (source_name, source) = arguments.records.items()
         used = {p.name for p in self.lowered.function.parameters}
         names = [source_name, *([target_name] if target.data is source.data else [])]
         place = [x for x in source.record.leaves if x.field == self.search.position]
@@ -193,57 +195,57 @@ class Searched:
             x for x in source.record.leaves if x not in place and any(f"{n}.{x.name}" in used for n in names)
         ))  # fmt: skip
 
-    def naive(
-        self, given: Arguments, search: Search, structure: Structure, copied: tuple[Leaf, ...], index: Scalar
+    def reference(
+        self, arguments: Arguments, search: Search, structure: Structure, copied: tuple[Leaf, ...], index: Scalar
     ) -> ir.Kernel:
         """The kernel before any decision about it. `copied`: what the sorted copy of the sources holds, if there is one."""
-        return self._made(self._arguments(given, search, structure, copied, index), index)
+        return self._made(self._arguments(arguments, search, structure, copied, index), index)
 
     def _made(self, arguments: SearchArguments, index: Scalar) -> ir.Kernel:
-        if (arguments, index) not in self._naive:
-            self._naive[arguments, index] = build_search(self.lowered, arguments, index)
-        return self._naive[arguments, index]
+        if (arguments, index) not in self._reference:
+            self._reference[arguments, index] = build_search(self.lowered, arguments, index)
+        return self._reference[arguments, index]
 
     def _arguments(
-        self, given: Arguments, search: Search, structure: Structure, copied: tuple[Leaf, ...], index: Scalar
+        self, arguments: Arguments, search: Search, structure: Structure, copied: tuple[Leaf, ...], index: Scalar
     ) -> SearchArguments:
-        (target_name, target), (source_name, source) = given.records.items()
+        (target_name, target), (source_name, source) = arguments.records.items()
         identical, ordered = target.data is source.data, structure.order is not None
-        sides = {n: Side(n, r.record.leaves, r.layout) for n, r in given.records.items()}
+        sides = {n: Side(n, r.record.leaves, r.layout) for n, r in arguments.records.items()}
         if ordered:
             sides[source_name] = Side(source_name, copied, SoAoAS())
             if identical:
                 sides[target_name] = Side(target_name, copied, SoAoAS())
         return SearchArguments(
             sides[target_name], sides[source_name],
-            tuple((n, value_type(self.signature.parameters[n])) for n in given.uniforms),
+            tuple((n, value_type(self.signature.parameters[n])) for n in arguments.uniforms),
             tuple(x for x in source.record.leaves if x.field == search.position),
             structure.walk(index), identical, ordered, search.radius is not None, isinstance(search.world, Periodic), search.k,
         )  # fmt: skip
 
-    def tuning_job(self, given: Arguments, plan: Plan | None, bind: Callable[..., Call]) -> SearchJob:
+    def tuning_job(self, arguments: Arguments, plan: Plan | None, bind: Callable[..., Call]) -> SearchJob:
         """What is measured for a call. Raises `ArgumentError` for a search that leaves no choice, and for arguments that do not fit."""
         wanted = plan or Plan()
-        default = complete_search_plan(wanted, given.device, len(next(iter(given.records.values()))))
+        default = complete_search_plan(wanted, arguments.device, len(next(iter(arguments.records.values()))))
         return self._picker.tuning_job(
-            given, wanted, default, lambda choice: self.bind(given, None, wanted, bind, choice)
+            arguments, wanted, default, lambda choice: self.bind(arguments, None, wanted, bind, choice)
         )
 
     # ------------------------------------------------------------ making it run
 
-    def _compile(self, s: _Specialisation, wanted: Plan | None, bind: Callable[..., Call]) -> Compiled:
+    def _compile(self, s: _Specialisation, wish: Plan | None, bind: Callable[..., Call]) -> Compiled:
         device = s.given.device
         complete = complete_search_plan(s.picked.plan, device, len(next(iter(s.given.records.values()))))
         key = (s.arguments, complete, device)
         if key not in self._compiled:
-            self._compiled[key] = compile_kernel(s.naive, complete, device, wanted=wanted)
+            self._compiled[key] = compile_kernel(s.reference, complete, device, wish=wish)
         return Compiled(
             self.name,
             self._compiled[key],
             bind,
             layouts_of(s.given.records),
             s.environment,
-            s.naive,
+            s.reference,
             self.kernel,
             f"{s.structure.describe()} ({s.picked.why})",
             s.picked.tuned,
@@ -256,18 +258,18 @@ class Searched:
         device, arrangement = s.given.device, SoAoAS().arrange(s.copied)
         key = (name, source.record, source.layout, s.copied, device)
         if key not in self._compiled:
-            naive = build_gather(name, source.record.leaves, source.layout, s.copied, SoAoAS(), index_type(device))
+            reference = build_gather(name, source.record.leaves, source.layout, s.copied, SoAoAS(), index_type(device))
             plan = complete_plan(None, machine_of(device), Work(ELEMENTWISE, len(source)))
-            self._compiled[key] = compile_kernel(naive, plan, device)
+            self._compiled[key] = compile_kernel(reference, plan, device)
         nbytes = arrangement.nbytes(len(source))
         copy = BoundArray(allocate(device, nbytes, f"the sorted copy of {name!r}"), arrangement, len(source))
         arrays = {name: bind_record(source), ORDER: order, SORTED: copy}
         return copy, self._compiled[key].prepare(arrays, {COUNT: len(source)})
 
 
-def complete_search_plan(wanted: Plan | None, device: str, targets: int) -> Decisions:
+def complete_search_plan(wish: Plan | None, device: str, targets: int) -> Decisions:
     """What the user wishes, and defaults for a kernel over a walk."""
-    return complete_plan(wanted, machine_of(device), Work(SEARCH, targets))
+    return complete_plan(wish, machine_of(device), Work(SEARCH, targets))
 
 
 def check_positions(signature: Signature, field: str) -> tuple[Scalar, int]:

@@ -108,7 +108,7 @@ class TreeWalk(Walk):
             )  # fmt: skip
             found = ir.Logical("and", found, other)
         return (
-            b.fetch(node),
+            b.load(node),
             ir.Assign(link.name, build.index_of(b.link, self.index)),
             *b.distance(place),
             ir.Assign(near.name, b.near(bound2)),
@@ -172,7 +172,7 @@ class TreeWalk(Walk):
             ir.Assign(leaf.name, b.number(NONE)),
             ir.Assign(own_leaf.name, build.minimum(number, last)),
             *self.place_of(own_leaf),
-            b.fetch(b.whole("node")),
+            b.load(b.whole("node")),
             *b.distance(place),
             ir.If(inside, (ir.Assign(leaf.name, own_leaf),), down),
             *(self.several(leaf) if self.together > 1 else ()),
@@ -223,7 +223,7 @@ class TreeWalk(Walk):
             ir.Assign(node.name, child),
         )
         look = (
-            b.fetch(child),
+            b.load(child),
             ir.Assign(link.name, build.index_of(b.link, self.index)),
             *b.distance(place),
             *b.distance_of_centre(place),
@@ -248,4 +248,4 @@ class TreeWalk(Walk):
 
     def end_of(self, node: ir.Local, end: ir.Local) -> ir.Block:
         """Where the subtree of a node ends; of a leaf, -1 - its number."""
-        return (self.boxes.fetch(node), ir.Assign(end.name, build.index_of(self.boxes.link, self.index)))
+        return (self.boxes.load(node), ir.Assign(end.name, build.index_of(self.boxes.link, self.index)))

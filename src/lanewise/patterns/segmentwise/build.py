@@ -1,9 +1,9 @@
 """segmentwise: for every cell, the sum of a function over the items of its segment.
 
 parallel for cell: segment = cell / dense; place = cell - segment * dense
-    fetch template[place]; sum = 0
-    for item in range(first[segment], last[segment]): fetch sft[item]; sum += f(template, sft)
-    commit result[place * segments + segment]
+    load template[place]; sum = 0
+    for item in range(first[segment], last[segment]): load sft[item]; sum += f(template, sft)
+    store result[place * segments + segment]
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class SegmentwiseArguments:
 
 
 def build_segmentwise(lowered: Lowered, arguments: SegmentwiseArguments, index: Scalar) -> ir.Kernel:
-    """The naive kernel: one cell at a time, its items in order. Raises `CompileError` for results that cannot be summed."""
+    """The reference kernel: one cell at a time, its items in order. Raises `CompileError` for results that cannot be summed."""
     _check(lowered)
     f = lowered.function
     cells, segments, dense, items = (ir.Parameter(n, index) for n in (CELLS, SEGMENTS, DENSE, ITEMS))
@@ -63,10 +63,10 @@ def build_segmentwise(lowered: Lowered, arguments: SegmentwiseArguments, index: 
         head.append(ir.Assign(SEGMENT, build.divide(cell, n)))
         head.append(ir.Assign(PLACE, build.subtract(cell, build.multiply(segment, n))))
         arrays.append(_array(arguments.dense))
-        head += _fetch(f, arguments.dense, place)
-    ends = (ir.Fetch(FIRST, segment, (("value", FIRST),)), ir.Fetch(LAST, segment, (("value", LAST),)))
+        head += _load(f, arguments.dense, place)
+    ends = (ir.LoadRecord(FIRST, segment, (("value", FIRST),)), ir.LoadRecord(LAST, segment, (("value", LAST),)))
     arrays.append(_array(arguments.item))
-    inside: list[ir.Statement] = [*_fetch(f, arguments.item, item)]
+    inside: list[ir.Statement] = [*_load(f, arguments.item, item)]
     used = {p.name for p in f.parameters}
     for row, kind in arguments.rows.items():
         if any(f"{row}.{part}" in used for part in ("first", "length", "beyond")):
@@ -82,12 +82,12 @@ def build_segmentwise(lowered: Lowered, arguments: SegmentwiseArguments, index: 
     loop = ir.For(ITEM, bounds[0], bounds[1], ir.Literal(1, index), tuple(inside), role="sources")
     zeros = tuple(ir.Assign(s.name, ir.Literal(0.0 if s.type.is_float else 0, s.type)) for s in sums)
     where = segment if arguments.dense is None else build.add(build.multiply(place, ir.Local(SEGMENTS, index)), segment)
-    commits: list[ir.Statement] = []
+    stores: list[ir.Statement] = []
     for name, kind in result_arrays(lowered):
         arrays.append(value_array(name, kind, written=True))
         writes = tuple((leaf, ir.Local(sum_name(v), t.scalar_of(kind))) for leaf, v in pairs(name, kind))
-        commits.append(ir.Commit(name, where, writes))
-    body = (*head, *ends, *zeros, loop, *commits)
+        stores.append(ir.StoreRecord(name, where, writes))
+    body = (*head, *ends, *zeros, loop, *stores)
     over, extent = (CELL, CELLS) if arguments.dense is not None else (SEGMENT, SEGMENTS)
     beyond = {f"{row}.beyond": t.I64 for row in arguments.rows}
     uniforms = uniform_leaves(f, arguments.uniforms) + tuple(ir.Parameter(n, k) for n, k in beyond.items() if n in used)
@@ -118,12 +118,12 @@ def _array(owner: Owner) -> ir.ArrayArgument:
     return record_array(name, record.leaves, layout, written=False)
 
 
-def _fetch(f: ir.Function, owner: Owner, index: ir.Local) -> ir.Block:
-    """The fetch of what the function uses of a record, if anything."""
+def _load(f: ir.Function, owner: Owner, index: ir.Local) -> ir.Block:
+    """The load of what the function uses of a record, if anything."""
     name, record, _ = owner
     used = {p.name for p in f.parameters}
     reads = tuple((x.name, f"{name}.{x.name}") for x in record.leaves if f"{name}.{x.name}" in used)
-    return (ir.Fetch(name, index, reads),) if reads else ()
+    return (ir.LoadRecord(name, index, reads),) if reads else ()
 
 
 def _row(row: str, item: ir.Local) -> ir.Block:
@@ -131,7 +131,7 @@ def _row(row: str, item: ir.Local) -> ir.Block:
     first, last = (ir.Local(f"{row}.{end}", I64) for end in ("first", "last"))
     length = ir.Cast(ir.Binary("-", last, first, I64, bounded=True), I32)
     return (
-        ir.Fetch(first_of(row), item, (("value", first.name),)),
-        ir.Fetch(last_of(row), item, (("value", last.name),)),
+        ir.LoadRecord(first_of(row), item, (("value", first.name),)),
+        ir.LoadRecord(last_of(row), item, (("value", last.name),)),
         ir.Assign(f"{row}.length", length),
     )

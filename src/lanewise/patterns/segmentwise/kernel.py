@@ -50,13 +50,15 @@ def _build(lowered: Lowered, signature: Signature, given: Arguments, index: Scal
     return build_segmentwise(lowered, arguments, index)
 
 
-def _counts(name: str, given: Arguments) -> Mapping[str, int]:
-    segments = len(given.added[FIRST][0])
-    items = max(1, int(given.totals["items"]) // max(1, segments))
-    lengths = {count_of(n): len(r) for n, r in given.records.items()}  # no counts of the kernel: what models look up
-    if len(given.records) == 1:
+def _counts(name: str, arguments: Arguments) -> Mapping[str, int]:
+    segments = len(arguments.added[FIRST][0])
+    items = max(1, int(arguments.totals["items"]) // max(1, segments))
+    lengths = {
+        count_of(n): len(r) for n, r in arguments.records.items()
+    }  # no counts of the kernel: what models look up
+    if len(arguments.records) == 1:
         return {SEGMENTS: segments, **lengths, ITEMS: items}
-    dense = len(next(iter(given.records.values())))
+    dense = len(next(iter(arguments.records.values())))
     return {CELLS: dense * segments, SEGMENTS: segments, DENSE: dense, **lengths, ITEMS: items}
 
 
@@ -73,7 +75,7 @@ def _checked(signature: Signature) -> Signature:
         )
         raise source.error(
             "a segmentwise function starts with its item, or with a record of the dense axis and its item", source.tree,
-            found=found or "no parameters", wanted="item: Sft, or template: Template, item: Sft; then rows and values for all",
+            found=found or "no parameters", wanted="item: Sft, or template: Template, item: Sft; then rows and uniform arguments",
         )  # fmt: skip
     if not signature.results:
         raise source.error(
@@ -147,7 +149,7 @@ class Segmentwise:
     """A kernel over segments.
 
     Its function takes one item of a segment, before it a record of the dense axis if there is one, then rows of values that
-    belong to the item, and values for all. Its results are summed over the items of each segment.
+    belong to the item, and uniform arguments. Its results are summed over the items of each segment.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -225,20 +227,20 @@ class Segmentwise:
         """What `tune` measures: for programs that watch the search, or replay it."""
         return self._calls.job(self._calls.given(arguments, named), plan)
 
-    def _shape(self, given: Arguments, arguments: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[int, ...]:
+    def _shape(self, arguments: Arguments, positional: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[int, ...]:
         """The axes of the results before those of a vector."""
         dense, item = _owners(self.signature)
         names = self.signature.names
-        items: RaggedArray = named[item] if item in named else arguments[names.index(item)]
+        items: RaggedArray = named[item] if item in named else positional[names.index(item)]
         outer = items.outer_shape or (len(items.offsets[-1]) - 1,)
-        return (len(given.records[dense]), *outer) if dense else outer
+        return (len(arguments.records[dense]), *outer) if dense else outer
 
-    def _check_apart(self, out: Any, given: Arguments) -> None:
+    def _check_apart(self, out: Any, arguments: Arguments) -> None:
         """A cell is written while others read: results have memory of their own."""
         if out is None:
             return
-        read = {n.removeprefix("$"): a for n, (a, _) in given.added.items()} | {
-            n: r.data for n, r in given.records.items()
+        read = {n.removeprefix("$"): a for n, (a, _) in arguments.added.items()} | {
+            n: r.data for n, r in arguments.records.items()
         }
         for o in out if isinstance(out, tuple) else (out,):
             if shared := [n for n, a in read.items() if overlap(o, a)]:

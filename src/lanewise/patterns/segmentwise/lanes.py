@@ -1,12 +1,12 @@
-"""On a CPU: neighbouring cells of the dense axis side by side in SIMD registers, so that an item is fetched once for all of them.
+"""On a CPU: neighbouring cells of the dense axis side by side in SIMD registers, so that an item is loaded once for all of them.
 
-    parallel for cell: segment, place = ...; fetch template[place]; sum = 0
-        for item: fetch sft[item]; sum += f(template, sft)
-        commit result[...] = sum
+    parallel for cell: segment, place = ...; load template[place]; sum = 0
+        for item: load sft[item]; sum += f(template, sft)
+        store result[...] = sum
 ->  parallel for block: segment, tile = ...; first = tile * W; lanes = min(W, dense - first); sums: f32[W]
-        for item: fetch sft[item]
-            for lane in range(lanes): place = first + lane; fetch template[place]; sums[lane] += f(template, sft)
-        for lane in range(lanes): place = first + lane; commit result[...] = sums[lane]
+        for item: load sft[item]
+            for lane in range(lanes): place = first + lane; load template[place]; sums[lane] += f(template, sft)
+        for lane in range(lanes): place = first + lane; store result[...] = sums[lane]
 Each cell adds its items in the same order as before.
 """
 

@@ -2,7 +2,7 @@
 
     parallel for cell: segment, place = ...; for item: sum += f(place, item)
 ->  parallel for block: segment = block / tiles; tile = block - segment * tiles
-        parallel for lane: place#0, place#1 = ...; for item: fetch item; sum#0 += f(place#0, item); sum#1 += f(place#1, item)
+        parallel for lane: place#0, place#1 = ...; for item: load item; sum#0 += f(place#0, item); sum#1 += f(place#1, item)
 The threads of a block run the same loop over the same items: what they load of an item is one load for all.
 """
 
@@ -33,9 +33,9 @@ def grain(items: int) -> int:
     return max(1, GRAIN_ITEMS // max(1, items))
 
 
-def default_plan(machine: Machine, work: Work, wanted: Plan) -> Decisions:
+def default_plan(machine: Machine, work: Work, wish: Plan) -> Decisions:
     """Every field decided. Few cells leave a GPU idle, unless several threads share each."""
-    del wanted
+    del wish
     if not machine.target.has_blocks:
         return NEUTRAL
     slices = 1

@@ -55,7 +55,7 @@ def build_sequential(pairs: Pairs, stages: Sequence[Stage], record: Record, layo
     for number, stage in enumerate(stages, 1):
         f = stage.lowered.function
         used, changed = {p.name for p in f.parameters}, {p.name for p in f.parameters if p.mutable}
-        body += _fetch(array, i, record, stage.record, used, number)
+        body += _load(array, i, record, stage.record, used, number)
         arguments: list[ir.Expression] = []
         for p in f.parameters:
             name = _value(number, stage, p.name, lowered)
@@ -65,7 +65,7 @@ def build_sequential(pairs: Pairs, stages: Sequence[Stage], record: Record, layo
         body.append(ir.Apply(f, tuple(arguments), tuple(_result(number, r.name) for r in f.results)))
         if changes := tuple(x for x in record.leaves if f"{stage.record}.{x.name}" in changed):
             values = tuple((x.name, ir.Local(_element(number, f"{stage.record}.{x.name}"), x.type)) for x in changes)
-            body.append(ir.Commit(array, i, values))
+            body.append(ir.StoreRecord(array, i, values))
             written = True
     zero, one = ir.Literal(0, index), ir.Literal(1, index)
     loop = ir.For(i.name, zero, ir.Local(COUNT, index), one, tuple(body))
@@ -83,31 +83,31 @@ def _sum(pairs: Pairs, record: Record, array: str, i: ir.Local, count: ir.Parame
 
     sums = [ir.Local(_result(0, r.name), r.type) for r in f.results]
     terms = [ir.Local(own(f"term.{r.name.removeprefix('$')}"), r.type) for r in f.results]
-    fetched = {pairs.target, pairs.source}
-    names = {p.name: _element(0, p.name) if p.name.partition(".")[0] in fetched else p.name for p in f.parameters}
+    loaded = {pairs.target, pairs.source}
+    names = {p.name: _element(0, p.name) if p.name.partition(".")[0] in loaded else p.name for p in f.parameters}
     arguments: list[ir.Expression] = [ir.Local(names[p.name], p.type) for p in f.parameters]
     if pairs.lowered.uses_same:  # the last parameter
         arguments[-1] = build.equal(i, j)
     adds = tuple(ir.Assign(s.name, ir.Binary("+", s, x, s.type)) for s, x in zip(sums, terms, strict=True))
     inner = (
-        *_fetch(array, j, record, pairs.source, used, 0),
+        *_load(array, j, record, pairs.source, used, 0),
         ir.Apply(f, tuple(arguments), tuple(x.name for x in terms)),
         *adds,
     )
     starts = tuple(ir.Assign(s.name, ir.Literal(0.0 if s.type.is_float else 0, s.type)) for s in sums)
     zero, one = ir.Literal(0, i.type), ir.Literal(1, i.type)
     return (
-        *_fetch(array, i, record, pairs.target, used, 0),
+        *_load(array, i, record, pairs.target, used, 0),
         *starts,
         ir.For(j.name, zero, ir.Local(count.name, i.type), one, inner),
     )
 
 
-def _fetch(array: str, place: ir.Local, record: Record, name: str, used: set[str], stage: int) -> ir.Block:
+def _load(array: str, place: ir.Local, record: Record, name: str, used: set[str], stage: int) -> ir.Block:
     """What a function uses of the record that its text calls `name`, if anything."""
     leaves = ((x.name, f"{name}.{x.name}") for x in record.leaves)
     reads = tuple((leaf, _element(stage, full)) for leaf, full in leaves if full in used)
-    return (ir.Fetch(array, place, reads),) if reads else ()
+    return (ir.LoadRecord(array, place, reads),) if reads else ()
 
 
 def _element(stage: int, leaf: str) -> str:

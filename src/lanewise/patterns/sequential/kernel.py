@@ -25,7 +25,7 @@ from lanewise.target import is_gpu
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """An elementwise kernel, where its arrays of values come from, and its values for all.
+    """An elementwise kernel, where its arrays of values come from, and its uniform arguments.
 
     takes: parameter -> (number of an earlier step, number of its result); step 0 is the sum over pairs.
     """
@@ -57,15 +57,15 @@ def bind_in_turn(
         own = _values(step, record, records)
         flat = flatten_uniforms(signature, own.uniforms)
         environment |= {uniform_name(number, leaf): value for leaf, value in flat.items()}
-    naive = build_sequential(
+    reference = build_sequential(
         Pairs(pair.lowered, target, source, kinds), stages, records.record, records.layout, index_type(records.device)
     )
-    executable = compile_kernel(naive, NEUTRAL, records.device)
+    executable = compile_kernel(reference, NEUTRAL, records.device)
     return executable.prepare({target: bind_record(records)}, environment)
 
 
 def _values(step: Step, record: str, records: RecordArray) -> Arguments:
-    """The values for all of a step, checked against those of its parameters that no earlier step gives."""
+    """The uniform arguments of a step, checked against those of its parameters that no earlier step gives."""
     signature = step.kernel.signature
     own = replace(signature, parameters={n: k for n, k in signature.parameters.items() if n not in step.takes})
     given = name_arguments(own, (), {record: records, **step.uniforms})

@@ -1,10 +1,10 @@
-"""sitewise: every site of a lattice by itself. Fetch the populations that arrive, apply the function of its kind, put what departs.
+"""sitewise: every site of a lattice by itself. LoadRecord the populations that arrive, apply the function of its kind, put what departs.
 
-    parallel for n: fetch from the bulk neighbours; if special(n): correct by the site's word; apply; put
-A special site corrects what it fetched as if it were one of the bulk (at places clamped to the array): so mark and populations are on
-their way at the same time, where a test first would wait for memory twice. Where many sites are special (`dense`), each reads its word
-first, and fetches every population once. Which places those are says the phase of the streaming form (`streaming.py`); what is
-special, the word (`words.py`).
+    parallel for n: load from the bulk neighbours; if special(n): correct by the site's flags; apply; put
+A special site corrects what it loaded as if it were one of the bulk (at places clamped to the array): so mark and populations are on
+their way at the same time, where a test first would wait for memory twice. Where many sites are special (`dense`), each reads its flags
+first, and loads every population once. Which places those are says the phase of the streaming form (`streaming.py`); what is
+special, the flags (`flags.py`).
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from lanewise.ir.names import COUNT, identifier, own, owner
 from lanewise.ir.traverse import statements
 from lanewise.ir.values import pairs
 from lanewise.patterns.sitewise.build_arguments import ARRIVED, WALL, SitewiseArguments, Update
-from lanewise.patterns.sitewise.build_words import head
+from lanewise.patterns.sitewise.build_flags import head
 from lanewise.patterns.sitewise.builder import SiteBuilder, negated, zero_of
-from lanewise.patterns.sitewise.fetching import fetches
 from lanewise.patterns.sitewise.links import KIND
+from lanewise.patterns.sitewise.loading import loads
 from lanewise.patterns.sitewise.pattern import SITEWISE
-from lanewise.patterns.sitewise.putting import put_whole_sectors, puts
+from lanewise.patterns.sitewise.storing import put_whole_sectors, puts
 from lanewise.types import BOOL, I32, Scalar
 
 
 def build_sitewise(arguments: SitewiseArguments, index: Scalar) -> ir.Kernel:
-    """The naive kernel of one phase."""
+    """The reference kernel of one phase."""
     return _kernel(SiteBuilder(arguments, index))
 
 
@@ -36,7 +36,7 @@ def _kernel(b: SiteBuilder) -> ir.Kernel:
     count = ir.Parameter(COUNT, index)
     body = (*head(b), *_work(b))
     loop = ir.Parallel(b.site.name, ir.Local(count.name, index), body)
-    used = {s.array for s in statements(body) if isinstance(s, ir.Fetch | ir.Commit)}
+    used = {s.array for s in statements(body) if isinstance(s, ir.LoadRecord | ir.StoreRecord)}
     arrays = tuple(x for x in b.arrays() if x.name in used)
     uniforms = tuple(b.uniforms())
     return ir.Kernel(identifier(f.name), SITEWISE, arrays, uniforms, (count, *b.counts()), (loop,), location=f.location)
@@ -48,28 +48,28 @@ def _work(b: SiteBuilder) -> ir.Block:
     if a.collects:
         values = tuple((f"q{q}", b.value(q)) for q in range(a.lattice.size))
         zeros = tuple(s for q in range(a.lattice.size) for s in b.declared(q))
-        commits: ir.Block = (ir.Commit(ARRIVED, b.site, values),)
-        inner = fetches(b)
+        stores: ir.Block = (ir.StoreRecord(ARRIVED, b.site, values),)
+        inner = loads(b)
     else:
         kinds = [(v, t.scalar_of(k)) for n, k in b.results() for _, v in pairs(n, k)]
         zeros = tuple(ir.Assign(v, zero_of(k)) for v, k in kinds)
-        commits = tuple(
-            ir.Commit(n, b.site, tuple((leaf, ir.Local(v, t.scalar_of(k))) for leaf, v in pairs(n, k)))
+        stores = tuple(
+            ir.StoreRecord(n, b.site, tuple((leaf, ir.Local(v, t.scalar_of(k))) for leaf, v in pairs(n, k)))
             for n, k in b.results()
         )
-        inner = (*fetches(b), *_fields(b), *_applications(b))
+        inner = (*loads(b), *_fields(b), *_applications(b))
         if a.puts and a.solids and a.dense and not a.phase.put_links:
             return put_whole_sectors(b, inner)
         inner += puts(b) if a.puts else ()
     if not a.solids:
-        return (*inner, *commits)
-    return (*zeros, ir.If(negated(ir.Local(WALL, BOOL)), inner), *commits)
+        return (*inner, *stores)
+    return (*zeros, ir.If(negated(ir.Local(WALL, BOOL)), inner), *stores)
 
 
 def _fields(b: SiteBuilder) -> ir.Block:
     used = {p.name for u in b.a.updates for p in u.lowered.function.parameters}
     return tuple(
-        ir.Fetch(name, b.site, tuple((leaf, v) for leaf, v in pairs(name, kind) if v in used))
+        ir.LoadRecord(name, b.site, tuple((leaf, v) for leaf, v in pairs(name, kind) if v in used))
         for name, kind in b.a.arrays
         if any(v in used for _, v in pairs(name, kind))
     )

@@ -37,12 +37,12 @@ class SitewiseArguments:
     """What a kernel over sites is specialised to.
 
     updates: the functions of the kinds that occur, kind 0 first. walls: the kinds of walls that occur. solids: some of them
-    are sites of the mask. two: fetch from one copy of the populations and put into another. arrays: parameters with one value
+    are sites of the mask. two: load from one copy of the populations and put into another. arrays: parameters with one value
     a site. puts: populations depart; an observer only looks. collects: store the populations that arrive, and apply nothing.
-    marked: bits say which sites are special and which are walls; without them every site reads its word. dense: many sites
+    marked: bits say which sites are special and which are walls; without them every site reads its flags. dense: many sites
     are special. thin: the box is one site wide along some axis. placed: every site computes where it lies, so that faces that
     wrap are nothing special. framed: besides, all sites are of kind 0, so that what is special follows from that, and no mark or
-    word is read. row_block: rows along x are whole blocks of so many sites (0: not known), which makes places cheap.
+    flags are read. row_block: rows along x are whole blocks of so many sites (0: not known), which makes places cheap.
     moving_sites: walls that move may be sites of the mask.
     """
 

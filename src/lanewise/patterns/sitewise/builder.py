@@ -18,7 +18,7 @@ from lanewise.patterns.sitewise.build_arguments import (
     SitewiseArguments,
     population_leaves,
 )
-from lanewise.patterns.sitewise.links import EXTENTS, LAYER, MAGIC, PLANE, ROW, SHIFT, WORDS, Links
+from lanewise.patterns.sitewise.links import EXTENTS, FLAGS, LAYER, MAGIC, PLANE, ROW, SHIFT, Links
 from lanewise.types import BOOL, U32, Scalar
 
 
@@ -32,7 +32,7 @@ class SiteBuilder:
     def __init__(self, arguments: SitewiseArguments, index: Scalar) -> None:
         a = self.a = arguments
         self.site = ir.Local(own("n"), index)
-        self.placed = a.placed and a.phase.fetch_links and not a.phase.put_links
+        self.placed = a.placed and a.phase.load_links and not a.phase.put_links
         self.framed = self.placed and a.framed
         row_block = a.row_block if self.placed else 0
         self.links = Links(
@@ -41,7 +41,7 @@ class SiteBuilder:
         )  # fmt: skip
         self.main = a.updates[0]
         self.populations = self.main.populations
-        self.follows = a.phase.fetch_links or (a.puts and a.phase.put_links)
+        self.follows = a.phase.load_links or (a.puts and a.phase.put_links)
         self.kinds = len(a.updates) > 1
 
     def value(self, q: int) -> ir.Local:
@@ -63,7 +63,7 @@ class SiteBuilder:
         return ir.Local(SPECIAL, BOOL)
 
     @property
-    def has_words(self) -> bool:
+    def has_flags(self) -> bool:
         return self.follows or self.kinds
 
     def counts(self) -> tuple[ir.Parameter, ...]:
@@ -85,7 +85,7 @@ class SiteBuilder:
             yield record_array(NEXT, leaves, a.layout, written=True)
         yield value_array(MARKS, U32, written=False)
         yield value_array(SOLIDS, U32, written=False)
-        yield value_array(WORDS, U32, written=False)
+        yield value_array(FLAGS, U32, written=False)
         for name, kind in a.arrays:
             yield value_array(name, kind, written=False)
         if a.collects:

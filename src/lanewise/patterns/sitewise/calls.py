@@ -19,7 +19,7 @@ from lanewise.layouts import AoS
 from lanewise.patterns.sitewise.build_arguments import ARRIVED, MARKS, NEXT, SOLIDS
 from lanewise.patterns.sitewise.call_values import SiteValues
 from lanewise.patterns.sitewise.interpolated_walls import CURVED, CURVED_COUNT, WEIGHTS
-from lanewise.patterns.sitewise.links import WORDS, box_counts
+from lanewise.patterns.sitewise.links import FLAGS, box_counts
 from lanewise.patterns.sitewise.momentum_exchange import WALLED, WALLED_COUNT
 from lanewise.patterns.sitewise.outflow import BEFORE, OUTLET, OUTLET_COUNT, WEIGHT, Outlet, before_leaves
 from lanewise.patterns.sitewise.passes import runs as site_runs
@@ -49,7 +49,7 @@ class SiteCall(Inspectable):
 
     def named(self, stage: str) -> NamedLaunch:
         """Itself as a launch of a stage of a step, by the name of its kernel."""
-        return NamedLaunch(stage, self.executable.program.naive.name, self.launch)
+        return NamedLaunch(stage, self.executable.program.reference.name, self.launch)
 
     def explain(self, *, measure_resources: bool = True) -> Explanation:
         """A row for each optimisation, what a site reads, writes and computes, what bounds the step, and the time to expect.
@@ -61,16 +61,16 @@ class SiteCall(Inspectable):
 
         if self.sites is None:
             raise ArgumentError(
-                f"{self.executable.program.naive.name}: explained is what flow.compile(sites, ...) gives"
+                f"{self.executable.program.reference.name}: explained is what flow.compile(sites, ...) gives"
             )
         return explain_step(self.executable, self.sites, measure_resources=measure_resources)
 
 
 def compile_phase(build: Callable[[t.Scalar], ir.Kernel], sites: Sites, plan: Plan | None) -> Executable:
-    """The kernels of a phase on the sites' device; `build` makes the naive kernel for a type of indices."""
-    naive = build(index_type(sites.device))
-    complete = complete_site_plan(plan, machine_of(sites.device), naive, sites.count)
-    return compile_kernel(naive, complete, sites.device, wanted=plan)
+    """The kernels of a phase on the sites' device; `build` makes the reference kernel for a type of indices."""
+    reference = build(index_type(sites.device))
+    complete = complete_site_plan(plan, machine_of(sites.device), reference, sites.count)
+    return compile_kernel(reference, complete, sites.device, wish=plan)
 
 
 def bind_phase(
@@ -82,11 +82,11 @@ def bind_phase(
     arrived: RecordArray | None = None,
 ) -> SiteCall:
     """Give a compiled phase the sites' memory at this step, and the arrays that take its results."""
-    naive = executable.program.naive
+    reference = executable.program.reference
     copies = sites.copies
-    populations = naive.arrays[0].name
+    populations = reference.arrays[0].name
     bound = {populations: bind_record(copies[step % len(copies)]), NEXT: bind_record(copies[(step + 1) % len(copies)])}
-    bound |= {WORDS: bind_value_array(sites.words, U32), **values.arrays}
+    bound |= {FLAGS: bind_value_array(sites.flags, U32), **values.arrays}
     if sites.marks is not None:
         bound[MARKS] = bind_value_array(sites.marks, U32)
     if sites.solids is not None:
@@ -99,7 +99,7 @@ def bind_phase(
     environment |= box_counts(sites.shape, sites.row_block)
     _bind_parts(executable, sites, bound, environment)
     _bind_runs(executable, sites, step, bound, environment)
-    used = {a.name for k in (naive, *executable.program.kernels) for a in k.arrays}
+    used = {a.name for k in (reference, *executable.program.kernels) for a in k.arrays}
     return SiteCall(executable.prepare({n: b for n, b in bound.items() if n in used}, environment), executable)
 
 
@@ -107,20 +107,20 @@ def bind_outflow(
     executable: Executable, sites: Sites, step: int, outlet: Outlet, values: SiteValues, weight: float
 ) -> SiteCall:
     """Give a compiled outflow the sites' memory before this step; `weight` is U / (1 + U)."""
-    populations = executable.program.naive.arrays
+    populations = executable.program.reference.arrays
     name = next(a.name for a in populations if a.written and a.name != BEFORE)
     real = next(a for a in populations if a.name == BEFORE).leaves[0].type
     before, listed = sites.before(outlet.axis, outlet.step, real), sites.outlet(outlet.axis, outlet.step)
     leaves = before_leaves(sites.lattice, outlet, real)
     bound: dict[str, Any] = {
         name: bind_record(sites.copies[step % len(sites.copies)]),
-        WORDS: bind_value_array(sites.words, U32),
+        FLAGS: bind_value_array(sites.flags, U32),
         OUTLET: bind_value_array(listed, index_type(sites.device)),
         BEFORE: BoundArray(before.reshape(-1).view("uint8"), AoS().arrange(leaves), len(before)),
     }
     environment: dict[str, Any] = {**values.environment, COUNT: sites.count, OUTLET_COUNT: len(listed), WEIGHT: weight}
     environment |= box_counts(sites.shape, sites.row_block)
-    used = {a.name for k in (executable.program.naive, *executable.program.kernels) for a in k.arrays}
+    used = {a.name for k in (executable.program.reference, *executable.program.kernels) for a in k.arrays}
     return SiteCall(executable.prepare({n: b for n, b in bound.items() if n in used}, environment), executable)
 
 
@@ -128,23 +128,23 @@ def bind_interpolated_walls(executable: Executable, sites: Sites, step: int, val
     """Give compiled interpolated walls the sites' memory before this step."""
     known = sites.interpolation
     assert known is not None
-    name = next(a.name for a in executable.program.naive.arrays if a.written)
+    name = next(a.name for a in executable.program.reference.arrays if a.written)
     bound: dict[str, Any] = {
         name: bind_record(sites.copies[step % len(sites.copies)]),
-        WORDS: bind_value_array(sites.words, U32),
+        FLAGS: bind_value_array(sites.flags, U32),
         CURVED: bind_value_array(known.places, index_type(sites.device)),
         WEIGHTS: bind_record(known.weights),
     }
     environment: dict[str, Any] = {**values.environment, COUNT: sites.count, CURVED_COUNT: len(known.places)}
     environment |= box_counts(sites.shape, sites.row_block)
-    used = {a.name for k in (executable.program.naive, *executable.program.kernels) for a in k.arrays}
+    used = {a.name for k in (executable.program.reference, *executable.program.kernels) for a in k.arrays}
     return SiteCall(executable.prepare({n: b for n, b in bound.items() if n in used}, environment), executable)
 
 
 def _bind_parts(executable: Executable, sites: Sites, bound: dict[str, Any], environment: dict[str, Any]) -> None:
     """Spans and lists of sites, for kernels that run over some of them."""
     index = index_type(sites.device)
-    kernels = (executable.program.naive, *executable.program.kernels)
+    kernels = (executable.program.reference, *executable.program.kernels)
     names = {a.name for k in kernels for a in k.arrays}
     if WALLED in names:
         bound[WALLED], environment[WALLED_COUNT] = bind_value_array(sites.walled, index), len(sites.walled)
@@ -169,7 +169,7 @@ def _bind_runs(
     bound[site_runs.RUNS], environment[site_runs.RUN_COUNT] = bind_value_array(runs, t.Vector(index, 3)), len(runs)
     places = sites.places(sites.form.phase(step, fresh=False)).reshape(-1)
     bound[site_runs.PLACES] = bind_value_array(places, index)
-    populations = executable.program.naive.arrays[0].name
+    populations = executable.program.reference.arrays[0].name
     memory = bound[populations].data
     scalars = memory[: len(memory) // sites.storage.size * sites.storage.size].view(sites.storage.dtype)
     for q in range(sites.lattice.size):

@@ -28,7 +28,7 @@ from lanewise.arrays import RecordArray
 from lanewise.errors import ArgumentError
 from lanewise.lattices.base import Lattice
 from lanewise.layouts import SoA
-from lanewise.patterns.sitewise.words import KIND_MASK, KIND_SHIFT
+from lanewise.patterns.sitewise.flags import KIND_MASK, KIND_SHIFT
 from lanewise.record import Field, Leaf, Record, RecordValue
 from lanewise.runtime.memory import bring, require_memory
 from lanewise.target import target_of
@@ -91,15 +91,15 @@ def weight_record(lattice: Lattice, real: Scalar) -> Record:
 
 
 def interpolation_weights(
-    lattice: Lattice, given: WallFractions, words: npt.NDArray[np.uint32], walls: frozenset[int]
+    lattice: Lattice, given: WallFractions, flags: npt.NDArray[np.uint32], walls: frozenset[int]
 ) -> tuple[Floats, int]:
     """The weights k and s of every place and direction, (2, n, Q), and how many links with a fraction stay half-way (k = s = 0).
 
     Raises `ArgumentError` for places that do not exist or are walls, fractions out of range, and links that no wall cuts.
     """
-    _check(lattice, given, len(words), words, walls)
+    _check(lattice, given, len(flags), flags, walls)
     known = ~np.isnan(given.fractions)
-    mine = words[given.places]
+    mine = flags[given.places]
     cut = np.stack([_cut(mine, q) for q in range(lattice.size)], axis=1)
     if (wrong := known & ~cut).any():
         n, q = (int(i) for i in np.argwhere(wrong)[0])
@@ -120,12 +120,12 @@ def link_weights(fractions: Floats) -> Floats:
     return np.stack([np.where(central > most, most + damped, central), damped])
 
 
-def _cut(words: npt.NDArray[np.uint32], q: int) -> npt.NDArray[np.bool_]:
-    return (words >> np.uint32(q - 1) & np.uint32(1)).astype(np.bool_) if q else np.zeros(len(words), np.bool_)
+def _cut(flags: npt.NDArray[np.uint32], q: int) -> npt.NDArray[np.bool_]:
+    return (flags >> np.uint32(q - 1) & np.uint32(1)).astype(np.bool_) if q else np.zeros(len(flags), np.bool_)
 
 
 def _check(
-    lattice: Lattice, given: WallFractions, count: int, words: npt.NDArray[np.uint32], walls: frozenset[int]
+    lattice: Lattice, given: WallFractions, count: int, flags: npt.NDArray[np.uint32], walls: frozenset[int]
 ) -> None:
     places, fractions = given.places, given.fractions
     if places.ndim != 1 or fractions.shape != (len(places), lattice.size):
@@ -135,7 +135,7 @@ def _check(
         )
     if len(places) and (places.min() < 0 or places.max() >= count or (np.diff(places) <= 0).any()):
         raise ArgumentError(f"places of fractions are numbers of sites, 0 to {count - 1:,}, ascending and different")
-    kinds = (words[places] >> np.uint32(KIND_SHIFT)) & np.uint32(KIND_MASK)
+    kinds = (flags[places] >> np.uint32(KIND_SHIFT)) & np.uint32(KIND_MASK)
     if (solid := np.isin(kinds, sorted(walls))).any():
         raise ArgumentError(
             f"site {int(places[int(np.argmax(solid))])} has fractions and is a wall; wanted sites beside it"
@@ -150,13 +150,13 @@ def _check(
 def make_interpolation(
     lattice: Lattice,
     given: WallFractions,
-    words: npt.NDArray[np.uint32],
+    flags: npt.NDArray[np.uint32],
     walls: frozenset[int],
     real: Scalar,
     device: str,
 ) -> Interpolation | None:
     """The weights on the device, of the sites that have any; None when all links are half-way."""
-    weights, left = interpolation_weights(lattice, given, words, walls)
+    weights, left = interpolation_weights(lattice, given, flags, walls)
     used = weights.any(axis=(0, 2))
     if not used.any():
         return None

@@ -1,6 +1,6 @@
 """Walls that cut links elsewhere than half-way: what they send back is corrected between two steps.
 
-    put at a += k (fetched along o - departed along a + 6 w (e_a . u)) + s (departed along a - half-way at a)
+    put at a += k (loaded along o - departed along a + 6 w (e_a . u)) + s (departed along a - half-way at a)
 for the links of a list of sites with their weights k and s (`fractions.py`); a arrives from the wall, o is opposite to it, and
 half-way is what was put there, with the moving wall's 6 w (e_a . u). As with
 outflow, the reflected population lies in a place that nobody else reads, and the other two are populations of the site, too: the one
@@ -20,7 +20,7 @@ from lanewise.layouts import SoA
 from lanewise.patterns.sitewise import fractions
 from lanewise.patterns.sitewise.build_arguments import SitewiseArguments
 from lanewise.patterns.sitewise.builder import SiteBuilder
-from lanewise.patterns.sitewise.links import WORD, WORDS
+from lanewise.patterns.sitewise.links import FLAG_WORD, FLAGS
 from lanewise.patterns.sitewise.pattern import SITEWISE
 from lanewise.types import I32
 
@@ -33,13 +33,13 @@ def build_interpolated_walls(arguments: SitewiseArguments, index: t.Scalar) -> i
     links, lattice, real = builder.links, arguments.lattice, arguments.real
     place = ir.Local(own("i"), index)
     body: ir.Block = (
-        ir.Fetch(CURVED, place, (("value", builder.site.name),)),
-        ir.Fetch(WORDS, builder.site, (("value", WORD),)),
+        ir.LoadRecord(CURVED, place, (("value", builder.site.name),)),
+        ir.LoadRecord(FLAGS, builder.site, (("value", FLAG_WORD),)),
         *links.coordinates(),
-        fetch_weights(builder, place),
+        load_weights(builder, place),
         *(s for q in range(1, lattice.size) for s in _corrected(builder, q)),
     )
-    used = {s.array for s in statements(body) if isinstance(s, ir.Fetch | ir.Commit)}
+    used = {s.array for s in statements(body) if isinstance(s, ir.LoadRecord | ir.StoreRecord)}
     known = (
         *(replace(a, written=a.name == builder.populations) for a in builder.arrays()),
         value_array(CURVED, index, written=False),
@@ -60,14 +60,14 @@ def build_interpolated_walls(arguments: SitewiseArguments, index: t.Scalar) -> i
     )  # fmt: skip
 
 
-def fetch_weights(builder: SiteBuilder, place: ir.Expression) -> ir.Statement:
+def load_weights(builder: SiteBuilder, place: ir.Expression) -> ir.Statement:
     """The weights k and s of all directions."""
     size = builder.a.lattice.size
     kept, damped = (
         tuple((f"{name}{q}", local(builder, q).name) for q in range(1, size))
         for name, local in zip(fractions.WEIGHTS, (weight, damping), strict=True)
     )
-    return ir.Fetch(WEIGHTS, place, kept + damped)
+    return ir.LoadRecord(WEIGHTS, place, kept + damped)
 
 
 def weight(builder: SiteBuilder, q: int) -> ir.Local:
@@ -115,15 +115,15 @@ def unadded(
 
 def _corrected(builder: SiteBuilder, q: int) -> ir.Block:
     phase, real, links = builder.a.phase, builder.a.real, builder.links
-    leaf = builder.leaf(q, phase.fetch_opposite)
-    slot = builder.a.lattice.opposite[leaf] if phase.fetch_links else leaf
+    leaf = builder.leaf(q, phase.load_opposite)
+    slot = builder.a.lattice.opposite[leaf] if phase.load_links else leaf
     stored, old, new = (
         ir.Local(own(f"slot.{q}"), builder.a.storage), ir.Local(own(f"old.{q}"), real), ir.Local(own(f"new.{q}"), real),
     )  # fmt: skip
     met = ir.Local(own(f"met.{q}"), I32)
     arrived, arriving = _arriving(builder, builder.a.lattice.opposite[q], q)
-    # What a moving wall adds lies in the place only if it is not added later, by the step that fetches over links.
-    term = links.added(q, met) if phase.fetch_links else None
+    # What a moving wall adds lies in the place only if it is not added later, by the step that loads over links.
+    term = links.added(q, met) if phase.load_links else None
     reflected = old if term is None else ir.Binary("+", old, term, real)
     before, added = change(builder, q, arriving, met, reflected)
     known = links.wall_met(q, met.name) if links.moving and links.added(q, met) is not None else ()
@@ -131,10 +131,10 @@ def _corrected(builder: SiteBuilder, q: int) -> ir.Block:
         *known,
         *arrived,
         *before,
-        ir.Fetch(builder.populations, builder.site, ((f"q{slot}", stored.name),)),
+        ir.LoadRecord(builder.populations, builder.site, ((f"q{slot}", stored.name),)),
         ir.Assign(old.name, ir.Cast(stored, real) if stored.type != real else stored),
         ir.Assign(new.name, ir.Binary("+", old, added, real)),
-        ir.Commit(builder.populations, builder.site, ((f"q{slot}", builder.converted(new)),)),
+        ir.StoreRecord(builder.populations, builder.site, ((f"q{slot}", builder.converted(new)),)),
     )
     return (ir.If(interpolated(builder, q), body),)
 
@@ -143,11 +143,11 @@ def _arriving(builder: SiteBuilder, o: int, q: int) -> tuple[ir.Block, ir.Expres
     """What arrives at the site along o, on a link that is not cut."""
     phase, storage, real = builder.a.phase, builder.a.storage, builder.a.real
     value = ir.Local(own(f"arriving.{q}"), storage)
-    leaf = builder.leaf(o, phase.fetch_opposite)
+    leaf = builder.leaf(o, phase.load_opposite)
     body = (
-        _fetched(builder, value, o, -1, leaf)
-        if phase.fetch_links
-        else (ir.Fetch(builder.populations, builder.site, ((f"q{leaf}", value.name),)),)
+        _loaded(builder, value, o, -1, leaf)
+        if phase.load_links
+        else (ir.LoadRecord(builder.populations, builder.site, ((f"q{leaf}", value.name),)),)
     )
     return body, ir.Cast(value, real) if storage != real else value
 
@@ -159,20 +159,20 @@ def _departed_name(builder: SiteBuilder, q: int) -> ir.Local:
 def _departed(builder: SiteBuilder, q: int) -> ir.Block:
     """What has left the site along q: it is on its way to the neighbour there, or has been put there."""
     phase, value = builder.a.phase, _departed_name(builder, q)
-    leaf = builder.leaf(q, phase.fetch_opposite)
-    if phase.fetch_links:
-        return (ir.Fetch(builder.populations, builder.site, ((f"q{leaf}", value.name),)),)
-    return _fetched(builder, value, q, 1, leaf)
+    leaf = builder.leaf(q, phase.load_opposite)
+    if phase.load_links:
+        return (ir.LoadRecord(builder.populations, builder.site, ((f"q{leaf}", value.name),)),)
+    return _loaded(builder, value, q, 1, leaf)
 
 
-def _fetched(builder: SiteBuilder, value: ir.Local, q: int, sign: int, leaf: int) -> ir.Block:
+def _loaded(builder: SiteBuilder, value: ir.Local, q: int, sign: int, leaf: int) -> ir.Block:
     """A population from the other end of a link that is not cut, wherever the faces of the box send it."""
     count = iter(range(64))
 
-    def fetch(place: ir.Expression, which: int) -> ir.Block:
+    def load(place: ir.Expression, which: int) -> ir.Block:
         name = f"{value.name}.{next(count)}"
-        read = ir.Fetch(builder.populations, place, ((f"q{which}", name),))
+        read = ir.LoadRecord(builder.populations, place, ((f"q{which}", name),))
         return (read, ir.Assign(value.name, ir.Local(name, value.type)))
 
     zero = ir.Assign(value.name, ir.Literal(0.0, value.type))
-    return (zero, *builder.links.towards(q, sign, leaf, fetch))
+    return (zero, *builder.links.towards(q, sign, leaf, load))

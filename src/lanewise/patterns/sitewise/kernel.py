@@ -134,8 +134,8 @@ class Sitewise:
         )  # fmt: skip
         if fractions is not None:
             numbers = frozenset(w.number for w in self.walls)
-            words = to_host(sites.words)
-            sites.interpolation = make_interpolation(self.lattice, fractions, words, numbers, self.real, where)
+            flags = to_host(sites.flags)
+            sites.interpolation = make_interpolation(self.lattice, fractions, flags, numbers, self.real, where)
         return sites
 
     def set_populations(self, sites: Sites, populations: Any) -> None:
@@ -205,12 +205,12 @@ class Sitewise:
         return self._stepper(sites, plan, self.kinds.values(sites, values))
 
     def _stepper(
-        self, sites: Sites, plan: Plan | None, given: SiteValues, bound: BoundSteps | None = None
+        self, sites: Sites, plan: Plan | None, values: SiteValues, bound: BoundSteps | None = None
     ) -> SiteStepper:
         def calls(step: int, fresh: bool) -> list[NamedLaunch]:
             return [
-                self.kernels.step(sites, step, fresh, given, plan).named("collide-stream"),
-                *(c.named("boundaries") for c in self.kernels.between(sites, step + 1, given, first=fresh)),
+                self.kernels.step(sites, step, fresh, values, plan).named("collide-stream"),
+                *(c.named("boundaries") for c in self.kernels.between(sites, step + 1, values, first=fresh)),
             ]
 
         return SiteStepper(self.__name__, sites, calls, bound=bound)

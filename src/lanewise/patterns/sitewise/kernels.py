@@ -159,5 +159,5 @@ class SiteKernels:
         return self.arguments(sites, step, fresh, values, (self.kinds.main.update,))
 
     def _plain(self, sites: Sites, step: int, values: SiteValues) -> SitewiseArguments:
-        """Of kernels over lists of sites: these read their words."""
+        """Of kernels over lists of sites: these read their flags."""
         return replace(self._looking(sites, step, values, fresh=False), dense=False, placed=False, framed=False)

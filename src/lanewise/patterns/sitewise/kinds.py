@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from lanewise.checks import shown
 from lanewise.errors import ArgumentError
 
-MOST = 32  # five bits of a word
+MOST = 32  # five bits of a flags
 OUTFLOW = MOST + 1  # of a face that the flow leaves through: its links are cut, and filled between steps
 REST = MOST  # the kind of a wall that no mask names: where different walls meet, at rest
 

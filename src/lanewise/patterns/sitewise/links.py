@@ -1,7 +1,7 @@
 """Links between sites: where a direction leads, which wall cuts it, and what a moving wall adds.
 
-Everything here is for special sites, which know their word (`patterns/sitewise/words.py`) and compute their coordinates. Bulk sites take
-`offset` and nothing else.
+Everything here is for special sites, which know their flags (`patterns/sitewise/flags.py`) and compute their coordinates. Bulk sites
+take `offset` and nothing else.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from lanewise.ir import nodes as ir
 from lanewise.ir.names import own
 from lanewise.lattices.base import Lattice
 from lanewise.patterns.sitewise.edges import AXES, Edges
+from lanewise.patterns.sitewise.flags import KIND_MASK, KIND_SHIFT
 from lanewise.patterns.sitewise.kinds import REST, Wall
-from lanewise.patterns.sitewise.words import KIND_MASK, KIND_SHIFT
 from lanewise.types import BOOL, I32, I64, U32, Scalar
 
-WORDS, WORD, KIND = own("words"), own("word"), own("kind")
+FLAGS, FLAG_WORD, KIND = own("flags"), own("flag_word"), own("kind")
 EXTENTS = tuple(own(f"n{a}") for a in AXES)
 PLANE = own("plane")  # sites of a layer: nx * ny
 MAGIC = tuple(own(f"magic.{a}") for a in AXES)  # what stands for a division by an extent
@@ -172,7 +172,7 @@ class Links:
         """Whether a wall cuts the link that arrives along direction q."""
         if self.framed:
             return self.at_wall(q)
-        return _bit(ir.Local(WORD, U32), q - 1)
+        return _bit(ir.Local(FLAG_WORD, U32), q - 1)
 
     def bends(self, q: int, sign: int) -> ir.Expression | None:
         """Whether the link along or against q wraps or is mirrored at a face; None where no face does that.
@@ -230,12 +230,15 @@ class Links:
         result = ir.Local(name, I32)
         body: tuple[ir.Statement, ...] = (ir.Assign(name, met),)
         if self.solids and self.moving_sites:
-            word = ir.Local(f"{name}.word", U32)
+            flag_word = ir.Local(f"{name}.flag_word", U32)
             look = self.towards(
                 q,
                 -1,
                 q,
-                lambda place, _: (ir.Fetch(WORDS, place, (("value", word.name),)), ir.Assign(name, kind_of(word))),
+                lambda place, _: (
+                    ir.LoadRecord(FLAGS, place, (("value", flag_word.name),)),
+                    ir.Assign(name, kind_of(flag_word)),
+                ),
             )
             body += (ir.If(build.equal(result, 0), look),)
         return body
@@ -281,9 +284,9 @@ def box_counts(shape: tuple[int, ...], row_block: int) -> dict[str, int]:
     return found
 
 
-def kind_of(word: ir.Expression) -> ir.Expression:
-    """The kind in a word, an i32."""
-    shifted = ir.Binary(">>", word, ir.Literal(KIND_SHIFT, U32), U32)
+def kind_of(flag_word: ir.Expression) -> ir.Expression:
+    """The kind in a flags, an i32."""
+    shifted = ir.Binary(">>", flag_word, ir.Literal(KIND_SHIFT, U32), U32)
     return ir.Cast(ir.Binary("&", shifted, ir.Literal(KIND_MASK, U32), U32), I32)
 
 
@@ -295,8 +298,8 @@ def walls_of(walls: tuple[Wall, ...], kind: ir.Expression) -> ir.Expression:
     return result
 
 
-def _bit(word: ir.Expression, position: int) -> ir.Expression:
-    shifted = ir.Binary(">>", word, ir.Literal(position, U32), U32) if position else word
+def _bit(flag_word: ir.Expression, position: int) -> ir.Expression:
+    shifted = ir.Binary(">>", flag_word, ir.Literal(position, U32), U32) if position else flag_word
     return ir.Compare("!=", ir.Binary("&", shifted, ir.Literal(1, U32), U32), ir.Literal(0, U32))
 
 

@@ -55,7 +55,7 @@ def layout_among_walls(
 
 
 def _bytes(lattice: Lattice, count: int, storage: Scalar, form: Form, layout: Layout) -> int:
-    """What the populations, words and bits of sites take at most: known before anything is allocated."""
+    """What the populations, flags and bits of sites take at most: known before anything is allocated."""
     bits = 2 * 4 * -(-count // 32) if form.buffers > 1 else 0
     return form.buffers * layout.arrange(population_record(lattice, storage).leaves).nbytes(count) + 4 * count + bits
 

@@ -19,10 +19,10 @@ from lanewise.layouts import SoA
 from lanewise.patterns.sitewise.build_arguments import SitewiseArguments
 from lanewise.patterns.sitewise.builder import SiteBuilder
 from lanewise.patterns.sitewise.edges import AXES
-from lanewise.patterns.sitewise.fetching import corrections, fetch_bulk, fetch_own
 from lanewise.patterns.sitewise.fractions import weight_leaves
-from lanewise.patterns.sitewise.interpolated_walls import WEIGHTS, fetch_weights, interpolated, unadded
-from lanewise.patterns.sitewise.links import WORD, WORDS, Links
+from lanewise.patterns.sitewise.interpolated_walls import WEIGHTS, interpolated, load_weights, unadded
+from lanewise.patterns.sitewise.links import FLAG_WORD, FLAGS, Links
+from lanewise.patterns.sitewise.loading import corrections, load_bulk, load_own
 from lanewise.patterns.sitewise.pattern import SITEWISE
 from lanewise.types import F64, I32
 
@@ -42,15 +42,15 @@ def build_momentum_exchange(
     links, phase, size = builder.links, arguments.phase, arguments.lattice.size
     place = ir.Local(own("i"), index)
     vector = t.Vector(F64, arguments.lattice.dimension)
-    linked = phase.fetch_links
-    fetches = (*fetch_bulk(builder), *corrections(builder)) if linked else fetch_own(builder, phase.fetch_opposite)
+    linked = phase.load_links
+    loads = (*load_bulk(builder), *corrections(builder)) if linked else load_own(builder, phase.load_opposite)
     sums = [ir.Local(variable, F64) for _, variable in pairs(RESULT, vector)]
     body: ir.Block = (
-        ir.Fetch(WALLED, place, (("value", builder.site.name),)),
-        ir.Fetch(WORDS, builder.site, (("value", WORD),)),
+        ir.LoadRecord(WALLED, place, (("value", builder.site.name),)),
+        ir.LoadRecord(FLAGS, builder.site, (("value", FLAG_WORD),)),
         *links.coordinates(),
-        *fetches,
-        *((fetch_weights(builder, place),) if curved else ()),
+        *loads,
+        *((load_weights(builder, place),) if curved else ()),
         *(ir.Assign(x.name, ir.Literal(0.0, F64)) for x in sums),
         *(
             s
@@ -58,9 +58,9 @@ def build_momentum_exchange(
             if links.can_be_cut
             for s in _link(builder, q, sums, measured, weights=weights, curved=curved)
         ),
-        ir.Commit(RESULT, place, tuple((leaf, ir.Local(v, F64)) for leaf, v in pairs(RESULT, vector))),
+        ir.StoreRecord(RESULT, place, tuple((leaf, ir.Local(v, F64)) for leaf, v in pairs(RESULT, vector))),
     )
-    used = {s.array for s in statements(body) if isinstance(s, ir.Fetch | ir.Commit)}
+    used = {s.array for s in statements(body) if isinstance(s, ir.LoadRecord | ir.StoreRecord)}
     known = (
         *builder.arrays(),
         value_array(WALLED, index, written=False),

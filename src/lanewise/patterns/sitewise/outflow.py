@@ -20,8 +20,8 @@ from lanewise.lattices.base import Lattice
 from lanewise.layouts import AoS
 from lanewise.patterns.sitewise.build_arguments import SitewiseArguments
 from lanewise.patterns.sitewise.builder import SiteBuilder
-from lanewise.patterns.sitewise.fetching import add_at_moving_wall, fetch, fetch_anew
-from lanewise.patterns.sitewise.links import WORD, WORDS, at_face
+from lanewise.patterns.sitewise.links import FLAG_WORD, FLAGS, at_face
+from lanewise.patterns.sitewise.loading import add_at_moving_wall, load, load_anew
 from lanewise.patterns.sitewise.pattern import SITEWISE
 from lanewise.record import Leaf
 from lanewise.types import BOOL, Scalar
@@ -55,18 +55,18 @@ def build_outflow(arguments: SitewiseArguments, index: t.Scalar, outlet: Outlet)
     stride = links.stride(outlet.axis)
     inner = build.subtract(edge, stride) if outlet.step > 0 else build.add(edge, stride)
     body: list[ir.Statement] = [
-        ir.Fetch(OUTLET, place, (("value", edge.name),)),
+        ir.LoadRecord(OUTLET, place, (("value", edge.name),)),
         ir.Assign(builder.site.name, inner),
-        ir.Fetch(WORDS, builder.site, (("value", WORD),)),
+        ir.LoadRecord(FLAGS, builder.site, (("value", FLAG_WORD),)),
         *links.coordinates(),
     ]
     for q in outlet.unknown(arguments.lattice):
-        leaf = builder.leaf(q, phase.fetch_opposite)
-        slot = arguments.lattice.opposite[leaf] if phase.fetch_links else leaf
+        leaf = builder.leaf(q, phase.load_opposite)
+        slot = arguments.lattice.opposite[leaf] if phase.load_links else leaf
         update = _update(builder, q, slot, place, edge)
         beside = _cut_beside(builder, outlet, q)
         body += update if beside is None else (ir.If(ir.Unary("not", beside, BOOL), update),)
-    used = {s.array for s in statements(tuple(body)) if isinstance(s, ir.Fetch | ir.Commit)}
+    used = {s.array for s in statements(tuple(body)) if isinstance(s, ir.LoadRecord | ir.StoreRecord)}
     known = (
         *(replace(a, written=a.name == builder.populations) for a in builder.arrays()),
         value_array(OUTLET, index, written=False),
@@ -95,22 +95,22 @@ def _update(builder: SiteBuilder, q: int, slot: int, place: ir.Local, edge: ir.L
     moved = ir.Binary("+", old, ir.Binary("*", ir.Local(WEIGHT, real), further, real), real)
     return (
         *_arriving(builder, q),
-        ir.Fetch(BEFORE, place, ((f"q{q}", old.name),)),
+        ir.LoadRecord(BEFORE, place, ((f"q{q}", old.name),)),
         ir.Assign(new.name, moved),
-        ir.Commit(BEFORE, place, ((f"q{q}", new),)),
-        ir.Commit(builder.populations, edge, ((f"q{slot}", builder.converted(new)),)),
+        ir.StoreRecord(BEFORE, place, ((f"q{q}", new),)),
+        ir.StoreRecord(builder.populations, edge, ((f"q{slot}", builder.converted(new)),)),
     )
 
 
 def _arriving(builder: SiteBuilder, q: int) -> ir.Block:
     """What arrives along q at the site further in."""
     phase, storage = builder.a.phase, builder.a.storage
-    if not phase.fetch_links:
-        return fetch(builder, builder.site, builder.leaf(q, phase.fetch_opposite), q, f"own.{q}")
+    if not phase.load_links:
+        return load(builder, builder.site, builder.leaf(q, phase.load_opposite), q, f"own.{q}")
     stored = ir.Local(own(f"anew.{q}"), storage)
     return (
         ir.Assign(stored.name, ir.Literal(0.0, storage)),
-        *fetch_anew(builder, q, stored, bulk=True),
+        *load_anew(builder, q, stored, bulk=True),
         ir.Assign(builder.value(q).name, stored if storage == builder.a.real else ir.Cast(stored, builder.a.real)),
         *add_at_moving_wall(builder, q),
     )

@@ -1,6 +1,6 @@
 """Runs: neighbouring sites whose links lead alike, and the places that they lead to.
 
-Sites of kind 0 with one word that lie at the same faces are a class; class 0 is the bulk. Population q of every site of a class
+Sites of kind 0 with the same flags that lie at the same faces are a class; class 0 is the bulk. Population q of every site of a class
 arrives from the site's index plus one number, `places[class, q]`: a leaf and a distance at once, counted in scalars from the start of
 the memory of the populations. So one loop without a test serves the bulk, sites at walls and sites at faces.
 """
@@ -15,11 +15,11 @@ import numpy.typing as npt
 
 from lanewise.lattices.base import Lattice
 from lanewise.patterns.sitewise.edges import Edges
+from lanewise.patterns.sitewise.flags import KIND_SHIFT, LINKS
 from lanewise.patterns.sitewise.streaming import Phase
-from lanewise.patterns.sitewise.words import KIND_SHIFT, LINKS
 
 Whole = npt.NDArray[np.int64]
-MOST_CLASSES = 4096  # whose places stay in a second-level cache; sites of rarer classes ask their words
+MOST_CLASSES = 4096  # whose places stay in a second-level cache; sites of rarer classes ask their flags
 SHORT = 16  # sites: less than a SIMD register of them
 FACE_BITS = 6  # low and high face of three axes
 KINDS = np.uint32(31 << KIND_SHIFT)
@@ -29,28 +29,28 @@ KINDS = np.uint32(31 << KIND_SHIFT)
 class Classes:
     """What the sites of each class have in common; class 0 is the bulk.
 
-    words, faces: shape (classes,); bit 2 a of `faces` is the low face of axis a, bit 2 a + 1 the high one. of_site: the class of
+    flags, faces: shape (classes,); bit 2 a of `faces` is the low face of axis a, bit 2 a + 1 the high one. of_site: the class of
     every site, shape (count,); -1 for sites of other kinds, at walls that move, and of rare classes.
     """
 
-    words: Whole
+    flags: Whole
     faces: Whole
     of_site: npt.NDArray[np.int32]
 
 
 def make_classes(
-    words: npt.NDArray[np.uint32], shape: tuple[int, ...], edges: Edges, moving: frozenset[int], moving_sites: bool
+    flags: npt.NDArray[np.uint32], shape: tuple[int, ...], edges: Edges, moving: frozenset[int], moving_sites: bool
 ) -> Classes:
     """The classes of the sites of a box, the most frequent first. `moving`: walls that move; `moving_sites`: sites are among them."""
-    special = np.flatnonzero((words != 0) & (words & KINDS == 0))
+    special = np.flatnonzero((flags != 0) & (flags & KINDS == 0))
     faces = _faces(special, shape)
-    keys = words[special].astype(np.int64) << FACE_BITS | faces
+    keys = flags[special].astype(np.int64) << FACE_BITS | faces
     found, inverse, counts = np.unique(keys, return_inverse=True, return_counts=True)
     still = ~_may_move(found, edges, moving, moving_sites)
     chosen = [n for n in np.argsort(-counts, kind="stable") if still[n]][: MOST_CLASSES - 1]
     number = np.full(len(found), -1, np.int32)
     number[chosen] = np.arange(1, len(chosen) + 1)
-    of_site = np.where(words == 0, 0, -1).astype(np.int32)
+    of_site = np.where(flags == 0, 0, -1).astype(np.int32)
     of_site[special] = number[inverse]
     kept = np.concatenate([[0], found[chosen]])
     return Classes(kept >> FACE_BITS, kept & (1 << FACE_BITS) - 1, of_site)
@@ -83,10 +83,10 @@ def make_places(
     """
     columns: list[Whole] = []
     for q in range(lattice.size):
-        leaf = lattice.opposite[q] if phase.fetch_opposite else q
+        leaf = lattice.opposite[q] if phase.load_opposite else q
         leaves, distance = _free(classes, lattice, shape, edges, q, leaf)
         if q:
-            cut = classes.words >> (q - 1) & 1 != 0
+            cut = classes.flags >> (q - 1) & 1 != 0
             leaves, distance = np.where(cut, lattice.opposite[leaf], leaves), np.where(cut, 0, distance)
         columns.append(np.asarray(starts)[leaves] + distance)
     return np.stack(columns, axis=1).astype(np.int64)
@@ -96,7 +96,7 @@ def _free(
     classes: Classes, lattice: Lattice, shape: tuple[int, ...], edges: Edges, q: int, leaf: int
 ) -> tuple[Whole, Whole]:
     """Leaf and distance of what arrives along q where no wall cuts the link: wrapped, or mirrored by slip faces."""
-    leaves, distance = np.full(len(classes.words), leaf), np.zeros(len(classes.words), np.int64)
+    leaves, distance = np.full(len(classes.flags), leaf), np.zeros(len(classes.flags), np.int64)
     stride = 1
     for axis, component in enumerate(lattice.velocities[q]):
         extent = shape[-1 - axis]

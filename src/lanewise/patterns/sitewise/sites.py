@@ -14,19 +14,19 @@ from lanewise.errors import ArgumentError
 from lanewise.lattices.base import Lattice
 from lanewise.layouts import AoSoA, Layout, SoA
 from lanewise.patterns.sitewise.edges import AXES, Edges, Rule, read_edges
+from lanewise.patterns.sitewise.flags import (
+    KIND_SHIFT,
+    LINKS,
+    SECTOR,
+    make_flags,
+    make_marks,
+    make_spans,
+    mark_shared_sectors,
+)
 from lanewise.patterns.sitewise.fractions import WEIGHTS, Interpolation, weight_array
 from lanewise.patterns.sitewise.kinds import MOST, Wall
 from lanewise.patterns.sitewise.runs import Classes, make_classes, make_places, make_runs
 from lanewise.patterns.sitewise.streaming import Form, Phase
-from lanewise.patterns.sitewise.words import (
-    KIND_SHIFT,
-    LINKS,
-    SECTOR,
-    make_marks,
-    make_spans,
-    make_words,
-    mark_shared_sectors,
-)
 from lanewise.record import Field, Record, RecordValue
 from lanewise.runtime.cpu import SLAB_UNIT
 from lanewise.runtime.memory import array_module, bring, to_host
@@ -35,11 +35,11 @@ from lanewise.target import is_gpu, target_of
 from lanewise.types import Scalar
 
 LEAST_DENSE = 65_536  # sites of a box that is worth telling dense from sparse
-DENSE = 0.1  # share of special sites from which on a GPU every site reads its word first (bench/results/gpu_lbm.md)
+DENSE = 0.1  # share of special sites from which on a GPU every site reads its flags first (bench/results/gpu_lbm.md)
 
 
 class Sites:
-    """The sites of a box: populations in a streaming form, storage type and layout, and the word of every site.
+    """The sites of a box: populations in a streaming form, storage type and layout, and the flags of every site.
 
     Make one with `flow.sites(...)`. `step` counts the steps that were run; `whole` knows of steps that were stopped in the middle.
     """
@@ -67,17 +67,17 @@ class Sites:
         self.placed = is_gpu(device) and form.name == "pull"
         self.framed = self.placed and not kinds.any()
         self.row_block = row_block_of(layout, shape[-1]) if self.placed else 0
-        words = make_words(lattice, kinds, self.edges, numbers, placed=self.placed)
-        # In place memory counts: there every site reads its word instead of a bit that says whether it has to.
-        self.special = int(np.count_nonzero(words))
+        flags = make_flags(lattice, kinds, self.edges, numbers, placed=self.placed)
+        # In place memory counts: there every site reads its flags instead of a bit that says whether it has to.
+        self.special = int(np.count_nonzero(flags))
         large = is_gpu(device) and self.count >= LEAST_DENSE
         self.dense = large and form.buffers > 1 and not self.framed and self.special > DENSE * self.count
         marked = form.buffers > 1 and not self.dense
         solid = solid_sites(kinds, walls).reshape(-1) if self.present & numbers else None
         if solid is not None and self.dense:
-            mark_shared_sectors(words, solid, SECTOR // storage.size)
-        self.words = bring(words, device)
-        self.marks = bring(make_marks(words), device) if marked else None
+            mark_shared_sectors(flags, solid, SECTOR // storage.size)
+        self.flags = bring(flags, device)
+        self.marks = bring(make_marks(flags), device) if marked else None
         self.solids = None if solid is None or not marked else bring(make_marks(solid), device)
         self.wall_sites = 0 if solid is None else int(np.count_nonzero(solid))
         self.step, self.fresh = 0, True
@@ -99,19 +99,19 @@ class Sites:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of populations, words and marks on the device."""
-        known = (self.words, self.marks, self.solids)
+        """Bytes of populations, flags and marks on the device."""
+        known = (self.flags, self.marks, self.solids)
         return sum(c.nbytes for c in self.copies) + sum(int(x.nbytes) for x in known if x is not None)
 
     @property
     def fetched_bytes(self) -> int | None:
-        """How many bytes at a time memory should be asked for; None: as always. Among many walls fewer are fetched in vain."""
+        """How many bytes at a time memory should be asked for; None: as always. Among many walls fewer are loaded in vain."""
         return SECTOR if self.dense else None
 
     @property
     def kinds(self) -> npt.NDArray[np.uint8]:
         """The kind of every site, in the lattice's shape."""
-        return (to_host(self.words) >> np.uint32(KIND_SHIFT) & np.uint32(31)).astype(np.uint8).reshape(self.shape)
+        return (to_host(self.flags) >> np.uint32(KIND_SHIFT) & np.uint32(31)).astype(np.uint8).reshape(self.shape)
 
     @property
     def phase(self) -> Phase:
@@ -136,13 +136,13 @@ class Sites:
     def part(self, kind: int | None) -> Any:
         """Spans (n, 2) of the bulk (None), or the special sites of a kind (-1: of all but walls), as indices on the device."""
         if kind not in self._parts:
-            words, kinds = to_host(self.words), self.kinds.reshape(-1)
+            flags, kinds = to_host(self.flags), self.kinds.reshape(-1)
             if kind is None:
-                found = make_spans(words == 0, SLAB_UNIT)
+                found = make_spans(flags == 0, SLAB_UNIT)
             elif kind < 0:
-                found = np.flatnonzero((words != 0) & ~np.isin(kinds, sorted(self._walls)))
+                found = np.flatnonzero((flags != 0) & ~np.isin(kinds, sorted(self._walls)))
             else:
-                found = np.flatnonzero((words != 0) & (kinds == kind))
+                found = np.flatnonzero((flags != 0) & (kinds == kind))
             self._parts[kind] = self._places(found)
         return self._parts[kind]
 
@@ -151,7 +151,7 @@ class Sites:
         """The classes of sites whose links lead alike."""
         if self._classes is None:
             moving_sites = bool(self._moving & self.present)
-            self._classes = make_classes(to_host(self.words), self.shape, self.edges, self._moving, moving_sites)
+            self._classes = make_classes(to_host(self.flags), self.shape, self.edges, self._moving, moving_sites)
         return self._classes
 
     def runs(self) -> Any:
@@ -174,7 +174,7 @@ class Sites:
         """The sites of no wall that have links cut by walls, as an array of indices on the device."""
         if self._walled is None:
             solid = np.isin(self.kinds.reshape(-1), sorted(self._walls))
-            self._walled = self._places(np.flatnonzero((to_host(self.words) & LINKS != 0) & ~solid))
+            self._walled = self._places(np.flatnonzero((to_host(self.flags) & LINKS != 0) & ~solid))
         return self._walled
 
     @property

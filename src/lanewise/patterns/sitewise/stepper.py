@@ -18,7 +18,7 @@ from lanewise.runtime.launches import NamedLaunch
 from lanewise.runtime.programs import Part, ScheduleRunner
 from lanewise.runtime.stepping import make_program
 
-# Updates of sites, a tenth of a second on an NVIDIA H200: from then on fetching less gains more than asking for it costs, which
+# Updates of sites, a tenth of a second on an NVIDIA H200: from then on loading less gains more than asking for it costs, which
 # are two calls of 0.2 ms and what follows them.
 LONG_RUN = 1 << 31
 MOST_STEPS = 10**12  # far more than anybody waits for

@@ -1,4 +1,4 @@
-"""Streaming forms: from which place a site fetches population q, and to which it puts it, phase by phase.
+"""Streaming forms: from which place a site loads population q, and to which it puts it, phase by phase.
 
 A place is the site's own record or the one a link away, under the leaf of q or of its opposite. Where a wall cuts the link, the place is
 the site's own and the leaf is the opposite one; where slip faces mirror a set of axes, the link is not followed along them and the leaf
@@ -21,19 +21,19 @@ Streaming = Literal["pull", "push", "in-place"]
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """One step: whether links are followed when fetching and putting, and whether the leaf is the opposite one."""
+    """One step: whether links are followed when loading and putting, and whether the leaf is the opposite one."""
 
     name: str
-    fetch_links: bool = False
-    fetch_opposite: bool = False
+    load_links: bool = False
+    load_opposite: bool = False
     put_links: bool = False
     put_opposite: bool = False
 
 
-PULL = Phase("pull", fetch_links=True)
+PULL = Phase("pull", load_links=True)
 PUSH = Phase("push", put_links=True)
 EVEN = Phase("even", put_opposite=True)
-ODD = Phase("odd", fetch_links=True, fetch_opposite=True, put_links=True)
+ODD = Phase("odd", load_links=True, load_opposite=True, put_links=True)
 FIRST_PULL = Phase("first")  # the populations lie where they arrive, as they were set
 
 

@@ -112,7 +112,7 @@ def make_avoidance(precision: str) -> Avoidance:
 
 
 def kernel_of(kernels: Avoidance, o: Obstacle, agent_radius: float) -> tuple[Elementwise, dict[str, Any]]:
-    """The kernel of an obstacle, and its values for all."""
+    """The kernel of an obstacle, and its uniform arguments."""
     seen = SEEN.index(o.seen)
     common = {"center": np.array(o.center), "agent_radius": agent_radius, "seen": seen}
     match o:

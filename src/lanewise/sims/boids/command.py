@@ -19,22 +19,22 @@ app = product_app("boids")
 
 
 @run_command(app, Asked, Length, Parameters, Output, Resumed, Pictures, after=ORDER)
-def run(given: Given) -> None:
+def run(matched: Given) -> None:
     """Run a flock and say what became of it."""
     from lanewise.sims.boids import runner
 
-    pictures = given.make(Pictures)
+    pictures = matched.make(Pictures)
     if pictures.plot is None and pictures.movie is None:
-        _refuse_unseen(given)
-    output = given.make(Output, pictures=pictures, movie_every=given["every"] or 0)
-    resumed, steps, dt = given["resume"], given["steps"], given["dt"]
+        _refuse_unseen(matched)
+    output = matched.make(Output, pictures=pictures, movie_every=matched["every"] or 0)
+    resumed, steps, dt = matched["resume"], matched["steps"], matched["dt"]
     if resumed is not None:
-        given.refuse_with_resume(Asked, Parameters, but=("device",))
+        matched.refuse_with_resume(Asked, Parameters, but=("device",))
 
     def prepare(profile: Profile | None) -> Run:
         if resumed is not None:
-            return runner.resume(resumed, steps=steps, dt=dt, device=given["device"], output=output, profile=profile)
-        chosen = {**given.of(Asked), **given.of(Parameters)}
+            return runner.resume(resumed, steps=steps, dt=dt, device=matched["device"], output=output, profile=profile)
+        chosen = {**matched.of(Asked), **matched.of(Parameters)}
         table, obstacles = chosen.pop("table", None), chosen.pop("obstacles", None)
         if obstacles:
             chosen["obstacles"] = runner.obstacles_of(obstacles)
@@ -44,7 +44,7 @@ def run(given: Given) -> None:
         return done.summary()
 
     product = Product("boids", lambda _: "boids", _rate, finish, _say)
-    carry_out(product, given, prepare, output.out, output.final, pictures.plot, pictures.movie)
+    carry_out(product, matched, prepare, output.out, output.final, pictures.plot, pictures.movie)
 
 
 def _rate(now: Run) -> str:
@@ -52,10 +52,10 @@ def _rate(now: Run) -> str:
     return f"{rate:,.1f} steps/s, {rate * len(now.flock):.2e} agents/s"
 
 
-def _refuse_unseen(given: Given) -> None:
+def _refuse_unseen(matched: Given) -> None:
     """What says how a picture looks needs one."""
     for name in ("colour", "cluster_radius", "camera", "select", "size"):
-        if given[name] is not None:
+        if matched[name] is not None:
             raise InputError(f"--{name.replace('_', '-')} needs --plot or --movie")
 
 

@@ -61,7 +61,7 @@ def explained(
 
 def _steer(flock: Flock) -> tuple[str, ir.Kernel, Mapping[str, Any]]:
     compiled = _compiled(flock)
-    return compiled.name, compiled.naive, compiled.environment
+    return compiled.name, compiled.reference, compiled.environment
 
 
 def _compiled(flock: Flock) -> Compiled:
@@ -78,8 +78,8 @@ def _steer_on_gpu(flock: Flock) -> tuple[str, ir.Kernel, Mapping[str, Any]]:
     named = name_arguments(steer.signature, (flock.boids, flock.boids), pair_values(flock.settings.parameters))
     given = classify_arguments(steer.signature, named, arrays_allowed=False)
     copied = over.copied(given) if structure.order is not None else ()
-    naive = over.naive(given, flock.search, structure, copied, I32)
-    return steer.__name__, naive, _compiled(flock).environment
+    reference = over.reference(given, flock.search, structure, copied, I32)
+    return steer.__name__, reference, _compiled(flock).environment
 
 
 def _move(flock: Flock, index: Any = I64) -> tuple[str, ir.Kernel, Mapping[str, Any]]:
@@ -95,20 +95,20 @@ def _move(flock: Flock, index: Any = I64) -> tuple[str, ir.Kernel, Mapping[str, 
 
 
 def _offline(
-    flock: Flock, device: str, model: DeviceModel, name: str, naive: ir.Kernel, environment: Mapping[str, Any]
+    flock: Flock, device: str, model: DeviceModel, name: str, reference: ir.Kernel, environment: Mapping[str, Any]
 ) -> Offline:
     """The kernel with its default plan, compiled and loaded nowhere."""
     agents, machine = len(flock), Machine(model.kind, model.multiprocessors)
-    plan = complete_plan(None, machine, Work(naive.pattern, agents))
-    executable = compile_kernel(naive, plan, device, arch=model.arch if is_gpu(device) else None)
+    plan = complete_plan(None, machine, Work(reference.pattern, agents))
+    executable = compile_kernel(reference, plan, device, arch=model.arch if is_gpu(device) else None)
     layouts = (
         {"target": flock.boids.layout, "source": flock.boids.layout}
-        if naive.pattern is SEARCH
+        if reference.pattern is SEARCH
         else {"b": flock.boids.layout}
     )
-    counts = dict.fromkeys(layouts if naive.pattern is SEARCH else ("elements",), agents)
+    counts = dict.fromkeys(layouts if reference.pattern is SEARCH else ("elements",), agents)
     subject = Subject(
-        name, naive, executable.program.plan, device, model, environment, counts, layouts, describe_work(naive, agents),
+        name, reference, executable.program.plan, device, model, environment, counts, layouts, describe_work(reference, agents),
         tuple(c.resources for c in executable.cubins),
     )  # fmt: skip
     return Offline(subject, executable)

@@ -66,9 +66,11 @@ class Storage:
     ) -> Launch:
         """Copies a whole array in the order of the structure, in its own layout."""
         device, count = self._boids.device, len(self._boids)
-        naive = build_gather("boids", leaves, layout, leaves, layout, index_type(device))
+        reference = build_gather("boids", leaves, layout, leaves, layout, index_type(device))
         plan = complete_plan(None, machine_of(device), Work(ELEMENTWISE, count))
-        return compile_kernel(naive, plan, device).prepare({"boids": source, ORDER: order, SORTED: to}, {COUNT: count})
+        return compile_kernel(reference, plan, device).prepare(
+            {"boids": source, ORDER: order, SORTED: to}, {COUNT: count}
+        )
 
     def _keep(self) -> None:
         """From the spare memory back to where kernels are bound to, in one piece: layouts are equal."""

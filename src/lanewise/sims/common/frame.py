@@ -63,15 +63,15 @@ class Product(Generic[R]):
 
 
 def carry_out(
-    product: Product[R], given: Given, prepare: Callable[[Profile | None], R], out: Path | None, *others: Path | None
+    product: Product[R], matched: Given, prepare: Callable[[Profile | None], R], out: Path | None, *others: Path | None
 ) -> None:
     """Prepare a run, and follow it to the end. out, others: the files that it writes, its checkpoint first."""
     from lanewise.io.claims import claimed
     from lanewise.io.source import existing_file
     from lanewise.runtime.compile_workers import side_by_side
 
-    resumed, trace = given["resume"], given["profile_trace"]
-    report = ProfileReport(given["profile"], trace, given["overwrite"], out, resumed, *others)
+    resumed, trace = matched["resume"], matched["profile_trace"]
+    report = ProfileReport(matched["profile"], trace, matched["overwrite"], out, resumed, *others)
     own = existing_file(resumed) if out is None and resumed is not None else out
     with side_by_side(), claimed((own, *others, trace)) as notes:
         for note in notes:
@@ -79,7 +79,7 @@ def carry_out(
         run = prepare(report.profile)
         say_note(run.note)
         try:
-            follow(product, run, quiet=given["quiet"])
+            follow(product, run, quiet=matched["quiet"])
         except KeyboardInterrupt:
             report.finish()
             kept = run.output.out
@@ -90,7 +90,7 @@ def carry_out(
         summary = product.finish(run)
         report.finish(summary)
     product.say(run, summary)
-    if given["json"]:
+    if matched["json"]:
         print_json(summary)
 
 

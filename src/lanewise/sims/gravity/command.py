@@ -19,13 +19,13 @@ app = product_app("gravity")
 
 
 @run_command(app, Settings, Output, Asked, after=ORDER)
-def run(given: Given) -> None:
+def run(matched: Given) -> None:
     """Run a simulation and say how well energy and momentum were kept."""
     from lanewise.io.atomic import writable_target
     from lanewise.sims.gravity import runner
     from lanewise.sims.gravity.snapshots import resumed_target
 
-    output, resumed, plot = given.make(Output), given["resume"], given["plot"]
+    output, resumed, plot = matched.make(Output), matched["resume"], matched["plot"]
     out = output.out
     if output.snapshot_every and out is None and resumed is None:
         raise InputError("--snapshot-every needs --out: snapshots get its name and the step")
@@ -34,13 +34,13 @@ def run(given: Given) -> None:
     if plot is not None:
         _check_picture(plot, output.overwrite, out, resumed)
     if resumed is not None:
-        given.refuse_with_resume(Settings, Asked, but=("steps", "device", "resume", "plot"))
+        matched.refuse_with_resume(Settings, Asked, but=("steps", "device", "resume", "plot"))
         out = resumed_target(resumed, out, output.overwrite)
 
     def prepare(profile: Profile | None) -> Run:
         if resumed is None:
-            return runner.start(bodies=given["bodies"], output=output, profile=profile, **given.of(Settings))
-        steps, device = given["steps"], given["device"]
+            return runner.start(bodies=matched["bodies"], output=output, profile=profile, **matched.of(Settings))
+        steps, device = matched["steps"], matched["device"]
         return runner.resume(resumed, steps=steps, device=device, output=output, profile=profile)
 
     def finish(done: Run) -> dict[str, Any]:
@@ -49,7 +49,7 @@ def run(given: Given) -> None:
                 _plot(done, plot)
         return done.summary()
 
-    carry_out(Product("gravity", lambda _: "gravity", _rate, finish, _say), given, prepare, out, plot)
+    carry_out(Product("gravity", lambda _: "gravity", _rate, finish, _say), matched, prepare, out, plot)
 
 
 def _rate(now: Run) -> str:

@@ -55,7 +55,7 @@ def compile_gravity(
         arch=arch,
         layout=layout_by_name(layout) if layout else None,
         values=numbers,
-        wanted=wanted_force(precision),
+        wish=wanted_force(precision),
     )
 
 

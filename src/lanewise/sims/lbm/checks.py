@@ -126,7 +126,7 @@ def warn_mach(speed: float, stacklevel: int = 1) -> None:
 
 
 def memory_bytes(shape: Sequence[int], lattice: Lattice, storage: str, streaming: str, extra: int = 0) -> int:
-    """Bytes that a simulation keeps: populations in one or two buffers, a word a site, and `extra` bytes a site.
+    """Bytes that a simulation keeps: populations in one or two buffers, a flags a site, and `extra` bytes a site.
 
     `storage` is "f16", "f32" or "f64"; `streaming` "in-place" (one buffer), "pull" or "push" (two).
     """

@@ -22,32 +22,32 @@ app = product_app("lbm")
 
 
 @run_command(app, Asked, End, Method, Output, Resumed, after=ORDER)
-def run(given: Given) -> None:
+def run(matched: Given) -> None:
     """Run a case and say what it found."""
     from lanewise.sims.lbm import runner
 
-    output, method, end, resumed = given.make(Output), given.make(Method), given.make(End), given["resume"]
+    output, method, end, resumed = matched.make(Output), matched.make(Method), matched.make(End), matched["resume"]
     if resumed is not None:
-        given.refuse_with_resume(Asked, Method, but=("streaming", "layout", "device"))
+        matched.refuse_with_resume(Asked, Method, but=("streaming", "layout", "device"))
 
     def prepare(profile: Profile | None) -> Run:
         if resumed is not None:
             return runner.resume(resumed, method, end, output, profile)
-        return _started(given, method, end, output, profile)
+        return _started(matched, method, end, output, profile)
 
     product = Product("lbm", lambda now: now.case.name, _rate, runner.finish, _say)
-    carry_out(product, given, prepare, output.out, output.vti, output.plot, output.movie, output.forces)
+    carry_out(product, matched, prepare, output.out, output.vti, output.plot, output.movie, output.forces)
 
 
-def _started(given: Given, method: Method, end: End, output: Output, profile: Profile | None) -> Run:
+def _started(matched: Given, method: Method, end: End, output: Output, profile: Profile | None) -> Run:
     """The run of a case with what the user chose of it; says its warnings on standard error, each once."""
     from lanewise.sims.lbm import runner
     from lanewise.sims.lbm.cases import find_case
     from lanewise.sims.lbm.checks import FlowWarning
 
-    obstacle = _obstacle(given["mask"], given["stl"], quiet=given["quiet"])
-    case = find_case(_required(given["case"]))
-    asked = {name: given[name] for name in ("re", "size", "speed", "lattice", "drive")}
+    obstacle = _obstacle(matched["mask"], matched["stl"], quiet=matched["quiet"])
+    case = find_case(_required(matched["case"]))
+    asked = {name: matched[name] for name in ("re", "size", "speed", "lattice", "drive")}
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always", FlowWarning)
         prepared = runner.start(case, case.request(**asked, obstacle=obstacle), method, end, output, profile)

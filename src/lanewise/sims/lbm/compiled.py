@@ -112,7 +112,7 @@ class CompiledEngine:
 
     @property
     def bytes_per_site(self) -> float:
-        """Every population is read and written once; beside them a bit, or in place the word of every second step."""
+        """Every population is read and written once; beside them a bit, or in place the flags of every second step."""
         known = 1 / 8 if self._sites.marks is not None else 2 if len(self._sites.copies) == 1 else 4
         return 2 * len(self._lattice) * self._sites.storage.size + known
 

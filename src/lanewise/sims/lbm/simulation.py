@@ -89,7 +89,7 @@ class Simulation:
     bounce-back, instead of half-way between fluid and solid sites. Of sites on a surface it decides which are walls, not the mask.
     edges: the faces of the box by axis: "periodic" (default), "slip", "outflow", the name of a wall, or (low, high).
     outflow_speed: of convective outflow, above 0 and at most 1 site a step: about that of what flows out; 1 lets sound out best.
-    density, velocity: the initial state, one value for all or arrays with one for each site; gradient: d u_b / d x_a of
+    density, velocity: the initial state, a uniform argument or arrays with one for each site; gradient: d u_b / d x_a of
     the velocity in [..., a, b], whose stress then belongs to the initial state.
     precision: of the arithmetic, "f32" or "f64"; storage: of the populations, "f16" (on GPUs), "f32" or "f64", by default
     the precision. streaming: "in-place" (half the memory), "pull" or "push"; layout: by default the device's best.

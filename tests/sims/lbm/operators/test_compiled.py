@@ -68,8 +68,8 @@ def test_cuda_keeps_a_site_in_registers(lattice: Lattice, name: str, real: str) 
     sites = flow.sites(mask.shape, mask=mask, device="cpu", layout=lw.AoSoA(32), streaming="pull")
     uniforms = tuple(flow.kinds.parameters(sites).items())  # pyright: ignore[reportPrivateUsage]
     values: Any = SimpleNamespace(arrays_of=(), uniforms_of=uniforms)
-    naive = build_sitewise(flow.kernels.arguments(sites, 1, False, values), t.I32)  # pyright: ignore[reportPrivateUsage]
-    program = build_program(naive, complete_site_plan(None, Machine("cuda", 132), naive), "cuda")
+    reference = build_sitewise(flow.kernels.arguments(sites, 1, False, values), t.I32)  # pyright: ignore[reportPrivateUsage]
+    program = build_program(reference, complete_site_plan(None, Machine("cuda", 132), reference), "cuda")
     for kernel in program.kernels:
         cubin = compile_cubin(emit_cuda(kernel, "test"), kernel.name, "sm_90", fast_math=False)
         assert cubin.resources.spill_stores <= 8, cubin.log

@@ -19,7 +19,13 @@ from lanewise.patterns.search.automatic import (
 )
 from lanewise.patterns.search.base import Search
 from lanewise.patterns.search.points import Points
-from lanewise.patterns.search.tuning.recipes import MOST_CELLS_A_SOURCE, Recipe, cells_of, cells_wanted, default_cells
+from lanewise.patterns.search.tuning.configurations import (
+    MOST_CELLS_A_SOURCE,
+    Configuration,
+    cells_of,
+    cells_wanted,
+    default_cells,
+)
 from lanewise.patterns.search.worlds import Periodic
 
 SIDES = (0.5, 0.7, 1.4, 2.0)  # of cells, in radii (without a radius: in sides of the default cells)
@@ -30,10 +36,10 @@ CLEAR_PAIRS = 8  # times as many looks as others take
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """recipes: what is to be measured, the automatic choice first; refused: what is not, with the reason."""
+    """configurations: what is to be measured, the automatic choice first; refused: what is not, with the reason."""
 
-    recipes: tuple[Recipe, ...]
-    refused: tuple[tuple[Recipe, str], ...]
+    configurations: tuple[Configuration, ...]
+    refused: tuple[tuple[Configuration, str], ...]
 
 
 def candidates(wish: Search, points: Points) -> Candidates:
@@ -42,42 +48,42 @@ def candidates(wish: Search, points: Points) -> Candidates:
     Raises `ArgumentError` for a world with other axes, and for more neighbours than there are sources.
     """
     outlook = look(wish, points)
-    default = Recipe(type(choose(wish, points, outlook)[0]).__name__)
-    verdicts = {r: _refusal(r, wish, points, outlook) for r in _recipes(wish, points) if r != default}
+    default = Configuration(type(choose(wish, points, outlook)[0]).__name__)
+    verdicts = {r: _refusal(r, wish, points, outlook) for r in _configurations(wish, points) if r != default}
     kept = (default, *(r for r, reason in verdicts.items() if not reason))
     return Candidates(kept, tuple((r, reason) for r, reason in verdicts.items() if reason))
 
 
-def _recipes(wish: Search, points: Points) -> Iterator[Recipe]:
+def _configurations(wish: Search, points: Points) -> Iterator[Configuration]:
     """All structures, those with the same cells once."""
     if wish.radius is not None or not isinstance(wish.world, Periodic):
-        yield Recipe("StaticGrid")
+        yield Configuration("StaticGrid")
         seen = {default_cells(wish, points).cells}
         for side in SIDES:
             cells = cells_of(wish, points, side).cells
             if cells not in seen or cells_wanted(wish, points, side) > points.count * MOST_CELLS_A_SOURCE:
-                yield Recipe("StaticGrid", side=side)
+                yield Configuration("StaticGrid", side=side)
             seen.add(cells)
-    yield Recipe("DynamicGrid")
-    yield from (Recipe("DynamicGrid", leaf=leaf) for leaf in LEAVES)
-    yield Recipe("AllPairs")
+    yield Configuration("DynamicGrid")
+    yield from (Configuration("DynamicGrid", leaf=leaf) for leaf in LEAVES)
+    yield Configuration("AllPairs")
 
 
-def _refusal(recipe: Recipe, wish: Search, points: Points, outlook: Outlook) -> str:
+def _refusal(configuration: Configuration, wish: Search, points: Points, outlook: Outlook) -> str:
     """Why a structure need not be measured, or nothing."""
-    if recipe.name == "AllPairs":
+    if configuration.name == "AllPairs":
         # More than the limit are in a cell of a grid only where boxes along a curve do with less.
         inside = min(outlook.members, _limit(wish, outlook))
         looks = FEW + inside * 3**points.dimension
         clear = points.count > CLEAR_PAIRS * looks
         return f"a target would look at {points.count:,} sources, through others at about {looks:,.0f}" if clear else ""
-    if recipe.name == "DynamicGrid":
+    if configuration.name == "DynamicGrid":
         return ""
-    if recipe.side is not None:
-        cells, most = cells_wanted(wish, points, recipe.side), points.count * MOST_CELLS_A_SOURCE
+    if configuration.side is not None:
+        cells, most = cells_wanted(wish, points, configuration.side), points.count * MOST_CELLS_A_SOURCE
         if cells > most:
             return f"{cells:,.0f} cells are more than {most:,}, {MOST_CELLS_A_SOURCE} for each source"
-        outlook = look_into(cells_of(wish, points, recipe.side), points)
+        outlook = look_into(cells_of(wish, points, configuration.side), points)
     crowded = outlook.members > CLEAR * _limit(wish, outlook)
     return f"the cell of a source would hold {outlook.members:,.0f} sources on average" if crowded else ""
 

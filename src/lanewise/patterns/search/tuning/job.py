@@ -62,7 +62,7 @@ def space_of(job: SearchJob) -> SearchSpace:
     found = candidates(job.wish, job.sources)
     free = (name for name in AXES[job.kind] if getattr(job.wanted, name) is None)
     return SearchSpace(
-        tuple(Choice(recipe, job.default) for recipe in found.recipes),
+        tuple(Choice(configuration, job.default) for configuration in found.configurations),
         {name: optimisation(name).values(job.kind, SEARCH) for name in free},
-        tuple(("structure", str(recipe), reason) for recipe, reason in found.refused),
+        tuple(("structure", str(configuration), reason) for configuration, reason in found.refused),
     )

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from lanewise.launch.trial import duration
 from lanewise.launch.tuned_key import Key
 from lanewise.launch.tuned_store import Entry, read_entry, store_enabled
-from lanewise.patterns.search.tuning.recipes import Recipe, recipe_from
+from lanewise.patterns.search.tuning.configurations import Configuration, configuration_from
 from lanewise.plan import Decisions
 from lanewise.target import is_compiled
 
@@ -17,7 +17,7 @@ from lanewise.target import is_compiled
 class Choice:
     """What is measured: a structure and a complete plan."""
 
-    recipe: Recipe
+    configuration: Configuration
     plan: Decisions
 
 
@@ -52,16 +52,19 @@ class TunedSearches:
 def tuned_of(entry: Entry) -> Tuned:
     """What an entry of the store says; raises `ValueError` with what is wrong."""
     try:
-        recipe, default = recipe_from(entry.log["structure"]), recipe_from(entry.log["default_structure"])
+        configuration, default = (
+            configuration_from(entry.log["structure"]),
+            configuration_from(entry.log["default_structure"]),
+        )
     except KeyError as error:
         raise ValueError(f"{error.args[0]!r} is missing") from error
     except TypeError as error:
         raise ValueError(f"it does not hold what an entry holds: {error}") from error
-    choice = Choice(recipe, entry.plan)
+    choice = Choice(configuration, entry.plan)
     took = f"measured: {duration(entry.seconds)} for a call like this one"
     if choice == Choice(default, entry.default):
         return Tuned(choice, f"{took}, and nothing else was faster")
     faster = f"{entry.default_seconds / entry.seconds:.2f} times as fast as"
-    if recipe == default:
+    if configuration == default:
         return Tuned(choice, f"{took}, {faster} with the default plan")
-    return Tuned(choice, f"{took} through {recipe}, {faster} through {default}")
+    return Tuned(choice, f"{took} through {configuration}, {faster} through {default}")

@@ -59,8 +59,8 @@ class CallMeasurer:
 
     def _start(self, default: Choice) -> None:
         call = self._job.bind(default)
-        naive = call.compiled.naive
-        self._tolerance = tolerance(naive) if self._job.wish.k is None else tolerance(naive, IN_ONE_ORDER)
+        reference = call.compiled.reference
+        self._tolerance = tolerance(reference) if self._job.wish.k is None else tolerance(reference, IN_ONE_ORDER)
         self._expected = self._first_run(default, call)
 
     def _check(self, choice: Choice) -> Failure | None:

@@ -66,14 +66,14 @@ def _add(race: Race[Choice], choices: Iterable[Choice]) -> None:
 
 
 def _trial(choice: Choice) -> Trial:
-    return Trial(choice.plan, "measured", structure=str(choice.recipe))
+    return Trial(choice.plan, "measured", structure=str(choice.configuration))
 
 
 def _entry(found: Found[Choice], space: SearchSpace, about: Mapping[str, Any]) -> Entry:
     best, default = found.best, found.default
     log = {
-        "about": dict(about), "note": "", "structure": str(best.recipe), "default_structure": str(default.recipe),
-        "structures": [str(c.recipe) for c in space.structures], "axes": {n: list(v) for n, v in space.axes.items()},
+        "about": dict(about), "note": "", "structure": str(best.configuration), "default_structure": str(default.configuration),
+        "structures": [str(c.configuration) for c in space.structures], "axes": {n: list(v) for n, v in space.axes.items()},
         "refused": [{"field": f, "value": v, "reason": r} for f, v, r in space.refused],
         "trials": [t.as_dict() for t in found.trials.values()],
     }  # fmt: skip
@@ -89,5 +89,5 @@ def search_report(found: Found[Choice], log: Mapping[str, Any], path: Path | Non
     return Tuning(
         found.best.plan, found.seconds(found.best), found.default.plan, found.seconds(found.default),
         tuple(found.trials[c] for c in order), tuple((r["field"], r["value"], r["reason"]) for r in log["refused"]),
-        found.exhaustive, found.complete, log["about"], path, log["note"], str(found.best.recipe), str(found.default.recipe),
+        found.exhaustive, found.complete, log["about"], path, log["note"], str(found.best.configuration), str(found.default.configuration),
     )  # fmt: skip

@@ -1,11 +1,11 @@
 """Let a thread update several sites that lie side by side: what they share is computed once, what is theirs alone is moved together.
 
-    parallel for n: y = row(n) % ny; if y == 0: fetch f[n].q4  else: fetch f[n - nx].q3; f.q3 = ...; apply; commit next[n]
+    parallel for n: y = row(n) % ny; if y == 0: load f[n].q4  else: load f[n - nx].q3; f.q3 = ...; apply; store next[n]
 ->  parallel for group: n#0 = 2 group; n#1 = 2 group + 1; y = row(n#0) % ny
-        if y == 0: fetch f[n#0, 2 records].q4  else: fetch f[n#0 - nx, 2 records].q3; f.q3#0 = ...; f.q3#1 = ...
-        apply#0; apply#1; commit next[n#0, 2 records]
+        if y == 0: load f[n#0, 2 records].q4  else: load f[n#0 - nx, 2 records].q3; f.q3#0 = ...; f.q3#1 = ...
+        apply#0; apply#1; store next[n#0, 2 records]
 Rows are whole blocks of sites, so the sites of a thread lie in one row: only the first of them can be the first site of the row, and
-only the last one the last. Populations that come straight from beside the row, or from the sites themselves, are fetched with one
+only the last one the last. Populations that come straight from beside the row, or from the sites themselves, are loaded with one
 access for all of them, and all are stored so: with two bytes a population, single accesses are too small to reach the bandwidth of memory.
 
 A thread passes over its sites when all of them are walls. Where only some are, these are computed along, and their zeros are stored again.
@@ -49,7 +49,7 @@ def legal(kernel: ir.Kernel, sites: int) -> str | None:
 
 def is_first(kernel: ir.Kernel) -> bool:
     """Whether it is the step of two copies after populations were set, which follows no links: it is done once, one site a thread."""
-    whole = (s for s in statements(kernel.body) if isinstance(s, ir.Fetch) and s.array == kernel.arrays[0].name)
+    whole = (s for s in statements(kernel.body) if isinstance(s, ir.LoadRecord) and s.array == kernel.arrays[0].name)
     return NEXT in {a.name for a in kernel.arrays} and any(len(s.reads) > 1 for s in whole)
 
 
@@ -111,7 +111,7 @@ class _Merge:
             return (rewrite_statement(s, lambda e: e, self.block),)
         if isinstance(s, ir.Assign) and s.name not in self.varying:
             return self._copy(s, 0)  # the same for all
-        if isinstance(s, ir.Fetch | ir.Commit) and self._is_aligned(s.index):
+        if isinstance(s, ir.LoadRecord | ir.StoreRecord) and self._is_aligned(s.index):
             return (self._together(s),)
         return tuple(x for r in range(self.sites) for x in self._copy(s, r))
 
@@ -134,14 +134,14 @@ class _Merge:
             case _:
                 return False
 
-    def _together(self, s: ir.Fetch | ir.Commit) -> ir.Statement:
+    def _together(self, s: ir.LoadRecord | ir.StoreRecord) -> ir.Statement:
         copies = [c for r in range(self.sites) for c in self._copy(s, r)]
         match s:
-            case ir.Fetch():
-                pairs = tuple(pair for c in copies if isinstance(c, ir.Fetch) for pair in c.reads)
+            case ir.LoadRecord():
+                pairs = tuple(pair for c in copies if isinstance(c, ir.LoadRecord) for pair in c.reads)
                 return replace(s, index=_index(copies[0]), reads=pairs, across=self.sites)
-            case ir.Commit():
-                writes = ((r, pair) for r, c in enumerate(copies) if isinstance(c, ir.Commit) for pair in c.writes)
+            case ir.StoreRecord():
+                writes = ((r, pair) for r, c in enumerate(copies) if isinstance(c, ir.StoreRecord) for pair in c.writes)
                 values = tuple((leaf, self._unless_wall(r, value)) for r, (leaf, value) in writes)
                 return replace(s, index=_index(copies[0]), writes=values, across=self.sites)
 
@@ -153,7 +153,7 @@ class _Merge:
 
 
 def _index(s: ir.Statement) -> ir.Expression:
-    assert isinstance(s, ir.Fetch | ir.Commit)
+    assert isinstance(s, ir.LoadRecord | ir.StoreRecord)
     return s.index
 
 

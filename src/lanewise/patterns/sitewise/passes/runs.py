@@ -1,7 +1,7 @@
 """Let one loop serve the bulk and every other class of sites whose links lead alike: places come from a table.
 
-    parallel for span: for n in first..last: <fetch q from n - e, leaf q>; apply; put
-->  parallel for run:  for n in first..last: <fetch q from n + places[class, q] of all populations>; apply; put
+    parallel for span: for n in first..last: <load q from n - e, leaf q>; apply; put
+->  parallel for run:  for n in first..last: <load q from n + places[class, q] of all populations>; apply; put
 What differs between a site of the bulk, one at a wall and one at a face is where its populations lie: another distance, another leaf.
 In an array for each leaf both are a distance in one memory, which a run of equal sites has in common (`patterns/sitewise/runs.py`). Each
 population has a view of that memory for itself: no byte is reached through two of them by the sites of a step, which the
@@ -32,7 +32,7 @@ def legal(kernel: ir.Kernel) -> str | None:
         return "it has no spans of sites"
     array = _populations(kernel)
     if array is None:
-        return "its sites fetch no population along a link"
+        return "its sites load no population along a link"
     if any(
         b.width != 1 or b.block != s.type.size
         for b, s in zip(array.arrangement.buffers, array.arrangement.slots, strict=False)
@@ -67,21 +67,21 @@ def apply(kernel: ir.Kernel) -> ir.Kernel:
 
 
 def _populations(kernel: ir.Kernel) -> ir.ArrayArgument | None:
-    """The array that the sites fetch from leaf by leaf."""
-    fetched = {s.array for s in _fetches(kernel.body) if len(s.reads) == 1}
-    found = [a for a in kernel.arrays if a.name in fetched and len(a.leaves) > 1]
-    single = [a for a in found if all(len(s.reads) == 1 for s in _fetches(kernel.body) if s.array == a.name)]
+    """The array that the sites load from leaf by leaf."""
+    loaded = {s.array for s in _loads(kernel.body) if len(s.reads) == 1}
+    found = [a for a in kernel.arrays if a.name in loaded and len(a.leaves) > 1]
+    single = [a for a in found if all(len(s.reads) == 1 for s in _loads(kernel.body) if s.array == a.name)]
     return single[0] if single else None
 
 
-def _fetches(block: ir.Block) -> list[ir.Fetch]:
-    return [s for s in statements(block) if isinstance(s, ir.Fetch) and s.array not in (BULK.array,)]
+def _loads(block: ir.Block) -> list[ir.LoadRecord]:
+    return [s for s in statements(block) if isinstance(s, ir.LoadRecord) and s.array not in (BULK.array,)]
 
 
 def _views(body: ir.Block, populations: ir.ArrayArgument) -> dict[tuple[ir.Expression, str], int]:
-    """The number of the population that is fetched from each place and leaf."""
-    fetched = [(s.index, s.reads[0][0]) for s in _fetches(body) if s.array == populations.name]
-    return {place: q for q, place in enumerate(fetched)}
+    """The number of the population that is loaded from each place and leaf."""
+    loaded = [(s.index, s.reads[0][0]) for s in _loads(body) if s.array == populations.name]
+    return {place: q for q, place in enumerate(loaded)}
 
 
 def _head(inner: ir.For, index: Scalar, size: int) -> ir.Block:
@@ -90,8 +90,8 @@ def _head(inner: ir.For, index: Scalar, size: int) -> ir.Block:
     assert isinstance(inner.stop, ir.Local)
     row = build.multiply(number, size)
     return (
-        ir.Fetch(RUNS, run, (("x", inner.start.name), ("y", inner.stop.name), ("z", number.name))),
-        *(ir.Fetch(PLACES, build.add(row, q), (("value", _place(q, index).name),)) for q in range(size)),
+        ir.LoadRecord(RUNS, run, (("x", inner.start.name), ("y", inner.stop.name), ("z", number.name))),
+        *(ir.LoadRecord(PLACES, build.add(row, q), (("value", _place(q, index).name),)) for q in range(size)),
     )
 
 
@@ -100,19 +100,19 @@ def _place(q: int, index: Scalar) -> ir.Local:
 
 
 def _moved(inner: ir.For, populations: ir.ArrayArgument, views: dict[tuple[ir.Expression, str], int]) -> ir.Block:
-    """The work of a site with the table's places. In place a site puts to the places that it fetched from."""
+    """The work of a site with the table's places. In place a site puts to the places that it loaded from."""
     site = ir.Local(inner.variable, inner.start.type)
 
     def visit(s: ir.Statement) -> ir.Block:
         match s:
-            case ir.Fetch(array=name) if name == populations.name:
+            case ir.LoadRecord(array=name) if name == populations.name:
                 ((leaf, variable),) = s.reads
                 q = views[s.index, leaf]
-                return (ir.Fetch(view_of(name, q), build.add(site, _place(q, site.type)), (("value", variable),)),)
-            case ir.Commit(array=name) if name == populations.name:
+                return (ir.LoadRecord(view_of(name, q), build.add(site, _place(q, site.type)), (("value", variable),)),)
+            case ir.StoreRecord(array=name) if name == populations.name:
                 ((leaf, value),) = s.writes
                 q = views[s.index, leaf]
-                return (ir.Commit(view_of(name, q), build.add(site, _place(q, site.type)), (("value", value),)),)
+                return (ir.StoreRecord(view_of(name, q), build.add(site, _place(q, site.type)), (("value", value),)),)
             case _:
                 return (s,)
 

@@ -1,8 +1,8 @@
 """Give each class of sites a kernel of its own: the bulk, fluid sites at walls and faces, and every other kind.
 
-    parallel for n: fetch mark; <fetch neighbours>; if special: <correct by the word>; apply by kind; put
-->  parallel for span: for n in first..last: <fetch neighbours>; apply; put                                  (bulk, spans of neighbours)
-    parallel for i: n = list[i]; <fetch neighbours>; <correct by the word>; apply; put                     (special sites of a kind)
+    parallel for n: load mark; <load neighbours>; if special: <correct by the flags>; apply by kind; put
+->  parallel for span: for n in first..last: <load neighbours>; apply; put                                  (bulk, spans of neighbours)
+    parallel for i: n = list[i]; <load neighbours>; <correct by the flags>; apply; put                     (special sites of a kind)
 The paper's branch splitting (Carrillo, Siegel and Li, 2009) on this pattern: a kernel takes the registers of its hungriest branch, and
 here the bulk is rid of the branch altogether. On a CPU its inner loop has unit stride.
 """
@@ -20,7 +20,7 @@ from lanewise.passes.base import refuse
 from lanewise.types import BOOL, I32, U32, Scalar, Vector
 
 SPECIAL, KIND, MARKS, SOLIDS = own("special"), own("kind"), own("marks"), own("solids")
-WALL, ALL, WORD, WORDS = own("wall"), own("all"), own("word"), own("words")
+WALL, ALL, FLAG_WORD, FLAGS = own("wall"), own("all"), own("flag_word"), own("flags")
 SPAN, SITE = own("span"), own("i")
 
 
@@ -46,7 +46,7 @@ class Part:
 
 ANY = -1
 BULK = Part()
-DENSE = "so many of its sites are special that each reads its word"
+DENSE = "so many of its sites are special that each reads its flags"
 ALIKE = "all its sites do the same in this phase"  # one class of sites: nothing to keep apart
 
 
@@ -59,7 +59,8 @@ def legal(kernel: ir.Kernel) -> str | None:
     if not any(isinstance(s, ir.Assign) and s.name == SPECIAL for s in statements(kernel.body)):
         return ALIKE
     if any(
-        isinstance(s, ir.Assign) and s.name == WORD and s.value == ir.Local(ALL, U32) for s in statements(kernel.body)
+        isinstance(s, ir.Assign) and s.name == FLAG_WORD and s.value == ir.Local(ALL, U32)
+        for s in statements(kernel.body)
     ):
         return DENSE
     return None
@@ -109,7 +110,7 @@ def _masked(kernel: ir.Kernel) -> ir.Kernel:
 
 def _used(body: ir.Block) -> tuple[set[str], set[str]]:
     """The arrays that a kernel accesses, and the names that it reads."""
-    arrays = {s.array for s in statements(body) if isinstance(s, ir.Fetch | ir.Commit)}
+    arrays = {s.array for s in statements(body) if isinstance(s, ir.LoadRecord | ir.StoreRecord)}
     return arrays, {n for s in statements(body) for e in expressions(s) for n in reads(e)}
 
 
@@ -123,7 +124,7 @@ def _part(kernel: ir.Kernel, part: Part) -> ir.Kernel:
     assert isinstance(loop, ir.Parallel)
     index = loop.extent.type
     known = _known(part)
-    body = _without_unread_words(_simplified(loop.body, known))
+    body = _without_unread_flags(_simplified(loop.body, known))
     count = ir.Parameter(part.count, index)
     outer = _spans(loop, part, body, index) if part.kind is None else _sites(loop, part, body, index)
     array = value_array(part.array, Vector(index, 2) if part.kind is None else index, written=False)
@@ -149,15 +150,15 @@ def _known(part: Part) -> dict[str, ir.Expression]:
 
 def _spans(loop: ir.Parallel, part: Part, body: ir.Block, index: Scalar) -> ir.Parallel:
     span, first, last = (ir.Local(own(n), index) for n in ("span", "first", "last"))
-    fetch = ir.Fetch(part.array, span, (("x", first.name), ("y", last.name)))
+    load = ir.LoadRecord(part.array, span, (("x", first.name), ("y", last.name)))
     inner = ir.For(loop.variable, first, last, ir.Literal(1, index), body)
-    return ir.Parallel(span.name, ir.Local(part.count, index), (fetch, inner))
+    return ir.Parallel(span.name, ir.Local(part.count, index), (load, inner))
 
 
 def _sites(loop: ir.Parallel, part: Part, body: ir.Block, index: Scalar) -> ir.Parallel:
     place = ir.Local(SITE, index)
-    fetch = ir.Fetch(part.array, place, (("value", loop.variable),))
-    return ir.Parallel(place.name, ir.Local(part.count, index), (fetch, *body))
+    load = ir.LoadRecord(part.array, place, (("value", loop.variable),))
+    return ir.Parallel(place.name, ir.Local(part.count, index), (load, *body))
 
 
 def _simplified(block: ir.Block, known: dict[str, ir.Expression]) -> ir.Block:
@@ -170,9 +171,9 @@ def _simplified(block: ir.Block, known: dict[str, ir.Expression]) -> ir.Block:
     def visit(s: ir.Statement) -> ir.Block:
         if isinstance(s, ir.Assign) and s.name in known:
             return ()
-        if isinstance(s, ir.Fetch) and (s.array in (MARKS, SOLIDS) or s.reads == (("value", ALL),)):
+        if isinstance(s, ir.LoadRecord) and (s.array in (MARKS, SOLIDS) or s.reads == (("value", ALL),)):
             return ()
-        if isinstance(s, ir.Fetch) and not special:
+        if isinstance(s, ir.LoadRecord) and not special:
             s = replace(s, index=_unclamped(s.index))
         s = rewrite_statement(s, lambda e: rewrite(e, value), lambda b: b)
         if isinstance(s, ir.If) and isinstance(s.condition, ir.Literal):
@@ -182,12 +183,14 @@ def _simplified(block: ir.Block, known: dict[str, ir.Expression]) -> ir.Block:
     return _without_overwritten(flat_map(block, visit))
 
 
-def _without_unread_words(block: ir.Block) -> ir.Block:
+def _without_unread_flags(block: ir.Block) -> ir.Block:
     """A phase without links asked for the kind alone, which is known."""
     _, names = _used(block)
     return flat_map(
         block,
-        lambda s: () if isinstance(s, ir.Fetch) and s.array == WORDS and not {v for _, v in s.reads} & names else (s,),
+        lambda s: (
+            () if isinstance(s, ir.LoadRecord) and s.array == FLAGS and not {v for _, v in s.reads} & names else (s,)
+        ),
     )
 
 

@@ -6,7 +6,7 @@ from lanewise.ir import nodes as ir
 from lanewise.ir.names import own
 from lanewise.patterns.sitewise.build_arguments import ALL, PUTS, WALL
 from lanewise.patterns.sitewise.builder import SiteBuilder, converted, negated
-from lanewise.patterns.sitewise.words import SHARES
+from lanewise.patterns.sitewise.flags import SHARES
 from lanewise.types import BOOL, I32, U32
 
 
@@ -15,14 +15,14 @@ def puts(b: SiteBuilder) -> ir.Block:
     phase, size = b.a.phase, b.a.lattice.size
     if not phase.put_links:
         writes = ((f"q{b.leaf(q, phase.put_opposite)}", b.value(q)) for q in range(size))
-        return (ir.Commit(b.target, b.site, tuple((n, converted(v, b.a.storage)) for n, v in writes)),)
+        return (ir.StoreRecord(b.target, b.site, tuple((n, converted(v, b.a.storage)) for n, v in writes)),)
     bulk = tuple(_put(b, b.links.offset(q, 1), b.leaf(q, phase.put_opposite), b.value(q)) for q in range(size))
     special = tuple(s for q in range(size) for s in _put_special(b, q))
     return (ir.If(b.special, special, bulk),)
 
 
 def _put(b: SiteBuilder, place: ir.Expression, leaf: int, value: ir.Expression) -> ir.Statement:
-    return ir.Commit(b.target, place, ((f"q{leaf}", converted(value, b.a.storage)),))
+    return ir.StoreRecord(b.target, place, ((f"q{leaf}", converted(value, b.a.storage)),))
 
 
 def _put_special(b: SiteBuilder, q: int) -> ir.Block:

@@ -21,7 +21,7 @@ _TEXT = re.compile(r"([A-Za-z]+)(?:\((side|leaf)=([0-9.]+)\))?")
 
 
 @dataclass(frozen=True, slots=True)
-class Recipe:
+class Configuration:
     """A structure in terms that suit every call of a kind: "StaticGrid(side=0.7)", "DynamicGrid(leaf=16)", "AllPairs".
 
     side: of the cells of a static grid, in radii, or without a radius in sides of the default cells; leaf: of a dynamic grid along
@@ -47,19 +47,19 @@ class Recipe:
         return StaticGrid(radius=radius, k=k, world=world, position=position, cells=cells)
 
 
-def recipe_from(text: str) -> Recipe:
-    """The recipe that `str` describes; raises `ValueError` for any other text."""
+def configuration_from(text: str) -> Configuration:
+    """The configuration that `str` describes; raises `ValueError` for any other text."""
     match = _TEXT.fullmatch(text)
     if match is None or match[1] not in _PARAMETERS or match[2] not in (None, _PARAMETERS[match[1]]):
         raise ValueError(f"{text!r} is no structure; wanted AllPairs, StaticGrid(side=...) or DynamicGrid(leaf=...)")
     if match[2] == "side":
-        return Recipe(match[1], side=float(match[3]))
+        return Configuration(match[1], side=float(match[3]))
     if match[2] == "leaf":
         try:
-            return Recipe(match[1], leaf=DynamicGrid(k=1, leaf=int(match[3])).leaf)
+            return Configuration(match[1], leaf=DynamicGrid(k=1, leaf=int(match[3])).leaf)
         except ArgumentError as error:
             raise ValueError(str(error)) from error
-    return Recipe(match[1])
+    return Configuration(match[1])
 
 
 def cells_of(wish: Search, points: Points, side: float) -> Geometry:

@@ -1,4 +1,4 @@
-"""Take a naive pairwise kernel apart."""
+"""Take a reference pairwise kernel apart."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from lanewise.passes.base import source_loops
 
 
 @dataclass(frozen=True, slots=True)
-class Naive:
-    """What the new kernel is made of: indices, the function and its both-way form, sums, commits."""
+class Reference:
+    """What the new kernel is made of: indices, the function and its both-way form, sums, stores."""
 
     index: ir.Local
     source_index: ir.Local
@@ -20,12 +20,12 @@ class Naive:
     target: str
     source: str
     sums: tuple[ir.Local, ...]  # in the order of the function's results
-    commits: tuple[ir.Commit, ...]
+    stores: tuple[ir.StoreRecord, ...]
     both: BothWays
 
 
-def take_apart(kernel: ir.Kernel) -> Naive | str:
-    """The pieces of a naive kernel over pairs of one array, or why it has no reciprocity."""
+def take_apart(kernel: ir.Kernel) -> Reference | str:
+    """The pieces of a reference kernel over pairs of one array, or why it has no reciprocity."""
     if not kernel.pattern.over_pairs:
         return "its elements are no pairs"
     loops = source_loops(kernel)
@@ -45,9 +45,9 @@ def take_apart(kernel: ir.Kernel) -> Naive | str:
     if isinstance(both, str):
         return f"it is not known what the two directions of a pair share: {both}"
     added = {right: name for s in loop.body for right, name in _sum(s)}
-    return Naive(
+    return Reference(
         ir.Local(outer.variable, outer.extent.type), ir.Local(loop.variable, loop.start.type), applied, target, source,
-        tuple(added[r] for r in applied.results), tuple(s for s in outer.body if isinstance(s, ir.Commit)), both,
+        tuple(added[r] for r in applied.results), tuple(s for s in outer.body if isinstance(s, ir.StoreRecord)), both,
     )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""What a site learns of itself: where it lies, whether it is special or a wall, and what its word says."""
+"""What a site learns of itself: where it lies, whether it is special or a wall, and what its flags says."""
 
 from __future__ import annotations
 
@@ -7,66 +7,66 @@ from lanewise.ir import nodes as ir
 from lanewise.ir.names import own
 from lanewise.patterns.sitewise.build_arguments import ALL, MARKS, SOLIDS, SPECIAL, WALL
 from lanewise.patterns.sitewise.builder import SiteBuilder
-from lanewise.patterns.sitewise.links import KIND, WORD, WORDS, kind_of, walls_of
+from lanewise.patterns.sitewise.links import FLAG_WORD, FLAGS, KIND, kind_of, walls_of
 from lanewise.types import BOOL, I32, U32
 
 
 def head(b: SiteBuilder) -> ir.Block:
-    """Whether the site is special, and whether it is a wall: by its bits, or else by its word."""
+    """Whether the site is special, and whether it is a wall: by its bits, or else by its flags."""
     body: list[ir.Statement] = []
     if b.placed:
         body += (*b.links.coordinates(), *b.links.distances())
     if b.framed:  # places are chosen by where the site lies: no class of sites has a branch of its own
         return (*body, *((ir.Assign(KIND, ir.Literal(0, I32)),) if b.kinds else ()))
-    if not b.a.marked and (b.has_words or b.a.solids):
-        word = ir.Local(ALL, U32)
-        body.append(ir.Fetch(WORDS, b.site, (("value", word.name),)))
-        body.append(ir.Assign(SPECIAL, ir.Compare("!=", word, ir.Literal(0, U32))))
+    if not b.a.marked and (b.has_flags or b.a.solids):
+        flag_word = ir.Local(ALL, U32)
+        body.append(ir.LoadRecord(FLAGS, b.site, (("value", flag_word.name),)))
+        body.append(ir.Assign(SPECIAL, ir.Compare("!=", flag_word, ir.Literal(0, U32))))
         if b.a.solids:
-            body.append(ir.Assign(WALL, walls_of(b.a.walls, kind_of(word))))
+            body.append(ir.Assign(WALL, walls_of(b.a.walls, kind_of(flag_word))))
     elif b.a.marked:
-        body += _bit(b, MARKS, "mark", SPECIAL) if b.has_words else ()
+        body += _bit(b, MARKS, "mark", SPECIAL) if b.has_flags else ()
         body += _bit(b, SOLIDS, "solid", WALL) if b.a.solids else ()
     if b.kinds:
         body.append(ir.Assign(KIND, ir.Literal(0, I32)))
     return tuple(body)
 
 
-def _bit(b: SiteBuilder, array: str, word: str, name: str) -> ir.Block:
-    """The site's bit of an array with 32 sites a word."""
-    read = ir.Local(own(word), U32)
+def _bit(b: SiteBuilder, array: str, flag_word: str, name: str) -> ir.Block:
+    """The site's bit of an array with 32 sites a flags."""
+    read = ir.Local(own(flag_word), U32)
     place = ir.Cast(build.remainder(b.site, 32), U32)
     test = ir.Binary("&", build.shift_right(read, place), ir.Literal(1, U32), U32)
     return (
-        ir.Fetch(array, build.divide(b.site, 32), (("value", read.name),)),
+        ir.LoadRecord(array, build.divide(b.site, 32), (("value", read.name),)),
         ir.Assign(name, ir.Compare("!=", test, ir.Literal(0, U32))),
     )
 
 
-def word(b: SiteBuilder) -> ir.Block:
+def flag_word(b: SiteBuilder) -> ir.Block:
     """What a special site learns first."""
-    body: ir.Block = (ir.Fetch(WORDS, b.site, (("value", WORD),)),)
+    body: ir.Block = (ir.LoadRecord(FLAGS, b.site, (("value", FLAG_WORD),)),)
     if b.kinds:
-        body += (ir.Assign(KIND, kind_of(ir.Local(WORD, U32))),)
+        body += (ir.Assign(KIND, kind_of(ir.Local(FLAG_WORD, U32))),)
     return body + (b.links.coordinates() if b.follows and not b.placed else ())
 
 
 def learn(b: SiteBuilder) -> ir.Block:
-    """What a site knows before it fetches: its word, its kind, and where it lies."""
+    """What a site knows before it loads: its flags, its kind, and where it lies."""
     if b.framed:
         return ()
-    word = ir.Assign(WORD, ir.Local(ALL, U32))
-    kind = (ir.Assign(KIND, kind_of(ir.Local(WORD, U32))),) if b.kinds else ()
+    flag_word = ir.Assign(FLAG_WORD, ir.Local(ALL, U32))
+    kind = (ir.Assign(KIND, kind_of(ir.Local(FLAG_WORD, U32))),) if b.kinds else ()
     asks = b.links.asks_where and not b.placed
     where = (*nowhere(b), ir.If(b.special, b.links.coordinates())) if asks else ()
-    return (word, *kind, *where)
+    return (flag_word, *kind, *where)
 
 
-def default_word(b: SiteBuilder) -> ir.Block:
+def default_flags(b: SiteBuilder) -> ir.Block:
     """Variables that puts need beyond the branch of special sites have a value everywhere."""
     if not (b.a.puts and b.a.phase.put_links):
         return ()
-    return (ir.Assign(WORD, ir.Literal(0, U32)), *nowhere(b))
+    return (ir.Assign(FLAG_WORD, ir.Literal(0, U32)), *nowhere(b))
 
 
 def nowhere(b: SiteBuilder) -> ir.Block:

@@ -1,11 +1,11 @@
-"""Words: what is special about a site, in 32 bits, made once from the kinds and the edges.
+"""Flags: what is special about a site, in 32 bits, made once from the kinds and the edges.
 
     bits 0..25   links q = 1..26 that a wall cuts where they ARRIVE at the site
     bits 26..30  the kind of the site
     bit 31       the site lies at a face whose links wrap or are mirrored
 Where many sites are special, all links of a wall site are cut: whoever computes it along with its neighbours stays where it is. There bit
 31 says that it shares a sector of memory with a site that is updated.
-A word of 0 belongs to a bulk site: kind 0, all links lead to the neighbours at their fixed distances. The marks are one bit a site.
+A flags of 0 belongs to a bulk site: kind 0, all links lead to the neighbours at their fixed distances. The marks are one bit a site.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ SECTOR = 32  # bytes: what a GPU's memory moves at least
 Kinds = npt.NDArray[np.uint8]
 
 
-def make_words(
+def make_flags(
     lattice: Lattice, kinds: Kinds, edges: Edges, walls: frozenset[int], *, placed: bool = False
 ) -> npt.NDArray[np.uint32]:
-    """The words of all sites, x fastest, shape (count,). `walls` are the kinds that are walls.
+    """The flags of all sites, x fastest, shape (count,). `walls` are the kinds that are walls.
 
     Sites that compute where they lie (`placed`) need not be told of faces that wrap.
     """
-    words = np.zeros(kinds.shape, np.uint32)
+    flags = np.zeros(kinds.shape, np.uint32)
     if kinds.any():
-        np.left_shift(kinds, np.uint32(KIND_SHIFT), out=words, dtype=np.uint32)
+        np.left_shift(kinds, np.uint32(KIND_SHIFT), out=flags, dtype=np.uint32)
     solid = _framed(np.isin(kinds, sorted(walls)), edges) if kinds.any() else None
     for q in range(1, lattice.size):
-        _mark_cut(words, lattice.velocities[q], np.uint32(1 << (q - 1)), edges, solid)
+        _mark_cut(flags, lattice.velocities[q], np.uint32(1 << (q - 1)), edges, solid)
     for axis in range(lattice.dimension):
         for face, end in zip(edges.faces[axis], (0, -1), strict=True):
             if face == "slip" or (face == "periodic" and not placed):
-                words[_layer(lattice.dimension, axis, end)] |= FACE
-    return words.reshape(-1)
+                flags[_layer(lattice.dimension, axis, end)] |= FACE
+    return flags.reshape(-1)
 
 
 def _framed(solid: npt.NDArray[np.bool_], edges: Edges) -> npt.NDArray[np.bool_]:
@@ -52,7 +52,7 @@ def _framed(solid: npt.NDArray[np.bool_], edges: Edges) -> npt.NDArray[np.bool_]
 
 
 def _mark_cut(
-    words: npt.NDArray[np.uint32],
+    flags: npt.NDArray[np.uint32],
     velocity: tuple[int, ...],
     bit: np.uint32,
     edges: Edges,
@@ -63,11 +63,11 @@ def _mark_cut(
     for axis, component in enumerate(velocity):
         face = edges.face(axis, -component) if component else "periodic"
         if isinstance(face, int):
-            words[_layer(dimension, axis, 0 if component > 0 else -1)] |= bit
+            flags[_layer(dimension, axis, 0 if component > 0 else -1)] |= bit
     if framed is not None:
         begins = (1 - component for component in reversed(velocity))
-        comes_from = tuple(slice(b, b + size) for b, size in zip(begins, words.shape, strict=True))
-        words |= np.multiply(framed[comes_from], bit, dtype=np.uint32)
+        comes_from = tuple(slice(b, b + size) for b, size in zip(begins, flags.shape, strict=True))
+        flags |= np.multiply(framed[comes_from], bit, dtype=np.uint32)
 
 
 def _layer(dimension: int, axis: int, end: int) -> tuple[slice, ...]:
@@ -76,20 +76,20 @@ def _layer(dimension: int, axis: int, end: int) -> tuple[slice, ...]:
     return tuple(layer if a == dimension - 1 - axis else slice(None) for a in range(dimension))
 
 
-def mark_shared_sectors(words: npt.NDArray[np.uint32], solid: npt.NDArray[np.bool_], sites: int) -> None:
+def mark_shared_sectors(flags: npt.NDArray[np.uint32], solid: npt.NDArray[np.bool_], sites: int) -> None:
     """Say at each wall site whether its sector, so many sites that lie together, holds a site that is updated.
 
     Such a wall site is written along with its neighbours: a sector written in part has to be read first.
     """
-    padded = np.ones(-(-len(words) // sites) * sites, np.bool_)
+    padded = np.ones(-(-len(flags) // sites) * sites, np.bool_)
     padded[: len(solid)] = solid
-    mixed = np.repeat(~padded.reshape(-1, sites).all(axis=1), sites)[: len(words)]
-    words[solid] = words[solid] & ~SHARES | LINKS
-    words[solid & mixed] |= SHARES
+    mixed = np.repeat(~padded.reshape(-1, sites).all(axis=1), sites)[: len(flags)]
+    flags[solid] = flags[solid] & ~SHARES | LINKS
+    flags[solid & mixed] |= SHARES
 
 
 def make_marks(sites: npt.NDArray[np.uint32] | npt.NDArray[np.bool_]) -> npt.NDArray[np.uint32]:
-    """One bit a site, 32 sites a word: whether a site's entry is not 0, such as the words of special sites."""
+    """One bit a site, 32 sites a flags: whether a site's entry is not 0, such as the flags of special sites."""
     bits = np.zeros(-(-len(sites) // 32) * 32, np.uint8)
     bits[: len(sites)] = sites != 0
     return np.packbits(bits, bitorder="little").view(np.uint32)

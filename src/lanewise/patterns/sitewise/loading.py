@@ -1,32 +1,32 @@
-"""The populations that arrive at a site: from the places of the bulk, corrected by the site's word, or each from its own place."""
+"""The populations that arrive at a site: from the places of the bulk, corrected by the site's flags, or each from its own place."""
 
 from __future__ import annotations
 
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import COUNT, own
-from lanewise.patterns.sitewise.build_words import default_word, learn, word
+from lanewise.patterns.sitewise.build_flags import default_flags, flag_word, learn
 from lanewise.patterns.sitewise.builder import SiteBuilder, converted
 from lanewise.types import I32
 
 
-def fetches(b: SiteBuilder) -> ir.Block:
+def loads(b: SiteBuilder) -> ir.Block:
     """All populations that arrive, however this phase and kind of box find them."""
     phase = b.a.phase
-    if not phase.fetch_links:
+    if not phase.load_links:
         learns = b.kinds or (b.a.puts and phase.put_links)
-        learnt = (ir.If(b.special, word(b)),) if learns else ()
-        return (*fetch_own(b, phase.fetch_opposite), *default_word(b), *learnt)
+        learnt = (ir.If(b.special, flag_word(b)),) if learns else ()
+        return (*load_own(b, phase.load_opposite), *default_flags(b), *learnt)
     if b.a.dense or b.framed:
-        return _fetch_by_word(b)
-    return (*fetch_bulk(b), *default_word(b), ir.If(b.special, (*word(b), *corrections(b))))
+        return _load_by_flags(b)
+    return (*load_bulk(b), *default_flags(b), ir.If(b.special, (*flag_word(b), *corrections(b))))
 
 
-def fetch_bulk(b: SiteBuilder) -> ir.Block:
+def load_bulk(b: SiteBuilder) -> ir.Block:
     """Every population from the place where it is for a bulk site."""
     body: list[ir.Statement] = []
     for q in range(b.a.lattice.size):
-        body += fetch(b, _bulk_place(b, q), b.leaf(q, b.a.phase.fetch_opposite), q, f"bulk.{q}")
+        body += load(b, _bulk_place(b, q), b.leaf(q, b.a.phase.load_opposite), q, f"bulk.{q}")
     return tuple(body)
 
 
@@ -36,14 +36,14 @@ def _bulk_place(b: SiteBuilder, q: int) -> ir.Expression:
     return _inside(b, b.links.offset(q, -1), b.links.order(q, -1))
 
 
-def _fetch_by_word(b: SiteBuilder) -> ir.Block:
-    """Every population once, from the place that the site's word says, or the faces that it lies at."""
+def _load_by_flags(b: SiteBuilder) -> ir.Block:
+    """Every population once, from the place that the site's flags says, or the faces that it lies at."""
     size = range(b.a.lattice.size)
     stored = [ir.Local(own(f"anew.{q}"), b.a.storage) for q in size]
     zeros = (ir.Assign(v.name, ir.Literal(0.0, b.a.storage)) for v in stored)
-    fetched = (s for q in size for s in fetch_anew(b, q, stored[q], bulk=True))
+    loaded = (s for q in size for s in load_anew(b, q, stored[q], bulk=True))
     taken = (ir.Assign(b.value(q).name, converted(stored[q], b.a.real)) for q in size)
-    return (*learn(b), *zeros, *fetched, *taken, *add_at_moving_walls(b))
+    return (*learn(b), *zeros, *loaded, *taken, *add_at_moving_walls(b))
 
 
 def add_at_moving_walls(b: SiteBuilder) -> ir.Block:
@@ -70,55 +70,55 @@ def _inside(b: SiteBuilder, place: ir.Expression, order: int) -> ir.Expression:
     return build.minimum(place, last) if order > 0 or (order and b.a.thin) else place
 
 
-def fetch_own(b: SiteBuilder, opposite: bool) -> ir.Block:
+def load_own(b: SiteBuilder, opposite: bool) -> ir.Block:
     """All populations of the site's own record, in one access: as wide as the layout allows."""
     size = range(b.a.lattice.size)
     stored = [ir.Local(own(f"own.{q}"), b.a.storage) for q in size]
     reads = tuple((f"q{b.leaf(q, opposite)}", stored[q].name) for q in size)
     values = tuple(ir.Assign(b.value(q).name, converted(stored[q], b.a.real)) for q in size)
-    return (ir.Fetch(b.populations, b.site, reads), *values)
+    return (ir.LoadRecord(b.populations, b.site, reads), *values)
 
 
-def fetch(b: SiteBuilder, place: ir.Expression, leaf: int, q: int, tag: str) -> ir.Block:
-    """Fetch a leaf into population q."""
+def load(b: SiteBuilder, place: ir.Expression, leaf: int, q: int, tag: str) -> ir.Block:
+    """LoadRecord a leaf into population q."""
     stored = ir.Local(own(f"{tag}"), b.a.storage)
     return (
-        ir.Fetch(b.populations, place, ((f"q{leaf}", stored.name),)),
+        ir.LoadRecord(b.populations, place, ((f"q{leaf}", stored.name),)),
         ir.Assign(b.value(q).name, converted(stored, b.a.real)),
     )
 
 
 def corrections(b: SiteBuilder) -> ir.Block:
-    """What a special site fetches anew: populations from cut links, and from links that wrap or are mirrored.
+    """What a special site loads anew: populations from cut links, and from links that wrap or are mirrored.
 
-    All fetches come before all uses, so that they wait for memory together.
+    All loads come before all uses, so that they wait for memory together.
     """
     directions = range(1, b.a.lattice.size)
     stored = {q: ir.Local(own(f"anew.{q}"), b.a.storage) for q in directions}
     zero = ir.Literal(0.0, b.a.storage)
-    fetched = [s for q in directions for s in fetch_anew(b, q, stored[q])]
-    if not fetched:
+    loaded = [s for q in directions for s in load_anew(b, q, stored[q])]
+    if not loaded:
         return ()
     used = (s for q in directions for s in _use_anew(b, q, stored[q]))
-    return (*(ir.Assign(v.name, zero) for v in stored.values()), *fetched, *used)
+    return (*(ir.Assign(v.name, zero) for v in stored.values()), *loaded, *used)
 
 
-def fetch_anew(b: SiteBuilder, q: int, stored: ir.Local, *, bulk: bool = False) -> ir.Block:
+def load_anew(b: SiteBuilder, q: int, stored: ir.Local, *, bulk: bool = False) -> ir.Block:
     """With `bulk` also from links that are neither cut nor bent."""
-    leaf, bends = b.leaf(q, b.a.phase.fetch_opposite), b.links.bends(q, -1)
+    leaf, bends = b.leaf(q, b.a.phase.load_opposite), b.links.bends(q, -1)
     count = iter(range(64))
 
-    def fetch(place: ir.Expression, which: int) -> ir.Block:
+    def load(place: ir.Expression, which: int) -> ir.Block:
         name = f"{stored.name}.{next(count)}"
-        read = ir.Fetch(b.populations, place, ((f"q{which}", name),))
+        read = ir.LoadRecord(b.populations, place, ((f"q{which}", name),))
         return (read, ir.Assign(stored.name, ir.Local(name, b.a.storage)))
 
-    free = fetch(_bulk_place(b, q), leaf) if bulk else ()
+    free = load(_bulk_place(b, q), leaf) if bulk else ()
     if bends is not None:
-        free = (ir.If(bends, b.links.towards(q, -1, leaf, fetch), free),)
+        free = (ir.If(bends, b.links.towards(q, -1, leaf, load), free),)
     if not (q and b.links.can_be_cut):
         return free
-    return (ir.If(b.links.is_cut(q), fetch(b.site, b.a.lattice.opposite[leaf]), free),)
+    return (ir.If(b.links.is_cut(q), load(b.site, b.a.lattice.opposite[leaf]), free),)
 
 
 def _use_anew(b: SiteBuilder, q: int, stored: ir.Local) -> ir.Block:
