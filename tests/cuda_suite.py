@@ -49,7 +49,7 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 
 
 def tree_hash(folder: Path) -> str:
-    """What `git rev-parse HEAD:folder` says once the folder's files are stored as they are; caches are left out."""
+    """What `git rev-parse HEAD:folder` says once the folder's files are committed as they are; caches are left out."""
     entries: list[tuple[bytes, bytes]] = []  # in git's order, in which a folder's name ends with a slash
     for path in folder.iterdir():
         if path.name == "__pycache__" or path.suffix == ".pyc":

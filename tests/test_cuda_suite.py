@@ -32,7 +32,7 @@ def test_a_tree_has_the_name_that_git_gives_it(tmp_path: Path) -> None:
 
     git("init", "-q")
     git("add", ".")
-    git("store", "-q", "-m", "x")
+    git("commit", "-q", "-m", "x")
     for ignored in ("__pycache__/a.pyc", "a/__pycache__/b.pyc"):
         path = tmp_path / "src" / ignored
         path.parent.mkdir(parents=True, exist_ok=True)
