@@ -77,7 +77,8 @@ class _Nothing(Structure):
     def launches(self) -> Launches:
         return ()
 
-    def fits(self, sources: Points) -> bool:
+    @property
+    def settled(self) -> bool:
         return True
 
     def statistics(self) -> Statistics:

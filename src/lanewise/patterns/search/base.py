@@ -148,13 +148,18 @@ class Structure(ABC):
     def launches(self) -> Launches:
         """What rebuilds it from the present positions: no allocation and, where `in_graphs`, no transfer to the host."""
 
+    @property
+    def settled(self) -> bool:
+        """Whether it fits wherever the sources are."""
+        return False
+
     def fits(self, sources: Points) -> bool:
         """Whether a structure made now would be this one, but for what launches fill.
 
         sources: the elements that it was made for, which lie in the same memory and may have moved since.
         """
         del sources
-        return False
+        return self.settled
 
     @property
     def in_graphs(self) -> bool:

@@ -62,7 +62,8 @@ class CurveGrid(Structure):
             index, s.precision, s.dimension, leaf, periodic, begin, together, waiting_leaves(index)
         )  # fmt: skip
 
-    def fits(self, sources: Points) -> bool:
+    @property
+    def settled(self) -> bool:
         return True  # everything that follows positions is filled by the launches
 
     def launches(self) -> Launches:
@@ -114,7 +115,8 @@ class LeafGrid(Structure):
         s, periodic = self._sources, isinstance(self._search.world, Periodic)
         return LeafWalk(index, s.precision, s.dimension, periodic, self._order != "3-D", self._how)
 
-    def fits(self, sources: Points) -> bool:
+    @property
+    def settled(self) -> bool:
         return True  # everything that follows positions is filled by the launches
 
     def launches(self) -> Launches:

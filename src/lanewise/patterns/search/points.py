@@ -125,24 +125,43 @@ class Points:
         text = survey_text(self.arrangement, self.leaves, self.precision)
         return Guard(self.device, text, self.addresses(), self.count, self.precision.dtype)
 
-    def check(self, name: str, world: World, reach: float = math.inf, *, sampled: bool = True) -> None:
+    def check(self, name: str, world: World, reach: float = math.inf) -> None:
         """Raise `ArgumentError` for the first position that is not finite, or that lies outside a bounded world or beyond `reach`.
 
         reach: the largest coordinate that the arithmetic of a search holds. A world of other axes bounds nothing here: searches
-        refuse it. sampled: on a GPU, bring a sample by the same transfer, as it will be asked for.
+        refuse it. On a GPU a sample comes by the same transfer, as those who choose a structure ask for one.
         """
-        bounded = world if isinstance(world, Bounded) and len(world.low) == self.dimension else None
-        if not is_gpu(self.device) and self._surely_within(
-            -reach if bounded is None else max(-reach, *bounded.low),
-            reach if bounded is None else min(reach, *bounded.high),
-        ):
-            return
-        ends = [_UNBOUNDED] * self.dimension if bounded is None else list(zip(bounded.low, bounded.high, strict=True))
-        bounds = [(max(low, -reach), min(high, reach)) for low, high in ends]
-        if is_gpu(self.device) and not sampled:
-            found, outside = self._fixed("guard", Points._guard).look(bounds)
-        else:
-            found, outside = self._look(bounds)
+        if is_gpu(self.device) or not self._surely_within(*self._common(world, reach)):
+            ends = self._ends(world)
+            self._refuse(name, world, reach, *self._look(_within(ends, reach)))
+
+    def check_while(self, name: str, world: World, reach: float, launch: Callable[[], T]) -> T:
+        """What `launch` gives, which puts work on the stream of a GPU; raises as `check` does, where its results are not yet anybody's.
+
+        The look comes first on the stream and is over when the launches are made, so that nobody waits for it.
+        """
+        if not is_gpu(self.device):
+            self.check(name, world, reach)
+            return launch()
+        guard = self._fixed("guard", Points._guard)
+        found, outside, result = guard.look(_within(self._ends(world), reach), launch)
+        self._refuse(name, world, reach, found, outside)
+        return result
+
+    def _bounded(self, world: World) -> Bounded | None:
+        return world if isinstance(world, Bounded) and len(world.low) == self.dimension else None
+
+    def _ends(self, world: World) -> Bounds:
+        """The lowest and the highest coordinate along every axis."""
+        bounded = self._bounded(world)
+        return [_UNBOUNDED] * self.dimension if bounded is None else list(zip(bounded.low, bounded.high, strict=True))
+
+    def _common(self, world: World, reach: float) -> tuple[float, float]:
+        """Bounds that every axis has."""
+        bounded = self._bounded(world)
+        return (-reach, reach) if bounded is None else (max(-reach, *bounded.low), min(reach, *bounded.high))
+
+    def _refuse(self, name: str, world: World, reach: float, found: int | None, outside: int | None) -> None:
         if found is not None:
             raise ArgumentError(
                 f"{name}: the position of element {found} is {_text(self.at(found))}; a search needs finite numbers"
@@ -150,7 +169,7 @@ class Points:
         if outside is None:
             return
         place = self.at(outside)
-        if any(not low <= x <= high for x, (low, high) in zip(place, ends, strict=True)):
+        if any(not low <= x <= high for x, (low, high) in zip(place, self._ends(world), strict=True)):
             raise ArgumentError(
                 f"{name}: element {outside} at {_text(place)} lies outside the {world}; choose a larger one, or lw.Open()"
             )
@@ -218,6 +237,10 @@ def _values(dtype: Any, axes: int) -> tuple[Scalar, Arrangement, tuple[str, ...]
     assert scalar is not None
     arrangement = value_array("", t.Vector(scalar, axes), written=False).arrangement
     return scalar, arrangement, tuple(s.leaf for s in arrangement.slots)
+
+
+def _within(ends: Bounds, reach: float) -> Bounds:
+    return [(max(low, -reach), min(high, reach)) for low, high in ends]
 
 
 def _first(sound: list[NDArray[np.bool_]]) -> int | None:

@@ -92,7 +92,9 @@ class Searched:
             points = kept.again()
             records = {n: known.arrays[n] for n in self._records}
             looks = self._picker.looks(points[1])
-            self._check(records, points, sampled=looks)
+            if out is None and kept.structure.settled and not looks:
+                return self._check_while(records, points, lambda: kept.call.run(known, None))
+            self._check(records, points)
             pick = partial(self._pick_again, records, points[1]) if looks else None
             if kept.fits(points[1], pick):
                 return kept.call.run(known, out)
@@ -163,15 +165,24 @@ class Searched:
             self._environment(given, search, sources, structure),
         )  # fmt: skip
 
-    def _check(
-        self, records: Mapping[str, RecordArray], points: tuple[Points, Points], *, sampled: bool = True
-    ) -> None:
-        """Refuse positions that no search can use. sampled: whether the choice of a structure looks at the sources."""
+    def _check(self, records: Mapping[str, RecordArray], points: tuple[Points, Points]) -> None:
+        """Refuse positions that no search can use."""
         places, sources = points
         target, source = records
         if places is not sources:
-            places.check(f"{self.name}: {target!r}", self.search.world, self._reach, sampled=False)
-        sources.check(f"{self.name}: {source!r}", self.search.world, self._reach, sampled=sampled)
+            places.check(f"{self.name}: {target!r}", self.search.world, self._reach)
+        sources.check(f"{self.name}: {source!r}", self.search.world, self._reach)
+
+    def _check_while(
+        self, records: Mapping[str, RecordArray], points: tuple[Points, Points], launch: Callable[[], tuple[Any, ...]]
+    ) -> tuple[Any, ...]:
+        """The results of a launch, unless positions are refused."""
+        places, sources = points
+        world, (target, source) = self.search.world, records
+        if places is sources:
+            return sources.check_while(f"{self.name}: {source!r}", world, self._reach, launch)
+        both = partial(sources.check_while, f"{self.name}: {source!r}", world, self._reach, launch)
+        return places.check_while(f"{self.name}: {target!r}", world, self._reach, both)
 
     def _environment(
         self, arguments: Arguments, search: Search, sources: Points, structure: Structure

@@ -164,8 +164,12 @@ class _Grid(Structure):
             return RingWalk(grid, self._constant)
         return GridWalk(grid, self._constant, isinstance(self._search.world, Periodic))
 
+    @property
+    def settled(self) -> bool:
+        return not isinstance(self._search.world, Open)
+
     def fits(self, sources: Points) -> bool:
-        return not isinstance(self._search.world, Open) or self._search.geometry(sources) == self._geometry
+        return self.settled or self._search.geometry(sources) == self._geometry
 
     def launches(self) -> Launches:
         return self._built.launches

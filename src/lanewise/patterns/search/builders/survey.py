@@ -5,10 +5,10 @@ A call of a query asks that of all its positions before anything is built; asked
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,7 @@ from lanewise.runtime.loaded import loaded
 from lanewise.runtime.memory import address, allocate, to_host
 from lanewise.types import COMPONENTS, Scalar
 
+T = TypeVar("T")
 SAMPLE = 4096  # positions that say where all of them are, well enough to choose a structure and the box of a grid
 GOLDEN_SECTION = 0.6180339887498949
 _STEPS = np.sort(np.arange(SAMPLE) * GOLDEN_SECTION % 1)  # from 0 to 1, with nearly the same gaps, and no period
@@ -75,30 +76,27 @@ class Guard:
     """
 
     __slots__ = (
-        "_answer",
-        "_arguments",
-        "_bounds",
-        "_device",
-        "_grid",
-        "_kernel",
-        "_kind",
-        "_pinned",
-        "_turns",
-        "_values",
-    )
+        "_answer", "_arguments", "_bounds", "_device", "_done", "_grid", "_kernel", "_kind", "_pinned", "_turns", "_values",
+    )  # fmt: skip
 
     def __init__(self, device: str, text: str, columns: Sequence[int], count: int, kind: np.dtype[Any]) -> None:
         self._device, self._kind, self._kernel = device, kind.type, loaded(device, text, "survey", THREADS)
         with cuda.use(device):
             self._pinned = cuda.cupy().cuda.alloc_pinned_memory(_HEAD)
+            self._done = cuda.cupy().cuda.Event(disable_timing=True)
         self._answer = np.frombuffer(self._pinned, np.uint32, 2)
         self._grid, self._arguments = (-(-count // THREADS), 1), (*columns, np.int32(count), 0, np.int32(0))
         self._turns = cuda.turns("a look at positions", device)
         self._bounds: Sequence[tuple[float, float]] = ()
         self._values: tuple[Any, ...] = ()
 
-    def look(self, bounds: Sequence[tuple[float, float]]) -> tuple[int | None, int | None]:
-        """The first element that is not finite, and the first outside the bounds, or None."""
+    def look(
+        self, bounds: Sequence[tuple[float, float]], meanwhile: Callable[[], T]
+    ) -> tuple[int | None, int | None, T]:
+        """The first element that is not finite, and the first outside the bounds, or None; and what was done meanwhile.
+
+        meanwhile: launches that follow the look on the stream, so that the wait for it is over when they are made.
+        """
         with self._turns:
             if bounds != self._bounds:
                 self._bounds, self._values = bounds, _typed(bounds, self._kind)
@@ -106,9 +104,11 @@ class Guard:
             here = int(self._pinned.ptr)
             self._kernel.launch(self._grid, (*self._arguments, *self._values, here, here + _HEAD))
             with cuda.use(self._device):
-                cuda.cupy().cuda.get_current_stream().synchronize()
+                self._done.record()
+                result = meanwhile()
+                self._done.synchronize()
             unsound, outside = self._answer.tolist()
-        return None if unsound == NONE else unsound, None if outside == NONE else outside
+        return None if unsound == NONE else unsound, None if outside == NONE else outside, result
 
 
 @cache
