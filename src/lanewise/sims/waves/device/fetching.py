@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from lanewise.errors import InputError
 from lanewise.runtime.memory import array_module
 
 Job = TypeVar("Job")
@@ -45,7 +46,7 @@ class DoubleBuffer:
 
     def __init__(self, buffers: int = 2) -> None:
         if buffers not in (1, 2):
-            raise ValueError(f"there are {buffers} sets of buffers; wanted 1 or 2")
+            raise InputError(f"there are {buffers} sets of buffers; wanted 1 or 2")
         self.buffers = buffers
 
     def run(
