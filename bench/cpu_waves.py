@@ -20,6 +20,7 @@ import numpy as np
 
 from bench.harness import Measurement, describe_machine, interleave, write_results
 from lanewise.sims import waves
+from lanewise.sims.waves.timing.ephemeris import Table
 
 START, DURATION, COUNT = 1238166018, 1800, 45
 COVER = (99.95, 100.25)
@@ -30,8 +31,7 @@ import json, sys, time
 import lal, lalpulsar
 pattern, count, step, first = sys.argv[1], int(sys.argv[2]), float(sys.argv[3]), float(sys.argv[4])
 low, high, start = float(sys.argv[5]), float(sys.argv[6]), int(sys.argv[7])
-from solar_system_ephemerides.paths import body_ephemeris_path
-ephemeris = lalpulsar.InitBarycenter(str(body_ephemeris_path("earth", "DE405")), str(body_ephemeris_path("sun", "DE405")))
+ephemeris = lalpulsar.InitBarycenter(sys.argv[8], sys.argv[9])
 catalog = lalpulsar.SFTdataFind(pattern, lalpulsar.SFTConstraints())
 arguments = lalpulsar.FstatOptionalArgs(lalpulsar.FstatOptionalArgsDefaults)
 arguments.FstatMethod = lalpulsar.FMETHOD_DEMOD_BEST
@@ -51,8 +51,11 @@ for line in sys.stdin:
 class Lal:
     """ComputeFstat in a process of its own, which has lalsuite."""
 
-    def __init__(self, python: str, pattern: str, count: int, step: float, first: float) -> None:
+    def __init__(
+        self, python: str, pattern: str, count: int, step: float, first: float, ephemeris: waves.Ephemeris
+    ) -> None:
         numbers = [pattern, str(count), repr(step), repr(first), *map(repr, COVER), str(START)]
+        numbers += [t.source for t in (ephemeris.earth, ephemeris.sun) if isinstance(t, Table)]
         environment = {**os.environ, "LAL_DEBUG_LEVEL": "0", "OMP_NUM_THREADS": "1"}
         environment.pop("PYTHONPATH", None)
         self._process = subprocess.Popen(
@@ -90,9 +93,7 @@ def main() -> None:
     facts, notes = describe_machine(), list[str]()
     with tempfile.TemporaryDirectory() as folder:
         starts = START + DURATION * np.arange(COUNT)
-        made = waves.make_data(
-            {"H1": starts, "L1": starts}, (99.8, 100.4), sqrt_s={"H1": 1e-23, "L1": 1e-23}, seed=1
-        )
+        made = waves.make_data({"H1": starts, "L1": starts}, (99.8, 100.4), sqrt_s={"H1": 1e-23, "L1": 1e-23}, seed=1)
         waves.write_sfts(folder, made)
         margin = waves.search_margin()
         data = waves.prepare(waves.load_sfts(f"{folder}/*.sft", COVER, margin=margin), COVER)
@@ -107,7 +108,7 @@ def main() -> None:
             return run
 
         runs = {f"lanewise, {k}": ours(k) for k in ("interpolated", "dirichlet")}
-        lal, own_clock = Lal(options.lal, f"{folder}/*.sft", count, step, first), list[float]()
+        lal, own_clock = Lal(options.lal, f"{folder}/*.sft", count, step, first, ephemeris), list[float]()
         try:
             lal()
             runs["LALPulsar, DemodBest, one core"] = lambda: own_clock.append(lal())

@@ -154,7 +154,20 @@ def test_pictures(folder, tmp_path, method):
     }
     for message, (plot, out) in refusals.items():
         found = refused(
-            "fstat", *common, "--freq", 60.01, "--band", 0.0002, "--step", 2e-6, "--sky", "2.0,0.3", "--out", out, "--plot", plot
+            "fstat",
+            *common,
+            "--freq",
+            60.01,
+            "--band",
+            0.0002,
+            "--step",
+            2e-6,
+            "--sky",
+            "2.0,0.3",
+            "--out",
+            out,
+            "--plot",
+            plot,
         )
         assert message.split()[-1] in found
 

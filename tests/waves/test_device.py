@@ -78,8 +78,8 @@ def test_what_a_device_refuses() -> None:
     data, ephemeris = prepare(made()), model()
     with pytest.raises(InputError, match="dterms=None, the full kernel, is computed by device='numpy' alone"):
         f_statistic(data, some_templates(), ephemeris, dterms=None, device="cpu")
+    third = waves.Templates(99.98, 1.0, 0.2, f3dot=1e-25, reference=REFERENCE)
     with pytest.raises(InputError, match="f3dot is computed by device='numpy' alone; wanted zero on 'cpu'"):
-        third = waves.Templates(99.98, 1.0, 0.2, f3dot=1e-25, reference=REFERENCE)
         f_statistic(data, third, ephemeris, device="cpu")
     outside = waves.Templates([99.98, 101.0], 1.0, 0.2, reference=REFERENCE)
     with pytest.raises(InputError, match=r"template 1 \(101 Hz\) needs .* cover a wider band"):
@@ -138,7 +138,10 @@ def search_of_noise(**more: Any) -> tuple[Any, Any, list[tuple[float, float, flo
         patch=(0.01, 0.01), **more,
     )  # fmt: skip
     sfts = waves.make_data(
-        {n: 1238166018 + 1800 * np.arange(9) for n in ("H1", "L1")}, (99.8, 100.15), sqrt_s={"H1": 1e-23, "L1": 1e-23}, seed=3
+        {n: 1238166018 + 1800 * np.arange(9) for n in ("H1", "L1")},
+        (99.8, 100.15),
+        sqrt_s={"H1": 1e-23, "L1": 1e-23},
+        seed=3,
     )
     grids = set_up(sfts, search)
     return grids, model(), [(a, 0.2, float(f)) for a in (0.3, 1.0, 2.5) for f in grids.f1dot]
@@ -156,7 +159,9 @@ def test_the_memory_is_said_and_refused(monkeypatch: pytest.MonkeyPatch) -> None
     alone = HoughDevice(grids.data, "cpu", 8, buffers=1).memory(work)
     assert (alone.data, 2 * alone.vectors) == (memory.data, memory.vectors)
     monkeypatch.setattr("lanewise.sims.waves.device.memory.available_memory", lambda device: memory.total // 2)
-    with pytest.raises(InputError, match=r"the search needs .* MiB on cpu .*, and .* MiB are available: search a narrower"):
+    with pytest.raises(
+        InputError, match=r"the search needs .* MiB on cpu .*, and .* MiB are available: search a narrower"
+    ):
         list(search_maps(grids, ephemeris, points, 5, device="cpu"))
 
 
@@ -173,7 +178,8 @@ def test_an_error_of_the_host_ends_the_search() -> None:
 
 
 @given(
-    values=st.lists(st.integers(0, 4), min_size=1, max_size=60).map(lambda x: np.array(x, float)), most=st.integers(1, 70)
+    values=st.lists(st.integers(0, 4), min_size=1, max_size=60).map(lambda x: np.array(x, float)),
+    most=st.integers(1, 70),
 )
 @settings(deadline=None)
 def test_the_highest(values: Any, most: int) -> None:

@@ -78,7 +78,8 @@ class Wing:
     build: the reference kernel for a function, the arguments of a call and the type of indices. counts: how many elements there are, by
     IR name; the first count is that of the results. It raises `ArgumentError` for arguments that do not go together. check: refuses
     functions that the pattern has no use for. arguments: the arguments of a call, checked against the parameters. in_place: the
-    first record is updated. rows: its functions may read rows of values. alike: how many neighbouring elements go over one list. advise: what could make a call faster besides a plan.
+    first record is updated. rows: its functions may read rows of values. alike: how many neighbouring elements go over one list.
+    advise: what could make a call faster besides a plan.
     """
 
     pattern: Pattern

@@ -132,8 +132,7 @@ def fstat(
 
     if method not in ("demod", "resamp", "auto"):
         raise InputError(f"--method is {method!r}; wanted demod, resamp or auto")
-    _check_device(device)
-    if method == "resamp" and device not in ("cpu", "numpy"):
+    if _check_device(device) and method == "resamp":
         raise InputError(f"--method resamp is computed on the host, found --device {device}; leave --device out")
     given = {"--freq": freq, "--band": band, "--step": step, "--sky": sky}
     reference = _gps(ref_time, "--ref-time")
@@ -201,7 +200,8 @@ def fstat(
     print(f"largest 2F: {found.two_f[0, best]:.4f}, template {best}; results in {out}", file=to)
     if json_:
         summary = {
-            "templates": count, "method": method, "device": where, "reason": reason, "seconds": seconds, "sfts": len(data), "ephemeris": orbits.name,
+            "templates": count, "method": method, "device": where, "reason": reason, "seconds": seconds, "sfts": len(data),
+            "ephemeris": orbits.name,
             "largest": {"template": best, "twoF": float(found.two_f[0, best])}, "out": str(out),
             "plot": None if plot is None else str(plot),
         }  # fmt: skip
@@ -300,7 +300,8 @@ def run(
     seconds = time.perf_counter() - start
     print(f"{grids.data}", file=to)
     print(
-        f"{method} on {device}: {len(work)} maps of {grids.frequencies} frequencies and {len(grids.residuals)} spin-downs in {seconds:.3f} s",
+        f"{method} on {device}: "
+        f"{len(work)} maps of {grids.frequencies} frequencies and {len(grids.residuals)} spin-downs in {seconds:.3f} s",
         file=to,
     )
     print(
@@ -314,12 +315,12 @@ def run(
                           "device": device, "memory": taken, "plot": None if plot is None else str(plot)}, allow_nan=False))  # fmt: skip
 
 
-def _check_device(device: str) -> None:
-    """Refuse, before anything is read, a device that there is not."""
+def _check_device(device: str) -> bool:
+    """Refuse, before anything is read, a device that there is not; whether it is a GPU."""
     from lanewise.runtime.devices import resolve
+    from lanewise.target import is_gpu
 
-    if device != "numpy":
-        resolve(device)
+    return device != "numpy" and is_gpu(resolve(device))
 
 
 def _picture(path: Path | None, out: Path, overwrite: bool) -> None:

@@ -19,7 +19,7 @@ Fetched = Callable[[], np.ndarray[Any, Any]]
 def fetch(array: Any) -> Fetched:
     """Begin to copy an array to the host; calling what it gives waits for the copy. On the host it is copied at once."""
     if isinstance(array, np.ndarray):
-        copied = array.copy()
+        copied: np.ndarray[Any, Any] = np.array(array)
         return lambda: copied
     import cupyx
 
@@ -37,7 +37,9 @@ def fetch(array: Any) -> Fetched:
 
 
 class DoubleBuffer:
-    """Runs jobs in their order, each in two steps: `start(job, slot)` puts work on a device, `finish(started)` makes its result on the host.
+    """Runs jobs in their order, each in two steps.
+
+    `start(job, slot)` puts work on a device, `finish(started)` makes its result on the host.
 
     finish runs in a thread of its own, one job at a time and in order, while the next job starts. slot is 0 or 1 in turn: memory of a
     slot is free again, because the job before the last is finished before the next one starts. An error of either step ends it.

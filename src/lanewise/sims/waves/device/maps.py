@@ -19,7 +19,7 @@ from lanewise.sims.waves.demodulation import usable_matrix
 from lanewise.sims.waves.device.fetching import DoubleBuffer, Fetched, fetch
 from lanewise.sims.waves.device.hough_kernels import Pixel, Place, Stack, StackMatrix, f_of_amplitudes, hough
 from lanewise.sims.waves.device.memory import Memory, search_memory
-from lanewise.sims.waves.device.spectra import Spectra, on_device, upload
+from lanewise.sims.waves.device.spectra import Spectra, on_device, records, upload
 from lanewise.sims.waves.device.top import highest
 from lanewise.sims.waves.device.work import MapWork, rounded
 from lanewise.sims.waves.hough import Significance
@@ -62,18 +62,20 @@ class _Buffers:
         self.residuals, self.frequencies, self.threshold = len(work.drifts), work.frequencies, work.threshold
         self.spectra, self.view, self.device = spectra, view, device
         self.templates = spectra.templates(self.bins)
-        flat = lw.ragged(np.zeros((self.bins * stacks, 4), np.float32), counts=np.full(self.bins, stacks), device=device)
+        flat = lw.ragged(
+            np.zeros((self.bins * stacks, 4), np.float32), counts=np.full(self.bins, stacks), device=device
+        )
         self.amplitudes = spectra.bind(self.templates, flat.data.reshape(self.bins, stacks, 4), view)
         zeros = np.zeros(stacks)
         numbers = np.arange(stacks, dtype=np.int32)
-        self.matrix = StackMatrix.array(a=zeros, b=zeros, c=zeros, number=numbers, usable=numbers, device=device)
-        places = Place.array(number=np.arange(self.bins, dtype=np.int32), device=device)
+        self.matrix = records(StackMatrix, a=zeros, b=zeros, c=zeros, number=numbers, usable=numbers, device=device)
+        places = records(Place, number=np.arange(self.bins, dtype=np.int32), device=device)
         self.f = lw.ragged(np.zeros(stacks * self.bins), counts=np.full(stacks, self.bins), device=device)
         self.statistic = f_of_amplitudes.bind(
             self.matrix, lw.ragged(places, counts=np.ones(self.bins, np.int64), device=device), flat,
             out=self.f.data.reshape(stacks, self.bins),
         )  # fmt: skip
-        self.stacks = lw.ragged(Stack.array(weight=zeros, device=device), counts=[stacks], device=device)
+        self.stacks = lw.ragged(records(Stack, weight=zeros, device=device), counts=[stacks], device=device)
         self.shifts = self._rows(stacks, self.pixels)
         self.drifts = self._rows(stacks, self.residuals)
         self._blocks: dict[int, _Block] = {}
@@ -117,7 +119,7 @@ class _Buffers:
                 x.reshape(-1).astype(np.int32)
                 for x in np.meshgrid(np.arange(self.residuals), np.arange(size), np.arange(self.pixels), indexing="ij")
             )
-            cells = Pixel.array(frequency=f + margin, pixel=p, residual=r, device=self.device)
+            cells = records(Pixel, frequency=f + margin, pixel=p, residual=r, device=self.device)
             call = hough.bind(cells, self.stacks, self.shifts, self.drifts, self.f, self.threshold)
             self._blocks[size] = _Block(cells, 0, size, call)
         block = self._blocks[size]
@@ -136,7 +138,8 @@ class HoughDevice:
         largest: MapWork | None = None,
     ) -> None:  # fmt: skip
         """largest: a map whose memory is checked before anything is uploaded. Raises InputError where it does not suffice."""
-        self.device, self.data, self._dterms, self._kernel = resolve(device), data, dterms, kernel
+        self.device, self.data, self._dterms = resolve(device), data, dterms
+        self._kernel: Method = kernel
         self._pipeline = DoubleBuffer(buffers)
         if largest is not None:
             self.memory(largest).check()
@@ -193,7 +196,9 @@ class HoughDevice:
             counts, sums = room.block(start, size)
             levels = significance(counts)
             at = highest(levels, most)
-            held = module.stack([at.astype(np.float64), counts[at], levels[at], sums[at], module.full(len(at), sums.sum())])
+            held = module.stack(
+                [at.astype(np.float64), counts[at], levels[at], sums[at], module.full(len(at), sums.sum())]
+            )
             parts.append((start, size, fetch(held)))
         return parts
 
@@ -228,7 +233,11 @@ def _check_finite(data: SearchData, work: MapWork, dterms: int, sums: Any) -> No
         return
     for at in (-work.margin, work.frequencies + work.margin - 1):
         template = Templates(
-            work.first + work.resolution * at, work.seen.alpha[0], work.seen.delta[0], work.f1dot, reference=work.reference
+            work.first + work.resolution * at,
+            work.seen.alpha[0],
+            work.seen.delta[0],
+            work.f1dot,
+            reference=work.reference,
         )
         defined(data, work.seen, np.zeros(1, np.int64), template, np.zeros(1, np.int64), dterms)
     raise InputError("a map has values that are not finite; so have the data")

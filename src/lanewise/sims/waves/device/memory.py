@@ -13,14 +13,23 @@ from lanewise.sims.waves.kernels import Method
 from lanewise.sims.waves.prepared import SearchData
 
 MIB = 2**20
-PIXEL, FOUND, SORTED = 12, 16, 40  # bytes of a cell of a map: what it is, what it gets, and what choosing the best takes
+PIXEL, FOUND, SORTED = (
+    12,
+    16,
+    40,
+)  # bytes of a cell of a map: what it is, what it gets, and what choosing the best takes
 
 
 @frozen
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """Bytes on a device. data: of the bins, which grows with the loaded band; vectors: F of the stacks; maps: of the parts of the maps
-    that are computed at a time; which: the device."""
+    """Bytes on a device.
+
+    data      of the bins, which grows with the loaded band
+    vectors   F of the stacks, and what it is made of
+    maps      of the parts of maps that are computed at a time
+    device    which it is
+    """
 
     data: int
     vectors: int
@@ -33,8 +42,7 @@ class Memory:
 
     def __str__(self) -> str:
         parts = ", ".join(
-            f"{name} {size / MIB:.1f}"
-            for name, size in (("data", self.data), ("F", self.vectors), ("maps", self.maps))
+            f"{name} {size / MIB:.1f}" for name, size in (("data", self.data), ("F", self.vectors), ("maps", self.maps))
         )
         return f"{self.total / MIB:.1f} MiB on {self.device} ({parts})"
 

@@ -13,7 +13,15 @@ from lanewise.errors import InputError
 from lanewise.ragged import RaggedArray
 from lanewise.runtime import cuda
 from lanewise.runtime.memory import array_module, require_memory
-from lanewise.sims.waves.kernels import DEGREE, Method, Sft, Template, dirichlet_kernel, interpolated_kernel, polynomials
+from lanewise.sims.waves.kernels import (
+    DEGREE,
+    Method,
+    Sft,
+    Template,
+    dirichlet_kernel,
+    interpolated_kernel,
+    polynomials,
+)
 from lanewise.sims.waves.prepared import Geometry, SearchData
 from lanewise.target import is_gpu
 
@@ -27,8 +35,10 @@ def table_bytes(data: SearchData, kernel: Method) -> int:
 
 
 class Spectra:
-    """Normalised bins on a device, as the rows of a kernel of `sims/waves/kernels.py`, and as many `Sft` records as there are directions
-    in flight at a time (`views`)."""
+    """Normalised bins on a device, as the rows of a kernel of `sims/waves/kernels.py`.
+
+    There are as many sets of `Sft` records as directions in flight at a time (`views`).
+    """
 
     def __init__(
         self,
@@ -50,11 +60,11 @@ class Spectra:
         first = data.first_bin.astype(np.int32)
         zeros = np.zeros(len(data))
 
-        def records() -> RaggedArray:
-            blank = Sft.array(delay=zeros, bins_per_hertz=zeros, a=zeros, b=zeros, first_bin=first, device=device)
+        def view() -> RaggedArray:
+            blank = records(Sft, delay=zeros, bins_per_hertz=zeros, a=zeros, b=zeros, first_bin=first, device=device)
             return lw.ragged(blank, counts=counts, device=device)
 
-        self._views = [records() for _ in range(views)]
+        self._views = [view() for _ in range(views)]
         bins = lw.ragged(data.data, counts=np.diff(data.offset), device=device)
         self._rows = polynomials(self._views[0], bins, dterms) if kernel == "interpolated" else bins
         self._kernel = interpolated_kernel() if kernel == "interpolated" else dirichlet_kernel(dterms)
@@ -69,11 +79,16 @@ class Spectra:
     def templates(self, count: int) -> Any:
         """Room for templates."""
         zeros = np.zeros(count)
-        return Template.array(frequency=zeros, f1dot=zeros, f2dot=zeros, device=self.device)
+        return records(Template, frequency=zeros, f1dot=zeros, f2dot=zeros, device=self.device)
 
     def bind(self, templates: Any, out: Any = None, view: int = 0) -> Any:
         """A call that computes the amplitudes of these templates, as they are then, in the direction of this view."""
         return self._kernel.bind(templates, self._views[view], self._rows, out=out)
+
+
+def records(kind: Any, **fields: Any) -> Any:
+    """An array of a record; type checkers do not know what `lw.record` adds to a class."""
+    return kind.array(**fields)
 
 
 def on_device(device: str) -> AbstractContextManager[Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,7 +35,7 @@ def draw_band(
     axes.grid(color=GRID, linewidth=0.8)
     axes.set_axisbelow(True)
     x = (frequencies - base) * 1e3
-    point = {"marker": "o", "markersize": 3} if len(x) < 200 else {}
+    point: dict[str, Any] = {"marker": "o", "markersize": 3} if len(x) < 200 else {}
     for i, (name, values) in enumerate(zip(detectors, found.two_f_detector[0], strict=True)):
         if len(detectors) > 1:
             axes.plot(*_thinned(x, values), color=COLOURS[i % len(COLOURS)], linewidth=0.9, alpha=0.8, label=name)

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from lanewise.plot.canvas import FAINT, TEXT, dark_axes, dark_figure, save_png, speed_colours
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from lanewise.sims.waves.hierarchical import Maps
@@ -34,7 +33,9 @@ def draw_map(path: Path, maps: Maps) -> None:
     save_png(figure, path)
 
 
-def _panel(figure: Figure, left: float, title: str, values: NDArray[np.float64], maps: Maps, best: tuple[int, int]) -> Axes:
+def _panel(
+    figure: Figure, left: float, title: str, values: NDArray[np.float64], maps: Maps, best: tuple[int, int]
+) -> None:
     axes = figure.add_axes((left, 0.12, 0.36, 0.76))
     alpha, delta = maps.patch.centre
     rows, columns = maps.patch.shape
@@ -50,4 +51,3 @@ def _panel(figure: Figure, left: float, title: str, values: NDArray[np.float64],
     )  # fmt: skip
     bar = figure.colorbar(image, cax=figure.add_axes((left + 0.375, 0.12, 0.012, 0.76)))
     bar.ax.tick_params(colors=FAINT, labelcolor=TEXT, labelsize=9)
-    return axes
