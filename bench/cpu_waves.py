@@ -40,10 +40,10 @@ data = lalpulsar.CreateFstatInput(catalog, low, high, step, ephemeris, arguments
 doppler = lalpulsar.PulsarDopplerParams()
 doppler.refTime, doppler.Alpha, doppler.Delta = start, 2.0, 0.3
 doppler.fkdot[0] = first
-results = None
+results = lalpulsar.FstatResults()
 for line in sys.stdin:
     begin = time.perf_counter()
-    results = lalpulsar.ComputeFstat(results, data, doppler, count, lalpulsar.FSTATQ_2F)
+    lalpulsar.ComputeFstat(results, data, doppler, count, lalpulsar.FSTATQ_2F)
     print(json.dumps([time.perf_counter() - begin, float(results.twoF[0]), float(results.twoF[count - 1])]), flush=True)
 """
 

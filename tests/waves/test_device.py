@@ -11,19 +11,25 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import lanewise as lw
 from lanewise.errors import DeviceError, InputError
+from lanewise.launch.support import compile_kernel
+from lanewise.plan import NEUTRAL, Plan
 from lanewise.runtime.memory import to_host
 from lanewise.sims import waves
 from lanewise.sims.waves.demodulation import f_statistic
 from lanewise.sims.waves.device import maps as maps_module
 from lanewise.sims.waves.device import statistic
 from lanewise.sims.waves.device.fetching import DoubleBuffer, fetch
+from lanewise.sims.waves.device.hough_kernels import Pixel, Place, Stack, StackMatrix, f_of_amplitudes, hough
 from lanewise.sims.waves.device.maps import HoughDevice
+from lanewise.sims.waves.device.spectra import records
 from lanewise.sims.waves.device.top import highest
 from lanewise.sims.waves.hierarchical import MapMaker, hierarchical_search, hough_maps, search_maps, set_up
 from lanewise.sims.waves.prepared import prepare, search_margin
 from lanewise.sims.waves.sft import load_sfts
 from lanewise.sims.waves.timing import Ephemeris, Orbit
+from tests.patterns.segmentwise import reference_kernel
 from tests.waves.test_f_statistic import REFERENCE, SQRT_S, made, model, some_templates
 from tests.waves.test_hough import HIER, SKY, SMALL, WIDE
 from tests.waves.truth import TRUTH, needs_tables, needs_truth, table
@@ -172,6 +178,29 @@ def test_an_error_of_the_host_ends_the_search() -> None:
         list(search_maps(grids, ephemeris, bad, 5, device="cpu"))
     with pytest.raises(InputError, match="method is 'fft'; wanted one of demod, resamp"):
         list(search_maps(grids, ephemeris, points, 5, device="cpu", method="fft"))
+
+
+@pytest.mark.parametrize("name", ["f", "hough"])
+def test_compiles_for_a_gpu(name: str) -> None:
+    pytest.importorskip("cuda.bindings.nvrtc", reason="NVRTC is not installed")
+    stacks, bins = 3, 40
+    numbers = np.arange(stacks, dtype=np.int32)
+    zeros = np.zeros(stacks)
+    uniforms: dict[str, Any] = {}
+    if name == "f":
+        matrix: Any = records(StackMatrix, a=zeros, b=zeros, c=zeros, number=numbers, usable=numbers)
+        places = lw.ragged(records(Place, number=np.arange(bins, dtype=np.int32)), counts=np.ones(bins, int))
+        rows = lw.ragged(np.zeros((bins * stacks, 4), np.float32), counts=[stacks] * bins)
+        reference = reference_kernel(f_of_amplitudes, (matrix, places, rows), uniforms)
+    else:
+        cells: Any = records(Pixel, frequency=numbers, pixel=numbers, residual=numbers)
+        items = lw.ragged(records(Stack, weight=zeros), counts=[stacks])
+        shifts = lw.ragged(np.zeros(stacks * 4, np.float32), counts=[4] * stacks)
+        f = lw.ragged(np.zeros(stacks * bins), counts=[bins] * stacks)
+        reference = reference_kernel(hough, (cells, items, shifts, shifts, f), {"threshold": np.float64(2.6)})
+    for plan in (Plan(block=128), Plan(block=128, slices=4), Plan(block=128, targets=2)):
+        taken = compile_kernel(reference, plan.filled(NEUTRAL), "cuda", arch="sm_90").cubins[0].resources
+        assert (taken.spill_stores, taken.stack_bytes) == (0, 0)
 
 
 # ---------------------------------------------------------------- parts

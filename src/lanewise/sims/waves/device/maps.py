@@ -197,7 +197,7 @@ class HoughDevice:
             levels = significance(counts)
             at = highest(levels, most)
             held = module.stack(
-                [at.astype(np.float64), counts[at], levels[at], sums[at], module.full(len(at), sums.sum())]
+                [at.astype(np.float64), counts[at], levels[at], sums[at], sums.sum() + module.zeros(len(at))]
             )
             parts.append((start, size, fetch(held)))
         return parts
