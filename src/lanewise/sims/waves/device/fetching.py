@@ -21,7 +21,7 @@ def fetch(array: Any) -> Fetched:
     if isinstance(array, np.ndarray):
         copied: np.ndarray[Any, Any] = np.array(array)
         return lambda: copied
-    import cupyx
+    import cupyx  # pyright: ignore[reportMissingImports]
 
     cupy = array_module("cuda")
     pinned = cupyx.empty_pinned(array.shape, array.dtype)  # a copy to other memory would make the host wait
