@@ -76,6 +76,19 @@ def test_any_lengths(counts: Any, templates: int, seed: int, longest: int) -> No
     close(power(*case.arguments("python"), scale=0.5), wanted)
 
 
+@pytest.mark.parametrize(("templates", "targets"), [(31, 1), (32, 32), (75, 32)])
+def test_cells_lie_side_by_side_by_default(templates: int, targets: int) -> None:
+    """On a CPU, where the dense axis has as many; the same bits as one after another."""
+    case = Case(np.array([[40, 3], [0, 700]]), templates, 5, 30)
+    arguments = case.arguments()
+    compiled = power.compile(*arguments, scale=0.5)
+    assert compiled.plan.targets == targets
+    found = power(*arguments, scale=0.5)
+    close(found, case.reference(0.5))
+    np.testing.assert_array_equal(power(*arguments, scale=0.5, plan=Plan(targets=1)), found)
+    assert angles.compile(*arguments[:2], plan=Plan(hoist=True)).plan.targets == 1
+
+
 @settings(max_examples=25, deadline=None)
 @given(counts=counts, templates=st.integers(1, 70), seed=st.integers(0, 2**20), plan=st.sampled_from(PLANS))
 def test_threads_of_a_gpu(counts: Any, templates: int, seed: int, plan: Plan) -> None:

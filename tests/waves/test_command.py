@@ -72,14 +72,20 @@ def test_templates_from_a_file(folder, tmp_path):
     sfts = waves.load_sfts(folder / "*.sft", (60.0, 60.03), margin=waves.search_margin())
     data = waves.prepare(sfts, (60.0, 60.03))
     templates = read_templates(tmp_path / "t.csv", waves.gps_time(1238256018)).templates
-    expected = waves.f_statistic(data, templates, waves.Ephemeris.load("EPV00"))
+    expected = waves.f_statistic(data, templates, waves.Ephemeris.load("EPV00"), device="cpu")
     for name, values in {
         "twoF": expected.two_f[0], "Fa_re": expected.fa[0].real, "Fb_im": expected.fb[0].imag, "D": expected.d[0],
         "twoF_H1": expected.two_f_detector[0, 0], "twoF_L1": expected.two_f_detector[0, 1],
     }.items():  # fmt: skip
         assert [float(r[name]) for r in rows] == values.tolist()
     assert summary["largest"] == {"template": 0, "twoF": expected.two_f[0, 0]}
-    assert (summary["method"], summary["ephemeris"]) == ("demod", "EPV00")
+    assert (summary["method"], summary["device"], summary["ephemeris"]) == ("demod", "cpu", "EPV00")
+    call(
+        "fstat", "--sfts", folder / "*.sft", "--templates", tmp_path / "t.csv", "--ref-time", "1238256018", "--cover", "60,60.03",
+        "--ephemeris", "EPV00", "--out", out, "--overwrite", "--device", "numpy",
+    )  # fmt: skip
+    defined = waves.f_statistic(data, templates, waves.Ephemeris.load("EPV00"))
+    assert [float(r["twoF"]) for r in read(out)] == defined.two_f[0].tolist()
 
 
 @pytest.mark.parametrize("method", ["demod", "resamp", "auto"])
@@ -118,6 +124,52 @@ def test_a_search(folder, tmp_path):
     expected = waves.hierarchical_search(sfts, search, waves.Ephemeris.load("EPV00"), [(2.0, 0.3), (1.2, -0.7)], 30)
     for name in ("freq", "alpha", "significance"):
         assert [float(r[name]) for r in rows] == expected[name].tolist()
+    np.testing.assert_allclose([float(r["twoF"]) for r in rows], expected["twoF"], rtol=1e-5)
+
+
+@pytest.mark.parametrize("method", ["demod", "resamp"])
+def test_pictures(folder, tmp_path, method):
+    """Of the right size, and with the signal's peak in them: lines and pixels in colours that noise alone does not have."""
+    import matplotlib.image
+
+    common = ("--sfts", folder / "*.sft", "--ref-time", "1238256018", "--ephemeris", "EPV00", "--method", method)
+    text = call(
+        "fstat", *common, "--freq", 60.01, "--band", 0.0002, "--step", 2e-6, "--sky", "2.0,0.3", "--f1dot", -2e-10, "--cover", "60,60.03",
+        "--out", tmp_path / "o.csv", "--plot", tmp_path / "band.png",
+    )  # fmt: skip
+    assert f"{method} on {'cpu' if method == 'demod' else 'numpy'}: 101 templates" in text
+    text = call(
+        "run", *common, "--freq", 60.0095, "--band", 0.001, "--sky", "2.0,0.3", "--f1dot", "-2e-10", "--stack", 36000, "--residuals", 3,
+        "--patch", 0.02, "--threshold", 4, "--out", tmp_path / "top.csv", "--plot", tmp_path / "map.png",
+    )  # fmt: skip
+    assert f"{method} on cpu: 1 maps of 37 frequencies" in text
+    assert " MiB on cpu (data " in text
+    for name, shape in (("band.png", (825, 1650)), ("map.png", (870, 1950))):
+        picture = matplotlib.image.imread(tmp_path / name)
+        assert picture.shape[:2] == shape
+        assert len(np.unique(picture.reshape(-1, picture.shape[2]), axis=0)) > 100
+    refusals = {
+        "--plot is map.pdf; wanted a file that ends in .png": ("map.pdf", "o2.csv"),
+        "map.png exists": (tmp_path / "map.png", tmp_path / "o2.csv"),
+    }
+    for message, (plot, out) in refusals.items():
+        found = refused(
+            "fstat",
+            *common,
+            "--freq",
+            60.01,
+            "--band",
+            0.0002,
+            "--step",
+            2e-6,
+            "--sky",
+            "2.0,0.3",
+            "--out",
+            out,
+            "--plot",
+            plot,
+        )
+        assert message.split()[-1] in found
 
 
 @needs_truth

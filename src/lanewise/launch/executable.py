@@ -218,6 +218,8 @@ def _cpu_piece(
     assert isinstance(loop, ir.Parallel)
     extent = _whole(loop.extent, environment)
     grain = kernel.pattern.grain(int(environment[kernel.counts[-1].name]))
+    if kernel.pattern.over_items:  # a turn of the loop may have several cells
+        grain = max(1, grain * extent // max(1, int(environment[kernel.counts[0].name])))
     cpu.prepare(function, (*arguments, 0, 0))  # Numba compiles at the first call; better now than within a timed run
     return Piece(
         lambda given: cpu.run_range(function, given, extent, grain), arguments, places, _value_places(kernel, len(buffers)),

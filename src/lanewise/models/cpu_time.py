@@ -54,7 +54,10 @@ def cpu_kernel_time(
 
 def _grain(work: KernelWork, counts: dict[str, float]) -> int:
     """Elements that are worth a thread of their own, as `launch.executable` divides them."""
-    return work.kernel.pattern.grain(max(1, int(counts.get(work.kernel.counts[-1].name, UNKNOWN_COUNT))))
+    kernel = work.kernel
+    grain = kernel.pattern.grain(max(1, int(counts.get(kernel.counts[-1].name, UNKNOWN_COUNT))))
+    cells = counts.get(kernel.counts[0].name, 0.0)
+    return max(1, int(grain * work.blocks / cells)) if kernel.pattern.over_items and cells else grain
 
 
 def _region_cycles(r: Region, device: DeviceModel) -> dict[str, float]:

@@ -78,7 +78,8 @@ class Wing:
     build: the reference kernel for a function, the arguments of a call and the type of indices. counts: how many elements there are, by
     IR name; the first count is that of the results. It raises `ArgumentError` for arguments that do not go together. check: refuses
     functions that the pattern has no use for. arguments: the arguments of a call, checked against the parameters. in_place: the
-    first record is updated. rows: its functions may read rows of values. advise: what could make a call faster besides a plan.
+    first record is updated. rows: its functions may read rows of values. alike: how many neighbouring elements go over one list.
+    advise: what could make a call faster besides a plan.
     """
 
     pattern: Pattern
@@ -88,6 +89,7 @@ class Wing:
     arguments: Callable[[Signature, Mapping[str, Any]], Arguments] = _with_arrays
     in_place: bool = False
     rows: bool = False
+    alike: Callable[[Arguments], int] = lambda arguments: 1
     advise: Callable[[Arguments, Tunable], str] = _no_advice
 
 
@@ -221,7 +223,7 @@ class Calls:
         """What default plans ask of a call."""
         count, pattern = self.count(arguments), self.wing.pattern
         if not pattern.over_pairs:
-            return Work(pattern, count)
+            return Work(pattern, count, alike=self.wing.alike(arguments))
         key = self._kind(arguments)
         if key not in self._works:
             self._works[key] = describe_work(self.reference(arguments), count)

@@ -141,7 +141,12 @@ def _ragged(place: str, value: Any, kind: Record | t.ValueType, note: str) -> Ra
     return value
 
 
-WING = Wing(SEGMENTWISE, _build, _counts, check=_checked, arguments=_arguments, rows=True)
+def _alike(arguments: Arguments) -> int:
+    """The length of the dense axis."""
+    return len(next(iter(arguments.records.values()))) if len(arguments.records) == 2 else 1
+
+
+WING = Wing(SEGMENTWISE, _build, _counts, check=_checked, arguments=_arguments, rows=True, alike=_alike)
 
 
 @sealed()

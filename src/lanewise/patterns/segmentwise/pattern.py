@@ -20,9 +20,10 @@ from lanewise.passes.base import refuse
 from lanewise.patterns.segmentwise import lanes as lanes_of
 from lanewise.patterns.segmentwise.names import CELL, DENSE, PLACE, SEGMENT, SEGMENTS
 from lanewise.plan import NEUTRAL, Decisions, Plan
-from lanewise.target import Machine, Target
+from lanewise.target import CPU, Machine, Target
 
-GRAIN_ITEMS = 65_536  # items worth handing to another thread of a CPU
+GRAIN_ITEMS = 8_192  # items worth handing to another thread of a CPU: each takes some nanoseconds
+SIDE_BY_SIDE = 32  # cells of a loop on a CPU
 BLOCK = 128
 FULL = 1024  # threads of a multiprocessor that hide the time of a load
 TILES, TILE, LANE = own("tiles"), own("tile"), own("lane")
@@ -34,10 +35,10 @@ def grain(items: int) -> int:
 
 
 def default_plan(machine: Machine, work: Work, wish: Plan) -> Decisions:
-    """Every field decided. Few cells leave a GPU idle, unless several threads share each."""
-    del wish
+    """Every field decided. Few cells leave a GPU idle, unless several threads share each; on a CPU cells lie side by side."""
     if not machine.target.has_blocks:
-        return NEUTRAL
+        side_by_side = machine.target is CPU and work.alike >= SIDE_BY_SIDE and wish.hoist is not True
+        return Plan(targets=SIDE_BY_SIDE).filled(NEUTRAL) if side_by_side else NEUTRAL
     slices = 1
     while slices < 32 and work.targets * slices * 2 <= machine.multiprocessors * FULL:
         slices *= 2

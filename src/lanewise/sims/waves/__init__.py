@@ -1,6 +1,6 @@
 """The search for continuous gravitational waves: SFT files, noise, barycentring, F-statistic, Hough maps, and synthetic data.
 
-Everything here is float64 in NumPy: what kernels for devices are compared with, and what prepares their input. Frequencies are in Hz,
+What takes `device` runs kernels there; "numpy", the default, is float64 in NumPy: what kernels are compared with. Frequencies are in Hz,
 angles in radians, durations in seconds; times are GPS in int64 nanoseconds (`gps_time`), unless a name says seconds.
 """
 
@@ -13,8 +13,10 @@ from lanewise.sims.waves.hierarchical import (
     hierarchical_search,
     hough_maps,
     search_cover,
+    search_maps,
     set_up,
 )
+from lanewise.sims.waves.kernels import Method as KernelMethod
 from lanewise.sims.waves.prepared import Geometry, SearchData, geometry, prepare, search_margin, split
 from lanewise.sims.waves.resampling import Band, Choice, choose_method, f_statistic_band
 from lanewise.sims.waves.sft import (
@@ -53,6 +55,7 @@ __all__ = [
     "Ephemeris",
     "FStatistic",
     "Geometry",
+    "KernelMethod",
     "LeftOut",
     "Maps",
     "Orbit",
@@ -82,6 +85,7 @@ __all__ = [
     "parse_name",
     "prepare",
     "search_cover",
+    "search_maps",
     "search_margin",
     "set_up",
     "split",

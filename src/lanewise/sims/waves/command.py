@@ -17,6 +17,7 @@ from lanewise.sims.common.options import product_app
 
 if TYPE_CHECKING:
     from lanewise.sims.waves import Ephemeris, SearchData, SftSet, Signal
+    from lanewise.sims.waves.device.memory import Memory
 
 DATA, METHOD, OUTPUT = "Data", "Method", "Files and output"
 
@@ -40,6 +41,10 @@ SqrtS = Annotated[
 ]
 Overwrite = Annotated[bool, _option(OUTPUT, "", "replace files that exist", "--overwrite")]
 Json = Annotated[bool, _option(OUTPUT, "", "print one line of JSON", "--json")]
+Device = Annotated[
+    str, _option(METHOD, "NAME", "cpu (default), cuda, cuda:1, ...; numpy is the definition in float64", "--device")
+]
+Plot = Annotated[Path | None, _option(OUTPUT, "FILE", "PNG: a picture of the results", "--plot")]
 Quiet = Annotated[bool, _option(OUTPUT, "", "no progress bar", "--quiet")]
 
 app = product_app("waves")
@@ -114,7 +119,9 @@ def fstat(
     dterms: Dterms = 8,
     ephemeris: EphemerisName = "DE405",
     sqrt_s: SqrtS = None,
+    device: Device = "cpu",
     skip_bad: SkipBad = False,
+    plot: Plot = None,
     overwrite: Overwrite = False,
     json_: Json = False,
 ) -> None:
@@ -125,9 +132,14 @@ def fstat(
 
     if method not in ("demod", "resamp", "auto"):
         raise InputError(f"--method is {method!r}; wanted demod, resamp or auto")
+    if _check_device(device) and method == "resamp":
+        raise InputError(f"--method resamp is computed on the host, found --device {device}; leave --device out")
     given = {"--freq": freq, "--band": band, "--step": step, "--sky": sky}
     reference = _gps(ref_time, "--ref-time")
     writable_target(out, overwrite)
+    _picture(plot, out, overwrite)
+    if templates is not None and plot is not None:
+        raise InputError("--plot shows 2F over frequency; wanted a band: --freq, --band, --step and --sky")
     start = time.perf_counter()
     if templates is not None:
         if extra := [k for k, v in given.items() if v is not None]:
@@ -136,7 +148,7 @@ def fstat(
             raise InputError("--method resamp needs a band: --freq, --band, --step and --sky in place of --templates")
         table = read_templates(templates, reference)
         data, orbits = _data(sfts, cover, dterms, sqrt_s, skip_bad), waves.Ephemeris.load(ephemeris)
-        found, reason = waves.f_statistic(data, table.templates, orbits, dterms=dterms), ""
+        found, reason = waves.f_statistic(data, table.templates, orbits, dterms=dterms, device=device), ""
         method, count, before = "demod", len(table.templates), (table.names, table.rows)
         columns = result_columns(found, data.detectors)
         if both := [n for n in columns if n in table.names]:
@@ -171,19 +183,27 @@ def fstat(
                 waves.Templates(wanted.frequencies, alpha, delta, f1dot, f2dot, reference=reference),
                 orbits,
                 dterms=dterms,
+                device=device,
             )
         columns, before = every | result_columns(found, data.detectors), ((), ())
     write_table(out, columns, overwrite, before)
+    if plot is not None:
+        from lanewise.sims.waves.view import draw_band
+
+        draw_band(plot, columns["freq"], found, data.detectors, method)
+    where = "numpy" if method == "resamp" else device
     best = int(found.two_f[0].argmax())
     seconds = time.perf_counter() - start
     to = sys.stderr if json_ else sys.stdout
     print(f"{data}", file=to)
-    print(f"{method}: {count} templates in {seconds:.3f} s{f' ({reason})' if reason else ''}", file=to)
+    print(f"{method} on {where}: {count} templates in {seconds:.3f} s{f' ({reason})' if reason else ''}", file=to)
     print(f"largest 2F: {found.two_f[0, best]:.4f}, template {best}; results in {out}", file=to)
     if json_:
         summary = {
-            "templates": count, "method": method, "reason": reason, "seconds": seconds, "sfts": len(data), "ephemeris": orbits.name,
+            "templates": count, "method": method, "device": where, "reason": reason, "seconds": seconds, "sfts": len(data),
+            "ephemeris": orbits.name,
             "largest": {"template": best, "twoF": float(found.two_f[0, best])}, "out": str(out),
+            "plot": None if plot is None else str(plot),
         }  # fmt: skip
         print(json.dumps(summary, allow_nan=False))
 
@@ -209,9 +229,14 @@ def run(
     patch: Annotated[float | None, _option(METHOD, "X", "size of the patch about a direction, radians")] = None,
     weighted: Annotated[bool, _option(METHOD, "", "weight stacks by noise and response", "--weighted")] = False,
     most: Annotated[int, _option(OUTPUT, "N", "candidates in the list (default 100)", "--candidates")] = 100,
+    method: Annotated[
+        str, _option(METHOD, "NAME", "demod (default), or resamp: F by Fourier transforms, on the host", "--method")
+    ] = "demod",
     dterms: Dterms = 8,
     ephemeris: EphemerisName = "DE405",
+    device: Device = "cpu",
     skip_bad: SkipBad = False,
+    plot: Plot = None,
     overwrite: Overwrite = False,
     quiet: Quiet = False,
     json_: Json = False,
@@ -222,12 +247,16 @@ def run(
 
     from lanewise.io.atomic import writable_target
     from lanewise.sims import waves
-    from lanewise.sims.waves.hierarchical import COLUMNS, candidates, merged, middle_time
+    from lanewise.sims.waves.hierarchical import COLUMNS, METHODS, merged, middle_time, search_maps
     from lanewise.sims.waves.tables import write_table
 
     if most < 1:
         raise InputError(f"--candidates is {most}; wanted at least 1")
+    _check_device(device)
+    if method not in METHODS:
+        raise InputError(f"--method is {method!r}; wanted demod or resamp")
     writable_target(out, overwrite)
+    _picture(plot, out, overwrite)
     low, width = _pair(f1dot, "--f1dot") if "," in f1dot else (_number(f1dot, "--f1dot"), 0.0)
     search = waves.Search(
         freq=freq, freq_band=band, f1dot=low, f1dot_band=width, reference=_gps(ref_time, "--ref-time"), stack=stack,
@@ -245,16 +274,33 @@ def run(
     orbits: Ephemeris = waves.Ephemeris.load(ephemeris)
     work = [(alpha, delta, f) for alpha, delta in directions for f in grids.f1dot.tolist()]
     console = Console(stderr=True)
-    best = None
-    for alpha, delta, f in track(work, "searching", console=console, disable=quiet or not console.is_terminal):
-        found = candidates(waves.hough_maps(grids, orbits, alpha, delta, f), most)
+    to, taken = sys.stderr if json_ else sys.stdout, 0
+
+    def announce(memory: Memory) -> None:
+        nonlocal taken
+        taken = memory.total
+        if not quiet:
+            print(f"memory: {memory}", file=to)
+
+    best, leading, highest = None, work[0], (-math.inf, 0.0)
+    maps = search_maps(grids, orbits, work, most, device=device, method=method, announce=announce)
+    shown = track(maps, "searching", total=len(work), console=console, disable=quiet or not console.is_terminal)
+    for point, found in zip(work, shown, strict=True):
+        same = found["significance"] == found["significance"][0]
+        level = float(found["significance"][0]), float(found["twoF"][same].max())
+        if level > highest:
+            leading, highest = point, level
         best = merged([found] if best is None else [best, found], most)
     assert best is not None
     write_table(out, {name: best[name] for name in COLUMNS}, overwrite)
+    if plot is not None:
+        from lanewise.sims.waves.view import draw_map
+
+        draw_map(plot, waves.hough_maps(grids, orbits, *leading, device=device, method=method))
     seconds = time.perf_counter() - start
-    to = sys.stderr if json_ else sys.stdout
     print(f"{grids.data}", file=to)
     print(
+        f"{method} on {device}: "
         f"{len(work)} maps of {grids.frequencies} frequencies and {len(grids.residuals)} spin-downs in {seconds:.3f} s",
         file=to,
     )
@@ -265,7 +311,29 @@ def run(
     if json_:
         first = {name: float(best[name][0]) for name in COLUMNS}
         print(json.dumps({"maps": len(work), "stacks": grids.data.stacks, "seconds": seconds, "candidates": len(best),
-                          "reference": middle_time(grids), "best": first, "out": str(out)}, allow_nan=False))  # fmt: skip
+                          "reference": middle_time(grids), "best": first, "out": str(out), "method": method,
+                          "device": device, "memory": taken, "plot": None if plot is None else str(plot)}, allow_nan=False))  # fmt: skip
+
+
+def _check_device(device: str) -> bool:
+    """Refuse, before anything is read, a device that there is not; whether it is a GPU."""
+    from lanewise.runtime.devices import resolve
+    from lanewise.target import is_gpu
+
+    return device != "numpy" and is_gpu(resolve(device))
+
+
+def _picture(path: Path | None, out: Path, overwrite: bool) -> None:
+    """Refuse, before anything is computed, a picture that could not be written."""
+    from lanewise.io.atomic import writable_target
+
+    if path is None:
+        return
+    if path.resolve() == out.resolve():
+        raise InputError(f"--plot and --out are both {out}; wanted two files")
+    if path.suffix.lower() != ".png":
+        raise InputError(f"--plot is {path}; wanted a file that ends in .png")
+    writable_target(path, overwrite)
 
 
 def _load(patterns: list[str], cover: tuple[float, float] | None, margin: int, skip_bad: bool) -> SftSet:

@@ -1,4 +1,4 @@
-"""The F-statistic by demodulation in float64: what kernels are compared with.
+"""The F-statistic by demodulation: in float64 by NumPy, which is what kernels are compared with, or by kernels on a device.
 
 Williams and Schutz, gr-qc/9912029 (Dirichlet kernel); Cutler and Schutz, Phys. Rev. D 72, 063006 (2005) (several detectors);
 LIGO-T0900149 for the notation. For every SFT, with Delta = t_SSB - reference and Tdot at its middle,
@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from lanewise.attributes import frozen
 from lanewise.errors import InputError
+from lanewise.sims.waves.kernels import Method
 from lanewise.sims.waves.prepared import DTERMS, Geometry, SearchData, geometry
 from lanewise.sims.waves.templates import Templates
 from lanewise.sims.waves.timing import Ephemeris
@@ -68,12 +69,25 @@ class Atoms:
 
 
 def f_statistic(
-    data: SearchData, templates: Templates, ephemeris: Ephemeris, *, dterms: int | None = DTERMS
+    data: SearchData,
+    templates: Templates,
+    ephemeris: Ephemeris,
+    *,
+    dterms: int | None = DTERMS,
+    device: str = "numpy",
+    kernel: Method = "interpolated",
 ) -> FStatistic:
     """2F of every template and stack. dterms: bins of the kernel on each side; None for all bins there are (the full kernel).
 
+    device   "numpy" is the definition, in float64; "cpu", "cuda", "cuda:1", ... run kernels, whose sums over bins and SFTs are float32
+    kernel   "interpolated" or "dirichlet", on a device: see `sims/waves/kernels.py`
+
     Raises InputError for templates whose bins are not in `data`.
     """
+    if device != "numpy":
+        from lanewise.sims.waves.device.statistic import device_f_statistic
+
+        return device_f_statistic(data, templates, ephemeris, dterms=dterms, device=device, kernel=kernel)
     alpha, delta, which = templates.directions()
     seen = geometry(data, ephemeris, alpha, delta, templates.orbit)
     matrix = antenna_matrices(data, seen)[:, :, :, which]
@@ -193,10 +207,15 @@ def antenna_matrices(data: SearchData, seen: Geometry) -> Floats:
 
 def two_f(fa: Complexes, fb: Complexes, a: Floats, b: Floats, c: Floats) -> Floats:
     """2F; the expected 4 where the condition number of the antenna matrix is above 1e4, as LALPulsar has it."""
-    root = np.sqrt((a - b) ** 2 + 4 * c**2)
     determinant = a * b - c**2
     with np.errstate(divide="ignore", invalid="ignore"):
-        condition = (a + b + root) / (a + b - root)
         value = 2 * (b * abs(fa) ** 2 + a * abs(fb) ** 2 - 2 * c * (fa * fb.conj()).real) / determinant
-    usable = np.isfinite(condition) & (condition > 0) & (condition <= LARGEST_CONDITION)
-    return np.where(usable, value, EXPECTED)
+    return np.where(usable_matrix(a, b, c), value, EXPECTED)
+
+
+def usable_matrix(a: Floats, b: Floats, c: Floats) -> NDArray[np.bool_]:
+    """Whether the antenna matrix of sums of a^2, b^2 and a b can be inverted."""
+    root = np.sqrt((a - b) ** 2 + 4 * c**2)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        condition = (a + b + root) / (a + b - root)
+    return np.isfinite(condition) & (condition > 0) & (condition <= LARGEST_CONDITION)

@@ -7,15 +7,19 @@ observation, a coarse grid of spin-downs with residual ones between, a patch of 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lanewise.attributes import frozen
 from lanewise.errors import InputError
-from lanewise.sims.waves.demodulation import f_statistic
+from lanewise.sims.waves.demodulation import antenna_matrices, f_statistic
+from lanewise.sims.waves.device.maps import Best, HoughDevice
+from lanewise.sims.waves.device.memory import Memory
+from lanewise.sims.waves.device.work import MapWork
 from lanewise.sims.waves.gps import SECOND
 from lanewise.sims.waves.hough import (
     ROTATION_SPEED,
@@ -29,14 +33,17 @@ from lanewise.sims.waves.hough import (
     stack_motion,
     stack_weights,
 )
+from lanewise.sims.waves.kernels import Method
 from lanewise.sims.waves.noise import WINDOW
-from lanewise.sims.waves.prepared import DTERMS, SearchData, earth_states, geometry, prepare, split
+from lanewise.sims.waves.prepared import DTERMS, Geometry, SearchData, earth_states, geometry, prepare, split
+from lanewise.sims.waves.resampling import Band, f_statistic_band
 from lanewise.sims.waves.sft import SftSet
 from lanewise.sims.waves.templates import Templates
 from lanewise.sims.waves.timing import Ephemeris
 
 Floats = NDArray[np.float64]
 DOPPLER = 1.05e-4  # the largest shift of frequencies at a detector
+METHODS = ("demod", "resamp")
 SPARE_BINS = 50  # of SFTs, on both sides of the band
 
 
@@ -79,7 +86,7 @@ class Maps:
 
     frequencies    (f) Hz, at the middle of the observation
     f1dot          (r) Hz/s
-    counts         (r, f, rows, columns) number counts; significance: of them
+    counts         (r, f, rows, columns) number counts; significance: of them; two_f: the mean 2F of the stacks
     """
 
     patch: Patch
@@ -87,6 +94,7 @@ class Maps:
     f1dot: Floats
     counts: Floats
     significance: Floats
+    two_f: Floats
 
 
 @frozen
@@ -154,28 +162,100 @@ def _range_at(search: Search, time: int) -> tuple[float, float]:
     return search.freq + drifts[0], search.freq + search.freq_band + drifts[1]
 
 
-def hough_maps(grids: Grids, ephemeris: Ephemeris, alpha: float, delta: float, f1dot: float) -> Maps:
-    """The maps of a direction (radians) and a spin-down of the coarse grid (Hz/s)."""
-    search, data, resolution = grids.search, grids.data, grids.resolution
-    size = search.patch or (1 / (search.stack * grids.first * ROTATION_SPEED),) * 2
-    earths = earth_states(data, ephemeris)
-    motion = stack_motion(data, earths)
-    patch = make_patch(alpha, delta, (size[0], size[1]), grids.first_bin)
-    offsets = pixel_offsets(patch, motion, grids.middle, grids.first_bin * resolution, f1dot, resolution)
-    drifts = drift_offsets(motion, grids.middle, grids.residuals, resolution)
-    margin = needed_margin(offsets, drifts)
-    freq = grids.first + resolution * np.arange(-margin, grids.frequencies + margin)
-    templates = Templates(freq, alpha, delta, f1dot, reference=grids.middle)
-    f = f_statistic(data, templates, ephemeris, dterms=search.dterms).two_f / 2
-    weights = np.ones(data.stacks)
-    if search.weighted:
-        weights = stack_weights(data, geometry(data, ephemeris, alpha, delta, earths=earths))[0]
-    counts = number_counts(f > search.threshold, margin, grids.frequencies, offsets, drifts, weights)
-    found = _grid(resolution * grids.first_bin, resolution, grids.frequencies) + grids.correction
-    return Maps(patch, found, f1dot + grids.residuals, counts, Significance.of(weights, search.threshold)(counts))
+class MapMaker:
+    """What the host prepares of the maps of a search: what does not change from map to map is computed once.
+
+    method: "demod", or "resamp", which computes F on the host in float64, by Fourier transforms.
+    """
+
+    def __init__(self, grids: Grids, ephemeris: Ephemeris, method: str = "demod") -> None:
+        if method not in METHODS:
+            raise InputError(f"method is {method!r}; wanted one of {', '.join(METHODS)}")
+        self.grids, self.ephemeris, self.method = grids, ephemeris, method
+        self._earths = earth_states(grids.data, ephemeris)
+        self._motion = stack_motion(grids.data, self._earths)
+        self._direction: tuple[float, float] | None = None
+
+    def _look(self, alpha: float, delta: float) -> tuple[Geometry, Patch]:
+        """Of a direction; the last one is remembered, because spin-downs follow each other."""
+        if self._direction != (alpha, delta):
+            grids, search = self.grids, self.grids.search
+            size = search.patch or (1 / (search.stack * grids.first * ROTATION_SPEED),) * 2
+            patch = make_patch(alpha, delta, (size[0], size[1]), grids.first_bin)
+            self._seen = geometry(grids.data, self.ephemeris, alpha, delta, earths=self._earths), patch
+            self._direction = alpha, delta
+        return self._seen
+
+    def work(self, alpha: float, delta: float, f1dot: float) -> MapWork:
+        """Of a direction (radians) and a spin-down of the coarse grid (Hz/s)."""
+        grids, search, data, resolution = self.grids, self.grids.search, self.grids.data, self.grids.resolution
+        seen, patch = self._look(alpha, delta)
+        offsets = pixel_offsets(patch, self._motion, grids.middle, grids.first_bin * resolution, f1dot, resolution)
+        drifts = drift_offsets(self._motion, grids.middle, grids.residuals, resolution)
+        weights = stack_weights(data, seen)[0] if search.weighted else np.ones(data.stacks)
+        f = None
+        if self.method == "resamp":
+            margin = needed_margin(offsets, drifts)
+            band = Band(
+                grids.first - margin * resolution, resolution, grids.frequencies + 2 * margin, alpha, delta,
+                grids.middle, f1dot,
+            )  # fmt: skip
+            f = f_statistic_band(data, band, self.ephemeris, dterms=search.dterms).two_f / 2
+        matrix = antenna_matrices(data, seen).sum(axis=2)[:, :, 0]
+        return MapWork(
+            patch, grids.residuals, grids.first, resolution, grids.frequencies, f1dot, grids.middle, offsets, drifts, weights,
+            search.threshold, seen, matrix, f,
+        )  # fmt: skip
+
+    @property
+    def frequencies(self) -> Floats:
+        """Of the maps, Hz: bin numbers are what they know."""
+        grids = self.grids
+        return _grid(grids.resolution * grids.first_bin, grids.resolution, grids.frequencies) + grids.correction
 
 
-COLUMNS = ("freq", "alpha", "delta", "f1dot", "significance", "count")
+def hough_maps(
+    grids: Grids,
+    ephemeris: Ephemeris,
+    alpha: float,
+    delta: float,
+    f1dot: float,
+    *,
+    device: str = "numpy",
+    method: str = "demod",
+    kernel: Method = "interpolated",
+) -> Maps:
+    """The maps of a direction (radians) and a spin-down of the coarse grid (Hz/s).
+
+    device   "numpy" is the definition, in float64; "cpu", "cuda", ... run kernels
+    method   "demod", or "resamp": F by Fourier transforms, on the host
+    kernel   of demodulation on a device, see `f_statistic`
+    """
+    maker = MapMaker(grids, ephemeris, method)
+    work = maker.work(alpha, delta, f1dot)
+    if device == "numpy":
+        counts, two_f = _maps(grids, ephemeris, work)
+    else:
+        counts, two_f = HoughDevice(
+            grids.data, device, grids.search.dterms, kernel=kernel, buffers=1, largest=work
+        ).whole(work)
+    significance = Significance.of(work.weights, work.threshold)(counts)
+    return Maps(work.patch, maker.frequencies, f1dot + grids.residuals, counts, significance, two_f)
+
+
+def _maps(grids: Grids, ephemeris: Ephemeris, work: MapWork) -> tuple[Floats, Floats]:
+    """Number counts and mean 2F by NumPy."""
+    margin, f = work.margin, work.f
+    if f is None:
+        freq = work.first + work.resolution * np.arange(-margin, work.frequencies + margin)
+        templates = Templates(freq, *work.patch.centre, work.f1dot, reference=work.reference)
+        f = f_statistic(grids.data, templates, ephemeris, dterms=grids.search.dterms).two_f / 2
+    counts = number_counts(f > work.threshold, margin, work.frequencies, work.offsets, work.drifts, work.weights)
+    ones = np.ones(len(f))
+    return counts, number_counts(2 * f, margin, work.frequencies, work.offsets, work.drifts, ones) / len(f)
+
+
+COLUMNS = ("freq", "alpha", "delta", "f1dot", "significance", "count", "twoF")
 Candidates = NDArray[np.void]
 CANDIDATE = np.dtype([(name, np.float64) for name in COLUMNS])
 
@@ -189,6 +269,17 @@ def candidates(maps: Maps, most: int) -> Candidates:
     found["alpha"], found["delta"] = maps.patch.alpha[row, column], maps.patch.delta[row, column]
     found["significance"] = maps.significance[r, f, row, column]
     found["count"] = maps.counts[r, f, row, column]
+    found["twoF"] = maps.two_f[r, f, row, column]
+    return found
+
+
+def _candidates_of(best: Best, work: MapWork, frequencies: Floats) -> Candidates:
+    """What a device has chosen of a map."""
+    r, f, pixel = np.unravel_index(best.place, (len(work.drifts), work.frequencies, work.pixels))
+    found = np.empty(len(best.place), CANDIDATE)
+    found["freq"], found["f1dot"] = frequencies[f], (work.f1dot + work.residuals)[r]
+    found["alpha"], found["delta"] = work.patch.alpha.reshape(-1)[pixel], work.patch.delta.reshape(-1)[pixel]
+    found["significance"], found["count"], found["twoF"] = best.significance, best.count, best.two_f
     return found
 
 
@@ -199,17 +290,70 @@ def merged(lists: Sequence[Candidates], most: int) -> Candidates:
     return everything[np.lexsort((*keys, -everything["significance"]))][:most]
 
 
+def search_maps(
+    grids: Grids,
+    ephemeris: Ephemeris,
+    points: Sequence[tuple[float, float, float]],
+    most: int = 100,
+    *,
+    device: str = "numpy",
+    method: str = "demod",
+    kernel: Method = "interpolated",
+    buffers: int = 2,
+    announce: Callable[[Memory], None] | None = None,
+) -> Iterator[Candidates]:
+    """The most significant candidates, at most `most`, of the maps of each point (alpha, delta, f1dot), in their order.
+
+    buffers    2 on a device to compute the next map while the host finishes the last, 1 for one after the other; the results are the same
+    announce   is called with the memory that a search on a device takes, before it begins
+
+    For the others see `hough_maps`. Raises InputError where the memory of a device does not suffice.
+    """
+    if not points:
+        return
+    maker = MapMaker(grids, ephemeris, method)
+    if device == "numpy":
+        for point in points:
+            work = maker.work(*point)
+            counts, two_f = _maps(grids, ephemeris, work)
+            significance = Significance.of(work.weights, work.threshold)(counts)
+            maps = Maps(work.patch, maker.frequencies, point[2] + grids.residuals, counts, significance, two_f)
+            yield candidates(maps, most)
+        return
+    first = maker.work(*points[0])
+    hough = HoughDevice(grids.data, device, grids.search.dterms, kernel=kernel, buffers=buffers, largest=first)
+    if announce is not None:
+        announce(hough.memory(first))
+    works = chain([first], (maker.work(*p) for p in points[1:]))
+    for work, best in hough.best(works, most):
+        yield _candidates_of(best, work, maker.frequencies)
+
+
 def hierarchical_search(
-    sfts: SftSet, search: Search, ephemeris: Ephemeris, sky: Sequence[tuple[float, float]], most: int = 100
+    sfts: SftSet,
+    search: Search,
+    ephemeris: Ephemeris,
+    sky: Sequence[tuple[float, float]],
+    most: int = 100,
+    *,
+    device: str = "numpy",
+    method: str = "demod",
+    kernel: Method = "interpolated",
+    buffers: int = 2,
 ) -> Candidates:
-    """The most significant candidates of all directions and spin-downs: a structured array with `COLUMNS`."""
+    """The most significant candidates of all directions and spin-downs: a structured array with `COLUMNS`.
+
+    For what is computed where see `search_maps`.
+    """
     if not sky:
         raise InputError("there are no directions to search; wanted at least one (alpha, delta)")
     grids = set_up(sfts, search)
+    points = [(alpha, delta, f1dot) for alpha, delta in sky for f1dot in grids.f1dot.tolist()]
     top = np.empty(0, CANDIDATE)
-    for alpha, delta in sky:
-        for f1dot in grids.f1dot.tolist():
-            top = merged([top, candidates(hough_maps(grids, ephemeris, alpha, delta, f1dot), most)], most)
+    for found in search_maps(
+        grids, ephemeris, points, most, device=device, method=method, kernel=kernel, buffers=buffers
+    ):
+        top = merged([top, found], most)
     return top
 
 

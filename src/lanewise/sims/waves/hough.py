@@ -138,11 +138,11 @@ def stack_weights(data: SearchData, seen: Geometry) -> Floats:
 
 
 def number_counts(
-    peaks: NDArray[np.bool_], start: int, count: int, offsets: Ints, drifts: Ints, weights: Floats
+    peaks: NDArray[np.bool_] | Floats, start: int, count: int, offsets: Ints, drifts: Ints, weights: Floats
 ) -> Floats:
     """Weighted number counts, (r, count, rows, columns): n = sum_k w_k peak_k.
 
-    peaks     (s, bins) whether F is above the threshold
+    peaks     (s, bins) whether F is above the threshold; or values such as 2F, which are summed
     start     the bin of `peaks` that is the first of `count` frequencies
     offsets   (s, rows, columns) of `pixel_offsets`; drifts: (r, s) of `drift_offsets`
     weights   (s)

@@ -32,6 +32,7 @@ from lanewise.runtime.memory import array_module
 Method = Literal["interpolated", "dirichlet"]
 DEGREE = 7  # of the polynomials: their error is that of float32 sums
 NEAR = 2e-4  # of a bin: where LALPulsar takes the nearest bin for the sum
+TABLE_PART = 1 << 15  # bins whose polynomials are made at a time
 PI = float(np.float32(np.pi))
 
 
@@ -172,10 +173,13 @@ def polynomials(sfts: lw.RaggedArray, bins: lw.RaggedArray, dterms: int, degree:
     data = bins.data
     flat = data[:, 0] + 1j * data[:, 1]
     coefficients = module.full((len(flat), degree + 1), np.nan, np.complex64)
-    inner = coefficients[dterms - 1 : len(flat) - dterms]
-    inner[...] = 0
-    for term, weights in enumerate(_matrix(dterms, degree).T.astype(np.complex64)):
-        inner += flat[term : term + len(inner), None] * module.asarray(weights)
+    weights = module.asarray(_matrix(dterms, degree).T.astype(np.complex64))
+    count = max(0, len(flat) - 2 * dterms + 1)
+    for first in range(0, count, TABLE_PART):
+        last = min(first + TABLE_PART, count)
+        shape, step = (last - first, 2 * dterms), flat.strides[0]
+        terms = module.lib.stride_tricks.as_strided(flat[first:], shape, (step, step))
+        coefficients[dterms - 1 + first : dterms - 1 + last] = module.ascontiguousarray(terms) @ weights
     offsets = bins.offsets[-1]
     lengths = offsets[1:] - offsets[:-1]
     if len(lengths) != len(sfts.data):

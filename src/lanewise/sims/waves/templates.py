@@ -79,5 +79,9 @@ class Templates:
 
     def directions(self) -> tuple[Floats, Floats, NDArray[np.int64]]:
         """The different directions: alpha (p), delta (p), and which of them each template has (n)."""
+        if (self.alpha == self.alpha[0]).all() and (
+            self.delta == self.delta[0]
+        ).all():  # a band: sorting it takes longer
+            return self.alpha[:1], self.delta[:1], np.zeros(len(self), np.int64)
         both, which = np.unique(np.stack([self.alpha, self.delta], axis=1), axis=0, return_inverse=True)
         return both[:, 0], both[:, 1], which.reshape(-1)

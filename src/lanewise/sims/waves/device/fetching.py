@@ -1,0 +1,65 @@
+"""Results on their way to the host, and two sets of buffers: a device computes the next piece while the host finishes the last."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, TypeVar
+
+import numpy as np
+
+from lanewise.errors import InputError
+from lanewise.runtime.memory import array_module
+
+Job = TypeVar("Job")
+Done = TypeVar("Done")
+Fetched = Callable[[], np.ndarray[Any, Any]]
+
+
+def fetch(array: Any) -> Fetched:
+    """Begin to copy an array to the host; calling what it gives waits for the copy. On the host it is copied at once."""
+    if isinstance(array, np.ndarray):
+        copied: np.ndarray[Any, Any] = np.array(array)
+        return lambda: copied
+    import cupyx  # pyright: ignore[reportMissingImports]
+
+    cupy = array_module("cuda")
+    pinned = cupyx.empty_pinned(array.shape, array.dtype)  # a copy to other memory would make the host wait
+    array.get(out=pinned, blocking=False)
+    event = cupy.cuda.Event(disable_timing=True)
+    event.record()
+
+    def wait() -> np.ndarray[Any, Any]:
+        event.synchronize()
+        return pinned
+
+    return wait
+
+
+class DoubleBuffer:
+    """Runs jobs in their order, each in two steps.
+
+    `start(job, slot)` puts work on a device, `finish(started)` makes its result on the host.
+
+    finish runs in a thread of its own, one job at a time and in order, while the next job starts. slot is 0 or 1 in turn: memory of a
+    slot is free again, because the job before the last is finished before the next one starts. An error of either step ends it.
+    With `buffers=1` each job is finished before the next one starts: the results are the same.
+    """
+
+    def __init__(self, buffers: int = 2) -> None:
+        if buffers not in (1, 2):
+            raise InputError(f"there are {buffers} sets of buffers; wanted 1 or 2")
+        self.buffers = buffers
+
+    def run(
+        self, jobs: Iterable[Job], start: Callable[[Job, int], Any], finish: Callable[[Any], Done]
+    ) -> Iterator[Done]:
+        """The results of all jobs, in their order."""
+        waiting: list[Future[Done]] = []
+        with ThreadPoolExecutor(1, "lanewise-finish") as thread:
+            for number, job in enumerate(jobs):
+                if len(waiting) == self.buffers:
+                    yield waiting.pop(0).result()
+                waiting.append(thread.submit(finish, start(job, number % self.buffers)))
+            for future in waiting:
+                yield future.result()

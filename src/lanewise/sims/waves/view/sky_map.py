@@ -1,0 +1,53 @@
+"""A Hough map: significance and mean 2F over the pixels of a patch, at the frequency and spin-down of the highest significance."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lanewise.plot.canvas import FAINT, TEXT, dark_axes, dark_figure, save_png, speed_colours
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from lanewise.sims.waves.hierarchical import Maps
+
+BEST = "#7ddc8a"
+
+
+def draw_map(path: Path, maps: Maps) -> None:
+    """Write a PNG: significance on the left, the mean 2F of the stacks on the right, for the same frequency and spin-down."""
+    figure = dark_figure(13.0, 5.8)
+    # Many cells have the highest count: of these the one with the largest mean 2F.
+    highest = maps.significance == maps.significance.max()
+    r, f, row, column = np.unravel_index(int(np.where(highest, maps.two_f, -1).argmax()), highest.shape)
+    best = (int(row), int(column))
+    count = maps.counts[r, f, row, column]
+    title = f"Number count significance, best {maps.significance[r, f, row, column]:.2f} (number count {count:.4g})"
+    where = f"{maps.frequencies[f]:.6f} Hz, {maps.f1dot[r]:.4g} Hz/s"
+    _panel(figure, 0.06, title, maps.significance[r, f], maps, best)
+    _panel(figure, 0.55, f"Mean 2F at {where}", maps.two_f[r, f], maps, best)
+    save_png(figure, path)
+
+
+def _panel(
+    figure: Figure, left: float, title: str, values: NDArray[np.float64], maps: Maps, best: tuple[int, int]
+) -> None:
+    axes = figure.add_axes((left, 0.12, 0.36, 0.76))
+    alpha, delta = maps.patch.centre
+    rows, columns = maps.patch.shape
+    half = np.array([columns, rows]) * maps.patch.pixel / 2 * 1e3
+    name = f"({alpha:.4f}, {delta:.4f})"
+    dark_axes(axes, title, f"x on the patch about {name}  [mrad]", "y  [mrad]")
+    extent = (-half[0], half[0], -half[1], half[1])
+    image = axes.imshow(values, origin="lower", extent=extent, cmap=speed_colours(), interpolation="nearest")
+    pixel = maps.patch.pixel * 1e3
+    axes.plot(
+        (best[1] + 0.5) * pixel - half[0], (best[0] + 0.5) * pixel - half[1], "s", markersize=11, fillstyle="none",
+        color=BEST, markeredgewidth=1.8,
+    )  # fmt: skip
+    bar = figure.colorbar(image, cax=figure.add_axes((left + 0.375, 0.12, 0.012, 0.76)))
+    bar.ax.tick_params(colors=FAINT, labelcolor=TEXT, labelsize=9)
