@@ -14,9 +14,18 @@ import typer
 
 from lanewise.errors import InputError
 from lanewise.sims.common.options import product_app
+from lanewise.sims.waves.units.options import (
+    SECONDS,
+    CheckpointEvery,
+    CheckpointFolder,
+    Resume,
+    Scheduler,
+    Units,
+    WorkerCount,
+)
 
 if TYPE_CHECKING:
-    from lanewise.sims.waves import Ephemeris, SearchData, SftSet, Signal
+    from lanewise.sims.waves import SearchData, SftSet, Signal
 
 DATA, METHOD, OUTPUT = "Data", "Method", "Files and output"
 
@@ -215,15 +224,21 @@ def run(
     overwrite: Overwrite = False,
     quiet: Quiet = False,
     json_: Json = False,
+    units: Units = None,
+    workers: WorkerCount = None,
+    scheduler: Scheduler = None,
+    checkpoint_folder: CheckpointFolder = None,
+    checkpoint_every: CheckpointEvery = SECONDS,
+    resume: Resume = False,
 ) -> None:
     """Search directions and spin-downs by Hough maps over stacks."""
-    from rich.console import Console
-    from rich.progress import track
-
     from lanewise.io.atomic import writable_target
     from lanewise.sims import waves
-    from lanewise.sims.waves.hierarchical import COLUMNS, candidates, merged, middle_time
+    from lanewise.sims.waves.hierarchical import COLUMNS, middle_time
     from lanewise.sims.waves.tables import write_table
+    from lanewise.sims.waves.units import Job, Workers
+    from lanewise.sims.waves.units.command import searched
+    from lanewise.sims.waves.units.run import forget
 
     if most < 1:
         raise InputError(f"--candidates is {most}; wanted at least 1")
@@ -238,24 +253,21 @@ def run(
     if not directions:
         raise InputError("--sky names no directions; wanted at least one")
     start = time.perf_counter()
-    # Which bins are needed depends on the times, which one bin of every SFT tells.
-    times = waves.load_sfts(sfts, (freq, freq), verify=False, skip_bad=True)
-    cover = waves.search_cover(search, times.start, times.end, times.duration)
-    grids = waves.set_up(_load(sfts, cover, waves.search_margin(dterms), skip_bad), search)
-    orbits: Ephemeris = waves.Ephemeris.load(ephemeris)
-    work = [(alpha, delta, f) for alpha, delta in directions for f in grids.f1dot.tolist()]
-    console = Console(stderr=True)
-    best = None
-    for alpha, delta, f in track(work, "searching", console=console, disable=quiet or not console.is_terminal):
-        found = candidates(waves.hough_maps(grids, orbits, alpha, delta, f), most)
-        best = merged([found] if best is None else [best, found], most)
-    assert best is not None
+    job = Job(sfts=tuple(sfts), search=search, sky=tuple(directions), ephemeris=ephemeris, most=most, skip_bad=skip_bad)
+    folder = checkpoint_folder or out.with_name(f"{out.name}.units")
+    done = searched(
+        job, folder, Workers(count=workers, scheduler=scheduler), units=units, seconds=checkpoint_every, resume=resume, overwrite=overwrite,
+        quiet=quiet,
+    )  # fmt: skip
+    best, grids = done.candidates, done.ready.grids
     write_table(out, {name: best[name] for name in COLUMNS}, overwrite)
+    if checkpoint_folder is None:
+        forget(folder, done.units)
     seconds = time.perf_counter() - start
     to = sys.stderr if json_ else sys.stdout
     print(f"{grids.data}", file=to)
     print(
-        f"{len(work)} maps of {grids.frequencies} frequencies and {len(grids.residuals)} spin-downs in {seconds:.3f} s",
+        f"{done.maps} maps of {grids.frequencies} frequencies and {len(grids.residuals)} spin-downs in {seconds:.3f} s",
         file=to,
     )
     print(
@@ -264,8 +276,9 @@ def run(
     )
     if json_:
         first = {name: float(best[name][0]) for name in COLUMNS}
-        print(json.dumps({"maps": len(work), "stacks": grids.data.stacks, "seconds": seconds, "candidates": len(best),
-                          "reference": middle_time(grids), "best": first, "out": str(out)}, allow_nan=False))  # fmt: skip
+        print(json.dumps({"maps": done.maps, "units": len(done.units), "stacks": grids.data.stacks, "seconds": seconds,
+                          "candidates": len(best), "reference": middle_time(grids), "best": first,
+                          "out": str(out)}, allow_nan=False))  # fmt: skip
 
 
 def _load(patterns: list[str], cover: tuple[float, float] | None, margin: int, skip_bad: bool) -> SftSet:

@@ -154,9 +154,15 @@ def _range_at(search: Search, time: int) -> tuple[float, float]:
     return search.freq + drifts[0], search.freq + search.freq_band + drifts[1]
 
 
-def hough_maps(grids: Grids, ephemeris: Ephemeris, alpha: float, delta: float, f1dot: float) -> Maps:
-    """The maps of a direction (radians) and a spin-down of the coarse grid (Hz/s)."""
+def hough_maps(
+    grids: Grids, ephemeris: Ephemeris, alpha: float, delta: float, f1dot: float, part: tuple[int, int] | None = None
+) -> Maps:
+    """The maps of a direction (radians) and a spin-down of the coarse grid (Hz/s).
+
+    part: the first frequency's number and that behind the last, for a part of them: the maps are the same as those of all.
+    """
     search, data, resolution = grids.search, grids.data, grids.resolution
+    low, high = part or (0, grids.frequencies)
     size = search.patch or (1 / (search.stack * grids.first * ROTATION_SPEED),) * 2
     earths = earth_states(data, ephemeris)
     motion = stack_motion(data, earths)
@@ -164,14 +170,14 @@ def hough_maps(grids: Grids, ephemeris: Ephemeris, alpha: float, delta: float, f
     offsets = pixel_offsets(patch, motion, grids.middle, grids.first_bin * resolution, f1dot, resolution)
     drifts = drift_offsets(motion, grids.middle, grids.residuals, resolution)
     margin = needed_margin(offsets, drifts)
-    freq = grids.first + resolution * np.arange(-margin, grids.frequencies + margin)
+    freq = grids.first + resolution * np.arange(low - margin, high + margin)
     templates = Templates(freq, alpha, delta, f1dot, reference=grids.middle)
     f = f_statistic(data, templates, ephemeris, dterms=search.dterms).two_f / 2
     weights = np.ones(data.stacks)
     if search.weighted:
         weights = stack_weights(data, geometry(data, ephemeris, alpha, delta, earths=earths))[0]
-    counts = number_counts(f > search.threshold, margin, grids.frequencies, offsets, drifts, weights)
-    found = _grid(resolution * grids.first_bin, resolution, grids.frequencies) + grids.correction
+    counts = number_counts(f > search.threshold, margin, high - low, offsets, drifts, weights)
+    found = _grid(resolution * grids.first_bin, resolution, grids.frequencies)[low:high] + grids.correction
     return Maps(patch, found, f1dot + grids.residuals, counts, Significance.of(weights, search.threshold)(counts))
 
 
@@ -181,21 +187,32 @@ CANDIDATE = np.dtype([(name, np.float64) for name in COLUMNS])
 
 
 def candidates(maps: Maps, most: int) -> Candidates:
-    """The pixels of the highest significance, at most `most`."""
-    best = np.argsort(-maps.significance.ravel(), kind="stable")[:most]
+    """The pixels of the highest significance, at most `most`, in the order of `merged`."""
+    best = _highest(maps.significance, most)
     r, f, row, column = np.unravel_index(best, maps.significance.shape)
     found = np.empty(len(best), CANDIDATE)
     found["freq"], found["f1dot"] = maps.frequencies[f], maps.f1dot[r]
     found["alpha"], found["delta"] = maps.patch.alpha[row, column], maps.patch.delta[row, column]
     found["significance"] = maps.significance[r, f, row, column]
     found["count"] = maps.counts[r, f, row, column]
-    return found
+    return merged([found], most)
+
+
+def _highest(significance: Floats, most: int) -> NDArray[np.intp]:
+    """Places of the `most` highest and, of those as high as the last, all that the order of `merged` may prefer."""
+    flat = significance.ravel()
+    if most >= flat.size:
+        return np.arange(flat.size)
+    least = np.partition(flat, -most)[-most]
+    above, ties = np.flatnonzero(flat > least), np.flatnonzero(flat == least)
+    frequency, wanted = np.unravel_index(ties, significance.shape)[1], most - len(above)
+    return np.concatenate([above, ties[frequency <= np.partition(frequency, wanted - 1)[wanted - 1]]])
 
 
 def merged(lists: Sequence[Candidates], most: int) -> Candidates:
-    """A list of fixed length: the most significant first; ties in the order of frequency, alpha, delta, f1dot, so that it is one list."""
+    """A list of fixed length: the most significant first; ties in the order of frequency, alpha, delta, f1dot, count: it is one list."""
     everything = np.concatenate(lists)
-    keys = [everything[name] for name in ("f1dot", "delta", "alpha", "freq")]
+    keys = [everything[name] for name in ("count", "f1dot", "delta", "alpha", "freq")]
     return everything[np.lexsort((*keys, -everything["significance"]))][:most]
 
 
