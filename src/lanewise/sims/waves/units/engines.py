@@ -69,20 +69,29 @@ def connected(workers: int | None, scheduler: str | None, device: str = "cpu") -
     if find_spec("distributed") is None:
         raise InputError("workers need the package distributed: pip install 'lanewise[cluster]'")
     from dask import config
+    from distributed import Client
 
-    quiet = logging.getLogger("distributed")
-    before = quiet.level
-    settings = {"distributed.scheduler.allowed-failures": DEATHS, "distributed.logging": {"distributed": "critical"}}
-    with config.set(settings):  # before the import, which reads what is logged
-        from distributed import Client
+    spawned = {
+        **config.get("distributed.nanny.pre-spawn-environ"),
+        "DASK_DISTRIBUTED__LOGGING__DISTRIBUTED": "critical",
+    }
+    settings = {"distributed.scheduler.allowed-failures": DEATHS, "distributed.nanny.pre-spawn-environ": spawned}
+    with config.set(settings), _quiet():
+        cluster = _cluster(workers or 1, device) if scheduler is None else nullcontext(scheduler)
+        with cluster as place, _client(Client, place) as client:
+            yield client
 
-        quiet.setLevel(logging.CRITICAL)  # deaths of workers are expected, and their units taken over
-        try:
-            with _cluster(workers or 1, device) if scheduler is None else nullcontext(scheduler) as cluster:
-                with _client(Client, cluster) as client:
-                    yield client
-        finally:
-            quiet.setLevel(before)
+
+@contextmanager
+def _quiet() -> Generator[None]:
+    """No log of workers that die: that is expected, and their units are taken over."""
+    log = logging.getLogger("distributed")
+    before = log.level
+    log.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        log.setLevel(before)
 
 
 def _client(kind: Any, cluster: Any) -> Any:
