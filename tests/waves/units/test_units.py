@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -186,22 +186,24 @@ def changed(result: State, place: int, name: str, value: float) -> State:
     return replace(result, candidates=rows)
 
 
-@pytest.mark.parametrize(
-    ("damage", "why"),
-    [
-        (lambda s: replace(s, digest="0" * 64), "it is of another search"),
-        (lambda s: replace(s, sky=s.unit.sky[0]), "it has 0 of"),
-        (lambda s: replace(s, candidates=np.empty(0, CANDIDATE)), "it has 0 candidates; wanted 1 to 40"),
-        (lambda s: changed(s, 3, "significance", np.nan), "significance of candidate 3 is not finite"),
-        (lambda s: changed(s, 0, "freq", 61.0), "freq of candidate 0 is 61; wanted 60"),
-        (lambda s: changed(s, 0, "count", 9.0), "count of candidate 0 is 9; wanted 0 to"),
-        (lambda s: changed(s, 0, "f1dot", 1e-8), "f1dot of candidate 0 is 1e-08"),
-        (lambda s: replace(s, candidates=s.candidates[::-1].copy()), "its candidates are not in their order"),
-        (lambda s: changed(s, 0, "significance", 99.0), "candidate 0 has the count .* computed again it has"),
-        (lambda s: changed(s, -1, "delta", 1.5), "its candidates are not in their order|no pixel of the unit"),
-    ],
-)  # fmt: skip
-def test_results_are_not_taken_on_trust(ready: Ready, result: State, damage: Any, why: str) -> None:
+DAMAGES: list[tuple[Callable[[State], State], str]] = [
+    (lambda s: replace(s, digest="0" * 64), "it is of another search"),
+    (lambda s: replace(s, sky=s.unit.sky[0]), "it has 0 of"),
+    (lambda s: replace(s, candidates=np.empty(0, CANDIDATE)), "it has 0 candidates; wanted 1 to 40"),
+    (lambda s: changed(s, 3, "significance", np.nan), "significance of candidate 3 is not finite"),
+    (lambda s: changed(s, 0, "freq", 61.0), "freq of candidate 0 is 61; wanted 60"),
+    (lambda s: changed(s, 0, "count", 9.0), "count of candidate 0 is 9; wanted 0 to"),
+    (lambda s: changed(s, 0, "f1dot", 1e-8), "f1dot of candidate 0 is 1e-08"),
+    (lambda s: replace(s, candidates=s.candidates[::-1].copy()), "its candidates are not in their order"),
+    (lambda s: changed(s, 0, "significance", 99.0), "candidate 0 has the count .* computed again it has"),
+    (lambda s: changed(s, -1, "delta", 1.5), "its candidates are not in their order|no pixel of the unit"),
+]
+
+
+@pytest.mark.parametrize(("damage", "why"), DAMAGES)
+def test_results_are_not_taken_on_trust(
+    ready: Ready, result: State, damage: Callable[[State], State], why: str
+) -> None:
     validate(ready, result)
     with pytest.raises(ResultError, match=f"work unit 1: its result is refused: .*({why})"):
         validate(ready, damage(result))
@@ -273,6 +275,6 @@ def test_devices_and_workers(
         work.process(replace(ready, job=a_job(pattern, device="cuda")), result.unit, tmp_path, 0.0)
     with pytest.raises(InputError, match="the worker does not see this folder"):
         work.process_remotely(ready.job, dict(ready.configuration), result.unit, str(tmp_path / "none"), 0.0)
-    other = {**ready.configuration, "threshold": 9.0}
+    other: dict[str, object] = {**ready.configuration, "threshold": 9.0}
     with pytest.raises(InputError, match=r"than the coordinator: threshold is 4.0 here and 9.0 there"):
         work.process_remotely(ready.job, other, result.unit, str(tmp_path), 0.0)
