@@ -61,7 +61,7 @@ class Data:
         self.rate: Floats = DURATION * (1 + 1e-5 * np.sin(self.delay / 86_400))
         self.a, self.b = rng.uniform(-1, 1, (2, n)).astype(np.float32)
         self.frequencies: Floats = FIRST + np.arange(size.frequencies) / (DURATION * size.sfts)
-        self.f1dots: Floats = -1e-9 + 1e-11 * np.arange(size.spins)
+        self.f1dots: Floats = -1e-9 + 1e-11 * np.arange(size.spins, dtype=np.float64)
         lowest = np.floor(self.rate * (FIRST + self.delay * self.f1dots[0])).astype(np.int32)
         self.first_bin = (lowest - LOW).astype(np.int32)
         width = size.frequencies // size.sfts + SPARE

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -59,7 +59,7 @@ class Version:
 
 def _sfts(data: Data, some: slice, counts: Any, device: str) -> lw.RaggedArray:
     """The SFTs of a part of the groups, packed on the host: data vectors and offset vectors in one allocation."""
-    records = Sft.array(
+    records = cast("Any", Sft).array(
         delay=data.delay[some], bins_per_hertz=data.rate[some], a=data.a[some], b=data.b[some], first_bin=data.first_bin[some],
         device=device,
     )  # fmt: skip
@@ -73,7 +73,9 @@ def _bins(data: Data, some: slice, device: str) -> lw.RaggedArray:
 
 def _templates(data: Data, some: slice, spin: int, device: str) -> lw.RecordArray:
     f = data.frequencies[some]
-    return Template.array(frequency=f, f1dot=np.full(len(f), data.f1dots[spin]), f2dot=np.zeros(len(f)), device=device)
+    return cast("Any", Template).array(
+        frequency=f, f1dot=np.full(len(f), data.f1dots[spin]), f2dot=np.zeros(len(f)), device=device
+    )
 
 
 def _call(templates: lw.RecordArray, sfts: lw.RaggedArray, bins: lw.RaggedArray, clock: Clock) -> Any:
