@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -24,8 +23,8 @@ SMALL = Size(2, 6, 2, 5, 3)
 
 
 @pytest.fixture(scope="module")
-def rungs() -> Iterator[list[Rung]]:
-    yield list(climb(Options("cpu", (CELLS,), quick=True)))
+def rungs() -> list[Rung]:
+    return list(climb(Options("cpu", (CELLS,), quick=True)))
 
 
 def test_every_version_is_right_and_compared(rungs: list[Rung]) -> None:

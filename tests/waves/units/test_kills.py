@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +14,7 @@ import numpy as np
 import psutil
 import pytest
 
-from tests.waves.units.data import make_files, start_search
+from tests.waves.units.data import SOURCE, make_files, start_search
 
 PATIENCE = 90.0  # seconds
 
@@ -91,6 +93,31 @@ def test_workers_that_are_killed(pattern: str, tmp_path: Path) -> None:
     assert "Traceback" not in said
     assert (tmp_path / "b.csv").read_bytes() == (tmp_path / "a.csv").read_bytes()
     assert sorted(steps(folder)) == [f"unit-{n:06d}.json" for n in range(4)]
+
+
+CLUSTER = """
+import sys
+from lanewise.sims.waves.units.engines import _cluster
+with _cluster(2, "cpu") as cluster:
+    print(cluster.scheduler_address, flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.mark.slow
+def test_a_cluster_that_is_there_already(pattern: str, tmp_path: Path) -> None:
+    pytest.importorskip("distributed")
+    sky = sky_of(tmp_path, 6)
+    ended(start_search(pattern, sky, tmp_path / "a.csv"))
+    cluster = subprocess.Popen(
+        [sys.executable, "-c", CLUSTER], env={**os.environ, "PYTHONPATH": str(SOURCE)}, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL, text=True,
+    )  # fmt: skip
+    assert cluster.stdout is not None
+    address = cluster.stdout.readline().strip()
+    ended(start_search(pattern, sky, tmp_path / "b.csv", "--scheduler", address, "--units", 3))
+    cluster.communicate("", timeout=PATIENCE)
+    assert (tmp_path / "b.csv").read_bytes() == (tmp_path / "a.csv").read_bytes()
 
 
 def wait_for_workers(search: subprocess.Popen[str], folder: Path, but: frozenset[int]) -> set[int]:

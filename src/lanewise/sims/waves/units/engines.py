@@ -16,6 +16,7 @@ from lanewise.sims.waves.units.checkpoint import State
 from lanewise.sims.waves.units.job import Ready
 from lanewise.sims.waves.units.partition import Unit
 from lanewise.sims.waves.units.work import process, process_remotely
+from lanewise.target import is_gpu
 
 Report = Callable[[int], None]
 DEATHS = 10  # workers that a unit may take with it before it counts as the cause
@@ -116,7 +117,7 @@ def described_workers(workers: int, device: str) -> list[dict[str, Any]]:
     share = max(1, (os.cpu_count() or 1) // workers)
     threads = {"LANEWISE_THREADS": os.environ.get("LANEWISE_THREADS", str(share))}
     common: dict[str, Any] = {"nthreads": 1, "memory_limit": 0, "dashboard": False, "host": "127.0.0.1"}
-    if device == "cpu":
+    if not is_gpu(device):
         return [{**common, "env": threads} for _ in range(workers)]
     gpus = visible_gpus()
     if workers > len(gpus):

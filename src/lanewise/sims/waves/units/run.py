@@ -25,6 +25,7 @@ from lanewise.sims.waves.units.job import Job, Ready, differences
 from lanewise.sims.waves.units.options import SECONDS
 from lanewise.sims.waves.units.partition import Unit, divide
 from lanewise.sims.waves.units.validation import ResultError, validate
+from lanewise.target import is_gpu
 
 UNITS_A_WORKER = 4  # so that no worker waits long for the last one
 ATTEMPTS = 2  # at a unit whose result is refused
@@ -190,6 +191,6 @@ def _compute(
         yield from in_process(ready, units, folder, seconds, report)
         return
     device = ready.job.device
-    resources = {} if device == "cpu" else {GPU: 1}
+    resources = {GPU: 1} if is_gpu(device) else {}
     with connected(workers.count, workers.scheduler, device) as client:
         yield from on_workers(ready, units, folder, seconds, report, client, resources)

@@ -12,6 +12,7 @@ from lanewise.sims.waves.hierarchical import Candidates, candidates, hough_maps,
 from lanewise.sims.waves.units.checkpoint import State, read_state, write_state
 from lanewise.sims.waves.units.job import Job, Ready, differences
 from lanewise.sims.waves.units.partition import Unit
+from lanewise.target import is_gpu
 
 
 def steps(ready: Ready, unit: Unit, sky: int, spin: int) -> Iterator[Candidates]:
@@ -19,7 +20,7 @@ def steps(ready: Ready, unit: Unit, sky: int, spin: int) -> Iterator[Candidates]
 
     A device that computes ahead (the next step's F while this one's maps are searched) does so behind this iterator.
     """
-    if ready.job.device != "cpu":
+    if is_gpu(ready.job.device):
         raise DeviceError(f"work units are computed on the device cpu, found {ready.job.device!r}")
     grids, most = ready.grids, ready.job.most
     for place in range(unit.done(sky, spin), unit.steps):
