@@ -87,6 +87,9 @@ def search_in_units(
     The list is the same for all numbers of units and workers, and for resumed searches, to the bit. Raises InputError for checkpoints of
     another search, which says what differs, and for a disk that is full: the last checkpoints stay valid.
     """
+    there = (folder / SEARCH).exists()  # known before data are read, which may take minutes
+    if resume and not there:
+        raise InputError(f"{folder}: there is no search to resume; leave --resume out to begin one")
     ready = job.load()
     _make(folder)
     with claimed([folder / SEARCH]):
@@ -130,8 +133,6 @@ def _open(folder: Path, ready: Ready, *, resume: bool, overwrite: bool) -> int |
     """The number of units of the search that is resumed; None for a new one, for which the folder is cleared."""
     there = (folder / SEARCH).exists()
     if resume:
-        if not there:
-            raise InputError(f"{folder}: there is no search to resume; leave --resume out to begin one")
         configuration, units = read_configuration(folder)
         if configuration != ready.configuration:
             raise InputError(
