@@ -19,6 +19,8 @@ OPTIONAL = {
     "torch",
     "jax",
     "pandas",
+    "dask",
+    "distributed",
 }
 
 

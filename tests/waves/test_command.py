@@ -252,3 +252,30 @@ def test_bad_files_are_listed(folder, tmp_path):
     assert done.exit_code == 0
     assert f"left out: {tmp_path / 'bad.sft'}, SFT 0: damaged: its checksum" in done.output
     assert "99 SFTs" in done.output
+
+
+def test_a_search_in_units(folder, tmp_path):
+    """The same list in any number of units; a folder that is named stays, and is resumed with the same options alone."""
+    base = ["run", "--sfts", folder / "*.sft", "--freq", 60.0099, "--band", 0.0002, "--sky", "2.0,0.3", "--sky", "1.2,-0.7", "--ref-time",
+            "1238256018", "--stack", 36000, "--residuals", 3, "--patch", 0.02, "--ephemeris", "EPV00", "--candidates", 30, "--quiet",
+            "--json", "--device", "numpy"]  # fmt: skip
+    units = tmp_path / "units"
+    one = json.loads(call(*base, "--out", tmp_path / "a.csv"))
+    many = json.loads(call(*base, "--out", tmp_path / "b.csv", "--units", 4, "--checkpoint-folder", units))
+    assert (one["units"], one["maps"], many["units"], many["maps"]) == (1, 2, 4, 4)
+    assert (tmp_path / "a.csv").read_bytes() == (tmp_path / "b.csv").read_bytes()
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["a.csv", "b.csv", "units"]
+    again = [*base, "--out", tmp_path / "c.csv", "--checkpoint-folder", units]
+    assert f"{units}: there are checkpoints of a search; give --resume to go on from them" in refused(*again)
+    assert "the checkpoints are of another search: dterms is 9 here and 8 there" in refused(
+        *again, "--resume", "--dterms", 9
+    )
+    call(*again, "--resume")
+    assert (tmp_path / "a.csv").read_bytes() == (tmp_path / "c.csv").read_bytes()
+    out = ["--out", tmp_path / "d.csv"]
+    assert refused(*base, *out, "--resume") == (
+        f"{tmp_path / 'd.csv.units'}: there is no search to resume; leave --resume out to begin one"
+    )
+    assert refused(*base, *out, "--checkpoint-every", -1) == "--checkpoint-every is -1; wanted seconds, zero or more"
+    assert not (tmp_path / "d.csv.units").exists()
+    assert refused(*base, *out, "--workers", 0) == "0 workers asked for; wanted at least 1"

@@ -21,14 +21,14 @@ Names = Annotated[
     str,
     typer.Argument(
         metavar="LADDER",
-        help="tutorial (n-body step by step), layouts (of gravity), memory (reading records), lbm (flow) or boids (searches)",
+        help="tutorial (n-body step by step), layouts (of gravity), memory (records), lbm (flow), boids (searches) or waves (F-statistic)",
     ),
 ]
 Bodies = Annotated[
     str | None,
     typer.Option(
         metavar="N[,N...]",
-        help="numbers of bodies, of sites for lbm (default: the paper's; fewer on a CPU or with --quick)",
+        help="numbers of bodies, of sites for lbm, of amplitudes for waves (default: the paper's; fewer on a CPU or with --quick)",
         show_default=False,
     ),
 ]

@@ -14,6 +14,15 @@ import typer
 
 from lanewise.errors import InputError
 from lanewise.sims.common.options import product_app
+from lanewise.sims.waves.units.options import (
+    SECONDS,
+    CheckpointEvery,
+    CheckpointFolder,
+    Resume,
+    Scheduler,
+    Units,
+    WorkerCount,
+)
 
 if TYPE_CHECKING:
     from lanewise.sims.waves import Ephemeris, SearchData, SftSet, Signal
@@ -240,6 +249,12 @@ def run(
     overwrite: Overwrite = False,
     quiet: Quiet = False,
     json_: Json = False,
+    units: Units = None,
+    workers: WorkerCount = None,
+    scheduler: Scheduler = None,
+    checkpoint_folder: CheckpointFolder = None,
+    checkpoint_every: CheckpointEvery = SECONDS,
+    resume: Resume = False,
 ) -> None:
     """Search directions and spin-downs by Hough maps over stacks."""
     from rich.console import Console
@@ -249,6 +264,9 @@ def run(
     from lanewise.sims import waves
     from lanewise.sims.waves.hierarchical import COLUMNS, METHODS, merged, middle_time, search_maps
     from lanewise.sims.waves.tables import write_table
+    from lanewise.sims.waves.units import Job, Workers
+    from lanewise.sims.waves.units.command import searched
+    from lanewise.sims.waves.units.run import forget
 
     if most < 1:
         raise InputError(f"--candidates is {most}; wanted at least 1")
@@ -267,41 +285,64 @@ def run(
     if not directions:
         raise InputError("--sky names no directions; wanted at least one")
     start = time.perf_counter()
-    # Which bins are needed depends on the times, which one bin of every SFT tells.
-    times = waves.load_sfts(sfts, (freq, freq), verify=False, skip_bad=True)
-    cover = waves.search_cover(search, times.start, times.end, times.duration)
-    grids = waves.set_up(_load(sfts, cover, waves.search_margin(dterms), skip_bad), search)
-    orbits: Ephemeris = waves.Ephemeris.load(ephemeris)
-    work = [(alpha, delta, f) for alpha, delta in directions for f in grids.f1dot.tolist()]
-    console = Console(stderr=True)
-    to, taken = sys.stderr if json_ else sys.stdout, 0
+    asked = resume or any(x is not None for x in (units, workers, scheduler, checkpoint_folder))
+    in_units = device == "numpy" and method == "demod" and plot is None
+    if asked and not in_units:
+        raise InputError(
+            "work units compute by the definition: wanted --device numpy with --units, --workers, --scheduler, --checkpoint-folder and "
+            "--resume, and neither --method resamp nor --plot"
+        )
+    to, taken, made = sys.stderr if json_ else sys.stdout, 0, 1
+    if in_units:
+        job = Job(
+            sfts=tuple(sfts), search=search, sky=tuple(directions), ephemeris=ephemeris, most=most, skip_bad=skip_bad
+        )
+        folder = checkpoint_folder or out.with_name(f"{out.name}.units")
+        done = searched(
+            job, folder, Workers(count=workers, scheduler=scheduler), units=units, seconds=checkpoint_every, resume=resume,
+            overwrite=overwrite, quiet=quiet,
+        )  # fmt: skip
+        best, grids = done.candidates, done.ready.grids
+        write_table(out, {name: best[name] for name in COLUMNS}, overwrite)
+        if checkpoint_folder is None:
+            forget(folder, done.units)
+        count, made = done.maps, len(done.units)
+    else:
+        # Which bins are needed depends on the times, which one bin of every SFT tells.
+        times = waves.load_sfts(sfts, (freq, freq), verify=False, skip_bad=True)
+        cover = waves.search_cover(search, times.start, times.end, times.duration)
+        grids = waves.set_up(_load(sfts, cover, waves.search_margin(dterms), skip_bad), search)
+        orbits: Ephemeris = waves.Ephemeris.load(ephemeris)
+        work = [(alpha, delta, f) for alpha, delta in directions for f in grids.f1dot.tolist()]
+        console = Console(stderr=True)
 
-    def announce(memory: Memory) -> None:
-        nonlocal taken
-        taken = memory.total
-        if not quiet:
-            print(f"memory: {memory}", file=to)
+        def announce(memory: Memory) -> None:
+            nonlocal taken
+            taken = memory.total
+            if not quiet:
+                print(f"memory: {memory}", file=to)
 
-    best, leading, highest = None, work[0], (-math.inf, 0.0)
-    maps = search_maps(grids, orbits, work, most, device=device, method=method, announce=announce)
-    shown = track(maps, "searching", total=len(work), console=console, disable=quiet or not console.is_terminal)
-    for point, found in zip(work, shown, strict=True):
-        same = found["significance"] == found["significance"][0]
-        level = float(found["significance"][0]), float(found["twoF"][same].max())
-        if level > highest:
-            leading, highest = point, level
-        best = merged([found] if best is None else [best, found], most)
-    assert best is not None
-    write_table(out, {name: best[name] for name in COLUMNS}, overwrite)
-    if plot is not None:
-        from lanewise.sims.waves.view import draw_map
+        best, leading, highest = None, work[0], (-math.inf, 0.0)
+        maps = search_maps(grids, orbits, work, most, device=device, method=method, announce=announce)
+        shown = track(maps, "searching", total=len(work), console=console, disable=quiet or not console.is_terminal)
+        for point, found in zip(work, shown, strict=True):
+            same = found["significance"] == found["significance"][0]
+            level = float(found["significance"][0]), float(found["twoF"][same].max())
+            if level > highest:
+                leading, highest = point, level
+            best = merged([found] if best is None else [best, found], most)
+        assert best is not None
+        write_table(out, {name: best[name] for name in COLUMNS}, overwrite)
+        if plot is not None:
+            from lanewise.sims.waves.view import draw_map
 
-        draw_map(plot, waves.hough_maps(grids, orbits, *leading, device=device, method=method))
+            draw_map(plot, waves.hough_maps(grids, orbits, *leading, device=device, method=method))
+        count = len(work)
     seconds = time.perf_counter() - start
     print(f"{grids.data}", file=to)
     print(
         f"{method} on {device}: "
-        f"{len(work)} maps of {grids.frequencies} frequencies and {len(grids.residuals)} spin-downs in {seconds:.3f} s",
+        f"{count} maps of {grids.frequencies} frequencies and {len(grids.residuals)} spin-downs in {seconds:.3f} s",
         file=to,
     )
     print(
@@ -310,7 +351,7 @@ def run(
     )
     if json_:
         first = {name: float(best[name][0]) for name in COLUMNS}
-        print(json.dumps({"maps": len(work), "stacks": grids.data.stacks, "seconds": seconds, "candidates": len(best),
+        print(json.dumps({"maps": count, "units": made, "stacks": grids.data.stacks, "seconds": seconds, "candidates": len(best),
                           "reference": middle_time(grids), "best": first, "out": str(out), "method": method,
                           "device": device, "memory": taken, "plot": None if plot is None else str(plot)}, allow_nan=False))  # fmt: skip
 

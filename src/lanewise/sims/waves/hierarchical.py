@@ -224,35 +224,45 @@ def hough_maps(
     device: str = "numpy",
     method: str = "demod",
     kernel: Method = "interpolated",
+    part: tuple[int, int] | None = None,
 ) -> Maps:
     """The maps of a direction (radians) and a spin-down of the coarse grid (Hz/s).
 
     device   "numpy" is the definition, in float64; "cpu", "cuda", ... run kernels
     method   "demod", or "resamp": F by Fourier transforms, on the host
     kernel   of demodulation on a device, see `f_statistic`
+    part     the first frequency's number and that behind the last: the maps of these are those of all. For the definition
+
+    Raises InputError for a part of maps on a device.
     """
+    if part is not None and (device != "numpy" or method != "demod"):
+        raise InputError("a part of a band is computed by the definition alone: device='numpy' and method='demod'")
     maker = MapMaker(grids, ephemeris, method)
     work = maker.work(alpha, delta, f1dot)
     if device == "numpy":
-        counts, two_f = _maps(grids, ephemeris, work)
+        counts, two_f = _maps(grids, ephemeris, work, part)
     else:
         counts, two_f = HoughDevice(
             grids.data, device, grids.search.dterms, kernel=kernel, buffers=1, largest=work
         ).whole(work)
     significance = Significance.of(work.weights, work.threshold)(counts)
-    return Maps(work.patch, maker.frequencies, f1dot + grids.residuals, counts, significance, two_f)
+    frequencies = maker.frequencies[slice(*part)] if part is not None else maker.frequencies
+    return Maps(work.patch, frequencies, f1dot + grids.residuals, counts, significance, two_f)
 
 
-def _maps(grids: Grids, ephemeris: Ephemeris, work: MapWork) -> tuple[Floats, Floats]:
+def _maps(
+    grids: Grids, ephemeris: Ephemeris, work: MapWork, part: tuple[int, int] | None = None
+) -> tuple[Floats, Floats]:
     """Number counts and mean 2F by NumPy."""
     margin, f = work.margin, work.f
+    low, high = part or (0, work.frequencies)
     if f is None:
-        freq = work.first + work.resolution * np.arange(-margin, work.frequencies + margin)
+        freq = work.first + work.resolution * np.arange(low - margin, high + margin)
         templates = Templates(freq, *work.patch.centre, work.f1dot, reference=work.reference)
         f = f_statistic(grids.data, templates, ephemeris, dterms=grids.search.dterms).two_f / 2
-    counts = number_counts(f > work.threshold, margin, work.frequencies, work.offsets, work.drifts, work.weights)
+    counts = number_counts(f > work.threshold, margin, high - low, work.offsets, work.drifts, work.weights)
     ones = np.ones(len(f))
-    return counts, number_counts(2 * f, margin, work.frequencies, work.offsets, work.drifts, ones) / len(f)
+    return counts, number_counts(2 * f, margin, high - low, work.offsets, work.drifts, ones) / len(f)
 
 
 COLUMNS = ("freq", "alpha", "delta", "f1dot", "significance", "count", "twoF")
@@ -283,10 +293,36 @@ def _candidates_of(best: Best, work: MapWork, frequencies: Floats) -> Candidates
     return found
 
 
+def ordered_candidates(maps: Maps, most: int) -> Candidates:
+    """As `candidates`, but of cells as significant as the last one those that come first in the order of `merged`.
+
+    The list then does not depend on how a search was divided.
+    """
+    places = _highest(maps.significance, most)
+    r, f, row, column = np.unravel_index(places, maps.significance.shape)
+    found = np.empty(len(places), CANDIDATE)
+    found["freq"], found["f1dot"] = maps.frequencies[f], maps.f1dot[r]
+    found["alpha"], found["delta"] = maps.patch.alpha[row, column], maps.patch.delta[row, column]
+    found["significance"], found["count"] = maps.significance[r, f, row, column], maps.counts[r, f, row, column]
+    found["twoF"] = maps.two_f[r, f, row, column]
+    return merged([found], most)
+
+
+def _highest(significance: Floats, most: int) -> NDArray[np.intp]:
+    """Places of the `most` highest and, of those as high as the last, all that the order of `merged` may prefer."""
+    flat = significance.ravel()
+    if most >= flat.size:
+        return np.arange(flat.size)
+    least = np.partition(flat, -most)[-most]
+    above, ties = np.flatnonzero(flat > least), np.flatnonzero(flat == least)
+    frequency, wanted = np.unravel_index(ties, significance.shape)[1], most - len(above)
+    return np.concatenate([above, ties[frequency <= np.partition(frequency, wanted - 1)[wanted - 1]]])
+
+
 def merged(lists: Sequence[Candidates], most: int) -> Candidates:
-    """A list of fixed length: the most significant first; ties in the order of frequency, alpha, delta, f1dot, so that it is one list."""
+    """A list of fixed length: the most significant first; ties in the order of frequency, alpha, delta, f1dot, count: it is one list."""
     everything = np.concatenate(lists)
-    keys = [everything[name] for name in ("f1dot", "delta", "alpha", "freq")]
+    keys = [everything[name] for name in ("count", "f1dot", "delta", "alpha", "freq")]
     return everything[np.lexsort((*keys, -everything["significance"]))][:most]
 
 

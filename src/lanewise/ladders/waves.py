@@ -1,0 +1,152 @@
+"""The ladder `waves`: the F-statistic of a direction's spin-downs by the versions of a thesis, and what it proposed.
+
+All versions call the same kernel. The time of a rung is that of one spin-down, with its share of what was prepared for its direction.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+
+from lanewise.errors import DeviceError
+from lanewise.ladders.report import digits, number, number_text, seconds_text
+from lanewise.ladders.run import duration, skipped
+from lanewise.ladders.rung import Column, Ladder, Options, Rate, Rung
+from lanewise.ladders.waves_data import THESIS, Data, size_of
+from lanewise.ladders.waves_thesis import DIRECTIONS, FIGURES, GPU, SECONDS, SOURCE, SPINS
+from lanewise.ladders.waves_versions import KINDS, VERSIONS, Clock, Version
+from lanewise.target import is_gpu
+
+SMALL = size_of(4 * THESIS.detectors * THESIS.frequencies).cells  # four of the stacks
+TOLERANCE = 1e-4  # of the largest amplitude: sums in float32
+RUNS = 3
+ENOUGH = 1.0  # seconds after which a rung is not run again
+LIMIT, QUICK_LIMIT = 60.0, 6.0  # seconds that a spin-down may take
+RATE = Rate("templates_sfts_per_second", "billions of templates x SFTs a second", 1e9)
+
+
+def sizes(device: str, quick: bool) -> tuple[int, ...]:
+    """Cells of (stack, detector, frequency): the thesis's; four of its stacks on a CPU, and with --quick one."""
+    if quick:
+        return (THESIS.detectors * THESIS.frequencies,)
+    return (THESIS.cells,) if is_gpu(device) else (SMALL,)
+
+
+def climb(options: Options) -> Iterator[Rung]:
+    """The rungs at every size, each as soon as it is measured."""
+    for cells in options.bodies:
+        data, known = Data(size_of(cells), options.seed), dict[str, Rung]()
+        for version in VERSIONS:
+            rung = _compared(measure(version, data, cells, options), known.get(version.over or ""))
+            known[version.name] = rung
+            yield rung
+
+
+def measure(version: Version, data: Data, cells: int, options: Options) -> Rung:
+    """The rung of a version: checked against float64, then timed; skipped with the reason where it is wrong or too long."""
+    figure = FIGURES.get(version.name)
+    blank = Rung(
+        name=version.name, bodies=cells, device=options.device, skipped="not run",
+        paper=None if figure is None or figure.factor is None else {GPU: figure.factor},
+        extra={
+            "stacks": data.size.stacks, "sfts": data.size.sfts, "detectors": data.size.detectors, "frequencies": data.size.frequencies,
+            "calls": version.calls(data), "thesis": None if figure is None else figure.text,
+            "thesis_where": None if figure is None else figure.where,
+        },
+    )  # fmt: skip
+    try:
+        if reason := _too_long(version, data, options):
+            return skipped(blank, "too long", reason)
+        found = version.run(data, version.prepare(data, Clock(options.device)), 0, Clock(options.device))
+    except DeviceError as refusal:
+        return skipped(blank, "device", str(refusal))
+    error = data.error(found)
+    blank = replace(blank, relative_error=error)
+    if not error <= TOLERANCE:
+        wrong = f"wrong: the relative error against float64 is {error:.1e}, and {TOLERANCE:.0e} is allowed"
+        return skipped(blank, "wrong", wrong)
+    return _timed(version, data, blank, options.device)
+
+
+def _timed(version: Version, data: Data, blank: Rung, device: str) -> Rung:
+    """The median of some directions, each prepared and with one of its spin-downs computed."""
+    runs: list[tuple[float, dict[str, float]]] = []
+    for number_of_run in range(RUNS):
+        shared, own = Clock(device), Clock(device)
+        start = time.perf_counter()
+        prepared = version.prepare(data, shared)
+        between = time.perf_counter()
+        version.run(data, prepared, number_of_run % data.size.spins, own)
+        end = time.perf_counter()
+        seconds = (between - start) / data.size.spins + end - between
+        runs.append((seconds, {k: shared.seconds[k] / data.size.spins + own.seconds[k] for k in KINDS}))
+        if end - start > ENOUGH:
+            break
+    seconds = statistics.median_low([s for s, _ in runs])
+    parts = next(p for s, p in runs if s == seconds)
+    extra = {
+        **blank.extra, **{f"{k}_seconds": v for k, v in parts.items()}, "rest_seconds": seconds - sum(parts.values()), "runs": len(runs),
+        "templates_sfts_per_second": data.size.cells * data.size.sfts / seconds,
+    }  # fmt: skip
+    return replace(blank, skipped=None, seconds=seconds, extra=extra)
+
+
+def _too_long(version: Version, data: Data, options: Options) -> str | None:
+    """Why a spin-down would take more than a rung gets, by a run with one stack and few frequencies; it compiles, too."""
+    size = replace(data.size, stacks=1, frequencies=min(20, data.size.frequencies))
+    pilot = Data(size, options.seed)
+    first = 0.0
+    for _ in range(2):  # the first run compiles
+        start = time.perf_counter()
+        version.run(pilot, version.prepare(pilot, Clock(options.device)), 0, Clock(options.device))
+        first = time.perf_counter() - start
+    total, limit = first / version.calls(pilot) * version.calls(data), QUICK_LIMIT if options.quick else LIMIT
+    if total <= limit:
+        return None
+    return f"a spin-down would take about {duration(total)}, and a rung gets {duration(limit)}"
+
+
+def _compared(rung: Rung, base: Rung | None) -> Rung:
+    if base is None or base.seconds is None or rung.seconds is None:
+        return rung
+    return replace(rung, over=base.name, speedup=base.seconds / rung.seconds)
+
+
+def _share(kind: str) -> Column:
+    def text(rung: Rung) -> str:
+        value = number(rung, f"{kind}_seconds")
+        return "–" if value is None or not rung.seconds else f"{value / rung.seconds:.0%}"
+
+    return Column(kind, text)
+
+
+COLUMNS = (
+    Column("calls", number_text("calls", "{:,.0f}".format)),
+    *(_share(k) for k in (*KINDS, "rest")),
+    Column("ps", number_text("templates_sfts_per_second", lambda rate: digits(1e12 / rate))),
+)
+
+
+def summary(rungs: list[Rung]) -> list[str]:
+    """What the thesis says of each version, and its whole data by the fastest rung at its size."""
+    said = {
+        r.name: f"{r.name}: {r.extra['thesis']} ({r.extra['thesis_where']})" for r in rungs if r.extra.get("thesis")
+    }
+    lines = ["ps: picoseconds a template and SFT", *said.values()]
+    whole = [r for r in rungs if r.bodies == THESIS.cells and r.seconds is not None]
+    if whole:
+        best = min(whole, key=lambda r: r.seconds or 0.0)
+        maps = DIRECTIONS * SPINS
+        lines.append(
+            f"{maps} such spin-downs, all of the thesis's data, are {seconds_text(maps * (best.seconds or 0.0))} by {best.name!r}, "
+            f"the F-statistic alone; its version 1 took {SECONDS:,.0f} s"
+        )
+    return lines
+
+
+LADDER = Ladder(
+    name="waves", title="the F-statistic of gravitational waves", source=SOURCE, sizes=sizes, climb=climb, columns=COLUMNS,
+    summary=summary, elements="amplitudes", rate=RATE,
+)  # fmt: skip

@@ -1,0 +1,145 @@
+"""Checkpoints of units: one JSON file each, with a checksum, whole or not there at all."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+
+from lanewise.attributes import frozen
+from lanewise.errors import InputError
+from lanewise.io.atomic import atomic_path
+from lanewise.sims.waves.hierarchical import CANDIDATE, COLUMNS, Candidates
+from lanewise.sims.waves.units.job import Configuration, digest_of
+from lanewise.sims.waves.units.partition import Unit
+
+SEARCH = "search.json"
+UNIT, WHOLE = "lanewise waves unit", "lanewise waves search"
+
+
+@frozen
+@dataclass(frozen=True, slots=True, eq=False)
+class State:
+    """How far a unit is: the direction and the spin-down that come next, and the candidates so far.
+
+    digest: of the configuration. At the end `sky` is the number behind the unit's last direction.
+    """
+
+    unit: Unit
+    digest: str
+    sky: int
+    spin: int
+    candidates: Candidates
+
+    @property
+    def complete(self) -> bool:
+        return self.sky == self.unit.sky[1]
+
+    @property
+    def done(self) -> int:
+        """Steps that are behind it."""
+        return self.unit.done(self.sky, self.spin)
+
+
+def start_of(unit: Unit, digest: str) -> State:
+    """Before the first step."""
+    return State(unit, digest, unit.sky[0], unit.spins[0], np.empty(0, CANDIDATE))
+
+
+def path_of(folder: Path, unit: Unit) -> Path:
+    """The checkpoint of a unit."""
+    return folder / f"unit-{unit.number:06d}.json"
+
+
+def write_state(folder: Path, state: State) -> None:
+    """Replace the unit's checkpoint; on a full disk the last one stays as it is, and InputError says so."""
+    u = state.unit
+    _write(path_of(folder, u), UNIT, {
+        "search": state.digest, "unit": u.number, "sky": list(u.sky), "spins": list(u.spins), "frequencies": list(u.frequencies),
+        "next": [state.sky, state.spin], "columns": list(COLUMNS), "candidates": state.candidates.tolist(),
+    })  # fmt: skip
+
+
+def read_state(folder: Path, unit: Unit, digest: str) -> State:
+    """The unit's last checkpoint, or its start where there is none. Raises InputError for one that is damaged or of another search."""
+    path = path_of(folder, unit)
+    if not path.exists():
+        return start_of(unit, digest)
+    found = _read(path, UNIT)
+    try:
+        sky, spin = (int(x) for x in found["next"])
+        rows = np.array([tuple(map(float, row)) for row in found["candidates"]], CANDIDATE)
+        parts = [tuple(found[n]) for n in ("sky", "spins", "frequencies")]
+        number, columns, search = found["unit"], tuple(found["columns"]), found["search"]
+    except (KeyError, TypeError, ValueError) as error:
+        raise _damaged(path, f"{type(error).__name__}: {error}") from error
+    if search != digest:
+        raise InputError(
+            f"{path}: it is a checkpoint of another search; wanted one of {digest[:16]}, found {str(search)[:16]}"
+        )
+    if (number, *parts) != (unit.number, unit.sky, unit.spins, unit.frequencies) or columns != COLUMNS:
+        raise InputError(f"{path}: it is a checkpoint of another unit; delete it to compute this one from its start")
+    inside = unit.sky[0] <= sky < unit.sky[1] and unit.spins[0] <= spin < unit.spins[1]
+    if not (inside or (sky, spin) == (unit.sky[1], unit.spins[0])):
+        raise _damaged(path, f"its next step is {sky}, {spin}")
+    return State(unit, digest, sky, spin, rows)
+
+
+def write_configuration(folder: Path, configuration: Configuration, units: int) -> None:
+    """Say in the folder what is searched there."""
+    _write(folder / SEARCH, WHOLE, {"configuration": dict(configuration), "units": units})
+
+
+def read_configuration(folder: Path) -> tuple[Configuration, int]:
+    """What is searched in a folder, and the number of units asked for."""
+    path = folder / SEARCH
+    found = _read(path, WHOLE)
+    configuration, units = found.get("configuration"), found.get("units")
+    if not isinstance(configuration, dict) or not isinstance(units, int):
+        raise _damaged(path, "it has no configuration")
+    return cast("dict[str, Any]", configuration), units
+
+
+def _write(path: Path, kind: str, content: dict[str, Any]) -> None:
+    body = {"format": kind, "version": 1, **content}
+    with atomic_path(path, overwrite=True) as temporary:
+        temporary.write_text(json.dumps({**body, "sha256": digest_of(body)}, allow_nan=False), encoding="utf-8")
+
+
+def _read(path: Path, kind: str) -> dict[str, Any]:
+    try:
+        found: Any = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror or error}") from error
+    except ValueError as error:
+        raise _damaged(path, "it is no JSON") from error
+    if not isinstance(found, dict):
+        raise _damaged(path, "it is no JSON object")
+    body = cast("dict[str, Any]", found)
+    expected = body.pop("sha256", None)
+    if (body.get("format"), body.get("version")) != (kind, 1):
+        raise _damaged(path, f"it is no {kind} of version 1")
+    if not _finite(body) or digest_of(body) != expected:
+        raise _damaged(path, "its checksum is not that of its content")
+    return body
+
+
+def _finite(value: Any) -> bool:
+    """Whether JSON's numbers are numbers: Python reads NaN and Infinity, too."""
+    match value:
+        case float():
+            return math.isfinite(value)
+        case list():
+            return all(map(_finite, cast("list[Any]", value)))
+        case dict():
+            return all(map(_finite, cast("dict[str, Any]", value).values()))
+        case _:
+            return True
+
+
+def _damaged(path: Path, why: str) -> InputError:
+    return InputError(f"{path}: damaged: {why}; delete it to compute its part from the start")

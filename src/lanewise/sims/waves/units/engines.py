@@ -1,0 +1,136 @@
+"""Who computes units: this process, or workers of Dask distributed, whose units are taken over when they die."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import contextmanager, nullcontext
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from lanewise.errors import DeviceError, InputError
+from lanewise.runtime.devices import cuda_device_count
+from lanewise.sims.waves.units.checkpoint import State
+from lanewise.sims.waves.units.job import Ready
+from lanewise.sims.waves.units.partition import Unit
+from lanewise.sims.waves.units.work import process, process_remotely
+from lanewise.target import is_gpu
+
+Report = Callable[[int], None]
+DEATHS = 10  # workers that a unit may take with it before it counts as the cause
+GPU = "GPU"  # the resource that a worker of a cluster announces: dask worker --resources GPU=1
+
+
+def in_process(ready: Ready, units: Iterable[Unit], folder: Path, seconds: float, report: Report) -> Iterator[State]:
+    """One unit after another."""
+    for unit in units:
+        yield process(ready, unit, folder, seconds, report)
+
+
+def on_workers(
+    ready: Ready,
+    units: Iterable[Unit],
+    folder: Path,
+    seconds: float,
+    report: Report,
+    client: Any,
+    resources: dict[str, int],
+) -> Iterator[State]:
+    """All units at once on the workers of a client, as they are ready. The scheduler gives units of dead workers to others."""
+    from distributed import as_completed
+    from distributed.scheduler import KilledWorker
+
+    where, configuration = str(folder.resolve()), dict(ready.configuration)
+    futures = {
+        client.submit(
+            process_remotely, ready.job, configuration, u, where, seconds, pure=False, resources=resources or None
+        ): u
+        for u in units
+    }
+    try:
+        for future in as_completed(futures):
+            try:
+                state: State = future.result()
+            except KilledWorker as error:
+                number = futures[future].number
+                raise DeviceError(
+                    f"work unit {number}: {DEATHS} workers died of it; its last checkpoint is in {folder}"
+                ) from error
+            report(state.unit.steps)
+            yield state
+    finally:
+        client.cancel(list(futures))
+
+
+@contextmanager
+def connected(workers: int | None, scheduler: str | None, device: str = "cpu") -> Generator[Any]:
+    """A client of the cluster at an address, or of one that lives as long as the block: processes of this machine, one thread each."""
+    if find_spec("distributed") is None:
+        raise InputError("workers need the package distributed: pip install 'lanewise[cluster]'")
+    from dask import config
+    from distributed import Client
+
+    spawned = {
+        **config.get("distributed.nanny.pre-spawn-environ"),
+        "DASK_DISTRIBUTED__LOGGING__DISTRIBUTED": "critical",
+    }
+    settings = {"distributed.scheduler.allowed-failures": DEATHS, "distributed.nanny.pre-spawn-environ": spawned}
+    with config.set(settings), _quiet():
+        cluster = _cluster(workers or 1, device) if scheduler is None else nullcontext(scheduler)
+        with cluster as place, _client(Client, place) as client:
+            yield client
+
+
+@contextmanager
+def _quiet() -> Generator[None]:
+    """No log of workers that die: that is expected, and their units are taken over."""
+    log = logging.getLogger("distributed")
+    before = log.level
+    log.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        log.setLevel(before)
+
+
+def _client(kind: Any, cluster: Any) -> Any:
+    try:
+        return kind(cluster, timeout=10)
+    except (OSError, ValueError) as error:
+        reason = str(error).partition("\n")[0]
+        raise InputError(f"--scheduler {cluster}: no Dask scheduler answers there: {reason}") from error
+
+
+def _cluster(workers: int, device: str) -> Any:
+    """Processes of this machine that end with the block. A program that starts them needs the usual `if __name__ == "__main__"`."""
+    from distributed import Nanny, Scheduler, SpecCluster
+
+    scheduler = {"cls": Scheduler, "options": {"dashboard": False, "host": "127.0.0.1", "port": 0}}
+    every = {n: {"cls": Nanny, "options": options} for n, options in enumerate(described_workers(workers, device))}
+    return SpecCluster(scheduler=scheduler, workers=every)
+
+
+def described_workers(workers: int, device: str) -> list[dict[str, Any]]:
+    """What each worker is started with: one thread, its share of the CPU's, and for "cuda" one GPU of its own."""
+    share = max(1, (os.cpu_count() or 1) // workers)
+    threads = {"LANEWISE_THREADS": os.environ.get("LANEWISE_THREADS", str(share))}
+    common: dict[str, Any] = {"nthreads": 1, "memory_limit": 0, "dashboard": False, "host": "127.0.0.1"}
+    if not is_gpu(device):
+        return [{**common, "env": threads} for _ in range(workers)]
+    gpus = visible_gpus()
+    if workers > len(gpus):
+        raise InputError(
+            f"{workers} workers with a GPU each are asked for; there are {len(gpus)}: {', '.join(gpus) or 'none'}"
+        )
+    return [
+        {**common, "env": {**threads, "CUDA_VISIBLE_DEVICES": gpu}, "resources": {GPU: 1}} for gpu in gpus[:workers]
+    ]
+
+
+def visible_gpus() -> list[str]:
+    """The GPUs of this machine as CUDA_VISIBLE_DEVICES names them."""
+    if (given := os.environ.get("CUDA_VISIBLE_DEVICES")) is not None:
+        return [g.strip() for g in given.split(",") if g.strip()]
+    return [str(n) for n in range(cuda_device_count())]

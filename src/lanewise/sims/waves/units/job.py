@@ -1,0 +1,114 @@
+"""What is searched, in a form that goes to other processes; with its data loaded; and what two searches differ in."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from lanewise.attributes import frozen
+from lanewise.errors import InputError
+from lanewise.sims.waves.hierarchical import Grids, Search, search_cover, set_up
+from lanewise.sims.waves.prepared import search_margin
+from lanewise.sims.waves.sft import DetectorSfts, LeftOut, load_sfts
+from lanewise.sims.waves.timing import Ephemeris
+
+Configuration = Mapping[str, Any]
+METHOD = 1  # raised when the same configuration gives other candidates than before
+
+
+@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """A search of files: everything that decides its candidates, and the device, which does not.
+
+    sfts        patterns of SFT files, which all workers can read
+    sky         directions: alpha and delta, radians
+    ephemeris   by name
+    most        length of the list of candidates
+    skip_bad    whether damaged SFTs are left out
+    device      that computes; checkpoints go from one to another
+    """
+
+    sfts: tuple[str, ...]
+    search: Search
+    sky: tuple[tuple[float, float], ...]
+    ephemeris: str = "DE405"
+    most: int = 100
+    skip_bad: bool = False
+    device: str = "cpu"
+
+    def load(self) -> Ready:
+        """Read the data and set up the grids. Raises InputError for what does not fit together."""
+        if not self.sky:
+            raise InputError("there are no directions to search; wanted at least one (alpha, delta)")
+        if self.most < 1:
+            raise InputError(f"a list of {self.most} candidates is asked for; wanted at least 1")
+        patterns, freq = list(self.sfts), self.search.freq
+        # Which bins are needed depends on the times, which one bin of every SFT tells.
+        times = load_sfts(patterns, (freq, freq), verify=False, skip_bad=True)
+        cover = search_cover(self.search, times.start, times.end, times.duration)
+        sfts = load_sfts(
+            patterns, cover, margin=search_margin(self.search.dterms, self.search.window), skip_bad=self.skip_bad
+        )
+        grids = set_up(sfts, self.search)
+        configuration = {
+            "method": METHOD, "ephemeris": self.ephemeris, "candidates": self.most, **_plain(asdict(self.search)),
+            "sky": f"{len(self.sky)} directions, {_sum(np.array(self.sky, '<f8').tobytes())}",
+            "detectors": list(sfts.names), **{f"data of {d.detector}": _data(d) for d in sfts},
+        }  # fmt: skip
+        return Ready(self, grids, Ephemeris.load(self.ephemeris), configuration, sfts.left_out)
+
+
+@frozen
+@dataclass(frozen=True, slots=True, eq=False)
+class Ready:
+    """A job with its data. configuration: what decides the candidates, as JSON has it; left_out: damaged SFTs."""
+
+    job: Job
+    grids: Grids
+    ephemeris: Ephemeris
+    configuration: Configuration
+    left_out: tuple[LeftOut, ...]
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the configuration."""
+        return digest_of(self.configuration)
+
+
+def digest_of(values: Any) -> str:
+    """SHA-256 of what JSON makes of values: the same on every machine."""
+    text = json.dumps(values, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def differences(here: Configuration, there: Configuration) -> str:
+    """What two configurations differ in, in words."""
+    names = [n for n in dict.fromkeys([*here, *there]) if here.get(n) != there.get(n)]
+    return "; ".join(f"{n} is {_text(here, n)} here and {_text(there, n)} there" for n in names)
+
+
+def _text(values: Configuration, name: str) -> str:
+    return json.dumps(values[name]) if name in values else "absent"
+
+
+def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {n: list(v) if isinstance(v, tuple) else v for n, v in values.items()}  # pyright: ignore[reportUnknownArgumentType]
+
+
+def _data(d: DetectorSfts) -> str:
+    """The SFTs of a detector and the sum of what is read of them: times and bins, as they are in the files."""
+    content = (d.start.astype("<i8").tobytes(), str(d.first_bin).encode(), d.data.astype("<c8").tobytes())
+    return f"{len(d)} SFTs of {d.bins} bins, {_sum(*content)}"
+
+
+def _sum(*content: bytes) -> str:
+    found = hashlib.sha256()
+    for part in content:
+        found.update(part)
+    return found.hexdigest()[:16]

@@ -1,0 +1,56 @@
+"""How a search is divided: a unit is a part of the sky, of the coarse spin-downs and of the frequencies."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from math import ceil
+
+from lanewise.attributes import frozen
+from lanewise.errors import InputError
+
+Part = tuple[int, int]  # the first number and that behind the last
+
+
+@frozen
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """A unit's number, and which directions, spin-downs of the coarse grid and frequencies it searches."""
+
+    number: int
+    sky: Part
+    spins: Part
+    frequencies: Part
+
+    @property
+    def steps(self) -> int:
+        """Maps to be made: one for each direction and spin-down."""
+        return (self.sky[1] - self.sky[0]) * (self.spins[1] - self.spins[0])
+
+    def done(self, sky: int, spin: int) -> int:
+        """Steps before the one of this direction and spin-down."""
+        return (sky - self.sky[0]) * (self.spins[1] - self.spins[0]) + spin - self.spins[0]
+
+
+def divide(directions: int, spins: int, frequencies: int, wanted: int) -> tuple[Unit, ...]:
+    """At least `wanted` units, of parts that differ by one at most.
+
+    Directions are divided first, then spin-downs, then frequencies: parts of a band compute F beside their ends twice. Raises InputError
+    where there are fewer parts of a search than units.
+    """
+    if wanted < 1:
+        raise InputError(f"{wanted} work units asked for; wanted at least 1")
+    if wanted > directions * spins * frequencies:
+        raise InputError(
+            f"{wanted:,} work units asked for; there are {directions:,} directions, {spins:,} spin-downs and {frequencies:,} frequencies"
+        )
+    a = min(wanted, directions)
+    b = min(ceil(wanted / a), spins)
+    c = min(ceil(wanted / (a * b)), frequencies)
+    parts = [(s, f, n) for s in _parts(directions, a) for f in _parts(spins, b) for n in _parts(frequencies, c)]
+    return tuple(Unit(number, *part) for number, part in enumerate(parts))
+
+
+def _parts(count: int, parts: int) -> list[Part]:
+    ends = [count * i // parts for i in range(parts + 1)]
+    return list(pairwise(ends))

@@ -1,0 +1,197 @@
+"""A search in units: divided, computed by whoever there is, checked, merged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from lanewise.attributes import frozen
+from lanewise.errors import InputError
+from lanewise.io.claims import claimed
+from lanewise.sims.waves.hierarchical import CANDIDATE, Candidates, merged
+from lanewise.sims.waves.units.checkpoint import (
+    SEARCH,
+    State,
+    path_of,
+    read_configuration,
+    write_configuration,
+)
+from lanewise.sims.waves.units.engines import GPU, Report, connected, in_process, on_workers
+from lanewise.sims.waves.units.job import Job, Ready, differences
+from lanewise.sims.waves.units.options import SECONDS
+from lanewise.sims.waves.units.partition import Unit, divide
+from lanewise.sims.waves.units.validation import ResultError, validate
+from lanewise.target import is_gpu
+
+UNITS_A_WORKER = 4  # so that no worker waits long for the last one
+ATTEMPTS = 2  # at a unit whose result is refused
+
+
+@frozen
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workers:
+    """Who computes. Neither: this process.
+
+    count       processes of this machine, started and ended with the search; for jobs of the device "cuda" each has a GPU of its own
+    scheduler   address of a Dask scheduler, whose workers have lanewise and see the files and the folder of checkpoints
+    """
+
+    count: int | None = None
+    scheduler: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.count is not None and self.count < 1:
+            raise InputError(f"{self.count} workers asked for; wanted at least 1")
+        if self.count is not None and self.scheduler is not None:
+            raise InputError("workers of this machine and a scheduler's cannot both be asked for; wanted one of them")
+
+
+@frozen
+@dataclass(frozen=True, slots=True, eq=False)
+class Found:
+    """The candidates of a search, the search with its data, and its units."""
+
+    candidates: Candidates
+    ready: Ready
+    units: tuple[Unit, ...]
+
+    @property
+    def maps(self) -> int:
+        """Hough maps that were made: parts of a band count each."""
+        return sum(u.steps for u in self.units)
+
+
+def search_in_units(
+    job: Job,
+    folder: Path,
+    *,
+    units: int | None = None,
+    workers: Workers = Workers(),
+    seconds: float = SECONDS,
+    resume: bool = False,
+    overwrite: bool = False,
+    report: Report = lambda steps: None,
+    started: Callable[[Ready, tuple[Unit, ...]], None] = lambda ready, units: None,
+) -> Found:
+    """Search in work units, whose checkpoints are in `folder`, which is made.
+
+    units       how many at least; None: those of the folder, else 4 a worker, or 1
+    seconds     from one checkpoint of a unit to the next
+    resume      go on from the checkpoints; overwrite: begin anew where there are some. Without either they are refused
+    started     is told the search with its data and its units; report: of steps that are done
+
+    The list is the same for all numbers of units and workers, and for resumed searches, to the bit. Raises InputError for checkpoints of
+    another search, which says what differs, and for a disk that is full: the last checkpoints stay valid.
+    """
+    there = (folder / SEARCH).exists()  # known before data are read, which may take minutes
+    if resume and not there:
+        raise InputError(f"{folder}: there is no search to resume; leave --resume out to begin one")
+    ready = job.load()
+    _make(folder)
+    with claimed([folder / SEARCH]):
+        known = _open(folder, ready, resume=resume, overwrite=overwrite)
+        if known is not None and units is not None and units != known:
+            raise InputError(
+                f"{folder}: the search there was divided into {known} work units, and --units is {units}; leave --units out"
+            )
+        if units is None and workers.scheduler is not None and known is None:
+            raise InputError("--scheduler needs --units, as the number of its workers may change: some for each worker")
+        wanted = known or units or min(_most(ready), UNITS_A_WORKER * (workers.count or 0) or 1)
+        every = divide(len(job.sky), len(ready.grids.f1dot), ready.grids.frequencies, wanted)
+        if known is None:
+            write_configuration(folder, ready.configuration, wanted)
+        started(ready, every)
+        return Found(_merge(ready, every, folder, workers, seconds, report), ready, every)
+
+
+def forget(folder: Path, units: tuple[Unit, ...]) -> None:
+    """Remove the checkpoints of a search, and the folder if nothing else is in it."""
+    for path in (*(path_of(folder, u) for u in units), folder / SEARCH):
+        path.unlink(missing_ok=True)
+    with suppress(OSError):
+        folder.rmdir()
+
+
+def _most(ready: Ready) -> int:
+    return len(ready.job.sky) * len(ready.grids.f1dot) * ready.grids.frequencies
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(exist_ok=True)
+    except OSError as error:
+        raise InputError(
+            f"{folder}: the folder of the checkpoints cannot be made: {error.strerror or error}"
+        ) from error
+
+
+def _open(folder: Path, ready: Ready, *, resume: bool, overwrite: bool) -> int | None:
+    """The number of units of the search that is resumed; None for a new one, for which the folder is cleared."""
+    there = (folder / SEARCH).exists()
+    if resume:
+        configuration, units = read_configuration(folder)
+        if configuration != ready.configuration:
+            raise InputError(
+                f"{folder}: the checkpoints are of another search: {differences(ready.configuration, configuration)}; "
+                "resume with the same options and files, or give --overwrite to begin anew"
+            )
+        return units
+    if there and not overwrite:
+        raise InputError(
+            f"{folder}: there are checkpoints of a search; give --resume to go on from them, or --overwrite to begin anew"
+        )
+    for path in folder.glob("unit-*.json"):
+        path.unlink()
+    return None
+
+
+def _merge(
+    ready: Ready, units: tuple[Unit, ...], folder: Path, workers: Workers, seconds: float, report: Report
+) -> Candidates:
+    top, open_units = np.empty(0, CANDIDATE), {u.number: u for u in units}
+    for attempt in range(ATTEMPTS):
+        refused: list[ResultError] = []
+        for state in _compute(
+            ready, tuple(open_units.values()), folder, workers, seconds, report if attempt == 0 else _silent
+        ):
+            try:
+                top = accept(ready, state, open_units, top)
+            except ResultError as error:
+                if state.unit.number not in open_units:
+                    raise  # a duplicate is no matter of another attempt
+                refused.append(error)
+                path_of(folder, state.unit).unlink(missing_ok=True)
+        if not refused:
+            break
+        if attempt == ATTEMPTS - 1:
+            raise refused[0]
+    return top
+
+
+def accept(ready: Ready, state: State, open_units: dict[int, Unit], top: Candidates) -> Candidates:
+    """The list with one more unit's candidates; raises ResultError for a result that is wrong, or of a unit that is not waited for."""
+    if open_units.get(state.unit.number) != state.unit:
+        raise ResultError(f"work unit {state.unit.number}: its result is refused: it is unknown, or has one already")
+    validate(ready, state)
+    del open_units[state.unit.number]
+    return merged([top, state.candidates], ready.job.most)
+
+
+def _silent(steps: int) -> None:
+    """Units that are computed again were counted."""
+
+
+def _compute(
+    ready: Ready, units: tuple[Unit, ...], folder: Path, workers: Workers, seconds: float, report: Report
+) -> Iterator[State]:
+    if workers.count is None and workers.scheduler is None:
+        yield from in_process(ready, units, folder, seconds, report)
+        return
+    device = ready.job.device
+    resources = {GPU: 1} if is_gpu(device) else {}
+    with connected(workers.count, workers.scheduler, device) as client:
+        yield from on_workers(ready, units, folder, seconds, report, client, resources)

@@ -1,0 +1,87 @@
+"""The ladder of the F-statistic: every version is right and compared; what is wrong or too long says so."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import lanewise as lw
+from lanewise.ladders import find_ladder, waves
+from lanewise.ladders.report import as_json
+from lanewise.ladders.rung import Options, Rung
+from lanewise.ladders.waves import LADDER, climb, measure, sizes, summary
+from lanewise.ladders.waves_data import DTERMS, THESIS, Data, Size, size_of
+from lanewise.ladders.waves_thesis import BAND, CALLS, GPU, PACKED, STACKED
+from lanewise.ladders.waves_versions import KINDS, VERSIONS, Clock
+from lanewise.sims.waves.kernels import Sft, Template, demodulate
+
+CELLS = 20
+SMALL = Size(2, 6, 2, 5, 3)
+
+
+@pytest.fixture(scope="module")
+def rungs() -> list[Rung]:
+    return list(climb(Options("cpu", (CELLS,), quick=True)))
+
+
+def test_every_version_is_right_and_compared(rungs: list[Rung]) -> None:
+    assert [r.name for r in rungs] == [CALLS, PACKED, BAND, STACKED]
+    assert [r.over for r in rungs] == [None, CALLS, PACKED, BAND]
+    assert [r.extra["calls"] for r in rungs] == [20, 20, 1, 1]
+    assert [r.paper for r in rungs] == [None, {GPU: 70.0}, {GPU: 3.0}, None]
+    for r in rungs:
+        assert r.skipped is None
+        assert r.seconds is not None
+        assert r.relative_error is not None
+        assert 0 < r.relative_error < 1e-5
+        parts = [r.extra[f"{k}_seconds"] for k in (*KINDS, "rest")]
+        assert sum(p for p in parts if isinstance(p, float)) == pytest.approx(r.seconds)
+
+
+def test_the_thesis_is_beside_it(rungs: list[Rung]) -> None:
+    lines = summary(rungs)
+    assert lines[1].startswith(f"{CALLS}: 23,300 s, > 70 x the CPU; 95 % memory management")
+    whole = [replace(r, bodies=THESIS.cells, seconds=2.0) for r in rungs]
+    assert summary(whole)[-1].startswith(f"405 such spin-downs, all of the thesis's data, are 810 s by {CALLS!r}")
+    assert json.loads(json.dumps(as_json({}, LADDER, rungs)))["rungs"][0]["thesis_where"] == "section 4.3.1, figure 4.5"
+    assert find_ladder("waves") is LADDER
+
+
+def test_sizes() -> None:
+    assert sizes("cuda", False) == (THESIS.cells,) == (84 * 2 * 161,)
+    assert [size_of(n).stacks for n in (*sizes("cpu", False), *sizes("cpu", True))] == [4, 1]
+    assert size_of(THESIS.cells) == THESIS
+    assert size_of(CELLS).cells == CELLS
+
+
+@pytest.mark.parametrize("version", VERSIONS, ids=lambda v: v.name)
+def test_all_spin_downs_of_a_version(version: waves.Version) -> None:
+    """Not only the one that is checked: all versions give what one call of `demodulate` does."""
+    data = Data(SMALL, 3)
+    sfts = Sft.array(delay=data.delay, bins_per_hertz=data.rate, a=data.a, b=data.b, first_bin=data.first_bin)
+    lists = lw.ragged(sfts, counts=np.full((2, 2), 6))
+    bins = lw.ragged(data.bins.reshape(-1), counts=np.full(len(data.bins), data.bins.shape[1]))
+    clock = Clock("cpu")
+    prepared = version.prepare(data, clock)
+    for spin, f1dot in enumerate(data.f1dots):
+        n = len(data.frequencies)
+        templates = Template.array(frequency=data.frequencies, f1dot=np.full(n, f1dot), f2dot=np.zeros(n))
+        expected = demodulate(templates, lists, bins, dterms=DTERMS, method="dirichlet")
+        np.testing.assert_allclose(version.run(data, prepared, spin, clock), expected, rtol=0, atol=1e-5)
+    assert data.error(version.run(data, prepared, 0, clock)) < 1e-5 < data.error(version.run(data, prepared, 2, clock))
+
+
+def test_what_is_wrong_or_too_long_has_no_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    options, data = Options("cpu", (CELLS,), quick=True), Data(SMALL, 0)
+    band = VERSIONS[2]
+    wrong = replace(band, run=lambda *given: 1.001 * band.run(*given))
+    rung = measure(wrong, data, CELLS, options)
+    assert (rung.seconds, rung.extra["skip"]) == (None, "wrong")
+    assert str(rung.skipped).startswith("wrong: the relative error against float64 is 1.0e-03, and 1e-04 is allowed")
+    monkeypatch.setattr(waves, "QUICK_LIMIT", 1e-9)
+    rung = measure(band, data, CELLS, options)
+    assert (rung.seconds, rung.extra["skip"]) == (None, "too long")
+    assert "a spin-down would take about" in str(rung.skipped)
