@@ -120,7 +120,9 @@ class _Buffers:
                 for x in np.meshgrid(np.arange(self.residuals), np.arange(size), np.arange(self.pixels), indexing="ij")
             )
             cells = records(Pixel, frequency=f + margin, pixel=p, residual=r, device=self.device)
-            call = hough.bind(cells, self.stacks, self.shifts, self.drifts, self.f, self.threshold)
+            # One thread adds the stacks of a cell in their order, however many cells a part has: parts must not change the list.
+            plan = lw.Plan(slices=1)
+            call = hough.bind(cells, self.stacks, self.shifts, self.drifts, self.f, self.threshold, plan=plan)
             self._blocks[size] = _Block(cells, 0, size, call)
         block = self._blocks[size]
         if block.start != start:
