@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from lanewise.ir.pattern import COMBINE, Pattern
 from lanewise.patterns.elementwise.pattern import ELEMENTWISE, REDUCTION
 from lanewise.patterns.pairwise.pattern import PAIRWISE
-from lanewise.patterns.search.pattern import SEARCH
+from lanewise.patterns.search.build import SEARCH
 from lanewise.patterns.sitewise.pattern import SITEWISE
 from lanewise.target import TARGETS
 from tests.storeys import modules

@@ -10,8 +10,8 @@ from lanewise.errors import PlanError
 from lanewise.ir import nodes as ir
 from lanewise.ir.pattern import Work
 from lanewise.ladders import run, tutorial
-from lanewise.ladders.prediction import predict_executable
 from lanewise.ladders.problem import ACCELERATION, Law
+from lanewise.ladders.run import predict_executable
 from lanewise.ladders.rung import Options, Rung
 from lanewise.ladders.tutorial import ASKED, AUTOMATIC, GPUS, LADDER, NAMES, RECORD, SERIAL, STEPS, THREADS
 from lanewise.launch.support import compile_kernel

@@ -10,8 +10,7 @@ import pytest
 
 import lanewise as lw
 from lanewise.ladders import find_ladder, waves
-from lanewise.ladders.report import as_json
-from lanewise.ladders.rung import Options, Rung
+from lanewise.ladders.rung import Options, Rung, as_json
 from lanewise.ladders.waves import LADDER, climb, measure, sizes, summary
 from lanewise.ladders.waves_data import DTERMS, THESIS, Data, Size, size_of
 from lanewise.ladders.waves_thesis import BAND, CALLS, GPU, PACKED, STACKED

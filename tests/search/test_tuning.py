@@ -20,21 +20,19 @@ from lanewise.errors import ArgumentError, DeviceError
 from lanewise.launch.trial import Failure
 from lanewise.patterns.search.automatic import FEW, look
 from lanewise.patterns.search.base import Search
+from lanewise.patterns.search.picker import kind_of_call
 from lanewise.patterns.search.points import Points
-from lanewise.patterns.search.query_input import points_from
+from lanewise.patterns.search.queries import points_from
 from lanewise.patterns.search.tuning import candidates as search_candidates
-from lanewise.patterns.search.tuning.candidates import candidates
-from lanewise.patterns.search.tuning.configurations import (
+from lanewise.patterns.search.tuning.candidates import (
     MOST_CELLS_A_SOURCE,
     Configuration,
+    candidates,
     cells_of,
     configuration_from,
 )
-from lanewise.patterns.search.tuning.job import SearchJob, space_of
-from lanewise.patterns.search.tuning.kinds import kind_of_call
-from lanewise.patterns.search.tuning.lookup import Choice
-from lanewise.patterns.search.tuning.measure import CallMeasurer
-from lanewise.patterns.search.tuning.tune import tune_search
+from lanewise.patterns.search.tuning.job import Choice, SearchJob, space_of
+from lanewise.patterns.search.tuning.tune import CallMeasurer, tune_search
 from lanewise.pipeline import build_program
 from lanewise.plan import NEUTRAL, Plan
 from lanewise.tuning import StoreWarning, Tuning, replay

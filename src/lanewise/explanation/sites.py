@@ -23,11 +23,10 @@ from lanewise.models.devices import DeviceModel, device_model
 from lanewise.models.resources import kernel_resources
 from lanewise.models.streaming import ASSUMED, SiteTraffic
 from lanewise.patterns.sitewise.build import build_sitewise
-from lanewise.patterns.sitewise.build_arguments import SitewiseArguments
-from lanewise.patterns.sitewise.edges import read_edges
+from lanewise.patterns.sitewise.builder import SitewiseArguments
 from lanewise.patterns.sitewise.flags import SECTOR
-from lanewise.patterns.sitewise.pattern import SITEWISE
-from lanewise.patterns.sitewise.plans import complete_site_plan
+from lanewise.patterns.sitewise.kinds import read_edges
+from lanewise.patterns.sitewise.pattern import SITEWISE, complete_site_plan
 from lanewise.patterns.sitewise.stepper import LONG_RUN
 from lanewise.patterns.sitewise.streaming import Form, form_by_name
 from lanewise.target import Machine, is_compiled, is_gpu

@@ -79,7 +79,7 @@ def replay(recorded: str | Path | Entry) -> Tuning:
     """
     entry = recorded if isinstance(recorded, Entry) else read_recording(Path(recorded))
     if "structures" in entry.log:
-        from lanewise.patterns.search.tuning.replay import replay_search
+        from lanewise.patterns.search.tuning.tune import replay_search
 
         return replay_search(entry)
     recording = recording_of(entry)

@@ -16,15 +16,15 @@ from lanewise.launch.compiled import Inspectable
 from lanewise.launch.executable import BoundArray, Executable, Launch
 from lanewise.launch.support import bind_record, compile_kernel, index_type, machine_of
 from lanewise.layouts import AoS
-from lanewise.patterns.sitewise.build_arguments import ARRIVED, MARKS, NEXT, SOLIDS
-from lanewise.patterns.sitewise.call_values import SiteValues
+from lanewise.patterns.sitewise.builder import ARRIVED, MARKS, NEXT, SOLIDS
+from lanewise.patterns.sitewise.function import SiteValues
 from lanewise.patterns.sitewise.interpolated_walls import CURVED, CURVED_COUNT, WEIGHTS
 from lanewise.patterns.sitewise.links import FLAGS, box_counts
 from lanewise.patterns.sitewise.momentum_exchange import WALLED, WALLED_COUNT
 from lanewise.patterns.sitewise.outflow import BEFORE, OUTLET, OUTLET_COUNT, WEIGHT, Outlet, before_leaves
 from lanewise.patterns.sitewise.passes import runs as site_runs
 from lanewise.patterns.sitewise.passes import splitting as site_splitting
-from lanewise.patterns.sitewise.plans import complete_site_plan
+from lanewise.patterns.sitewise.pattern import complete_site_plan
 from lanewise.patterns.sitewise.sites import Sites
 from lanewise.plan import Plan
 from lanewise.runtime.launches import NamedLaunch
