@@ -16,7 +16,7 @@ from lanewise.errors import (
     StateError,
     VerificationError,
 )
-from lanewise.frontend.helper import function
+from lanewise.frontend.helpers import function
 from lanewise.lattices import D2Q9, D3Q19, D3Q27, Lattice
 from lanewise.layouts import AoAS, AoS, AoSoA, Layout, SoA, SoAoAS
 from lanewise.moved import MOVED

@@ -12,7 +12,7 @@ from lanewise.ir.evaluate import evaluate
 from lanewise.ir.interpret import call
 from lanewise.ir.interpreter import Interpreter, Memory
 from lanewise.layouts import AoSoA
-from lanewise.patterns.elementwise.pattern import ELEMENTWISE
+from lanewise.patterns.elementwise.build import ELEMENTWISE
 from lanewise.record import Leaf
 from lanewise.types import BOOL, F32, F64, I32, I64, U32, LocalArray, Scalar
 

@@ -17,8 +17,7 @@ from lanewise.ladders.tutorial import ASKED, AUTOMATIC, GPUS, LADDER, NAMES, REC
 from lanewise.launch.support import compile_kernel
 from lanewise.layouts import AoS, Layout, default_layout
 from lanewise.models.devices import table_model
-from lanewise.patterns.pairwise.build import PairwiseArguments, build_pairwise
-from lanewise.patterns.pairwise.pattern import PAIRWISE
+from lanewise.patterns.pairwise.build import PAIRWISE, PairwiseArguments, build_pairwise
 from lanewise.pipeline import build_program
 from lanewise.plan import NEUTRAL, Plan
 from lanewise.plans import complete_plan

@@ -18,7 +18,7 @@ from lanewise.errors import InputError
 from lanewise.profiling import profile as profile_module
 from lanewise.profiling import span
 from lanewise.profiling.sequence import DEVICE_COST, HOST_COST, SHARE, interval
-from lanewise.profiling.table import seconds_text
+from lanewise.profiling.summary import seconds_text
 from lanewise.runtime import profiled_stepping, stepping
 from lanewise.runtime.launches import NamedLaunch
 from lanewise.runtime.programs import LONG_GRAPH, Part

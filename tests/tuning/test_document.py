@@ -10,8 +10,8 @@ import typer
 
 from lanewise.cli.main import app
 from lanewise.optimisations import OPTIMISATIONS
-from lanewise.patterns.elementwise.pattern import ELEMENTWISE
-from lanewise.patterns.pairwise.pattern import PAIRWISE
+from lanewise.patterns.elementwise.build import ELEMENTWISE
+from lanewise.patterns.pairwise.build import PAIRWISE
 from lanewise.tuning import compare, measure, race, search
 from tests.markdown import commands, differences, run_blocks
 

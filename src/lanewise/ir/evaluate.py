@@ -1,15 +1,21 @@
-"""The value of an expression, on NumPy scalars: the definition of what every operator and intrinsic means."""
+"""The value of an expression, on NumPy scalars: the definition of what every operator and intrinsic means.
+
+Intrinsics are the scalar functions of the language: which operands they take, what they mean, how wide they are. The emitters hold the
+spelling of each in their own language.
+"""
 
 from __future__ import annotations
 
-from typing import Any, assert_never
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal, assert_never
 
 import numpy as np
 
 from lanewise.errors import VerificationError
 from lanewise.ir import nodes as ir
-from lanewise.ir.intrinsics import INTRINSICS
 from lanewise.types import convert, limits
+from lanewise.values import SCALAR_FUNCTIONS
 
 Environment = dict[str, Any]
 
@@ -77,3 +83,29 @@ def element_index(index: Any, array: Any) -> int:
     if not 0 <= index < len(array):
         raise VerificationError(f"index {index} outside a local array of {len(array)}")
     return int(index)
+
+
+@dataclass(frozen=True, slots=True)
+class Intrinsic:
+    """`domain` "float" converts integers to floats first, "number" keeps them; `predicate` results are bool."""
+
+    name: str
+    arity: int
+    domain: Literal["float", "number"]
+    predicate: bool
+    evaluate: Callable[..., Any]
+
+
+def _table() -> dict[str, Intrinsic]:
+    number = {"min": 2, "max": 2, "clamp": 3, "abs": 1}
+    several = {"atan2": 2, "pow": 2, "hypot": 2, "mix": 3, "fma": 3}
+    predicates = {"isnan", "isinf", "isfinite"}
+    return {
+        name: Intrinsic(
+            name, number.get(name, several.get(name, 1)), "number" if name in number else "float", name in predicates, evaluate
+        )
+        for name, evaluate in SCALAR_FUNCTIONS.items()
+    }  # fmt: skip
+
+
+INTRINSICS = _table()

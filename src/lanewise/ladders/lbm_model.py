@@ -11,8 +11,8 @@ import numpy as np
 from lanewise.explanation.sites import operations_of, traffic_of
 from lanewise.ir.names import COUNT
 from lanewise.launch.executable import Executable
-from lanewise.models.branch_splitting import Branch, branch_splitting_speedup
 from lanewise.models.devices import DeviceModel
+from lanewise.models.formulas import Branch, branch_splitting_speedup
 from lanewise.models.occupancy import LIMITS, occupancy
 from lanewise.models.predict import ALONE_SECONDS, predict
 from lanewise.models.streaming import step_time

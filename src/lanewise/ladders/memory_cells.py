@@ -222,7 +222,7 @@ class Measurer:
                 return Measured(error, wrong=_wrong(error))
             seconds = self.time(plain)
         if not is_gpu(device):
-            from lanewise.models.host import clock_hz
+            from lanewise.models.devices import clock_hz
 
             return Measured(error, seconds, seconds * clock_hz() / self.count)
         return self.clocked(cell, error, seconds)

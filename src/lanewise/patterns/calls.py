@@ -18,7 +18,7 @@ from lanewise.analysis.self_term import violated
 from lanewise.attributes import sealed
 from lanewise.checks import plain_function
 from lanewise.frontend.function import Lowered, Signature, lower_function, read_signature
-from lanewise.frontend.surroundings import Surroundings
+from lanewise.frontend.source import Surroundings
 from lanewise.ir import nodes as ir
 from lanewise.ir.pattern import Pattern, Work
 from lanewise.ir.traverse import subexpressions
@@ -66,7 +66,7 @@ def _no_advice(arguments: Arguments, kernel: Tunable) -> str:
 
 def advise_layout(arguments: Arguments, kernel: Tunable) -> str:
     """The layout of the records with which a call would be faster."""
-    from lanewise.advice.advice import layout_advice
+    from lanewise.advice.choose import layout_advice
 
     return layout_advice(arguments.records, kernel)
 

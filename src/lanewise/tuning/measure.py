@@ -15,7 +15,7 @@ from lanewise.launch.executable import Executable, scratch_bytes
 from lanewise.launch.support import compile_kernel
 from lanewise.launch.trial import Failure
 from lanewise.models.devices import DeviceModel, device_model
-from lanewise.models.fits import fits
+from lanewise.models.predict import fits
 from lanewise.passes import self_term
 from lanewise.passes.reciprocity.shape import SCRATCH_BYTES
 from lanewise.plan import Decisions

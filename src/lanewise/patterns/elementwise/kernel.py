@@ -17,9 +17,15 @@ from lanewise.launch.repeated import Result
 from lanewise.launch.support import compile_kernel, index_type, machine_of, value_type
 from lanewise.naming import by_name
 from lanewise.patterns.calls import AbstractKernel, Wing, advise_layout
-from lanewise.patterns.elementwise.build import ElementwiseArguments, build_elementwise
-from lanewise.patterns.elementwise.pattern import ELEMENTWISE
-from lanewise.patterns.elementwise.reduction import Operation, build_reduction, reduced_type, reduction_lanes
+from lanewise.patterns.elementwise.build import (
+    ELEMENTWISE,
+    ElementwiseArguments,
+    Operation,
+    build_elementwise,
+    build_reduction,
+    reduced_type,
+    reduction_lanes,
+)
 from lanewise.patterns.elementwise.totals import max_, min_, sum_
 from lanewise.patterns.results import result_arrays
 from lanewise.plans import complete_plan

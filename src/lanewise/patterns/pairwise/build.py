@@ -1,4 +1,7 @@
-"""pairwise: for every target, the sum of a function over all sources."""
+"""pairwise: for every target, the sum of a function over all sources.
+
+The pattern of sums over pairs: on a CPU sources in SIMD lanes, on a GPU tiles of them, or each pair computed once for both sides.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +12,10 @@ from lanewise.frontend.function import Lowered
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import count_of, identifier, own
+from lanewise.ir.pattern import HostCode, Pattern
 from lanewise.ir.values import pairs, record_array, uniform_leaves, value_array
 from lanewise.layouts import Layout
-from lanewise.patterns.pairwise.pattern import PAIRWISE
+from lanewise.patterns.pairwise.plans import default_plan
 from lanewise.patterns.results import check_results, result_arrays, sum_name
 from lanewise.record import Record
 from lanewise.types import Scalar
@@ -72,3 +76,14 @@ def _record(f: ir.Function, argument: tuple[str, Record, Layout], index: ir.Loca
     return record_array(name, record.leaves, layout, written=False), (
         ir.LoadRecord(name, index, reads),
     ) if reads else ()
+
+
+GRAIN_WORK = 262_144  # element-source pairs worth handing to another thread: about 70 microseconds
+
+
+def grain(sources: int) -> int:
+    """Targets worth handing to another thread."""
+    return max(1, GRAIN_WORK // sources)
+
+
+PAIRWISE = Pattern("pairwise", over_pairs=True, host=HostCode(reassociate=True), default_plan=default_plan, grain=grain)

@@ -20,7 +20,7 @@ from lanewise.launch.executable import BoundArray, Executable, Launch
 from lanewise.launch.repeated import Result
 from lanewise.launch.support import bind_record, compile_kernel, index_type, layouts_of, machine_of, value_type
 from lanewise.layouts import SoAoAS
-from lanewise.patterns.elementwise.pattern import ELEMENTWISE
+from lanewise.patterns.elementwise.build import ELEMENTWISE
 from lanewise.patterns.results import result_arrays
 from lanewise.patterns.search.base import ORDER, RADIUS2, Search, Structure, radius2, reach
 from lanewise.patterns.search.build import SEARCH, SearchArguments, Side, build_search, inverse_period, period

@@ -13,7 +13,7 @@ from lanewise.checks import host_array
 from lanewise.errors import ArgumentError
 from lanewise.field_values import brought, check_type, converted
 from lanewise.frontend.function import Lowered, Signature, lower_function, read_signature
-from lanewise.frontend.surroundings import Surroundings
+from lanewise.frontend.source import Surroundings
 from lanewise.lattices.base import Lattice
 from lanewise.launch.arguments import bind_value_array, describe
 from lanewise.launch.executable import BoundArray

@@ -12,7 +12,7 @@ from lanewise.patterns.search import Search
 from lanewise.patterns.search.base import Structure
 from lanewise.patterns.search.repeated import SearchedLaunch
 from lanewise.patterns.search.searched import structure_of
-from lanewise.patterns.sequential.kernel import Step, bind_in_turn
+from lanewise.patterns.sequential import Step, bind_in_turn
 from lanewise.runtime.launches import NamedLaunch
 from lanewise.runtime.memory import array_module
 from lanewise.sims.boids.avoidance import kernel_of, make_avoidance

@@ -18,7 +18,7 @@ from lanewise.launch.arguments import bind_value_array
 from lanewise.launch.executable import BoundArray, Launch
 from lanewise.launch.support import bind_record, compile_kernel, index_type, machine_of
 from lanewise.layouts import AoS, Layout
-from lanewise.patterns.elementwise.pattern import ELEMENTWISE
+from lanewise.patterns.elementwise.build import ELEMENTWISE
 from lanewise.patterns.search.base import ORDER, Structure
 from lanewise.patterns.search.gather import SORTED, build_gather
 from lanewise.plans import complete_plan

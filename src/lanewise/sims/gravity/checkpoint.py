@@ -15,8 +15,7 @@ import numpy as np
 from lanewise._version import __version__
 from lanewise.errors import InputError
 from lanewise.io import schema
-from lanewise.io.gadget import read_gadget
-from lanewise.io.gadget_writer import write_gadget
+from lanewise.io.gadget import read_gadget, write_gadget
 from lanewise.io.hdf5 import add_dataset, open_hdf5, set_attributes
 from lanewise.io.particles import Particles
 from lanewise.io.schema import Array, Real, Text, Whole

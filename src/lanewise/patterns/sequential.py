@@ -1,24 +1,83 @@
-"""sequential: one element after another, in place. Each sums a function of pairs over all elements as they are now, then changes.
+"""Kernels in place, one element after another: a sum over pairs and then functions of the element, all from the newest values.
 
-The kernel is one piece of work that nothing divides: `parallel for $turn in range(1)` around the loop over the elements. The results of
-each function feed the parameters of those that follow, so nothing but the records is in memory.
+What Gauss and Seidel do to equations. On a CPU alone, and on one of its threads: every element waits for the one before it. The kernel is
+one piece of work that nothing divides: `parallel for $turn in range(1)` around the loop over the elements. The results of each function
+feed the parameters of those that follow, so nothing but the records is in memory.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from lanewise import types as t
+from lanewise.arrays import RecordArray
+from lanewise.errors import ArgumentError
 from lanewise.frontend.function import Lowered
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import COUNT, identifier, own
 from lanewise.ir.values import record_array, uniform_leaves
+from lanewise.launch.arguments import Arguments, classify_arguments, flatten_uniforms, name_arguments
+from lanewise.launch.support import bind_record, compile_kernel, index_type
 from lanewise.layouts import Layout
-from lanewise.patterns.elementwise.pattern import ELEMENTWISE
+from lanewise.patterns.elementwise.build import ELEMENTWISE
+from lanewise.patterns.elementwise.kernel import Elementwise
+from lanewise.patterns.pairwise.kernel import Pairwise
+from lanewise.plan import NEUTRAL
 from lanewise.record import Record
+from lanewise.target import is_gpu
 from lanewise.types import Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """An elementwise kernel, where its arrays of values come from, and its uniform arguments.
+
+    takes: parameter -> (number of an earlier step, number of its result); step 0 is the sum over pairs.
+    """
+
+    kernel: Elementwise
+    takes: Mapping[str, tuple[int, int]] = field(default_factory=dict[str, "tuple[int, int]"])
+    uniforms: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
+def bind_in_turn(
+    pair: Pairwise, values: Mapping[str, Any], steps: Sequence[Step], records: RecordArray
+) -> Callable[[], None]:
+    """A launch that takes every element of `records` once through the sum over pairs with all others and through `steps`.
+
+    Raises `ArgumentError` on a GPU, where elements run at the same time.
+    """
+    if is_gpu(records.device):
+        raise ArgumentError(f"elements one after another run on a CPU, and the records lie on {records.device!r}")
+    target, source = (n for n, kind in pair.signature.parameters.items() if isinstance(kind, Record))
+    named = name_arguments(pair.signature, (), {target: records, source: records, **values})
+    given = classify_arguments(pair.signature, named, arrays_allowed=False)
+    environment = {**flatten_uniforms(pair.signature, given.uniforms), COUNT: len(records)}
+    kinds: dict[str, t.ValueType] = {n: k for n, k in pair.signature.parameters.items() if not isinstance(k, Record)}
+    stages: list[Stage] = []
+    for number, step in enumerate(steps, 1):
+        signature = step.kernel.signature
+        record = next(n for n, kind in signature.parameters.items() if isinstance(kind, Record))
+        stages.append(Stage(step.kernel.lowered, record, dict(step.takes)))
+        own = _values(step, record, records)
+        flat = flatten_uniforms(signature, own.uniforms)
+        environment |= {_uniform_name(number, leaf): value for leaf, value in flat.items()}
+    reference = _build_sequential(
+        Pairs(pair.lowered, target, source, kinds), stages, records.record, records.layout, index_type(records.device)
+    )
+    executable = compile_kernel(reference, NEUTRAL, records.device)
+    return executable.prepare({target: bind_record(records)}, environment)
+
+
+def _values(step: Step, record: str, records: RecordArray) -> Arguments:
+    """The uniform arguments of a step, checked against those of its parameters that no earlier step gives."""
+    signature = step.kernel.signature
+    own = replace(signature, parameters={n: k for n, k in signature.parameters.items() if n not in step.takes})
+    given = name_arguments(own, (), {record: records, **step.uniforms})
+    return classify_arguments(own, given, arrays_allowed=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +85,7 @@ class Stage:
     """A function of one element: its record parameter, and for its other parameters where their values come from.
 
     takes: parameter -> (number of an earlier stage, number of its result); stage 0 is the sum over pairs. The others are values for
-    all, called by the number of the stage and their name (`uniform_name`).
+    all, called by the number of the stage and their name (`_uniform_name`).
     """
 
     lowered: Lowered
@@ -44,7 +103,9 @@ class Pairs:
     uniforms: dict[str, t.ValueType]
 
 
-def build_sequential(pairs: Pairs, stages: Sequence[Stage], record: Record, layout: Layout, index: Scalar) -> ir.Kernel:
+def _build_sequential(
+    pairs: Pairs, stages: Sequence[Stage], record: Record, layout: Layout, index: Scalar
+) -> ir.Kernel:
     """The kernel; its array is called by the target's name."""
     array = pairs.target
     i, count = ir.Local(own("i"), index), ir.Parameter(COUNT, index)
@@ -59,7 +120,7 @@ def build_sequential(pairs: Pairs, stages: Sequence[Stage], record: Record, layo
         arguments: list[ir.Expression] = []
         for p in f.parameters:
             name = _value(number, stage, p.name, lowered)
-            if name.startswith(uniform_name(number, "")):
+            if name.startswith(_uniform_name(number, "")):
                 parameters[name] = ir.Parameter(name, p.type)
             arguments.append(ir.Local(name, p.type))
         body.append(ir.Apply(f, tuple(arguments), tuple(_result(number, r.name) for r in f.results)))
@@ -118,7 +179,7 @@ def _result(stage: int, leaf: str) -> str:
     return own(f"stage{stage}.{leaf.removeprefix('$')}")
 
 
-def uniform_name(stage: int, parameter: str) -> str:
+def _uniform_name(stage: int, parameter: str) -> str:
     """What the value for all of a stage is called in the kernel; its components follow a dot."""
     return own(f"uniform{stage}.{parameter}")
 
@@ -132,4 +193,4 @@ def _value(number: int, stage: Stage, leaf: str, lowered: Sequence[Lowered]) -> 
         before, result = stage.takes[name]
         base = "result" if len(lowered[before].results) == 1 else f"result{result}"
         return _result(before, f"{base}{dot}{component}")
-    return uniform_name(number, leaf)
+    return _uniform_name(number, leaf)

@@ -1,4 +1,10 @@
-"""Whether a kernel allows an optimisation, found by building the program with it: the passes themselves give the reasons."""
+"""The optimisations of lanewise as people know them: names, values worth trying, and whether a kernel allows them.
+
+The catalogue has those of the plan, which `Plan` declares field by field, and the layout of the records. Its order is that of the
+compiler: arithmetic, division into kernels, loops, memory, threads. `explain` makes a row of each entry, `tune` makes an axis of its
+values, the ladders climb them. Whether a kernel allows one is found by building the program with it: the passes themselves give the
+reasons.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +12,26 @@ import re
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from lanewise.decision import Optimisation
 from lanewise.errors import PlanError
 from lanewise.ir import nodes as ir
-from lanewise.optimisations.catalogue import LAYOUT, OPTIMISATIONS
 from lanewise.pipeline import Program, build_program
 from lanewise.plan import NEUTRAL, Decisions
+from lanewise.plan import OPTIMISATIONS as DECIDED
 from lanewise.target import is_gpu
+
+LAYOUT = "layout"  # the field of the one optimisation that lies in the records and not in the plan
+_LAYOUT = Optimisation(
+    "memory layout", lambda v, kind: f"records lie as {v}", literature="structure-of-arrays and relatives", place=17, field=LAYOUT,
+)  # fmt: skip
+
+OPTIMISATIONS: tuple[Optimisation, ...] = tuple(sorted((*DECIDED, _LAYOUT), key=lambda o: o.place))
+
+
+def optimisation(field: str) -> Optimisation:
+    """The entry of a field of the plan."""
+    return next(o for o in OPTIMISATIONS if o.field == field)
+
 
 WARP = 32  # the least that a GPU gives to a block: the neutral value of a block on CUDA
 BESIDE_THE_KERNELS = frozenset({"fast_math", "vector_bits"})  # decisions that the compiler carries out, not the IR

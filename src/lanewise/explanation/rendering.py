@@ -1,6 +1,10 @@
-"""The cells that text, rich tables and HTML share."""
+"""An explanation as plain text of at most 120 columns, as a table of a rich console, and as HTML for a notebook."""
 
 from __future__ import annotations
+
+import textwrap
+from html import escape
+from typing import Any
 
 from lanewise.explanation.report import Change, Explanation, Row
 
@@ -8,7 +12,7 @@ SHOWN = 12  # lines of the drawing of a layout
 OPTIONAL = ("predicted", "measured", "registers", "occupancy")  # columns that go when no row fills them
 
 
-def columns(e: Explanation) -> tuple[list[str], list[list[str]]]:
+def _columns(e: Explanation) -> tuple[list[str], list[list[str]]]:
     """The titles, and the cells of every row; the last column is the reason."""
     every = [_cells(r) for r in e.rows]
     empty = {n for n in OPTIONAL if not any(row[n] for row in every)}
@@ -52,13 +56,13 @@ def _change(change: Change | None, form: str) -> str:
     return after if before == after else f"{before} > {after}"
 
 
-def headline(e: Explanation) -> str:
+def _headline(e: Explanation) -> str:
     """The kernel, its size and where it runs, in one line."""
     sizes = ", ".join(f"{count:,} {name}" for name, count in e.counts.items())
     return f"{e.kernel} ({e.pattern}{', ' if sizes else ''}{sizes}) on {e.machine}"
 
 
-def sections(e: Explanation) -> list[tuple[str, list[str]]]:
+def _sections(e: Explanation) -> list[tuple[str, list[str]]]:
     """What stands below the table: titles and lines."""
     chosen = {"default": "by default", "tune()": "by tune()", "given": "by hand"}[e.origin]
     found = [("plan", [f"chosen {chosen}", f"lw.Plan({e.plan})"]), ("layouts", _layouts(e))]
@@ -116,3 +120,64 @@ def seconds(t: float) -> str:
 
 def _resource(name: str, value: object) -> str:
     return f"{value:.0%}" if name == "occupancy" and isinstance(value, float) else str(value)
+
+
+WIDTH = 120
+
+
+def as_text(e: Explanation) -> str:
+    """The headline, the table of optimisations, then plan, layouts, function, bound and resources."""
+    parts = [_headline(e), "", *_table(*_columns(e))]
+    for title, lines in _sections(e):
+        parts += ["", title, *(piece for line in lines for piece in _wrapped(line))]
+    return "\n".join(parts)
+
+
+def _table(titles: list[str], rows: list[list[str]]) -> list[str]:
+    widths = [max(len(row[k]) for row in [titles, *rows]) for k in range(len(titles) - 1)]
+    room = max(WIDTH - sum(widths) - 2 * len(widths), 30)
+    lines: list[str] = []
+    for row in [titles, ["-" * w for w in widths] + ["-" * room], *rows]:
+        head = "  ".join(f"{cell:{w}}" for cell, w in zip(row, widths, strict=False))
+        blank = " " * len(head)
+        pieces = textwrap.wrap(row[-1], room, break_on_hyphens=False) or [""]
+        lines += [f"{head if k == 0 else blank}  {piece}".rstrip() for k, piece in enumerate(pieces)]
+    return lines
+
+
+def _wrapped(line: str) -> list[str]:
+    indent = len(line) - len(line.lstrip())
+    return textwrap.wrap(
+        line, WIDTH, initial_indent="  ", subsequent_indent=" " * (indent + 6), break_on_hyphens=False,
+        drop_whitespace=True, replace_whitespace=False,
+    ) or [""]  # fmt: skip
+
+
+def as_rich(e: Explanation) -> Any:
+    """A group of a table and the sections below it."""
+    from rich.console import Group
+    from rich.table import Table
+    from rich.text import Text
+
+    titles, rows = _columns(e)
+    table = Table(title=_headline(e), title_justify="left")
+    for title in titles:
+        table.add_column(title, no_wrap=title != "why", overflow="fold")
+    for row, source in zip(rows, e.rows, strict=True):
+        table.add_row(*(Text(cell) for cell in row), style=None if source.applied else "dim")
+    below = [Text(f"\n{title}\n" + "\n".join(f"  {line}" for line in lines)) for title, lines in _sections(e)]
+    return Group(table, *below)
+
+
+def as_html(e: Explanation) -> str:
+    """One table element, and one preformatted element for each section."""
+    titles, rows = _columns(e)
+    head = "".join(f'<th style="text-align:left">{escape(t)}</th>' for t in titles)
+    body = "".join(
+        "<tr>" + "".join(f'<td style="text-align:left">{escape(cell)}</td>' for cell in row) + "</tr>" for row in rows
+    )
+    below = "".join(
+        f"<h4>{escape(title)}</h4><pre>{escape(chr(10).join(lines))}</pre>" for title, lines in _sections(e)
+    )
+    table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    return f"<div><h3>{escape(_headline(e))}</h3>{table}{below}</div>"
