@@ -298,7 +298,7 @@ from pathlib import Path
 
 import lanewise as lw
 from lanewise.io.atomic import atomic_path
-from lanewise.runtime.interruption import deferred_interruption
+from lanewise.runtime.whole_steps import deferred_interruption
 from lanewise.sims.common.checks import check_files, check_steps, last_step
 from lanewise.sims.common.frame import Product, carry_out
 from lanewise.sims.common.marching import march, next_stop

@@ -25,8 +25,7 @@ from lanewise.pipeline import Program
 from lanewise.plan import Plan
 from lanewise.plans import complete_plan
 from lanewise.record import Record
-from lanewise.runtime.cubin import code_resources
-from lanewise.runtime.nvrtc import Cubin, compile_cubin
+from lanewise.runtime.nvrtc import Cubin, code_resources, compile_cubin
 from lanewise.sims.gravity.physics import RECORDS, make_physics
 from lanewise.target import Machine
 from tests.corpus import CASES, LAYOUTS, Case, case

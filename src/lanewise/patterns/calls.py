@@ -281,8 +281,7 @@ class Calls:
 
     def job(self, arguments: Arguments, plan: Plan | None) -> Job:
         """What tuning measures."""
-        from lanewise.tuning.job import Job, Workload, check_tunable
-        from lanewise.tuning.workload import make_workload
+        from lanewise.tuning.job import Job, Workload, check_tunable, make_workload
 
         wanted = plan or Plan()
         lengths = {n: len(a) for n, a in (arguments.records | arguments.arrays).items()}

@@ -11,14 +11,13 @@ from lanewise.errors import ArgumentError
 from lanewise.launch.tuned_store import Entry, write_entry
 from lanewise.plan import Decisions
 from lanewise.target import target_of
-from lanewise.tuning.estimate import make_estimator
 from lanewise.tuning.job import Job
 from lanewise.tuning.measure import make_measurer
 from lanewise.tuning.race import Found, Measurer
 from lanewise.tuning.recording import families_to
 from lanewise.tuning.report import Tuning, tuning_of
 from lanewise.tuning.search import Progress, search
-from lanewise.tuning.space import KernelSpace
+from lanewise.tuning.space import KernelSpace, make_estimator
 
 if TYPE_CHECKING:
     from lanewise.patterns.search.tuning.job import SearchJob

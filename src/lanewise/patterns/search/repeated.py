@@ -23,8 +23,7 @@ from lanewise.launch.tuned_store import store_enabled
 from lanewise.patterns.search.base import Structure
 from lanewise.patterns.search.picker import Picked
 from lanewise.patterns.search.points import SAMPLE, Points
-from lanewise.runtime.prepared import ArrayPlace, Prepared, Template
-from lanewise.runtime.turns import Turns
+from lanewise.runtime.prepared import ArrayPlace, Prepared, Template, Turns
 
 MOST = 2  # calls that a kernel remembers: each has a structure and a sorted copy
 

@@ -27,7 +27,7 @@ from lanewise.patterns.sitewise.passes import splitting as site_splitting
 from lanewise.patterns.sitewise.pattern import complete_site_plan
 from lanewise.patterns.sitewise.sites import Sites
 from lanewise.plan import Plan
-from lanewise.runtime.launches import NamedLaunch
+from lanewise.runtime.programs import NamedLaunch
 from lanewise.types import U32
 
 if TYPE_CHECKING:

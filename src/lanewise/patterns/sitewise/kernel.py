@@ -27,8 +27,8 @@ from lanewise.patterns.sitewise.sites import Sites
 from lanewise.patterns.sitewise.stepper import BoundSteps, SiteStepper
 from lanewise.plan import Plan
 from lanewise.runtime.devices import resolve
-from lanewise.runtime.launches import NamedLaunch
 from lanewise.runtime.memory import to_host
+from lanewise.runtime.programs import NamedLaunch
 from lanewise.types import Scalar
 
 

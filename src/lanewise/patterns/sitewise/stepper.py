@@ -14,8 +14,7 @@ from lanewise.launch.arguments import describe
 from lanewise.patterns.sitewise.sites import Sites
 from lanewise.profiling.profile import Profile
 from lanewise.runtime import cuda
-from lanewise.runtime.launches import NamedLaunch
-from lanewise.runtime.programs import Part, ScheduleRunner
+from lanewise.runtime.programs import NamedLaunch, Part, ScheduleRunner
 from lanewise.runtime.stepping import make_program
 
 # Updates of sites, a tenth of a second on an NVIDIA H200: from then on loading less gains more than asking for it costs, which

@@ -22,7 +22,7 @@ app = product_app("gravity")
 def run(matched: Given) -> None:
     """Run a simulation and say how well energy and momentum were kept."""
     from lanewise.io.atomic import writable_target
-    from lanewise.sims.gravity import runner
+    from lanewise.sims.gravity import run as runner
     from lanewise.sims.gravity.snapshots import resumed_target
 
     output, resumed, plot = matched.make(Output), matched["resume"], matched["plot"]

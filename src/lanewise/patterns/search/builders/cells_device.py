@@ -21,8 +21,7 @@ from lanewise.patterns.search.builders.cells import CellBuilder, axis_values
 from lanewise.patterns.search.builders.coordinates import coordinate_text
 from lanewise.patterns.search.builders.geometry import Geometry
 from lanewise.patterns.search.points import Points
-from lanewise.runtime.cuda import CudaKernel, use
-from lanewise.runtime.loaded import loaded
+from lanewise.runtime.cuda import CudaKernel, loaded, use
 from lanewise.runtime.memory import allocate_pieces
 from lanewise.types import COMPONENTS, Scalar
 

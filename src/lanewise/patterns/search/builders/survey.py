@@ -17,7 +17,7 @@ from lanewise.emit.cuda_prelude import TYPES
 from lanewise.layouts import Arrangement
 from lanewise.patterns.search.builders.coordinates import coordinate_text
 from lanewise.runtime import cuda
-from lanewise.runtime.loaded import loaded
+from lanewise.runtime.cuda import loaded
 from lanewise.runtime.memory import address, allocate, to_host
 from lanewise.types import COMPONENTS, Scalar
 

@@ -26,14 +26,12 @@ from lanewise.runtime import cuda
 from lanewise.runtime.memory import to_host
 from lanewise.runtime.timing import Stopwatch, stopwatch
 from lanewise.target import is_gpu
-from lanewise.tuning.compare import difference, tolerance
-from lanewise.tuning.job import HostArray
-from lanewise.tuning.measure import LONG, first_lines, in_turns
+from lanewise.tuning.job import POISON, HostArray
+from lanewise.tuning.measure import LONG, difference, first_lines, in_turns, tolerance
 from lanewise.tuning.race import ROUNDS, SLOW, Found, Measurer, Race
 from lanewise.tuning.recording import RecordedMeasurer
 from lanewise.tuning.report import Tuning
 from lanewise.tuning.tune import about_of, time_limit
-from lanewise.tuning.workload import POISON
 
 LEAST = 0.02  # seconds that one timing takes, however short the call
 

@@ -13,7 +13,7 @@ from lanewise.errors import InputError
 from lanewise.sims.boids.obstacles import Obstacle
 from lanewise.sims.boids.view.camera import check_camera
 from lanewise.sims.boids.view.colours import check_colouring
-from lanewise.sims.boids.view.lines import Edge
+from lanewise.sims.boids.view.scene import Edge
 
 PICTURE, FILM = (1080, 1920), (720, 1280)
 """Height and width in pixels."""

@@ -190,7 +190,7 @@ def _listed(names: tuple[str, ...]) -> str:
 
 
 def _with_obstacle() -> str:
-    from lanewise.sims.lbm.cases.discovery import CASES
+    from lanewise.sims.lbm.cases import CASES
 
     return " or ".join(c.name for c in CASES.values() if c.obstacle)
 

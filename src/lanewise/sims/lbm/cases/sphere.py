@@ -15,7 +15,7 @@ from lanewise.sims.lbm.cases.bodies import place
 from lanewise.sims.lbm.cases.registry import Case, Request, Setup, State, steps_for
 from lanewise.sims.lbm.cases.series import Series
 from lanewise.sims.lbm.cases.stream import BODY, force_probe, shedding, stream_kinds, stream_mask
-from lanewise.sims.lbm.obstacles.shapes import sphere
+from lanewise.sims.lbm.obstacles.surfaces import sphere
 
 LENGTH, ACROSS, UPSTREAM = 12, 8, 4  # in diameters: a narrower box holds the stream together, and the drag grows
 

@@ -1,9 +1,4 @@
-"""Velocities that go up and down from site to site: no flow does that, but populations that walls hardly damp do.
-
-Along every line of sites the second differences d = u(x+1) - 2 u(x) + u(x-1) of every component are looked at. Where they alternate in
-sign over `SITES` neighbouring sites, all of them fluid, the stagger is the least |d| / 4 there, the amplitude of u = a (-1)^x, relative
-to the largest speed. A corner of a cavity, a shock of the start or a vortex alternates over a few sites and falls off.
-"""
+"""What is watched in a flow that runs: that it stays finite, whether it has settled, and velocities that alternate from site to site."""
 
 from __future__ import annotations
 
@@ -15,8 +10,71 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lanewise.errors import InputError
 from lanewise.runtime.memory import array_module, bring
 from lanewise.sims.lbm.obstacles.boxes import AXES, site_text
+
+LEAST_EXCESS, MOST_EXCESS = -0.9, 9.0
+"""Of the density over 1. A flow below Mach 0.3 stays within a few hundredths of 1."""
+
+MOST_SPEED = 1.0  # in sites a step: populations are no faster
+
+UPDATES = 1 << 28
+MOST_INTERVAL = 2048  # however small the box: the error names this interval
+"""So many updates of sites lie between two looks: a look then costs a fraction of a percent."""
+
+LEAST_INTERVAL = 16
+
+
+def check_interval(sites: int) -> int:
+    """The steps between two looks."""
+    return min(MOST_INTERVAL, max(LEAST_INTERVAL, UPDATES // sites))
+
+
+def check_fields(excess: Any, velocity: Any, shape: tuple[int, ...], device: str, last_good: int, step: int) -> None:
+    """Raise `InputError` for a density that is no number or far from 1, or a speed above one site a step.
+
+    excess: the density less 1, (count,); velocity: (count, D). The error names the first such site (in the order of the array).
+    """
+    module = array_module(device)
+    square = module.zeros_like(excess)
+    for axis in range(velocity.shape[1]):
+        square += velocity[:, axis] * velocity[:, axis]
+    good = (excess >= LEAST_EXCESS) & (excess <= MOST_EXCESS) & (square <= MOST_SPEED**2)  # False for NaN
+    if bool(good.all()):
+        return
+    place = int(module.argmin(good))
+    speed = float(square[place]) ** 0.5
+    bad = int(np.prod(shape)) - int(module.count_nonzero(good))
+    raise InputError(
+        f"the flow blew up between step {last_good:,} and step {step:,}: site {site_text(np.unravel_index(place, shape))} has "
+        f"density {1 + float(excess[place]):.4g} and speed {speed:.4g} ({bad:,} such site{'s' if bad > 1 else ''}); a lower Reynolds "
+        "number, more sites, a lower velocity, or another collision operator (--collision) keeps it stable; where the relaxation time is "
+        "above 2, a lower velocity or fewer sites"
+    )
+
+
+FLOORS = {"f16": 1e-3, "f32": 2e-6, "f64": 1e-12}
+"""Changes that rounding alone keeps up, for each storage type: no tolerance below them can be met."""
+
+
+class Steadiness:
+    """Compares the velocity with the one that it was shown before. `change` is the last result."""
+
+    def __init__(self, tolerance: float, every: int, device: str) -> None:
+        self.tolerance, self.every, self.change = tolerance, max(1, every), float("nan")
+        self._module = array_module(device)
+        self._before: Any = None
+
+    def settled(self, velocity: Any) -> bool:
+        """Whether no component has changed by more than the tolerance, relative to the largest one."""
+        if self._before is not None:
+            largest = float(self._module.abs(velocity).max())
+            difference = float(self._module.abs(velocity - self._before).max())
+            self.change = difference / largest if largest else 0.0
+        self._before = velocity
+        return self.change < self.tolerance
+
 
 SITES = 12
 """So many sites in a row have to alternate."""
