@@ -100,9 +100,9 @@ def apply(kernel):
     )
 """,
         ),
-        ("stages/order.py", "from lanewise.passes.base import refuse\n", "from lanewise.passes import double_negation\n"),
+        ("stages.py", "from lanewise.passes.base import refuse\n", "from lanewise.passes import double_negation\n"),
         (
-            "stages/order.py", '    if plan.rsqrt != "written":\n',
+            "stages.py", '    if plan.rsqrt != "written":\n',
             '    if plan.negations:\n        kernel = checked("double negation", double_negation.apply(kernel))\n',
         ),
     ),

@@ -11,7 +11,7 @@ import h5py
 import numpy as np
 import pytest
 
-from lanewise.launch import tuned_store as store
+from lanewise.launch import tuned_plans as store
 from lanewise.plan import NEUTRAL, Plan
 from lanewise.sims.gravity.physics import make_physics
 from lanewise.sims.gravity.run import NO_FILES, resume

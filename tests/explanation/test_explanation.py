@@ -22,7 +22,7 @@ from lanewise.explanation.offline import Offline
 from lanewise.explanation.subject import Subject
 from lanewise.ir.names import COUNT, count_of
 from lanewise.launch.trial import changes
-from lanewise.launch.tuned_store import Entry, write_entry
+from lanewise.launch.tuned_plans import Entry, write_entry
 from lanewise.layouts import Layout
 from lanewise.models.devices import DeviceModel, table_model
 from lanewise.optimisations import OPTIMISATIONS

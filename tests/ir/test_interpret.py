@@ -8,8 +8,7 @@ import pytest
 from lanewise.errors import VerificationError
 from lanewise.ir import interpret
 from lanewise.ir import nodes as ir
-from lanewise.ir.evaluate import evaluate
-from lanewise.ir.interpret import call
+from lanewise.ir.interpret import call, evaluate
 from lanewise.ir.interpreter import Interpreter, Memory
 from lanewise.layouts import AoSoA
 from lanewise.patterns.elementwise.build import ELEMENTWISE

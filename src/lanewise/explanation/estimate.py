@@ -14,7 +14,7 @@ from lanewise.launch.executable import build_executable
 from lanewise.models.formulas import Branch, LoopCosts, branch_splitting_speedup, unrolling_speedup
 from lanewise.models.occupancy import resident
 from lanewise.models.predict import predict
-from lanewise.models.streaming import step_time
+from lanewise.models.roofline import step_time
 from lanewise.optimisations import Programs
 from lanewise.pipeline import Program
 from lanewise.plan import Decisions

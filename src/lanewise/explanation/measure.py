@@ -19,8 +19,7 @@ from lanewise.ir.names import COUNT, count_of
 from lanewise.ir.pattern import Work
 from lanewise.launch.compiled import Compiled
 from lanewise.launch.trial import plan_from
-from lanewise.launch.tuned_key import make_key
-from lanewise.launch.tuned_store import read_entry, store_enabled
+from lanewise.launch.tuned_plans import make_key, read_entry, store_enabled
 from lanewise.patterns.samples import random_values
 from lanewise.plan import Decisions, Plan
 from lanewise.record import Record

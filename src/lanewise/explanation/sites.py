@@ -21,13 +21,13 @@ from lanewise.launch.support import compile_kernel, index_type
 from lanewise.layouts import AoSoA, Layout, SoA
 from lanewise.models.devices import DeviceModel, device_model
 from lanewise.models.occupancy import kernel_resources
-from lanewise.models.streaming import ASSUMED, SiteTraffic
+from lanewise.models.roofline import ASSUMED, SiteTraffic
 from lanewise.patterns.sitewise.build import build_sitewise
 from lanewise.patterns.sitewise.builder import SitewiseArguments
+from lanewise.patterns.sitewise.calls import LONG_RUN
 from lanewise.patterns.sitewise.flags import SECTOR
 from lanewise.patterns.sitewise.kinds import read_edges
 from lanewise.patterns.sitewise.pattern import SITEWISE, complete_site_plan
-from lanewise.patterns.sitewise.stepper import LONG_RUN
 from lanewise.patterns.sitewise.streaming import Form, form_by_name
 from lanewise.target import Machine, is_compiled, is_gpu
 

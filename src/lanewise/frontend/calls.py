@@ -30,7 +30,7 @@ from lanewise.frontend.values import (
     literal_values,
 )
 from lanewise.ir import nodes as ir
-from lanewise.ir.evaluate import INTRINSICS
+from lanewise.ir.interpret import INTRINSICS
 from lanewise.ir.names import own
 from lanewise.vectors import LiteralVector
 

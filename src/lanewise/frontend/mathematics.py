@@ -12,7 +12,7 @@ from lanewise.frontend.scope import Scope
 from lanewise.frontend.shapes import same_shape
 from lanewise.frontend.values import Number
 from lanewise.ir import nodes as ir
-from lanewise.ir.evaluate import INTRINSICS
+from lanewise.ir.interpret import INTRINSICS
 from lanewise.values import on_python_numbers
 
 

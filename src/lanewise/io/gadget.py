@@ -21,10 +21,9 @@ from numpy.typing import NDArray
 
 from lanewise.checks import shown
 from lanewise.errors import InputError
-from lanewise.io.check import COMPONENTS, as_float32
 from lanewise.io.formats import Format
 from lanewise.io.hdf5 import MAGIC, add_dataset, make_dataset, open_hdf5, write_hdf5
-from lanewise.io.particles import Particles
+from lanewise.io.particles import COMPONENTS, Particles, as_float32
 from lanewise.io.source import FilePath
 
 

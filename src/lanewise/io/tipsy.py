@@ -17,9 +17,8 @@ from numpy.typing import NDArray
 
 from lanewise.errors import InputError
 from lanewise.io.atomic import atomic_path
-from lanewise.io.check import as_float32
 from lanewise.io.formats import Format
-from lanewise.io.particles import Particles
+from lanewise.io.particles import Particles, as_float32
 from lanewise.io.source import FilePath, existing_file, reading
 
 

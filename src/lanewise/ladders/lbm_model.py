@@ -15,7 +15,7 @@ from lanewise.models.devices import DeviceModel
 from lanewise.models.formulas import Branch, branch_splitting_speedup
 from lanewise.models.occupancy import LIMITS, occupancy
 from lanewise.models.predict import ALONE_SECONDS, predict
-from lanewise.models.streaming import step_time
+from lanewise.models.roofline import step_time
 from lanewise.patterns.sitewise.links import box_counts
 from lanewise.patterns.sitewise.passes import splitting as site_splitting
 from lanewise.patterns.sitewise.sites import Sites

@@ -34,8 +34,7 @@ from lanewise.launch.compiled import Call, Compiled, Tunable
 from lanewise.launch.executable import BoundArray
 from lanewise.launch.repeated import Repeated, Result
 from lanewise.launch.support import bind_record, compile_kernel, index_type, layouts_of, machine_of, value_type
-from lanewise.launch.tuned_key import Key, make_key, size_class
-from lanewise.launch.tuned_plans import TunedPlans
+from lanewise.launch.tuned_plans import Key, TunedPlans, make_key, size_class
 from lanewise.naming import by_name
 from lanewise.passes import self_term
 from lanewise.patterns.results import result_arrays

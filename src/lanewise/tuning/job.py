@@ -18,7 +18,7 @@ from lanewise.ir.pattern import Work
 from lanewise.launch.arguments import bind_value_array, make_outputs
 from lanewise.launch.executable import BoundArray
 from lanewise.launch.support import bind_record
-from lanewise.launch.tuned_key import Key
+from lanewise.launch.tuned_plans import Key
 from lanewise.plan import Decisions, Plan
 from lanewise.plans import complete_plan
 from lanewise.runtime.memory import to_host

@@ -12,8 +12,8 @@ import h5py
 import pytest
 
 from lanewise.errors import InputError
-from lanewise.launch import tuned_store as store
-from lanewise.launch.tuned_store import Entry, write_entry
+from lanewise.launch import tuned_plans as store
+from lanewise.launch.tuned_plans import Entry, write_entry
 from lanewise.plan import NEUTRAL, Plan
 from lanewise.sims.gravity import Simulation
 from lanewise.sims.gravity import run as runner

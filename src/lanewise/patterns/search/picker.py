@@ -17,7 +17,7 @@ from lanewise.ir.pattern import Work
 from lanewise.launch.arguments import Arguments
 from lanewise.launch.compiled import Call
 from lanewise.launch.support import index_type, layouts_of
-from lanewise.launch.tuned_key import Key, make_key, size_class
+from lanewise.launch.tuned_plans import Key, make_key, size_class
 from lanewise.patterns.search.all_pairs import AllPairs
 from lanewise.patterns.search.automatic import FEW, Nearest, Neighbors, Outlook, choose, look
 from lanewise.patterns.search.base import Search, reach

@@ -19,7 +19,7 @@ from lanewise.arrays import RecordArray
 from lanewise.frontend.function import Signature
 from lanewise.launch.arguments import Arguments, flatten_uniforms
 from lanewise.launch.repeated import Given, Repeatable, Result, SameRecords, slots_of
-from lanewise.launch.tuned_store import store_enabled
+from lanewise.launch.tuned_plans import store_enabled
 from lanewise.patterns.search.base import Structure
 from lanewise.patterns.search.picker import Picked
 from lanewise.patterns.search.points import SAMPLE, Points

@@ -22,14 +22,21 @@ from lanewise.runtime.devices import resolve
 from lanewise.runtime.whole_steps import deferred_interruption
 from lanewise.sims.common.checks import check_steps, check_time_step, last_step
 from lanewise.sims.common.marching import march, next_stop
-from lanewise.sims.gravity.checkpoint import Checkpoint, Labels, current_particles, read_checkpoint, write_checkpoint
+from lanewise.sims.gravity.checkpoint import (
+    Checkpoint,
+    Labels,
+    current_particles,
+    read_checkpoint,
+    resumed_target,
+    snapshot_path,
+    write_checkpoint,
+)
 from lanewise.sims.gravity.checks import check_softening
 from lanewise.sims.gravity.diagnostics import Diagnostics, energy_warning
 from lanewise.sims.gravity.initial import INITIAL_CONDITIONS, make_initial_conditions
 from lanewise.sims.gravity.options import Output, Settings
 from lanewise.sims.gravity.plans import Plans
 from lanewise.sims.gravity.simulation import Simulation, make_bodies
-from lanewise.sims.gravity.snapshots import resumed_target, snapshot_path
 from lanewise.target import target_of
 
 NO_FILES = Output()

@@ -18,8 +18,8 @@ import numpy as np
 from lanewise.emit.cuda_prelude import TYPES
 from lanewise.layouts import Arrangement
 from lanewise.patterns.search.builders.cells import CellBuilder, axis_values
-from lanewise.patterns.search.builders.coordinates import coordinate_text
 from lanewise.patterns.search.builders.geometry import Geometry
+from lanewise.patterns.search.builders.survey import coordinate_text
 from lanewise.patterns.search.points import Points
 from lanewise.runtime.cuda import CudaKernel, loaded, use
 from lanewise.runtime.memory import allocate_pieces

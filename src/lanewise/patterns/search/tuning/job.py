@@ -10,8 +10,7 @@ from dataclasses import dataclass
 
 from lanewise.launch.compiled import Call
 from lanewise.launch.trial import duration
-from lanewise.launch.tuned_key import Key
-from lanewise.launch.tuned_store import Entry, read_entry, store_enabled
+from lanewise.launch.tuned_plans import Entry, Key, read_entry, store_enabled
 from lanewise.optimisations import optimisation
 from lanewise.patterns.search.base import Search
 from lanewise.patterns.search.build import SEARCH

@@ -19,7 +19,7 @@ import numpy as np
 from lanewise.errors import LanewiseError, PlanError
 from lanewise.launch.compiled import Call
 from lanewise.launch.trial import Failure, Trial, trial_from
-from lanewise.launch.tuned_store import Entry, write_entry
+from lanewise.launch.tuned_plans import Entry, write_entry
 from lanewise.patterns.search.tuning.candidates import configuration_from
 from lanewise.patterns.search.tuning.job import Choice, SearchJob, SearchSpace, space_of, tuned_of
 from lanewise.runtime import cuda
@@ -29,9 +29,8 @@ from lanewise.target import is_gpu
 from lanewise.tuning.job import POISON, HostArray
 from lanewise.tuning.measure import LONG, difference, first_lines, in_turns, tolerance
 from lanewise.tuning.race import ROUNDS, SLOW, Found, Measurer, Race
-from lanewise.tuning.recording import RecordedMeasurer
 from lanewise.tuning.report import Tuning
-from lanewise.tuning.tune import about_of, time_limit
+from lanewise.tuning.tune import RecordedMeasurer, about_of, time_limit
 
 LEAST = 0.02  # seconds that one timing takes, however short the call
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from lanewise.errors import ArgumentError, InputError
 from lanewise.plot.canvas import speed_colours
-from lanewise.plot.colours import srgb
+from lanewise.plot.raster import srgb
 from lanewise.runtime.cpu import own_kernel
 
 COLOURINGS = ("heading", "speed", "cluster")

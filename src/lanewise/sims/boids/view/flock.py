@@ -1,4 +1,7 @@
-"""A flock as a picture, and as frames of a movie: agents with their headings in perspective, obstacles, the end of the world, numbers."""
+"""A flock as a picture, and as frames of a movie: what is painted of a moment, and how it is looked at.
+
+Painted are agents with their headings in perspective, obstacles, the end of the world, and numbers.
+"""
 
 from __future__ import annotations
 
@@ -13,16 +16,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lanewise.errors import InputError
 from lanewise.io.atomic import atomic_path
 from lanewise.io.source import FilePath
 from lanewise.plot.movie import MovieWriter
-from lanewise.sims.boids.obstacles import Sphere
-from lanewise.sims.boids.view.camera import WITH_AGENT, Camera, around, beside
-from lanewise.sims.boids.view.colours import ClusterColours, clusters, heading_colours, scaled_colours, speed_table
+from lanewise.sims.boids.obstacles import Obstacle, Sphere
+from lanewise.sims.boids.view.camera import WITH_AGENT, Camera, around, beside, check_camera
+from lanewise.sims.boids.view.colours import (
+    ClusterColours,
+    check_colouring,
+    clusters,
+    heading_colours,
+    scaled_colours,
+    speed_table,
+)
 from lanewise.sims.boids.view.raster import HAZE, Canvas, dart_length, darts
-from lanewise.sims.boids.view.scene import WORLD, circle, draw_glass, draw_obstacles, joined, lines, world_lines
+from lanewise.sims.boids.view.scene import WORLD, Edge, circle, draw_glass, draw_obstacles, joined, lines, world_lines
 from lanewise.sims.boids.view.text import write_caption
-from lanewise.sims.boids.view.view import Moment, View, check_view
 
 
 def plot_flock(
@@ -186,3 +196,68 @@ def background(height: int) -> NDArray[np.float32]:
     down = np.linspace(0, 1, height)[:, None]
     glow = np.exp(-(((down - 0.62) / 0.38) ** 2))
     return (NIGHT + glow * (HAZE - NIGHT)).astype(np.float32)
+
+
+PICTURE, FILM = (1080, 1920), (720, 1280)
+"""Height and width in pixels."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Moment:
+    """Agents: vectors (n, 3), speed (n,), ids (n,). numbers: what is said about them, a line each."""
+
+    time: float
+    position: NDArray[Any]
+    forward: NDArray[Any]
+    up: NDArray[Any]
+    speed: NDArray[Any]
+    ids: NDArray[np.int64]
+    numbers: tuple[str, ...] = ()
+    polarisation: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """How a flock is looked at.
+
+    title: above the numbers. world, edge: the radius of the world, and what its end looks like. colour: "heading", "speed" or
+    "cluster". cluster_radius: agents nearer than this are of one cluster. camera: see `flock_camera`. select: the number (id) of the
+    agent that the camera goes with, and that is marked; None: nobody, or the one in the middle of the largest cluster where the
+    camera needs one. max_speed: at the end of the colours of speed. size: height and width in pixels.
+    """
+
+    title: str
+    world: float
+    edge: Edge = "sphere"
+    obstacles: tuple[Obstacle, ...] = ()
+    colour: str = "heading"
+    cluster_radius: float = 5.0
+    camera: str = "fixed"
+    select: int | None = None
+    max_speed: float = 9.0
+    size: tuple[int, int] = PICTURE
+
+
+def check_view(view: View, ids: NDArray[np.int64]) -> None:
+    """Refuse what cannot be shown. Raises `InputError`."""
+    check_camera(view.camera)
+    check_colouring(view.colour)
+    if not (np.isfinite(view.cluster_radius) and view.cluster_radius > 0):
+        raise InputError(f"the radius of clusters is {view.cluster_radius:g}; wanted a finite number above zero")
+    if view.select is not None and view.select not in ids:
+        raise InputError(f"agent {view.select} is to be followed, and there is none with this number")
+
+
+def shown_numbers(step: int, time: float, agents: int, statistics: Any) -> tuple[str, ...]:
+    """The lines that a frame shows. `statistics`: of `lanewise.sims.boids.statistics`."""
+    s = statistics
+    nearest = f"nearest flockmate {s.nearest_min:.2f} at least, {s.nearest_mean:.2f} on average"
+    if math.isnan(s.nearest_mean):
+        nearest = "no flockmate near"
+    return (
+        f"step {step:,}, t = {time:.2f}",
+        f"polarisation {s.polarisation:.3f}",
+        f"speed {s.speed_min:.2f} to {s.speed_max:.2f}, mean {s.speed_mean:.2f}",
+        nearest,
+        f"{s.cells:,} cell{'' if s.cells == 1 else 's'} with {s.cell_min:,} to {s.cell_max:,} agents",
+    )

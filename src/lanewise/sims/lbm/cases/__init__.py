@@ -6,8 +6,7 @@ import importlib
 import pkgutil
 
 from lanewise.errors import InputError
-from lanewise.sims.lbm.cases.registry import Case, Flow, Probe, Request, Setup, State
-from lanewise.sims.lbm.cases.series import Series
+from lanewise.sims.lbm.cases.registry import Case, Flow, Probe, Request, Series, Setup, State
 
 __all__ = ["CASES", "Case", "Flow", "Probe", "Request", "Series", "Setup", "State", "find_case"]
 

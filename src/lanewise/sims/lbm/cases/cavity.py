@@ -12,8 +12,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lanewise.sims.lbm.cases.registry import Case, Request, Setup, State, steps_for
-from lanewise.sims.lbm.cases.series import Series, between_walls, interpolate, middle
+from lanewise.sims.lbm.cases.registry import (
+    Case,
+    Request,
+    Series,
+    Setup,
+    State,
+    between_walls,
+    interpolate,
+    middle,
+    steps_for,
+)
 from lanewise.sims.lbm.data import read_table
 from lanewise.sims.lbm.kinds import Wall
 

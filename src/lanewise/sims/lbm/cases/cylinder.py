@@ -15,8 +15,7 @@ import numpy as np
 
 from lanewise.runtime.memory import to_host
 from lanewise.sims.lbm.cases.oscillation import oscillation
-from lanewise.sims.lbm.cases.registry import Case, Flow, Request, Setup, State, steps_for
-from lanewise.sims.lbm.cases.series import Series, interpolate
+from lanewise.sims.lbm.cases.registry import Case, Flow, Request, Series, Setup, State, interpolate, steps_for
 from lanewise.sims.lbm.cases.stream import BODY, INLET, OBSTACLE, OUTLET, WALL, force_probe, shedding, stream_mask
 from lanewise.sims.lbm.kinds import Kind, Open, Wall
 from lanewise.sims.lbm.obstacles.surfaces import Round, disc

@@ -5,9 +5,18 @@ from lanewise.sims.lbm.obstacles.boxes import Placement
 from lanewise.sims.lbm.obstacles.files import read_mask
 from lanewise.sims.lbm.obstacles.image import image_mask
 from lanewise.sims.lbm.obstacles.mesh import Mesh
-from lanewise.sims.lbm.obstacles.porous import porous
 from lanewise.sims.lbm.obstacles.stl import mesh_mask, mesh_solid, stl_mask, stl_solid
-from lanewise.sims.lbm.obstacles.surfaces import Round, SignedDistance, Solid, Surface, box, cylinder, disc, sphere
+from lanewise.sims.lbm.obstacles.surfaces import (
+    Round,
+    SignedDistance,
+    Solid,
+    Surface,
+    box,
+    cylinder,
+    disc,
+    porous,
+    sphere,
+)
 
 __all__ = [
     "Mesh", "Placement", "Round", "SignedDistance", "Solid", "Surface", "as_kinds", "as_solid", "box", "cylinder", "disc",
