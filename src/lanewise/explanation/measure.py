@@ -1,7 +1,4 @@
-"""Measured times of plans: those that tune() left in the store, and those of this machine, now.
-
-Measured times of plans, wherever they come from.
-"""
+"""Measured times of plans: those that tune() left in the store, and those of this machine, now."""
 
 from __future__ import annotations
 

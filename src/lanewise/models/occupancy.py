@@ -4,7 +4,7 @@ The rules are those of NVIDIA's occupancy calculator. A warp takes registers in 
 to four parts of the multiprocessor, each with a quarter of the registers, so what fits is counted in units of four
 warps. Shared memory comes in units of 128 bytes (256 on 7.5), and from 8.0 on the system takes 1 KiB for every block.
 
-The resources of a compiled kernel as its user sees them.
+The registers and the shared memory are among the resources of a compiled kernel, as its user sees them.
 """
 
 from __future__ import annotations

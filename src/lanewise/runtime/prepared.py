@@ -3,7 +3,7 @@
 Binding looks up where arrays lie, evaluates sizes and grids, and allocates what a program keeps beside its arguments. A call like an
 earlier one repeats none of that: it brings addresses and numbers.
 
-Turns: one use at a time of memory that belongs to a bound call, whichever threads and streams call it.
+Memory that belongs to a bound call is used in turns, one use at a time, whichever threads and streams call it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """elementwise: every element by itself. LoadRecord its records, apply the function, store what changed.
 
-Patterns of elements that have nothing to do with each other: a result for each, and totals over all.
-
-The sum, minimum or maximum of what an elementwise function returns, without storing a value for every element.
+Elements have nothing to do with each other: there is a result for each, or a total over all. A total is the sum, minimum or maximum of
+what the function returns, without storing a value for every element.
 
 Each of `lanes` workers reduces its share of the elements to one partial result; the few partial results meet on the host. On a GPU the
 elements of a worker are `lanes` apart (coalesced), on a CPU they are neighbours. `lanes` depends on the count alone, so bits never change.

@@ -3,8 +3,6 @@
     parallel for i: load target; walk: load the source's position; if d2 < radius2: load the rest; apply; add;  store
 With k the walk fills a list of the nearest, and the function is applied to those in it. Targets that are their own sources run in sorted
 places, where neighbouring threads have neighbouring places, and their results go to their places in the caller's order.
-
-The pattern of sums over sources that a structure finds.
 """
 
 from __future__ import annotations

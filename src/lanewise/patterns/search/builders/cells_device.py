@@ -3,8 +3,6 @@
 Atomics hand out places within a cell in any order; the last two passes rank its members by index, so that the order never depends on
 the race. Members of crowded cells are sorted, a cell a block; those of all others compare themselves with the few others of their cell.
 The scan leaves the counters zero for the next build.
-
-The CUDA text of the kernels that fill cells.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """What a case is. A new one is one new module of this package that defines `CASE`.
 
-What was measured on the way and its table as CSV, and values between the sites of a line.
-
-Between sites cubic Lagrange interpolation gives them; walls half a link outside are nodes like others.
+What it measures on the way is a series, with its table as CSV. Between the sites of a line values come from cubic Lagrange
+interpolation; walls half a link outside are nodes like others.
 """
 
 from __future__ import annotations
