@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 # Every program imports this package, for what was tuned before; few of them tune.
 _LATER = {
-    "CpuMeasurer": "measure", "CudaMeasurer": "measure", "Measurer": "race", "RecordedMeasurer": "recording",
-    "RecordedSpace": "recording", "replay": "recording", "Tuning": "report", "tune_job": "tune",
+    "CpuMeasurer": "measure", "CudaMeasurer": "measure", "Measurer": "race", "RecordedMeasurer": "tune",
+    "RecordedSpace": "tune", "replay": "tune", "Tuning": "report", "tune_job": "tune",
 }  # fmt: skip
 
 

@@ -10,7 +10,8 @@
 Every option is None when it is left out, so that one given together with --resume can be told from it. Modules that declare options
 import little: the command line reads them at every start.
 
-Commands that run simulations have `--profile`: a table of where the time went, and a trace for Perfetto. It may be followed by the name of the trace, which ends in .json: what follows it otherwise is another argument.
+Commands that run simulations have `--profile`: a table of where the time went, and a trace for Perfetto. It may be
+followed by the name of the trace, which ends in .json: what follows it otherwise is another argument.
 """
 
 from __future__ import annotations

@@ -8,7 +8,8 @@ axes, a quarter of the others, with their signs, on those across edges; h is all
 force n of `moments` takes the place of g - g_eq.
 
 Populations are taken in pairs of opposite directions. A pair has the halves (g_q +- g_opposite) / 2. With v = 3 u, base =
-density - 1 - density u . u 3/2 and c = c_q . v the equilibrium has the even half w (base + density c^2 / 2) and the odd half w density c. Of a body force n of `moments` takes the place of
+density - 1 - density u . u 3/2 and c = c_q . v the equilibrium has the even half w (base + density c^2 / 2) and the odd half
+w density c. Of a body force n of `moments` takes the place of
 g - g_eq: S / 2 is added to the halves of g.
 For operators that need them more than once: a helper is a function of its own for every pair, and bgk, trt and mrt, which write
 them out, compile on a CPU in 0.7 to 0.8 of the time that they would take with it.
