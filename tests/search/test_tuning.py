@@ -299,7 +299,7 @@ def test_another_kernel_and_another_process_read_the_store(own_store: Path) -> N
     tuned_to(FINE, SEVEN, records, records)
     assert "StaticGrid(side=0.7)" in kernel(SEVEN).compile(records, records).search
     code = (
-        "import sys; from pathlib import Path; from lanewise.launch import tuned_store as store; store.store_directory = lambda: Path(sys.argv[1])\n"
+        "import sys; from pathlib import Path; from lanewise.launch import tuned_plans as store; store.store_directory = lambda: Path(sys.argv[1])\n"
         "from tests.search.test_tuning import *\n"
         "x = numbered(uniform(seed=int(sys.argv[2]))); print(kernel(SEVEN).compile(x, x).search_tuned)"
     )
