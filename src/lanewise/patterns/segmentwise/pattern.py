@@ -23,7 +23,7 @@ from lanewise.plan import NEUTRAL, Decisions, Plan
 from lanewise.target import CPU, Machine, Target
 
 GRAIN_ITEMS = 8_192  # items worth handing to another thread of a CPU: each takes some nanoseconds
-SIDE_BY_SIDE = 32  # cells of a loop on a CPU
+SIDE_BY_SIDE, FEWEST = 64, 32  # cells of a loop on a CPU, and how many are worth one
 BLOCK = 128
 FULL = 1024  # threads of a multiprocessor that hide the time of a load
 TILES, TILE, LANE = own("tiles"), own("tile"), own("lane")
@@ -37,8 +37,10 @@ def grain(items: int) -> int:
 def default_plan(machine: Machine, work: Work, wish: Plan) -> Decisions:
     """Every field decided. Few cells leave a GPU idle, unless several threads share each; on a CPU cells lie side by side."""
     if not machine.target.has_blocks:
-        side_by_side = machine.target is CPU and work.alike >= SIDE_BY_SIDE and wish.hoist is not True
-        return Plan(targets=SIDE_BY_SIDE).filled(NEUTRAL) if side_by_side else NEUTRAL
+        if machine.target is not CPU or work.alike < FEWEST or wish.hoist is True:
+            return NEUTRAL
+        # Cells side by side are as many as the widest registers hold several times over: here they are worth their lower clock.
+        return Plan(targets=SIDE_BY_SIDE, vector_bits=512 if machine.vector_bits == 512 else 0).filled(NEUTRAL)
     slices = 1
     while slices < 32 and work.targets * slices * 2 <= machine.multiprocessors * FULL:
         slices *= 2
