@@ -76,7 +76,7 @@ def test_any_lengths(counts: Any, templates: int, seed: int, longest: int) -> No
     close(power(*case.arguments("python"), scale=0.5), wanted)
 
 
-@pytest.mark.parametrize(("templates", "targets"), [(31, 1), (32, 32), (75, 32)])
+@pytest.mark.parametrize(("templates", "targets"), [(31, 1), (32, 64), (75, 64)])
 def test_cells_lie_side_by_side_by_default(templates: int, targets: int) -> None:
     """On a CPU, where the dense axis has as many; the same bits as one after another."""
     case = Case(np.array([[40, 3], [0, 700]]), templates, 5, 30)

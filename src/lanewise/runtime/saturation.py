@@ -34,7 +34,11 @@ def _saturating(number: Any, operation: str) -> Any:
 def _between(builder: Any, x: Any, wanted: Any) -> Any:
     """A float64 between the limits of a signed type of 32 bits, and converted; comparisons with NaN are false."""
     low, high = (ir.Constant(x.type, float(limit)) for limit in (-(2**31), 2**31 - 1))
-    x = builder.select(builder.fcmp_ordered(">", x, low), x, builder.select(builder.fcmp_ordered("ord", x, x), low, ir.Constant(x.type, 0.0)))
+    x = builder.select(
+        builder.fcmp_ordered(">", x, low),
+        x,
+        builder.select(builder.fcmp_ordered("ord", x, x), low, ir.Constant(x.type, 0.0)),
+    )
     return builder.fptosi(builder.select(builder.fcmp_ordered("<", x, high), x, high), wanted)
 
 

@@ -11,8 +11,8 @@ from lanewise.errors import InputError
 from lanewise.runtime.devices import resolve
 from lanewise.runtime.memory import to_host
 from lanewise.sims.waves.demodulation import (
-    FStatistic,
     Floats,
+    FStatistic,
     amplitudes,
     antenna_matrices,
     two_f_of_parts,
@@ -23,7 +23,9 @@ from lanewise.sims.waves.prepared import Geometry, SearchData, geometry
 from lanewise.sims.waves.templates import Templates
 from lanewise.sims.waves.timing import Ephemeris
 
-SIZES = 64  # templates: groups of a direction are filled up to few sizes from here on, so that few kinds of calls are made
+SIZES = (
+    64  # templates: groups of a direction are filled up to few sizes from here on, so that few kinds of calls are made
+)
 TOGETHER = 4096  # templates that are assembled at a time: some hundred KiB
 
 
