@@ -224,7 +224,8 @@ class Calls:
         """What default plans ask of a call."""
         count, pattern = self.count(arguments), self.wing.pattern
         if not pattern.over_pairs:
-            return Work(pattern, count, alike=self.wing.alike(arguments))
+            items = [*self.wing.counts(self.name, arguments).values()][-1] if pattern.over_items else 0
+            return Work(pattern, count, alike=self.wing.alike(arguments), items=items)
         key = self._kind(arguments)
         if key not in self._works:
             self._works[key] = describe_work(self.reference(arguments), count)
