@@ -23,7 +23,6 @@ from lanewise.sims.waves.demodulation import f_statistic
 from lanewise.sims.waves.device import buffers as buffers_module
 from lanewise.sims.waves.device import maps as maps_module
 from lanewise.sims.waves.device import statistic
-from lanewise.sims.waves.device.buffers import shape_of
 from lanewise.sims.waves.device.fetching import DoubleBuffer, fetch
 from lanewise.sims.waves.device.hough_kernels import (
     All,
@@ -218,9 +217,10 @@ def allocated_by_buffers(grids: Grids, ephemeris: Ephemeris, points: Any, most: 
     """Bytes that are said for vectors and maps of one set of buffers, and bytes that its arrays have."""
     maker = MapMaker(grids, ephemeris)
     (group,) = maker.groups(points, most)
-    hough = maker.device("cpu", group, most, kernel="interpolated", buffers=1)
+    hough = maker.device("cpu", buffers=1)
+    hough.load(maker.shape(group, most))
     list(hough.best([maker.batch(group)], most, maker.blame))
-    shape = shape_of(maker.field, group.room, group.f1dots, most)
+    shape = maker.shape(group, most)
     return shape.vector_bytes + shape.map_bytes, hough.allocated
 
 

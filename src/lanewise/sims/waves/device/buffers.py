@@ -118,6 +118,11 @@ class Shape:
         """While the best are chosen."""
         return SORTED * self.maps * max(self.cells, self.chosen * self.block)
 
+    @property
+    def bytes(self) -> int:
+        """Of one set of buffers, and of choosing."""
+        return self.vector_bytes + self.map_bytes + self.sorted_bytes
+
 
 def shape_of(field: MapField, directions: int, f1dots: tuple[float, ...], most: int) -> Shape:
     """Of the maps of so many directions, of which the `most` best cells are asked for."""
