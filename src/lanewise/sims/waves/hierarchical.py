@@ -190,8 +190,9 @@ class MapMaker:
         self.earths = earth_states(data, ephemeris)
         motion = stack_motion(data, self.earths)
         size = search.patch or (1 / (search.stack * grids.first * ROTATION_SPEED),) * 2
+        patch = PatchGrid.of((size[0], size[1]), grids.first_bin)
         self.field = MapField(
-            PatchGrid.of((size[0], size[1]), grids.first_bin), motion, grids.first, resolution, low, high - low,
+            patch, float(np.linalg.norm(patch.from_centre, axis=1).max()), motion, grids.first, resolution, low, high - low,
             grids.first_bin * resolution, grids.middle, grids.residuals,
             drift_offsets(motion, grids.middle, grids.residuals, resolution), search.threshold, search.weighted,
         )  # fmt: skip
@@ -227,13 +228,20 @@ class MapMaker:
         field = self.field
         return pixel_offsets(patch, field.motion, field.reference, field.centre, f1dot, field.resolution)
 
-    def batch(self, group: Group) -> Batch:
-        """Maps that are computed together."""
-        directions = tuple(self.direction(*point) for point in group.sky)
+    def batch(self, group: Group, directions: Sequence[Direction]) -> Batch:
+        """Maps that are computed together: these are the directions of the group."""
         f = None
         if self.method == "resamp":
             f = tuple(tuple(self._resampled(d, f1dot) for f1dot in group.f1dots) for d in directions)
-        return Batch(directions, group.f1dots, group.room, f)
+        return Batch(tuple(directions), group.f1dots, group.room, f)
+
+    def batches(self, groups: Sequence[Group]) -> Iterator[Batch]:
+        """Of all groups; threads prepare the directions of about two batches before they are asked for."""
+        points = (point for group in groups for point in group.sky)
+        most = max(THREADS, 2 * max(len(g.sky) for g in groups))
+        directions = ahead(lambda point: self.direction(*point), points, THREADS, most)
+        for group in groups:
+            yield self.batch(group, [next(directions) for _ in group.sky])
 
     def _resampled(self, direction: Direction, f1dot: float) -> tuple[int, Floats]:
         """The margin in bins, and F of the stacks (s, bins) with it."""
@@ -319,7 +327,7 @@ def hough_maps(
     group = Group(((alpha, delta),), (f1dot,), 1)
     hough = maker.device(device, kernel=kernel, buffers=1)
     hough.load(maker.shape(group, 1))
-    batch = maker.batch(group)
+    batch = maker.batch(group, [maker.direction(alpha, delta)])
     return maker.maps(batch.directions[0], f1dot, *hough.whole(batch, maker.blame))
 
 
@@ -424,7 +432,7 @@ class MapSearch:
         if announce is not None:
             announce(hough.memory(largest))
         hough.load(largest)
-        for batch, best in hough.best(ahead(maker.batch, groups, THREADS, THREADS), most, maker.blame):
+        for batch, best in hough.best(maker.batches(groups), most, maker.blame):
             yield from _candidates_of(maker, batch, best)
 
 
