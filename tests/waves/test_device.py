@@ -263,6 +263,24 @@ def _half_of(memory: Memory) -> Callable[[str], int]:
     return lambda device: memory.total // 2
 
 
+@pytest.mark.parametrize("device", DEVICES)
+def test_what_is_not_finite_is_an_error(device: str) -> None:
+    """Bins that there are not by name; values that are not finite wherever a pixel needs them."""
+    grids, ephemeris, points = search_of_noise()
+    outside = replace(grids, first=grids.first + 0.3)
+    with pytest.raises(InputError, match=r"needs .* of the SFT at GPS .* cover a wider band"):
+        list(search_maps(outside, ephemeris, points, 5, device=device))
+    with pytest.raises(InputError, match=r"needs .* of the SFT at GPS .* cover a wider band"):
+        hough_maps(outside, ephemeris, *points[1], device=device)
+    values = grids.data.data.copy()
+    values[grids.data.offset[4] : grids.data.offset[5]] = (
+        np.nan
+    )  # one SFT, whose stack has other values for every template
+    damaged = replace(grids, data=replace(grids.data, data=values))
+    with pytest.raises(InputError, match="a map has values that are not finite; so have the data"):
+        list(search_maps(damaged, ephemeris, points, 5, device=device))
+
+
 def test_an_error_of_the_host_ends_the_search() -> None:
     grids, ephemeris, points = search_of_noise()
     bad = [*points[:2], (0.1, 9.0, float("nan")), points[2]]
