@@ -59,15 +59,17 @@ def _amplitudes(
     groups, directions = len(spectra.data.group) - 1, len(seen.alpha)
     largest = max(SIZES, CELLS // groups)
     parameters = templates.freq, templates.f1dot, templates.f2dot
+    view = spectra.view()
     if directions == 1 and len(templates) <= largest:  # a band: as it is
-        spectra.look(seen, 0, templates.reference)
-        return to_host(spectra.amplitudes(spectra.templates(len(templates), *parameters))).reshape(-1, groups, 4)
+        spectra.look(view, seen, 0, templates.reference)
+        every = spectra.templates(len(templates), *parameters)
+        return to_host(spectra.amplitudes(every, view)).reshape(-1, groups, 4)
     result = np.empty((len(templates), groups, 4), np.float32)
     order = np.argsort(which, kind="stable")
     ends = np.searchsorted(which[order], np.arange(directions + 1))
     rooms: dict[int, Any] = {}
     for direction in range(directions):
-        spectra.look(seen, direction, templates.reference)
+        spectra.look(view, seen, direction, templates.reference)
         mine = order[ends[direction] : ends[direction + 1]]
         for first in range(0, len(mine), largest):
             some = mine[first : first + largest]
@@ -77,7 +79,7 @@ def _amplitudes(
             room = rooms[size]
             filled = np.resize(some, size)  # what is too many is computed twice
             room.frequency, room.f1dot, room.f2dot = (x[filled] for x in parameters)
-            result[some] = to_host(spectra.amplitudes(room)).reshape(size, groups, 4)[: len(some)]
+            result[some] = to_host(spectra.amplitudes(room, view)).reshape(size, groups, 4)[: len(some)]
     return result
 
 

@@ -8,7 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from lanewise.errors import DeviceError, InputError
-from lanewise.sims.waves.hierarchical import Candidates, hough_maps, merged, ordered_candidates
+from lanewise.sims.waves.hierarchical import Candidates, candidates, hough_maps, merged
 from lanewise.sims.waves.units.checkpoint import State, read_state, write_state
 from lanewise.sims.waves.units.job import Job, Ready, differences
 from lanewise.sims.waves.units.partition import Unit
@@ -27,7 +27,7 @@ def steps(ready: Ready, unit: Unit, sky: int, spin: int) -> Iterator[Candidates]
         s, f = divmod(place, unit.spins[1] - unit.spins[0])
         alpha, delta = ready.job.sky[unit.sky[0] + s]
         f1dot = float(grids.f1dot[unit.spins[0] + f])
-        yield ordered_candidates(hough_maps(grids, ready.ephemeris, alpha, delta, f1dot, part=unit.frequencies), most)
+        yield candidates(hough_maps(grids, ready.ephemeris, alpha, delta, f1dot, part=unit.frequencies), most)
 
 
 def process(
