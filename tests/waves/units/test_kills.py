@@ -98,7 +98,7 @@ def test_workers_that_are_killed(pattern: str, tmp_path: Path) -> None:
 CLUSTER = """
 import sys
 from lanewise.sims.waves.units.engines import _cluster
-with _cluster(2, "cpu") as cluster:
+with _cluster(2, False) as cluster:
     print(cluster.scheduler_address, flush=True)
     sys.stdin.read()
 """

@@ -20,12 +20,11 @@ from lanewise.sims.waves.units.checkpoint import (
     read_configuration,
     write_configuration,
 )
-from lanewise.sims.waves.units.engines import GPU, Report, connected, in_process, on_workers
+from lanewise.sims.waves.units.engines import GPU, Announce, Report, connected, in_process, on_workers
 from lanewise.sims.waves.units.job import Job, Ready, differences
 from lanewise.sims.waves.units.options import SECONDS
 from lanewise.sims.waves.units.partition import Unit, divide
 from lanewise.sims.waves.units.validation import ResultError, validate
-from lanewise.target import is_gpu
 
 UNITS_A_WORKER = 4  # so that no worker waits long for the last one
 ATTEMPTS = 2  # at a unit whose result is refused
@@ -48,6 +47,19 @@ class Workers:
             raise InputError(f"{self.count} workers asked for; wanted at least 1")
         if self.count is not None and self.scheduler is not None:
             raise InputError("workers of this machine and a scheduler's cannot both be asked for; wanted one of them")
+
+    @property
+    def asked(self) -> bool:
+        """Whether other processes than this one compute."""
+        return self.count is not None or self.scheduler is not None
+
+    def check(self, job: Job) -> None:
+        """Refuse a GPU by its number for workers."""
+        if self.asked and job.on_gpu and ":" in job.device:
+            raise InputError(
+                f"the device is {job.device!r}, and every worker has one GPU of its own, which is 'cuda' to it; wanted 'cuda', and "
+                "CUDA_VISIBLE_DEVICES to choose among GPUs"
+            )
 
 
 @frozen
@@ -75,6 +87,7 @@ def search_in_units(
     resume: bool = False,
     overwrite: bool = False,
     report: Report = lambda steps: None,
+    announce: Announce = None,
     started: Callable[[Ready, tuple[Unit, ...]], None] = lambda ready, units: None,
 ) -> Found:
     """Search in work units, whose checkpoints are in `folder`, which is made.
@@ -82,11 +95,13 @@ def search_in_units(
     units       how many at least; None: those of the folder, else 4 a worker, or 1
     seconds     from one checkpoint of a unit to the next
     resume      go on from the checkpoints; overwrite: begin anew where there are some. Without either they are refused
-    started     is told the search with its data and its units; report: of steps that are done
+    started     is told the search with its data and its units; report: of steps that are done; announce: of the memory on a device where
+                this process computes
 
     The list is the same for all numbers of units and workers, and for resumed searches, to the bit. Raises InputError for checkpoints of
     another search, which says what differs, and for a disk that is full: the last checkpoints stay valid.
     """
+    workers.check(job)
     there = (folder / SEARCH).exists()  # known before data are read, which may take minutes
     if resume and not there:
         raise InputError(f"{folder}: there is no search to resume; leave --resume out to begin one")
@@ -101,11 +116,11 @@ def search_in_units(
         if units is None and workers.scheduler is not None and known is None:
             raise InputError("--scheduler needs --units, as the number of its workers may change: some for each worker")
         wanted = known or units or min(_most(ready), UNITS_A_WORKER * (workers.count or 0) or 1)
-        every = divide(len(job.sky), len(ready.grids.f1dot), ready.grids.frequencies, wanted)
+        every = _divided(ready, wanted, resumed=known is not None)
         if known is None:
             write_configuration(folder, ready.configuration, wanted)
         started(ready, every)
-        return Found(_merge(ready, every, folder, workers, seconds, report), ready, every)
+        return Found(_merge(ready, every, folder, workers, seconds, report, announce), ready, every)
 
 
 def forget(folder: Path, units: tuple[Unit, ...]) -> None:
@@ -116,8 +131,19 @@ def forget(folder: Path, units: tuple[Unit, ...]) -> None:
         folder.rmdir()
 
 
+def _divided(ready: Ready, wanted: int, resumed: bool) -> tuple[Unit, ...]:
+    """The units. A search that is resumed is divided as it was, which the device may not be able to."""
+    job, grids = ready.job, ready.grids
+    every = divide(
+        len(job.sky), len(grids.f1dot), grids.frequencies, wanted, whole_bands=not (job.divides_bands or resumed)
+    )
+    job.refuse_parts(every[0].frequencies, grids.frequencies)
+    return every
+
+
 def _most(ready: Ready) -> int:
-    return len(ready.job.sky) * len(ready.grids.f1dot) * ready.grids.frequencies
+    maps = len(ready.job.sky) * len(ready.grids.f1dot)
+    return maps * ready.grids.frequencies if ready.job.divides_bands else maps
 
 
 def _make(folder: Path) -> None:
@@ -150,13 +176,19 @@ def _open(folder: Path, ready: Ready, *, resume: bool, overwrite: bool) -> int |
 
 
 def _merge(
-    ready: Ready, units: tuple[Unit, ...], folder: Path, workers: Workers, seconds: float, report: Report
+    ready: Ready,
+    units: tuple[Unit, ...],
+    folder: Path,
+    workers: Workers,
+    seconds: float,
+    report: Report,
+    announce: Announce,
 ) -> Candidates:
     top, open_units = np.empty(0, CANDIDATE), {u.number: u for u in units}
     for attempt in range(ATTEMPTS):
         refused: list[ResultError] = []
         for state in _compute(
-            ready, tuple(open_units.values()), folder, workers, seconds, report if attempt == 0 else _silent
+            ready, tuple(open_units.values()), folder, workers, seconds, report if attempt == 0 else _silent, announce
         ):
             try:
                 top = accept(ready, state, open_units, top)
@@ -186,12 +218,17 @@ def _silent(steps: int) -> None:
 
 
 def _compute(
-    ready: Ready, units: tuple[Unit, ...], folder: Path, workers: Workers, seconds: float, report: Report
+    ready: Ready,
+    units: tuple[Unit, ...],
+    folder: Path,
+    workers: Workers,
+    seconds: float,
+    report: Report,
+    announce: Announce,
 ) -> Iterator[State]:
-    if workers.count is None and workers.scheduler is None:
-        yield from in_process(ready, units, folder, seconds, report)
+    if not workers.asked:
+        yield from in_process(ready, units, folder, seconds, report, announce)
         return
-    device = ready.job.device
-    resources = {GPU: 1} if is_gpu(device) else {}
-    with connected(workers.count, workers.scheduler, device) as client:
+    resources = {GPU: 1} if ready.job.on_gpu else {}
+    with connected(workers.count, workers.scheduler, ready.job.on_gpu) as client:
         yield from on_workers(ready, units, folder, seconds, report, client, resources)

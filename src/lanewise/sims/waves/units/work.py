@@ -7,40 +7,56 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache
 from pathlib import Path
 
-from lanewise.errors import DeviceError, InputError
-from lanewise.sims.waves.hierarchical import Candidates, hough_maps, merged, ordered_candidates
+from lanewise.errors import InputError
+from lanewise.sims.waves.device.memory import Memory
+from lanewise.sims.waves.hierarchical import Candidates, hough_maps, merged, ordered_candidates, search_maps
 from lanewise.sims.waves.units.checkpoint import State, read_state, write_state
 from lanewise.sims.waves.units.job import Job, Ready, differences
 from lanewise.sims.waves.units.partition import Unit
-from lanewise.target import is_gpu
 
 
-def steps(ready: Ready, unit: Unit, sky: int, spin: int) -> Iterator[Candidates]:
+def steps(
+    ready: Ready, unit: Unit, sky: int, spin: int, announce: Callable[[Memory], None] | None = None
+) -> Iterator[Candidates]:
     """The candidates of each direction and spin-down of a unit from this one on, in the order that checkpoints count in.
 
-    A device that computes ahead (the next step's F while this one's maps are searched) does so behind this iterator.
+    A device computes ahead: the next step's maps while this one's candidates are finished. announce: is told the memory that it takes.
     """
-    if is_gpu(ready.job.device):
-        raise DeviceError(f"work units are computed on the device cpu, found {ready.job.device!r}")
-    grids, most = ready.grids, ready.job.most
-    for place in range(unit.done(sky, spin), unit.steps):
-        s, f = divmod(place, unit.spins[1] - unit.spins[0])
-        alpha, delta = ready.job.sky[unit.sky[0] + s]
-        f1dot = float(grids.f1dot[unit.spins[0] + f])
-        yield ordered_candidates(hough_maps(grids, ready.ephemeris, alpha, delta, f1dot, part=unit.frequencies), most)
+    job, grids = ready.job, ready.grids
+    points = _points(ready, unit)[unit.done(sky, spin) :]
+    if unit.frequencies == (0, grids.frequencies) and not job.divides_bands:
+        for found in search_maps(
+            grids, ready.ephemeris, points, job.most, device=job.device, method=job.method, announce=announce
+        ):
+            yield merged([found], job.most)
+        return
+    job.refuse_parts(unit.frequencies, grids.frequencies)
+    for point in points:
+        yield ordered_candidates(hough_maps(grids, ready.ephemeris, *point, part=unit.frequencies), job.most)
+
+
+def _points(ready: Ready, unit: Unit) -> list[tuple[float, float, float]]:
+    """Directions and spin-downs of a unit's steps."""
+    spins = ready.grids.f1dot[slice(*unit.spins)].tolist()
+    return [(alpha, delta, f) for alpha, delta in ready.job.sky[slice(*unit.sky)] for f in spins]
 
 
 def process(
-    ready: Ready, unit: Unit, folder: Path, seconds: float, report: Callable[[int], None] = lambda steps: None
+    ready: Ready,
+    unit: Unit,
+    folder: Path,
+    seconds: float,
+    report: Callable[[int], None] = lambda steps: None,
+    announce: Callable[[Memory], None] | None = None,
 ) -> State:
     """The unit's complete state, which is in its checkpoint, too.
 
-    seconds: from one checkpoint to the next. report: is told of steps that are done, those of the checkpoint first.
+    seconds: from one checkpoint to the next. report: is told of steps that are done, those of the checkpoint first; announce: of memory.
     """
     state = read_state(folder, unit, ready.digest)
     report(state.done)
     written = time.monotonic()
-    for found in steps(ready, unit, state.sky, state.spin):
+    for found in steps(ready, unit, state.sky, state.spin, announce):
         state = _after(state, merged([state.candidates, found], ready.job.most))
         report(1)
         if state.complete or time.monotonic() - written >= seconds:
