@@ -142,7 +142,7 @@ def test_pictures(folder, tmp_path, method):
         "run", *common, "--freq", 60.0095, "--band", 0.001, "--sky", "2.0,0.3", "--f1dot", "-2e-10", "--stack", 36000, "--residuals", 3,
         "--patch", 0.02, "--threshold", 4, "--out", tmp_path / "top.csv", "--plot", tmp_path / "map.png",
     )  # fmt: skip
-    assert f"{method} on cpu: 1 maps of 37 frequencies" in text
+    assert f"{method} on cpu: 1 map of 37 frequencies" in text
     assert " MiB on cpu (data " in text
     for name, shape in (("band.png", (825, 1650)), ("map.png", (870, 1950))):
         picture = matplotlib.image.imread(tmp_path / name)
@@ -213,7 +213,7 @@ def test_what_is_refused(folder, tmp_path):
         assert refused(*base, "--templates", bad) == message
     assert (
         refused(*base)
-        == "--freq, --band, --step, --sky is missing; wanted --templates, or --freq, --band, --step and --sky"
+        == "--freq, --band, --step, --sky are missing; wanted --templates, or --freq, --band, --step and --sky"
     )
     assert refused(*base, "--templates", bad, "--freq", 60) == "--freq cannot be given with --templates"
     assert refused(*base, "--templates", bad, "--method", "resamp").startswith("--method resamp needs a band")
@@ -254,15 +254,19 @@ def test_bad_files_are_listed(folder, tmp_path):
     assert "99 SFTs" in done.output
 
 
-def test_a_search_in_units(folder, tmp_path):
+@pytest.mark.parametrize("device", ["numpy", "cpu"])
+def test_a_search_in_units(folder, tmp_path, device):
     """The same list in any number of units; a folder that is named stays, and is resumed with the same options alone."""
     base = ["run", "--sfts", folder / "*.sft", "--freq", 60.0099, "--band", 0.0002, "--sky", "2.0,0.3", "--sky", "1.2,-0.7", "--ref-time",
             "1238256018", "--stack", 36000, "--residuals", 3, "--patch", 0.02, "--ephemeris", "EPV00", "--candidates", 30, "--quiet",
-            "--json", "--device", "numpy"]  # fmt: skip
+            "--json", "--device", device]  # fmt: skip
     units = tmp_path / "units"
     one = json.loads(call(*base, "--out", tmp_path / "a.csv"))
-    many = json.loads(call(*base, "--out", tmp_path / "b.csv", "--units", 4, "--checkpoint-folder", units))
-    assert (one["units"], one["maps"], many["units"], many["maps"]) == (1, 2, 4, 4)
+    many = json.loads(
+        call(*base, "--out", tmp_path / "b.csv", "--units", 2, "--checkpoint-folder", units, "--checkpoint-every", 0)
+    )
+    assert (one["units"], one["maps"], many["units"], many["maps"]) == (1, 2, 2, 2)
+    assert (one["device"], one["memory"] is None) == (device, device == "numpy")
     assert (tmp_path / "a.csv").read_bytes() == (tmp_path / "b.csv").read_bytes()
     assert sorted(p.name for p in tmp_path.iterdir()) == ["a.csv", "b.csv", "units"]
     again = [*base, "--out", tmp_path / "c.csv", "--checkpoint-folder", units]
@@ -279,3 +283,104 @@ def test_a_search_in_units(folder, tmp_path):
     assert refused(*base, *out, "--checkpoint-every", -1) == "--checkpoint-every is -1; wanted seconds, zero or more"
     assert not (tmp_path / "d.csv.units").exists()
     assert refused(*base, *out, "--workers", 0) == "0 workers asked for; wanted at least 1"
+
+
+@pytest.mark.parametrize("device", ["numpy", "cpu"])
+def test_checkpoints_are_as_frequent_as_asked(folder, tmp_path, monkeypatch, device):
+    """Each of four maps with zero seconds between; with an hour the last one alone."""
+    from lanewise.sims.waves.units import work
+
+    true, written = work.write_state, []
+    monkeypatch.setattr(work, "write_state", lambda *state: (written.append(state), true(*state)))
+    for seconds, count in ((0, 4), (3600, 1)):
+        written.clear()
+        call(
+            "run", "--sfts", folder / "*.sft", "--freq", 60.0099, "--band", 0.0002, "--sky", "uniform:0.1@2.0,2.4,0.3,0.4", "--ref-time",
+            "1238256018", "--stack", 36000, "--residuals", 3, "--patch", 0.02, "--ephemeris", "EPV00", "--candidates", 30, "--quiet",
+            "--device", device, "--checkpoint-every", seconds, "--out", tmp_path / f"{seconds}.csv",
+        )  # fmt: skip
+        assert len(written) == count
+
+
+def test_options_that_are_missing(folder, tmp_path):
+    assert refused("run", "--sfts", folder / "*.sft") == (
+        "--ref-time, --freq, --band, --sky, --stack, --out are missing; --help says what belongs there"
+    )
+    assert refused("fstat", "--out", "x.csv", "--ref-time", "1") == (
+        "--sfts is missing; --help says what belongs there"
+    )
+    assert refused("make-data").startswith("--out, --band, --start, --sfts are missing")
+
+
+def test_help_says_the_defaults():
+    """Options have the defaults that stand in their help; those of `run` are the search's."""
+    import dataclasses
+
+    from lanewise.sims.waves.commands.options import Grid, Input
+
+    search = {f.name: f.default for f in dataclasses.fields(waves.Search)}
+    for cls in (Grid, Input):
+        for f in dataclasses.fields(cls):
+            if search.get(f.name, dataclasses.MISSING) is not dataclasses.MISSING:
+                assert f.default == search[f.name], f.name
+
+
+def test_resampling_is_not_asked_of_a_gpu(folder, tmp_path, monkeypatch):
+    """It runs on the host: a GPU that is asked for is not silently left idle."""
+    from lanewise.sims.waves.commands import statistic
+
+    monkeypatch.setattr(statistic, "check_device", lambda device: None)  # as if there were one
+    band = ["fstat", "--sfts", folder / "*.sft", "--freq", 60.01, "--band", 0.0002, "--step", 2e-6, "--sky", "2.0,0.3", "--ref-time",
+            "1238256018", "--ephemeris", "EPV00", "--out", tmp_path / "o.csv", "--device", "cuda"]  # fmt: skip
+    message = "--method resamp is computed on the host, found --device cuda; leave --device out"
+    assert refused(*band, "--method", "resamp") == message
+    asked = []
+
+    def without(data, templates, ephemeris, *, dterms, device):
+        asked.append(device)
+        return statistic.waves.FStatistic(
+            *(np.zeros((1, *s, len(templates))) for s in ((), (2,), (), (), (), (), (), ()))
+        )
+
+    monkeypatch.setattr(waves, "f_statistic", without)
+    text = call(*band)
+    assert asked == ["cuda"]
+    assert "demod on cuda: 101 templates" in text
+    assert "(resampling is computed on the host alone)" in text
+
+
+def test_profiles(folder, tmp_path):
+    """A table on standard error, a trace, and the shares in the summary."""
+    common = (
+        "--sfts",
+        folder / "*.sft",
+        "--ref-time",
+        "1238256018",
+        "--ephemeris",
+        "EPV00",
+        "--sky",
+        "2.0,0.3",
+        "--json",
+    )
+    fstat = json.loads(
+        call(
+            "fstat",
+            *common,
+            "--freq",
+            60.01,
+            "--band",
+            0.0002,
+            "--step",
+            2e-6,
+            "--out",
+            tmp_path / "o.csv",
+            "--profile",
+        )
+    )
+    assert {"input", "compute", "output"} <= set(fstat["profile"]["stages"])
+    found = json.loads(
+        call("run", *common, "--freq", 60.0095, "--band", 0.0002, "--stack", 36000, "--residuals", 3, "--patch", 0.02, "--out",
+             tmp_path / "top.csv", "--quiet", "--profile", tmp_path / "trace.json")
+    )  # fmt: skip
+    assert "search" in found["profile"]["stages"]
+    assert json.loads((tmp_path / "trace.json").read_text(encoding="utf-8"))["traceEvents"]

@@ -59,28 +59,31 @@ def in_the_middle(folder: Path) -> bool:
     return any(0 < sky < last for sky, _, last in steps(folder).values())
 
 
-def test_a_process_that_is_killed_and_resumed(pattern: str, tmp_path: Path) -> None:
-    sky, folder = sky_of(tmp_path, 40), tmp_path / "b.csv.units"
-    ended(start_search(pattern, sky, tmp_path / "a.csv"))
+@pytest.mark.parametrize("device", ["numpy", "cpu"])
+def test_a_process_that_is_killed_and_resumed(pattern: str, tmp_path: Path, device: str) -> None:
+    sky, folder = sky_of(tmp_path, 40 if device == "numpy" else 150), tmp_path / "b.csv.units"
+    ended(start_search(pattern, sky, tmp_path / "a.csv", device=device))
     assert not (tmp_path / "a.csv.units").exists()
-    killed = start_search(pattern, sky, tmp_path / "b.csv", "--checkpoint-every", 0)
+    killed = start_search(pattern, sky, tmp_path / "b.csv", "--checkpoint-every", 0, device=device)
     wait_for(lambda: in_the_middle(folder), killed)
     killed.kill()
     killed.communicate()
     assert not (tmp_path / "b.csv").exists()
     assert in_the_middle(folder)
-    ended(start_search(pattern, sky, tmp_path / "b.csv", "--resume"))
+    ended(start_search(pattern, sky, tmp_path / "b.csv", "--resume", device=device))
     assert (tmp_path / "b.csv").read_bytes() == (tmp_path / "a.csv").read_bytes()
     assert not folder.exists()
 
 
 @pytest.mark.slow
-def test_workers_that_are_killed(pattern: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("device", ["numpy", "cpu"])
+def test_workers_that_are_killed(pattern: str, tmp_path: Path, device: str) -> None:
     pytest.importorskip("distributed")
-    sky, folder = sky_of(tmp_path, 120), tmp_path / "units"
-    ended(start_search(pattern, sky, tmp_path / "a.csv"))
+    sky, folder = sky_of(tmp_path, 120 if device == "numpy" else 600), tmp_path / "units"
+    ended(start_search(pattern, sky, tmp_path / "a.csv", device=device))
     search = start_search(
-        pattern, sky, tmp_path / "b.csv", "--workers", 2, "--units", 4, "--checkpoint-every", 0, "--checkpoint-folder", folder
+        pattern, sky, tmp_path / "b.csv", "--workers", 2, "--units", 4, "--checkpoint-every", 0, "--checkpoint-folder", folder,
+        device=device,
     )  # fmt: skip
     killed: set[int] = set()
     for _ in range(2):

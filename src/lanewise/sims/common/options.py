@@ -144,9 +144,13 @@ def product_app(name: str) -> typer.Typer:
 
 
 def run_command(
-    app: typer.Typer, *classes: type[Any], after: Mapping[str, str] = _AS_DECLARED
+    app: typer.Typer,
+    *classes: type[Any],
+    after: Mapping[str, str] = _AS_DECLARED,
+    name: str = "run",
+    common: type[Any] = Common,
 ) -> Callable[[Callable[[Given], None]], Callable[[Given], None]]:
-    """Make a function the command `run` of a product; its options are those of the fields of these classes, and of `Common`.
+    """Make a function the command `name` of a product; its options are those of the fields of these classes, and of `common`.
 
     after: options that stand elsewhere in the help than where they are declared, and behind which one.
     """
@@ -157,9 +161,9 @@ def run_command(
 
         run.__doc__ = function.__doc__
         run.__signature__ = inspect.Signature(  # pyright: ignore[reportFunctionMemberAccess]
-            _ordered([_parameter(f, o, hints[f.name]) for f, o, hints in _declared((*classes, Common))], after)
+            _ordered([_parameter(f, o, hints[f.name]) for f, o, hints in _declared((*classes, common))], after)
         )
-        app.command(cls=ProfiledCommand)(run)
+        app.command(name, cls=ProfiledCommand)(run)
         return function
 
     return decorate
