@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -15,7 +16,7 @@ import lanewise as lw
 from lanewise.errors import DeviceError, InputError
 from lanewise.launch.support import compile_kernel
 from lanewise.plan import NEUTRAL, Plan
-from lanewise.runtime.memory import to_host
+from lanewise.runtime.memory import array_module, to_host
 from lanewise.sims import waves
 from lanewise.sims.waves.demodulation import f_statistic
 from lanewise.sims.waves.device import maps as maps_module
@@ -23,9 +24,17 @@ from lanewise.sims.waves.device import statistic
 from lanewise.sims.waves.device.fetching import DoubleBuffer, fetch
 from lanewise.sims.waves.device.hough_kernels import Pixel, Place, Stack, StackMatrix, f_of_amplitudes, hough
 from lanewise.sims.waves.device.maps import HoughDevice
+from lanewise.sims.waves.device.memory import Memory
 from lanewise.sims.waves.device.spectra import records
 from lanewise.sims.waves.device.top import highest
-from lanewise.sims.waves.hierarchical import MapMaker, hierarchical_search, hough_maps, search_maps, set_up
+from lanewise.sims.waves.hierarchical import (
+    MapMaker,
+    candidates,
+    hierarchical_search,
+    hough_maps,
+    search_maps,
+    set_up,
+)
 from lanewise.sims.waves.prepared import prepare, search_margin
 from lanewise.sims.waves.sft import load_sfts
 from lanewise.sims.waves.timing import Ephemeris, Orbit
@@ -154,6 +163,24 @@ def search_of_noise(**more: Any) -> tuple[Any, Any, list[tuple[float, float, flo
     return grids, model(), [(a, 0.2, float(f)) for a in (0.3, 1.0, 2.5) for f in grids.f1dot]
 
 
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("weighted", [False, True], ids=["counts", "weighted"])
+@pytest.mark.parametrize("most", [1, 7, 300])
+def test_one_order_of_candidates(most: int, weighted: bool, device: str) -> None:
+    """Three stacks make many cells of one significance: those of the list are chosen by what they are, in any part of a map."""
+    grids, ephemeris, points = search_of_noise(weighted=weighted, threshold=6.0)
+    wanted = list(search_maps(grids, ephemeris, points, most))
+    found = list(search_maps(grids, ephemeris, points, most, device=device))
+    assert len(wanted) == len(found) == 3
+    for one, other, point in zip(wanted, found, points, strict=True):
+        for name in ("freq", "alpha", "delta", "f1dot", "significance", "count"):
+            np.testing.assert_allclose(other[name], one[name], rtol=1e-14 if weighted else 0)
+        maps = hough_maps(grids, ephemeris, *point)
+        every = candidates(maps, maps.counts.size)
+        np.testing.assert_array_equal(one, every[:most])
+        assert weighted or most > 7 or np.sum(every["significance"] == one["significance"][-1]) > 1
+
+
 def test_the_memory_is_said_and_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     grids, ephemeris, points = search_of_noise()
     said: list[Any] = []
@@ -165,11 +192,15 @@ def test_the_memory_is_said_and_refused(monkeypatch: pytest.MonkeyPatch) -> None
     work = MapMaker(grids, ephemeris).work(*points[0])
     alone = HoughDevice(grids.data, "cpu", 8, buffers=1).memory(work)
     assert (alone.data, 2 * alone.vectors) == (memory.data, memory.vectors)
-    monkeypatch.setattr("lanewise.sims.waves.device.memory.available_memory", lambda device: memory.total // 2)
+    monkeypatch.setattr("lanewise.sims.waves.device.memory.available_memory", _half_of(memory))
     with pytest.raises(
         InputError, match=r"the search needs .* MiB on cpu .*, and .* MiB are available: search a narrower"
     ):
         list(search_maps(grids, ephemeris, points, 5, device="cpu"))
+
+
+def _half_of(memory: Memory) -> Callable[[str], int]:
+    return lambda device: memory.total // 2
 
 
 def test_an_error_of_the_host_ends_the_search() -> None:
@@ -218,8 +249,7 @@ def test_the_highest(values: Any, most: int) -> None:
 
 @pytest.mark.cuda
 def test_the_highest_on_a_gpu() -> None:
-    import cupy
-
+    cupy = array_module("cuda")
     values = np.random.default_rng(1).integers(0, 9, 50_000).astype(float)
     found = to_host(highest(cupy.asarray(values), 300))
     np.testing.assert_array_equal(found, np.argsort(-values, kind="stable")[:300])
@@ -254,16 +284,22 @@ def test_memory_is_used_again_after_it_was_read(buffers: int) -> None:
         memory[slot] = job
         return job, slot
 
-    assert all(DoubleBuffer(buffers).run(range(200), start, lambda x: memory[x[1]] == x[0]))
+    def kept(started: tuple[int, int]) -> bool:
+        return memory[started[1]] == started[0]
+
+    assert all(DoubleBuffer(buffers).run(range(200), start, kept))
 
 
 def test_errors_of_both_steps() -> None:
     def fail(x: Any, slot: int = 0) -> Any:
         raise ArithmeticError(f"job {x}")
 
+    def fine(x: int, slot: int) -> int:
+        return x
+
     with pytest.raises(ArithmeticError, match="job 0"):
         list(DoubleBuffer().run(range(3), fail, int))
     with pytest.raises(ArithmeticError, match="job 0"):
-        list(DoubleBuffer().run(range(3), lambda x, slot: x, fail))
+        list(DoubleBuffer().run(range(3), fine, fail))
     with pytest.raises(InputError, match="there are 3 sets of buffers; wanted 1 or 2"):
         DoubleBuffer(3)

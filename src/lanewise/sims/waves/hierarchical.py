@@ -30,6 +30,7 @@ from lanewise.sims.waves.hough import (
     needed_margin,
     number_counts,
     pixel_offsets,
+    pixel_order,
     stack_motion,
     stack_weights,
 )
@@ -176,20 +177,21 @@ class MapMaker:
         self._motion = stack_motion(grids.data, self._earths)
         self._direction: tuple[float, float] | None = None
 
-    def _look(self, alpha: float, delta: float) -> tuple[Geometry, Patch]:
+    def _look(self, alpha: float, delta: float) -> tuple[Geometry, Patch, NDArray[np.int64]]:
         """Of a direction; the last one is remembered, because spin-downs follow each other."""
         if self._direction != (alpha, delta):
             grids, search = self.grids, self.grids.search
             size = search.patch or (1 / (search.stack * grids.first * ROTATION_SPEED),) * 2
             patch = make_patch(alpha, delta, (size[0], size[1]), grids.first_bin)
-            self._seen = geometry(grids.data, self.ephemeris, alpha, delta, earths=self._earths), patch
+            seen = geometry(grids.data, self.ephemeris, alpha, delta, earths=self._earths)
+            self._seen = seen, patch, pixel_order(patch)
             self._direction = alpha, delta
         return self._seen
 
     def work(self, alpha: float, delta: float, f1dot: float) -> MapWork:
         """Of a direction (radians) and a spin-down of the coarse grid (Hz/s)."""
         grids, search, data, resolution = self.grids, self.grids.search, self.grids.data, self.grids.resolution
-        seen, patch = self._look(alpha, delta)
+        seen, patch, order = self._look(alpha, delta)
         offsets = pixel_offsets(patch, self._motion, grids.middle, grids.first_bin * resolution, f1dot, resolution)
         drifts = drift_offsets(self._motion, grids.middle, grids.residuals, resolution)
         weights = stack_weights(data, seen)[0] if search.weighted else np.ones(data.stacks)
@@ -203,8 +205,8 @@ class MapMaker:
             f = f_statistic_band(data, band, self.ephemeris, dterms=search.dterms).two_f / 2
         matrix = antenna_matrices(data, seen).sum(axis=2)[:, :, 0]
         return MapWork(
-            patch, grids.residuals, grids.first, resolution, grids.frequencies, f1dot, grids.middle, offsets, drifts, weights,
-            search.threshold, seen, matrix, f,
+            patch, order, grids.residuals, grids.first, resolution, grids.frequencies, f1dot, grids.middle, offsets, drifts,
+            weights, search.threshold, seen, matrix, f,
         )  # fmt: skip
 
     @property
@@ -271,32 +273,10 @@ CANDIDATE = np.dtype([(name, np.float64) for name in COLUMNS])
 
 
 def candidates(maps: Maps, most: int) -> Candidates:
-    """The pixels of the highest significance, at most `most`."""
-    best = np.argsort(-maps.significance.ravel(), kind="stable")[:most]
-    r, f, row, column = np.unravel_index(best, maps.significance.shape)
-    found = np.empty(len(best), CANDIDATE)
-    found["freq"], found["f1dot"] = maps.frequencies[f], maps.f1dot[r]
-    found["alpha"], found["delta"] = maps.patch.alpha[row, column], maps.patch.delta[row, column]
-    found["significance"] = maps.significance[r, f, row, column]
-    found["count"] = maps.counts[r, f, row, column]
-    found["twoF"] = maps.two_f[r, f, row, column]
-    return found
+    """The cells of the highest significance, at most `most`, in the order of `merged`.
 
-
-def _candidates_of(best: Best, work: MapWork, frequencies: Floats) -> Candidates:
-    """What a device has chosen of a map."""
-    r, f, pixel = np.unravel_index(best.place, (len(work.drifts), work.frequencies, work.pixels))
-    found = np.empty(len(best.place), CANDIDATE)
-    found["freq"], found["f1dot"] = frequencies[f], (work.f1dot + work.residuals)[r]
-    found["alpha"], found["delta"] = work.patch.alpha.reshape(-1)[pixel], work.patch.delta.reshape(-1)[pixel]
-    found["significance"], found["count"], found["twoF"] = best.significance, best.count, best.two_f
-    return found
-
-
-def ordered_candidates(maps: Maps, most: int) -> Candidates:
-    """As `candidates`, but of cells as significant as the last one those that come first in the order of `merged`.
-
-    The list then does not depend on how a search was divided.
+    Of cells as significant as the last one those are taken that come first in that order: the list of a search does not depend on how it
+    was divided, nor on the device.
     """
     places = _highest(maps.significance, most)
     r, f, row, column = np.unravel_index(places, maps.significance.shape)
@@ -306,6 +286,17 @@ def ordered_candidates(maps: Maps, most: int) -> Candidates:
     found["significance"], found["count"] = maps.significance[r, f, row, column], maps.counts[r, f, row, column]
     found["twoF"] = maps.two_f[r, f, row, column]
     return merged([found], most)
+
+
+def _candidates_of(best: Best, work: MapWork, frequencies: Floats) -> Candidates:
+    """What a device has chosen of a map."""
+    f, rank, r = np.unravel_index(best.place, (work.frequencies, work.pixels, len(work.drifts)))
+    pixel = work.order[rank]
+    found = np.empty(len(best.place), CANDIDATE)
+    found["freq"], found["f1dot"] = frequencies[f], (work.f1dot + work.residuals)[r]
+    found["alpha"], found["delta"] = work.patch.alpha.reshape(-1)[pixel], work.patch.delta.reshape(-1)[pixel]
+    found["significance"], found["count"], found["twoF"] = best.significance, best.count, best.two_f
+    return found
 
 
 def _highest(significance: Floats, most: int) -> NDArray[np.intp]:

@@ -76,6 +76,11 @@ def make_patch(
     return Patch((alpha, delta), pixel, np.arctan2(sky[..., 1], sky[..., 0]), np.arcsin(np.clip(sky[..., 2], -1, 1)))
 
 
+def pixel_order(patch: Patch) -> Ints:
+    """Numbers of the pixels (flat), sorted by alpha and then by delta: the order of candidates of one frequency and significance."""
+    return np.lexsort((patch.delta.reshape(-1), patch.alpha.reshape(-1))).astype(np.int64)
+
+
 def _to_the_pole(alpha: float, delta: float) -> Floats:
     """The rotation (rows: new axes) that brings a direction to the south pole."""
     sa, ca, sd, cd = math.sin(alpha), math.cos(alpha), math.sin(delta), math.cos(delta)

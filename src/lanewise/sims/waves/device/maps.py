@@ -35,7 +35,12 @@ CELLS = 1 << 21  # of a map at a time
 @frozen
 @dataclass(frozen=True, slots=True, eq=False)
 class Best:
-    """The best cells of a map: places in (residual, frequency, pixel), flat, falling by significance; mean 2F over the stacks."""
+    """The best cells of a map, in the order of candidates.
+
+    place   in (frequency, rank, residual), flat: rank is the place of a pixel in `MapWork.order`, so that of cells of one significance
+            those of lower places come first
+    two_f   the mean over the stacks
+    """
 
     place: Ints
     count: Floats
@@ -107,17 +112,18 @@ class _Buffers:
 
     def transform(self, work: MapWork) -> None:
         """What the maps of this work look up."""
-        upload(self.shifts.data, work.offsets.reshape(-1).astype(np.float32))
+        shifts = work.offsets.reshape(len(work.offsets), -1)[:, work.order]
+        upload(self.shifts.data, shifts.reshape(-1).astype(np.float32))
         upload(self.drifts.data, np.ascontiguousarray(work.drifts.T).reshape(-1).astype(np.float32))
         self.stacks.data.weight = work.weights
 
     def block(self, start: int, size: int) -> tuple[Any, Any]:
-        """Number counts and sums of 2F of frequencies from `start` on, flat (residual, frequency, pixel), on the device."""
+        """Number counts and sums of 2F of frequencies from `start` on, flat (frequency, rank, residual), on the device."""
         margin = (self.bins - self.frequencies) // 2
         if size not in self._blocks:
-            r, f, p = (
+            f, p, r = (
                 x.reshape(-1).astype(np.int32)
-                for x in np.meshgrid(np.arange(self.residuals), np.arange(size), np.arange(self.pixels), indexing="ij")
+                for x in np.meshgrid(np.arange(size), np.arange(self.pixels), np.arange(self.residuals), indexing="ij")
             )
             cells = records(Pixel, frequency=f + margin, pixel=p, residual=r, device=self.device)
             # One thread adds the stacks of a cell in their order, however many cells a part has: parts must not change the list.
@@ -175,7 +181,8 @@ class HoughDevice:
         both = np.empty((2, len(work.drifts), work.frequencies, work.pixels))
         for start, size in _blocks(work):
             for whole, part in zip(both, room.block(start, size), strict=True):
-                whole[:, start : start + size] = fetch(part)().reshape(len(work.drifts), size, work.pixels)
+                cells = fetch(part)().reshape(size, work.pixels, len(work.drifts))
+                whole[:, start : start + size, work.order] = cells.transpose(2, 0, 1)
         _check_finite(self.data, work, self._dterms, both[1])
         return both[0].reshape(shape), both[1].reshape(shape) / self.data.stacks
 
@@ -207,11 +214,10 @@ class HoughDevice:
     def _finish(self, started: tuple[MapWork, list[tuple[int, int, Fetched]]]) -> tuple[MapWork, Best]:
         work, parts = started
         found: list[Floats] = []
-        for start, size, fetched in parts:
+        for start, _, fetched in parts:
             rows = fetched().copy()
             _check_finite(self.data, work, self._dterms, rows[4])
-            residual, rest = np.divmod(rows[0].astype(np.int64), size * work.pixels)
-            rows[0] = (residual * work.frequencies + start) * work.pixels + rest
+            rows[0] += start * work.pixels * len(work.drifts)
             found.append(rows)
         place, count, level, total, _ = np.concatenate(found, axis=1)
         order = np.lexsort((place, -level))

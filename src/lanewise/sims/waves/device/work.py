@@ -21,7 +21,8 @@ ROUND = 16  # bins
 class MapWork:
     """One map, as the host has prepared it.
 
-    patch, residuals                 pixels, and spin-downs beside f1dot, Hz/s
+    patch, order                     pixels, and their numbers as `hough.pixel_order` has them
+    residuals                        spin-downs beside f1dot, Hz/s, rising
     first, resolution, frequencies   of the map, Hz; margin: bins of F beside them
     f1dot                            of the centre, Hz/s
     reference                        GPS nanoseconds of both
@@ -32,6 +33,7 @@ class MapWork:
     """
 
     patch: Patch
+    order: Ints
     residuals: Floats
     first: float
     resolution: float
