@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import assert_never
 
 import numpy as np
@@ -94,7 +95,7 @@ def isotropic_sky(step: float, region: Region | None = None) -> Floats:
     _check_number((box.east - box.west) * (math.sin(box.north) - math.sin(box.south)) / step**2)
     rings: list[Floats] = []
     edges = np.linspace(box.south, box.north, _count(box.north - box.south, step) + 1)
-    for low, high in zip(edges[:-1], edges[1:], strict=True):
+    for low, high in pairwise(edges.tolist()):
         mean = (math.sin(high) - math.sin(low)) / (high - low)  # of the cosine, which is the width of the ring
         alphas = _centres(box.west, box.east, step / max(mean, ROUNDING))
         rings.append(np.stack([alphas, np.full(len(alphas), (low + high) / 2)], axis=1))
@@ -146,4 +147,4 @@ def _ordered(grid: Floats, region: Region | None, reach: float) -> Floats:
         centre = sky_vectors(np.array(region.alpha), np.array(region.delta))
         distance = np.arccos(np.clip(sky_vectors(grid[:, 0], grid[:, 1]) @ centre, -1, 1))
         grid = grid[distance <= region.radius + reach]
-    return np.stack([np.mod(grid[:, 0], TURN), grid[:, 1]], axis=1)
+    return np.stack([np.asarray(np.mod(grid[:, 0], TURN), np.float64), grid[:, 1]], axis=1)

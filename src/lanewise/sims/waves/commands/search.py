@@ -23,7 +23,7 @@ from lanewise.sims.common.options import Given
 from lanewise.sims.common.profile import ProfileReport
 from lanewise.sims.waves.commands.arguments import require
 from lanewise.sims.waves.commands.files import check_device, check_outputs, say_left_out
-from lanewise.sims.waves.commands.options import Directions, Grid, InUnits, Input
+from lanewise.sims.waves.commands.options import Directions, Grid, Input, InUnits
 from lanewise.sims.waves.commands.sky import directions
 from lanewise.sims.waves.device.memory import Memory
 from lanewise.sims.waves.hierarchical import COLUMNS, METHODS, Candidates, middle_time
@@ -139,14 +139,14 @@ def _searched(asked: _Asked, profile: Profile | None, announce: Callable[[Memory
     """The search in its units, followed to the end; one that is stopped says how to go on."""
     product: Product[_Run] = Product("waves", lambda _: "waves", _rate, lambda _: {}, lambda _, __: None)
     workers = Workers(count=asked.kept.workers, scheduler=asked.kept.scheduler)
-    with span(profile, "search", name="units"), _going_on(asked):
-        with opened(
-            asked.job, asked.folder, units=asked.kept.units, workers=workers, resume=asked.kept.resume,
-            overwrite=asked.overwrite,
-        ) as search:  # fmt: skip
-            say_left_out(search.ready.left_out)
-            run = _Run(search, asked.kept.checkpoint_every, announce)
-            follow(product, run, quiet=quiet)
+    kept, search = asked.kept, asked.job
+    place = opened(
+        search, asked.folder, units=kept.units, workers=workers, resume=kept.resume, overwrite=asked.overwrite
+    )
+    with span(profile, "search", name="units"), _going_on(asked), place as one:
+        say_left_out(one.ready.left_out)
+        run = _Run(one, kept.checkpoint_every, announce)
+        follow(product, run, quiet=quiet)
     assert run.found is not None
     return run.found
 
@@ -211,11 +211,9 @@ def _summary(asked: _Asked, found: Found, seconds: float, memory: list[Memory]) 
 def _say(asked: _Asked, found: Found, seconds: float, to: Any) -> None:
     grids, best, job = found.ready.grids, found.candidates, asked.job
     maps = "1 map" if found.maps == 1 else f"{found.maps:,} maps"
+    what = f"{maps} of {grids.frequencies:,} frequencies and {len(grids.residuals)} spin-downs"
     print(f"{grids.data}", file=to)
-    print(
-        f"{job.method} on {job.device}: {maps} of {grids.frequencies:,} frequencies and {len(grids.residuals)} spin-downs in {seconds:.3f} s",
-        file=to,
-    )
+    print(f"{job.method} on {job.device}: {what} in {seconds:.3f} s", file=to)
     print(
         f"most significant: {best['significance'][0]:.3f} at {best['freq'][0]:.6f} Hz (GPS {middle_time(grids):.0f}); list in {asked.out}",
         file=to,

@@ -23,7 +23,7 @@ from lanewise.sims.common.profile import ProfileReport
 from lanewise.sims.waves.commands.arguments import require
 from lanewise.sims.waves.commands.files import check_device, check_outputs, prepared_data
 from lanewise.sims.waves.commands.options import Input, Sought
-from lanewise.sims.waves.tables import read_templates, result_columns, write_table
+from lanewise.sims.waves.tables import read_templates, result_columns, result_names, write_table
 
 METHODS = ("demod", "resamp", "auto")
 HOST = ("cpu", "numpy")  # devices whose user does not mind that transforms are NumPy's
@@ -107,7 +107,7 @@ def _of_a_file(asked: Input, sought: Sought, profile: Profile | None) -> _Comput
     assert sought.templates is not None
     table = read_templates(sought.templates, asked.ref_time)
     data, orbits = _read(asked, sought, profile)
-    if both := [n for n in _result_names(data) if n in table.names]:
+    if both := [n for n in result_names(data.detectors) if n in table.names]:
         raise InputError(f"{sought.templates}: it has the column {both[0]} already; wanted a file without results")
     with span(profile, "compute", name="demodulation"):
         found = waves.f_statistic(data, table.templates, orbits, dterms=asked.dterms, device=asked.device)
@@ -115,27 +115,19 @@ def _of_a_file(asked: Input, sought: Sought, profile: Profile | None) -> _Comput
     return _Computed(found, data, columns, (table.names, table.rows), "demod", asked.device, "")
 
 
-def _result_names(data: waves.SearchData) -> list[str]:
-    """The names of the columns that results have."""
-    none = np.empty((1, 0))
-    empty = waves.FStatistic(none, np.empty((1, len(data.detectors), 0)), none + 0j, none + 0j, none, none, none, none)
-    return list(result_columns(empty, data.detectors))
-
-
 def _of_a_band(asked: Input, sought: Sought, profile: Profile | None) -> _Computed:
     band = _band(asked, sought)
     data, orbits = _read(asked, sought, profile)
     method, reason = _method(data, band, asked, sought)
-    spins = {"f1dot": sought.f1dot, "f2dot": sought.f2dot}
     with span(profile, "compute", name="resampling" if method == "resamp" else "demodulation"):
         if method == "resamp":
             found = waves.f_statistic_band(data, band, orbits, dterms=asked.dterms)
         else:
             templates = waves.Templates(
-                band.frequencies, band.alpha, band.delta, **spins, reference=asked.ref_time
-            )  # fmt: skip
+                band.frequencies, band.alpha, band.delta, sought.f1dot, sought.f2dot, reference=asked.ref_time
+            )
             found = waves.f_statistic(data, templates, orbits, dterms=asked.dterms, device=asked.device)
-    fixed = {"alpha": band.alpha, "delta": band.delta, **spins}
+    fixed = {"alpha": band.alpha, "delta": band.delta, "f1dot": sought.f1dot, "f2dot": sought.f2dot}
     columns = {"freq": band.frequencies, **{k: np.full(band.count, v) for k, v in fixed.items()}}
     where = "numpy" if method == "resamp" else asked.device
     return _Computed(

@@ -60,9 +60,9 @@ class Job:
         if part == (0, frequencies) or self.divides_bands:
             return
         raise InputError(
-            f"the search was divided into parts of its band, such as frequencies {part[0]} to {part[1] - 1} of {frequencies}, which the "
-            f"definition alone computes; found device {self.device!r}, method {self.method!r}: wanted device 'numpy' and method 'demod', or "
-            "a search that is begun anew"
+            f"the search was divided into parts of its band, such as frequencies {part[0]} to {part[1] - 1} of {frequencies}, which "
+            f"the definition alone computes; found device {self.device!r}, method {self.method!r}: wanted device 'numpy' and method "
+            "'demod', or a search that is begun anew"
         )
 
     def load(self) -> Ready:

@@ -45,7 +45,8 @@ def origins(ready: Ready, row: Candidates, sky: Part, spins: Part) -> Iterator[O
 def _size(ready: Ready) -> tuple[float, float]:
     """Of patches, radians."""
     grids = ready.grids
-    return grids.search.patch or (1 / (grids.search.stack * grids.first * ROTATION_SPEED),) * 2
+    side = 1 / (grids.search.stack * grids.first * ROTATION_SPEED)
+    return grids.search.patch or (side, side)
 
 
 def _near(ready: Ready, row: Candidates, sky: Part) -> list[int]:
