@@ -384,3 +384,28 @@ def test_profiles(folder, tmp_path):
     )  # fmt: skip
     assert "search" in found["profile"]["stages"]
     assert json.loads((tmp_path / "trace.json").read_text(encoding="utf-8"))["traceEvents"]
+
+
+def test_a_follow_up(folder, tmp_path):
+    """A second file, of candidates apart, with parameters that are the signal's; what it is not asked for is not there."""
+    base = ("run", "--sfts", folder / "*.sft", "--freq", 60.0095, "--band", 0.001, "--sky", "2.0,0.3", "--f1dot", "-2e-10", "--ref-time",
+            "1238256018", "--stack", 36000, "--residuals", 3, "--patch", 0.02, "--threshold", 4, "--ephemeris", "EPV00", "--quiet")  # fmt: skip
+    text = call(*base, "--out", tmp_path / "top.csv", "--follow-up", 3)
+    rows = read(tmp_path / "top.follow-up.csv")
+    assert list(rows[0]) == ["rank", "freq", "alpha", "delta", "f1dot", "twoF", "mean_twoF", "false_alarm", "promoted", "templates",
+                             "twoF_H1", "twoF_L1"]  # fmt: skip
+    assert (rows[0]["promoted"], len(rows[0]["rank"])) == ("1", 2)
+    assert abs(float(rows[0]["freq"]) - 60.0101) < 2e-5
+    assert float(rows[0]["twoF"]) > 4 * float(rows[0]["mean_twoF"])
+    assert "promoted; largest 2F" in text
+    assert f"in {tmp_path / 'top.follow-up.csv'}" in text
+    summary = json.loads(call(*base, "--out", tmp_path / "b.csv", "--follow-up", 3, "--json"))
+    assert summary["follow_up"]["candidates"][0]["twoF"] == float(rows[0]["twoF"])
+    assert (tmp_path / "b.follow-up.csv").read_bytes() == (tmp_path / "top.follow-up.csv").read_bytes()
+    assert json.loads(call(*base, "--out", tmp_path / "c.csv", "--json"))["follow_up"] is None
+    assert not (tmp_path / "c.follow-up.csv").exists()
+    (tmp_path / "d.follow-up.csv").write_text("mine", encoding="utf-8")
+    assert "d.follow-up.csv: the file exists already" in refused(*base, "--out", tmp_path / "d.csv", "--follow-up", 1)
+    assert "--follow-up is -1; wanted a number of candidates" in refused(
+        *base, "--out", tmp_path / "e.csv", "--follow-up", -1
+    )

@@ -18,6 +18,7 @@ from lanewise.sims.waves.hierarchical import (
 )
 from lanewise.sims.waves.kernels import Method as KernelMethod
 from lanewise.sims.waves.prepared import Geometry, SearchData, geometry, prepare, search_margin, split
+from lanewise.sims.waves.refinement import follow_up
 from lanewise.sims.waves.resampling import Band, Choice, choose_method, f_statistic_band
 from lanewise.sims.waves.sft import (
     DetectorSfts,
@@ -30,6 +31,7 @@ from lanewise.sims.waves.sft import (
     write_file,
     write_sfts,
 )
+from lanewise.sims.waves.sky import Cap, Rectangle, isotropic_sky, uniform_sky
 from lanewise.sims.waves.synthesis import Signal, make_data
 from lanewise.sims.waves.templates import Templates
 from lanewise.sims.waves.timing import (
@@ -48,6 +50,7 @@ __all__ = [
     "Arrival",
     "Atoms",
     "Band",
+    "Cap",
     "Choice",
     "Detector",
     "DetectorSfts",
@@ -59,6 +62,7 @@ __all__ = [
     "LeftOut",
     "Maps",
     "Orbit",
+    "Rectangle",
     "Search",
     "SearchData",
     "SftName",
@@ -75,10 +79,12 @@ __all__ = [
     "emission",
     "f_statistic",
     "f_statistic_band",
+    "follow_up",
     "geometry",
     "gps_time",
     "hierarchical_search",
     "hough_maps",
+    "isotropic_sky",
     "leap_seconds",
     "load_sfts",
     "make_data",
@@ -89,6 +95,7 @@ __all__ = [
     "search_margin",
     "set_up",
     "split",
+    "uniform_sky",
     "write_file",
     "write_sfts",
 ]

@@ -122,7 +122,7 @@ def _count(width: float, step: float) -> int:
 def _centres(low: float, high: float, step: float) -> Floats:
     """The middles of as many equal parts as make each a step wide or less."""
     count = _count(high - low, step)
-    return low + (high - low) / count * (np.arange(count) + 0.5)
+    return low + (high - low) / count * (np.arange(count, dtype=np.float64) + 0.5)
 
 
 def _box(region: Region | None) -> Rectangle:
@@ -147,4 +147,6 @@ def _ordered(grid: Floats, region: Region | None, reach: float) -> Floats:
         centre = sky_vectors(np.array(region.alpha), np.array(region.delta))
         distance = np.arccos(np.clip(sky_vectors(grid[:, 0], grid[:, 1]) @ centre, -1, 1))
         grid = grid[distance <= region.radius + reach]
-    return np.stack([np.asarray(np.mod(grid[:, 0], TURN), np.float64), grid[:, 1]], axis=1)
+    found: Floats = np.array(grid, np.float64)
+    found[:, 0] %= TURN
+    return found

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lanewise.errors import InputError
 from lanewise.sims import waves
@@ -38,13 +39,14 @@ def _sfts(asked: Made) -> SftSet:
     names = [n.strip() for n in asked.detectors.split(",")]
     reference = asked.start if asked.ref_time is None else asked.ref_time
     signals = [signal(s, reference) for s in asked.signal or ()]
+    starts = _starts(asked)
     return waves.make_data(
-        dict.fromkeys(names, _starts(asked)), asked.band, duration=asked.duration, sqrt_s=sqrt_s(asked.sqrt_s, sorted(names)),
+        dict.fromkeys(names, starts), asked.band, duration=asked.duration, sqrt_s=sqrt_s(asked.sqrt_s, sorted(names)),
         signals=signals, seed=asked.seed, ephemeris=waves.Ephemeris.load(asked.ephemeris) if signals else None,
     )  # fmt: skip
 
 
-def _starts(asked: Made) -> Any:
+def _starts(asked: Made) -> NDArray[Any]:
     """GPS seconds: whole numbers wherever they are whole."""
     step = round(asked.duration * SECOND)
     starts = asked.start + step * np.arange(asked.sfts)

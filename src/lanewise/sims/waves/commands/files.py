@@ -22,11 +22,12 @@ def check_device(device: str) -> None:
         resolve(device)
 
 
-def check_outputs(out: Path, plot: Path | None, overwrite: bool) -> None:
+def check_outputs(out: Path, plot: Path | None, overwrite: bool, follow_up: Path | None = None) -> None:
     """Refuse, before anything is computed, files that could not be written or are one."""
     from lanewise.sims.common.checks import check_files
 
-    check_files({"out": out, "plot": plot}, overwrite=overwrite, suffixes={"plot": (".png",)})
+    files = {"out": out, "plot": plot, "follow-up": follow_up}
+    check_files(files, overwrite=overwrite, suffixes={"plot": (".png",)})
 
 
 def read_sfts(patterns: Sequence[str], cover: tuple[float, float] | None, margin: int, skip_bad: bool) -> SftSet:

@@ -172,6 +172,9 @@ class Directions:
         "demod", Option(METHOD, "NAME", "demod, or resamp: F by Fourier transforms, on the host (default {default})")
     )
     most: int = setting(100, Option(OUTPUT, "N", "candidates in the list (default {default})", ("--candidates",)))
+    follow_up: int = setting(
+        0, Option(METHOD, "N", "refine the best N candidates by coherent 2F, in OUT.follow-up.csv (default none)")
+    )
     out: Path | None = setting(None, Option(OUTPUT, "FILE", "CSV with the candidates (required)"))
     plot: Path | None = setting(None, PLOT)
     overwrite: bool = setting(False, OVERWRITE)
