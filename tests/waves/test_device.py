@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable
 from dataclasses import replace
@@ -19,15 +20,28 @@ from lanewise.plan import NEUTRAL, Plan
 from lanewise.runtime.memory import array_module, to_host
 from lanewise.sims import waves
 from lanewise.sims.waves.demodulation import f_statistic
+from lanewise.sims.waves.device import buffers as buffers_module
 from lanewise.sims.waves.device import maps as maps_module
 from lanewise.sims.waves.device import statistic
+from lanewise.sims.waves.device.buffers import shape_of
 from lanewise.sims.waves.device.fetching import DoubleBuffer, fetch
-from lanewise.sims.waves.device.hough_kernels import Pixel, Place, Stack, StackMatrix, f_of_amplitudes, hough
-from lanewise.sims.waves.device.maps import HoughDevice
+from lanewise.sims.waves.device.hough_kernels import (
+    All,
+    Cell,
+    Entry,
+    Part,
+    Pixel,
+    best_frequencies,
+    cells_of_maps,
+    f_of_amplitudes,
+    peak_words,
+)
+from lanewise.sims.waves.device.look import SftState, look, states
 from lanewise.sims.waves.device.memory import Memory
 from lanewise.sims.waves.device.spectra import records
-from lanewise.sims.waves.device.top import highest
+from lanewise.sims.waves.device.top import first_cells
 from lanewise.sims.waves.hierarchical import (
+    Grids,
     MapMaker,
     candidates,
     hierarchical_search,
@@ -35,7 +49,8 @@ from lanewise.sims.waves.hierarchical import (
     search_maps,
     set_up,
 )
-from lanewise.sims.waves.prepared import prepare, search_margin
+from lanewise.sims.waves.kernels import Sft
+from lanewise.sims.waves.prepared import earth_states, geometry, prepare, search_margin
 from lanewise.sims.waves.sft import load_sfts
 from lanewise.sims.waves.timing import Ephemeris, Orbit
 from tests.patterns.segmentwise import reference_kernel
@@ -136,7 +151,8 @@ def test_lists_as_the_definition(weighted: bool, method: str, device: str, monke
     wanted = hierarchical_search(sfts, search, ephemeris, SKY, most=50, method=method)
     lists = []
     for cells, buffers in ((1 << 21, 1), (1 << 21, 2), (20_000, 2)):
-        monkeypatch.setattr(maps_module, "CELLS", cells)
+        for module in (maps_module, buffers_module):
+            monkeypatch.setattr(module, "CELLS", cells)
         lists.append(
             hierarchical_search(sfts, search, ephemeris, SKY, most=50, device=device, method=method, buffers=buffers)
         )
@@ -189,14 +205,23 @@ def test_the_memory_is_said_and_refused(monkeypatch: pytest.MonkeyPatch) -> None
     assert memory.total == memory.data + memory.vectors + memory.maps
     assert memory.data > 17 * grids.data.data.nbytes  # a polynomial of eight terms a bin, twice while it is made
     assert " MiB on cpu (data " in str(memory)
-    work = MapMaker(grids, ephemeris).work(*points[0])
-    alone = HoughDevice(grids.data, "cpu", 8, buffers=1).memory(work)
-    assert (alone.data, 2 * alone.vectors) == (memory.data, memory.vectors)
+    estimate, taken = allocated_by_buffers(grids, ephemeris, points, 5)
+    assert taken <= estimate < 1.3 * taken + buffers_module.PADDING
     monkeypatch.setattr("lanewise.sims.waves.device.memory.available_memory", _half_of(memory))
     with pytest.raises(
         InputError, match=r"the search needs .* MiB on cpu .*, and .* MiB are available: search a narrower"
     ):
         list(search_maps(grids, ephemeris, points, 5, device="cpu"))
+
+
+def allocated_by_buffers(grids: Grids, ephemeris: Ephemeris, points: Any, most: int) -> tuple[int, int]:
+    """Bytes that are said for vectors and maps of one set of buffers, and bytes that its arrays have."""
+    maker = MapMaker(grids, ephemeris)
+    (group,) = maker.groups(points, most)
+    hough = maker.device("cpu", group, most, kernel="interpolated", buffers=1)
+    list(hough.best([maker.batch(group)], most, maker.blame))
+    shape = shape_of(maker.field, group.room, group.f1dots, most)
+    return shape.vector_bytes + shape.map_bytes, hough.allocated
 
 
 def _half_of(memory: Memory) -> Callable[[str], int]:
@@ -212,27 +237,74 @@ def test_an_error_of_the_host_ends_the_search() -> None:
         list(search_maps(grids, ephemeris, points, 5, device="cpu", method="fft"))
 
 
-@pytest.mark.parametrize("name", ["f", "hough"])
-def test_compiles_for_a_gpu(name: str) -> None:
+def a_view() -> tuple[Any, Any]:
+    """The SFTs of noise, as kernels look at them from the middle of the observation."""
+    grids, ephemeris, _ = search_of_noise()
+    data, zeros = grids.data, np.zeros(len(grids.data))
+    sfts = records(Sft, delay=zeros, bins_per_hertz=zeros, a=zeros, b=zeros, first_bin=zeros.astype(np.int32))
+    return sfts, records(SftState, **states(data, earth_states(data, ephemeris), grids.middle))
+
+
+@pytest.mark.parametrize("where", ["anywhere", "through the Sun", "at a pole"])
+def test_directions_as_the_definition(where: str) -> None:
+    """Times to a nanosecond; antenna patterns are float32."""
+    grids, ephemeris, _ = search_of_noise()
+    data, (sfts, state) = grids.data, a_view()
+    sun = -earth_states(data, ephemeris)["H1"].from_sun[3]
+    alpha, delta = float(np.arctan2(sun[1], sun[0])), float(np.arcsin(sun[2] / np.linalg.norm(sun)))
+    turns = np.random.default_rng(1).uniform(-1.5, 1.5, (9, 2)).tolist()
+    close = [(alpha, delta), (alpha + 0.002, delta), (alpha, delta + 0.004), (alpha, delta + 0.006)]
+    points = {"anywhere": turns, "through the Sun": close, "at a pole": [(0.3, np.pi / 2), (0.0, -np.pi / 2)]}[where]
+    for a, d in points:
+        seen = geometry(data, ephemeris, a, d)
+        look(sfts, state, math.sin(a), math.cos(a), math.sin(d), math.cos(d), data.duration)
+        np.testing.assert_allclose(sfts.delay, seen.arrival.since(grids.middle)[0], rtol=0, atol=2.1e-9)
+        np.testing.assert_allclose(sfts.bins_per_hertz / data.duration, seen.arrival.rate[0], rtol=1e-15)
+        np.testing.assert_allclose(sfts.a, seen.a[0], rtol=0, atol=1e-7)
+        np.testing.assert_allclose(sfts.b, seen.b[0], rtol=0, atol=1e-7)
+
+
+@pytest.mark.parametrize("weighted", [False, True], ids=["counts", "weighted"])
+@pytest.mark.parametrize("name", ["look", "f", "words", "best", "cells"])
+def test_compiles_for_a_gpu(name: str, weighted: bool) -> None:
     pytest.importorskip("cuda.bindings.nvrtc", reason="NVRTC is not installed")
-    stacks, bins = 3, 40
-    numbers = np.arange(stacks, dtype=np.int32)
-    zeros = np.zeros(stacks)
-    uniforms: dict[str, Any] = {}
-    if name == "f":
-        matrix: Any = records(StackMatrix, a=zeros, b=zeros, c=zeros, number=numbers, usable=numbers)
-        places = lw.ragged(records(Place, number=np.arange(bins, dtype=np.int32)), counts=np.ones(bins, int))
-        rows = lw.ragged(np.zeros((bins * stacks, 4), np.float32), counts=[stacks] * bins)
-        reference = reference_kernel(f_of_amplitudes, (matrix, places, rows), uniforms)
-    else:
-        cells: Any = records(Pixel, frequency=numbers, pixel=numbers, residual=numbers)
-        items = lw.ragged(records(Stack, weight=zeros), counts=[stacks])
-        shifts = lw.ragged(np.zeros(stacks * 4, np.float32), counts=[4] * stacks)
-        f = lw.ragged(np.zeros(stacks * bins), counts=[bins] * stacks)
-        reference = reference_kernel(hough, (cells, items, shifts, shifts, f), {"threshold": np.float64(2.6)})
-    for plan in (Plan(block=128), Plan(block=128, slices=4), Plan(block=128, targets=2)):
-        taken = compile_kernel(reference, plan.filled(NEUTRAL), "cuda", arch="sm_90").cubins[0].resources
+    count, digits, words = (1, 53, 8) if weighted else (7, 7, 8)
+    numbers, one = np.arange(3, dtype=np.int32), np.zeros(1, np.int32)
+    entries: Any = records(Entry, place=numbers, amplitude=numbers, stack=numbers)
+    pixels: Any = records(Pixel, from_centre=np.zeros((3, 3)), residual=numbers)
+    cells: Any = records(Cell, chosen=numbers, frequency=numbers)
+    every, parts = (
+        lw.ragged(records(kind, **field), counts=[1])
+        for kind, field in ((All, {"number": one}), (Part, {"start": one}))
+    )
+    row, drifts, amplitudes = (
+        lw.ragged(x, counts=[len(x)]) for x in (np.zeros(99), np.zeros(9, "f4"), np.zeros((9, 4), "f4"))
+    )
+    sizes: dict[str, Any] = dict.fromkeys(("stacks", "bins", "residuals", "margin"), np.int32(3))
+    threshold = {"threshold": np.float64(2.6)}
+    if name == "look":
+        compiled = look.compile(*a_view(), 0.1, 0.2, 0.3, 0.4, 1800.0)
+        taken = (
+            compile_kernel(compiled.reference, Plan(block=128).filled(NEUTRAL), "cuda", arch="sm_90")
+            .cubins[0]
+            .resources
+        )
         assert (taken.spill_stores, taken.stack_bytes) == (0, 0)
+        return
+    reference = {
+        "f": lambda: reference_kernel(f_of_amplitudes, (entries, every, row, amplitudes), {}),
+        "words": lambda: reference_kernel(peak_words(count, digits), (entries, every, row, row), threshold),
+        "best": lambda: reference_kernel(
+            best_frequencies(count, digits, words),
+            (pixels, parts, row, drifts, row),
+            sizes | {"frequencies": np.int32(99)},
+        ),
+        "cells": lambda: reference_kernel(cells_of_maps, (cells, parts, row, row, drifts, row, row), threshold | sizes),
+    }[name]()
+    for plan in (Plan(block=128), Plan(block=256), Plan(block=128, targets=2)):
+        if name != "best" or plan.targets is None:
+            taken = compile_kernel(reference, plan.filled(NEUTRAL), "cuda", arch="sm_90").cubins[0].resources
+            assert (taken.spill_stores, taken.stack_bytes) == (0, 0)
 
 
 # ---------------------------------------------------------------- parts
@@ -240,20 +312,30 @@ def test_compiles_for_a_gpu(name: str) -> None:
 
 @given(
     values=st.lists(st.integers(0, 4), min_size=1, max_size=60).map(lambda x: np.array(x, float)),
-    most=st.integers(1, 70),
-)
+    most=st.integers(1, 70), rows=st.integers(1, 3), seed=st.integers(0, 99), bad=st.booleans(),
+)  # fmt: skip
 @settings(deadline=None)
-def test_the_highest(values: Any, most: int) -> None:
-    np.testing.assert_array_equal(highest(values, most), np.argsort(-values, kind="stable")[:most])
+def test_the_first_cells(values: Any, most: int, rows: int, seed: int, bad: bool) -> None:
+    rng = np.random.default_rng(seed)
+    level = np.stack([rng.permutation(values) for _ in range(rows)])
+    order = np.stack([rng.permutation(len(values)) for _ in range(rows)])
+    if bad:
+        level[0, 0] = np.nan
+    ranked = np.where(np.isfinite(level), level, np.inf)
+    wanted = np.lexsort((order, -ranked), axis=1)[:, :most]
+    for largest in (4, None):  # whole numbers, and any
+        found = first_cells(level, order, most, limit=len(values), largest=largest)
+        np.testing.assert_array_equal(found, wanted)
 
 
 @pytest.mark.cuda
-def test_the_highest_on_a_gpu() -> None:
-    cupy = array_module("cuda")
-    values = np.random.default_rng(1).integers(0, 9, 50_000).astype(float)
-    found = to_host(highest(cupy.asarray(values), 300))
-    np.testing.assert_array_equal(found, np.argsort(-values, kind="stable")[:300])
-    np.testing.assert_array_equal(fetch(cupy.asarray(values))(), values)
+@pytest.mark.parametrize("largest", [9, None])
+def test_the_first_cells_on_a_gpu(largest: int | None) -> None:
+    cupy, rng = array_module("cuda"), np.random.default_rng(1)
+    level, order = rng.integers(0, 9, (3, 50_000)).astype(float), np.argsort(rng.random((3, 50_000)), axis=1)
+    found = first_cells(cupy.asarray(level), cupy.asarray(order), 300, limit=50_000, largest=largest)
+    np.testing.assert_array_equal(to_host(found), np.lexsort((order, -level), axis=1)[:, :300])
+    np.testing.assert_array_equal(fetch(cupy.asarray(level))(), level)
 
 
 def test_one_job_is_started_while_the_last_is_finished() -> None:

@@ -9,43 +9,48 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lanewise.attributes import frozen
 from lanewise.errors import InputError
-from lanewise.sims.waves.demodulation import antenna_matrices, f_statistic
-from lanewise.sims.waves.device.maps import Best, HoughDevice
+from lanewise.sims.waves.demodulation import f_statistic, group_sums, usable_matrix
+from lanewise.sims.waves.detectors import detector
+from lanewise.sims.waves.device.buffers import shape_of
+from lanewise.sims.waves.device.fetching import ahead
+from lanewise.sims.waves.device.maps import Best, HoughDevice, maps_together
 from lanewise.sims.waves.device.memory import Memory
-from lanewise.sims.waves.device.work import MapWork
+from lanewise.sims.waves.device.work import Batch, Direction, Group, MapField, grouped
 from lanewise.sims.waves.gps import SECOND
 from lanewise.sims.waves.hough import (
     ROTATION_SPEED,
     Patch,
+    PatchGrid,
     Significance,
     drift_offsets,
-    make_patch,
     needed_margin,
     number_counts,
+    patch_axes,
     pixel_offsets,
     pixel_order,
     stack_motion,
-    stack_weights,
+    weights_of_patterns,
 )
 from lanewise.sims.waves.kernels import Method
 from lanewise.sims.waves.noise import WINDOW
-from lanewise.sims.waves.prepared import DTERMS, Geometry, SearchData, earth_states, geometry, prepare, split
+from lanewise.sims.waves.prepared import DTERMS, SearchData, earth_states, prepare, sfts_of, split
 from lanewise.sims.waves.resampling import Band, f_statistic_band
 from lanewise.sims.waves.sft import SftSet
 from lanewise.sims.waves.templates import Templates
-from lanewise.sims.waves.timing import Ephemeris
+from lanewise.sims.waves.timing import Ephemeris, patterns_of, turned_response
 
 Floats = NDArray[np.float64]
 DOPPLER = 1.05e-4  # the largest shift of frequencies at a detector
 METHODS = ("demod", "resamp")
 SPARE_BINS = 50  # of SFTs, on both sides of the band
+MERGED = 64  # lists at a time
+THREADS = 4  # that prepare directions for a device
 
 
 @frozen
@@ -166,54 +171,123 @@ def _range_at(search: Search, time: int) -> tuple[float, float]:
 class MapMaker:
     """What the host prepares of the maps of a search: what does not change from map to map is computed once.
 
-    method: "demod", or "resamp", which computes F on the host in float64, by Fourier transforms.
+    method: "demod", or "resamp", which computes F on the host in float64, by Fourier transforms. part: the first frequency's number
+    and that behind the last; without it all. Raises InputError for a part that there is not.
     """
 
-    def __init__(self, grids: Grids, ephemeris: Ephemeris, method: str = "demod") -> None:
+    def __init__(
+        self, grids: Grids, ephemeris: Ephemeris, method: str = "demod", part: tuple[int, int] | None = None
+    ) -> None:
         if method not in METHODS:
             raise InputError(f"method is {method!r}; wanted one of {', '.join(METHODS)}")
+        low, high = part or (0, grids.frequencies)
+        if not 0 <= low < high <= grids.frequencies:
+            raise InputError(
+                f"the part is {low} to {high} of {grids.frequencies} frequencies; wanted one with some of them"
+            )
         self.grids, self.ephemeris, self.method = grids, ephemeris, method
-        self._earths = earth_states(grids.data, ephemeris)
-        self._motion = stack_motion(grids.data, self._earths)
-        self._direction: tuple[float, float] | None = None
+        search, data, resolution = grids.search, grids.data, grids.resolution
+        self.earths = earth_states(data, ephemeris)
+        motion = stack_motion(data, self.earths)
+        size = search.patch or (1 / (search.stack * grids.first * ROTATION_SPEED),) * 2
+        self.field = MapField(
+            PatchGrid.of((size[0], size[1]), grids.first_bin), motion, grids.first, resolution, low, high - low,
+            grids.first_bin * resolution, grids.middle, grids.residuals,
+            drift_offsets(motion, grids.middle, grids.residuals, resolution), search.threshold, search.weighted,
+        )  # fmt: skip
+        self._responses = [
+            (which, turned_response(self.earths[name], detector(name))) for name, which in sfts_of(data).items()
+        ]
+        self._root = np.sqrt(data.weight)
+        # Bin numbers are what maps know.
+        every = _grid(resolution * grids.first_bin, resolution, grids.frequencies) + grids.correction
+        self.frequencies: Floats = every[low:high]
 
-    def _look(self, alpha: float, delta: float) -> tuple[Geometry, Patch, NDArray[np.int64]]:
-        """Of a direction; the last one is remembered, because spin-downs follow each other."""
-        if self._direction != (alpha, delta):
-            grids, search = self.grids, self.grids.search
-            size = search.patch or (1 / (search.stack * grids.first * ROTATION_SPEED),) * 2
-            patch = make_patch(alpha, delta, (size[0], size[1]), grids.first_bin)
-            seen = geometry(grids.data, self.ephemeris, alpha, delta, earths=self._earths)
-            self._seen = seen, patch, pixel_order(patch)
-            self._direction = alpha, delta
-        return self._seen
+    def direction(self, alpha: float, delta: float) -> Direction:
+        """Of a direction in radians; several threads may ask."""
+        data, patch = self.grids.data, self.field.grid.at(alpha, delta)
+        a, b = (np.empty((1, len(data))) for _ in range(2))
+        for which, response in self._responses:
+            a[:, which], b[:, which] = patterns_of(response, alpha, delta)
+        a *= self._root
+        b *= self._root
+        sums = np.asarray(group_sums(data, np.stack([a**2, b**2, a * b])), np.float64)
+        matrix = sums.reshape(3, data.stacks, -1).sum(axis=2)
+        weights = weights_of_patterns(data, a, b)[0] if self.field.weighted else np.ones(data.stacks)
+        order = pixel_order(patch)
+        rank = np.empty(len(order), np.int32)
+        rank[order] = np.arange(len(order))
+        stacks = np.column_stack([*matrix, usable_matrix(*matrix).astype(np.float64), weights])
+        return Direction(
+            patch, order, rank, patch_axes(alpha, delta), stacks, Significance.of(weights, self.field.threshold)
+        )
 
-    def work(self, alpha: float, delta: float, f1dot: float) -> MapWork:
-        """Of a direction (radians) and a spin-down of the coarse grid (Hz/s)."""
-        grids, search, data, resolution = self.grids, self.grids.search, self.grids.data, self.grids.resolution
-        seen, patch, order = self._look(alpha, delta)
-        offsets = pixel_offsets(patch, self._motion, grids.middle, grids.first_bin * resolution, f1dot, resolution)
-        drifts = drift_offsets(self._motion, grids.middle, grids.residuals, resolution)
-        weights = stack_weights(data, seen)[0] if search.weighted else np.ones(data.stacks)
+    def offsets(self, patch: Patch, f1dot: float) -> NDArray[np.int64]:
+        """By how many bins the pixels of a patch see each stack moved: the definition."""
+        field = self.field
+        return pixel_offsets(patch, field.motion, field.reference, field.centre, f1dot, field.resolution)
+
+    def batch(self, group: Group) -> Batch:
+        """Maps that are computed together."""
+        directions = tuple(self.direction(*point) for point in group.sky)
         f = None
         if self.method == "resamp":
-            margin = needed_margin(offsets, drifts)
-            band = Band(
-                grids.first - margin * resolution, resolution, grids.frequencies + 2 * margin, alpha, delta,
-                grids.middle, f1dot,
-            )  # fmt: skip
-            f = f_statistic_band(data, band, self.ephemeris, dterms=search.dterms).two_f / 2
-        matrix = antenna_matrices(data, seen).sum(axis=2)[:, :, 0]
-        return MapWork(
-            patch, order, grids.residuals, grids.first, resolution, grids.frequencies, f1dot, grids.middle, offsets, drifts,
-            weights, search.threshold, seen, matrix, f,
-        )  # fmt: skip
+            f = tuple(tuple(self._resampled(d, f1dot) for f1dot in group.f1dots) for d in directions)
+        return Batch(directions, group.f1dots, group.room, f)
 
-    @property
-    def frequencies(self) -> Floats:
-        """Of the maps, Hz: bin numbers are what they know."""
-        grids = self.grids
-        return _grid(grids.resolution * grids.first_bin, grids.resolution, grids.frequencies) + grids.correction
+    def _resampled(self, direction: Direction, f1dot: float) -> tuple[int, Floats]:
+        """The margin in bins, and F of the stacks (s, bins) with it."""
+        field, patch = self.field, direction.patch
+        margin = needed_margin(self.offsets(patch, f1dot), field.drifts)
+        first = field.first + (field.start - margin) * field.resolution
+        band = Band(first, field.resolution, field.frequencies + 2 * margin, *patch.centre, field.reference, f1dot)
+        return margin, f_statistic_band(
+            self.grids.data, band, self.ephemeris, dterms=self.grids.search.dterms
+        ).two_f / 2
+
+    def definition(self, direction: Direction, f1dot: float) -> tuple[Floats, Floats]:
+        """Number counts and mean 2F by NumPy, (r, f, rows, columns) each. Raises InputError where bins are missing."""
+        grids, field, patch = self.grids, self.field, direction.patch
+        offsets = self.offsets(patch, f1dot)
+        margin = needed_margin(offsets, field.drifts)
+        if self.method == "resamp":
+            _, f = self._resampled(direction, f1dot)
+        else:
+            number = np.arange(field.start - margin, field.start + field.frequencies + margin)
+            templates = Templates(
+                field.first + field.resolution * number, *patch.centre, f1dot, reference=field.reference
+            )
+            f = f_statistic(grids.data, templates, self.ephemeris, dterms=grids.search.dterms).two_f / 2
+        weights, count = direction.stacks[:, 4], field.frequencies
+        counts = number_counts(f > field.threshold, margin, count, offsets, field.drifts, weights)
+        return counts, number_counts(2 * f, margin, count, offsets, field.drifts, np.ones(len(f))) / len(f)
+
+    def maps(self, direction: Direction, f1dot: float, counts: Floats, two_f: Floats) -> Maps:
+        shape = (len(self.grids.residuals), self.field.frequencies, *direction.patch.shape)
+        counts, two_f = counts.reshape(shape), two_f.reshape(shape)
+        spins = f1dot + self.grids.residuals
+        return Maps(direction.patch, self.frequencies, spins, counts, direction.significance(counts), two_f)
+
+    def blame(self, direction: Direction, f1dot: float) -> None:
+        """Raise an error for a map that a device found to have values that are not finite: the definition says which bins are missing."""
+        field, patch, data = self.field, direction.patch, self.grids.data
+        margin = needed_margin(self.offsets(patch, f1dot), field.drifts)
+        ends = np.array([field.start - margin, field.start + field.frequencies + margin - 1])
+        templates = Templates(field.first + field.resolution * ends, *patch.centre, f1dot, reference=field.reference)
+        f_statistic(data, templates, self.ephemeris, dterms=self.grids.search.dterms)
+        raise InputError("a map has values that are not finite; so have the data")
+
+    def device(self, device: str, largest: Group, most: int, *, kernel: Method, buffers: int) -> HoughDevice:
+        """Maps on a device. Raises InputError where its memory does not suffice."""
+        shape = shape_of(self.field, largest.room, largest.f1dots, most)
+        search, data = self.grids.search, self.grids.data
+        return HoughDevice(data, self.field, self.earths, device, search.dterms, shape, kernel=kernel, buffers=buffers)
+
+    def groups(self, points: Sequence[tuple[float, float, float]], most: int) -> list[Group]:
+        """The points of a search on a device as maps that are computed together."""
+        f1dots = sorted({p[2] for p in points})
+        together = maps_together(self.field, self.field.margin(f1dots), most)
+        return list(grouped(points, together))
 
 
 def hough_maps(
@@ -233,38 +307,16 @@ def hough_maps(
     device   "numpy" is the definition, in float64; "cpu", "cuda", ... run kernels
     method   "demod", or "resamp": F by Fourier transforms, on the host
     kernel   of demodulation on a device, see `f_statistic`
-    part     the first frequency's number and that behind the last: the maps of these are those of all. For the definition
-
-    Raises InputError for a part of maps on a device.
+    part     the first frequency's number and that behind the last: the maps of these are those of all
     """
-    if part is not None and (device != "numpy" or method != "demod"):
-        raise InputError("a part of a band is computed by the definition alone: device='numpy' and method='demod'")
-    maker = MapMaker(grids, ephemeris, method)
-    work = maker.work(alpha, delta, f1dot)
+    maker = MapMaker(grids, ephemeris, method, part)
     if device == "numpy":
-        counts, two_f = _maps(grids, ephemeris, work, part)
-    else:
-        counts, two_f = HoughDevice(
-            grids.data, device, grids.search.dterms, kernel=kernel, buffers=1, largest=work
-        ).whole(work)
-    significance = Significance.of(work.weights, work.threshold)(counts)
-    frequencies = maker.frequencies[slice(*part)] if part is not None else maker.frequencies
-    return Maps(work.patch, frequencies, f1dot + grids.residuals, counts, significance, two_f)
-
-
-def _maps(
-    grids: Grids, ephemeris: Ephemeris, work: MapWork, part: tuple[int, int] | None = None
-) -> tuple[Floats, Floats]:
-    """Number counts and mean 2F by NumPy."""
-    margin, f = work.margin, work.f
-    low, high = part or (0, work.frequencies)
-    if f is None:
-        freq = work.first + work.resolution * np.arange(low - margin, high + margin)
-        templates = Templates(freq, *work.patch.centre, work.f1dot, reference=work.reference)
-        f = f_statistic(grids.data, templates, ephemeris, dterms=grids.search.dterms).two_f / 2
-    counts = number_counts(f > work.threshold, margin, high - low, work.offsets, work.drifts, work.weights)
-    ones = np.ones(len(f))
-    return counts, number_counts(2 * f, margin, high - low, work.offsets, work.drifts, ones) / len(f)
+        direction = maker.direction(alpha, delta)
+        return maker.maps(direction, f1dot, *maker.definition(direction, f1dot))
+    group = Group(((alpha, delta),), (f1dot,), 1)
+    hough = maker.device(device, group, 1, kernel=kernel, buffers=1)
+    batch = maker.batch(group)
+    return maker.maps(batch.directions[0], f1dot, *hough.whole(batch, maker.blame))
 
 
 COLUMNS = ("freq", "alpha", "delta", "f1dot", "significance", "count", "twoF")
@@ -288,15 +340,20 @@ def candidates(maps: Maps, most: int) -> Candidates:
     return merged([found], most)
 
 
-def _candidates_of(best: Best, work: MapWork, frequencies: Floats) -> Candidates:
-    """What a device has chosen of a map."""
-    f, rank, r = np.unravel_index(best.place, (work.frequencies, work.pixels, len(work.drifts)))
-    pixel = work.order[rank]
-    found = np.empty(len(best.place), CANDIDATE)
-    found["freq"], found["f1dot"] = frequencies[f], (work.f1dot + work.residuals)[r]
-    found["alpha"], found["delta"] = work.patch.alpha.reshape(-1)[pixel], work.patch.delta.reshape(-1)[pixel]
+def _candidates_of(maker: MapMaker, batch: Batch, best: Best) -> Iterator[Candidates]:
+    """What a device has chosen, map by map."""
+    field, spins = maker.field, len(batch.f1dots)
+    f, rank, r = np.unravel_index(best.place, (field.frequencies, field.pixels, len(field.residuals)))
+    found = np.empty(best.place.shape, CANDIDATE)
+    found["freq"] = maker.frequencies[f]
     found["significance"], found["count"], found["twoF"] = best.significance, best.count, best.two_f
-    return found
+    for d, direction in enumerate(batch.directions):
+        own = slice(d * spins, (d + 1) * spins)
+        pixel = direction.order[rank[own]]
+        found["alpha"][own] = direction.patch.alpha.reshape(-1)[pixel]
+        found["delta"][own] = direction.patch.delta.reshape(-1)[pixel]
+        found["f1dot"][own] = np.add.outer(batch.f1dots, field.residuals)[np.arange(spins)[:, None], r[own]]
+    yield from found
 
 
 def _highest(significance: Floats, most: int) -> NDArray[np.intp]:
@@ -313,6 +370,9 @@ def _highest(significance: Floats, most: int) -> NDArray[np.intp]:
 def merged(lists: Sequence[Candidates], most: int) -> Candidates:
     """A list of fixed length: the most significant first; ties in the order of frequency, alpha, delta, f1dot, count: it is one list."""
     everything = np.concatenate(lists)
+    if len(everything) > most:  # what is below the last one needs no order
+        level = everything["significance"]
+        everything = everything[level >= np.partition(level, -most)[-most]]
     keys = [everything[name] for name in ("count", "f1dot", "delta", "alpha", "freq")]
     return everything[np.lexsort((*keys, -everything["significance"]))][:most]
 
@@ -327,6 +387,7 @@ def search_maps(
     method: str = "demod",
     kernel: Method = "interpolated",
     buffers: int = 2,
+    part: tuple[int, int] | None = None,
     announce: Callable[[Memory], None] | None = None,
 ) -> Iterator[Candidates]:
     """The most significant candidates, at most `most`, of the maps of each point (alpha, delta, f1dot), in their order.
@@ -334,26 +395,24 @@ def search_maps(
     buffers    2 on a device to compute the next map while the host finishes the last, 1 for one after the other; the results are the same
     announce   is called with the memory that a search on a device takes, before it begins
 
+    Neighbours among the points that have one direction, and directions with the same spin-downs, are computed together on a device.
     For the others see `hough_maps`. Raises InputError where the memory of a device does not suffice.
     """
     if not points:
         return
-    maker = MapMaker(grids, ephemeris, method)
+    maker = MapMaker(grids, ephemeris, method, part)
     if device == "numpy":
-        for point in points:
-            work = maker.work(*point)
-            counts, two_f = _maps(grids, ephemeris, work)
-            significance = Significance.of(work.weights, work.threshold)(counts)
-            maps = Maps(work.patch, maker.frequencies, point[2] + grids.residuals, counts, significance, two_f)
-            yield candidates(maps, most)
+        for alpha, delta, f1dot in points:
+            direction = maker.direction(alpha, delta)
+            yield candidates(maker.maps(direction, f1dot, *maker.definition(direction, f1dot)), most)
         return
-    first = maker.work(*points[0])
-    hough = HoughDevice(grids.data, device, grids.search.dterms, kernel=kernel, buffers=buffers, largest=first)
+    every = maker.groups(points, most)
+    largest = max(every, key=lambda g: g.room * len(g.f1dots))
+    hough = maker.device(device, largest, most, kernel=kernel, buffers=buffers)
     if announce is not None:
-        announce(hough.memory(first))
-    works = chain([first], (maker.work(*p) for p in points[1:]))
-    for work, best in hough.best(works, most):
-        yield _candidates_of(best, work, maker.frequencies)
+        announce(hough.memory)
+    for batch, best in hough.best(ahead(maker.batch, every, THREADS, THREADS), most, maker.blame):
+        yield from _candidates_of(maker, batch, best)
 
 
 def hierarchical_search(
@@ -376,12 +435,14 @@ def hierarchical_search(
         raise InputError("there are no directions to search; wanted at least one (alpha, delta)")
     grids = set_up(sfts, search)
     points = [(alpha, delta, f1dot) for alpha, delta in sky for f1dot in grids.f1dot.tolist()]
-    top = np.empty(0, CANDIDATE)
+    top = [np.empty(0, CANDIDATE)]
     for found in search_maps(
         grids, ephemeris, points, most, device=device, method=method, kernel=kernel, buffers=buffers
     ):
-        top = merged([top, found], most)
-    return top
+        top.append(found)
+        if len(top) == MERGED:
+            top = [merged(top, most)]
+    return merged(top, most)
 
 
 def middle_time(grids: Grids) -> float:

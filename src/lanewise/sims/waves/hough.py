@@ -55,6 +55,44 @@ class Patch:
         return rows, columns
 
 
+@frozen
+@dataclass(frozen=True, slots=True, eq=False)
+class PatchGrid:
+    """The pixels of patches of one size, in axes whose third one points away from the centre: the same for all directions.
+
+    pixel     distance of pixels, radians at the centre
+    vectors   (rows, columns, 3) unit vectors; the centre is (0, 0, -1)
+    """
+
+    pixel: float
+    vectors: Floats
+
+    @staticmethod
+    def of(size: tuple[float, float], frequency_bin: int, pixel_factor: float = PIXEL_FACTOR) -> PatchGrid:
+        """See `make_patch`."""
+        if not all(0 < s <= math.pi for s in size):
+            raise InputError(f"the patch is {size[0]:g} x {size[1]:g} radians; wanted above 0 and at most pi")
+        pixel = 1 / (ORBITAL_SPEED * pixel_factor * frequency_bin)
+        columns, rows = (math.ceil(4 * math.tan(s / 4) / pixel) for s in size)
+        x = pixel * (np.arange(columns) - 0.5 * (columns - 1))
+        y = pixel * (np.arange(rows) - 0.5 * (rows - 1))
+        radius = np.hypot(x, y[:, None])
+        turn = np.arctan2(y[:, None], x)
+        down = 2 * np.arctan(radius / 2) - np.pi / 2
+        return PatchGrid(pixel, sky_vectors(turn, down))
+
+    def at(self, alpha: float, delta: float) -> Patch:
+        """The patch about a direction in radians."""
+        sky = self.vectors @ patch_axes(alpha, delta)
+        turn, height = np.arctan2(sky[..., 1], sky[..., 0]), np.arcsin(np.clip(sky[..., 2], -1, 1))
+        return Patch((alpha, delta), self.pixel, turn, height)
+
+    @property
+    def from_centre(self) -> Floats:
+        """(pixels, 3): the vectors less that of the centre."""
+        return self.vectors.reshape(-1, 3) - np.array([0.0, 0.0, -1.0])
+
+
 def make_patch(
     alpha: float, delta: float, size: tuple[float, float], frequency_bin: int, pixel_factor: float = PIXEL_FACTOR
 ) -> Patch:
@@ -62,18 +100,7 @@ def make_patch(
 
     frequency_bin: the frequency over the resolution of F. Raises InputError for sizes that are not above zero and at most pi.
     """
-    if not all(0 < s <= math.pi for s in size):
-        raise InputError(f"the patch is {size[0]:g} x {size[1]:g} radians; wanted above 0 and at most pi")
-    pixel = 1 / (ORBITAL_SPEED * pixel_factor * frequency_bin)
-    columns, rows = (math.ceil(4 * math.tan(s / 4) / pixel) for s in size)
-    x = pixel * (np.arange(columns) - 0.5 * (columns - 1))
-    y = pixel * (np.arange(rows) - 0.5 * (rows - 1))
-    radius = np.hypot(x, y[:, None])
-    turn = np.arctan2(y[:, None], x)
-    down = 2 * np.arctan(radius / 2) - np.pi / 2
-    local = sky_vectors(turn, down)
-    sky = local @ _to_the_pole(alpha, delta)
-    return Patch((alpha, delta), pixel, np.arctan2(sky[..., 1], sky[..., 0]), np.arcsin(np.clip(sky[..., 2], -1, 1)))
+    return PatchGrid.of(size, frequency_bin, pixel_factor).at(alpha, delta)
 
 
 def pixel_order(patch: Patch) -> Ints:
@@ -81,8 +108,8 @@ def pixel_order(patch: Patch) -> Ints:
     return np.lexsort((patch.delta.reshape(-1), patch.alpha.reshape(-1))).astype(np.int64)
 
 
-def _to_the_pole(alpha: float, delta: float) -> Floats:
-    """The rotation (rows: new axes) that brings a direction to the south pole."""
+def patch_axes(alpha: float, delta: float) -> Floats:
+    """(3, 3): the axes of a patch, one a row; the rotation brings a direction to the south pole."""
     sa, ca, sd, cd = math.sin(alpha), math.cos(alpha), math.sin(delta), math.cos(delta)
     return np.array([[-sd * ca, -sd * sa, cd], [-sa, ca, 0.0], [-cd * ca, -cd * sa, -sd]])
 
@@ -119,10 +146,15 @@ def pixel_offsets(
 
     frequency and f1dot at the reference time (GPS nanoseconds).
     """
-    since = (motion.time - reference) * 1e-9
-    xi = (frequency + f1dot * since)[:, None] * motion.velocity + f1dot * motion.position
+    xi = shift_vectors(motion, reference, frequency, f1dot)
     n = sky_vectors(patch.alpha, patch.delta) - sky_vectors(*(np.array(c) for c in patch.centre))
     return np.floor(np.einsum("sj,rcj->src", xi, n) / resolution + 0.5).astype(np.int64)
+
+
+def shift_vectors(motion: StackMotion, reference: int, frequency: float, f1dot: float) -> Floats:
+    """xi, (s, 3) in Hz: by how much directions move the frequency in each stack; see `pixel_offsets`."""
+    since = (motion.time - reference) * 1e-9
+    return (frequency + f1dot * since)[:, None] * motion.velocity + f1dot * motion.position
 
 
 def drift_offsets(motion: StackMotion, reference: int, residuals: Floats, resolution: float) -> Ints:
@@ -137,8 +169,13 @@ def stack_weights(data: SearchData, seen: Geometry) -> Floats:
 
     The noise weights of a stack have the mean 1 before: by how much one stack is noisier than another does not count, as in LALPulsar.
     """
+    return weights_of_patterns(data, seen.a, seen.b)
+
+
+def weights_of_patterns(data: SearchData, a: Floats, b: Floats) -> Floats:
+    """`stack_weights` of the weighted antenna patterns (p, n) of a `Geometry`."""
     bounds = data.group[:: len(data.detectors)]
-    sums = np.add.reduceat(seen.a**2 + seen.b**2, bounds[:-1], axis=1)
+    sums = np.add.reduceat(a**2 + b**2, bounds[:-1], axis=1)
     return sums / sums.mean(axis=1, keepdims=True)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
@@ -34,6 +35,41 @@ def fetch(array: Any) -> Fetched:
         return pinned
 
     return wait
+
+
+class Mirror:
+    """An array on a device, and one on the host that it is copied from: of pinned memory, so that the host need not wait for the copy.
+
+    What was sent has arrived when the next thing that is fetched has. On the host both are one array.
+    """
+
+    def __init__(self, array: Any) -> None:
+        self.device, self.host = array, array
+        if not isinstance(array, np.ndarray):
+            import cupyx  # pyright: ignore[reportMissingImports]
+
+            self.host: Any = cupyx.empty_pinned(array.shape, array.dtype)
+            self.host[...] = 0
+
+    def send(self) -> None:
+        if self.host is not self.device:
+            self.device.set(self.host, stream=array_module("cuda").cuda.get_current_stream())
+
+
+def ahead(function: Callable[[Job], Done], jobs: Iterable[Job], threads: int, most: int) -> Iterator[Done]:
+    """The results of all jobs in their order, computed by threads up to `most` jobs before they are asked for."""
+    waiting: deque[Future[Done]] = deque()
+    with ThreadPoolExecutor(threads, "lanewise-prepare") as pool:
+        try:
+            for job in jobs:
+                waiting.append(pool.submit(function, job))
+                if len(waiting) > most:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            for future in waiting:
+                future.cancel()
 
 
 class DoubleBuffer:

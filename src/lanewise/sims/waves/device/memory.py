@@ -8,16 +8,13 @@ from lanewise.attributes import frozen
 from lanewise.errors import InputError
 from lanewise.runtime.devices import resolve
 from lanewise.runtime.memory import available_memory
-from lanewise.sims.waves.device.spectra import table_bytes
+from lanewise.sims.waves.device.buffers import Shape
+from lanewise.sims.waves.device.look import STATE_BYTES
+from lanewise.sims.waves.device.spectra import VIEW_BYTES, table_bytes
 from lanewise.sims.waves.kernels import Method
 from lanewise.sims.waves.prepared import SearchData
 
 MIB = 2**20
-PIXEL, FOUND, SORTED = (
-    12,
-    16,
-    40,
-)  # bytes of a cell of a map: what it is, what it gets, and what choosing the best takes
 
 
 @frozen
@@ -54,14 +51,12 @@ class Memory:
             )
 
 
-def search_memory(
-    data: SearchData, frequencies: int, pixels: int, cells: int, device: str, kernel: Method, buffers: int
-) -> Memory:
-    """Of F at so many frequencies, pixels of a patch, and cells of a map at a time, in `buffers` sets."""
-    vectors = frequencies * (16 + 8) * data.stacks + 24 * frequencies + 4 * pixels * data.stacks
+def search_memory(data: SearchData, largest: Shape, device: str, kernel: Method, buffers: int) -> Memory:
+    """Of maps of at most this size, computed in `buffers` sets."""
+    views = largest.directions * len(data) * VIEW_BYTES
     return Memory(
-        table_bytes(data, kernel),
-        buffers * vectors,
-        buffers * cells * (PIXEL + FOUND) + cells * SORTED,
+        table_bytes(data, kernel) + len(data) * STATE_BYTES,
+        buffers * (largest.vector_bytes + views),
+        buffers * largest.map_bytes + largest.sorted_bytes,
         resolve(device),
     )

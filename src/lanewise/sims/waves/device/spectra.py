@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -13,6 +15,7 @@ from lanewise.errors import InputError
 from lanewise.ragged import RaggedArray
 from lanewise.runtime import cuda
 from lanewise.runtime.memory import array_module, require_memory
+from lanewise.sims.waves.device.look import SftState, look, states
 from lanewise.sims.waves.kernels import (
     DEGREE,
     Method,
@@ -23,21 +26,24 @@ from lanewise.sims.waves.kernels import (
     polynomials,
 )
 from lanewise.sims.waves.prepared import Geometry, SearchData
+from lanewise.sims.waves.timing import EarthState
 from lanewise.target import is_gpu
 
+View = RaggedArray  # of `Sft`
+VIEW_BYTES = 28 + 8  # of an SFT, and of where its bins begin
 CELLS = 1 << 22  # amplitudes of a part of the work: 64 MiB
 
 
 def table_bytes(data: SearchData, kernel: Method) -> int:
     """Memory of the bins on a device, in bytes, while they are brought there: it grows with the loaded band, and with nothing else."""
     bins = data.data.nbytes
-    return bins + (2 * (DEGREE + 1) * bins if kernel == "interpolated" else bins) + 2 * 40 * len(data)
+    return bins + (2 * (DEGREE + 1) * bins if kernel == "interpolated" else bins) + VIEW_BYTES * len(data)
 
 
 class Spectra:
     """Normalised bins on a device, as the rows of a kernel of `sims/waves/kernels.py`.
 
-    There are as many sets of `Sft` records as directions in flight at a time (`views`).
+    A `View` holds what a direction changes of the SFTs; there are as many as directions in flight at a time.
     """
 
     def __init__(
@@ -48,7 +54,6 @@ class Spectra:
         *,
         kernel: Method = "interpolated",
         by_detector: bool = True,
-        views: int = 1,
     ) -> None:
         """by_detector: amplitudes of each detector; without it those of a stack. Raises DeviceError where memory does not suffice."""
         if not 1 <= dterms <= 128:
@@ -57,33 +62,46 @@ class Spectra:
         self.data, self.device, self.dterms = data, device, dterms
         counts = np.diff(data.group).reshape(data.stacks, -1)
         counts = counts if by_detector else counts.sum(axis=1)
-        first = data.first_bin.astype(np.int32)
-        zeros = np.zeros(len(data))
-
-        def view() -> RaggedArray:
-            blank = records(Sft, delay=zeros, bins_per_hertz=zeros, a=zeros, b=zeros, first_bin=first, device=device)
-            return lw.ragged(blank, counts=counts, device=device)
-
-        self._views = [view() for _ in range(views)]
+        self._counts = counts
+        first = self.view()
         bins = lw.ragged(data.data, counts=np.diff(data.offset), device=device)
-        self._rows = polynomials(self._views[0], bins, dterms) if kernel == "interpolated" else bins
+        self._rows = polynomials(first, bins, dterms) if kernel == "interpolated" else bins
         self._kernel = interpolated_kernel() if kernel == "interpolated" else dirichlet_kernel(dterms)
 
-    def look(self, seen: Geometry, direction: int, reference: int, view: int = 0) -> None:
+    def view(self) -> View:
+        """Room for a direction."""
+        zeros, first = np.zeros(len(self.data)), self.data.first_bin.astype(np.int32)
+        blank = records(Sft, delay=zeros, bins_per_hertz=zeros, a=zeros, b=zeros, first_bin=first, device=self.device)
+        return lw.ragged(blank, counts=self._counts, device=self.device)
+
+    def look(self, view: View, seen: Geometry, direction: int, reference: int) -> None:
         """Look into one of the directions: arrival times since the reference (GPS ns), rates and antenna patterns."""
-        sfts = self._views[view].data
+        sfts = view.data
         sfts.delay = np.ascontiguousarray(seen.arrival.since(reference)[direction])
         sfts.bins_per_hertz = seen.arrival.rate[direction] * self.data.duration
         sfts.a, sfts.b = (x[direction].astype(np.float32) for x in (seen.a, seen.b))
+
+    def know(self, earths: Mapping[str, EarthState], reference: int) -> None:
+        """Bring what `look_at` needs, once: the reference time in GPS nanoseconds."""
+        self._states = records(SftState, **states(self.data, earths, reference), device=self.device)
+
+    def look_at(self, view: View, alpha: float, delta: float) -> None:
+        """Look into a direction in radians, from the device: nothing is uploaded."""
+        (sa, sd), (ca, cd) = ((f(alpha), f(delta)) for f in (math.sin, math.cos))
+        look(view.data, self._states, sa, ca, sd, cd, self.data.duration)
 
     def templates(self, count: int) -> Any:
         """Room for templates."""
         zeros = np.zeros(count)
         return records(Template, frequency=zeros, f1dot=zeros, f2dot=zeros, device=self.device)
 
-    def bind(self, templates: Any, out: Any = None, view: int = 0) -> Any:
+    def bind(self, templates: Any, view: View, out: Any = None) -> Any:
         """A call that computes the amplitudes of these templates, as they are then, in the direction of this view."""
-        return self._kernel.bind(templates, self._views[view], self._rows, out=out)
+        return self._kernel.bind(templates, view, self._rows, out=out)
+
+    def array(self, values: NDArray[Any]) -> Any:
+        """A copy on the device."""
+        return array_module(self.device).array(values)
 
 
 def records(kind: Any, **fields: Any) -> Any:

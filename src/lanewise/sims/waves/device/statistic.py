@@ -40,19 +40,20 @@ def device_f_statistic(
     spectra = Spectra(data, where, dterms, kernel=kernel)
     groups = len(data.group) - 1
     sums = np.empty((2, groups, len(templates)), np.complex128)
+    view = spectra.view()
     calls: dict[int, tuple[Any, Any]] = {}
     order = np.argsort(which, kind="stable")
     ends = np.searchsorted(which[order], np.arange(len(alpha) + 1))
     largest = max(SIZES, CELLS // groups)
     for direction in range(len(alpha)):
-        spectra.look(seen, direction, templates.reference)
+        spectra.look(view, seen, direction, templates.reference)
         mine = order[ends[direction] : ends[direction + 1]]
         for first in range(0, len(mine), largest):
             some = mine[first : first + largest]
             size = min(largest, _size(len(some)))
             if size not in calls:
                 room = spectra.templates(size)
-                calls[size] = room, spectra.bind(room)
+                calls[size] = room, spectra.bind(room, view)
             room, call = calls[size]
             filled = np.resize(some, size)  # what is too many is computed twice
             room.frequency, room.f1dot, room.f2dot = (

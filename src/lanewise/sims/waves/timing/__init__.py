@@ -1,7 +1,7 @@
 """Times and directions: ephemerides, the Earth's rotation, the barycentre, antenna patterns."""
 
-from lanewise.sims.waves.timing.antenna import antenna_patterns
-from lanewise.sims.waves.timing.arrival import Arrival, Orbit, barycentre, detector_motion, emission
+from lanewise.sims.waves.timing.antenna import antenna_patterns, patterns_of, turned_response
+from lanewise.sims.waves.timing.arrival import Arrival, Orbit, barycentre, detector_motion, detector_vectors, emission
 from lanewise.sims.waves.timing.earth import EarthState, earth_state
 from lanewise.sims.waves.timing.ephemeris import Ephemeris
 
@@ -13,6 +13,9 @@ __all__ = [
     "antenna_patterns",
     "barycentre",
     "detector_motion",
+    "detector_vectors",
     "earth_state",
     "emission",
+    "patterns_of",
+    "turned_response",
 ]

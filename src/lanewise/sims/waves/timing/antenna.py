@@ -21,15 +21,19 @@ def antenna_patterns(
     earth: EarthState, detector: Detector, alpha: ArrayLike, delta: ArrayLike
 ) -> tuple[Floats, Floats]:
     """The functions a and b, (p, n) each: p sky positions in radians, n times of `earth`."""
+    return patterns_of(turned_response(earth, detector), alpha, delta)
+
+
+def patterns_of(response: Floats, alpha: ArrayLike, delta: ArrayLike) -> tuple[Floats, Floats]:
+    """The functions a and b of a detector's response (n, 3, 3), see `turned_response`, which does not depend on the directions."""
     alpha, delta = sky_positions(alpha, delta)
     zero = np.zeros_like(alpha)
     xi = np.stack([-np.sin(alpha), np.cos(alpha), zero], axis=-1)
     eta = np.stack([np.sin(delta) * np.cos(alpha), np.sin(delta) * np.sin(alpha), -np.cos(delta)], axis=-1)
-    d = turned_response(earth, detector)
     # A scalar product of tensors is one of vectors of nine numbers: p x 9 times 9 x n.
     plus = xi[:, :, None] * xi[:, None, :] - eta[:, :, None] * eta[:, None, :]
     cross = 2 * xi[:, :, None] * eta[:, None, :]
-    flat = d.reshape(len(d), 9).T
+    flat = response.reshape(len(response), 9).T
     return plus.reshape(-1, 9) @ flat, cross.reshape(-1, 9) @ flat
 
 

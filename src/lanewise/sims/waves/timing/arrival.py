@@ -131,6 +131,16 @@ def detector_motion(earth: EarthState, detector: Detector) -> tuple[Floats, Floa
     return _Site.of(detector).orbiting(earth)
 
 
+def detector_vectors(earth: EarthState, detector: Detector) -> tuple[Floats, Floats]:
+    """What a direction n is multiplied by: the delay is n . position but for Einstein's and Shapiro's, its derivative n . velocity; (n, 3).
+
+    Other than `detector_motion` with precession and nutation, which are linear in n.
+    """
+    axes = np.array([0.0, np.pi / 2, 0.0])[:, None], np.array([0.0, 0.0, np.pi / 2])[:, None]
+    turned, turned_rate = _Site.of(detector).rotation(earth, *axes)
+    return earth.position + turned.T, earth.velocity + turned_rate.T
+
+
 def _shapiro(earth: EarthState, n: Floats) -> tuple[Floats, Floats]:
     """The delay in the Sun's field and its derivative, (p, times) each: a ray at the centre of the Earth, or one through the Sun."""
     distance = np.linalg.norm(earth.from_sun, axis=1)

@@ -1,0 +1,282 @@
+"""The memory of maps that are computed together, and calls that are bound to it once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import lanewise as lw
+from lanewise.attributes import frozen
+from lanewise.sims.waves.device.fetching import Mirror
+from lanewise.sims.waves.device.hough_kernels import (
+    CHOSEN,
+    MATRIX,
+    MOTION,
+    All,
+    Cell,
+    Entry,
+    Part,
+    Pixel,
+    best_frequencies,
+    cells_of_maps,
+    f_of_amplitudes,
+    peak_words,
+)
+from lanewise.sims.waves.device.spectra import Spectra, View, records, upload
+from lanewise.sims.waves.device.work import Batch, MapField
+from lanewise.target import is_gpu
+
+EXACT = 53  # binary digits of whole numbers that float64 adds without rounding
+WORD, WORDS = 8, 8  # frequencies of a word, and words that are added side by side, at most
+CELLS = 1 << 21  # cells of maps that are chosen from at a time
+PADDING = 1 << 15  # bytes behind rows, and of what is there once
+SORTED = 64  # bytes of a cell while the best are chosen
+
+
+@frozen
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """Sizes of maps that are computed together.
+
+    directions, spins     maps are directions times spin-downs
+    frequencies, block    of a map, and of these as many at a time
+    margin                bins of F beside the frequencies
+    chosen                pixels of a map, with their residual spin-downs, whose frequencies are looked at one by one
+    """
+
+    directions: int
+    spins: int
+    stacks: int
+    pixels: int
+    residuals: int
+    frequencies: int
+    block: int
+    margin: int
+    chosen: int
+    weighted: bool
+
+    @property
+    def maps(self) -> int:
+        return self.directions * self.spins
+
+    @property
+    def bins(self) -> int:
+        return self.frequencies + 2 * self.margin
+
+    @property
+    def values(self) -> int:
+        """Of F."""
+        return self.maps * self.stacks * self.bins
+
+    @property
+    def cells(self) -> int:
+        """Pixels of a map, once for each residual spin-down."""
+        return self.pixels * self.residuals
+
+    @property
+    def digits(self) -> int:
+        return EXACT if self.weighted else self.stacks.bit_length()
+
+    @property
+    def word(self) -> int:
+        """How many frequencies a word has: no more than the smallest block."""
+        smallest = min(size for _, size in self.blocks())
+        return 1 if self.weighted else max(1, min(WORD, smallest, EXACT // self.digits))
+
+    def blocks(self) -> Iterator[tuple[int, int]]:
+        """First frequency and number of frequencies of each block; they are of nearly one size."""
+        count = -(-self.frequencies // self.block)
+        for i in range(count):
+            first, end = (self.frequencies * j // count for j in (i, i + 1))
+            yield first, end - first
+
+    @property
+    def vector_bytes(self) -> int:
+        """Of F and what it is made of."""
+        entries = self.values * (12 + 16 + 8 + 8 + 8)
+        per_map = self.maps * (8 * (2 + MOTION * self.stacks) + 8 * self.stacks + 4 * self.stacks * self.residuals)
+        return (
+            PADDING
+            + entries
+            + per_map
+            + self.directions * (8 * MATRIX * self.stacks + 4 * self.pixels)
+            + 24 * self.spins * self.bins
+        )
+
+    @property
+    def map_bytes(self) -> int:
+        """Of pixels, and of the cells of those that are chosen."""
+        pixels = self.cells * (28 + 32) + self.maps * self.cells * 20
+        cells = self.chosen * self.block * (8 + 16 * self.maps)
+        return pixels + cells + self.maps * self.chosen * 8 * CHOSEN
+
+    @property
+    def sorted_bytes(self) -> int:
+        """While the best are chosen."""
+        return SORTED * self.maps * max(self.cells, self.chosen * self.block)
+
+
+def shape_of(field: MapField, directions: int, f1dots: tuple[float, ...], most: int) -> Shape:
+    """Of the maps of so many directions, of which the `most` best cells are asked for."""
+    cells = field.pixels * len(field.residuals)
+    chosen = min(most, cells)
+    maps = directions * len(f1dots)
+    block = max(1, min(field.frequencies, CELLS // (chosen * maps)))
+    return Shape(
+        directions, len(f1dots), field.stacks, field.pixels, len(field.residuals), field.frequencies, block,
+        field.margin(f1dots), chosen, field.weighted,
+    )  # fmt: skip
+
+
+@dataclass(eq=False, slots=True)
+class BlockCalls:
+    """Calls for blocks of one size."""
+
+    best: Any
+    cells: Any
+    allocated: int
+
+
+class Buffers:
+    """Memory of the maps of a batch, and calls that are bound to it."""
+
+    def __init__(self, spectra: Spectra, field: MapField, shape: Shape, views: list[View]) -> None:
+        self.spectra, self.field, self.shape, self.device = spectra, field, shape, spectra.device
+        self.views, self._f1dots, self._start = views, None, 0
+        maps, stacks, bins, values = shape.maps, shape.stacks, shape.bins, shape.values
+        self._plan = lw.Plan(slices=1, targets=1) if is_gpu(self.device) else lw.Plan(slices=1)
+        self.templates = spectra.templates(shape.spins * bins)
+        self.amplitude_rows = self._rows(np.zeros((values, 4), np.float32), 1)
+        flat = self.amplitude_rows.data.reshape(shape.directions, shape.spins * bins, stacks, 4)
+        self.amplitudes = [spectra.bind(self.templates, v, flat[d]) for d, v in enumerate(views)]
+        m, k, b = np.indices((maps, stacks, bins), np.int32)
+        entries = records(
+            Entry, place=np.arange(values, dtype=np.int32), amplitude=((m * bins + b) * stacks + k).reshape(-1),
+            stack=(m // shape.spins * stacks + k).reshape(-1), device=self.device,
+        )  # fmt: skip
+        every = lw.ragged(
+            records(All, number=np.zeros(1, np.int32), device=self.device), counts=[1], device=self.device
+        )
+        self.stacks = self._rows(np.zeros(shape.directions * stacks * MATRIX), 1)
+        self.f = self._rows(np.zeros(values), 1)
+        self.statistic = f_of_amplitudes.bind(
+            entries, every, self.stacks, self.amplitude_rows, out=self.f.data.reshape(-1, 1), plan=self._plan
+        )
+        self.packed, self.f_of_maps = self._rows(np.zeros(values), maps), self._rows(np.zeros(values), maps)
+        words = peak_words(shape.word, shape.digits)
+        out = self.packed.data.reshape(-1, 1), self.f_of_maps.data.reshape(-1, 1)
+        self.words = words.bind(entries, every, self.stacks, self.f, field.threshold, out=out, plan=self._plan)
+        self.motion = self._rows(np.zeros(maps * (2 + MOTION * stacks)), maps)
+        self.weights = self._rows(np.ones(maps * stacks), maps)
+        self.drifts = self._rows(np.tile(field.drifts.T.reshape(-1), maps).astype(np.float32), maps)
+        self.chosen = self._rows(np.zeros(maps * shape.chosen * CHOSEN), maps)
+        self.parts = lw.ragged(
+            records(Part, start=np.zeros(maps, np.int32), device=self.device),
+            counts=np.ones(maps, np.int64),
+            device=self.device,
+        )
+        vectors, residual = (
+            np.tile(field.grid.from_centre, (shape.residuals, 1)),
+            np.repeat(np.arange(shape.residuals), shape.pixels),
+        )
+        self.pixels = records(Pixel, from_centre=vectors, residual=residual.astype(np.int32), device=self.device)
+        self.table = spectra.array(np.column_stack([vectors, residual]))
+        self.ranks = spectra.array(np.zeros((shape.directions, shape.pixels), np.int32))
+        self._sent = [Mirror(x) for x in (self.stacks.data, self.motion.data, self.weights.data, self.ranks)]
+        self._calls: dict[int, BlockCalls] = {}
+        self._arrays: list[Any] = [
+            self.templates, self.amplitude_rows, entries, self.stacks, self.f, self.packed, self.f_of_maps, self.motion, self.weights,
+            self.drifts, self.chosen, self.parts, self.pixels, self.table, self.ranks,
+        ]  # fmt: skip
+
+    @property
+    def allocated(self) -> int:
+        """Bytes of the arrays, those of the calls among them."""
+        return sum(x.nbytes for x in self._arrays) + sum(c.allocated for c in self._calls.values())
+
+    def _rows(self, values: Any, rows: int) -> Any:
+        return lw.ragged(values, counts=np.full(rows, len(values) // rows), device=self.device)
+
+    # ------------------------------------------------------------ a batch
+
+    def fill(self, batch: Batch) -> None:
+        """What the maps of this batch need; of directions that there is room for and that are not there, what the last batch left."""
+        shape, stacks, motion, weights, ranks = self.shape, *(m.host for m in self._sent)
+        every = self.field.shifts(batch.f1dots)
+        stacks, weights = stacks.reshape(-1, shape.stacks, MATRIX), weights.reshape(-1, shape.spins, shape.stacks)
+        motion = motion.reshape(-1, shape.spins, 2 + MOTION * shape.stacks)
+        for d, direction in enumerate(batch.directions):
+            stacks[d], ranks[d], weights[d] = direction.stacks, direction.rank, direction.stacks[:, 4]
+            motion[d, :, 0], motion[d, :, 1] = direction.significance.mean, direction.significance.deviation
+            motion[d, :, 2:] = (every @ direction.axes.T).reshape(shape.spins, -1)
+        for mirror in self._sent:
+            mirror.send()
+        if batch.f1dots != self._f1dots:
+            self._templates(batch.f1dots)
+
+    def _templates(self, f1dots: tuple[float, ...]) -> None:
+        field, shape = self.field, self.shape
+        number = field.start + np.arange(-shape.margin, shape.frequencies + shape.margin)
+        self.templates.frequency = np.tile(field.first + field.resolution * number, shape.spins)
+        self.templates.f1dot = np.repeat(f1dots, shape.bins)
+        self._f1dots = f1dots
+
+    def f_of(self, batch: Batch) -> None:
+        """F of every stack at the maps' frequencies and beside them, and its peaks."""
+        if batch.f is None:
+            for d, direction in enumerate(batch.directions):
+                self.spectra.look_at(self.views[d], *direction.patch.centre)
+                self.amplitudes[d]()
+            self.statistic()
+        else:
+            upload(self.f.data, self._host_f(batch.f))
+        self.words()
+
+    def _host_f(self, f: Any) -> Any:
+        shape = self.shape
+        rows = np.full((shape.directions, shape.spins, shape.stacks, shape.bins), np.nan)
+        for d, of_direction in enumerate(f):
+            for s, (margin, values) in enumerate(of_direction):
+                beside = shape.margin - margin
+                rows[d, s, :, beside : beside + values.shape[1]] = values
+        return rows.reshape(-1)
+
+    # ------------------------------------------------------------ a block of frequencies
+
+    def block(self, start: int, size: int) -> BlockCalls:
+        """The calls for a block of frequencies, which begins there from now on."""
+        if start != self._start:
+            self.parts.data.start += np.int32(start - self._start)
+            self._start = start
+        if size not in self._calls:
+            self._calls[size] = self._bound(size)
+        return self._calls[size]
+
+    def _bound(self, size: int) -> BlockCalls:
+        shape, field = self.shape, self.field
+        word = shape.word
+        numbers = {
+            "stacks": shape.stacks, "bins": shape.bins, "residuals": shape.residuals, "margin": shape.margin,
+        }  # fmt: skip
+        values = {k: np.int32(v) for k, v in numbers.items()}
+        best = best_frequencies(word, shape.digits, max(1, min(WORDS, size // word))).bind(
+            self.pixels,
+            self.parts,
+            self.motion,
+            self.drifts,
+            self.packed,
+            frequencies=np.int32(size),
+            plan=self._plan,
+            **values,
+        )
+        chosen, frequency = (x.reshape(-1).astype(np.int32) for x in np.indices((shape.chosen, size)))
+        cells = records(Cell, chosen=chosen, frequency=frequency, device=self.device)
+        single = cells_of_maps.bind(
+            cells, self.parts, self.chosen, self.motion, self.drifts, self.f_of_maps, self.weights, field.threshold,
+            plan=self._plan, **values,
+        )  # fmt: skip
+        results = (*best.results, *single.results)
+        return BlockCalls(best, single, cells.nbytes + sum(x.nbytes for x in results))
