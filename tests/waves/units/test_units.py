@@ -92,9 +92,23 @@ def test_the_list_does_not_depend_on_the_units(pattern: str, whole: bytes, tmp_p
     assert search_bytes(a_job(pattern), tmp_path / "u", units=units) == whole
 
 
-@pytest.mark.parametrize("units", [3, 10])
+@pytest.mark.parametrize("units", [3, 10, 24])
 def test_nor_on_a_device(pattern: str, on_cpu: bytes, tmp_path: Path, units: int) -> None:
     assert search_bytes(a_job(pattern, device="cpu"), tmp_path / "u", units=units) == on_cpu
+
+
+@pytest.mark.cuda
+def test_nor_on_a_gpu(pattern: str, whole: bytes, tmp_path: Path) -> None:
+    """To the bit in any division, with a worker, and resumed by another device; as the definition but for mean 2F."""
+    job = a_job(pattern, device="cuda")
+    found = search_bytes(job, tmp_path / "1")
+    for units in (3, 10, 24):
+        assert search_bytes(job, tmp_path / str(units), units=units) == found
+    assert search_bytes(job, tmp_path / "w", workers=Workers(count=1)) == found
+    ours, theirs = np.frombuffer(whole, CANDIDATE), np.frombuffer(found, CANDIDATE)
+    for name in CANDIDATE.names or ():
+        np.testing.assert_allclose(ours[name], theirs[name], rtol=1e-5 if name == "twoF" else 0)
+    assert search_bytes(replace(job, device="cpu"), tmp_path / "3", resume=True) == found  # all units are there
 
 
 def test_devices_find_the_same(whole: bytes, on_cpu: bytes) -> None:
@@ -104,19 +118,13 @@ def test_devices_find_the_same(whole: bytes, on_cpu: bytes) -> None:
         np.testing.assert_allclose(ours[name], theirs[name], rtol=1e-5 if name == "twoF" else 0)
 
 
-def test_bands_are_divided_by_the_definition_alone(pattern: str, whole: bytes, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="there are 5 directions, 2 spin-downs and one band, which the definition al"):
-        search_in_units(a_job(pattern, device="cpu"), tmp_path / "a", units=11)
-    assert search_bytes(a_job(pattern), tmp_path / "b", units=24) == whole
-    with pytest.raises(InputError, match=r"parts of its band, such as frequencies 0 to 2 of 11, .* found device 'cpu'"):
-        search_in_units(a_job(pattern, device="cpu"), tmp_path / "b", resume=True)
-
-
 @pytest.mark.parametrize("device", ["numpy", "cpu"])
 def test_transforms_in_units(pattern: str, tmp_path: Path, device: str) -> None:
     """F by resampling: one list for any number of units, and candidates are computed again by transforms, too."""
     job = a_job(pattern, device=device, method="resamp", sky=SKY[:2])
     assert search_bytes(job, tmp_path / "a", units=1) == search_bytes(job, tmp_path / "b", units=3)
+    with pytest.raises(InputError, match="2 directions, 2 spin-downs and one band, which resampling does not divide"):
+        search_in_units(job, tmp_path / "d", units=5)
     with pytest.raises(InputError, match=r'of another search: f is "demod" here and "resamp" there'):
         search_in_units(replace(job, method="demod"), tmp_path / "a", resume=True)
     with pytest.raises(InputError, match="method is 'fast'; wanted one of demod, resamp"):

@@ -95,9 +95,9 @@ class Spectra:
         zeros = np.zeros(count)
         return records(Template, frequency=zeros, f1dot=zeros, f2dot=zeros, device=self.device)
 
-    def bind(self, templates: Any, view: View, out: Any = None) -> Any:
+    def bind(self, templates: Any, view: View, out: Any = None, plan: lw.Plan | None = None) -> Any:
         """A call that computes the amplitudes of these templates, as they are then, in the direction of this view."""
-        return self._kernel.bind(templates, view, self._rows, out=out)
+        return self._kernel.bind(templates, view, self._rows, out=out, plan=plan)
 
     def array(self, values: NDArray[Any]) -> Any:
         """A copy on the device."""

@@ -52,18 +52,8 @@ class Job:
 
     @property
     def divides_bands(self) -> bool:
-        """Whether its units may be parts of a band. The definition gives the same F in a part; kernels and transforms take whole bands."""
-        return self.device == "numpy" and self.method == "demod"
-
-    def refuse_parts(self, part: tuple[int, int], frequencies: int) -> None:
-        """Raise InputError for a part of the band where it is not divided."""
-        if part == (0, frequencies) or self.divides_bands:
-            return
-        raise InputError(
-            f"the search was divided into parts of its band, such as frequencies {part[0]} to {part[1] - 1} of {frequencies}, which "
-            f"the definition alone computes; found device {self.device!r}, method {self.method!r}: wanted device 'numpy' and method "
-            "'demod', or a search that is begun anew"
-        )
+        """Whether its units may be parts of a band. Demodulation gives the same F in a part; transforms depend on the whole band."""
+        return self.method == "demod"
 
     def load(self) -> Ready:
         """Read the data and set up the grids. Raises InputError for what does not fit together."""

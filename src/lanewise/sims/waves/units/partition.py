@@ -36,13 +36,12 @@ def divide(directions: int, spins: int, frequencies: int, wanted: int, whole_ban
     """At least `wanted` units, of parts that differ by one at most.
 
     Directions are divided first, then spin-downs, then frequencies: parts of a band compute F beside their ends twice. whole_bands: they
-    are not divided, and a search is divided as it is without wherever it can be. Raises InputError where there are fewer parts of a search
-    than units.
+    are not divided. Raises InputError where there are fewer parts of a search than units.
     """
     if wanted < 1:
         raise InputError(f"{wanted} work units asked for; wanted at least 1")
     if wanted > directions * spins * (1 if whole_bands else frequencies):
-        band = "one band, which the definition alone divides" if whole_bands else f"{frequencies:,} frequencies"
+        band = "one band, which resampling does not divide" if whole_bands else f"{frequencies:,} frequencies"
         raise InputError(
             f"{wanted:,} work units asked for; there are {directions:,} directions, {spins:,} spin-downs and {band}"
         )

@@ -129,7 +129,7 @@ def opened(
         if units is None and workers.scheduler is not None and known is None:
             raise InputError("--scheduler needs --units, as the number of its workers may change: some for each worker")
         wanted = known or units or min(_most(ready), UNITS_A_WORKER * (workers.count or 0) or 1)
-        every = _divided(ready, wanted, resumed=known is not None)
+        every = _divided(ready, wanted)
         if known is None:
             write_configuration(folder, ready.configuration, wanted)
         yield Opened(ready, every, folder, workers)
@@ -166,14 +166,9 @@ def forget(folder: Path, units: tuple[Unit, ...]) -> None:
         folder.rmdir()
 
 
-def _divided(ready: Ready, wanted: int, resumed: bool) -> tuple[Unit, ...]:
-    """The units. A search that is resumed is divided as it was, which the device may not be able to."""
+def _divided(ready: Ready, wanted: int) -> tuple[Unit, ...]:
     job, grids = ready.job, ready.grids
-    every = divide(
-        len(job.sky), len(grids.f1dot), grids.frequencies, wanted, whole_bands=not (job.divides_bands or resumed)
-    )
-    job.refuse_parts(every[0].frequencies, grids.frequencies)
-    return every
+    return divide(len(job.sky), len(grids.f1dot), grids.frequencies, wanted, whole_bands=not job.divides_bands)
 
 
 def _most(ready: Ready) -> int:

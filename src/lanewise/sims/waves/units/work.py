@@ -9,7 +9,7 @@ from pathlib import Path
 
 from lanewise.errors import InputError
 from lanewise.sims.waves.device.memory import Memory
-from lanewise.sims.waves.hierarchical import Candidates, candidates, hough_maps, merged, search_maps
+from lanewise.sims.waves.hierarchical import Candidates, merged, search_maps
 from lanewise.sims.waves.units.checkpoint import State, read_state, write_state
 from lanewise.sims.waves.units.job import Job, Ready, differences
 from lanewise.sims.waves.units.partition import Unit
@@ -24,14 +24,9 @@ def steps(
     """
     job, grids = ready.job, ready.grids
     points = _points(ready, unit)[unit.done(sky, spin) :]
-    if unit.frequencies == (0, grids.frequencies):
-        yield from search_maps(
-            grids, ready.ephemeris, points, job.most, device=job.device, method=job.method, announce=announce
-        )
-        return
-    job.refuse_parts(unit.frequencies, grids.frequencies)
-    for point in points:
-        yield candidates(hough_maps(grids, ready.ephemeris, *point, part=unit.frequencies), job.most)
+    yield from search_maps(
+        grids, ready.ephemeris, points, job.most, device=job.device, method=job.method, part=unit.frequencies, announce=announce
+    )  # fmt: skip
 
 
 def _points(ready: Ready, unit: Unit) -> list[tuple[float, float, float]]:
