@@ -23,7 +23,6 @@ from lanewise.sims.waves.demodulation import f_statistic
 from lanewise.sims.waves.device import buffers as buffers_module
 from lanewise.sims.waves.device import maps as maps_module
 from lanewise.sims.waves.device import statistic
-from lanewise.sims.waves.device.buffers import shape_of
 from lanewise.sims.waves.device.fetching import DoubleBuffer, fetch
 from lanewise.sims.waves.device.hough_kernels import (
     All,
@@ -179,6 +178,41 @@ def search_of_noise(**more: Any) -> tuple[Any, Any, list[tuple[float, float, flo
     return grids, model(), [(a, 0.2, float(f)) for a in (0.3, 1.0, 2.5) for f in grids.f1dot]
 
 
+def equal_but_for_two_f(found: Any, wanted: Any) -> None:
+    assert len(found) == len(wanted)
+    for one, other in zip(found, wanted, strict=True):
+        for name in ("freq", "alpha", "delta", "f1dot", "significance", "count"):
+            np.testing.assert_array_equal(one[name], other[name])
+        np.testing.assert_allclose(one["twoF"], other["twoF"], rtol=0, atol=2e-4)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("cells", [1 << 21, 2_000, 700, 1])
+def test_maps_together(cells: int, device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Directions with different spin-downs, twice the same one, and parts of the band: in batches of any size, the last ones not full."""
+    grids, ephemeris, _ = search_of_noise(threshold=6.0)
+    spins = [0.0, -2e-9, 3e-8]
+    points = [(a, 0.2, f) for a in (0.3, 1.0, 2.5, -1.0, 0.4) for f in spins] + [
+        (0.3, 0.2, -2e-9),
+        (0.3, 0.3, 0.0),
+        (1.0, 0.2, spins[2]),
+    ]
+    for module in (maps_module, buffers_module):
+        monkeypatch.setattr(module, "CELLS", cells)
+    for part in (None, (2, 9)):
+        wanted = list(search_maps(grids, ephemeris, points, 20, part=part))
+        search = waves.MapSearch(grids, ephemeris, device=device, part=part)
+        found = list(search.candidates(points, 20))
+        equal_but_for_two_f(found, wanted)
+        equal_but_for_two_f(list(search.candidates(points[4:7], 20)), wanted[4:7])
+        for map_part in (part or (3, 8), (0, 1)):
+            one, other = (hough_maps(grids, ephemeris, *points[2], device=d, part=map_part) for d in (device, "numpy"))
+            np.testing.assert_array_equal(one.counts, other.counts)
+            np.testing.assert_array_equal(one.frequencies, other.frequencies)
+    with pytest.raises(InputError, match=r"the part is 3 to 99 of .* frequencies; wanted one with some of them"):
+        waves.MapSearch(grids, ephemeris, part=(3, 99))
+
+
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("weighted", [False, True], ids=["counts", "weighted"])
 @pytest.mark.parametrize("most", [1, 7, 300])
@@ -218,9 +252,10 @@ def allocated_by_buffers(grids: Grids, ephemeris: Ephemeris, points: Any, most: 
     """Bytes that are said for vectors and maps of one set of buffers, and bytes that its arrays have."""
     maker = MapMaker(grids, ephemeris)
     (group,) = maker.groups(points, most)
-    hough = maker.device("cpu", group, most, kernel="interpolated", buffers=1)
-    list(hough.best([maker.batch(group)], most, maker.blame))
-    shape = shape_of(maker.field, group.room, group.f1dots, most)
+    hough = maker.device("cpu", buffers=1)
+    hough.load(maker.shape(group, most))
+    list(hough.best(maker.batches([group]), most, maker.blame))
+    shape = maker.shape(group, most)
     return shape.vector_bytes + shape.map_bytes, hough.allocated
 
 

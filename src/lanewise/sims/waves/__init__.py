@@ -9,6 +9,7 @@ from lanewise.sims.waves.detectors import DETECTORS, Detector, detector
 from lanewise.sims.waves.gps import gps_time, leap_seconds
 from lanewise.sims.waves.hierarchical import (
     Maps,
+    MapSearch,
     Search,
     hierarchical_search,
     hough_maps,
@@ -60,6 +61,7 @@ __all__ = [
     "Geometry",
     "KernelMethod",
     "LeftOut",
+    "MapSearch",
     "Maps",
     "Orbit",
     "Rectangle",

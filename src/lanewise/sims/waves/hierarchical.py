@@ -17,7 +17,7 @@ from lanewise.attributes import frozen
 from lanewise.errors import InputError
 from lanewise.sims.waves.demodulation import f_statistic, group_sums, usable_matrix
 from lanewise.sims.waves.detectors import detector
-from lanewise.sims.waves.device.buffers import shape_of
+from lanewise.sims.waves.device.buffers import Shape, shape_of
 from lanewise.sims.waves.device.fetching import ahead
 from lanewise.sims.waves.device.maps import Best, HoughDevice, maps_together
 from lanewise.sims.waves.device.memory import Memory
@@ -190,8 +190,9 @@ class MapMaker:
         self.earths = earth_states(data, ephemeris)
         motion = stack_motion(data, self.earths)
         size = search.patch or (1 / (search.stack * grids.first * ROTATION_SPEED),) * 2
+        patch = PatchGrid.of((size[0], size[1]), grids.first_bin)
         self.field = MapField(
-            PatchGrid.of((size[0], size[1]), grids.first_bin), motion, grids.first, resolution, low, high - low,
+            patch, float(np.linalg.norm(patch.from_centre, axis=1).max()), motion, grids.first, resolution, low, high - low,
             grids.first_bin * resolution, grids.middle, grids.residuals,
             drift_offsets(motion, grids.middle, grids.residuals, resolution), search.threshold, search.weighted,
         )  # fmt: skip
@@ -227,13 +228,20 @@ class MapMaker:
         field = self.field
         return pixel_offsets(patch, field.motion, field.reference, field.centre, f1dot, field.resolution)
 
-    def batch(self, group: Group) -> Batch:
-        """Maps that are computed together."""
-        directions = tuple(self.direction(*point) for point in group.sky)
+    def batch(self, group: Group, directions: Sequence[Direction]) -> Batch:
+        """Maps that are computed together: these are the directions of the group."""
         f = None
         if self.method == "resamp":
             f = tuple(tuple(self._resampled(d, f1dot) for f1dot in group.f1dots) for d in directions)
-        return Batch(directions, group.f1dots, group.room, f)
+        return Batch(tuple(directions), group.f1dots, group.room, f)
+
+    def batches(self, groups: Sequence[Group]) -> Iterator[Batch]:
+        """Of all groups; threads prepare the directions of about two batches before they are asked for."""
+        points = (point for group in groups for point in group.sky)
+        most = max(THREADS, 2 * max(len(g.sky) for g in groups))
+        directions = ahead(lambda point: self.direction(*point), points, THREADS, most)
+        for group in groups:
+            yield self.batch(group, [next(directions) for _ in group.sky])
 
     def _resampled(self, direction: Direction, f1dot: float) -> tuple[int, Floats]:
         """The margin in bins, and F of the stacks (s, bins) with it."""
@@ -277,11 +285,14 @@ class MapMaker:
         f_statistic(data, templates, self.ephemeris, dterms=self.grids.search.dterms)
         raise InputError("a map has values that are not finite; so have the data")
 
-    def device(self, device: str, largest: Group, most: int, *, kernel: Method, buffers: int) -> HoughDevice:
-        """Maps on a device. Raises InputError where its memory does not suffice."""
-        shape = shape_of(self.field, largest.room, largest.f1dots, most)
+    def device(self, device: str, *, kernel: Method = "interpolated", buffers: int = 2) -> HoughDevice:
+        """Maps on a device; nothing is there before it is loaded."""
         search, data = self.grids.search, self.grids.data
-        return HoughDevice(data, self.field, self.earths, device, search.dterms, shape, kernel=kernel, buffers=buffers)
+        return HoughDevice(data, self.field, self.earths, device, search.dterms, kernel=kernel, buffers=buffers)
+
+    def shape(self, group: Group, most: int) -> Shape:
+        """Of maps that are computed together."""
+        return shape_of(self.field, group.room, group.f1dots, most)
 
     def groups(self, points: Sequence[tuple[float, float, float]], most: int) -> list[Group]:
         """The points of a search on a device as maps that are computed together."""
@@ -314,8 +325,9 @@ def hough_maps(
         direction = maker.direction(alpha, delta)
         return maker.maps(direction, f1dot, *maker.definition(direction, f1dot))
     group = Group(((alpha, delta),), (f1dot,), 1)
-    hough = maker.device(device, group, 1, kernel=kernel, buffers=1)
-    batch = maker.batch(group)
+    hough = maker.device(device, kernel=kernel, buffers=1)
+    hough.load(maker.shape(group, 1))
+    batch = maker.batch(group, [maker.direction(alpha, delta)])
     return maker.maps(batch.directions[0], f1dot, *hough.whole(batch, maker.blame))
 
 
@@ -377,6 +389,58 @@ def merged(lists: Sequence[Candidates], most: int) -> Candidates:
     return everything[np.lexsort((*keys, -everything["significance"]))][:most]
 
 
+class MapSearch:
+    """A search that was made ready: its data stay on the device from call to call, and so does what kernels are bound to.
+
+    buffers   2 on a device to compute the next maps while the host finishes the last, 1 for one after the other; the results are the same
+    part      the first frequency's number and that behind the last; without it all
+
+    For the others see `hough_maps`.
+    """
+
+    def __init__(
+        self,
+        grids: Grids,
+        ephemeris: Ephemeris,
+        *,
+        device: str = "numpy",
+        method: str = "demod",
+        kernel: Method = "interpolated",
+        buffers: int = 2,
+        part: tuple[int, int] | None = None,
+    ) -> None:
+        self.maker = MapMaker(grids, ephemeris, method, part)
+        self._device = None if device == "numpy" else self.maker.device(device, kernel=kernel, buffers=buffers)
+
+    def candidates(
+        self,
+        points: Sequence[tuple[float, float, float]],
+        most: int = 100,
+        announce: Callable[[Memory], None] | None = None,
+    ) -> Iterator[Candidates]:
+        """See `search_maps`."""
+        maker, hough = self.maker, self._device
+        if not points:
+            return
+        if hough is None:
+            for alpha, delta, f1dot in points:
+                direction = maker.direction(alpha, delta)
+                yield candidates(maker.maps(direction, f1dot, *maker.definition(direction, f1dot)), most)
+            return
+        groups = maker.groups(points, most)
+        largest = max((maker.shape(g, most) for g in _kinds(groups)), key=lambda shape: shape.bytes)
+        if announce is not None:
+            announce(hough.memory(largest))
+        hough.load(largest)
+        for batch, best in hough.best(maker.batches(groups), most, maker.blame):
+            yield from _candidates_of(maker, batch, best)
+
+
+def _kinds(groups: Sequence[Group]) -> list[Group]:
+    """One group of each size and spin-downs."""
+    return list({(g.room, g.f1dots): g for g in groups}.values())
+
+
 def search_maps(
     grids: Grids,
     ephemeris: Ephemeris,
@@ -392,27 +456,14 @@ def search_maps(
 ) -> Iterator[Candidates]:
     """The most significant candidates, at most `most`, of the maps of each point (alpha, delta, f1dot), in their order.
 
-    buffers    2 on a device to compute the next map while the host finishes the last, 1 for one after the other; the results are the same
-    announce   is called with the memory that a search on a device takes, before it begins
+    announce: is called with the memory that a search on a device takes, before it begins.
 
     Neighbours among the points that have one direction, and directions with the same spin-downs, are computed together on a device.
-    For the others see `hough_maps`. Raises InputError where the memory of a device does not suffice.
+    For the others see `MapSearch`, which keeps what is loaded for more points. Raises InputError where the memory of a device does not
+    suffice.
     """
-    if not points:
-        return
-    maker = MapMaker(grids, ephemeris, method, part)
-    if device == "numpy":
-        for alpha, delta, f1dot in points:
-            direction = maker.direction(alpha, delta)
-            yield candidates(maker.maps(direction, f1dot, *maker.definition(direction, f1dot)), most)
-        return
-    every = maker.groups(points, most)
-    largest = max(every, key=lambda g: g.room * len(g.f1dots))
-    hough = maker.device(device, largest, most, kernel=kernel, buffers=buffers)
-    if announce is not None:
-        announce(hough.memory)
-    for batch, best in hough.best(ahead(maker.batch, every, THREADS, THREADS), most, maker.blame):
-        yield from _candidates_of(maker, batch, best)
+    search = MapSearch(grids, ephemeris, device=device, method=method, kernel=kernel, buffers=buffers, part=part)
+    yield from search.candidates(points, most, announce)
 
 
 def hierarchical_search(

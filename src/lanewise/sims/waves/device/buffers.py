@@ -118,6 +118,11 @@ class Shape:
         """While the best are chosen."""
         return SORTED * self.maps * max(self.cells, self.chosen * self.block)
 
+    @property
+    def bytes(self) -> int:
+        """Of one set of buffers, and of choosing."""
+        return self.vector_bytes + self.map_bytes + self.sorted_bytes
+
 
 def shape_of(field: MapField, directions: int, f1dots: tuple[float, ...], most: int) -> Shape:
     """Of the maps of so many directions, of which the `most` best cells are asked for."""
@@ -205,12 +210,13 @@ class Buffers:
     # ------------------------------------------------------------ a batch
 
     def fill(self, batch: Batch) -> None:
-        """What the maps of this batch need; of directions that there is room for and that are not there, what the last batch left."""
+        """What the maps of this batch need. Where there is room for more directions, the last one stands in for them."""
         shape, stacks, motion, weights, ranks = self.shape, *(m.host for m in self._sent)
         every = self.field.shifts(batch.f1dots)
         stacks, weights = stacks.reshape(-1, shape.stacks, MATRIX), weights.reshape(-1, shape.spins, shape.stacks)
         motion = motion.reshape(-1, shape.spins, 2 + MOTION * shape.stacks)
-        for d, direction in enumerate(batch.directions):
+        for d in range(shape.directions):
+            direction = batch.directions[min(d, len(batch.directions) - 1)]
             stacks[d], ranks[d], weights[d] = direction.stacks, direction.rank, direction.stacks[:, 4]
             motion[d, :, 0], motion[d, :, 1] = direction.significance.mean, direction.significance.deviation
             motion[d, :, 2:] = (every @ direction.axes.T).reshape(shape.spins, -1)

@@ -58,19 +58,37 @@ class HoughDevice:
     """Maps of one search on one device. buffers: 2 to compute the next maps while the host finishes the last; 1 for one after the other."""
 
     def __init__(
-        self, data: SearchData, field: MapField, earths: Mapping[str, EarthState], device: str, dterms: int, largest: Shape, *,
+        self, data: SearchData, field: MapField, earths: Mapping[str, EarthState], device: str, dterms: int, *,
         kernel: Method = "interpolated", buffers: int = 2,
     ) -> None:  # fmt: skip
-        """largest: of the maps that are computed together; their memory is checked before anything is uploaded. Raises InputError."""
         self.device, self.data, self.field = resolve(device), data, field
-        self._pipeline = DoubleBuffer(buffers)
-        self.memory: Memory = search_memory(data, largest, self.device, kernel, buffers)
-        self.memory.check()
-        with on_device(self.device):
-            self._spectra = Spectra(data, self.device, dterms, kernel=kernel, by_detector=False)
-            self._spectra.know(earths, field.reference)
+        self._earths, self._dterms, self._pipeline = earths, dterms, DoubleBuffer(buffers)
+        self._kernel: Method = kernel
+        self._loaded: Spectra | None = None
+        self._memory: Memory | None = None
         self._buffers: list[Buffers | None] = [None] * buffers
         self._views: list[list[View]] = [[] for _ in range(buffers)]
+
+    def memory(self, largest: Shape) -> Memory:
+        """What maps of at most this size take, with what is there for all."""
+        return search_memory(self.data, largest, self.device, self._kernel, self._pipeline.buffers)
+
+    def load(self, largest: Shape) -> None:
+        """Bring the SFTs to the device, once. Raises InputError, before that, where memory does not suffice for maps of this size."""
+        needed = self.memory(largest)
+        if self._loaded is None or self._memory is None:
+            needed.check()
+            with on_device(self.device):
+                self._loaded = Spectra(self.data, self.device, self._dterms, kernel=self._kernel, by_detector=False)
+                self._loaded.know(self._earths, self.field.reference)
+        elif (more := needed.less(self._memory)).total > 0:
+            more.check()
+        self._memory = needed
+
+    @property
+    def _spectra(self) -> Spectra:
+        assert self._loaded is not None, "nothing is loaded"
+        return self._loaded
 
     def _room(self, batch: Batch, slot: int, most: int) -> Buffers:
         shape, room = shape_of(self.field, batch.room, batch.f1dots, most), self._buffers[slot]

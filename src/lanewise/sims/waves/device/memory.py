@@ -37,6 +37,13 @@ class Memory:
     def total(self) -> int:
         return self.data + self.vectors + self.maps
 
+    def less(self, there: Memory) -> Memory:
+        """What is needed beside that which is there already."""
+        data, vectors, maps = (
+            max(0, x - y) for x, y in ((self.data, there.data), (self.vectors, there.vectors), (self.maps, there.maps))
+        )
+        return Memory(data, vectors, maps, self.device)
+
     def __str__(self) -> str:
         parts = ", ".join(
             f"{name} {size / MIB:.1f}" for name, size in (("data", self.data), ("F", self.vectors), ("maps", self.maps))

@@ -21,6 +21,7 @@ ROUND = 16  # bins
 class MapField:
     """What all maps of a search have in common.
 
+    farthest             of the pixels from the centre, as vectors
     start, frequencies   number of the first frequency, and how many; frequency i is first + resolution i, Hz
     centre               Hz, that shifts of pixels are computed at
     reference            GPS nanoseconds of all frequencies and spin-downs
@@ -29,6 +30,7 @@ class MapField:
     """
 
     grid: PatchGrid
+    farthest: float
     motion: StackMotion
     first: float
     resolution: float
@@ -56,8 +58,7 @@ class MapField:
 
     def margin(self, f1dots: Sequence[float]) -> int:
         """Bins of F beside the frequencies that the pixels of no direction leave; rounded up, so that buffers fit more than one map."""
-        farthest = float(np.linalg.norm(self.grid.from_centre, axis=1).max())
-        largest = float(np.linalg.norm(self.shifts(f1dots), axis=2).max()) * farthest
+        largest = float(np.linalg.norm(self.shifts(f1dots), axis=2).max()) * self.farthest
         return rounded(int(largest * (1 + 1e-9) + 0.5) + 1 + int(abs(self.drifts).max()))
 
 
