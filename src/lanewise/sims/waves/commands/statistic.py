@@ -160,7 +160,9 @@ def _band(asked: Input, sought: Sought) -> waves.Band:
 def _draw(path: Path, found: _Computed) -> None:
     from lanewise.sims.waves.view import draw_band
 
-    draw_band(path, found.columns["freq"], found.statistic, found.data.detectors, found.method)
+    alpha, delta, f1dot = (float(found.columns[n][0]) for n in ("alpha", "delta", "f1dot"))
+    where = f"towards ({alpha:.4f}, {delta:.4f}) rad, {f1dot:g} Hz/s"
+    draw_band(path, found.columns["freq"], found.statistic, found.data.detectors, found.method, where)
 
 
 def _summary(found: _Computed, asked: Input, seconds: float, out: Path, plot: Path | None) -> dict[str, Any]:
