@@ -409,3 +409,26 @@ def test_a_follow_up(folder, tmp_path):
     assert "--follow-up is -1; wanted a number of candidates" in refused(
         *base, "--out", tmp_path / "e.csv", "--follow-up", -1
     )
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "message"),
+    [
+        ("--residuals", 0, "residuals is 0; wanted at least 1"),
+        ("--resolution", 0, "resolution is 0; wanted above zero"),
+        ("--f1dot-step", 0, "f1dot_step is 0; wanted above zero"),
+        ("--f1dot", "1e-9,-2e-9", "f1dot_band is -2e-09; wanted zero or more, from the lowest value on"),
+        ("--band", -1, "freq_band is -1; wanted zero or more, from the lowest value on"),
+        ("--threshold", -1, "threshold is -1; wanted above zero"),
+        ("--stacks", 0, "most_stacks is 0; wanted at least 1"),
+        ("--freq", "nan", "freq is nan; wanted a finite number"),
+        ("--units", 0, "0 work units asked for; wanted at least 1"),
+        ("--sky", "missing.txt", "--sky is 'missing.txt': there is no such file"),
+    ],
+)  # fmt: skip
+def test_values_that_no_search_has(folder, tmp_path, option, value, message):
+    """None of them is taken for one that was left out."""
+    base = ["run", "--sfts", folder / "*.sft", "--freq", 60.01, "--band", 0.001, "--sky", "2.0,0.3", "--ref-time", "1238256018",
+            "--stack", 36000, "--ephemeris", "EPV00", "--out", tmp_path / "o.csv"]  # fmt: skip
+    assert message in refused(*base, option, value)
+    assert not list(tmp_path.iterdir())

@@ -84,6 +84,24 @@ class Search:
     dterms: int = DTERMS
     window: int = WINDOW
 
+    def __post_init__(self) -> None:
+        """Raises InputError for values that no search has."""
+        for name in ("freq", "freq_band", "f1dot", "f1dot_band", "stack", "threshold", "resolution", "f1dot_step"):
+            value = getattr(self, name)
+            if value is not None and not math.isfinite(value):
+                raise InputError(f"{name} is {value}; wanted a finite number")
+        for name in ("freq", "stack", "threshold", "resolution", "f1dot_step"):
+            value = getattr(self, name)
+            if value is not None and value <= 0:
+                raise InputError(f"{name} is {value:g}; wanted above zero")
+        for name in ("freq_band", "f1dot_band"):
+            if getattr(self, name) < 0:
+                raise InputError(f"{name} is {getattr(self, name):g}; wanted zero or more, from the lowest value on")
+        for name in ("most_stacks", "residuals", "dterms", "window"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise InputError(f"{name} is {value}; wanted at least 1")
+
 
 @frozen
 @dataclass(frozen=True, slots=True, eq=False)

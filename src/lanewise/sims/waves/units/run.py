@@ -115,6 +115,8 @@ def opened(
 ) -> Generator[Opened]:
     """A search that nobody else computes within the block; for the arguments and errors see `search_in_units`."""
     workers.check(job)
+    if units is not None and units < 1:
+        raise InputError(f"{units} work units asked for; wanted at least 1")
     there = (folder / SEARCH).exists()  # known before data are read, which may take minutes
     if resume and not there:
         raise InputError(f"{folder}: there is no search to resume; leave --resume out to begin one")
