@@ -432,3 +432,17 @@ def test_values_that_no_search_has(folder, tmp_path, option, value, message):
             "--stack", 36000, "--ephemeris", "EPV00", "--out", tmp_path / "o.csv"]  # fmt: skip
     assert message in refused(*base, option, value)
     assert not list(tmp_path.iterdir())
+
+
+def test_a_list_that_ends_within_one_significance(folder, tmp_path):
+    """A loud signal fills it with cells of one count: a note says so."""
+    base = ("run", "--sfts", folder / "*.sft", "--freq", 60.0095, "--band", 0.001, "--sky", "2.0,0.3", "--f1dot", "-2e-10", "--ref-time",
+            "1238256018", "--stack", 36000, "--residuals", 3, "--patch", 0.02, "--threshold", 4, "--ephemeris", "EPV00", "--quiet")  # fmt: skip
+    for most, notes in ((30, True), (9000, False)):
+        done = CliRunner().invoke(
+            app, [str(a) for a in (*base, "--candidates", most, "--out", tmp_path / f"{most}.csv")]
+        )
+        assert done.exit_code == 0
+        assert (
+            "all 30 candidates have the significance 7.043, and the list ends among those of" in done.stderr
+        ) == notes

@@ -170,6 +170,26 @@ def test_a_search_that_is_killed_again_and_again(
     assert found.candidates.tobytes() == (whole if device == "numpy" else on_cpu)
 
 
+@pytest.mark.parametrize("device", ["numpy", "cpu"])
+def test_ctrl_c_keeps_what_is_done(
+    ready: Ready, pattern: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, device: str
+) -> None:
+    """However long it was to the next checkpoint."""
+    true = work.steps
+
+    def interrupted(*arguments: Any) -> Iterator[Any]:
+        for number, found in enumerate(true(*arguments)):
+            if number == 3:
+                raise KeyboardInterrupt
+            yield found
+
+    monkeypatch.setattr(work, "steps", interrupted)
+    unit = divide(len(SKY), 2, ready.grids.frequencies, 1)[0]
+    with pytest.raises(KeyboardInterrupt):
+        work.process(replace(ready, job=a_job(pattern, device=device)), unit, tmp_path, 3600.0)
+    assert read_state(tmp_path, unit, ready.digest).done == 3
+
+
 @pytest.mark.parametrize(("first", "second"), [("cpu", "numpy"), ("numpy", "cpu")])
 def test_a_search_goes_on_on_another_device(
     pattern: str, whole: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, first: str, second: str

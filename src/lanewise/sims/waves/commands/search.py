@@ -171,7 +171,19 @@ def _searched(asked: _Asked, profile: Profile | None, announce: Callable[[Memory
         run = _Run(one, kept.checkpoint_every, announce)
         follow(product, run, quiet=quiet)
     assert run.found is not None
+    say_note(_ends_within(run.found))
     return run.found
+
+
+def _ends_within(found: Found) -> str:
+    """What is to be known of a list that ends among candidates of one significance, as it does where a signal is loud."""
+    level, most = found.candidates["significance"], found.ready.job.most
+    if len(level) < most or level[0] != level[-1]:
+        return ""
+    return (
+        f"all {most:,} candidates have the significance {level[0]:.3f}, and the list ends among those of the lowest frequency: "
+        "give more --candidates, or a higher --threshold, to tell them apart"
+    )
 
 
 @contextmanager

@@ -50,12 +50,16 @@ def process(
     state = read_state(folder, unit, ready.digest)
     report(state.done)
     written = time.monotonic()
-    for found in steps(ready, unit, state.sky, state.spin, announce):
-        state = _after(state, merged([state.candidates, found], ready.job.most))
-        report(1)
-        if state.complete or time.monotonic() - written >= seconds:
-            write_state(folder, state)
-            written = time.monotonic()
+    try:
+        for found in steps(ready, unit, state.sky, state.spin, announce):
+            state = _after(state, merged([state.candidates, found], ready.job.most))
+            report(1)
+            if state.complete or time.monotonic() - written >= seconds:
+                write_state(folder, state)
+                written = time.monotonic()
+    except KeyboardInterrupt:  # what is done is kept
+        write_state(folder, state)
+        raise
     return state
 
 
