@@ -23,7 +23,7 @@ from lanewise.sims.waves.demodulation import f_statistic
 from lanewise.sims.waves.device import buffers as buffers_module
 from lanewise.sims.waves.device import maps as maps_module
 from lanewise.sims.waves.device import statistic
-from lanewise.sims.waves.device.fetching import DoubleBuffer, fetch
+from lanewise.sims.waves.device.fetching import DoubleBuffer, ahead, fetch
 from lanewise.sims.waves.device.hough_kernels import (
     All,
     Cell,
@@ -39,6 +39,7 @@ from lanewise.sims.waves.device.look import SftState, look, states
 from lanewise.sims.waves.device.memory import Memory
 from lanewise.sims.waves.device.spectra import records
 from lanewise.sims.waves.device.top import first_cells
+from lanewise.sims.waves.device.work import grouped
 from lanewise.sims.waves.hierarchical import (
     Grids,
     MapMaker,
@@ -263,6 +264,24 @@ def _half_of(memory: Memory) -> Callable[[str], int]:
     return lambda device: memory.total // 2
 
 
+@pytest.mark.parametrize("device", DEVICES)
+def test_what_is_not_finite_is_an_error(device: str) -> None:
+    """Bins that there are not by name; values that are not finite wherever a pixel needs them."""
+    grids, ephemeris, points = search_of_noise()
+    outside = replace(grids, first=grids.first + 0.3)
+    with pytest.raises(InputError, match=r"needs .* of the SFT at GPS .* cover a wider band"):
+        list(search_maps(outside, ephemeris, points, 5, device=device))
+    with pytest.raises(InputError, match=r"needs .* of the SFT at GPS .* cover a wider band"):
+        hough_maps(outside, ephemeris, *points[1], device=device)
+    values = grids.data.data.copy()
+    values[grids.data.offset[4] : grids.data.offset[5]] = (
+        np.nan
+    )  # one SFT, whose stack has other values for every template
+    damaged = replace(grids, data=replace(grids.data, data=values))
+    with pytest.raises(InputError, match="a map has values that are not finite; so have the data"):
+        list(search_maps(damaged, ephemeris, points, 5, device=device))
+
+
 def test_an_error_of_the_host_ends_the_search() -> None:
     grids, ephemeris, points = search_of_noise()
     bad = [*points[:2], (0.1, 9.0, float("nan")), points[2]]
@@ -371,6 +390,43 @@ def test_the_first_cells_on_a_gpu(largest: int | None) -> None:
     found = first_cells(cupy.asarray(level), cupy.asarray(order), 300, limit=50_000, largest=largest)
     np.testing.assert_array_equal(to_host(found), np.lexsort((order, -level), axis=1)[:, :300])
     np.testing.assert_array_equal(fetch(cupy.asarray(level))(), level)
+
+
+@given(
+    points=st.lists(st.tuples(st.integers(0, 3), st.just(0.5), st.integers(0, 4)), min_size=1, max_size=40),
+    most=st.integers(1, 12),
+)
+def test_groups_of_points(points: list[tuple[float, float, float]], most: int) -> None:
+    """Every point once and in its order; no more than `most` maps, and all groups of a run with one room."""
+    found = list(grouped(points, most))
+    assert [(*place, f) for g in found for place in g.sky for f in g.f1dots] == points
+    for g in found:
+        assert 1 <= len(g.sky) <= g.room
+        assert g.room * len(g.f1dots) <= max(most, len(g.f1dots))
+        assert len(g.f1dots) <= most
+    even = list(grouped([(float(i), 0.0, f) for i in range(45) for f in (0.0, 1.0, 2.0)], 40))
+    assert [len(g.sky) for g in even] == [12, 12, 12, 9]
+    assert {g.room for g in even} == {12}
+
+
+def test_jobs_are_done_ahead() -> None:
+    """The second job has begun when the first one is asked for; results are in order, and errors come where their job stands."""
+    begun = threading.Event()
+
+    def work(job: int) -> int:
+        if job == 1:
+            begun.set()
+        if job == 7:
+            raise ArithmeticError("job 7")
+        return job * job
+
+    results = ahead(work, range(9), 2, 3)
+    assert next(results) == 0
+    assert begun.wait(20)
+    assert [next(results) for _ in range(6)] == [1, 4, 9, 16, 25, 36]
+    with pytest.raises(ArithmeticError, match="job 7"):
+        next(results)
+    assert list(ahead(work, range(3), 1, 0)) == [0, 1, 4]
 
 
 def test_one_job_is_started_while_the_last_is_finished() -> None:
