@@ -8,7 +8,7 @@ import pytest
 from lanewise.errors import InputError
 from lanewise.sims import waves
 from lanewise.sims.waves.hierarchical import CANDIDATE, Grids
-from lanewise.sims.waves.refinement import follow_up, lattice, phase_metric, regrouped
+from lanewise.sims.waves.refinement import follow_up, lattice, phase_metric, regrouped, some_stacks
 from lanewise.sims.waves.refinement.follow_up import false_alarm, pixel_size
 from lanewise.sims.waves.refinement.metric import tangents
 
@@ -57,6 +57,17 @@ def test_stacks_taken_together(stacks: int) -> None:
         np.testing.assert_allclose(getattr(found, name), getattr(expected, name), rtol=1e-12)
     with pytest.raises(InputError, match="4 stacks are asked for; wanted 1 to 3, of which they are made"):
         regrouped(grids.data, 4)
+
+
+def test_some_of_the_stacks(ephemeris: waves.Ephemeris) -> None:
+    """2F of each is what it is among all."""
+    data = waves.set_up(made(60, 2e-24, 3), a_search()).data
+    templates = waves.Templates(60.0101 + 1e-5 * np.arange(3), 2.003, 0.302, -2.3e-10, reference=REFERENCE)
+    whole = waves.f_statistic(data, templates, ephemeris).two_f
+    for first, end in ((0, 1), (1, 3), (0, 3)):
+        some = some_stacks(data, first, end)
+        assert (some.stacks, len(some)) == (end - first, data.group[2 * end] - data.group[2 * first])
+        np.testing.assert_allclose(waves.f_statistic(some, templates, ephemeris).two_f, whole[first:end], rtol=1e-12)
 
 
 @pytest.mark.parametrize("stacks", [1, 12])

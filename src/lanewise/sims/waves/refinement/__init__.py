@@ -7,6 +7,6 @@ makes it.
 from lanewise.sims.waves.refinement.follow_up import FOLLOWED, follow_up
 from lanewise.sims.waves.refinement.lattice import lattice
 from lanewise.sims.waves.refinement.metric import phase_metric
-from lanewise.sims.waves.refinement.stacks import regrouped
+from lanewise.sims.waves.refinement.stacks import regrouped, some_stacks
 
-__all__ = ["FOLLOWED", "follow_up", "lattice", "phase_metric", "regrouped"]
+__all__ = ["FOLLOWED", "follow_up", "lattice", "phase_metric", "regrouped", "some_stacks"]

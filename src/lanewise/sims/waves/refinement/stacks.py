@@ -1,4 +1,4 @@
-"""Stacks that follow each other, taken together."""
+"""Stacks that follow each other: some of them, or taken together."""
 
 from __future__ import annotations
 
@@ -32,4 +32,16 @@ def regrouped(data: SearchData, stacks: int) -> SearchData:
         data.detectors, stacks, data.duration, data.data[places], np.concatenate([[0], np.cumsum(bins[order])]), data.first_bin[order],
         np.concatenate([[0], np.cumsum(np.bincount(group, minlength=stacks * detectors))]), data.middle[order],
         (raw / mean[into[stack]])[order], data.duration**2 * mean / 2, span, data.noise_bins,
+    )  # fmt: skip
+
+
+def some_stacks(data: SearchData, first: int, end: int) -> SearchData:
+    """The stacks from `first` on, without `end`: parts of the same arrays."""
+    detectors = len(data.detectors)
+    group = data.group[first * detectors : end * detectors + 1]
+    sfts = slice(int(group[0]), int(group[-1]))
+    offset = data.offset[sfts.start : sfts.stop + 1]
+    return SearchData(
+        data.detectors, end - first, data.duration, data.data[offset[0] : offset[-1]], offset - offset[0], data.first_bin[sfts],
+        group - group[0], data.middle[sfts], data.weight[sfts], data.sinv_tsft[first:end], data.span[first:end], data.noise_bins,
     )  # fmt: skip

@@ -19,6 +19,7 @@ from lanewise.sims.waves.hough import (
     stack_weights,
 )
 from lanewise.sims.waves.prepared import earth_states, geometry
+from lanewise.sims.waves.refinement import some_stacks
 from lanewise.sims.waves.resampling import Band, f_statistic_band
 from lanewise.sims.waves.templates import Floats, Templates
 from lanewise.sims.waves.units.checkpoint import State
@@ -125,7 +126,6 @@ class _Recomputed:
         number = round((float(row["freq"]) - grids.correction) / resolution) - grids.first_bin
         places = number + drifts[origin.residual] + offsets[:, *origin.pixel]
         alpha, delta = origin.patch.centre
-        every, which = np.unique(places, return_inverse=True)
         if self.ready.job.method == "resamp":
             # Transforms give other values in another band: the whole band is that of the search.
             margin = needed_margin(offsets, drifts)
@@ -135,6 +135,14 @@ class _Recomputed:
             )  # fmt: skip
             found = f_statistic_band(data, band, self.ready.ephemeris, dterms=grids.search.dterms).two_f / 2
             return found[np.arange(data.stacks), margin + places]
-        templates = Templates(grids.first + resolution * every, alpha, delta, origin.f1dot, reference=grids.middle)
-        found = f_statistic(data, templates, self.ready.ephemeris, dterms=grids.search.dterms).two_f / 2
-        return found[np.arange(data.stacks), which]
+        found = np.empty(data.stacks)
+        # Of few stacks at a time: the frequency of one is of no use to the others.
+        step = math.isqrt(data.stacks - 1) + 1
+        for first in range(0, data.stacks, step):
+            end = min(first + step, data.stacks)
+            freq = grids.first + resolution * places[first:end]
+            templates = Templates(freq, alpha, delta, origin.f1dot, reference=grids.middle)
+            some = some_stacks(data, first, end)
+            two_f = f_statistic(some, templates, self.ready.ephemeris, dterms=grids.search.dterms).two_f
+            found[first:end] = np.diagonal(two_f) / 2
+        return found
