@@ -23,6 +23,7 @@ from lanewise.sims.waves.units import (
     Workers,
     divide,
     engines,
+    forget,
     read_state,
     run,
     search_in_units,
@@ -70,6 +71,18 @@ def test_units_cover_a_search_once(sizes: tuple[int, int, int], wanted: int, cou
     for u in units:
         times[slice(*u.sky), slice(*u.spins), slice(*u.frequencies)] += 1
     assert (times == 1).all()
+
+
+def test_what_a_search_leaves_behind(pattern: str, tmp_path: Path) -> None:
+    """Nothing, also not what a kill within a checkpoint's writing has left; files of others stay, and their folder."""
+    for name, more in (("a", ()), ("b", ("notes.txt",))):
+        folder = tmp_path / name
+        found = search_in_units(a_job(pattern, sky=SKY[:1]), folder)
+        for other in (".unit-000000.json.0123abcd.tmp", *more):
+            (folder / other).write_text("half", encoding="utf-8")
+        forget(folder, found.units)
+        assert (sorted(p.name for p in folder.iterdir()) if folder.exists() else []) == list(more)
+        assert folder.exists() == bool(more)
 
 
 def test_too_many_units() -> None:

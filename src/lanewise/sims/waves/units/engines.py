@@ -16,7 +16,7 @@ from lanewise.sims.waves.device.memory import Memory
 from lanewise.sims.waves.units.checkpoint import State
 from lanewise.sims.waves.units.job import Ready
 from lanewise.sims.waves.units.partition import Unit
-from lanewise.sims.waves.units.work import process, process_remotely
+from lanewise.sims.waves.units.work import Searches, process, process_remotely
 
 Report = Callable[[int], None]
 Announce = Callable[[Memory], None] | None
@@ -28,8 +28,9 @@ def in_process(
     ready: Ready, units: Iterable[Unit], folder: Path, seconds: float, report: Report, announce: Announce = None
 ) -> Iterator[State]:
     """One unit after another; announce: is told the memory of the first, which the others take, too."""
+    searches = Searches()
     for unit in units:
-        yield process(ready, unit, folder, seconds, report, announce)
+        yield process(ready, unit, folder, seconds, report, announce, searches)
         announce = None
 
 

@@ -161,8 +161,9 @@ def search_in_units(
 
 
 def forget(folder: Path, units: tuple[Unit, ...]) -> None:
-    """Remove the checkpoints of a search, and the folder if nothing else is in it."""
-    for path in (*(path_of(folder, u) for u in units), folder / SEARCH):
+    """Remove the checkpoints of a search, with what kills have left of them, and the folder if nothing else is in it."""
+    halves = folder.glob(".unit-*.json.*.tmp")
+    for path in (*(path_of(folder, u) for u in units), folder / SEARCH, *halves):
         path.unlink(missing_ok=True)
     with suppress(OSError):
         folder.rmdir()
