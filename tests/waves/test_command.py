@@ -310,6 +310,23 @@ def test_options_that_are_missing(folder, tmp_path):
         "--sfts is missing; --help says what belongs there"
     )
     assert refused("make-data").startswith("--out, --band, --start, --sfts are missing")
+    made = (
+        "make-data",
+        "--out",
+        tmp_path,
+        "--band",
+        "60,60.1",
+        "--start",
+        1238166018,
+        "--sfts",
+        2,
+        "--sqrt-s",
+        "1e-23,1e-23",
+    )
+    assert refused(*made, "--ephemeris", "EPV00") == "--ephemeris is of signals; wanted --signal, too"
+    assert refused(*made, "--ephemeris", "EPV00", "--ref-time", 1) == (
+        "--ephemeris and --ref-time are of signals; wanted --signal, too"
+    )
 
 
 def test_help_says_the_defaults():

@@ -20,10 +20,14 @@ from lanewise.sims.waves.gps import SECOND
 if TYPE_CHECKING:
     from lanewise.sims.waves.sft import SftSet
 
+OF_SIGNALS = ("ephemeris", "ref_time")
+
 
 def make_data(matched: Given) -> None:
     """Write the files and say which."""
     require(matched, "out", "band", "start", "sfts")
+    if not matched["signal"] and (idle := [f"--{n.replace('_', '-')}" for n in OF_SIGNALS if matched[n] is not None]):
+        raise InputError(f"{' and '.join(idle)} {'is' if len(idle) == 1 else 'are'} of signals; wanted --signal, too")
     asked = matched.make(Made)
     assert asked.out is not None
     made = _sfts(asked)
