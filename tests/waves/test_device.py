@@ -49,6 +49,7 @@ from lanewise.sims.waves.hierarchical import (
     search_maps,
     set_up,
 )
+from lanewise.sims.waves.hough import pixel_offsets
 from lanewise.sims.waves.kernels import Sft
 from lanewise.sims.waves.prepared import earth_states, geometry, prepare, search_margin
 from lanewise.sims.waves.sft import load_sfts
@@ -316,6 +317,25 @@ def test_directions_as_the_definition(where: str) -> None:
         np.testing.assert_allclose(sfts.bins_per_hertz / data.duration, seen.arrival.rate[0], rtol=1e-15)
         np.testing.assert_allclose(sfts.a, seen.a[0], rtol=0, atol=1e-7)
         np.testing.assert_allclose(sfts.b, seen.b[0], rtol=0, atol=1e-7)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_shifts_as_the_definition(seed: int) -> None:
+    """In the axes of the patch, pixels see every stack moved by as many bins as `pixel_offsets` says, within the margin."""
+    rng = np.random.default_rng(seed)
+    grids, ephemeris, _ = search_of_noise()
+    maker = MapMaker(grids, ephemeris)
+    field = replace(maker.field, centre=float(rng.uniform(100, 2000)), resolution=10 ** rng.uniform(-6, -4))
+    f1dot = float(rng.normal() * 1e-8)
+    direction = maker.direction(float(rng.uniform(-3, 3)), float(np.arcsin(rng.uniform(-1, 1))))
+    wanted = pixel_offsets(
+        direction.patch, field.motion, field.reference, field.centre, f1dot, field.resolution
+    ).reshape(grids.data.stacks, -1)
+    vectors = field.shifts([f1dot])[0] @ direction.axes.T
+    np.testing.assert_array_equal(np.floor(vectors @ field.grid.from_centre.T + 0.5), wanted)
+    drift = abs(field.drifts).max()
+    assert abs(wanted).max() + drift <= field.margin([f1dot]) < 3 * abs(wanted).max() + drift + 40
+    assert np.ptp(wanted) > 1
 
 
 @pytest.mark.parametrize("weighted", [False, True], ids=["counts", "weighted"])

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,6 +69,15 @@ class Table:
         return x + v * t + a * t**2 / 2, v + a * t
 
 
+@lru_cache(maxsize=2)
+def _epv00(days: bytes) -> tuple[Any, Any]:
+    """Heliocentric and barycentric Earth at float64 days since J2000. The last two are kept: Earth and Sun ask for the same."""
+    import erfa  # pyright: ignore[reportMissingImports]  # of the extra `waves`
+
+    heliocentric, barycentric = erfa.epv00(2_451_545.0, np.frombuffer(days))
+    return heliocentric, barycentric
+
+
 @frozen
 @dataclass(frozen=True, slots=True)
 class Model:
@@ -81,12 +90,10 @@ class Model:
 
     def at(self, times: Times) -> tuple[Floats, Floats]:
         """See `Body`."""
-        import erfa  # pyright: ignore[reportMissingImports]  # of the extra `waves`
-
         day = -7300.5 + (times * 1e-9 + TT_MINUS_GPS) / DAY  # TT; TDB differs by 2 ms
         if len(day) and abs(day).max() > 36525.0:
             raise InputError(f"{MODEL} is a fit for the years 1900 to 2100; the data lie outside of it")
-        heliocentric, barycentric = erfa.epv00(2_451_545.0, day)
+        heliocentric, barycentric = _epv00(np.ascontiguousarray(day, np.float64).tobytes())
         x, v = (np.asarray(barycentric[k]) for k in ("p", "v"))
         if self.body == "sun":
             x, v = x - heliocentric["p"], v - heliocentric["v"]
