@@ -141,6 +141,12 @@ class Grids:
         return math.floor(self.first / self.resolution + 0.5)
 
     @property
+    def patch(self) -> tuple[float, float]:
+        """Sizes of patches in radians."""
+        side = 1 / (self.search.stack * self.first * ROTATION_SPEED)
+        return self.search.patch or (side, side)
+
+    @property
     def correction(self) -> float:
         """What candidates' frequencies get because of that, Hz: by how much the frequency asked for misses a bin (LALPulsar's bug 147)."""
         asked = self.search.freq / self.resolution
@@ -207,8 +213,7 @@ class MapMaker:
         search, data, resolution = grids.search, grids.data, grids.resolution
         self.earths = earth_states(data, ephemeris)
         motion = stack_motion(data, self.earths)
-        size = search.patch or (1 / (search.stack * grids.first * ROTATION_SPEED),) * 2
-        patch = PatchGrid.of((size[0], size[1]), grids.first_bin)
+        patch = PatchGrid.of(grids.patch, grids.first_bin)
         self.field = MapField(
             patch, float(np.linalg.norm(patch.from_centre, axis=1).max()), motion, grids.first, resolution, low, high - low,
             grids.first_bin * resolution, grids.middle, grids.residuals,

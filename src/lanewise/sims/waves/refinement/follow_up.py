@@ -19,7 +19,7 @@ from lanewise.attributes import frozen
 from lanewise.errors import InputError
 from lanewise.sims.waves.demodulation import EXPECTED, f_statistic
 from lanewise.sims.waves.hierarchical import Candidates, Grids
-from lanewise.sims.waves.hough import ORBITAL_SPEED, PIXEL_FACTOR, ROTATION_SPEED
+from lanewise.sims.waves.hough import ORBITAL_SPEED, PIXEL_FACTOR
 from lanewise.sims.waves.prepared import SearchData
 from lanewise.sims.waves.refinement.lattice import lattice
 from lanewise.sims.waves.refinement.metric import phase_metric, tangents
@@ -151,7 +151,7 @@ def _volume(grids: Grids) -> float:
     """What the maps of one direction cover, in Hz, Hz/s and radians: at least a cell of each."""
     coarse = grids.search.f1dot_step or grids.search.stack**-2
     pixel = pixel_size(grids)
-    patch = grids.search.patch or (1 / (grids.search.stack * grids.first * ROTATION_SPEED),) * 2
+    patch = grids.patch
     return (
         grids.frequencies * grids.resolution * len(grids.f1dot) * coarse * max(patch[0], pixel) * max(patch[1], pixel)
     )

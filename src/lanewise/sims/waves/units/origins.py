@@ -10,7 +10,7 @@ import numpy as np
 
 from lanewise.attributes import frozen
 from lanewise.sims.waves.hierarchical import Candidates
-from lanewise.sims.waves.hough import ROTATION_SPEED, Patch, make_patch
+from lanewise.sims.waves.hough import Patch, make_patch
 from lanewise.sims.waves.timing.arrival import sky_vectors
 from lanewise.sims.waves.units.job import Ready
 from lanewise.sims.waves.units.partition import Part
@@ -34,19 +34,12 @@ def origins(ready: Ready, row: Candidates, sky: Part, spins: Part) -> Iterator[O
     grids = ready.grids
     step = grids.residuals[1] - grids.residuals[0] if len(grids.residuals) > 1 else grids.search.stack**-2
     for direction in _near(ready, row, sky):
-        patch = make_patch(*ready.job.sky[direction], _size(ready), grids.first_bin)
+        patch = make_patch(*ready.job.sky[direction], ready.grids.patch, grids.first_bin)
         for r, c in np.argwhere((patch.alpha == row["alpha"]) & (patch.delta == row["delta"])).tolist():
             for f1dot in grids.f1dot[slice(*spins)].tolist():
                 residual = int(np.argmin(abs(f1dot + grids.residuals - row["f1dot"])))
                 if abs(f1dot + grids.residuals[residual] - row["f1dot"]) <= NEAREST * max(step, abs(row["f1dot"])):
                     yield Origin(patch, f1dot, (r, c), residual)
-
-
-def _size(ready: Ready) -> tuple[float, float]:
-    """Of patches, radians."""
-    grids = ready.grids
-    side = 1 / (grids.search.stack * grids.first * ROTATION_SPEED)
-    return grids.search.patch or (side, side)
 
 
 def _near(ready: Ready, row: Candidates, sky: Part) -> list[int]:
@@ -55,5 +48,7 @@ def _near(ready: Ready, row: Candidates, sky: Part) -> list[int]:
     towards = sky_vectors(directions[:, 0], directions[:, 1]) @ sky_vectors(
         np.array(row["alpha"]), np.array(row["delta"])
     )
-    reach = math.cos(min(math.pi, math.hypot(*_size(ready))))  # twice the distance of the corners: pixels stand out
+    reach = math.cos(
+        min(math.pi, math.hypot(*ready.grids.patch))
+    )  # twice the distance of the corners: pixels stand out
     return (sky[0] + np.flatnonzero(towards >= reach)).tolist()
