@@ -25,7 +25,7 @@ METHOD = 1  # raised when the same configuration gives other candidates than bef
 @frozen
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """A search of files: everything that decides its candidates, and the device, which does not (but see `search_maps`).
+    """A search of files: everything that decides its candidates, and the device, which decides no more than float32 sums do.
 
     sfts        patterns of SFT files, which all workers can read
     sky         directions: alpha and delta, radians
