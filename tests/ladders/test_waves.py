@@ -12,8 +12,11 @@ import lanewise as lw
 from lanewise.ladders import find_ladder, waves
 from lanewise.ladders.rung import Options, Rung, as_json
 from lanewise.ladders.waves import LADDER, climb, measure, sizes, summary
-from lanewise.ladders.waves_data import BAND, CALLS, DTERMS, GPU, PACKED, STACKED, THESIS, Data, Size, size_of
+from lanewise.ladders.waves_data import DTERMS, THESIS, Data, Size, size_of
+from lanewise.ladders.waves_maps import MAP_VERSIONS, MOST, MapData, measure_maps
+from lanewise.ladders.waves_thesis import BAND, BUFFERED, CALLS, GPU, HOUGH, HOUGH_HOST, PACKED, STACKED
 from lanewise.ladders.waves_versions import KINDS, VERSIONS, Clock
+from lanewise.sims.waves.hierarchical import search_maps
 from lanewise.sims.waves.kernels import Sft, Template, demodulate
 
 CELLS = 20
@@ -26,11 +29,15 @@ def rungs() -> list[Rung]:
 
 
 def test_every_version_is_right_and_compared(rungs: list[Rung]) -> None:
-    assert [r.name for r in rungs] == [CALLS, PACKED, BAND, STACKED]
-    assert [r.over for r in rungs] == [None, CALLS, PACKED, BAND]
-    assert [r.extra["calls"] for r in rungs] == [20, 20, 1, 1]
-    assert [r.paper for r in rungs] == [None, {GPU: 70.0}, {GPU: 3.0}, None]
-    for r in rungs:
+    assert [r.name for r in rungs] == [CALLS, PACKED, BAND, STACKED, HOUGH_HOST, HOUGH, BUFFERED]
+    assert [r.over for r in rungs] == [None, CALLS, PACKED, BAND, None, HOUGH_HOST, HOUGH]
+    assert [r.extra["calls"] for r in rungs[:4]] == [20, 20, 1, 1]
+    assert [r.paper for r in rungs] == [None, {GPU: 70.0}, {GPU: 3.0}, None, None, None, None]
+    for r in rungs[4:]:
+        assert r.skipped is None
+        assert r.relative_error is not None
+        assert 0 < r.relative_error < 1e-5
+    for r in rungs[:4]:
         assert r.skipped is None
         assert r.seconds is not None
         assert r.relative_error is not None
@@ -43,7 +50,11 @@ def test_the_thesis_is_beside_it(rungs: list[Rung]) -> None:
     lines = summary(rungs)
     assert lines[1].startswith(f"{CALLS}: 23,300 s, > 70 x the CPU; 95 % memory management")
     whole = [replace(r, bodies=THESIS.cells, seconds=2.0) for r in rungs]
-    assert summary(whole)[-1].startswith(f"405 such spin-downs, all of the thesis's data, are 810 s by {CALLS!r}")
+    assert summary(whole)[-2].startswith(f"405 such spin-downs, all of the thesis's data, are 810 s by {CALLS!r}")
+    assert summary(whole[4:])[-1].startswith(
+        f"405 such spin-downs, all of the thesis's data, are 810 s by {HOUGH_HOST!r}"
+    )
+    assert "with Hough maps; its version 1 took 23,300 s" in summary(whole)[-1]
     assert json.loads(json.dumps(as_json({}, LADDER, rungs)))["rungs"][0]["thesis_where"] == "section 4.3.1, figure 4.5"
     assert find_ladder("waves") is LADDER
 
@@ -83,3 +94,31 @@ def test_what_is_wrong_or_too_long_has_no_time(monkeypatch: pytest.MonkeyPatch) 
     rung = measure(band, data, CELLS, options)
     assert (rung.seconds, rung.extra["skip"]) == (None, "too long")
     assert "a spin-down would take about" in str(rung.skipped)
+
+
+def test_maps_of_all_versions_are_the_same() -> None:
+    """Whole lists of several stacks: cells, counts and, to float32 sums, mean 2F."""
+    data = MapData(Size(3, 6, 2, 12, 2), 1)
+    points = data.points(2)
+    expected = list(search_maps(data.grids, data.ephemeris, points, MOST, device="numpy"))
+    assert len(expected) == len(points) == 4
+    for version in MAP_VERSIONS:
+        for ours, theirs in zip(version.run(data, points, "cpu"), expected, strict=True):
+            for name in ("freq", "alpha", "delta", "f1dot", "count"):
+                np.testing.assert_array_equal(ours[name], theirs[name])
+            np.testing.assert_allclose(ours["twoF"], theirs["twoF"], rtol=1e-5)
+
+
+def test_wrong_maps_have_no_time() -> None:
+    options, data = Options("cpu", (CELLS,), quick=True), MapData(Size(2, 6, 2, 5, 1), 0)
+    expected = next(search_maps(data.grids, data.ephemeris, data.points(1), MOST, device="numpy"))
+    off = expected.copy()
+    off["twoF"] *= 1.01
+    rung = measure_maps(replace(MAP_VERSIONS[0], run=lambda *given: iter([off])), data, CELLS, options, expected)
+    assert (rung.seconds, rung.extra["skip"]) == (None, "wrong")
+    assert "the relative error of mean 2F is 1.0e-02, and 100% of the candidates are those of float64" in str(
+        rung.skipped
+    )
+    off["freq"] += 1.0
+    rung = measure_maps(replace(MAP_VERSIONS[0], run=lambda *given: iter([off])), data, CELLS, options, expected)
+    assert "and 0% of the candidates are those of float64; wanted at most 1e-04, and 90%" in str(rung.skipped)

@@ -142,7 +142,7 @@ def test_pictures(folder, tmp_path, method):
         "run", *common, "--freq", 60.0095, "--band", 0.001, "--sky", "2.0,0.3", "--f1dot", "-2e-10", "--stack", 36000, "--residuals", 3,
         "--patch", 0.02, "--threshold", 4, "--out", tmp_path / "top.csv", "--plot", tmp_path / "map.png",
     )  # fmt: skip
-    assert f"{method} on cpu: 1 maps of 37 frequencies" in text
+    assert f"{method} on cpu: 1 map of 37 frequencies" in text
     assert " MiB on cpu (data " in text
     for name, shape in (("band.png", (825, 1650)), ("map.png", (870, 1950))):
         picture = matplotlib.image.imread(tmp_path / name)
@@ -213,7 +213,7 @@ def test_what_is_refused(folder, tmp_path):
         assert refused(*base, "--templates", bad) == message
     assert (
         refused(*base)
-        == "--freq, --band, --step, --sky is missing; wanted --templates, or --freq, --band, --step and --sky"
+        == "--freq, --band, --step, --sky are missing; wanted --templates, or --freq, --band, --step and --sky"
     )
     assert refused(*base, "--templates", bad, "--freq", 60) == "--freq cannot be given with --templates"
     assert refused(*base, "--templates", bad, "--method", "resamp").startswith("--method resamp needs a band")
@@ -254,15 +254,19 @@ def test_bad_files_are_listed(folder, tmp_path):
     assert "99 SFTs" in done.output
 
 
-def test_a_search_in_units(folder, tmp_path):
+@pytest.mark.parametrize("device", ["numpy", "cpu"])
+def test_a_search_in_units(folder, tmp_path, device):
     """The same list in any number of units; a folder that is named stays, and is resumed with the same options alone."""
     base = ["run", "--sfts", folder / "*.sft", "--freq", 60.0099, "--band", 0.0002, "--sky", "2.0,0.3", "--sky", "1.2,-0.7", "--ref-time",
             "1238256018", "--stack", 36000, "--residuals", 3, "--patch", 0.02, "--ephemeris", "EPV00", "--candidates", 30, "--quiet",
-            "--json", "--device", "numpy"]  # fmt: skip
+            "--json", "--device", device]  # fmt: skip
     units = tmp_path / "units"
     one = json.loads(call(*base, "--out", tmp_path / "a.csv"))
-    many = json.loads(call(*base, "--out", tmp_path / "b.csv", "--units", 4, "--checkpoint-folder", units))
-    assert (one["units"], one["maps"], many["units"], many["maps"]) == (1, 2, 4, 4)
+    many = json.loads(
+        call(*base, "--out", tmp_path / "b.csv", "--units", 2, "--checkpoint-folder", units, "--checkpoint-every", 0)
+    )
+    assert (one["units"], one["maps"], many["units"], many["maps"]) == (1, 2, 2, 2)
+    assert (one["device"], one["memory"] is None) == (device, device == "numpy")
     assert (tmp_path / "a.csv").read_bytes() == (tmp_path / "b.csv").read_bytes()
     assert sorted(p.name for p in tmp_path.iterdir()) == ["a.csv", "b.csv", "units"]
     again = [*base, "--out", tmp_path / "c.csv", "--checkpoint-folder", units]
@@ -279,3 +283,183 @@ def test_a_search_in_units(folder, tmp_path):
     assert refused(*base, *out, "--checkpoint-every", -1) == "--checkpoint-every is -1; wanted seconds, zero or more"
     assert not (tmp_path / "d.csv.units").exists()
     assert refused(*base, *out, "--workers", 0) == "0 workers asked for; wanted at least 1"
+
+
+@pytest.mark.parametrize("device", ["numpy", "cpu"])
+def test_checkpoints_are_as_frequent_as_asked(folder, tmp_path, monkeypatch, device):
+    """Each of four maps with zero seconds between; with an hour the last one alone."""
+    from lanewise.sims.waves.units import work
+
+    true, written = work.write_state, []
+    monkeypatch.setattr(work, "write_state", lambda *state: (written.append(state), true(*state)))
+    for seconds, count in ((0, 4), (3600, 1)):
+        written.clear()
+        call(
+            "run", "--sfts", folder / "*.sft", "--freq", 60.0099, "--band", 0.0002, "--sky", "uniform:0.1@2.0,2.4,0.3,0.4", "--ref-time",
+            "1238256018", "--stack", 36000, "--residuals", 3, "--patch", 0.02, "--ephemeris", "EPV00", "--candidates", 30, "--quiet",
+            "--device", device, "--checkpoint-every", seconds, "--out", tmp_path / f"{seconds}.csv",
+        )  # fmt: skip
+        assert len(written) == count
+
+
+def test_options_that_are_missing(folder, tmp_path):
+    assert refused("run", "--sfts", folder / "*.sft") == (
+        "--ref-time, --freq, --band, --sky, --stack, --out are missing; --help says what belongs there"
+    )
+    assert refused("fstat", "--out", "x.csv", "--ref-time", "1") == (
+        "--sfts is missing; --help says what belongs there"
+    )
+    assert refused("make-data").startswith("--out, --band, --start, --sfts are missing")
+    made = (
+        "make-data",
+        "--out",
+        tmp_path,
+        "--band",
+        "60,60.1",
+        "--start",
+        1238166018,
+        "--sfts",
+        2,
+        "--sqrt-s",
+        "1e-23,1e-23",
+    )
+    assert refused(*made, "--ephemeris", "EPV00") == "--ephemeris is of signals; wanted --signal, too"
+    assert refused(*made, "--ephemeris", "EPV00", "--ref-time", 1) == (
+        "--ephemeris and --ref-time are of signals; wanted --signal, too"
+    )
+
+
+def test_help_says_the_defaults():
+    """Options have the defaults that stand in their help; those of `run` are the search's."""
+    import dataclasses
+
+    from lanewise.sims.waves.commands.options import Grid, Input
+
+    search = {f.name: f.default for f in dataclasses.fields(waves.Search)}
+    for cls in (Grid, Input):
+        for f in dataclasses.fields(cls):
+            if search.get(f.name, dataclasses.MISSING) is not dataclasses.MISSING:
+                assert f.default == search[f.name], f.name
+
+
+def test_resampling_is_not_asked_of_a_gpu(folder, tmp_path, monkeypatch):
+    """It runs on the host: a GPU that is asked for is not silently left idle."""
+    from lanewise.sims.waves.commands import statistic
+
+    monkeypatch.setattr(statistic, "check_device", lambda device: None)  # as if there were one
+    band = ["fstat", "--sfts", folder / "*.sft", "--freq", 60.01, "--band", 0.0002, "--step", 2e-6, "--sky", "2.0,0.3", "--ref-time",
+            "1238256018", "--ephemeris", "EPV00", "--out", tmp_path / "o.csv", "--device", "cuda"]  # fmt: skip
+    message = "--method resamp is computed on the host, found --device cuda; leave --device out"
+    assert refused(*band, "--method", "resamp") == message
+    asked = []
+
+    def without(data, templates, ephemeris, *, dterms, device):
+        asked.append(device)
+        return statistic.waves.FStatistic(
+            *(np.zeros((1, *s, len(templates))) for s in ((), (2,), (), (), (), (), (), ()))
+        )
+
+    monkeypatch.setattr(waves, "f_statistic", without)
+    text = call(*band)
+    assert asked == ["cuda"]
+    assert "demod on cuda: 101 templates" in text
+    assert "(resampling is computed on the host alone)" in text
+
+
+def test_profiles(folder, tmp_path):
+    """A table on standard error, a trace, and the shares in the summary."""
+    common = (
+        "--sfts",
+        folder / "*.sft",
+        "--ref-time",
+        "1238256018",
+        "--ephemeris",
+        "EPV00",
+        "--sky",
+        "2.0,0.3",
+        "--json",
+    )
+    fstat = json.loads(
+        call(
+            "fstat",
+            *common,
+            "--freq",
+            60.01,
+            "--band",
+            0.0002,
+            "--step",
+            2e-6,
+            "--out",
+            tmp_path / "o.csv",
+            "--profile",
+        )
+    )
+    assert {"input", "compute", "output"} <= set(fstat["profile"]["stages"])
+    found = json.loads(
+        call("run", *common, "--freq", 60.0095, "--band", 0.0002, "--stack", 36000, "--residuals", 3, "--patch", 0.02, "--out",
+             tmp_path / "top.csv", "--quiet", "--profile", tmp_path / "trace.json")
+    )  # fmt: skip
+    assert "search" in found["profile"]["stages"]
+    assert json.loads((tmp_path / "trace.json").read_text(encoding="utf-8"))["traceEvents"]
+
+
+def test_a_follow_up(folder, tmp_path):
+    """A second file, of candidates apart, with parameters that are the signal's; what it is not asked for is not there."""
+    base = ("run", "--sfts", folder / "*.sft", "--freq", 60.0095, "--band", 0.001, "--sky", "2.0,0.3", "--f1dot", "-2e-10", "--ref-time",
+            "1238256018", "--stack", 36000, "--residuals", 3, "--patch", 0.02, "--threshold", 4, "--ephemeris", "EPV00", "--quiet")  # fmt: skip
+    text = call(*base, "--out", tmp_path / "top.csv", "--follow-up", 3)
+    rows = read(tmp_path / "top.follow-up.csv")
+    assert list(rows[0]) == ["rank", "freq", "alpha", "delta", "f1dot", "twoF", "mean_twoF", "false_alarm", "promoted", "templates",
+                             "twoF_H1", "twoF_L1"]  # fmt: skip
+    assert (rows[0]["promoted"], len(rows[0]["rank"])) == ("1", 2)
+    assert abs(float(rows[0]["freq"]) - 60.0101) < 2e-5
+    assert float(rows[0]["twoF"]) > 4 * float(rows[0]["mean_twoF"])
+    assert "promoted; largest 2F" in text
+    assert f"in {tmp_path / 'top.follow-up.csv'}" in text
+    summary = json.loads(call(*base, "--out", tmp_path / "b.csv", "--follow-up", 3, "--json"))
+    assert summary["follow_up"]["candidates"][0]["twoF"] == float(rows[0]["twoF"])
+    assert (tmp_path / "b.follow-up.csv").read_bytes() == (tmp_path / "top.follow-up.csv").read_bytes()
+    assert json.loads(call(*base, "--out", tmp_path / "c.csv", "--json"))["follow_up"] is None
+    assert not (tmp_path / "c.follow-up.csv").exists()
+    (tmp_path / "d.follow-up.csv").write_text("mine", encoding="utf-8")
+    assert "d.follow-up.csv: the file exists already" in refused(*base, "--out", tmp_path / "d.csv", "--follow-up", 1)
+    assert "--follow-up is -1; wanted a number of candidates" in refused(
+        *base, "--out", tmp_path / "e.csv", "--follow-up", -1
+    )
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "message"),
+    [
+        ("--residuals", 0, "residuals is 0; wanted at least 1"),
+        ("--resolution", 0, "resolution is 0; wanted above zero"),
+        ("--f1dot-step", 0, "f1dot_step is 0; wanted above zero"),
+        ("--f1dot", "1e-9,-2e-9", "f1dot_band is -2e-09; wanted zero or more, from the lowest value on"),
+        ("--band", -1, "freq_band is -1; wanted zero or more, from the lowest value on"),
+        ("--threshold", -1, "threshold is -1; wanted above zero"),
+        ("--stacks", 0, "most_stacks is 0; wanted at least 1"),
+        ("--freq", "nan", "freq is nan; wanted a finite number"),
+        ("--units", 0, "0 work units asked for; wanted at least 1"),
+        ("--sky", "missing.txt", "--sky is 'missing.txt': there is no such file"),
+    ],
+)  # fmt: skip
+def test_values_that_no_search_has(folder, tmp_path, option, value, message):
+    """None of them is taken for one that was left out."""
+    base = ["run", "--sfts", folder / "*.sft", "--freq", 60.01, "--band", 0.001, "--sky", "2.0,0.3", "--ref-time", "1238256018",
+            "--stack", 36000, "--ephemeris", "EPV00", "--out", tmp_path / "o.csv"]  # fmt: skip
+    assert message in refused(*base, option, value)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_list_that_ends_within_one_significance(folder, tmp_path):
+    """A loud signal fills it with cells of one count: a note says so."""
+    base = ("run", "--sfts", folder / "*.sft", "--freq", 60.0095, "--band", 0.001, "--sky", "2.0,0.3", "--f1dot", "-2e-10", "--ref-time",
+            "1238256018", "--stack", 36000, "--residuals", 3, "--patch", 0.02, "--threshold", 4, "--ephemeris", "EPV00", "--quiet")  # fmt: skip
+    for most, notes in ((30, True), (9000, False)):
+        done = CliRunner().invoke(
+            app, [str(a) for a in (*base, "--candidates", most, "--out", tmp_path / f"{most}.csv")]
+        )
+        assert done.exit_code == 0
+        assert (
+            "all 30 candidates have the significance 7.043, and the list ends among those of" in done.stderr
+        ) == notes

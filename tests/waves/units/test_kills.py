@@ -17,6 +17,7 @@ import pytest
 from tests.waves.units.data import SOURCE, make_files, start_search
 
 PATIENCE = 90.0  # seconds
+DEVICES = ["numpy", "cpu", pytest.param("cuda", marks=pytest.mark.cuda)]
 
 
 @pytest.fixture(scope="module")
@@ -59,37 +60,41 @@ def in_the_middle(folder: Path) -> bool:
     return any(0 < sky < last for sky, _, last in steps(folder).values())
 
 
-def test_a_process_that_is_killed_and_resumed(pattern: str, tmp_path: Path) -> None:
-    sky, folder = sky_of(tmp_path, 40), tmp_path / "b.csv.units"
-    ended(start_search(pattern, sky, tmp_path / "a.csv"))
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_process_that_is_killed_and_resumed(pattern: str, tmp_path: Path, device: str) -> None:
+    sky, folder = sky_of(tmp_path, 40 if device == "numpy" else 150), tmp_path / "b.csv.units"
+    ended(start_search(pattern, sky, tmp_path / "a.csv", device=device))
     assert not (tmp_path / "a.csv.units").exists()
-    killed = start_search(pattern, sky, tmp_path / "b.csv", "--checkpoint-every", 0)
+    killed = start_search(pattern, sky, tmp_path / "b.csv", "--checkpoint-every", 0, device=device)
     wait_for(lambda: in_the_middle(folder), killed)
     killed.kill()
     killed.communicate()
     assert not (tmp_path / "b.csv").exists()
     assert in_the_middle(folder)
-    ended(start_search(pattern, sky, tmp_path / "b.csv", "--resume"))
+    ended(start_search(pattern, sky, tmp_path / "b.csv", "--resume", device=device))
     assert (tmp_path / "b.csv").read_bytes() == (tmp_path / "a.csv").read_bytes()
     assert not folder.exists()
 
 
 @pytest.mark.slow
-def test_workers_that_are_killed(pattern: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("device", DEVICES)
+def test_workers_that_are_killed(pattern: str, tmp_path: Path, device: str) -> None:
     pytest.importorskip("distributed")
-    sky, folder = sky_of(tmp_path, 120), tmp_path / "units"
-    ended(start_search(pattern, sky, tmp_path / "a.csv"))
+    sky, folder = sky_of(tmp_path, 120 if device == "numpy" else 600), tmp_path / "units"
+    ended(start_search(pattern, sky, tmp_path / "a.csv", device=device))
+    workers = 1 if device == "cuda" else 2  # each has a GPU of its own
     search = start_search(
-        pattern, sky, tmp_path / "b.csv", "--workers", 2, "--units", 4, "--checkpoint-every", 0, "--checkpoint-folder", folder
+        pattern, sky, tmp_path / "b.csv", "--workers", workers, "--units", 4, "--checkpoint-every", 0, "--checkpoint-folder", folder,
+        device=device,
     )  # fmt: skip
     killed: set[int] = set()
     for _ in range(2):
-        victims = wait_for_workers(search, folder, frozenset(killed))
+        victims = wait_for_workers(search, folder, frozenset(killed), workers)
         for victim in victims:
             psutil.Process(victim).kill()
         killed |= victims
     said = ended(search)
-    assert len(killed) == 4
+    assert len(killed) == 2 * workers
     assert "Traceback" not in said
     assert (tmp_path / "b.csv").read_bytes() == (tmp_path / "a.csv").read_bytes()
     assert sorted(steps(folder)) == [f"unit-{n:06d}.json" for n in range(4)]
@@ -98,7 +103,7 @@ def test_workers_that_are_killed(pattern: str, tmp_path: Path) -> None:
 CLUSTER = """
 import sys
 from lanewise.sims.waves.units.engines import _cluster
-with _cluster(2, "cpu") as cluster:
+with _cluster(2, False) as cluster:
     print(cluster.scheduler_address, flush=True)
     sys.stdin.read()
 """
@@ -120,9 +125,9 @@ def test_a_cluster_that_is_there_already(pattern: str, tmp_path: Path) -> None:
     assert (tmp_path / "b.csv").read_bytes() == (tmp_path / "a.csv").read_bytes()
 
 
-def wait_for_workers(search: subprocess.Popen[str], folder: Path, but: frozenset[int]) -> set[int]:
-    """Two workers that were not killed yet, in the middle of a search."""
-    wait_for(lambda: in_the_middle(folder) and len(workers_of(search) - but) == 2, search)
+def wait_for_workers(search: subprocess.Popen[str], folder: Path, but: frozenset[int], count: int) -> set[int]:
+    """Workers that were not killed yet, in the middle of a search."""
+    wait_for(lambda: in_the_middle(folder) and len(workers_of(search) - but) == count, search)
     return workers_of(search) - but
 
 

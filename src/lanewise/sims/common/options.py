@@ -32,7 +32,7 @@ from lanewise.errors import InputError
 from lanewise.profiling import Profile
 from lanewise.sims import PRODUCTS
 
-_FLAG, SUFFIX = "--profile", ".json"
+FLAG, SUFFIX = "--profile", ".json"
 
 
 def split_trace(args: list[str]) -> list[str]:
@@ -42,9 +42,9 @@ def split_trace(args: list[str]) -> list[str]:
         name, _, value = word.partition("=")
         if word == "--":
             return [*found, *args[position:]]
-        if name == _FLAG and value:
-            found += [_FLAG, f"--profile-trace={value}"]
-        elif position and args[position - 1] == _FLAG and word.lower().endswith(SUFFIX):
+        if name == FLAG and value:
+            found += [FLAG, f"--profile-trace={value}"]
+        elif position and args[position - 1] == FLAG and word.lower().endswith(SUFFIX):
             found.append(f"--profile-trace={word}")
         else:
             found.append(word)
@@ -137,7 +137,7 @@ class Common:
 
     profile: bool = setting(
         False,
-        Option(OUTPUT, "", "say where the time went; --profile FILE.json writes a trace for Perfetto, too", (_FLAG,)),
+        Option(OUTPUT, "", "say where the time went; --profile FILE.json writes a trace for Perfetto, too", (FLAG,)),
     )
     profile_trace: Path | None = setting(None, Option(OUTPUT, "", "", hidden=True))
     json: bool = setting(False, Option(OUTPUT, "", "end with one line of JSON"))
@@ -207,9 +207,13 @@ def product_app(name: str) -> typer.Typer:
 
 
 def run_command(
-    app: typer.Typer, *classes: type[Any], after: Mapping[str, str] = _AS_DECLARED
+    app: typer.Typer,
+    *classes: type[Any],
+    after: Mapping[str, str] = _AS_DECLARED,
+    name: str = "run",
+    common: type[Any] = Common,
 ) -> Callable[[Callable[[Given], None]], Callable[[Given], None]]:
-    """Make a function the command `run` of a product; its options are those of the fields of these classes, and of `Common`.
+    """Make a function the command `name` of a product; its options are those of the fields of these classes, and of `common`.
 
     after: options that stand elsewhere in the help than where they are declared, and behind which one.
     """
@@ -220,9 +224,9 @@ def run_command(
 
         run.__doc__ = function.__doc__
         run.__signature__ = inspect.Signature(  # pyright: ignore[reportFunctionMemberAccess]
-            _ordered([_parameter(f, o, hints[f.name]) for f, o, hints in _declared((*classes, Common))], after)
+            _ordered([_parameter(f, o, hints[f.name]) for f, o, hints in _declared((*classes, common))], after)
         )
-        app.command(cls=ProfiledCommand)(run)
+        app.command(name, cls=ProfiledCommand)(run)
         return function
 
     return decorate

@@ -19,6 +19,7 @@ from lanewise.sims.waves.hierarchical import (
 )
 from lanewise.sims.waves.kernels import Method as KernelMethod
 from lanewise.sims.waves.prepared import Geometry, SearchData, geometry, prepare, search_margin, split
+from lanewise.sims.waves.refinement import follow_up
 from lanewise.sims.waves.resampling import Band, Choice, choose_method, f_statistic_band
 from lanewise.sims.waves.sft import (
     DetectorSfts,
@@ -31,6 +32,7 @@ from lanewise.sims.waves.sft import (
     write_file,
     write_sfts,
 )
+from lanewise.sims.waves.sky import Cap, Rectangle, isotropic_sky, uniform_sky
 from lanewise.sims.waves.synthesis import Signal, make_data
 from lanewise.sims.waves.templates import Templates
 from lanewise.sims.waves.timing import (
@@ -49,6 +51,7 @@ __all__ = [
     "Arrival",
     "Atoms",
     "Band",
+    "Cap",
     "Choice",
     "Detector",
     "DetectorSfts",
@@ -61,6 +64,7 @@ __all__ = [
     "MapSearch",
     "Maps",
     "Orbit",
+    "Rectangle",
     "Search",
     "SearchData",
     "SftName",
@@ -77,10 +81,12 @@ __all__ = [
     "emission",
     "f_statistic",
     "f_statistic_band",
+    "follow_up",
     "geometry",
     "gps_time",
     "hierarchical_search",
     "hough_maps",
+    "isotropic_sky",
     "leap_seconds",
     "load_sfts",
     "make_data",
@@ -91,6 +97,7 @@ __all__ = [
     "search_margin",
     "set_up",
     "split",
+    "uniform_sky",
     "write_file",
     "write_sfts",
 ]

@@ -84,6 +84,24 @@ class Search:
     dterms: int = DTERMS
     window: int = WINDOW
 
+    def __post_init__(self) -> None:
+        """Raises InputError for values that no search has."""
+        for name in ("freq", "freq_band", "f1dot", "f1dot_band", "stack", "threshold", "resolution", "f1dot_step"):
+            value = getattr(self, name)
+            if value is not None and not math.isfinite(value):
+                raise InputError(f"{name} is {value}; wanted a finite number")
+        for name in ("freq", "stack", "threshold", "resolution", "f1dot_step"):
+            value = getattr(self, name)
+            if value is not None and value <= 0:
+                raise InputError(f"{name} is {value:g}; wanted above zero")
+        for name in ("freq_band", "f1dot_band"):
+            if getattr(self, name) < 0:
+                raise InputError(f"{name} is {getattr(self, name):g}; wanted zero or more, from the lowest value on")
+        for name in ("most_stacks", "residuals", "dterms", "window"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise InputError(f"{name} is {value}; wanted at least 1")
+
 
 @frozen
 @dataclass(frozen=True, slots=True, eq=False)
@@ -121,6 +139,12 @@ class Grids:
     def first_bin(self) -> int:
         """The bin of `first`; Hough maps know multiples of the resolution alone."""
         return math.floor(self.first / self.resolution + 0.5)
+
+    @property
+    def patch(self) -> tuple[float, float]:
+        """Sizes of patches in radians."""
+        side = 1 / (self.search.stack * self.first * ROTATION_SPEED)
+        return self.search.patch or (side, side)
 
     @property
     def correction(self) -> float:
@@ -189,8 +213,7 @@ class MapMaker:
         search, data, resolution = grids.search, grids.data, grids.resolution
         self.earths = earth_states(data, ephemeris)
         motion = stack_motion(data, self.earths)
-        size = search.patch or (1 / (search.stack * grids.first * ROTATION_SPEED),) * 2
-        patch = PatchGrid.of((size[0], size[1]), grids.first_bin)
+        patch = PatchGrid.of(grids.patch, grids.first_bin)
         self.field = MapField(
             patch, float(np.linalg.norm(patch.from_centre, axis=1).max()), motion, grids.first, resolution, low, high - low,
             grids.first_bin * resolution, grids.middle, grids.residuals,

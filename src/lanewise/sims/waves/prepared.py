@@ -15,20 +15,11 @@ from numpy.typing import ArrayLike, NDArray
 from lanewise.attributes import frozen
 from lanewise.checks import checked
 from lanewise.errors import InputError
+from lanewise.sims.waves import timing
 from lanewise.sims.waves.detectors import detector
 from lanewise.sims.waves.gps import SECOND, Times
 from lanewise.sims.waves.noise import WINDOW, noise_floor, normalised, raw_weights
 from lanewise.sims.waves.sft import DetectorSfts, SftSet, band_bins
-from lanewise.sims.waves.timing import (
-    Arrival,
-    EarthState,
-    Ephemeris,
-    Orbit,
-    antenna_patterns,
-    barycentre,
-    earth_state,
-    emission,
-)
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -187,18 +178,18 @@ class Geometry:
 
     alpha: Floats
     delta: Floats
-    arrival: Arrival
+    arrival: timing.Arrival
     a: Floats
     b: Floats
 
 
 def geometry(
     data: SearchData,
-    ephemeris: Ephemeris,
+    ephemeris: timing.Ephemeris,
     alpha: ArrayLike,
     delta: ArrayLike,
-    orbit: Orbit | None = None,
-    earths: Mapping[str, EarthState] | None = None,
+    orbit: timing.Orbit | None = None,
+    earths: Mapping[str, timing.EarthState] | None = None,
 ) -> Geometry:
     """Arrival times and antenna patterns of all SFTs for sky positions in radians; earths: of `earth_states`, if at hand."""
     alpha, delta = (np.atleast_1d(np.asarray(x, np.float64)) for x in (alpha, delta))
@@ -208,17 +199,17 @@ def geometry(
     earths = earth_states(data, ephemeris) if earths is None else earths
     for name, which in sfts_of(data).items():
         site = detector(name)
-        arrival = barycentre(earths[name], site, alpha, delta)
+        arrival = timing.barycentre(earths[name], site, alpha, delta)
         time[:, which], rate[:, which] = arrival.time, arrival.rate
-        a[:, which], b[:, which] = antenna_patterns(earths[name], site, alpha, delta)
+        a[:, which], b[:, which] = timing.antenna_patterns(earths[name], site, alpha, delta)
     root = np.sqrt(data.weight)
-    arrival = Arrival(time, np.zeros(shape), rate)
-    return Geometry(alpha, delta, arrival if orbit is None else emission(arrival, orbit), a * root, b * root)
+    arrival = timing.Arrival(time, np.zeros(shape), rate)
+    return Geometry(alpha, delta, arrival if orbit is None else timing.emission(arrival, orbit), a * root, b * root)
 
 
-def earth_states(data: SearchData, ephemeris: Ephemeris) -> dict[str, EarthState]:
+def earth_states(data: SearchData, ephemeris: timing.Ephemeris) -> dict[str, timing.EarthState]:
     """The Earth at the middles of each detector's SFTs; independent of directions."""
-    return {name: earth_state(ephemeris, data.middle[which]) for name, which in sfts_of(data).items()}
+    return {name: timing.earth_state(ephemeris, data.middle[which]) for name, which in sfts_of(data).items()}
 
 
 def sfts_of(data: SearchData) -> dict[str, Ints]:

@@ -19,6 +19,7 @@ from lanewise.sims.waves.templates import Templates
 
 NEEDED = ("freq", "alpha", "delta")
 OPTIONAL = ("f1dot", "f2dot", "f3dot")
+RESULTS = ("twoF", "Fa_re", "Fa_im", "Fb_re", "Fb_im", "A", "B", "C", "D")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,13 +90,16 @@ def _numbers(path: FilePath, name: str, texts: Sequence[str], line: int | None =
     return found
 
 
+def result_names(detectors: Sequence[str]) -> list[str]:
+    """The names of `result_columns`."""
+    return [*RESULTS, *(f"twoF_{name}" for name in detectors)]
+
+
 def result_columns(found: FStatistic, detectors: Sequence[str]) -> dict[str, NDArray[np.float64]]:
     """The columns of an F-statistic of one stack: twoF, Fa_re, Fa_im, Fb_re, Fb_im, A, B, C, D and twoF_<detector>."""
-    columns = {
-        "twoF": found.two_f[0], "Fa_re": found.fa[0].real, "Fa_im": found.fa[0].imag, "Fb_re": found.fb[0].real,
-        "Fb_im": found.fb[0].imag, "A": found.a[0], "B": found.b[0], "C": found.c[0], "D": found.d[0],
-    }  # fmt: skip
-    return columns | {f"twoF_{name}": found.two_f_detector[0, i] for i, name in enumerate(detectors)}
+    fa, fb = found.fa[0], found.fb[0]
+    values = (found.two_f[0], fa.real, fa.imag, fb.real, fb.imag, found.a[0], found.b[0], found.c[0], found.d[0])
+    return dict(zip(result_names(detectors), (*values, *found.two_f_detector[0]), strict=True))
 
 
 def write_table(

@@ -156,7 +156,9 @@ class Buffers:
         self.templates = spectra.templates(shape.spins * bins)
         self.amplitude_rows = self._rows(np.zeros((values, 4), np.float32), 1)
         flat = self.amplitude_rows.data.reshape(shape.directions, shape.spins * bins, stacks, 4)
-        self.amplitudes = [spectra.bind(self.templates, v, flat[d]) for d, v in enumerate(views)]
+        # SFTs are added in one order, however many templates are computed together: work units must not change the list.
+        one = lw.Plan(slices=1)
+        self.amplitudes = [spectra.bind(self.templates, v, flat[d], one) for d, v in enumerate(views)]
         m, k, b = np.indices((maps, stacks, bins), np.int32)
         entries = records(
             Entry, place=np.arange(values, dtype=np.int32), amplitude=((m * bins + b) * stacks + k).reshape(-1),

@@ -107,9 +107,9 @@ class Spectra:
         """The amplitudes of these templates in the direction of this view, float32 (templates, *groups, 4)."""
         return self._kernel(templates, view, self._rows)
 
-    def bind(self, templates: Any, view: View, out: Any = None) -> Any:
+    def bind(self, templates: Any, view: View, out: Any = None, plan: lw.Plan | None = None) -> Any:
         """A call that computes the amplitudes of these templates, as they are then, in the direction of this view."""
-        return self._kernel.bind(templates, view, self._rows, out=out)
+        return self._kernel.bind(templates, view, self._rows, out=out, plan=plan)
 
     def array(self, values: NDArray[Any]) -> Any:
         """A copy on the device."""

@@ -12,21 +12,26 @@ from typing import Any
 
 from lanewise.errors import DeviceError, InputError
 from lanewise.runtime.devices import cuda_device_count
+from lanewise.sims.waves.device.memory import Memory
 from lanewise.sims.waves.units.checkpoint import State
 from lanewise.sims.waves.units.job import Ready
 from lanewise.sims.waves.units.partition import Unit
-from lanewise.sims.waves.units.work import process, process_remotely
-from lanewise.target import is_gpu
+from lanewise.sims.waves.units.work import Searches, process, process_remotely
 
 Report = Callable[[int], None]
+Announce = Callable[[Memory], None] | None
 DEATHS = 10  # workers that a unit may take with it before it counts as the cause
 GPU = "GPU"  # the resource that a worker of a cluster announces: dask worker --resources GPU=1
 
 
-def in_process(ready: Ready, units: Iterable[Unit], folder: Path, seconds: float, report: Report) -> Iterator[State]:
-    """One unit after another."""
+def in_process(
+    ready: Ready, units: Iterable[Unit], folder: Path, seconds: float, report: Report, announce: Announce = None
+) -> Iterator[State]:
+    """One unit after another; announce: is told the memory of the first, which the others take, too."""
+    searches = Searches()
     for unit in units:
-        yield process(ready, unit, folder, seconds, report)
+        yield process(ready, unit, folder, seconds, report, announce, searches)
+        announce = None
 
 
 def on_workers(
@@ -65,7 +70,7 @@ def on_workers(
 
 
 @contextmanager
-def connected(workers: int | None, scheduler: str | None, device: str = "cpu") -> Generator[Any]:
+def connected(workers: int | None, scheduler: str | None, on_gpus: bool) -> Generator[Any]:
     """A client of the cluster at an address, or of one that lives as long as the block: processes of this machine, one thread each."""
     if find_spec("distributed") is None:
         raise InputError("workers need the package distributed: pip install 'lanewise[cluster]'")
@@ -78,7 +83,7 @@ def connected(workers: int | None, scheduler: str | None, device: str = "cpu") -
     }
     settings = {"distributed.scheduler.allowed-failures": DEATHS, "distributed.nanny.pre-spawn-environ": spawned}
     with config.set(settings), _quiet():
-        cluster = _cluster(workers or 1, device) if scheduler is None else nullcontext(scheduler)
+        cluster = _cluster(workers or 1, on_gpus) if scheduler is None else nullcontext(scheduler)
         with cluster as place, _client(Client, place) as client:
             yield client
 
@@ -103,21 +108,21 @@ def _client(kind: Any, cluster: Any) -> Any:
         raise InputError(f"--scheduler {cluster}: no Dask scheduler answers there: {reason}") from error
 
 
-def _cluster(workers: int, device: str) -> Any:
+def _cluster(workers: int, on_gpus: bool) -> Any:
     """Processes of this machine that end with the block. A program that starts them needs the usual `if __name__ == "__main__"`."""
     from distributed import Nanny, Scheduler, SpecCluster
 
     scheduler = {"cls": Scheduler, "options": {"dashboard": False, "host": "127.0.0.1", "port": 0}}
-    every = {n: {"cls": Nanny, "options": options} for n, options in enumerate(described_workers(workers, device))}
+    every = {n: {"cls": Nanny, "options": options} for n, options in enumerate(described_workers(workers, on_gpus))}
     return SpecCluster(scheduler=scheduler, workers=every)
 
 
-def described_workers(workers: int, device: str) -> list[dict[str, Any]]:
-    """What each worker is started with: one thread, its share of the CPU's, and for "cuda" one GPU of its own."""
+def described_workers(workers: int, on_gpus: bool) -> list[dict[str, Any]]:
+    """What each worker is started with: one thread, its share of the CPU's, and perhaps one GPU of its own."""
     share = max(1, (os.cpu_count() or 1) // workers)
     threads = {"LANEWISE_THREADS": os.environ.get("LANEWISE_THREADS", str(share))}
     common: dict[str, Any] = {"nthreads": 1, "memory_limit": 0, "dashboard": False, "host": "127.0.0.1"}
-    if not is_gpu(device):
+    if not on_gpus:
         return [{**common, "env": threads} for _ in range(workers)]
     gpus = visible_gpus()
     if workers > len(gpus):

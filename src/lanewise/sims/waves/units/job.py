@@ -12,10 +12,11 @@ import numpy as np
 
 from lanewise.attributes import frozen
 from lanewise.errors import InputError
-from lanewise.sims.waves.hierarchical import Grids, Search, search_cover, set_up
+from lanewise.sims.waves.hierarchical import METHODS, Grids, Search, search_cover, set_up
 from lanewise.sims.waves.prepared import search_margin
 from lanewise.sims.waves.sft import DetectorSfts, LeftOut, load_sfts
 from lanewise.sims.waves.timing import Ephemeris
+from lanewise.target import is_gpu
 
 Configuration = Mapping[str, Any]
 METHOD = 1  # raised when the same configuration gives other candidates than before
@@ -24,14 +25,15 @@ METHOD = 1  # raised when the same configuration gives other candidates than bef
 @frozen
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """A search of files: everything that decides its candidates, and the device, which does not.
+    """A search of files: everything that decides its candidates, and the device, which decides no more than float32 sums do.
 
     sfts        patterns of SFT files, which all workers can read
     sky         directions: alpha and delta, radians
     ephemeris   by name
     most        length of the list of candidates
     skip_bad    whether damaged SFTs are left out
-    device      that computes; checkpoints go from one to another
+    method      "demod", or "resamp": F by Fourier transforms, on the host
+    device      that computes, "numpy" being the definition in float64; checkpoints go from one to another
     """
 
     sfts: tuple[str, ...]
@@ -40,12 +42,25 @@ class Job:
     ephemeris: str = "DE405"
     most: int = 100
     skip_bad: bool = False
-    device: str = "cpu"
+    method: str = "demod"
+    device: str = "numpy"
+
+    @property
+    def on_gpu(self) -> bool:
+        """Whether a GPU computes it."""
+        return self.device != "numpy" and is_gpu(self.device)
+
+    @property
+    def divides_bands(self) -> bool:
+        """Whether its units may be parts of a band. Demodulation gives the same F in a part; transforms depend on the whole band."""
+        return self.method == "demod"
 
     def load(self) -> Ready:
         """Read the data and set up the grids. Raises InputError for what does not fit together."""
         if not self.sky:
             raise InputError("there are no directions to search; wanted at least one (alpha, delta)")
+        if self.method not in METHODS:
+            raise InputError(f"method is {self.method!r}; wanted one of {', '.join(METHODS)}")
         if self.most < 1:
             raise InputError(f"a list of {self.most} candidates is asked for; wanted at least 1")
         patterns, freq = list(self.sfts), self.search.freq
@@ -57,7 +72,7 @@ class Job:
         )
         grids = set_up(sfts, self.search)
         configuration = {
-            "method": METHOD, "ephemeris": self.ephemeris, "candidates": self.most, **_plain(asdict(self.search)),
+            "method": METHOD, "f": self.method, "ephemeris": self.ephemeris, "candidates": self.most, **_plain(asdict(self.search)),
             "sky": f"{len(self.sky)} directions, {_sum(np.array(self.sky, '<f8').tobytes())}",
             "detectors": list(sfts.names), **{f"data of {d.detector}": _data(d) for d in sfts},
         }  # fmt: skip

@@ -32,17 +32,18 @@ class Unit:
         return (sky - self.sky[0]) * (self.spins[1] - self.spins[0]) + spin - self.spins[0]
 
 
-def divide(directions: int, spins: int, frequencies: int, wanted: int) -> tuple[Unit, ...]:
+def divide(directions: int, spins: int, frequencies: int, wanted: int, whole_bands: bool = False) -> tuple[Unit, ...]:
     """At least `wanted` units, of parts that differ by one at most.
 
-    Directions are divided first, then spin-downs, then frequencies: parts of a band compute F beside their ends twice. Raises InputError
-    where there are fewer parts of a search than units.
+    Directions are divided first, then spin-downs, then frequencies: parts of a band compute F beside their ends twice. whole_bands: they
+    are not divided. Raises InputError where there are fewer parts of a search than units.
     """
     if wanted < 1:
         raise InputError(f"{wanted} work units asked for; wanted at least 1")
-    if wanted > directions * spins * frequencies:
+    if wanted > directions * spins * (1 if whole_bands else frequencies):
+        band = "one band, which resampling does not divide" if whole_bands else f"{frequencies:,} frequencies"
         raise InputError(
-            f"{wanted:,} work units asked for; there are {directions:,} directions, {spins:,} spin-downs and {frequencies:,} frequencies"
+            f"{wanted:,} work units asked for; there are {directions:,} directions, {spins:,} spin-downs and {band}"
         )
     a = min(wanted, directions)
     b = min(ceil(wanted / a), spins)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,14 +20,13 @@ from lanewise.sims.waves.units.checkpoint import (
     read_configuration,
     write_configuration,
 )
-from lanewise.sims.waves.units.engines import GPU, Report, connected, in_process, on_workers
+from lanewise.sims.waves.units.engines import GPU, Announce, Report, connected, in_process, on_workers
 from lanewise.sims.waves.units.job import Job, Ready, differences
-from lanewise.sims.waves.units.options import SECONDS
 from lanewise.sims.waves.units.partition import Unit, divide
 from lanewise.sims.waves.units.validation import ResultError, validate
-from lanewise.target import is_gpu
 
 UNITS_A_WORKER = 4  # so that no worker waits long for the last one
+SECONDS = 10.0  # from one checkpoint of a unit to the next
 ATTEMPTS = 2  # at a unit whose result is refused
 
 
@@ -49,6 +48,19 @@ class Workers:
         if self.count is not None and self.scheduler is not None:
             raise InputError("workers of this machine and a scheduler's cannot both be asked for; wanted one of them")
 
+    @property
+    def asked(self) -> bool:
+        """Whether other processes than this one compute."""
+        return self.count is not None or self.scheduler is not None
+
+    def check(self, job: Job) -> None:
+        """Refuse a GPU by its number for workers."""
+        if self.asked and job.on_gpu and ":" in job.device:
+            raise InputError(
+                f"the device is {job.device!r}, and every worker has one GPU of its own, which is 'cuda' to it; wanted 'cuda', and "
+                "CUDA_VISIBLE_DEVICES to choose among GPUs"
+            )
+
 
 @frozen
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,28 +77,46 @@ class Found:
         return sum(u.steps for u in self.units)
 
 
-def search_in_units(
+@frozen
+@dataclass(frozen=True, slots=True, eq=False)
+class Opened:
+    """A search with its data and its units, whose checkpoints are in `folder`."""
+
+    ready: Ready
+    units: tuple[Unit, ...]
+    folder: Path
+    workers: Workers
+
+    @property
+    def steps(self) -> int:
+        """Maps of all units."""
+        return sum(u.steps for u in self.units)
+
+    def compute(
+        self, seconds: float = SECONDS, report: Report = lambda steps: None, announce: Announce = None
+    ) -> Found:
+        """Go on to the end, with a checkpoint of each unit every so many seconds.
+
+        report: is told of steps that are done, those of checkpoints first. announce: is told the memory that a device takes, where this
+        process computes.
+        """
+        return Found(_merge(self, seconds, report, announce), self.ready, self.units)
+
+
+@contextmanager
+def opened(
     job: Job,
     folder: Path,
     *,
     units: int | None = None,
     workers: Workers = Workers(),
-    seconds: float = SECONDS,
     resume: bool = False,
     overwrite: bool = False,
-    report: Report = lambda steps: None,
-    started: Callable[[Ready, tuple[Unit, ...]], None] = lambda ready, units: None,
-) -> Found:
-    """Search in work units, whose checkpoints are in `folder`, which is made.
-
-    units       how many at least; None: those of the folder, else 4 a worker, or 1
-    seconds     from one checkpoint of a unit to the next
-    resume      go on from the checkpoints; overwrite: begin anew where there are some. Without either they are refused
-    started     is told the search with its data and its units; report: of steps that are done
-
-    The list is the same for all numbers of units and workers, and for resumed searches, to the bit. Raises InputError for checkpoints of
-    another search, which says what differs, and for a disk that is full: the last checkpoints stay valid.
-    """
+) -> Generator[Opened]:
+    """A search that nobody else computes within the block; for the arguments and errors see `search_in_units`."""
+    workers.check(job)
+    if units is not None and units < 1:
+        raise InputError(f"{units} work units asked for; wanted at least 1")
     there = (folder / SEARCH).exists()  # known before data are read, which may take minutes
     if resume and not there:
         raise InputError(f"{folder}: there is no search to resume; leave --resume out to begin one")
@@ -101,23 +131,52 @@ def search_in_units(
         if units is None and workers.scheduler is not None and known is None:
             raise InputError("--scheduler needs --units, as the number of its workers may change: some for each worker")
         wanted = known or units or min(_most(ready), UNITS_A_WORKER * (workers.count or 0) or 1)
-        every = divide(len(job.sky), len(ready.grids.f1dot), ready.grids.frequencies, wanted)
+        every = _divided(ready, wanted)
         if known is None:
             write_configuration(folder, ready.configuration, wanted)
-        started(ready, every)
-        return Found(_merge(ready, every, folder, workers, seconds, report), ready, every)
+        yield Opened(ready, every, folder, workers)
+
+
+def search_in_units(
+    job: Job,
+    folder: Path,
+    *,
+    units: int | None = None,
+    workers: Workers = Workers(),
+    seconds: float = SECONDS,
+    resume: bool = False,
+    overwrite: bool = False,
+) -> Found:
+    """Search in work units, whose checkpoints are in `folder`, which is made.
+
+    units       how many at least; None: those of the folder, else 4 a worker, or 1
+    seconds     from one checkpoint of a unit to the next
+    resume      go on from the checkpoints; overwrite: begin anew where there are some. Without either they are refused
+
+    The list is the same for all numbers of units and workers, and for resumed searches, to the bit. Raises InputError for checkpoints of
+    another search, which says what differs, and for a disk that is full: the last checkpoints stay valid.
+    """
+    with opened(job, folder, units=units, workers=workers, resume=resume, overwrite=overwrite) as search:
+        return search.compute(seconds)
 
 
 def forget(folder: Path, units: tuple[Unit, ...]) -> None:
-    """Remove the checkpoints of a search, and the folder if nothing else is in it."""
-    for path in (*(path_of(folder, u) for u in units), folder / SEARCH):
+    """Remove the checkpoints of a search, with what kills have left of them, and the folder if nothing else is in it."""
+    halves = folder.glob(".unit-*.json.*.tmp")
+    for path in (*(path_of(folder, u) for u in units), folder / SEARCH, *halves):
         path.unlink(missing_ok=True)
     with suppress(OSError):
         folder.rmdir()
 
 
+def _divided(ready: Ready, wanted: int) -> tuple[Unit, ...]:
+    job, grids = ready.job, ready.grids
+    return divide(len(job.sky), len(grids.f1dot), grids.frequencies, wanted, whole_bands=not job.divides_bands)
+
+
 def _most(ready: Ready) -> int:
-    return len(ready.job.sky) * len(ready.grids.f1dot) * ready.grids.frequencies
+    maps = len(ready.job.sky) * len(ready.grids.f1dot)
+    return maps * ready.grids.frequencies if ready.job.divides_bands else maps
 
 
 def _make(folder: Path) -> None:
@@ -149,22 +208,19 @@ def _open(folder: Path, ready: Ready, *, resume: bool, overwrite: bool) -> int |
     return None
 
 
-def _merge(
-    ready: Ready, units: tuple[Unit, ...], folder: Path, workers: Workers, seconds: float, report: Report
-) -> Candidates:
-    top, open_units = np.empty(0, CANDIDATE), {u.number: u for u in units}
+def _merge(search: Opened, seconds: float, report: Report, announce: Announce) -> Candidates:
+    top, open_units = np.empty(0, CANDIDATE), {u.number: u for u in search.units}
     for attempt in range(ATTEMPTS):
         refused: list[ResultError] = []
-        for state in _compute(
-            ready, tuple(open_units.values()), folder, workers, seconds, report if attempt == 0 else _silent
-        ):
+        told = report if attempt == 0 else _silent
+        for state in _compute(search, tuple(open_units.values()), seconds, told, announce):
             try:
-                top = accept(ready, state, open_units, top)
+                top = accept(search.ready, state, open_units, top)
             except ResultError as error:
                 if state.unit.number not in open_units:
                     raise  # a duplicate is no matter of another attempt
                 refused.append(error)
-                path_of(folder, state.unit).unlink(missing_ok=True)
+                path_of(search.folder, state.unit).unlink(missing_ok=True)
         if not refused:
             break
         if attempt == ATTEMPTS - 1:
@@ -186,12 +242,12 @@ def _silent(steps: int) -> None:
 
 
 def _compute(
-    ready: Ready, units: tuple[Unit, ...], folder: Path, workers: Workers, seconds: float, report: Report
+    search: Opened, units: tuple[Unit, ...], seconds: float, report: Report, announce: Announce
 ) -> Iterator[State]:
-    if workers.count is None and workers.scheduler is None:
-        yield from in_process(ready, units, folder, seconds, report)
+    ready, folder, workers = search.ready, search.folder, search.workers
+    if not workers.asked:
+        yield from in_process(ready, units, folder, seconds, report, announce)
         return
-    device = ready.job.device
-    resources = {GPU: 1} if is_gpu(device) else {}
-    with connected(workers.count, workers.scheduler, device) as client:
+    resources = {GPU: 1} if ready.job.on_gpu else {}
+    with connected(workers.count, workers.scheduler, ready.job.on_gpu) as client:
         yield from on_workers(ready, units, folder, seconds, report, client, resources)

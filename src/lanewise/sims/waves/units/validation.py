@@ -10,24 +10,24 @@ from lanewise.errors import LanewiseError
 from lanewise.sims.waves.demodulation import f_statistic
 from lanewise.sims.waves.hierarchical import COLUMNS, Candidates, merged
 from lanewise.sims.waves.hough import (
-    ROTATION_SPEED,
-    Patch,
     Significance,
     StackMotion,
     drift_offsets,
-    make_patch,
+    needed_margin,
     pixel_offsets,
     stack_motion,
     stack_weights,
 )
 from lanewise.sims.waves.prepared import earth_states, geometry
-from lanewise.sims.waves.templates import Templates
+from lanewise.sims.waves.refinement import some_stacks
+from lanewise.sims.waves.resampling import Band, f_statistic_band
+from lanewise.sims.waves.templates import Floats, Templates
 from lanewise.sims.waves.units.checkpoint import State
 from lanewise.sims.waves.units.job import Ready
+from lanewise.sims.waves.units.origins import NEAREST, Origin, origins
 
 RECOMPUTED = 3  # candidates of a unit: the first, the last, and one between
-NEAR = 5e-3  # of F: so near to the threshold float32 may have a peak where float64 has none
-NEAREST = 1e-9  # of a frequency's or a spin-down's step: what rounding may do
+NEAR = 5e-3  # of F: so near to the threshold float32 may have a peak where float64 has none; so far mean 2F may be off
 
 
 class ResultError(LanewiseError):
@@ -85,56 +85,64 @@ class _Recomputed:
         self.motion: StackMotion = stack_motion(ready.grids.data, self.earths)
 
     def __call__(self, place: int) -> None:
-        """Raise ResultError unless a direction and spin-down of the unit give this candidate's count and significance."""
-        row = self.state.candidates[place]
-        grids, job = self.ready.grids, self.ready.job
-        step = grids.residuals[1] - grids.residuals[0] if len(grids.residuals) > 1 else grids.search.stack**-2
-        counts: list[str] = []
-        for alpha, delta in job.sky[slice(*self.state.unit.sky)]:
-            patch = self._patch(alpha, delta)
-            pixels = np.argwhere((patch.alpha == row["alpha"]) & (patch.delta == row["delta"]))
-            for f1dot in grids.f1dot[slice(*self.state.unit.spins)].tolist() if len(pixels) else ():
-                residual = int(np.argmin(abs(f1dot + grids.residuals - row["f1dot"])))
-                if abs(f1dot + grids.residuals[residual] - row["f1dot"]) > NEAREST * max(step, abs(row["f1dot"])):
-                    continue
-                low, high, right = self._counts(patch, pixels[0], f1dot, residual, row)
-                if right:
-                    return
-                counts.append(f"{low:g}" if low == high else f"{low:g} to {high:g}")
-        wanted = f"computed again it has {' or '.join(counts)}" if counts else "no pixel of the unit lies there"
+        """Raise ResultError unless a direction and spin-down of the unit give this candidate's count, significance and mean 2F."""
+        row, unit = self.state.candidates[place], self.state.unit
+        seen: list[str] = []
+        for origin in origins(self.ready, row, unit.sky, unit.spins):
+            low, high, two_f, right = self._values(origin, row)
+            if right:
+                return
+            seen.append(f"{f'{low:g}' if low == high else f'{low:g} to {high:g}'} and mean 2F {two_f:g}")
+        wanted = f"computed again it has the count {' or '.join(seen)}" if seen else "no pixel of the unit lies there"
         raise _refused(
             self.state,
-            f"candidate {place} has the count {row['count']:g}, significance {row['significance']:g}; {wanted}",
+            f"candidate {place} has the count {row['count']:g}, significance {row['significance']:g}, mean 2F {row['twoF']:g}; {wanted}",
         )
 
-    def _patch(self, alpha: float, delta: float) -> Patch:
-        grids = self.ready.grids
-        size = grids.search.patch or (1 / (grids.search.stack * grids.first * ROTATION_SPEED),) * 2
-        return make_patch(alpha, delta, (size[0], size[1]), grids.first_bin)
-
-    def _counts(
-        self, patch: Patch, pixel: Candidates, f1dot: float, residual: int, row: Candidates
-    ) -> tuple[float, float, bool]:
-        """The least and the largest count that this can be, and whether the candidate's is."""
+    def _values(self, origin: Origin, row: Candidates) -> tuple[float, float, float, bool]:
+        """The least and the largest count that this can be, the mean 2F, and whether the candidate's are these."""
         grids, data = self.ready.grids, self.ready.grids.data
-        alpha, delta = patch.centre
-        offsets = pixel_offsets(
-            patch, self.motion, grids.middle, grids.first_bin * grids.resolution, f1dot, grids.resolution
-        )
-        drifts = drift_offsets(self.motion, grids.middle, grids.residuals, grids.resolution)[residual]
-        number = round((float(row["freq"]) - grids.correction) / grids.resolution) - grids.first_bin
-        places = number + drifts + offsets[:, pixel[0], pixel[1]]
-        every, which = np.unique(places, return_inverse=True)
-        templates = Templates(grids.first + grids.resolution * every, alpha, delta, f1dot, reference=grids.middle)
-        f = f_statistic(data, templates, self.ready.ephemeris, dterms=grids.search.dterms).two_f / 2
-        own = f[np.arange(data.stacks), which]
+        own = self._f(origin, row)
         weights = np.ones(data.stacks)
         if grids.search.weighted:
-            weights = stack_weights(data, geometry(data, self.ready.ephemeris, alpha, delta, earths=self.earths))[0]
+            seen = geometry(data, self.ready.ephemeris, *origin.patch.centre, earths=self.earths)
+            weights = stack_weights(data, seen)[0]
         low, high = (float(weights[own > grids.search.threshold + x].sum()) for x in (NEAR, -NEAR))
-        slack, count = 1e-6 * data.stacks, float(row["count"])
+        slack, count, two_f = 1e-6 * data.stacks, float(row["count"]), float(2 * own.mean())
         expected = float(Significance.of(weights, grids.search.threshold)(np.float64(count)))  # type: ignore[arg-type]
-        right = low - slack <= count <= high + slack and math.isclose(
-            expected, float(row["significance"]), rel_tol=1e-6, abs_tol=1e-6
+        right = (
+            low - slack <= count <= high + slack
+            and math.isclose(expected, float(row["significance"]), rel_tol=1e-6, abs_tol=1e-6)
+            and math.isclose(two_f, float(row["twoF"]), rel_tol=NEAR, abs_tol=NEAR)
         )
-        return low, high, right
+        return low, high, two_f, right
+
+    def _f(self, origin: Origin, row: Candidates) -> Floats:
+        """F of each stack (s), where the cell sees it."""
+        grids, data, resolution = self.ready.grids, self.ready.grids.data, self.ready.grids.resolution
+        centre = grids.first_bin * resolution
+        offsets = pixel_offsets(origin.patch, self.motion, grids.middle, centre, origin.f1dot, resolution)
+        drifts = drift_offsets(self.motion, grids.middle, grids.residuals, resolution)
+        number = round((float(row["freq"]) - grids.correction) / resolution) - grids.first_bin
+        places = number + drifts[origin.residual] + offsets[:, *origin.pixel]
+        alpha, delta = origin.patch.centre
+        if self.ready.job.method == "resamp":
+            # Transforms give other values in another band: the whole band is that of the search.
+            margin = needed_margin(offsets, drifts)
+            band = Band(
+                grids.first - margin * resolution, resolution, grids.frequencies + 2 * margin, alpha, delta, grids.middle,
+                origin.f1dot,
+            )  # fmt: skip
+            found = f_statistic_band(data, band, self.ready.ephemeris, dterms=grids.search.dterms).two_f / 2
+            return found[np.arange(data.stacks), margin + places]
+        found = np.empty(data.stacks)
+        # Of few stacks at a time: the frequency of one is of no use to the others.
+        step = math.isqrt(data.stacks - 1) + 1
+        for first in range(0, data.stacks, step):
+            end = min(first + step, data.stacks)
+            freq = grids.first + resolution * places[first:end]
+            templates = Templates(freq, alpha, delta, origin.f1dot, reference=grids.middle)
+            some = some_stacks(data, first, end)
+            two_f = f_statistic(some, templates, self.ready.ephemeris, dterms=grids.search.dterms).two_f
+            found[first:end] = np.diagonal(two_f) / 2
+        return found

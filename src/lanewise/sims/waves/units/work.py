@@ -7,45 +7,74 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache
 from pathlib import Path
 
-from lanewise.errors import DeviceError, InputError
-from lanewise.sims.waves.hierarchical import Candidates, candidates, hough_maps, merged
+from lanewise.errors import InputError
+from lanewise.sims.waves.device.memory import Memory
+from lanewise.sims.waves.hierarchical import Candidates, MapSearch, merged
 from lanewise.sims.waves.units.checkpoint import State, read_state, write_state
 from lanewise.sims.waves.units.job import Job, Ready, differences
-from lanewise.sims.waves.units.partition import Unit
-from lanewise.target import is_gpu
+from lanewise.sims.waves.units.partition import Part, Unit
 
 
-def steps(ready: Ready, unit: Unit, sky: int, spin: int) -> Iterator[Candidates]:
+class Searches:
+    """The search of one part of a band, for units that have it in common: its data stay on the device from unit to unit."""
+
+    def __init__(self) -> None:
+        self._last: tuple[Ready, Part, MapSearch] | None = None
+
+    def of(self, ready: Ready, part: Part) -> MapSearch:
+        """The last one, or a new one in its place."""
+        if self._last is None or self._last[0] is not ready or self._last[1] != part:
+            self._last = None  # its memory is free before the next is taken
+            job = ready.job
+            found = MapSearch(ready.grids, ready.ephemeris, device=job.device, method=job.method, part=part)
+            self._last = ready, part, found
+        return self._last[2]
+
+
+def steps(
+    ready: Ready, unit: Unit, sky: int, spin: int, searches: Searches, announce: Callable[[Memory], None] | None = None
+) -> Iterator[Candidates]:
     """The candidates of each direction and spin-down of a unit from this one on, in the order that checkpoints count in.
 
-    A device that computes ahead (the next step's F while this one's maps are searched) does so behind this iterator.
+    A device computes ahead: the next maps while the candidates of the last ones are finished. announce: is told the memory that it takes.
     """
-    if is_gpu(ready.job.device):
-        raise DeviceError(f"work units are computed on the device cpu, found {ready.job.device!r}")
-    grids, most = ready.grids, ready.job.most
-    for place in range(unit.done(sky, spin), unit.steps):
-        s, f = divmod(place, unit.spins[1] - unit.spins[0])
-        alpha, delta = ready.job.sky[unit.sky[0] + s]
-        f1dot = float(grids.f1dot[unit.spins[0] + f])
-        yield candidates(hough_maps(grids, ready.ephemeris, alpha, delta, f1dot, part=unit.frequencies), most)
+    points = _points(ready, unit)[unit.done(sky, spin) :]
+    yield from searches.of(ready, unit.frequencies).candidates(points, ready.job.most, announce)
+
+
+def _points(ready: Ready, unit: Unit) -> list[tuple[float, float, float]]:
+    """Directions and spin-downs of a unit's steps."""
+    spins = ready.grids.f1dot[slice(*unit.spins)].tolist()
+    return [(alpha, delta, f) for alpha, delta in ready.job.sky[slice(*unit.sky)] for f in spins]
 
 
 def process(
-    ready: Ready, unit: Unit, folder: Path, seconds: float, report: Callable[[int], None] = lambda steps: None
+    ready: Ready,
+    unit: Unit,
+    folder: Path,
+    seconds: float,
+    report: Callable[[int], None] = lambda steps: None,
+    announce: Callable[[Memory], None] | None = None,
+    searches: Searches | None = None,
 ) -> State:
     """The unit's complete state, which is in its checkpoint, too.
 
-    seconds: from one checkpoint to the next. report: is told of steps that are done, those of the checkpoint first.
+    seconds: from one checkpoint to the next. report: is told of steps that are done, those of the checkpoint first; announce: of memory.
+    searches: those of the units before.
     """
     state = read_state(folder, unit, ready.digest)
     report(state.done)
     written = time.monotonic()
-    for found in steps(ready, unit, state.sky, state.spin):
-        state = _after(state, merged([state.candidates, found], ready.job.most))
-        report(1)
-        if state.complete or time.monotonic() - written >= seconds:
-            write_state(folder, state)
-            written = time.monotonic()
+    try:
+        for found in steps(ready, unit, state.sky, state.spin, searches or Searches(), announce):
+            state = _after(state, merged([state.candidates, found], ready.job.most))
+            report(1)
+            if state.complete or time.monotonic() - written >= seconds:
+                write_state(folder, state)
+                written = time.monotonic()
+    except KeyboardInterrupt:  # what is done is kept
+        write_state(folder, state)
+        raise
     return state
 
 
@@ -63,6 +92,9 @@ def _loaded(job: Job) -> Ready:
     return job.load()
 
 
+_searches = Searches()  # of a worker, for all its units
+
+
 def process_remotely(job: Job, configuration: dict[str, object], unit: Unit, folder: str, seconds: float) -> State:
     """`process` on a worker, which reads the data itself and makes sure that it is what the coordinator has read."""
     ready = _loaded(job)
@@ -73,4 +105,4 @@ def process_remotely(job: Job, configuration: dict[str, object], unit: Unit, fol
         raise InputError(
             f"{folder}: the worker does not see this folder; wanted one on a file system that all workers share"
         )
-    return process(ready, unit, Path(folder), seconds)
+    return process(ready, unit, Path(folder), seconds, searches=_searches)

@@ -9,25 +9,32 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lanewise.plot.canvas import FAINT, GRID, TEXT, dark_axes, dark_figure, save_png
+from lanewise.plot.canvas import FAINT, GRID, PANEL, TEXT, dark_axes, dark_figure, save_png
 
 if TYPE_CHECKING:
     from lanewise.sims.waves.demodulation import FStatistic
 
 COLOURS = ("#4f9df0", "#ff6a3d", "#9fdcf2", "#ffab4a", "#7ddc8a")
 TOGETHER = "#fbe3a1"
+METHODS = {"demod": "demodulation", "resamp": "resampling"}
 EXPECTED = 4.0  # of 2F in noise
 MOST_POINTS = 20_000  # of a line: of more, the highest of each stretch is drawn
 
 
 def draw_band(
-    path: Path, frequencies: NDArray[np.float64], found: FStatistic, detectors: Sequence[str], method: str
+    path: Path,
+    frequencies: NDArray[np.float64],
+    found: FStatistic,
+    detectors: Sequence[str],
+    method: str,
+    where: str = "",
 ) -> None:
-    """Write a PNG of the first stack: frequencies (n) in Hz."""
+    """Write a PNG of the first stack: frequencies (n) in Hz; method: "demod" or "resamp"; where: the direction, in words."""
     figure = dark_figure(11.0, 5.5)
     axes = figure.add_axes((0.08, 0.12, 0.89, 0.78))
     best = int(found.two_f[0].argmax())
-    title = f"2F by {method}: {len(frequencies):,} frequencies, largest {found.two_f[0, best]:.1f} at {frequencies[best]:.6f} Hz"
+    largest = f"largest {found.two_f[0, best]:.1f} at {frequencies[best]:.7f} Hz"
+    title = f"2F by {METHODS.get(method, method)}: {len(frequencies):,} frequencies{where and f' {where}'}, {largest}"
     # A short tick label needs a round number to count from.
     digits = max(0, int(-np.floor(np.log10(max(float(np.ptp(frequencies)), 1e-9)))))
     base = float(np.round(frequencies.mean(), min(9, digits)))
@@ -40,10 +47,10 @@ def draw_band(
         if len(detectors) > 1:
             axes.plot(*_thinned(x, values), color=COLOURS[i % len(COLOURS)], linewidth=0.9, alpha=0.8, label=name)
     axes.plot(*_thinned(x, found.two_f[0]), color=TOGETHER, linewidth=1.4, label=" + ".join(detectors), **point)
-    axes.axhline(EXPECTED, color=FAINT, linewidth=0.9, linestyle="--", label="expected in noise")
+    axes.axhline(EXPECTED, color=FAINT, linewidth=0.9, linestyle="--", label=f"expected in noise: {EXPECTED:g}")
     axes.set_ylim(bottom=0)
     axes.margins(x=0.01)
-    axes.legend(facecolor="none", edgecolor=GRID, labelcolor=TEXT, fontsize=9, loc="upper right")
+    axes.legend(facecolor=PANEL, framealpha=0.85, edgecolor=GRID, labelcolor=TEXT, fontsize=9, loc="upper right")
     save_png(figure, path)
 
 

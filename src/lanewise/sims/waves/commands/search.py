@@ -1,0 +1,292 @@
+"""`lanewise waves run`: the hierarchical search, in work units."""
+
+from __future__ import annotations
+
+import math
+import sys
+import time
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lanewise.errors import InputError
+from lanewise.io.claims import claimed
+from lanewise.profiling import Profile, span
+from lanewise.runtime.compile_workers import side_by_side
+from lanewise.sims import waves
+from lanewise.sims.common.frame import Product, follow, print_json, say_note
+from lanewise.sims.common.options import Given, ProfileReport
+from lanewise.sims.waves.commands.arguments import require
+from lanewise.sims.waves.commands.files import check_device, check_outputs, say_left_out
+from lanewise.sims.waves.commands.options import Directions, Grid, Input, InUnits
+from lanewise.sims.waves.commands.sky import directions
+from lanewise.sims.waves.device.memory import Memory
+from lanewise.sims.waves.hierarchical import COLUMNS, METHODS, Candidates, middle_time
+from lanewise.sims.waves.refinement import follow_up
+from lanewise.sims.waves.tables import write_table
+from lanewise.sims.waves.units import Found, Job, Opened, Workers, forget, opened
+from lanewise.sims.waves.units.origins import origins
+
+FLAGS = {"freq_band": "--band"}
+WHOLE = ("rank", "promoted", "templates")  # columns of whole numbers
+Rows = NDArray[np.void]
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What the command line says, understood."""
+
+    job: Job
+    out: Path
+    plot: Path | None
+    overwrite: bool
+    follow_up: int
+    kept: InUnits
+
+    @property
+    def folder(self) -> Path:
+        """Of the checkpoints."""
+        return self.kept.checkpoint_folder or self.out.with_name(f"{self.out.name}.units")
+
+    @property
+    def followed(self) -> Path | None:
+        """The file of candidates that are followed up."""
+        return follow_up_file(self.out) if self.follow_up else None
+
+    @property
+    def files(self) -> tuple[Path | None, ...]:
+        """All that are written."""
+        return self.out, self.plot, self.followed
+
+
+@dataclass(frozen=True, slots=True)
+class _Output:
+    """What `Followed` asks for."""
+
+    out: Path | None = None
+
+
+@dataclass(slots=True)
+class _Run:
+    """A search that is followed by a progress bar: its steps are maps."""
+
+    search: Opened
+    seconds: float
+    announce: Callable[[Memory], None]
+    step: int = 0
+    found: Found | None = None
+    note: str = ""
+    first_step: int = 0
+    output: _Output = field(default_factory=_Output)
+
+    @property
+    def steps(self) -> int:
+        return self.search.steps
+
+    def execute(self, progress: Callable[[Any], None], /) -> None:
+        def report(steps: int) -> None:
+            self.step += steps
+            progress(self)
+
+        self.found = self.search.compute(self.seconds, report, self.announce)
+
+
+def follow_up_file(out: Path) -> Path:
+    """Beside the list: top.csv, top.follow-up.csv."""
+    return out.with_name(f"{out.stem}.follow-up{out.suffix}")
+
+
+def run(matched: Given) -> None:
+    """Search, write, say."""
+    asked = _asked(matched)
+    report = ProfileReport(matched["profile"], matched["profile_trace"], asked.overwrite, *asked.files)
+    to, start = sys.stderr if matched["json"] else sys.stdout, time.perf_counter()
+    memory: list[Memory] = []
+
+    def announce(found: Memory) -> None:
+        memory.append(found)
+        if not matched["quiet"]:
+            print(f"memory: {found}", file=to)
+
+    with side_by_side(), claimed((*asked.files, matched["profile_trace"])) as notes:
+        for note in notes:
+            say_note(note)
+        found = _searched(asked, report.profile, announce, quiet=matched["quiet"])
+        followed = _write(asked, found, report.profile, quiet=matched["quiet"])
+        seconds = time.perf_counter() - start
+        summary = _summary(asked, found, followed, seconds, memory)
+        report.finish(summary)
+    _say(asked, found, followed, seconds, to)
+    if matched["json"]:
+        print_json(summary)
+
+
+def _asked(matched: Given) -> _Asked:
+    """Refuses what cannot be searched or written, before anything is read."""
+    require(matched, "sfts", "ref_time", "freq", "freq_band", "sky", "stack", "out", flags=FLAGS)
+    given, where, kept = matched.make(Input), matched.make(Directions), matched.make(InUnits)
+    assert where.out is not None
+    if where.most < 1:
+        raise InputError(f"--candidates is {where.most}; wanted at least 1")
+    if not 0 <= kept.checkpoint_every < math.inf:
+        raise InputError(f"--checkpoint-every is {kept.checkpoint_every:g}; wanted seconds, zero or more")
+    if where.method not in METHODS:
+        raise InputError(f"--method is {where.method!r}; wanted demod or resamp")
+    if where.follow_up < 0:
+        raise InputError(f"--follow-up is {where.follow_up}; wanted a number of candidates, 0 for none")
+    if kept.scheduler is None or where.follow_up:  # else its workers have the device, and nobody here needs it
+        check_device(given.device)
+    followed = follow_up_file(where.out) if where.follow_up else None
+    check_outputs(where.out, where.plot, where.overwrite, followed)
+    job = Job(
+        sfts=tuple(given.sfts or ()), search=_search(matched, given), sky=tuple(directions(where.sky or ())), ephemeris=given.ephemeris,
+        most=where.most, skip_bad=given.skip_bad, method=where.method, device=given.device,
+    )  # fmt: skip
+    return _Asked(job, where.out, where.plot, where.overwrite, where.follow_up, kept)
+
+
+def _search(matched: Given, given: Input) -> waves.Search:
+    """What is left out has the defaults of `Search`."""
+    chosen = matched.of(Grid)
+    low, width = chosen.pop("f1dot", (0.0, 0.0))
+    return waves.Search(**chosen, f1dot=low, f1dot_band=width, reference=given.ref_time, dterms=given.dterms)
+
+
+def _searched(asked: _Asked, profile: Profile | None, announce: Callable[[Memory], None], *, quiet: bool) -> Found:
+    """The search in its units, followed to the end; one that is stopped says how to go on."""
+    product: Product[_Run] = Product("waves", lambda _: "waves", _rate, lambda _: {}, lambda _, __: None)
+    workers = Workers(count=asked.kept.workers, scheduler=asked.kept.scheduler)
+    kept, search = asked.kept, asked.job
+    place = opened(
+        search, asked.folder, units=kept.units, workers=workers, resume=kept.resume, overwrite=asked.overwrite
+    )
+    with span(profile, "search", name="units"), _going_on(asked), place as one:
+        say_left_out(one.ready.left_out)
+        run = _Run(one, kept.checkpoint_every, announce)
+        follow(product, run, quiet=quiet)
+    assert run.found is not None
+    say_note(_ends_within(run.found))
+    return run.found
+
+
+def _ends_within(found: Found) -> str:
+    """What is to be known of a list that ends among candidates of one significance, as it does where a signal is loud."""
+    level, most = found.candidates["significance"], found.ready.job.most
+    if len(level) < most or level[0] != level[-1]:
+        return ""
+    return (
+        f"all {most:,} candidates have the significance {level[0]:.3f}, and the list ends among those of the lowest frequency: "
+        "give more --candidates, or a higher --threshold, to tell them apart"
+    )
+
+
+@contextmanager
+def _going_on(asked: _Asked) -> Generator[None]:
+    """A search that is stopped says how it goes on."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        print(
+            f"stopped; the checkpoints are in {asked.folder}: the same command with --resume goes on", file=sys.stderr
+        )
+        raise
+
+
+def _rate(now: _Run) -> str:
+    return f"{now.step:,} of {now.steps:,} maps"
+
+
+def _write(asked: _Asked, found: Found, profile: Profile | None, *, quiet: bool) -> Rows | None:
+    """The list, the picture, and the candidates that are followed up; then checkpoints have done their service."""
+    with span(profile, "output", name="table"):
+        write_table(asked.out, {name: found.candidates[name] for name in COLUMNS}, asked.overwrite)
+    if asked.plot is not None:
+        with span(profile, "output", name="picture"):
+            _draw(asked.plot, found)
+    followed = None
+    if asked.followed is not None:
+        with span(profile, "follow-up", name="stages"):
+            followed = _followed(asked, found, quiet=quiet)
+        names = followed.dtype.names or ()
+        columns = {n: followed[n].astype(np.int64) if n in WHOLE else followed[n] for n in names}
+        with span(profile, "output", name="table"):
+            write_table(asked.followed, columns, asked.overwrite)
+    if asked.kept.checkpoint_folder is None:
+        forget(asked.folder, found.units)
+    return followed
+
+
+def _followed(asked: _Asked, found: Found, *, quiet: bool) -> Rows:
+    """The best candidates, refined; a progress bar counts them."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    ready, console = found.ready, Console(stderr=True)
+    with Progress(console=console, disable=quiet or not console.is_terminal, transient=True) as bar:
+        task = bar.add_task("follow-up", total=asked.follow_up)
+        return follow_up(
+            ready.grids, ready.ephemeris, found.candidates, asked.follow_up, directions=len(asked.job.sky), device=asked.job.device,
+            report=lambda done: bar.advance(task, done),
+        )  # fmt: skip
+
+
+def _draw(path: Path, found: Found) -> None:
+    """The map of the most significant candidate; of several the one with the largest mean 2F."""
+    from lanewise.sims.waves.view import draw_map
+
+    ready, rows = found.ready, found.candidates
+    leading = rows[rows["significance"] == rows["significance"][0]]
+    row = leading[int(np.argmax(leading["twoF"]))]
+    origin = next(origins(ready, row, (0, len(ready.job.sky)), (0, len(ready.grids.f1dot))))
+    maps = waves.hough_maps(
+        ready.grids,
+        ready.ephemeris,
+        *origin.patch.centre,
+        origin.f1dot,
+        device=ready.job.device,
+        method=ready.job.method,
+    )
+    draw_map(path, maps)
+
+
+def _summary(
+    asked: _Asked, found: Found, followed: Rows | None, seconds: float, memory: list[Memory]
+) -> dict[str, Any]:
+    best: Candidates = found.candidates
+    grids = found.ready.grids
+    return {
+        "maps": found.maps, "units": len(found.units), "directions": len(asked.job.sky), "stacks": grids.data.stacks, "seconds": seconds,
+        "candidates": len(best), "reference": middle_time(grids), "best": {name: float(best[name][0]) for name in COLUMNS},
+        "out": str(asked.out), "method": asked.job.method, "device": asked.job.device, "memory": memory[0].total if memory else None,
+        "plot": None if asked.plot is None else str(asked.plot), "follow_up": None if followed is None else _rows(asked, followed),
+    }  # fmt: skip
+
+
+def _rows(asked: _Asked, followed: Rows) -> dict[str, Any]:
+    names = followed.dtype.names or ()
+    return {"out": str(asked.followed), "candidates": [dict(zip(names, r, strict=True)) for r in followed.tolist()]}
+
+
+def _say(asked: _Asked, found: Found, followed: Rows | None, seconds: float, to: Any) -> None:
+    grids, best, job = found.ready.grids, found.candidates, asked.job
+    maps = "1 map" if found.maps == 1 else f"{found.maps:,} maps"
+    what = f"{maps} of {grids.frequencies:,} frequencies and {len(grids.residuals)} spin-downs"
+    print(f"{grids.data}", file=to)
+    print(f"{job.method} on {job.device}: {what} in {seconds:.3f} s", file=to)
+    print(
+        f"most significant: {best['significance'][0]:.3f} at {best['freq'][0]:.6f} Hz (GPS {middle_time(grids):.0f}); list in {asked.out}",
+        file=to,
+    )
+    if followed is None:
+        return
+    first = followed[0]
+    print(
+        f"followed up: {len(followed)} apart, {int(followed['promoted'].sum())} promoted; largest 2F {first['twoF']:.1f} at "
+        f"{first['freq']:.8f} Hz, false alarm {first['false_alarm']:.2g}; in {asked.followed}",
+        file=to,
+    )
