@@ -39,7 +39,7 @@ STOREYS = (
     ("tuning",),
     ("patterns.results",),
     ("patterns.calls",),
-    ("patterns.elementwise", "patterns.segmentwise", "patterns.sitewise"),
+    ("patterns.elementwise", "patterns.segmentwise", "patterns.sitewise", "patterns.threadwise"),
     ("patterns.search",),
     ("patterns.pairwise",),
     ("patterns.sequential",),

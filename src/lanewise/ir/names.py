@@ -41,6 +41,7 @@ def owner(name: str) -> str:
 
 
 COUNT = own("count")  # of the elements of an elementwise kernel
+WORK = own("work")  # turns of inner loops in a turn of the outermost one, where a pattern says so
 LANES = own("lanes")  # of the workers of a reduction
 
 
