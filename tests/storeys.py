@@ -18,7 +18,7 @@ STOREYS = (
     ("attributes", "checks", "naming"),
     ("types",),
     ("vectors",),
-    ("lattices", "target", "values"),
+    ("array_types", "lattices", "target", "values"),
     ("decision",),
     ("record",),
     ("layouts",),

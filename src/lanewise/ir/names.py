@@ -50,6 +50,16 @@ def count_of(array: str) -> str:
     return own(f"{array}.count")
 
 
+def extent_of(index: str) -> str:
+    """The number of values of an index of threads, as a kernel's argument."""
+    return own(f"{index}.extent")
+
+
+def length_of(array: str, dimension: int) -> str:
+    """The length of a dimension of an array with a shape, as a kernel's argument."""
+    return own(f"{array}.shape{dimension}")
+
+
 def partial_of(array: str) -> str:
     """The array that holds partial results for `array`."""
     return own(f"partial.{array.removeprefix(MARK)}")

@@ -27,7 +27,7 @@ from lanewise.launch.arguments import (
 )
 from lanewise.launch.tuned_store import store_enabled
 from lanewise.record import Record
-from lanewise.runtime.memory import array_module
+from lanewise.runtime.memory import array_module, overlap
 from lanewise.runtime.prepared import ArrayPlace, Prepared
 from lanewise.target import CPU, is_gpu, target_of
 from lanewise.vectors import VectorValue
@@ -109,6 +109,18 @@ class ArraySlot:
         return True
 
 
+class SameSlot:
+    """A number or a tuple of numbers, the same again."""
+
+    __slots__ = ("_value",)
+
+    def __init__(self, value: Any) -> None:
+        self._value = value
+
+    def take(self, value: Any, matched: Given) -> bool:
+        return type(value) is type(self._value) and value == self._value
+
+
 class ValueSlot:
     """A uniform argument, or the components of one."""
 
@@ -177,6 +189,14 @@ class Result:
     count: int
 
 
+@dataclass(frozen=True, slots=True)
+class Repeats:
+    """What calls like one have to be like besides. device_of: where one would run now. apart: arrays that share no memory, pair by pair."""
+
+    device_of: Callable[[], str]
+    apart: tuple[tuple[str, str], ...]
+
+
 class Launchable(Protocol):
     """Launches that wait for arrays and values: `runtime.prepared.Template` is one."""
 
@@ -189,21 +209,22 @@ class Repeatable:
     """A call that can be made again."""
 
     __slots__ = (
-        "_device", "_from", "_holds", "_identical", "_kernel", "_made", "_module", "_named", "_results", "_slots",
+        "_apart", "_device", "_from", "_holds", "_identical", "_kernel", "_made", "_module", "_named", "_results", "_slots",
         "_template",
     )  # fmt: skip
 
     def __init__(
         self, kernel: str, named: tuple[str, ...], slots: tuple[Slot, ...], device: str, template: Launchable, results: Sequence[Result],
         *, device_of: Callable[[], str] | None = None, identical: tuple[str, str, bool] | None = None,
-        holds: Callable[[Mapping[str, Any]], bool] | None = None,
+        holds: Callable[[Mapping[str, Any]], bool] | None = None, apart: tuple[tuple[str, str], ...] = (),
     ) -> None:  # fmt: skip
         """named: the keyword arguments, in their order; the others are positional.
 
         device_of: where a call like this runs, if no record says it. identical: the two parameters whose arrays are one, or are two.
-        holds: whether what was proved for the values of a call holds for these, too.
+        holds: whether what was proved for the values of a call holds for these, too. apart: pairs of arrays that share no memory.
         """
         self._kernel, self._named, self._slots, self._device, self._template = kernel, named, slots, device, template
+        self._apart = apart
         self._results, self._from, self._identical, self._holds = results, device_of, identical, holds
         self._module = array_module(device)
         self._made = tuple((r.name, *shape_of_result(r.kind, r.count)) for r in results)
@@ -226,6 +247,8 @@ class Repeatable:
             first, second, same = self._identical
             if (given.arrays[first].data is given.arrays[second].data) is not same:
                 return None
+        if self._apart and any(overlap(given.arrays[a], given.arrays[b]) for a, b in self._apart):
+            return None
         return given if self._holds is None or self._holds(given.values) else None
 
     def run(self, matched: Given, out: Any) -> tuple[Any, ...]:
@@ -262,9 +285,15 @@ def slots_of(
 ) -> tuple[Slot, ...] | None:  # fmt: skip
     """What arguments like these are; None where one was converted, and would have to be each time."""
     host = target_of(arguments.device) is CPU
-    names = list(signature.parameters)[: len(positional)] + list(named)
+    names = signature.names[: len(positional)] + list(named)
     found: list[Slot] = []
     for name, value in zip(names, (*positional, *named.values()), strict=True):
+        if name in signature.arrays:  # never converted
+            found.append(ArraySlot(name, value))
+            continue
+        if name in signature.asked:
+            found.append(SameSlot(value))
+            continue
         kind = signature.parameters[name]
         if isinstance(kind, Record):
             found.append(record_slot(name, arguments.records[name]))
@@ -298,20 +327,21 @@ class Repeated:
     def remember(
         self, signature: Signature, positional: tuple[Any, ...], named: Mapping[str, Any], arguments: Arguments, launch: Any,
         results: Sequence[Result], *, identical: tuple[str, str, bool] | None = None,
-        holds: Callable[[Mapping[str, Any]], bool] | None = None,
+        holds: Callable[[Mapping[str, Any]], bool] | None = None, besides: Repeats | None = None,
     ) -> None:  # fmt: skip
         """Keep a call for those like it, where they can be recognised and bound by addresses and numbers alone."""
         slots = slots_of(signature, positional, named, arguments)
         if slots is None or not isinstance(launch, Prepared):
             return
-        arrays = frozenset((*arguments.records, *arguments.arrays, *(r.name for r in results)))
+        arrays = frozenset((*arguments.records, *arguments.arrays, *signature.arrays, *(r.name for r in results)))
         template = launch.template(arrays, frozenset(flatten_uniforms(signature, arguments.uniforms)))
         if template is None:
             return
+        device_of = partial(device_without_records, bool(arguments.arrays) and is_gpu(arguments.device))
         entry = Repeatable(
             signature.source.name, tuple(named), slots, arguments.device, template, results,
-            device_of=None if arguments.records else partial(device_without_records, bool(arguments.arrays) and is_gpu(arguments.device)),
-            identical=identical, holds=holds,
+            device_of=None if arguments.records else device_of if besides is None else besides.device_of,
+            identical=identical, holds=holds, apart=() if besides is None else besides.apart,
         )  # fmt: skip
         if entry.match(positional, named) is not None:  # else it would never be found, and push out another one
             self._entries = (entry, *self._entries[: MOST - 1])
