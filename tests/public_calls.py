@@ -22,7 +22,7 @@ from lanewise.patterns.elementwise.kernel import Elementwise
 from lanewise.patterns.pairwise.kernel import Pairwise
 from lanewise.patterns.segmentwise.kernel import Segmentwise
 from lanewise.sims import boids, gravity, lbm
-from lanewise.sims.gravity.view.picture import plot_gravity
+from lanewise.sims.gravity.view import plot_gravity
 from lanewise.sims.lbm import obstacles
 from lanewise.sims.lbm.view.flow import flow_title, plot_flow
 from tests.pickled_kernels import Grain, attract, bounce, grow, heaps, near, walled

@@ -25,7 +25,7 @@ from lanewise.launch.arguments import (
     make_outputs,
     shape_of_result,
 )
-from lanewise.launch.tuned_store import store_enabled
+from lanewise.launch.tuned_plans import store_enabled
 from lanewise.record import Record
 from lanewise.runtime.memory import array_module, overlap
 from lanewise.runtime.prepared import ArrayPlace, Prepared
