@@ -205,6 +205,8 @@ def check_device(kernel: ir.Kernel, plan: Decisions, target: Target) -> None:
         raise refuse("register cap", kernel, register_cap.legal(kernel, plan.registers) or "")
     if plan.prefetch != "none":
         raise refuse("prefetching", kernel, "a CPU prefetches by itself")
+    if plan.segments != "apart":
+        raise refuse("segment packing", kernel, "a CPU has no blocks to fill: its cores take cells of any segment")
     for name in ("slices", "parts"):
         if getattr(plan, name) != 1:
             raise PlanError(
@@ -213,7 +215,9 @@ def check_device(kernel: ir.Kernel, plan: Decisions, target: Target) -> None:
 
 
 def check_pattern(kernel: ir.Kernel, plan: Decisions, target: Target) -> None:
-    """Raise `PlanError` for decisions about pairs that a kernel without pairs is given."""
+    """Raise `PlanError` for decisions about pairs that a kernel without pairs is given, or about lists without lists."""
+    if plan.segments != "apart" and not kernel.pattern.over_items:
+        raise refuse("segment packing", kernel, "it has no segments")
     if kernel.pattern.over_pairs:
         return
     refusals: dict[str, tuple[str, str | None]] = {  # what others are chosen for comes first
