@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from lanewise._version import __version__
 from lanewise.advice import LayoutChoice, Use, choose_layout
+from lanewise.array_types import Array1, Array2, Array3, index
 from lanewise.arrays import RecordArray
 from lanewise.errors import (
     ArgumentError,
@@ -30,6 +31,7 @@ from lanewise.patterns.search.queries import nearest, neighbors
 from lanewise.patterns.search.ragged import Ragged
 from lanewise.patterns.segmentwise.kernel import segmentwise
 from lanewise.patterns.sitewise.kernel import Sitewise, sitewise
+from lanewise.patterns.threadwise.kernel import threadwise
 from lanewise.plan import Plan
 from lanewise.profiling import Profile
 from lanewise.ragged import RaggedArray, ragged
@@ -124,6 +126,9 @@ __all__ = [
     "AoS",
     "AoSoA",
     "ArgumentError",
+    "Array1",
+    "Array2",
+    "Array3",
     "Bounded",
     "CompileError",
     "DeviceError",
@@ -183,6 +188,7 @@ __all__ = [
     "hypot",
     "i32",
     "i64",
+    "index",
     "isfinite",
     "isinf",
     "isnan",
@@ -216,6 +222,7 @@ __all__ = [
     "sum",
     "tan",
     "tanh",
+    "threadwise",
     "trunc",
     "u32",
     "vec2",

@@ -143,7 +143,14 @@ class _Writer:
                 self.load(s, pad)
             case ir.Store():
                 self.store(s, pad)
-            case ir.Parallel() | ir.LoadRecord() | ir.StoreRecord() | ir.CopyAsync():
+            case (
+                ir.Parallel()
+                | ir.LoadRecord()
+                | ir.StoreRecord()
+                | ir.LoadElement()
+                | ir.StoreElement()
+                | ir.CopyAsync()
+            ):
                 raise AssertionError(f"{type(s).__name__} was not lowered")
             case _:
                 assert_never(s)

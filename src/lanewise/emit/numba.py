@@ -169,7 +169,9 @@ class _Writer:
                 | ir.WaitAsync()
             ):
                 raise AssertionError(f"{type(s).__name__} belongs to the threads of a GPU")
-            case ir.Parallel() | ir.LoadRecord() | ir.StoreRecord() | ir.Barrier():
+            case (
+                ir.Parallel() | ir.LoadRecord() | ir.StoreRecord() | ir.LoadElement() | ir.StoreElement() | ir.Barrier()
+            ):
                 raise AssertionError(f"{type(s).__name__} does not exist on the CPU")
             case _:
                 assert_never(s)

@@ -135,7 +135,8 @@ def _cheap(x: ir.Expression) -> bool:
 
 def _narrow(x: ir.Unary | ir.Binary, spelled: str, own: int, level: int) -> str:
     """Numba widens small integers; the language does not."""
-    return f"{TYPES[x.type]}({spelled})" if x.type in (I32, U32) else _wrap(spelled, own, level)
+    bounded = isinstance(x, ir.Binary) and x.bounded  # nothing to cut off, and LLVM sees a sum
+    return f"{TYPES[x.type]}({spelled})" if x.type in (I32, U32) and not bounded else _wrap(spelled, own, level)
 
 
 def _call(x: ir.Call, names: Callable[[str], str], level: int, eager: bool) -> str:

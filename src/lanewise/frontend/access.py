@@ -11,15 +11,18 @@ import numpy as np
 from lanewise import types as t
 from lanewise.errors import Location
 from lanewise.frontend.directions import ATTRIBUTES, direction_attribute
+from lanewise.frontend.elements import array_attribute
 from lanewise.frontend.rows import row_element, window_element
 from lanewise.frontend.scope import Scope
 from lanewise.frontend.values import (
     ArrayReference,
+    ElementsReference,
     Number,
     PopulationsReference,
     PythonObject,
     RecordReference,
     RowReference,
+    ShapeReference,
     Value,
     WindowReference,
     component,
@@ -111,6 +114,8 @@ def attribute(scope: Scope, owner: Value, node: ast.Attribute) -> Value:
             if owner.known:
                 return weak_vector(tuple(x.constant for x in picked if x.constant is not None), exact, where)
             return Number(t.Vector(element, len(picked)), tuple(x.parts[0] for x in picked), exact=exact)
+        case ElementsReference():
+            return array_attribute(scope, owner, node)
         case PythonObject(value=Direction() as direction) if hasattr(direction, node.attr):
             return direction_attribute(direction, node.attr, where)
         case PythonObject(value=value) if hasattr(value, node.attr):
@@ -198,6 +203,10 @@ def number_inside(value: Value) -> str:
             return f"use one of its fields, for example {value.name}.{value.record.fields[0].name}"
         case RowReference() | WindowReference():
             return f"use one of its values, for example {value.name}[0]"
+        case ElementsReference():
+            return f"use one of its elements, for example {value.example}"
+        case ShapeReference(array=array):
+            return f"use one of its lengths, for example {array.name}.shape[0]"
         case ArrayReference():
             return f"use one of its elements, for example {value.name}[0]"
         case PopulationsReference():

@@ -8,6 +8,7 @@ from lanewise import types as t
 from lanewise import values as v
 from lanewise.frontend.access import checked_index
 from lanewise.frontend.directions import population_index
+from lanewise.frontend.elements import index_nodes, lengths, store
 from lanewise.frontend.expressions import lower, number, place
 from lanewise.frontend.places import (
     assign_direction,
@@ -21,11 +22,13 @@ from lanewise.frontend.places import (
 from lanewise.frontend.scope import Scope, Variable
 from lanewise.frontend.values import (
     ArrayReference,
+    ElementsReference,
     Number,
     PopulationsReference,
     PythonObject,
     RecordReference,
     Several,
+    ShapeReference,
     WindowReference,
     component,
 )
@@ -62,7 +65,11 @@ def assignment(scope: Scope, targets: list[ast.expr], value: ast.expr, node: ast
                 found=result.describe(),
                 wanted="a name for each: a, b = ...",
             )
-        hint = f"use its name: {result.name}" if isinstance(result, (RecordReference, ArrayReference)) else ""
+        hint = (
+            f"use its name: {result.name}"
+            if isinstance(result, (RecordReference, ArrayReference, ElementsReference))
+            else ""
+        )
         raise scope.error(
             "only numbers and vectors can be assigned",
             node,
@@ -100,6 +107,8 @@ def _several(scope: Scope, value: ast.expr) -> list[Number]:
     whole = lower(scope, value)
     if isinstance(whole, Several):
         return list(whole.values)
+    if isinstance(whole, ShapeReference):
+        return lengths(whole, scope, value)
     if isinstance(whole, Number) and whole.is_vector:
         return [component(whole, i) for i in range(len(whole.parts))]
     raise scope.error(
@@ -114,7 +123,7 @@ def _kept(scope: Scope, x: Number) -> Number:
         if x.known
         else Number(
             x.type,
-            tuple(p if isinstance(p, ir.Literal) else scope.copy(p) for p in x.parts),
+            tuple(p if isinstance(p, ir.Literal) or scope.is_steady(p) else scope.copy(p) for p in x.parts),
             open=x.open,
             exact=x.exact,
         )
@@ -188,6 +197,10 @@ def assign(scope: Scope, target: ast.expr, value: Number, node: ast.AST, *, decl
             reference := scope.parameters.get(owner), RecordReference
         ):
             assign_field(scope, reference, attribute, value, node)
+        case ast.Subscript(value=ast.Name(id=owner)) if isinstance(
+            elements := scope.parameters.get(owner), ElementsReference
+        ):
+            store(scope, elements, target, [lower(scope, i) for i in index_nodes(target)], value, node)
         case ast.Subscript(value=owner_node, slice=index) if isinstance(
             array := lower(scope, owner_node), ArrayReference
         ):

@@ -16,11 +16,13 @@ from lanewise import types as t
 from lanewise import values as v
 from lanewise.frontend import mathematics, operators
 from lanewise.frontend.directions import along, along_of
+from lanewise.frontend.elements import length as array_length
 from lanewise.frontend.literals import exact_of, exact_result
 from lanewise.frontend.mathematics import check_count, intrinsic
 from lanewise.frontend.rows import row_length, window
 from lanewise.frontend.scope import Scope
 from lanewise.frontend.values import (
+    ElementsReference,
     Number,
     PythonObject,
     RecordReference,
@@ -224,6 +226,8 @@ def _length(scope: Scope, arguments: list[Value], node: ast.AST) -> Number:
     match arguments:
         case [RowReference() as row]:
             return row_length(scope, row, node)
+        case [ElementsReference() as array]:
+            return array_length(scope, array, 0, node)
         case _:
             raise scope.error(
                 "this cannot be called in a kernel",

@@ -11,12 +11,22 @@ from lanewise.frontend import operators
 from lanewise.frontend.access import attribute, name_value, number_inside, subscript
 from lanewise.frontend.calls import lowering_of
 from lanewise.frontend.directions import population_index
+from lanewise.frontend.elements import element, index_nodes, shape_element
 from lanewise.frontend.mathematics import choose
 from lanewise.frontend.promotion import Misfit, common_scalar
 from lanewise.frontend.scope import Scope, deeper
 from lanewise.frontend.shapes import same_shape
 from lanewise.frontend.syntax import describe_syntax
-from lanewise.frontend.values import Number, PopulationsReference, PythonObject, Value, weak, whole
+from lanewise.frontend.values import (
+    ElementsReference,
+    Number,
+    PopulationsReference,
+    PythonObject,
+    ShapeReference,
+    Value,
+    weak,
+    whole,
+)
 from lanewise.ir import nodes as ir
 from lanewise.lattices.base import Direction
 
@@ -269,6 +279,10 @@ def _subscript(scope: Scope, node: ast.Subscript) -> Value:
             hint="a loop",
         )
     owner = lower(scope, node.value)
+    if isinstance(owner, ElementsReference):
+        return element(scope, owner, node, [lower(scope, i) for i in index_nodes(node)])
+    if isinstance(owner, ShapeReference):
+        return shape_element(scope, owner, lower(scope, node.slice), node)
     if isinstance(owner, PopulationsReference):
         index = population_index(scope, owner, lower(scope, node.slice), node.slice)
         return Number(owner.type, (ir.Local(owner.leaf(index), owner.type, scope.location(node)),))

@@ -14,6 +14,7 @@ from lanewise.frontend.signature import Signature, read_signature
 from lanewise.frontend.source import Source
 from lanewise.frontend.statements import lower_block
 from lanewise.frontend.values import (
+    ElementsReference,
     PopulationsReference,
     RecordReference,
     RowReference,
@@ -41,8 +42,10 @@ class Lowered:
     uses_same: bool
 
 
-def lower_function(signature: Signature, *, mutable: str | None = None, lattice: Lattice | None = None) -> Lowered:
-    """Lower a kernel function.
+def lower_function(
+    signature: Signature, *, mutable: str | None = None, lattice: Lattice | None = None, index: t.Scalar = t.I32
+) -> Lowered:
+    """Lower a kernel function. `index` is the type of the indices of threads and of the lengths of arrays.
 
     `mutable` names the parameter, a record or populations, that may be assigned to; a function without one may use
     `lw.same`. `lattice` says which populations a sitewise function has: those called `f` become the parameters `f.q0`,
@@ -54,6 +57,8 @@ def lower_function(signature: Signature, *, mutable: str | None = None, lattice:
         values = {n: PopulationsReference(n, lattice, k, n == mutable) for n, k in signature.populations.items()}
     values |= {n: formal_parameter(n, kind, n == mutable) for n, kind in signature.parameters.items()}
     values |= {n: RowReference(n, kind) for n, kind in signature.rows.items()}
+    values |= {n: ElementsReference(n, kind, index) for n, kind in signature.arrays.items()}
+    values |= {n: formal_parameter(n, index, False) for n in signature.indices}
     if results is None:
         returns = next((n for n in ast.walk(source.tree) if isinstance(n, ast.Return) and n.value is not None), None)
         if returns is not None:
@@ -64,7 +69,8 @@ def lower_function(signature: Signature, *, mutable: str | None = None, lattice:
                 wanted="-> lw.vec3 (or another type) behind the parameters",
             )
         results = []
-    return lower_body(source, values, results, Helpers(lower_body).call, same_allowed=mutable is None)
+    indices = frozenset(signature.indices)
+    return lower_body(source, values, results, Helpers(lower_body).call, same_allowed=mutable is None, indices=indices)
 
 
 def lower_body(
@@ -74,6 +80,7 @@ def lower_body(
     call_helper: Callable[..., Value],
     *,
     same_allowed: bool = False,
+    indices: frozenset[str] = frozenset(),
 ) -> Lowered:
     """Lower the statements of a function, again and again until the types of its variables are found."""
     inferred, names = Inferred(), _names(source)
@@ -86,6 +93,7 @@ def lower_body(
             inferred,
             names,
             same_allowed,
+            indices,
         )
         if results is None and inferred.results is not None:
             scope.result_types, scope.results_open = ([x[i] for x in inferred.results] for i in (0, 1))  # type: ignore[assignment]

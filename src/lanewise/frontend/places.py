@@ -12,7 +12,14 @@ from dataclasses import replace
 from lanewise import types as t
 from lanewise.frontend.promotion import fits
 from lanewise.frontend.scope import Scope, Variable
-from lanewise.frontend.values import Number, PopulationsReference, PythonObject, RecordReference, WindowReference
+from lanewise.frontend.values import (
+    ElementsReference,
+    Number,
+    PopulationsReference,
+    PythonObject,
+    RecordReference,
+    WindowReference,
+)
 from lanewise.ir import nodes as ir
 from lanewise.ir.traverse import reads
 
@@ -56,6 +63,17 @@ def assign_population(
 
 
 def _check_name(scope: Scope, name: str, node: ast.AST) -> None:
+    if name in scope.indices:
+        raise scope.error(
+            f"the index {name!r} cannot be assigned", node, found=f"an assignment to {name}", wanted="another variable"
+        )
+    if isinstance(array := scope.parameters.get(name), ElementsReference):
+        raise scope.error(
+            f"the array {name!r} cannot be replaced",
+            node,
+            found=f"an assignment to {name}",
+            wanted=f"assign to its elements: {array.example} = ...",
+        )
     if isinstance(scope.parameters.get(name), PopulationsReference):
         raise scope.error(
             f"the populations {name!r} cannot be replaced",

@@ -66,6 +66,7 @@ class Scope:
     inferred: Inferred
     names: Names
     same_allowed: bool = False
+    indices: frozenset[str] = frozenset()  # of the thread, in a threadwise function
     variables: dict[str, Variable] = field(default_factory=dict[str, Variable])
     constants: dict[str, Value] = field(default_factory=dict[str, Value])  # names of Python numbers and directions
     items: dict[str, Value] = field(default_factory=dict[str, Value])  # the variables of loops that are being unrolled
@@ -148,6 +149,10 @@ class Scope:
         name = self.fresh(hint)
         self.emit(ir.Assign(name, e, e.location))
         return ir.Local(name, e.type, e.location)
+
+    def is_steady(self, e: ir.Expression) -> bool:
+        """Whether an expression of a threadwise function keeps its value: a variable that no line assigns."""
+        return bool(self.indices) and isinstance(e, ir.Local) and e.name not in self.names.assignments
 
     def shallow(self, value: Number) -> Number:
         """The same value; a deep expression becomes a variable, so that what walks through expressions needs no deep stack."""

@@ -9,7 +9,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lanewise import types as t
+from lanewise.array_types import ArrayType, is_array, is_index
 from lanewise.errors import CompileError
+from lanewise.frontend.array_parameters import array_parameter, index_parameter
 from lanewise.frontend.source import Source, read_source
 from lanewise.frontend.values import PythonObject
 from lanewise.record import Record, record_of
@@ -21,7 +23,8 @@ class Signature:
     """The declared parameters of a kernel function and its result types (None: not declared).
 
     `populations` has the parameters that are populations, and their type, `rows` those that are rows of values, and the type of a value;
-    they are not among `parameters`.
+    they are not among `parameters`. `indices` and `arrays` are those of a threadwise function, the indices first of all; `asked` is what a
+    call of it brings besides, by keyword.
     """
 
     source: Source
@@ -29,23 +32,31 @@ class Signature:
     results: list[t.ValueType] | None
     populations: dict[str, t.Scalar] = field(default_factory=dict[str, t.Scalar])
     rows: dict[str, t.ValueType] = field(default_factory=dict[str, t.ValueType])
+    indices: tuple[str, ...] = ()
+    arrays: dict[str, ArrayType] = field(default_factory=dict[str, ArrayType])
+    asked: tuple[str, ...] = ()
 
     @property
     def names(self) -> list[str]:
         """What a call is given: the parameters and rows, in the order of the source."""
-        if not self.rows:
-            return list(self.parameters)
-        both = self.parameters.keys() | self.rows.keys()
-        return [a.arg for a in self.source.tree.args.args if a.arg in both]
+        if not self.rows and not self.arrays:
+            return [*self.parameters, *self.asked]
+        both = self.parameters.keys() | self.rows.keys() | self.arrays.keys()
+        return [*(a.arg for a in self.source.tree.args.args if a.arg in both), *self.asked]
 
 
 def read_signature(
-    function: Callable[..., Any], *, annotated: bool = True, populations: bool = False, rows: bool = False
+    function: Callable[..., Any],
+    *,
+    annotated: bool = True,
+    populations: bool = False,
+    rows: bool = False,
+    threads: bool = False,
 ) -> Signature:
     """The annotations of a function as language types; raises `CompileError` when one is missing or of another kind.
 
     `populations` says that the first parameter, and no other, is the populations of a site; a helper (not `annotated`)
-    may take them anywhere. `rows` says that it may take rows of values.
+    may take them anywhere. `rows` says that it may take rows of values, `threads` that it has indices and arrays.
     """
     source = read_source(function)
     _check_plain(source)
@@ -53,6 +64,8 @@ def read_signature(
     parameters: dict[str, Record | t.ValueType] = {}
     sites: dict[str, t.Scalar] = {}
     lists: dict[str, t.ValueType] = {}
+    indices: list[str] = []
+    arrays: dict[str, ArrayType] = {}
     for arg in source.tree.args.args:
         if scalar := populations_of_annotation(annotations.get(arg.arg)):
             if annotated and not populations:
@@ -60,6 +73,10 @@ def read_signature(
             sites[arg.arg] = scalar
         elif typing.get_origin(annotations.get(arg.arg)) is Row:
             lists[arg.arg] = _row_type(source, arg, annotations[arg.arg], allowed=rows)
+        elif is_index(annotation := annotations.get(arg.arg)):
+            indices.append(index_parameter(source, arg, allowed=threads))
+        elif is_array(annotation):
+            arrays[arg.arg] = array_parameter(source, arg, annotation, allowed=threads)
         elif arg.arg in annotations:
             parameters[arg.arg] = _parameter_type(source, arg, annotations[arg.arg])
         elif annotated:
@@ -73,7 +90,8 @@ def read_signature(
             )
     if annotated and populations:
         _check_populations(source, sites)
-    return Signature(source, parameters, _results(source, annotations), sites, lists)
+    results = _results(source, annotations)
+    return Signature(source, parameters, results, sites, lists, tuple(indices), arrays, ("grid",) if threads else ())
 
 
 def _row_type(source: Source, arg: ast.arg, annotation: Any, *, allowed: bool) -> t.ValueType:

@@ -187,7 +187,8 @@ def _range(scope: Scope, node: ast.For) -> tuple[t.Scalar, ir.Expression, ir.Exp
     ends = [scope.settle(b, kind).parts[0] for b in bounds]
     start, stop = (ir.Literal(0, kind), ends[0]) if len(ends) == 1 else (ends[0], ends[1])
     step = ends[2] if len(ends) == 3 else ir.Literal(1, kind)
-    return kind, start, stop if isinstance(stop, ir.Literal) else scope.copy(stop), step
+    keeps = isinstance(stop, ir.Literal) or scope.is_steady(stop)
+    return kind, start, stop if keeps else scope.copy(stop), step
 
 
 def _while(scope: Scope, node: ast.While) -> bool:

@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 
 from lanewise import types as t
+from lanewise.array_types import ArrayType
 from lanewise.errors import NOWHERE, Location
 from lanewise.ir import nodes as ir
+from lanewise.ir.names import length_of
 from lanewise.lattices.base import Direction, Lattice
 from lanewise.record import Record
 from lanewise.values import PopulationsName, VectorValue, type_of_annotation
@@ -137,6 +139,37 @@ class ArrayReference:
 
 
 @dataclass(frozen=True, slots=True)
+class ElementsReference:
+    """An array of a threadwise function. `index`: the type of its lengths."""
+
+    name: str
+    type: ArrayType
+    index: t.Scalar
+
+    def length(self, dimension: int) -> str:
+        """The variable that holds the length of a dimension."""
+        return length_of(self.name, dimension)
+
+    @property
+    def example(self) -> str:
+        """One of its elements."""
+        return f"{self.name}[{', '.join('zyx'[-self.type.rank :])}]"
+
+    def describe(self) -> str:
+        return f"the array {self.name}: {self.type}"
+
+
+@dataclass(frozen=True, slots=True)
+class ShapeReference:
+    """The lengths of an array's dimensions."""
+
+    array: ElementsReference
+
+    def describe(self) -> str:
+        return f"the shape of {self.array.name}, {self.array.type.rank} numbers"
+
+
+@dataclass(frozen=True, slots=True)
 class PythonObject:
     """A function, type, module or any other thing that the source names."""
 
@@ -175,6 +208,8 @@ Value = (
     | RowReference
     | WindowReference
     | ArrayReference
+    | ElementsReference
+    | ShapeReference
     | PythonObject
 )
 
@@ -256,6 +291,8 @@ def leaves_of(name: str, value: Value) -> list[tuple[str, ir.Expression]]:
         case RowReference():
             kinds = {"first": t.I64, "length": t.I32, "beyond": t.I64}
             return [(f"{name}.{part}", ir.Local(f"{value.name}.{part}", kind)) for part, kind in kinds.items()]
+        case ElementsReference(type=array, index=index):
+            return [(n, ir.Local(n, index)) for n in map(value.length, range(array.rank))]
         case Number() if not value.known:
             return list(zip(t.leaves(name, value.type), value.parts, strict=True))
         case _:

@@ -34,7 +34,10 @@ def buffers_read(f: ir.Function) -> tuple[str, ...]:
 
 
 def map_functions(kernel: ir.Kernel, change: Callable[[ir.Function], ir.Function]) -> ir.Kernel:
-    """Rewrite every function that the kernel applies, helpers first, each once. A change may drop parameters."""
+    """Rewrite every function that the kernel applies, helpers first, each once. A change may drop parameters.
+
+    The body of a kernel whose function was inlined is changed as the body of a function without parameters.
+    """
     done: dict[str, ir.Function] = {}
 
     def visit(s: ir.Statement) -> ir.Block:
@@ -48,7 +51,10 @@ def map_functions(kernel: ir.Kernel, change: Callable[[ir.Function], ir.Function
         arguments = tuple(a for p, a in zip(s.function.parameters, s.arguments, strict=True) if p.name in kept)
         return (replace(s, function=new, arguments=arguments),)
 
-    return replace(kernel, body=flat_map(kernel.body, visit))
+    body = flat_map(kernel.body, visit)
+    if kernel.pattern.inlined:
+        body = change(ir.Function(kernel.name, (), (), body, kernel.location)).body
+    return replace(kernel, body=body)
 
 
 def with_distinct_functions(kernel: ir.Kernel) -> ir.Kernel:

@@ -3,20 +3,23 @@
 The reference kernel (`parallel for`), with blocks and lanes that meet at barriers, after the map to threads (all threads of a block in
 turn, from barrier to barrier), and after layout lowering (loads and stores of buffers). Accesses outside an array, threads that part at a
 barrier, two threads that touch one place of shared memory between two barriers, and any touch of a place that an asynchronous copy is
-still on its way to are errors.
+still on its way to are errors. So is an element of an array with a shape that two threads touch, one of them to write it, with no barrier
+in between.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from lanewise.errors import VerificationError
+from lanewise.errors import NOWHERE, VerificationError
 from lanewise.ir import nodes as ir
 from lanewise.ir.interpret import MEMORY, Environment, Reader, evaluate, loop_range, run_statement
+from lanewise.ir.races import Races, element_place, thread_of
 from lanewise.ir.shared import group_bytes, shared_groups
 from lanewise.ir.traverse import statements
 from lanewise.layouts.base import Arrangement
@@ -81,6 +84,7 @@ class Shared:
         default_factory=set[tuple[str, str, int]]
     )  # the places that they change
     apart: bool = False  # warps never meet
+    barriers: int = 0  # that its threads have met
     warps: dict[tuple[str, str, int], int] = field(default_factory=dict[tuple[str, str, int], int])
     exchanged: dict[tuple[str, int], Any] = field(
         default_factory=dict[tuple[str, int], Any]
@@ -124,9 +128,17 @@ class Interpreter:
     env: Environment
     arrays: Mapping[str, Memory] = field(default_factory=dict[str, Memory])
     buffers: Mapping[str, np.ndarray[Any, Any]] = field(default_factory=dict[str, "np.ndarray[Any, Any]"])
+    races: Races = field(default_factory=Races)
+
+    @cached_property
+    def watched(self) -> dict[str, str]:
+        """The buffers of written arrays with a shape, each with its array: their elements belong to single threads."""
+        arrays = {a.name for a in self.kernel.arrays if a.shape and a.written and a.space == "global"}
+        return {b.name: b.array for b in self.kernel.buffers if b.array in arrays}
 
     def run(self) -> None:
         """Run every element, or every thread of every block."""
+        self.races.forget()
         with np.errstate(all="ignore"):
             grid = self.kernel.grid
             none = Shared()  # functions read global memory alone
@@ -189,6 +201,8 @@ class Interpreter:
                     yield from self._parallel(s, env, shared)
                 case ir.LoadRecord() | ir.StoreRecord() | ir.Load() | ir.Store():
                     self._move(s, env, shared)
+                case ir.LoadElement() | ir.StoreElement():
+                    self._element(s, env, shared)
                 case ir.CopyAsync() | ir.CopyLanes():
                     self._copy(s, env, shared)
                 case ir.WaitAsync():
@@ -252,13 +266,34 @@ class Interpreter:
     def _parallel(self, s: ir.Parallel, env: Environment, shared: Shared) -> Running:
         """Elements one after the other; those with barriers of their own are the threads of one block, and run together."""
         kind = s.extent.type.dtype.type
-        places = [{**env, s.variable: kind(i)} for i in range(int(evaluate(s.extent, env)))]
+        around = env.get("@indices", ())
+        places = [
+            {**env, s.variable: kind(i), "@indices": (*around, (s.variable, i))}
+            for i in range(int(evaluate(s.extent, env)))
+        ]
         own = [x for x in statements(s.body) if isinstance(x, ir.Parallel)]
         if not own and any(isinstance(x, ir.Barrier) for x in statements(s.body)):
             self._threads(places, s.body)
             return
         for place in places:
             yield from self._block(s.body, place, shared)
+
+    def _element(self, s: ir.LoadElement | ir.StoreElement, env: Environment, shared: Shared) -> None:
+        """An element of an array with a shape."""
+        array = self.kernel.array(s.array)
+        indices = tuple(int(evaluate(i, env)) for i in s.indices)
+        lengths = tuple(n if isinstance(n, int) else int(self.env[n]) for n in array.shape)
+        place, write = element_place(s, indices, lengths), isinstance(s, ir.StoreElement)
+        if array.written and array.space == "global":
+            thread = thread_of(env, shared.barriers)
+            self.races.touch((s.array, place), thread, f"{s.array}{list(indices)}", s.location, write=write)
+        env["@clock"] = env.get("@clock", 0) + 1
+        leaf = array.leaves[0].name
+        memory = self._memory(s.array, place, [leaf], env, shared, write=write)
+        if isinstance(s, ir.LoadElement):
+            env[s.name] = memory.read(leaf, place)
+        else:
+            memory.write(leaf, place, evaluate(s.value, env))
 
     def _move(self, s: ir.Statement, env: Environment, shared: Shared) -> None:
         assert isinstance(s, ir.LoadRecord | ir.StoreRecord | ir.Load | ir.Store)
@@ -327,6 +362,10 @@ class Interpreter:
         if name in shared.contents:
             for scalar in range(start, start + count):
                 shared.touch(name, "", scalar, env["@id"], write=write)
+        elif name in self.watched:
+            for scalar in range(start, start + count):
+                thread = thread_of(env, shared.barriers)
+                self.races.touch((self.watched[name], scalar), thread, f"{name}[{scalar}]", NOWHERE, write=write)
         return buffer[start : start + count]
 
 
@@ -350,4 +389,5 @@ def _together(threads: list[Running], shared: Shared) -> None:
         if not all(waiting):
             raise VerificationError("some threads of a block end before a barrier that others wait at")
         shared.touched.clear()
+        shared.barriers += 1
         waiting = [next(t, None) for t in threads]

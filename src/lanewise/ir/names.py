@@ -41,12 +41,23 @@ def owner(name: str) -> str:
 
 
 COUNT = own("count")  # of the elements of an elementwise kernel
+WORK = own("work")  # turns of inner loops in a turn of the outermost one, where a pattern says so
 LANES = own("lanes")  # of the workers of a reduction
 
 
 def count_of(array: str) -> str:
     """The number of elements of a record array, as a kernel's argument."""
     return own(f"{array}.count")
+
+
+def extent_of(index: str) -> str:
+    """The number of values of an index of threads, as a kernel's argument."""
+    return own(f"{index}.extent")
+
+
+def length_of(array: str, dimension: int) -> str:
+    """The length of a dimension of an array with a shape, as a kernel's argument."""
+    return own(f"{array}.shape{dimension}")
 
 
 def partial_of(array: str) -> str:

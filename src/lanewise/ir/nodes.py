@@ -266,6 +266,29 @@ class StoreRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class LoadElement:
+    """Read one element of an array that has a shape into a variable; an index for each dimension, the slowest first.
+
+    Indices are whole numbers of any type. None is negative or beyond its dimension.
+    """
+
+    array: str
+    indices: tuple[Expression, ...]
+    name: str
+    location: Location = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class StoreElement:
+    """Write one element of an array that has a shape; indices as in `LoadElement`."""
+
+    array: str
+    indices: tuple[Expression, ...]
+    value: Expression
+    location: Location = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Barrier:
     """All threads of the block, or of the warp, arrive and see each other's shared memory before any goes on."""
 
@@ -364,8 +387,8 @@ class CopyLanes:
 
 Statement = (
     Assign | DeclareArray | SetElement | If | For | While | Break | Continue | Return | Apply
-    | Parallel | LoadRecord | StoreRecord | Barrier | Rotate | Draw | AwaitTurn | EndTurn | CopyAsync | WaitAsync
-    | Load | Store | CopyLanes
+    | Parallel | LoadRecord | StoreRecord | LoadElement | StoreElement | Barrier | Rotate | Draw | AwaitTurn | EndTurn
+    | CopyAsync | WaitAsync | Load | Store | CopyLanes
 )  # fmt: skip
 Block = tuple[Statement, ...]
 
@@ -396,7 +419,9 @@ class Function:
 class ArrayArgument:
     """An array of records that a kernel reads or writes. `length` is set for arrays in shared memory.
 
-    constant: so many elements are copied into a GPU's constant memory before each launch; 0 for none.
+    constant: so many elements are copied into a GPU's constant memory before each launch; 0 for none. shape: of an array of plain
+    values in rows, which `LoadElement` and `StoreElement` index: for each dimension, the slowest first, the count or uniform that
+    is its length, or the length itself (shared memory). narrow: it has so few elements that a place in it fits into 32 bits.
     """
 
     name: str
@@ -406,6 +431,8 @@ class ArrayArgument:
     space: Choice["global", "shared"] = "global"
     length: int = 0
     constant: int = 0
+    shape: tuple[str | int, ...] = ()
+    narrow: bool = False
 
 
 @dataclass(frozen=True, slots=True)

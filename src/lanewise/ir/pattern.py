@@ -96,6 +96,7 @@ class Pattern:
 
     name: in texts for people, and in keys. over_pairs: each element sums a function of itself and each of the sources. over_items:
     each element sums a function over a list of its own. one_record: each element has a record of its own, which is used once.
+    inlined: the user's function is not called but is the body of the loops, with its variables and its accesses to arrays.
     default_plan: of a machine, the work and the caller's wishes. grain: elements of a CPU's pieces of work, given the kernel's last
     count. slabs: on a CPU the kernels of a program run one slab of elements after the other. divide: the kernels in place of one whose
     branches stand apart; None for a kernel for each side of the function's branch. merging: how a thread of a GPU computes several
@@ -108,6 +109,7 @@ class Pattern:
     over_pairs: bool = False
     over_items: bool = False
     one_record: bool = False
+    inlined: bool = False
     host: HostCode = HostCode()
     default_plan: Callable[[Machine, Work, Plan], Decisions] = elementary_plan
     grain: Callable[[int], int] = elementary_grain

@@ -103,6 +103,10 @@ def _lines(s: ir.Statement, pad: str, indent: int) -> list[str]:
             return [f"{pad}load {s.buffer}[{p(s.index)}]: {', '.join(n or '_' for n in s.names)}"]
         case ir.Store():
             return [f"{pad}store {s.buffer}[{p(s.index)}]: {', '.join(p(v) for v in s.values)}"]
+        case ir.LoadElement():
+            return [f"{pad}load {s.array}[{', '.join(p(i) for i in s.indices)}]: {s.name}"]
+        case ir.StoreElement():
+            return [f"{pad}store {s.array}[{', '.join(p(i) for i in s.indices)}] = {p(s.value)}"]
         case ir.CopyAsync():
             leaves = ", ".join(f".{leaf}" for leaf in s.leaves)
             return [f"{pad}copy async {s.array}[{p(s.index)}] <- {s.source}[{p(s.source_index)}]: {leaves}"]
@@ -134,9 +138,9 @@ def print_kernel(kernel: ir.Kernel, *, with_functions: bool = True) -> str:
     lines = [f"kernel {kernel.name}  # {kernel.pattern.name}"]
     for a in kernel.arrays:
         space = f" shared[{a.length}]" if a.space == "shared" else f" constant[{a.constant}]" if a.constant else ""
-        lines.append(
-            f"  array {a.name}{space}{' written' if a.written else ''}: {', '.join(f'{x.name}: {x.type}' for x in a.leaves)}"
-        )
+        shape = f"[{', '.join(map(str, a.shape))}]" if a.shape else ""
+        leaves = ", ".join(f"{x.name}: {x.type}" for x in a.leaves)
+        lines.append(f"  array {a.name}{shape}{space}{' written' if a.written else ''}: {leaves}")
     for b in kernel.buffers:
         space = f" shared[{b.length}]" if b.space == "shared" else ""
         lines.append(

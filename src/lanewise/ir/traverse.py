@@ -81,6 +81,10 @@ def expressions(s: ir.Statement) -> tuple[ir.Expression, ...]:
             return (s.index, *(value for _, value in s.writes))
         case ir.Store():
             return (s.index, *s.values)
+        case ir.LoadElement():
+            return s.indices
+        case ir.StoreElement():
+            return (*s.indices, s.value)
         case ir.Rotate():
             return s.values
         case ir.Draw():
@@ -136,6 +140,8 @@ def writes(s: ir.Statement) -> tuple[str, ...]:
             return tuple(variable for _, variable in s.reads)
         case ir.Load():
             return tuple(n for n in s.names if n)
+        case ir.LoadElement():
+            return (s.name,)
         case ir.Rotate():
             return tuple(v.name for v in s.values)
         case ir.Draw():
@@ -192,6 +198,10 @@ def rewrite_statement(
             return replace(s, index=expression(s.index), names=tuple(name(n) if n else n for n in s.names))
         case ir.Store():
             return replace(s, index=expression(s.index), values=tuple(expression(v) for v in s.values))
+        case ir.LoadElement():
+            return replace(s, indices=tuple(expression(i) for i in s.indices), name=name(s.name))
+        case ir.StoreElement():
+            return replace(s, indices=tuple(expression(i) for i in s.indices), value=expression(s.value))
         case ir.Rotate():
             return replace(s, values=tuple(replace(v, name=name(v.name)) for v in s.values))
         case ir.Draw():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 
 from lanewise.errors import VerificationError
@@ -13,6 +14,7 @@ from lanewise.ir.verify_expression import Known, expression_problem
 from lanewise.types import BOOL, LocalArray, Scalar
 
 WARP = 32
+RANK = 3  # dimensions of an array at most
 Sound = dict[tuple[int, int, int], tuple[ir.Function, ir.Kernel | None, dict[str, ir.Function]]]
 """Verified functions, by their identity and that of the memory that they may read, each with those that it calls by name.
 
@@ -44,10 +46,30 @@ def verify_kernel(kernel: ir.Kernel, sound: Sound | None = None) -> None:
             raise VerificationError(
                 f"{where}: the count {c.name}: {c.type} should be a whole number with a name of lanewise's own"
             )
+    for a in kernel.arrays if not kernel.buffers else ():  # places in buffers are made of what they need
+        _check_shape(where, a, known)
     for b in kernel.buffers:
         if b.array not in arrays:
             raise VerificationError(f"{where}: the buffer {b.name} belongs to no array")
     _Verifier(where, known, kernel=kernel, sound={} if sound is None else sound).block(kernel.body)
+
+
+def _check_shape(where: str, a: ir.ArrayArgument, known: Known) -> None:
+    """The lengths of an array's dimensions are known, and its elements plain values."""
+    if not a.shape:
+        return
+    if not 1 <= len(a.shape) <= RANK or len(a.leaves) != 1:
+        raise VerificationError(f"{where}: {a.name} has {len(a.shape)} dimensions and {len(a.leaves)} leaves")
+    for length in a.shape:
+        kind = known.get(length) if isinstance(length, str) else None
+        if isinstance(length, str) and not (isinstance(kind, Scalar) and kind.is_integer):
+            raise VerificationError(
+                f"{where}: the length {length} of a dimension of {a.name} is no number of the kernel"
+            )
+    if a.space == "shared" and (
+        not all(isinstance(n, int) for n in a.shape) or math.prod(map(int, a.shape)) != a.length
+    ):
+        raise VerificationError(f"{where}: {a.name} in shared memory has {a.length} elements and the shape {a.shape}")
 
 
 @dataclass(frozen=True)
@@ -101,6 +123,8 @@ class _Verifier:
             or is_own(name)
             or owner(name) in {*(a.name for a in k.arrays), *(owner(u.name) for u in k.uniforms)}
         ):
+            return
+        if k.pattern.inlined and owner(name).isidentifier():  # a variable of the user's
             return
         raise self.fail(s, f"{name} is neither a user's name nor one of lanewise's own")
 
@@ -197,6 +221,8 @@ class _Verifier:
                 self.access(s, self.kernel)
             case ir.Load() | ir.Store():
                 self.move(s, self.kernel)
+            case ir.LoadElement() | ir.StoreElement():
+                self.element(s, self.kernel)
             case ir.CopyAsync():
                 self.copy(s, self.kernel)
             case ir.CopyLanes():
@@ -249,6 +275,21 @@ class _Verifier:
                 self.declare(s, variable, types[leaf])
         elif not array.written or any(types[leaf] != value.type for leaf, value in s.writes):
             raise self.fail(s, f"the writes do not fit {array.name}")
+
+    def element(self, s: ir.LoadElement | ir.StoreElement, kernel: ir.Kernel) -> None:
+        """An access to an array with a shape: an index for each dimension, and the type of its elements."""
+        array = next((a for a in kernel.arrays if a.name == s.array), None)
+        if array is None or not array.shape:
+            raise self.fail(s, f"no array {s.array} that has a shape")
+        if len(s.indices) != len(array.shape) or not all(i.type.is_integer for i in s.indices):
+            raise self.fail(
+                s, f"{array.name} needs {len(array.shape)} whole numbers, found {[str(i.type) for i in s.indices]}"
+            )
+        kind = array.leaves[0].type
+        if isinstance(s, ir.LoadElement):
+            self.declare(s, s.name, kind)
+        elif not array.written or s.value.type != kind:
+            raise self.fail(s, f"{s.value.type} does not fit {array.name}, or the kernel does not write it")
 
     def copy(self, s: ir.CopyAsync, kernel: ir.Kernel) -> None:
         to, source = (next((a for a in kernel.arrays if a.name == n), None) for n in (s.array, s.source))

@@ -5,7 +5,7 @@ Each is a record array, an array of values, or a uniform argument.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -31,7 +31,7 @@ class Arguments:
     """The arguments of one call, by what they are.
 
     `added` are arrays that the pattern makes of them, each with the type of a value; `beyond` says of rows how many values all of
-    them have, `totals` what a pattern counts besides.
+    them have, `totals` what a pattern counts besides, `variant` what else a kernel is specialised to.
     """
 
     records: dict[str, RecordArray] = field(default_factory=dict[str, RecordArray])
@@ -40,14 +40,19 @@ class Arguments:
     added: dict[str, tuple[Any, t.ValueType]] = field(default_factory=dict[str, tuple[Any, t.ValueType]])
     beyond: dict[str, int] = field(default_factory=dict[str, int])
     totals: dict[str, int] = field(default_factory=dict[str, int])
+    variant: tuple[Hashable, ...] = ()
     device: str = "cpu"
 
 
 def name_arguments(signature: Signature, positional: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, Any]:
     """Positional and named arguments by parameter; raises `ArgumentError` for missing, unknown or repeated ones."""
     kernel, names = signature.source.name, signature.names
-    if len(positional) > len(names):
-        raise ArgumentError(f"{kernel} takes {len(names)} arguments ({', '.join(names)}), found {len(positional)}")
+    plain = names[: len(names) - len(signature.asked)]
+    if len(positional) > len(plain):
+        besides = "".join(f", and {n}= by keyword" for n in signature.asked)
+        raise ArgumentError(
+            f"{kernel} takes {len(plain)} arguments ({', '.join(plain)}){besides}, found {len(positional)}"
+        )
     given = dict(zip(names, positional, strict=False))
     for name, value in named.items():
         if name not in names:

@@ -16,7 +16,7 @@ from lanewise.errors import PlanError
 from lanewise.ir import nodes as ir
 from lanewise.ir.interpret import evaluate
 from lanewise.ir.interpreter import Interpreter, Memory
-from lanewise.ir.names import COUNT, identifier, is_own, is_view
+from lanewise.ir.names import COUNT, WORK, identifier, is_own, is_view
 from lanewise.ir.printer import print_kernel
 from lanewise.layouts import Arrangement
 from lanewise.passes.base import refuse
@@ -217,7 +217,7 @@ def _cpu_piece(
     (loop,) = kernel.body
     assert isinstance(loop, ir.Parallel)
     extent = _whole(loop.extent, environment)
-    grain = kernel.pattern.grain(int(environment[kernel.counts[-1].name]))
+    grain = kernel.pattern.grain(int(environment[WORK if WORK in environment else kernel.counts[-1].name]))
     if kernel.pattern.over_items:  # a turn of the loop may have several cells
         grain = max(1, grain * extent // max(1, int(environment[kernel.counts[0].name])))
     cpu.prepare(function, (*arguments, 0, 0))  # Numba compiles at the first call; better now than within a timed run
@@ -259,10 +259,12 @@ def _cuda_piece(
     grid = _grid(kernel)
     elements = _whole(grid.extent, environment)
     shape = (-(-elements // grid.lanes), grid.parts)
-    counted = (
+    counted = [
         int(environment[c.name]) for c in kernel.counts if c.type.kind == "i"
-    )  # the others are no numbers of things
-    if max(elements, *counted) * grid.parts > MAX_GRID_ELEMENTS:
+    ]  # the others are no numbers of things
+    if kernel.pattern.inlined:  # its indices are wide where an extent or a shape needs it
+        counted = []
+    if max([elements, *counted]) * grid.parts > MAX_GRID_ELEMENTS:
         raise PlanError(
             f"{kernel.name} has more than {MAX_GRID_ELEMENTS:,} elements; a launch on a GPU counts them with 32 bits"
         )

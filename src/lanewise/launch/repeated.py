@@ -28,7 +28,7 @@ from lanewise.launch.arguments import (
 )
 from lanewise.launch.tuned_plans import store_enabled
 from lanewise.record import Record
-from lanewise.runtime.memory import array_module
+from lanewise.runtime.memory import array_module, overlap
 from lanewise.runtime.prepared import ArrayPlace, Prepared
 from lanewise.target import CPU, is_gpu, target_of
 from lanewise.vectors import VectorValue
@@ -111,6 +111,25 @@ class ArraySlot:
         return True
 
 
+class SameSlot:
+    """A number or a tuple of numbers, the same again, and of the same types: 4.0 is not 4."""
+
+    __slots__ = ("_seen",)
+
+    def __init__(self, value: Any) -> None:
+        self._seen = _with_types(value)
+
+    def take(self, value: Any, matched: Given) -> bool:
+        return _with_types(value) == self._seen
+
+
+def _with_types(value: Any) -> tuple[Any, ...]:
+    if type(value) not in (tuple, list):
+        return type(value), value
+    items: tuple[Any, ...] = tuple(value)
+    return (type(value), items, *map(type, items))
+
+
 class ValueSlot:
     """A uniform argument, or the components of one."""
 
@@ -185,6 +204,14 @@ class Result:
         return (*self.axes, *shape[1:]) if self.axes else shape
 
 
+@dataclass(frozen=True, slots=True)
+class Repeats:
+    """What calls like one have to be like besides. device_of: where one would run now. apart: arrays that share no memory, pair by pair."""
+
+    device_of: Callable[[], str]
+    apart: tuple[tuple[str, str], ...]
+
+
 class Launchable(Protocol):
     """Launches that wait for arrays and values: `runtime.prepared.Template` is one."""
 
@@ -197,21 +224,22 @@ class Repeatable:
     """A call that can be made again."""
 
     __slots__ = (
-        "_device", "_from", "_holds", "_identical", "_kernel", "_made", "_module", "_named", "_results", "_slots",
+        "_apart", "_device", "_from", "_holds", "_identical", "_kernel", "_made", "_module", "_named", "_results", "_slots",
         "_template",
     )  # fmt: skip
 
     def __init__(
         self, kernel: str, named: tuple[str, ...], slots: tuple[Slot, ...], device: str, template: Launchable, results: Sequence[Result],
         *, device_of: Callable[[], str] | None = None, identical: tuple[str, str, bool] | None = None,
-        holds: Callable[[Mapping[str, Any]], bool] | None = None,
+        holds: Callable[[Mapping[str, Any]], bool] | None = None, apart: tuple[tuple[str, str], ...] = (),
     ) -> None:  # fmt: skip
         """named: the keyword arguments, in their order; the others are positional.
 
         device_of: where a call like this runs, if no record says it. identical: the two parameters whose arrays are one, or are two.
-        holds: whether what was proved for the values of a call holds for these, too.
+        holds: whether what was proved for the values of a call holds for these, too. apart: pairs of arrays that share no memory.
         """
         self._kernel, self._named, self._slots, self._device, self._template = kernel, named, slots, device, template
+        self._apart = apart
         self._results, self._from, self._identical, self._holds = results, device_of, identical, holds
         self._module = array_module(device)
         self._made = tuple((r.name, r.shape, shape_of_result(r.kind, r.count)[1]) for r in results)
@@ -239,6 +267,8 @@ class Repeatable:
             first, second, same = self._identical
             if (given.arrays[first].data is given.arrays[second].data) is not same:
                 return None
+        if self._apart and any(overlap(given.arrays[a], given.arrays[b]) for a, b in self._apart):
+            return None
         return given if self._holds is None or self._holds(given.values) else None
 
     def run(self, matched: Given, out: Any) -> tuple[Any, ...]:
@@ -281,6 +311,12 @@ def slots_of(
         if name in own:
             found.append(own[name])
             continue
+        if name in signature.arrays:  # never converted
+            found.append(ArraySlot(name, value))
+            continue
+        if name in signature.asked:
+            found.append(SameSlot(value))
+            continue
         kind = signature.parameters[name]
         if isinstance(kind, Record):
             found.append(record_slot(name, arguments.records[name]))
@@ -315,6 +351,7 @@ class Repeated:
         self, signature: Signature, positional: tuple[Any, ...], named: Mapping[str, Any], arguments: Arguments, launch: Any,
         results: Sequence[Result], *, identical: tuple[str, str, bool] | None = None,
         holds: Callable[[Mapping[str, Any]], bool] | None = None, own: Mapping[str, Slot] = NOTHING,
+        besides: Repeats | None = None,
     ) -> None:  # fmt: skip
         """Keep a call for those like it, where they can be recognised and bound by addresses and numbers alone.
 
@@ -323,15 +360,16 @@ class Repeated:
         slots = slots_of(signature, positional, named, arguments, own=own)
         if slots is None or not isinstance(launch, Prepared):
             return
-        added = arguments.added if own else ()
+        added = arguments.added if own else signature.arrays
         arrays = frozenset((*arguments.records, *arguments.arrays, *added, *(r.name for r in results)))
         template = launch.template(arrays, frozenset(flatten_uniforms(signature, arguments.uniforms)))
         if template is None:
             return
+        device_of = partial(device_without_records, bool(arguments.arrays) and is_gpu(arguments.device))
         entry = Repeatable(
             signature.source.name, tuple(named), slots, arguments.device, template, results,
-            device_of=None if arguments.records else partial(device_without_records, bool(arguments.arrays) and is_gpu(arguments.device)),
-            identical=identical, holds=holds,
+            device_of=None if arguments.records else device_of if besides is None else besides.device_of,
+            identical=identical, holds=holds, apart=() if besides is None else besides.apart,
         )  # fmt: skip
         if entry.match(positional, named) is not None:  # else it would never be found, and push out another one
             self._entries = (entry, *self._entries[: MOST - 1])

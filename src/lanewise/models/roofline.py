@@ -7,6 +7,7 @@ count every population twice.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -53,6 +54,10 @@ def footprint(work: KernelWork, key: str, counts: Mapping[str, float]) -> float 
     array = next((a for a in kernel.arrays if a.name == name), None)
     if array is None or name in {s.array for s in kernel.scratch}:
         return None
+    if array.shape:
+        lengths = [n if isinstance(n, int) else counts.get(n) for n in array.shape]
+        known = [n for n in lengths if n is not None]
+        return float(math.prod(known) * array.leaves[0].type.size) if len(known) == len(lengths) else None
     first = counts.get(kernel.counts[0].name) if kernel.counts else None
     length = counts.get(count_of(name), counts.get(COUNT, first))
     return None if length is None else float(array.arrangement.buffers[int(number)].bytes_for(int(length)))

@@ -88,6 +88,8 @@ def _drop(s: ir.Statement, used: set[str]) -> ir.Block:
     match s:
         case ir.Assign() | ir.DeclareArray() if s.name not in used:
             return ()
+        case ir.LoadElement() if s.name not in used:
+            return ()
         case ir.SetElement() if s.array not in used:
             return ()
         case ir.Apply() if used.isdisjoint(writes(s)):  # functions do nothing but give values

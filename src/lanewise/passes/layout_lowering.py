@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.functions import functions, map_functions
-from lanewise.ir.traverse import flat_map, statements
+from lanewise.ir.traverse import expressions, flat_map, reads, statements
 from lanewise.layouts import Slot
-from lanewise.types import BOOL, I64
+from lanewise.types import BOOL, I32, I64, Scalar
 
 
 def apply(kernel: ir.Kernel, *, vector_loads: bool) -> ir.Kernel:
@@ -26,7 +26,16 @@ def apply(kernel: ir.Kernel, *, vector_loads: bool) -> ir.Kernel:
         body = flat_map(reading.body, lowering.statement)
     else:
         body = flat_map(kernel.body, lowering.statement)
-    return replace(kernel, body=body, buffers=tuple(lowering.buffers.values()))
+    lowered = replace(kernel, body=body, buffers=tuple(lowering.buffers.values()))
+    return _without_unread_counts(lowered) if any(a.shape for a in kernel.arrays) else lowered
+
+
+def _without_unread_counts(kernel: ir.Kernel) -> ir.Kernel:
+    """The lengths of dimensions that no place is made of are no arguments of the launch."""
+    ends = (kernel.grid.extent,) if kernel.grid is not None else ()
+    used = {n for s in statements(kernel.body) for e in expressions(s) for n in reads(e)}
+    used |= {n for e in (*ends, *(s.length for s in kernel.scratch)) for n in reads(e)}
+    return replace(kernel, counts=tuple(c for c in kernel.counts if c.name in used))
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +68,8 @@ class _Lowering:
                 return self._load(s)
             case ir.StoreRecord():
                 return self._store(s)
+            case ir.LoadElement() | ir.StoreElement():
+                return (self._element(s),)
             case ir.CopyAsync():
                 return self._copies(s)
             case ir.Draw():
@@ -106,6 +117,20 @@ class _Lowering:
             buffer = self._buffer(array, g)
             loads.append(ir.Load(buffer.name, self._index(array, g, s.index), lanes))
         return tuple(loads)
+
+    def _element(self, s: ir.LoadElement | ir.StoreElement) -> ir.Statement:
+        """An element of an array with a shape: row after row."""
+        array = self.kernel.array(s.array)
+        kinds = {p.name: p.type for p in self.kernel.counts + self.kernel.uniforms}
+        index = I32 if self.vector_loads and (array.narrow or array.space == "shared") else I64
+        place: ir.Expression = _as(s.indices[0], index)
+        for i, n in zip(s.indices[1:], array.shape[1:], strict=True):
+            length = ir.Literal(n, index) if isinstance(n, int) else _as(ir.Local(n, kinds[n]), index)
+            place = build.add(build.multiply(place, length), _as(i, index))
+        buffer = self._buffer(array, self._group(array, array.arrangement.slots[0], 1)).name
+        if isinstance(s, ir.LoadElement):
+            return ir.Load(buffer, place, (s.name,))
+        return ir.Store(buffer, place, (s.value,))
 
     def _across(self, s: ir.LoadRecord | ir.StoreRecord) -> ir.Block:
         """A leaf of neighbouring records at once where they lie side by side, else record by record."""
@@ -207,6 +232,13 @@ class _Lowering:
                 -(-own.bytes_for(array.constant) // unit) if array.constant else 0,
             )  # fmt: skip
         return self.buffers[key]
+
+
+def _as(e: ir.Expression, index: Scalar) -> ir.Expression:
+    """A whole number that surely fits as one of another type."""
+    if isinstance(e, ir.Literal):
+        return ir.Literal(int(e.value), index)
+    return e if e.type == index else ir.Cast(e, index, bounded=True)
 
 
 def _wide(array: ir.ArrayArgument, index: ir.Expression) -> ir.Expression:

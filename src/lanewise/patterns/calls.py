@@ -32,7 +32,7 @@ from lanewise.launch.arguments import (
 )  # fmt: skip
 from lanewise.launch.compiled import Call, Compiled, Tunable
 from lanewise.launch.executable import BoundArray
-from lanewise.launch.repeated import NOTHING, Repeated, Result, Slot
+from lanewise.launch.repeated import NOTHING, Repeated, Repeats, Result, Slot
 from lanewise.launch.support import bind_record, compile_kernel, index_type, layouts_of, machine_of, value_type
 from lanewise.launch.tuned_plans import Key, TunedPlans, make_key, size_class
 from lanewise.naming import by_name
@@ -78,7 +78,8 @@ class Wing:
     IR name; the first count is that of the results. It raises `ArgumentError` for arguments that do not go together. check: refuses
     functions that the pattern has no use for. arguments: the arguments of a call, checked against the parameters. in_place: the
     first record is updated. rows: its functions may read rows of values. alike: how many neighbouring elements go over one list.
-    advise: what could make a call faster besides a plan.
+    advise: what could make a call faster besides a plan. threads: its functions have indices and arrays. repeats: what calls like one have
+    to be like besides.
     """
 
     pattern: Pattern
@@ -90,6 +91,8 @@ class Wing:
     rows: bool = False
     alike: Callable[[Arguments], int] = lambda arguments: 1
     advise: Callable[[Arguments, Tunable], str] = _no_advice
+    threads: bool = False
+    repeats: Callable[[Signature, Arguments], Repeats] | None = None
 
 
 class Calls:
@@ -114,7 +117,9 @@ class Calls:
     @property
     def signature(self) -> Signature:
         """The parameters and results, by the function's annotations."""
-        self._signature = self._signature or self.wing.check(read_signature(self.function, rows=self.wing.rows))
+        self._signature = self._signature or self.wing.check(
+            read_signature(self.function, rows=self.wing.rows, threads=self.wing.threads)
+        )
         return self._signature
 
     @property
@@ -164,6 +169,7 @@ class Calls:
             self.signature, positional, named, arguments, call.launch,
             [Result(n, kind, count, axes) for n, kind in result_arrays(self.lowered)],
             identical=None if own else _pair(arguments), holds=self._holding(call, arguments), own=own,
+            besides=None if self.wing.repeats is None else self.wing.repeats(self.signature, arguments),
         )  # fmt: skip
 
     def _holding(self, call: Call, arguments: Arguments) -> Callable[[Mapping[str, Any]], bool] | None:
@@ -233,7 +239,7 @@ class Calls:
     def _kind(self, arguments: Arguments) -> Hashable:
         """What a kernel is specialised to, apart from its plan."""
         layouts = tuple((n, r.record, r.layout) for n, r in arguments.records.items())
-        return (layouts, tuple(arguments.arrays), _pair(arguments), arguments.device)
+        return (layouts, tuple(arguments.arrays), _pair(arguments), arguments.variant, arguments.device)
 
     # ------------------------------------------------------------ compilation
 
@@ -286,8 +292,8 @@ class Calls:
 
         wanted = plan or Plan()
         lengths = {n: len(a) for n, a in (arguments.records | arguments.arrays).items()}
-        check_tunable(self.name, arguments.device, lengths)
         count, kinds = self.count(arguments), self.signature.parameters
+        check_tunable(self.name, arguments.device, {"grid": count} if self.wing.threads else lengths)
         reference, environment = self.reference(arguments), self.environment(arguments)
         arrays = {n: (a, value_type(kinds[n])) for n, a in arguments.arrays.items()} | arguments.added
 
@@ -315,7 +321,7 @@ class Calls:
         """What of a call decides which tuned plan it gets, in a form that is quickly made."""
         layouts = tuple((n, r.layout) for n, r in arguments.records.items())
         sizes = tuple(map(size_class, self.wing.counts(self.name, arguments).values()))
-        return (layouts, tuple(arguments.arrays), _pair(arguments), arguments.device, sizes)
+        return (layouts, tuple(arguments.arrays), _pair(arguments), arguments.variant, arguments.device, sizes)
 
     def _key(self, arguments: Arguments, reference: ir.Kernel, wish: Plan) -> Key:
         *_, last = self.wing.counts(self.name, arguments).values()

@@ -118,14 +118,18 @@ def make_workload(
     bound |= {n: bind_value_array(a, kind) for (n, kind), a in zip(named, outputs, strict=True)}
     changed = [(own[n], records[n]) for n in own if n in written]
 
+    filled = [(plain[n][0], arrays[n][0]) for n in plain if n in written]
+
     def reset() -> None:
         for copy, original in changed:
             copy.data[...] = original.data
+        for copy, original in filled:
+            copy[...] = original
         for output in outputs:
             output.reshape(-1).view(np.uint8)[...] = POISON
 
     def read() -> list[HostArray]:
         fields = [a for copy, _ in changed for a in copy.numpy().values()]
-        return [*(np.array(to_host(o)) for o in outputs), *fields]
+        return [*(np.array(to_host(o)) for o in (*outputs, *(copy for copy, _ in filled))), *fields]
 
     return Workload(bound, environment, read, reset)

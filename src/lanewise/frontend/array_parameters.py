@@ -1,0 +1,39 @@
+"""Indices and arrays among the parameters of a function."""
+
+from __future__ import annotations
+
+import ast
+
+from lanewise.array_types import ArrayType, array_of_annotation
+from lanewise.errors import CompileError
+from lanewise.frontend.source import Source
+
+DECORATOR = "@lw.threadwise above the function"
+
+
+def index_parameter(source: Source, arg: ast.arg, *, allowed: bool) -> str:
+    """The name of a parameter that is an index."""
+    if not allowed:
+        raise _misplaced(source, arg, "an index", "lw.i32, or a helper without annotations: it takes any number")
+    return arg.arg
+
+
+def array_parameter(source: Source, arg: ast.arg, annotation: object, *, allowed: bool) -> ArrayType:
+    """The type of a parameter that is an array."""
+    kind = array_of_annotation(annotation)
+    if kind is None:
+        raise source.error(
+            "an array has elements of a scalar type", arg, found=ast.unparse(arg),
+            wanted="lw.Array1[lw.f32], lw.Array2[lw.f64], lw.Array3[lw.i32], ...",
+            hint="vectors are a further dimension",
+        )  # fmt: skip
+    if not allowed:
+        raise _misplaced(source, arg, "an array with a shape", "the elements that it needs, as numbers")
+    return kind
+
+
+def _misplaced(source: Source, arg: ast.arg, what: str, instead: str) -> CompileError:
+    return source.error(
+        f"{what} belongs to a threadwise function", arg, found=f"{ast.unparse(arg)}, of another function",
+        wanted=f"{DECORATOR}, or {instead}",
+    )  # fmt: skip

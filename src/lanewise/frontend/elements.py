@@ -1,0 +1,98 @@
+"""Arrays of a threadwise function: their elements by index, their shapes.
+
+v = a[y, k + 1]      load a[y, k + 1]: a_1; v = a_1
+c[y, x] = v          store c[y, x] = v
+n = a.shape[1]       n = $a.shape1
+"""
+
+from __future__ import annotations
+
+import ast
+
+from lanewise.frontend.places import coerce
+from lanewise.frontend.scope import Scope
+from lanewise.frontend.values import ElementsReference, Number, ShapeReference, Value
+from lanewise.ir import nodes as ir
+
+
+def element(scope: Scope, array: ElementsReference, node: ast.Subscript, indices: list[Value]) -> Number:
+    """`a[y, x]`: a load."""
+    places, where = _places(scope, array, node, indices), scope.location(node)
+    name = scope.fresh(array.name)
+    scope.emit(ir.LoadElement(array.name, places, name, where))
+    return Number(array.type.element, (ir.Local(name, array.type.element, where),))
+
+
+def store(
+    scope: Scope, array: ElementsReference, node: ast.Subscript, indices: list[Value], value: Number, at: ast.AST
+) -> None:
+    """`a[y, x] = value`."""
+    places = _places(scope, array, node, indices)
+    kept = coerce(scope, value, array.type.element, at, f"an element of {array.name!r}")
+    scope.emit(ir.StoreElement(array.name, places, kept.parts[0], scope.location(node)))
+
+
+def index_nodes(node: ast.Subscript) -> list[ast.expr]:
+    """What stands between the brackets, by dimension."""
+    return list(node.slice.elts) if isinstance(node.slice, ast.Tuple) else [node.slice]
+
+
+def _places(
+    scope: Scope, array: ElementsReference, node: ast.Subscript, indices: list[Value]
+) -> tuple[ir.Expression, ...]:
+    rank, nodes = array.type.rank, index_nodes(node)
+    if len(indices) != rank:
+        raise scope.error(
+            f"{array.name!r} has {rank} dimension{'s' if rank > 1 else ''}", node,
+            found=f"{len(indices)} {'index' if len(indices) == 1 else 'indices'}: {ast.unparse(node)}",
+            wanted=array.example,
+            hint="an element has all its indices in one pair of brackets" if len(indices) < rank else "",
+        )  # fmt: skip
+    return tuple(_place(scope, array, d, i, n) for d, (i, n) in enumerate(zip(indices, nodes, strict=True)))
+
+
+def _place(scope: Scope, array: ElementsReference, dimension: int, value: Value, node: ast.expr) -> ir.Expression:
+    if not isinstance(value, Number) or value.is_vector or not value.scalar.is_integer:
+        raise scope.error(
+            "an index must be a whole number", node, found=value.describe(), wanted="an integer",
+            hint="lw.i32(x)" if isinstance(value, Number) and value.scalar.is_float else "",
+        )  # fmt: skip
+    if value.constant is not None and value.constant < 0:
+        raise scope.error(
+            "a negative index is outside of the array", node, found=ast.unparse(node), wanted="0 or more",
+            hint=f"the last one is {array.name}.shape[{dimension}] - 1",
+        )  # fmt: skip
+    return scope.settle(value, value.scalar).parts[0]
+
+
+def array_attribute(scope: Scope, array: ElementsReference, node: ast.Attribute) -> ShapeReference:
+    """`a.shape`."""
+    if node.attr != "shape":
+        raise scope.error(
+            f"an array has no {node.attr!r} in a kernel", node, found=ast.unparse(node),
+            wanted=f"{array.name}.shape[{array.type.rank - 1}], len({array.name}) or an element",
+        )  # fmt: skip
+    return ShapeReference(array)
+
+
+def lengths(shape: ShapeReference, scope: Scope, node: ast.AST) -> list[Number]:
+    """All lengths of a shape: `m, n = a.shape`."""
+    return [length(scope, shape.array, d, node) for d in range(shape.array.type.rank)]
+
+
+def length(scope: Scope, array: ElementsReference, dimension: int, node: ast.AST) -> Number:
+    """`a.shape[d]`, which all threads share."""
+    local = ir.Local(array.length(dimension), array.index, scope.location(node))
+    return Number(array.index, (local,))
+
+
+def shape_element(scope: Scope, shape: ShapeReference, place: Value, node: ast.Subscript) -> Number:
+    """`a.shape[d]` for a literal d."""
+    rank, name = shape.array.type.rank, shape.array.name
+    constant = place.constant if isinstance(place, Number) else None
+    if not isinstance(constant, int) or isinstance(constant, bool) or not -rank <= constant < rank:
+        raise scope.error(
+            f"a dimension of {name!r} is chosen by a literal", node.slice,
+            found=ast.unparse(node.slice), wanted=" or ".join(str(d) for d in range(rank)),
+        )  # fmt: skip
+    return length(scope, shape.array, constant % rank, node)

@@ -1,0 +1,157 @@
+"""The arguments of a threadwise call: arrays as they lie in memory, an extent for each index, values for all."""
+
+from __future__ import annotations
+
+import ast
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from lanewise.array_types import ArrayType
+from lanewise.errors import ArgumentError
+from lanewise.frontend.function import Signature
+from lanewise.ir.names import WORK, extent_of, length_of
+from lanewise.launch.arguments import Arguments, classify_arguments, describe
+from lanewise.launch.repeated import Repeats
+from lanewise.patterns.threadwise.names import POINTS
+from lanewise.runtime.devices import default_device
+from lanewise.runtime.memory import overlap
+from lanewise.target import CPU, PYTHON
+
+NARROW = (
+    2**31 - 2**16
+)  # values of an index, or elements of an array, for which 32 bits are enough: blocks reach beyond their end
+
+MOST = 2**62  # points
+
+
+def written_arrays(signature: Signature) -> tuple[str, ...]:
+    """The arrays that a function assigns to."""
+    tree = signature.source.tree
+    stores = (n.value for n in ast.walk(tree) if isinstance(n, ast.Subscript) and isinstance(n.ctx, ast.Store))
+    names = {n.id for n in stores if isinstance(n, ast.Name)}
+    return tuple(n for n in signature.arrays if n in names)
+
+
+def call_arguments(signature: Signature, given: Mapping[str, Any]) -> Arguments:
+    """What a call brings, checked; raises `ArgumentError`."""
+    kernel, written = signature.source.name, written_arrays(signature)
+    arrays = {n: given[n] for n in signature.arrays}
+    for name, array in arrays.items():
+        _check_array(f"{kernel}: {name!r}", array, signature.arrays[name], name in written)
+    result = classify_arguments(signature, given, arrays_allowed=False)
+    result.device = _device(kernel, arrays)
+    _check_apart(kernel, arrays, written)
+    extents = grid_extents(kernel, signature.indices, given["grid"])
+    result.totals |= {extent_of(i): n for i, n in zip(signature.indices, extents, strict=True)}
+    for name, array in arrays.items():
+        result.totals |= {length_of(name, d): n for d, n in enumerate(array.shape)}
+        result.added[name] = (array.reshape(-1), signature.arrays[name].element)
+    wide = any(n > NARROW for n in result.totals.values())
+    narrow = all(a.size <= NARROW for a in arrays.values())
+    result.variant = (wide, narrow)
+    result.totals[WORK] = _work(signature, extents, arrays)
+    return result
+
+
+def counts(name: str, arguments: Arguments) -> Mapping[str, int]:
+    """The points of the index space, the extents and the lengths of arrays."""
+    extents = [n for key, n in arguments.totals.items() if key.endswith(".extent")]
+    return {POINTS: math.prod(extents), **arguments.totals}
+
+
+def repeats(signature: Signature, arguments: Arguments) -> Repeats:
+    """Where calls like this one run, and which of their arrays share no memory."""
+    written, names = written_arrays(signature), list(signature.arrays)
+    device = arguments.device
+    now = _host_device if device in (CPU.name, PYTHON.name) else lambda: device
+    return Repeats(now, tuple((a, b) for a in written for b in names if a != b and (b not in written or a < b)))
+
+
+def _work(signature: Signature, extents: tuple[int, ...], arrays: Mapping[str, Any]) -> int:
+    """About how many turns of inner loops a value of the slowest index takes: a user's loop is taken for as long as an array."""
+    loops = any(isinstance(n, ast.For | ast.While) for n in ast.walk(signature.source.tree))
+    longest = max((n for a in arrays.values() for n in a.shape), default=1) if loops else 1
+    return math.prod(extents[1:]) * longest
+
+
+# ------------------------------------------------------------ arrays
+
+
+def _check_array(place: str, array: Any, kind: ArrayType, written: bool) -> None:
+    dtype = np.dtype(kind.element.dtype)
+    wanted = f"a contiguous array of NumPy or CuPy with {kind.rank} dimension{'s' if kind.rank > 1 else ''} of {dtype}"
+    if not _is_array(array):
+        raise ArgumentError(f"{place} must be {wanted}, found {describe(array)}")
+    found = f"{place} must be {wanted}, found one of {array.dtype} with shape {tuple(array.shape)}"
+    if array.dtype != dtype:
+        hint = "a kernel writes into it" if written else "arrays are passed as they are"
+        raise ArgumentError(f"{found}; nothing is converted, because {hint}: make it one of {dtype}")
+    if array.ndim != kind.rank:
+        raise ArgumentError(f"{found}; reshape it, or declare it as lw.Array{array.ndim}[lw.{kind.element}]")
+    if not array.flags.c_contiguous:
+        hint = "and copy the result back" if written else "which copies it"
+        raise ArgumentError(f"{found}, which is not contiguous; pass np.ascontiguousarray(...) of it, {hint}")
+    if written and isinstance(array, np.ndarray) and not array.flags.writeable:
+        raise ArgumentError(f"{place} is written by the kernel, and this array is read-only")
+
+
+def _is_array(value: Any) -> bool:
+    if isinstance(value, np.ndarray):
+        return not isinstance(value, np.ma.MaskedArray)
+    return hasattr(value, "__cuda_array_interface__") and type(value).__module__.partition(".")[0] == "cupy"
+
+
+def _device(kernel: str, arrays: Mapping[str, Any]) -> str:
+    """Where the arrays lie; they have to lie together."""
+    places = {n: _place(a) for n, a in arrays.items()}
+    kinds = set(places.values())
+    if len(kinds) > 1:
+        lie = ", ".join(f"{n} on {'the host' if p == CPU.name else repr(p)}" for n, p in places.items())
+        raise ArgumentError(f"{kernel}: the arrays lie on different devices ({lie}); bring them to one")
+    device = kinds.pop()
+    return _host_device() if device == CPU.name else device
+
+
+def _host_device() -> str:
+    """Arrays of NumPy are for the CPU, or for the interpreter where that is asked for."""
+    return PYTHON.name if default_device() == PYTHON.name else CPU.name
+
+
+def _place(array: Any) -> str:
+    if isinstance(array, np.ndarray):
+        return CPU.name
+    number = int(array.data.device_id)
+    return f"cuda:{number}" if number else "cuda"
+
+
+def _check_apart(kernel: str, arrays: Mapping[str, Any], written: tuple[str, ...]) -> None:
+    """Threads write while others read, in any order: what is written has memory of its own."""
+    for name in written:
+        for other in arrays:
+            if other != name and overlap(arrays[name], arrays[other]):
+                raise ArgumentError(
+                    f"{kernel}: {name!r} is written, and shares memory with {other!r}; give it memory of its own"
+                )
+
+
+# ------------------------------------------------------------ extents
+
+
+def grid_extents(kernel: str, indices: tuple[str, ...], grid: Any) -> tuple[int, ...]:
+    """How many values each index has, by `grid=`: a number for a single index, else a tuple with one for each."""
+    extents: tuple[Any, ...] = tuple(grid) if isinstance(grid, (tuple, list)) else (grid,)  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    whole = all(isinstance(n, (int, np.integer)) and not isinstance(n, bool) for n in extents)
+    if not whole or len(extents) != len(indices) or any(n < 0 for n in extents):
+        names = f"{indices[0]}" if len(indices) == 1 else f"({', '.join(indices)})"
+        example = "grid=len(a)" if len(indices) == 1 else f"grid=({', '.join('n' for _ in indices)})"
+        raise ArgumentError(
+            f"{kernel}: grid= says how many values {names} {'has' if len(indices) == 1 else 'have'}: wanted {example}, "
+            f"{'a whole number' if len(indices) == 1 else f'{len(indices)} whole numbers'} from 0 on, found {grid!r}"
+        )
+    found = tuple(int(n) for n in extents)
+    if (points := math.prod(found)) > MOST:
+        raise ArgumentError(f"{kernel}: grid={grid!r} has {points:,} points; 64 bits count up to {MOST:,}")
+    return found

@@ -1,0 +1,72 @@
+"""threadwise: for every index, the statements of the function, which read and write arrays.
+
+parallel for y in range($y.extent): parallel for x in range($x.extent)
+    s = 0
+    for k in range($a.shape1): load a[y, k]: a_1; load b[k, x]: b_1; s = s + a_1 * b_1
+    store c[y, x] = s
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from lanewise import types as t
+from lanewise.ir import nodes as ir
+from lanewise.ir.names import identifier, own
+from lanewise.ir.traverse import rename, statements, writes
+from lanewise.ir.values import value_array
+from lanewise.patterns.threadwise.indices import with_bounded_indices
+from lanewise.patterns.threadwise.names import extent_of, length_of
+from lanewise.patterns.threadwise.pattern import THREADWISE
+from lanewise.patterns.threadwise.returns import without_returns
+from lanewise.types import Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadwiseArguments:
+    """The indices (the slowest first), the arrays (type of an element, number of dimensions) and the uniform arguments.
+
+    index: the type of the indices. narrow: no array has more elements than 32 bits count.
+    """
+
+    indices: tuple[str, ...]
+    arrays: Mapping[str, tuple[Scalar, int]]
+    uniforms: Mapping[str, t.ValueType]
+    index: Scalar
+    narrow: bool
+
+
+def build_threadwise(function: ir.Function, arguments: ThreadwiseArguments) -> ir.Kernel:
+    """The reference kernel: the function's body for each point of the index space. Raises `CompileError` for a return in a loop."""
+    index = arguments.index
+    body = with_bounded_indices(without_returns(function.body))
+    written = {s.array for s in statements(body) if isinstance(s, ir.StoreElement)}
+    arrays: list[ir.ArrayArgument] = []
+    counts = [ir.Parameter(extent_of(i), index) for i in arguments.indices]
+    for name, (kind, rank) in arguments.arrays.items():
+        shape = tuple(length_of(name, d) for d in range(rank))
+        counts += [ir.Parameter(n, index) for n in shape]
+        plain = value_array(name, kind, written=name in written)
+        arrays.append(replace(plain, shape=shape, narrow=arguments.narrow))
+    used = {p.name for p in function.parameters}
+    uniforms = tuple(
+        ir.Parameter(leaf, t.scalar_of(kind))
+        for name, kind in arguments.uniforms.items()
+        for leaf in t.leaves(name, kind)
+        if leaf in used
+    )
+    body = _with_own_values(body, uniforms)
+    for i in reversed(arguments.indices):
+        body = (ir.Parallel(i, ir.Local(extent_of(i), index), body),)
+    return ir.Kernel(
+        identifier(function.name), THREADWISE, tuple(arrays), uniforms, tuple(counts), body, location=function.location
+    )
+
+
+def _with_own_values(body: ir.Block, uniforms: tuple[ir.Parameter, ...]) -> ir.Block:
+    """A thread that assigns to an argument has a copy of its own: the next point, in the same loop, begins with the call's value."""
+    changed = {n for s in statements(body) for n in writes(s)}
+    own_names = {u.name: own(f"own.{u.name}") for u in uniforms if u.name in changed}
+    first = tuple(ir.Assign(own_names[u.name], ir.Local(u.name, u.type)) for u in uniforms if u.name in changed)
+    return (*first, *rename(body, own_names)) if first else body

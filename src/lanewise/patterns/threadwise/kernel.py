@@ -1,0 +1,103 @@
+"""`@threadwise`: a thread for each index, which reads and writes whole arrays."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from typing import Any
+
+from lanewise import types as t
+from lanewise.analysis.affine import nest_of
+from lanewise.attributes import sealed
+from lanewise.checks import plain_function
+from lanewise.errors import CompileError
+from lanewise.frontend.function import Lowered, Signature, lower_function
+from lanewise.ir import nodes as ir
+from lanewise.launch.arguments import Arguments
+from lanewise.launch.support import value_type
+from lanewise.naming import by_name
+from lanewise.patterns.calls import AbstractKernel, Wing
+from lanewise.patterns.threadwise.arguments import call_arguments, counts, repeats, written_arrays
+from lanewise.patterns.threadwise.build import ThreadwiseArguments, build_threadwise
+from lanewise.patterns.threadwise.pattern import THREADWISE
+from lanewise.patterns.threadwise.races import refuse_races
+from lanewise.record import Record
+from lanewise.types import Scalar
+
+MOST = 3  # indices
+KEYWORDS = ("grid", "plan", "out", "seconds")
+
+
+def build(lowered: Lowered, signature: Signature, given: Arguments, index: Scalar) -> ir.Kernel:
+    """The reference kernel; its indices are as wide as the call needs, whatever the device counts in."""
+    if lowered.uses_same:
+        raise CompileError(
+            "lw.same asks about the pairs of a pairwise function", lowered.function.location,
+            found="a threadwise function", wanted="a comparison of indices",
+        )  # fmt: skip
+    wide, narrow = given.variant
+    function = lower_function(signature, index=t.I64).function if wide else lowered.function
+    arrays = {n: (kind.element, kind.rank) for n, kind in signature.arrays.items()}
+    uniforms = {n: value_type(signature.parameters[n]) for n in signature.parameters}
+    arguments = ThreadwiseArguments(signature.indices, arrays, uniforms, t.I64 if wide else t.I32, narrow=bool(narrow))
+    kernel = build_threadwise(function, arguments)
+    refuse_races(*nest_of(kernel))
+    return kernel
+
+
+def checked(signature: Signature) -> Signature:
+    """One to three indices first, arrays, values; something is written, and nothing returned."""
+    source, arguments = signature.source, signature.source.tree.args.args
+    first = tuple(a.arg for a in arguments[: len(signature.indices)])
+    if not 1 <= len(signature.indices) <= MOST or first != signature.indices:
+        raise source.error(
+            "a threadwise function starts with the indices of its thread", source.tree,
+            found=", ".join(ast.unparse(a) for a in arguments) or "no parameters",
+            wanted="one to three, the slowest first: y: lw.index, x: lw.index; then arrays and values",
+        )  # fmt: skip
+    for a in arguments:
+        if isinstance(signature.parameters.get(a.arg), Record):
+            raise source.error(
+                "a threadwise function has no records", a, found=ast.unparse(a),
+                wanted="an array for each field: mass: lw.Array1[lw.f32]",
+            )  # fmt: skip
+        if a.arg in KEYWORDS:
+            raise source.error(f"{a.arg!r} is a keyword of every call", a, found=ast.unparse(a), wanted="another name")
+    returned = next((n for n in ast.walk(source.tree) if isinstance(n, ast.Return) and n.value is not None), None)
+    if signature.results or returned is not None:
+        raise source.error(
+            "a threadwise function writes its results into arrays", returned or source.tree.returns or source.tree,
+            found=ast.unparse(returned) if returned else f"-> {ast.unparse(source.tree.returns or source.tree)}",
+            wanted="an assignment to an element, and no result",
+            hint="store a value for each thread, and add them with NumPy or CuPy",
+        )  # fmt: skip
+    if not written_arrays(signature):
+        raise source.error(
+            "this function changes nothing", source.tree, found="no assignment to an element of an array",
+            wanted="c[y, x] = ..., with c: lw.Array2[lw.f32] among the parameters",
+        )  # fmt: skip
+    return signature
+
+
+WING = Wing(THREADWISE, build, counts, check=checked, arguments=call_arguments, threads=True, repeats=repeats)
+
+
+@sealed()
+class Threadwise(AbstractKernel):
+    """A kernel with a thread for each index.
+
+    Its function takes one to three indices, then arrays and values that all threads share. A call brings the arrays and the values, and by
+    `grid=` how many values each index has: `matmul(a, b, c, grid=c.shape)`. Arrays of NumPy are computed on the CPU, those of CuPy on
+    their GPU; what the function assigns to is changed in place. A call returns None.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__(WING, function)
+
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        return by_name(self, (Threadwise, (self.python,)))
+
+
+def threadwise(function: Callable[..., Any]) -> Threadwise:
+    """Make a kernel of a function of one thread: `@lw.threadwise def twice(i: lw.index, a: lw.Array1[lw.f32]): a[i] = 2 * a[i]`."""
+    return Threadwise(plain_function("threadwise", function))

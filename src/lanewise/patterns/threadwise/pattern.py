@@ -1,0 +1,43 @@
+"""The pattern of a thread for each index: blocks of neighbours on a GPU, rows of the slowest index on the threads of a CPU."""
+
+from __future__ import annotations
+
+from lanewise.ir import nodes as ir
+from lanewise.ir.pattern import Checked, HostCode, Pattern
+from lanewise.passes.base import refuse
+from lanewise.patterns.threadwise import mapping
+from lanewise.plan import Decisions
+from lanewise.target import Target
+
+GRAIN = 4_096  # turns of inner loops worth handing to another thread of a CPU
+
+
+def grain(work: int) -> int:
+    """Values of the slowest index worth handing to another thread, where each is so many turns of inner loops."""
+    return max(1, GRAIN // max(1, work))
+
+
+def shape(kernel: ir.Kernel, plan: Decisions, target: Target, checked: Checked) -> tuple[ir.Kernel, ...]:
+    """One kernel: blocks of threads on a GPU, a loop over rows on a CPU."""
+    if not target.has_blocks:
+        return (checked("rows", mapping.rows(kernel)),)
+    return (checked("mapping to threads", mapping.blocks(kernel, plan.block, plan.min_blocks)),)
+
+
+def divide(kernel: ir.Kernel, target: Target, checked: Checked) -> tuple[ir.Kernel, ...]:
+    """No kernels for the sides of a branch."""
+    raise refuse(
+        "branch splitting", kernel, "which side a thread takes is known where its statements run, and not before"
+    )
+
+
+def whole(kernel: ir.Kernel) -> str:
+    """Why loop splitting does not apply."""
+    return "its statements read and write arrays in an order of their own"
+
+
+THREADWISE = Pattern(
+    "threadwise", inlined=True, host=HostCode(inline=True, widest_stride=None, separate=True), grain=grain, shape=shape,
+    divide=divide, whole=whole,
+    no_sums="its sums are variables of the function: declare them as lw.f64",
+)  # fmt: skip
