@@ -20,10 +20,12 @@ from lanewise.passes import (
 )
 from lanewise.passes.base import refuse
 from lanewise.passes.thread_mapping import MAX_SHARED_BYTES
-from lanewise.plan import NEUTRAL, Decisions
+from lanewise.plan import DECLARED, NEUTRAL, Decisions
 from lanewise.target import Target
 
 VECTOR_BITS = (0, 256, 512)
+POINTS = ("tile", "unroll", "prefetch", "targets")  # that the points of an index space on a GPU have too
+ONLY_POINTS = ("across", "rows", "layers", "adjacent", "neighbours", "order")  # that nothing else has
 
 
 def check_device(kernel: ir.Kernel, plan: Decisions, target: Target) -> None:
@@ -48,6 +50,11 @@ def check_device(kernel: ir.Kernel, plan: Decisions, target: Target) -> None:
 
 def check_pattern(kernel: ir.Kernel, plan: Decisions, target: Target) -> None:
     """Raise `PlanError` for decisions about pairs that a kernel without pairs is given."""
+    for name in ONLY_POINTS:
+        value = getattr(plan, name)
+        if value != getattr(NEUTRAL, name) and not (kernel.pattern.over_points and target.has_blocks):
+            reason = "its threads are no points of an index space" if target.has_blocks else "only a GPU has blocks of threads"
+            raise refuse(DECLARED[name].name, kernel, reason)
     if kernel.pattern.over_pairs:
         return
     refusals: dict[str, tuple[str, str | None]] = {
@@ -60,6 +67,8 @@ def check_pattern(kernel: ir.Kernel, plan: Decisions, target: Target) -> None:
         "prefetch": ("prefetching", prefetching.legal(kernel, _prefetch(plan))),
     }
     own = ("slices", "unroll") if kernel.pattern.over_items else ()
+    if kernel.pattern.over_points and target.has_blocks:
+        own = POINTS
     for name, (title, reason) in refusals.items():
         if name in own:
             continue
@@ -68,7 +77,7 @@ def check_pattern(kernel: ir.Kernel, plan: Decisions, target: Target) -> None:
             raise refuse(title, kernel, reason or "it has no pairs")
     if plan.fission and (reason := kernel.pattern.whole(kernel)):
         raise refuse("loop splitting", kernel, reason)
-    if plan.targets != 1 and not kernel.pattern.over_items:
+    if plan.targets != 1 and not kernel.pattern.over_items and "targets" not in own:
         reason = _no_merging(kernel, plan.targets, target)
         if reason is not None:
             raise refuse("thread merging", kernel, reason)
