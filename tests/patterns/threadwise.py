@@ -28,3 +28,14 @@ def interpret(kernel: ir.Kernel, arrays: Mapping[str, Array], grid: tuple[int, .
     }
     buffers = {b.name: flat[b.array] for b in kernel.buffers if b.space == "global"}
     Interpreter(kernel, environment, memories, buffers).run()
+
+
+def run_stage(kernel: ir.Kernel, arguments: Mapping[str, Any], environment: Mapping[str, Any]) -> None:
+    """Run a kernel of any stage on the arguments and the counts of a call; written arrays change."""
+    flat = {n: a.reshape(-1) for n, a in arguments.items() if isinstance(a, np.ndarray)}
+    kinds = {p.name: p.type.dtype.type for p in kernel.counts + kernel.uniforms}
+    values = {n: kinds[n](v) if n in kinds else v for n, v in environment.items()}
+    named = {a.name: a for a in kernel.arrays}
+    memories = {n: Memory(a.view(np.uint8), named[n].arrangement, a.size) for n, a in flat.items() if n in named}
+    buffers = {b.name: flat[b.array] for b in kernel.buffers if b.space == "global"}
+    Interpreter(kernel, values, memories, buffers).run()

@@ -1,88 +1,341 @@
-"""Indices as sums: coefficients times variables, plus what all threads share.
+"""Which elements the threads of a kernel touch: indices as sums over the indices of threads and the variables of loops.
 
-    (y * 2 + 1) + k   ->   2 y + k + 1
+    a[y, 2 * k + r]      ->  (y), (2 k + r)      r: the same for all threads
+An index is affine when it is a sum of whole coefficients times such variables, plus what all threads share. From that follows which
+threads and rounds read the same element, which of them read neighbours, the box that some of them touch together, and that no two
+threads write one element. Sums do not wrap: arithmetic that makes an index is `bounded`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
-from lanewise.ir import build
+from lanewise.analysis.dependence import NONE, Dependence, Names, assigned_often, dependence
 from lanewise.ir import nodes as ir
-from lanewise.ir.traverse import reads, statements, writes
-from lanewise.types import Scalar
+from lanewise.ir.traverse import expressions, reads, statements, writes
+
+Way = Literal["same", "next", "apart", "row", "unknown"]
+"""How the places of two neighbours along a variable lie: one place, side by side, some elements apart, in other rows, or not known."""
 
 
 @dataclass(frozen=True, slots=True)
 class Affine:
-    """A constant and the terms of a sum: what is multiplied (a variable, or an expression that is taken as a whole), and by what."""
+    """`constant + sum(coefficient * variable) + sum(coefficient * term)`.
 
+    coefficients: of indices of threads and variables of loops, none of them 0. terms: of expressions that all threads share and no round
+    changes. scaled: variables whose coefficient is such an expression, beside those of `coefficients`.
+    """
+
+    coefficients: tuple[tuple[str, int], ...] = ()
+    terms: tuple[tuple[ir.Expression, int], ...] = ()
     constant: int = 0
-    terms: Mapping[ir.Expression, int] = field(default_factory=dict[ir.Expression, int])
+    scaled: Names = NONE
 
-    def plus(self, other: Affine, factor: int = 1) -> Affine:
-        """This sum and `factor` times another one."""
-        terms = dict(self.terms)
-        for e, c in other.terms.items():
-            terms[e] = terms.get(e, 0) + factor * c
-        return Affine(self.constant + factor * other.constant, {e: c for e, c in terms.items() if c})
+    def coefficient(self, variable: str) -> int | None:
+        """Of a variable; None where it is not known before the kernel runs."""
+        return None if variable in self.scaled else dict(self.coefficients).get(variable, 0)
 
-    def coefficient(self, name: str) -> int:
-        """Of a variable."""
-        return sum(c for e, c in self.terms.items() if isinstance(e, ir.Local) and e.name == name)
+    @property
+    def variables(self) -> Names:
+        return frozenset(n for n, _ in self.coefficients) | self.scaled
 
-    def without(self, names: Iterable[str]) -> Affine:
-        """The same, without the terms of these variables."""
-        gone = set(names)
-        kept = {e: c for e, c in self.terms.items() if not (isinstance(e, ir.Local) and e.name in gone)}
-        return Affine(self.constant, kept)
+    @property
+    def is_shared(self) -> bool:
+        """Whether it is the same for all threads and rounds."""
+        return not self.variables
 
-    def key(self) -> frozenset[tuple[ir.Expression, int]]:
-        """What two sums have in common that differ by a constant."""
-        return frozenset(self.terms.items())
-
-    def expression(self, kind: Scalar) -> ir.Expression:
-        """The sum as an expression."""
-        total: ir.Expression = ir.Literal(0, kind)
-        for e, c in self.terms.items():
-            whole = e if e.type == kind else ir.Cast(e, kind, bounded=True)
-            total = build.add(total, build.multiply(whole, c))
-        return build.subtract(total, -self.constant) if self.constant < 0 else build.add(total, self.constant)
+    @property
+    def moving(self) -> tuple[object, ...]:
+        """All but the constant: places that agree in it are a fixed distance apart."""
+        return self.coefficients, frozenset(self.terms), self.scaled
 
 
-def affine(e: ir.Expression, definitions: Mapping[str, Affine] = {}) -> Affine:  # noqa: B006
-    """The sum that an expression is; what is no sum is one term. Names with a definition are replaced by it."""
-    match e:
-        case ir.Literal():
-            return Affine(int(e.value))
-        case ir.Local() if e.name in definitions:
-            return definitions[e.name]
-        case ir.Cast(operand=inner) if inner.type.is_integer and e.type.is_integer and e.type.size >= inner.type.size:
-            return affine(inner, definitions)
-        case ir.Unary(operator="-"):
-            return Affine().plus(affine(e.operand, definitions), -1)
-        case ir.Binary(operator="+" | "-"):
-            return affine(e.left, definitions).plus(affine(e.right, definitions), 1 if e.operator == "+" else -1)
-        case ir.Binary(operator="*"):
-            left, right = affine(e.left, definitions), affine(e.right, definitions)
-            if not left.terms:
-                return Affine().plus(right, left.constant)
-            return Affine().plus(left, right.constant) if not right.terms else Affine(0, {e: 1})
-        case _:
-            return Affine(0, {e: 1})
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """A loop around an access. shared: all threads run the same rounds of it. rounds: how many, where literals say so."""
+
+    variable: str
+    shared: bool
+    rounds: int | None
+    statement: ir.For | ir.While = field(compare=False, repr=False)
 
 
-def single_definitions(block: ir.Block, start: Mapping[str, Affine] = {}) -> dict[str, Affine]:  # noqa: B006
-    """The whole numbers of a block that are assigned once, from what does not change in it, as sums."""
-    count: dict[str, int] = {}
-    for s in statements(block):
-        for n in writes(s):
-            count[n] = count.get(n, 0) + 1
-    known = dict(start)
-    for s in statements(block):
-        if not isinstance(s, ir.Assign) or s.name in known or count[s.name] != 1 or not s.value.type.is_integer:
+@dataclass(frozen=True, slots=True)
+class Access:
+    """A load or store of an element. indices: None for one that is not affine.
+
+    loops: around it, the outermost first. guards: the indices of threads that decide whether a thread comes here; without any, all
+    threads come here together.
+    """
+
+    statement: ir.LoadElement | ir.StoreElement
+    indices: tuple[Affine | None, ...]
+    loops: tuple[Loop, ...]
+    guards: Names
+
+    @property
+    def array(self) -> str:
+        return self.statement.array
+
+    @property
+    def is_store(self) -> bool:
+        return isinstance(self.statement, ir.StoreElement)
+
+    def way(self, variable: str) -> Way:
+        """How the places for neighbouring values of a variable lie."""
+        steps = [None if i is None else i.coefficient(variable) for i in self.indices]
+        if None in steps:
+            return "unknown"
+        if any(steps[:-1]):
+            return "row"
+        return "same" if not steps[-1] else "next" if abs(steps[-1]) == 1 else "apart"
+
+    def stride(self, variable: str) -> int | None:
+        """Elements between neighbours along a variable, where they lie in one row."""
+        return (
+            None
+            if self.way(variable) in ("row", "unknown") or self.indices[-1] is None
+            else self.indices[-1].coefficient(variable)
+        )
+
+    def footprint(self, box: Mapping[str, int]) -> tuple[int, ...] | None:
+        """The box of elements that so many neighbouring values of each variable touch, per dimension; None where it is not known.
+
+        Variables that `box` leaves out stay as they are.
+        """
+        sides: list[int] = []
+        for i in self.indices:
+            if i is None or i.scaled & box.keys():
+                return None
+            sides.append(sum(abs(c) * (box[v] - 1) for v, c in i.coefficients if v in box) + 1)
+        return tuple(sides)
+
+    def reused(self, variables: tuple[str, ...]) -> tuple[str, ...]:
+        """The variables along which every value reads the same element."""
+        return tuple(v for v in variables if self.way(v) == "same")
+
+    def keeps_apart(self, indices: tuple[str, ...]) -> bool:
+        """Whether no two threads surely touch one element, in whatever rounds.
+
+        A dimension tells the values of an index when the others in it are known, or move it by less than the index does.
+        """
+        rounds = {x.variable: x.rounds for x in self.loops}
+        told: set[str] = set()
+        while len(told) < len(indices):
+            new = {
+                v
+                for i in self.indices
+                if i is not None
+                for v in indices
+                if v not in told and _tells(i, v, indices, told, rounds)
+            }
+            if not new:
+                return False
+            told |= new
+        return True
+
+    def surely_shared(self, indices: tuple[str, ...]) -> tuple[str, ...]:
+        """The indices of threads that neither the place nor any condition hangs on: threads that differ in them meet here."""
+        if any(i is None for i in self.indices) or any(not x.shared for x in self.loops):
+            return ()
+        return tuple(v for v in indices if self.way(v) == "same" and v not in self.guards)
+
+
+def _tells(i: Affine, v: str, indices: tuple[str, ...], told: set[str], rounds: Mapping[str, int | None]) -> bool:
+    """Whether a dimension's place gives the value of an index, when those in `told` are known."""
+    own = i.coefficient(v)
+    if not own or i.scaled - told:
+        return False
+    spread = 0
+    for n, c in i.coefficients:
+        if n == v or n in told:
             continue
-        if all(count.get(n, 0) <= 1 or n in start for n in reads(s.value)):
-            known[s.name] = affine(s.value, known)
-    return known
+        if n in indices or (turns := rounds.get(n)) is None:
+            return False
+        spread += abs(c) * max(0, turns - 1)
+    return spread < abs(own)
+
+
+# ------------------------------------------------------------ from a kernel to its accesses
+
+
+def nest_of(kernel: ir.Kernel) -> tuple[tuple[str, ...], ir.Block]:
+    """The indices of a reference kernel, the slowest first, and the body of the innermost loop."""
+    indices, body = list[str](), kernel.body
+    while len(body) == 1 and isinstance(loop := body[0], ir.Parallel):
+        indices.append(loop.variable)
+        body = loop.body
+    return tuple(indices), body
+
+
+def accesses(body: ir.Block, indices: tuple[str, ...]) -> tuple[Access, ...]:
+    """Every access of a block that runs for all points of these indices, in order of text."""
+    return tuple(_Walk(body, indices).run())
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Accesses of one array whose places are fixed distances apart: those of a stencil. low, high: of their constants, per dimension."""
+
+    accesses: tuple[Access, ...]
+    low: tuple[int, ...]
+    high: tuple[int, ...]
+
+    def footprint(self, box: Mapping[str, int]) -> tuple[int, ...] | None:
+        """As `Access.footprint`, of all of them together."""
+        one = self.accesses[0].footprint(box)
+        return (
+            None
+            if one is None
+            else tuple(n + last - first for n, first, last in zip(one, self.low, self.high, strict=True))
+        )
+
+
+def groups(found: tuple[Access, ...]) -> tuple[Group, ...]:
+    """The affine accesses by array, loops and the way that they move."""
+    alike: dict[object, list[Access]] = {}
+    for a in found:
+        if all(i is not None and not i.scaled for i in a.indices):
+            loops = tuple(x.statement for x in a.loops)
+            key = a.array, a.is_store, tuple(map(id, loops)), tuple(i.moving for i in a.indices if i is not None)
+            alike.setdefault(key, []).append(a)
+    return tuple(_group(members) for members in alike.values())
+
+
+def _group(members: list[Access]) -> Group:
+    constants = [[i.constant for i in a.indices if i is not None] for a in members]
+    columns = list(zip(*constants, strict=True))
+    return Group(tuple(members), tuple(map(min, columns)), tuple(map(max, columns)))
+
+
+class _Walk:
+    """Goes through a block in order; `forms` holds what variables stand for, as far as it is affine."""
+
+    def __init__(self, body: ir.Block, indices: tuple[str, ...]) -> None:
+        self.body, self.indices = body, indices
+        self.dependence: Dependence = dependence(body, indices)
+        self.often = assigned_often(body)
+        self.forms: dict[str, Affine] = {i: Affine(((i, 1),)) for i in indices}
+
+    def run(self) -> Iterator[Access]:
+        yield from self.block(self.body, (), NONE)
+
+    def block(self, block: ir.Block, loops: tuple[Loop, ...], guards: Names) -> Iterator[Access]:
+        for s in block:
+            own = self.dependence.threads(self.dependence.expressions(expressions(s)))
+            match s:
+                case ir.LoadElement() | ir.StoreElement():
+                    yield Access(s, tuple(map(self.form, s.indices)), loops, guards)
+                case ir.If():
+                    for side in (s.then, s.otherwise):
+                        yield from self.block(side, loops, guards | own)
+                case ir.For():
+                    yield from self.loop(s, loops, guards | own | self.jumps(s.body))
+                case ir.While():
+                    around = guards | own | self.jumps(s.body)
+                    yield from self.block(s.body, (*loops, Loop("", not around - guards, None, s)), around)
+                    self.leave(s.body, "")
+                case ir.Assign() if s.name not in self.often and (form := self.form(s.value)) is not None:
+                    self.forms[s.name] = form
+                case _:
+                    pass
+
+    def loop(self, s: ir.For, loops: tuple[Loop, ...], guards: Names) -> Iterator[Access]:
+        before = self.forms.get(s.variable)
+        self.forms[s.variable] = Affine(((s.variable, 1),))
+        shared = not self.dependence.threads(self.dependence.expressions((s.start, s.stop, s.step))) and not self.jumps(
+            s.body
+        )
+        yield from self.block(s.body, (*loops, Loop(s.variable, shared, _rounds(s), s)), guards)
+        self.leave(s.body, s.variable)
+        self.forms.pop(s.variable)
+        if before is not None:
+            self.forms[s.variable] = before
+
+    def jumps(self, body: ir.Block) -> Names:
+        """The indices of threads that decide whether a loop is left early."""
+        branches = (s for s in statements(body) if isinstance(s, ir.If))
+        jumping = (s for s in branches if any(isinstance(x, ir.Break | ir.Continue) for x in statements((s,))))
+        return frozenset(d for s in jumping for d in self.dependence.threads(self.dependence.expression(s.condition)))
+
+    def leave(self, body: ir.Block, variable: str) -> None:
+        """Behind a loop its variable is gone, and what stood for a sum with it."""
+        for s in statements(body):
+            for n in writes(s):
+                form = self.forms.get(n)
+                if form is not None and (not variable or variable in form.variables):
+                    del self.forms[n]
+
+    def form(self, e: ir.Expression) -> Affine | None:
+        match e:
+            case ir.Literal(value=value) if e.type.is_integer:
+                return Affine(constant=int(value))
+            case ir.Local(name=name) if name in self.forms:
+                return self.forms[name]
+            case ir.Cast(operand=operand) if e.type.is_integer and operand.type.is_integer:
+                return self.form(operand)
+            case ir.Unary(operator="-", operand=operand) if e.type.is_integer:
+                inner = self.form(operand)
+                return None if inner is None else _scaled(inner, -1)
+            case ir.Binary(operator="+" | "-" | "*" as operator, left=left, right=right) if e.type.is_integer:
+                return self.combined(operator, e, self.form(left), self.form(right))
+            case _:
+                return self.shared(e)
+
+    def shared(self, e: ir.Expression) -> Affine | None:
+        """An expression that hangs on no thread and no round, and that nothing changes, as a term."""
+        if not e.type.is_integer or self.dependence.expression(e) or not self.often.isdisjoint(reads(e)):
+            return None
+        return Affine(terms=((e, 1),))
+
+    def combined(self, operator: str, e: ir.Binary, left: Affine | None, right: Affine | None) -> Affine | None:
+        if left is None or right is None:
+            return self.shared(e)
+        if operator != "*":
+            return _sum(left, right if operator == "+" else _scaled(right, -1))
+        for one, other in ((left, right), (right, left)):
+            if one.is_shared and not one.terms:
+                return _scaled(other, one.constant)
+        if left.is_shared and right.is_shared:
+            return self.shared(e)
+        for one, other in ((left, right), (right, left)):
+            if one.is_shared and not other.scaled:
+                return Affine(scaled=other.variables) if _bare(other) else None
+        return None
+
+
+def _bare(form: Affine) -> bool:
+    """A sum of nothing but variables."""
+    return not form.terms and not form.constant
+
+
+def _scaled(form: Affine, factor: int) -> Affine:
+    if not factor:
+        return Affine()
+    return Affine(
+        tuple((n, c * factor) for n, c in form.coefficients), tuple((t, c * factor) for t, c in form.terms), form.constant * factor,
+        form.scaled,
+    )  # fmt: skip
+
+
+def _sum(a: Affine, b: Affine) -> Affine:
+    both: dict[str, int] = {}
+    for n, c in (*a.coefficients, *b.coefficients):
+        both[n] = both.get(n, 0) + c
+    terms: dict[ir.Expression, int] = {}
+    for term, c in (*a.terms, *b.terms):
+        terms[term] = terms.get(term, 0) + c
+    return Affine(
+        tuple(sorted((n, c) for n, c in both.items() if c)), tuple((t, c) for t, c in terms.items() if c), a.constant + b.constant,
+        a.scaled | b.scaled,
+    )  # fmt: skip
+
+
+def _rounds(s: ir.For) -> int | None:
+    match s.start, s.stop, s.step:
+        case ir.Literal(value=start), ir.Literal(value=stop), ir.Literal(value=step):
+            return len(range(int(start), int(stop), int(step)))
+        case _:
+            return None

@@ -292,8 +292,8 @@ class Calls:
 
         wanted = plan or Plan()
         lengths = {n: len(a) for n, a in (arguments.records | arguments.arrays).items()}
-        check_tunable(self.name, arguments.device, lengths)
         count, kinds = self.count(arguments), self.signature.parameters
+        check_tunable(self.name, arguments.device, {"grid": count} if self.wing.threads else lengths)
         reference, environment = self.reference(arguments), self.environment(arguments)
         arrays = {n: (a, value_type(kinds[n])) for n, a in arguments.arrays.items()} | arguments.added
 

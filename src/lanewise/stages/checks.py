@@ -57,12 +57,12 @@ def check_pattern(kernel: ir.Kernel, plan: Decisions, target: Target) -> None:
             raise refuse(DECLARED[name].name, kernel, reason)
     if kernel.pattern.over_pairs:
         return
-    refusals: dict[str, tuple[str, str | None]] = {
+    refusals: dict[str, tuple[str, str | None]] = {  # what others are chosen for comes first
+        "accumulate": ("float64 accumulation", kernel.pattern.no_sums or accumulation.legal(kernel)),
         "tile": ("tiling", tiling.legal(kernel, plan.tile)),
         "slices": ("slicing", slicing.legal(kernel, plan.slices, plan.tile)),
         "parts": ("splitting of sources", splitting.legal(kernel, plan.parts)),
         "unroll": ("unrolling", unrolling.legal(kernel, plan.unroll)),
-        "accumulate": ("float64 accumulation", kernel.pattern.no_sums or accumulation.legal(kernel)),
         "reciprocity": ("reciprocity", reciprocity.legal(kernel, 1)),
         "prefetch": ("prefetching", prefetching.legal(kernel, _prefetch(plan))),
     }

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import product
 from math import prod
 
-from lanewise.analysis.affine import Affine, affine
+from lanewise.analysis.index_sums import IndexSum, index_sum
 from lanewise.ir import nodes as ir
 from lanewise.passes.points.shape import Shape, thread_of
 
@@ -24,7 +24,7 @@ class Site:
     """A read: its indices as sums, and whether every thread reaches it in every round."""
 
     load: ir.LoadElement
-    indices: tuple[Affine, ...]
+    indices: tuple[IndexSum, ...]
     always: bool
 
 
@@ -38,7 +38,7 @@ class Box:
 
     array: str
     sites: tuple[Site, ...]
-    sums: tuple[Affine, ...]
+    sums: tuple[IndexSum, ...]
     low: tuple[int, ...]
     extents: tuple[int, ...]
     threads: Mapping[str, int]
@@ -57,21 +57,21 @@ class Box:
         """Of all threads in a tile."""
         return len({tuple(i.constant for i in s.indices) for s in self.sites}) * prod(self.threads.values()) * prod(self.rounds.values())
 
-    def origin(self, d: int) -> Affine:
+    def origin(self, d: int) -> IndexSum:
         """Where the box begins, as a sum of what all threads share; the loops are at their first round."""
         moving = {**self.threads, **self.rounds}
         shared = self.sums[d].without(moving)
-        return Affine(self.low[d] + self._below(d)).plus(shared)
+        return IndexSum(self.low[d] + self._below(d)).plus(shared)
 
     def _below(self, d: int) -> int:
         moving = {**self.threads, **self.rounds}
         return sum(min(0, self.sums[d].coefficient(n) * (count - 1)) for n, count in moving.items())
 
-    def place(self, site: Site, d: int) -> Affine:
+    def place(self, site: Site, d: int) -> IndexSum:
         """Where a read lies in the box."""
         moving = {**self.threads, **self.rounds}
         own = {e: c for e, c in self.sums[d].terms.items() if isinstance(e, ir.Local) and e.name in moving}
-        return Affine(site.indices[d].constant - self.low[d] - self._below(d), own)
+        return IndexSum(site.indices[d].constant - self.low[d] - self._below(d), own)
 
 
 def boxes(sites: list[Site], shape: Shape, indices: tuple[str, ...], rounds: Mapping[str, int]) -> list[Box]:
@@ -87,7 +87,7 @@ def boxes(sites: list[Site], shape: Shape, indices: tuple[str, ...], rounds: Map
 def _box(sites: list[Site], threads: Mapping[str, int], rounds: Mapping[str, int], fast: str) -> Box:
     rank = range(len(sites[0].indices))
     constants = [{s.indices[d].constant for s in sites} for d in rank]
-    sums = tuple(Affine(0, sites[0].indices[d].terms) for d in rank)
+    sums = tuple(IndexSum(0, sites[0].indices[d].terms) for d in rank)
     moving = {**threads, **rounds}
     extents = tuple(
         max(constants[d]) - min(constants[d]) + 1 + sum(abs(sums[d].coefficient(n)) * (count - 1) for n, count in moving.items())
@@ -122,11 +122,11 @@ def lanes_of(shape: Shape, indices: tuple[str, ...]) -> list[dict[str, int]]:
     return lanes[:WARP]
 
 
-def value(sum_: Affine, variables: Mapping[str, int]) -> int:
+def value(sum_: IndexSum, variables: Mapping[str, int]) -> int:
     """A sum for definite values; other variables are zero."""
     return sum_.constant + sum(c * variables.get(e.name, 0) for e, c in sum_.terms.items() if isinstance(e, ir.Local))
 
 
-def sums_of(load: ir.LoadElement, definitions: Mapping[str, Affine]) -> tuple[Affine, ...]:
+def sums_of(load: ir.LoadElement, definitions: Mapping[str, IndexSum]) -> tuple[IndexSum, ...]:
     """The indices of a read as sums."""
-    return tuple(affine(i, definitions) for i in load.indices)
+    return tuple(index_sum(i, definitions) for i in load.indices)

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from lanewise.analysis.affine import Affine, affine, single_definitions
+from lanewise.analysis.index_sums import IndexSum, index_sum, single_definitions
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import own
 from lanewise.ir.traverse import reads, rewrite_statement, statements, writes
@@ -42,11 +42,11 @@ def _body(kernel: ir.Kernel, body: ir.Block, shape: Shape, indices: tuple[str, .
 class _Read:
     load: ir.LoadElement
     key: Key
-    last: Affine  # the last index
+    last: IndexSum  # the last index
 
 
 class _Sharing:
-    def __init__(self, kernel: ir.Kernel, definitions: Mapping[str, Affine], factors: Mapping[str, int]) -> None:
+    def __init__(self, kernel: ir.Kernel, definitions: Mapping[str, IndexSum], factors: Mapping[str, int]) -> None:
         self.kernel, self.definitions, self.factors = kernel, definitions, factors
         self.count = 0
 
@@ -70,9 +70,9 @@ class _Sharing:
         sites: dict[int, _Read] = {}
         for n, s in enumerate(run):
             if isinstance(s, ir.LoadElement) and self._is_fixed(s.array, stored) and not s.more:
-                last = affine(s.indices[-1], self.definitions)
-                front = tuple((a.key(), a.constant) for a in (affine(i, self.definitions) for i in s.indices[:-1]))
-                used = {n for i in s.indices for e in affine(i, self.definitions).terms for n in reads(e)}
+                last = index_sum(s.indices[-1], self.definitions)
+                front = tuple((a.key(), a.constant) for a in (index_sum(i, self.definitions) for i in s.indices[:-1]))
+                used = {n for i in s.indices for e in index_sum(i, self.definitions).terms for n in reads(e)}
                 if given[s.name] != 1 or used & given.keys() - self.definitions.keys():
                     continue
                 read = _Read(s, (s.array, front, last.key()), last)
@@ -117,7 +117,7 @@ class _Sharing:
                     plan[c] = (start, size)
         return plan
 
-    def _width(self, array: str, last: Affine) -> int:
+    def _width(self, array: str, last: IndexSum) -> int:
         """The widest access that begins where the terms of an index are zero."""
         a = self.kernel.array(array)
         size = a.leaves[0].type.size
@@ -164,7 +164,7 @@ class _Sharing:
         stores = [s for s in run if isinstance(s, ir.StoreElement) and not s.more]
         if len(stores) != width or len({s.array for s in stores}) != 1:
             return None
-        sums = [[affine(i, self.definitions) for i in s.indices] for s in stores]
+        sums = [[index_sum(i, self.definitions) for i in s.indices] for s in stores]
         first = sums[0][-1]
         if first.constant % width or self._width(stores[0].array, first) < width:
             return None

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import Literal
 
-from lanewise.analysis.affine import Affine, single_definitions
+from lanewise.analysis.index_sums import IndexSum, single_definitions
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import original, own
@@ -90,7 +90,7 @@ class _Staging:
         self.simple = False  # whether a single loop was cut into tiles
         self.taken: dict[str, int] = {}
         self.inside = True
-        self.definitions: dict[str, Affine] = {}
+        self.definitions: dict[str, IndexSum] = {}
         self.varying: set[str] = set()
         self.body: ir.Block = ()
         self.kind = kernel.counts[0].type
@@ -102,7 +102,7 @@ class _Staging:
 
     def block_of(self, body: ir.Block, *, inside: bool) -> ir.Block:
         self.inside, self.body, self.taken = inside, body, {}
-        start: dict[str, Affine] = {}
+        start: dict[str, IndexSum] = {}
         plain = single_definitions(body)
         for s in body:  # a point beyond the end reads where it would lie
             if isinstance(s, ir.Assign) and isinstance(s.value, ir.Call) and s.value.intrinsic == "min":
@@ -162,7 +162,7 @@ class _Staging:
         assert self.arrays.setdefault(name, array) == array
         return _Piece(box, array, kind, pitch, across, outer, doubled)
 
-    def _is_multiple(self, origin: Affine, n: int) -> bool:
+    def _is_multiple(self, origin: IndexSum, n: int) -> bool:
         return origin.constant % n == 0 and all(c * self._factor(e) % n == 0 for e, c in origin.terms.items())
 
     def _factor(self, e: ir.Expression) -> int:
@@ -280,7 +280,7 @@ class _Staging:
         if len(loops) == 1:
             self.simple = True
         doubled = self.prefetch == "registers" and len(loops) == 1
-        starts = {x.variable: Affine(0, {ir.Local(_start(x), self.kind): 1}) for x in loops}
+        starts = {x.variable: IndexSum(0, {ir.Local(_start(x), self.kind): 1}) for x in loops}
         moved = [replace(b, sums=tuple(_moved(a, starts) for a in b.sums)) for b in chosen]
         pieces = [self._piece(b, doubled=doubled) for b in moved]
         if len(loops) == 1:
@@ -419,7 +419,7 @@ class _Staging:
             body = (ir.If(test, body),)
         return body
 
-    def _counts_up(self, origin: Affine) -> bool:
+    def _counts_up(self, origin: IndexSum) -> bool:
         """Whether a place is surely not negative."""
         own_names = {first_of(i) for i in self.indices}
         return origin.constant >= 0 and all(
@@ -507,7 +507,7 @@ def _accumulates(name: str, every: list[ir.Statement]) -> bool:
     return len(operators) == 1
 
 
-def _is_definition(s: ir.Statement, definitions: Mapping[str, Affine]) -> bool:
+def _is_definition(s: ir.Statement, definitions: Mapping[str, IndexSum]) -> bool:
     return isinstance(s, ir.Assign) and s.name in definitions
 
 
@@ -523,16 +523,16 @@ def _registers(piece: int, load: int, across: int) -> tuple[str, ...]:
     return tuple(own(f"next.{piece}.{load}.{n}") for n in range(across))
 
 
-def _moved(a: Affine, starts: Mapping[str, Affine]) -> Affine:
+def _moved(a: IndexSum, starts: Mapping[str, IndexSum]) -> IndexSum:
     """A sum over loop variables, each the start of its tile and its round: the start joins what all threads share."""
     for name, start in starts.items():
         a = a.plus(start, a.coefficient(name))
     return a
 
 
-def _renamed(a: Affine, names: Mapping[str, str]) -> Affine:
+def _renamed(a: IndexSum, names: Mapping[str, str]) -> IndexSum:
     terms = {
         replace(e, name=names.get(e.name, e.name)) if isinstance(e, ir.Local) else e: c for e, c in a.terms.items()
     }
-    return Affine(a.constant, terms)
+    return IndexSum(a.constant, terms)
 

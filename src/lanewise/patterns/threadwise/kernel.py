@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from lanewise import types as t
+from lanewise.analysis.affine import nest_of
 from lanewise.attributes import sealed
 from lanewise.checks import plain_function
 from lanewise.errors import CompileError
@@ -19,6 +20,7 @@ from lanewise.patterns.calls import AbstractKernel, Wing
 from lanewise.patterns.threadwise.arguments import call_arguments, counts, repeats, written_arrays
 from lanewise.patterns.threadwise.build import ThreadwiseArguments, build_threadwise
 from lanewise.patterns.threadwise.pattern import THREADWISE
+from lanewise.patterns.threadwise.races import refuse_races
 from lanewise.record import Record
 from lanewise.types import Scalar
 
@@ -33,12 +35,17 @@ def build(lowered: Lowered, signature: Signature, given: Arguments, index: Scala
             "lw.same asks about the pairs of a pairwise function", lowered.function.location,
             found="a threadwise function", wanted="a comparison of indices",
         )  # fmt: skip
-    wide, narrow = given.variant
+    wide, narrow, multiples = given.variant
     function = lower_function(signature, index=t.I64).function if wide else lowered.function
     arrays = {n: (kind.element, kind.rank) for n, kind in signature.arrays.items()}
     uniforms = {n: value_type(signature.parameters[n]) for n in signature.parameters}
-    arguments = ThreadwiseArguments(signature.indices, arrays, uniforms, t.I64 if wide else t.I32, narrow=bool(narrow))
-    return build_threadwise(function, arguments)
+    arguments = ThreadwiseArguments(
+        signature.indices, arrays, uniforms, t.I64 if wide else t.I32, narrow=bool(narrow),
+        multiples=dict(zip(arrays, multiples, strict=True)),
+    )  # fmt: skip
+    kernel = build_threadwise(function, arguments)
+    refuse_races(*nest_of(kernel))
+    return kernel
 
 
 def checked(signature: Signature) -> Signature:
