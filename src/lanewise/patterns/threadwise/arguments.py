@@ -51,7 +51,8 @@ def call_arguments(signature: Signature, given: Mapping[str, Any]) -> Arguments:
         result.added[name] = (array.reshape(-1), signature.arrays[name].element)
     wide = any(n > NARROW for n in result.totals.values())
     narrow = all(a.size <= NARROW for a in arrays.values())
-    result.variant = (wide, narrow, tuple(_multiple(a) for a in arrays.values()))
+    multiples = tuple(_multiple(a) for a in arrays.values())
+    result.variant = (wide, narrow, multiples) if max(multiples, default=1) > 1 else (wide, narrow)
     result.totals[WORK] = _work(signature, extents, arrays)
     return result
 
