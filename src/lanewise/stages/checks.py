@@ -25,7 +25,7 @@ from lanewise.target import Target
 
 VECTOR_BITS = (0, 256, 512)
 POINTS = ("tile", "unroll", "prefetch", "targets")  # that the points of an index space on a GPU have too
-ONLY_POINTS = ("across", "rows", "layers", "adjacent", "neighbours", "order")  # that nothing else has
+ONLY_POINTS = ("across", "down", "rows", "layers", "adjacent", "neighbours", "order")  # that nothing else has
 
 
 def check_device(kernel: ir.Kernel, plan: Decisions, target: Target) -> None:

@@ -191,8 +191,9 @@ def _numbers(
 def _copies(loops: tuple[ir.Parallel, ...], body: ir.Block, shape: Shape, written: dict[str, Scalar] | None) -> ir.Block:
     """The body for all points of a thread. `written`: arrays that points beyond the end must not touch; None where there are none."""
     starts: list[ir.Statement] = []
-    for d, loop in enumerate(loops):
-        kind, points = loop.extent.type, shape.points[d]
+    for d in reversed(shape.order()):  # the copies of neighbours lie side by side
+        loop, points = loops[d], shape.points[d]
+        kind = loop.extent.type
         at = own(f"{loop.variable}.at")
         if written is not None:
             test = build.less(ir.Local(at, kind), loop.extent)
