@@ -119,3 +119,17 @@ def test_the_text_compiles(case: Case, name: str, multiple: int) -> None:
     except PlanError as error:
         pytest.skip(str(error))
     assert all(c.resources.registers for c in executable.cubins)
+
+
+@pytest.mark.parametrize(("name", "sizes"), [("laplace", (5, 26, 50)), ("smooth", (26, 50)), ("green", (9, 37))])
+@pytest.mark.parametrize("plan", ["points", "layers", "panels", "diagonal"])
+def test_edges_that_users_test_for_cost_nothing_inside(name: str, sizes: tuple[int, ...], plan: str) -> None:
+    """Blocks in the inside have no test, those at the edges have all of them."""
+    agree(BY_NAME[name], plan, sizes)
+    given, grid = arguments(BY_NAME[name], sizes)
+    reference = BY_NAME[name].kernel.compile(**given, grid=grid).reference
+    if name != "green" and (wish := plan_of(plan, len(sizes))) is not None:
+        split = stages_of(reference, wish, 1)[-1].body[-1]
+        assert isinstance(split, ir.If)
+        assert not any(isinstance(s, ir.If) for s in split.then)
+        assert any(isinstance(s, ir.If) for s in split.otherwise)

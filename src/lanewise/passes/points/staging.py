@@ -26,7 +26,7 @@ from lanewise.ir.traverse import blocks, expressions, flat_map, reads, statement
 from lanewise.ir.values import value_array
 from lanewise.passes.base import refuse
 from lanewise.passes.points.boxes import WIDEST, WORD, Box, Site, boxes, lanes_of, sums_of, value, wavefronts
-from lanewise.passes.points.merging import spread, steers
+from lanewise.passes.points.merging import spread, steering
 from lanewise.passes.points.shape import THREAD, Shape, first_of, thread_of
 from lanewise.types import Scalar
 
@@ -92,7 +92,7 @@ class _Staging:
         self.inside = True
         self.definitions: dict[str, IndexSum] = {}
         self.varying: set[str] = set()
-        self.body: ir.Block = ()
+        self.deciding: set[str] = set()
         self.kind = kernel.counts[0].type
         self.written = {a.name for a in kernel.arrays if a.written}
 
@@ -101,7 +101,7 @@ class _Staging:
         return replace(s, then=self.block_of(s.then, inside=True), otherwise=self.block_of(s.otherwise, inside=False))
 
     def block_of(self, body: ir.Block, *, inside: bool) -> ir.Block:
-        self.inside, self.body, self.taken = inside, body, {}
+        self.inside, self.deciding, self.taken = inside, steering(body), {}
         start: dict[str, IndexSum] = {}
         plain = single_definitions(body)
         for s in body:  # a point beyond the end reads where it would lie
@@ -134,7 +134,7 @@ class _Staging:
         return found
 
     def _staged(self, s: ir.LoadElement) -> bool:
-        return not self.kernel.array(s.array).space == "shared" and not steers(self.body, set(s.names))
+        return not self.kernel.array(s.array).space == "shared" and s.name not in self.deciding
 
     def _worth(self, box: Box) -> bool:
         return box.reads() >= REUSE * box.elements or self._strided(box)
