@@ -114,7 +114,7 @@ class Cast:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """An intrinsic of `ir/intrinsics.py`."""
+    """An intrinsic of `ir/interpret.py`."""
 
     intrinsic: str
     arguments: tuple[Expression, ...]

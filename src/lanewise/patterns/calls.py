@@ -18,7 +18,7 @@ from lanewise.analysis.self_term import violated
 from lanewise.attributes import sealed
 from lanewise.checks import plain_function
 from lanewise.frontend.function import Lowered, Signature, lower_function, read_signature
-from lanewise.frontend.surroundings import Surroundings
+from lanewise.frontend.source import Surroundings
 from lanewise.ir import nodes as ir
 from lanewise.ir.pattern import Pattern, Work
 from lanewise.ir.traverse import subexpressions
@@ -34,8 +34,7 @@ from lanewise.launch.compiled import Call, Compiled, Tunable
 from lanewise.launch.executable import BoundArray
 from lanewise.launch.repeated import Repeated, Repeats, Result
 from lanewise.launch.support import bind_record, compile_kernel, index_type, layouts_of, machine_of, value_type
-from lanewise.launch.tuned_key import Key, make_key, size_class
-from lanewise.launch.tuned_plans import TunedPlans
+from lanewise.launch.tuned_plans import Key, TunedPlans, make_key, size_class
 from lanewise.naming import by_name
 from lanewise.passes import self_term
 from lanewise.patterns.results import result_arrays
@@ -66,7 +65,7 @@ def _no_advice(arguments: Arguments, kernel: Tunable) -> str:
 
 def advise_layout(arguments: Arguments, kernel: Tunable) -> str:
     """The layout of the records with which a call would be faster."""
-    from lanewise.advice.advice import layout_advice
+    from lanewise.advice.choose import layout_advice
 
     return layout_advice(arguments.records, kernel)
 
@@ -287,8 +286,7 @@ class Calls:
 
     def job(self, arguments: Arguments, plan: Plan | None) -> Job:
         """What tuning measures."""
-        from lanewise.tuning.job import Job, Workload, check_tunable
-        from lanewise.tuning.workload import make_workload
+        from lanewise.tuning.job import Job, Workload, check_tunable, make_workload
 
         wanted = plan or Plan()
         lengths = {n: len(a) for n, a in (arguments.records | arguments.arrays).items()}
