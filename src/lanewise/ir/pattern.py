@@ -48,7 +48,8 @@ class Work:
     sum of products can be reordered for fused multiply-adds; both_ways: operations for both directions of a pair when
     reciprocity applies, else 0; converts: the function converts between types; sequences: it has operations
     that take a sequence of instructions, such as divisions and exponentials; result_bytes: of the results of one
-    element; source_bytes: what one source takes in a tile; alike: how many neighbouring elements go over the same list.
+    element; source_bytes: what one source takes in a tile; alike: how many neighbouring elements go over the same list;
+    suggested: plans that suit the accesses of a kernel, those with the largest blocks first.
     """
 
     pattern: Pattern
@@ -62,6 +63,7 @@ class Work:
     result_bytes: int = 0
     source_bytes: int = 0
     alike: int = 1
+    suggested: tuple[Plan, ...] = ()
 
 
 def elementary_plan(machine: Machine, work: Work, wish: Plan) -> Decisions:
@@ -102,6 +104,7 @@ class Pattern:
     elements, where no sources are shared.
     no_sums: why float64 accumulation does not apply, for patterns that sum nothing. whole: why the results of a kernel are one whole,
     which loop splitting cannot divide, or None. shape: how a plan shapes the loops of a kernel, for patterns with loops of their own.
+    suggest: plans for a GPU that are read off a kernel's accesses, those with the largest blocks first.
     """
 
     name: str
@@ -119,6 +122,7 @@ class Pattern:
     no_sums: str = ""
     whole: Callable[[Kernel], str | None] = lambda kernel: None
     shape: Callable[[Kernel, Decisions, Target, Checked], tuple[Kernel, ...]] | None = None
+    suggest: Callable[[Kernel], tuple[Plan, ...]] | None = None
 
     def __repr__(self) -> str:
         return repr(self.name)

@@ -41,6 +41,7 @@ from lanewise.patterns.results import result_arrays
 from lanewise.plan import Decisions, Plan, check_plan
 from lanewise.plans import complete_plan
 from lanewise.record import Record
+from lanewise.target import is_gpu
 from lanewise.types import Scalar
 from lanewise.work import describe_work
 
@@ -227,7 +228,7 @@ class Calls:
     def work(self, arguments: Arguments) -> Work:
         """What default plans ask of a call."""
         count, pattern = self.count(arguments), self.wing.pattern
-        if not pattern.over_pairs:
+        if not pattern.over_pairs and (pattern.suggest is None or not is_gpu(arguments.device)):
             return Work(pattern, count, alike=self.wing.alike(arguments))
         key = self._kind(arguments)
         if key not in self._works:

@@ -7,6 +7,7 @@ from lanewise.ir.pattern import Checked, HostCode, Pattern
 from lanewise.passes.base import refuse
 from lanewise.patterns.threadwise import mapping
 from lanewise.patterns.threadwise.merged import is_naive, merged
+from lanewise.patterns.threadwise.plans import default_plan, suggested
 from lanewise.plan import Decisions
 from lanewise.target import Target
 
@@ -41,6 +42,6 @@ def whole(kernel: ir.Kernel) -> str:
 
 THREADWISE = Pattern(
     "threadwise", over_points=True, inlined=True, host=HostCode(inline=True, widest_stride=None, separate=True), grain=grain,
-    shape=shape, divide=divide, whole=whole,
+    shape=shape, divide=divide, whole=whole, default_plan=default_plan, suggest=suggested,
     no_sums="its sums are variables of the function: declare them as lw.f64",
 )  # fmt: skip
