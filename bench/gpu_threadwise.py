@@ -11,6 +11,7 @@ import argparse
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -179,6 +180,15 @@ def _cube(n: int, edge: int) -> Callable[[Any], tuple[dict[str, Any], tuple[int,
     return lambda cp: ({"a": random(cp, n + edge, n + edge, n + edge), "c": cp.zeros((n, n, n), cp.float32)}, (n, n, n))
 
 
+def _product(cp: Any, g: dict[str, Any]) -> Any:
+    return g["a"].astype(cp.float64) @ g["b"].astype(cp.float64)
+
+
+def _vectors(cp: Any) -> tuple[dict[str, Any], tuple[int, ...]]:
+    n = 16384
+    return {"u": random(cp, n), "v": random(cp, n), "c": cp.zeros((n, n), cp.float32)}, (n, n)
+
+
 def _batch(cp: Any) -> tuple[dict[str, Any], tuple[int, ...]]:
     shape = (100_000, 16, 16)
     a = random(cp, *shape)
@@ -225,19 +235,19 @@ BATCHED = (
 
 N = 4096
 BENCHMARKS = (
-    Benchmark("matmul 4096", matmul, _matrices(N), "c", lambda cp, g: g["a"].astype(cp.float64) @ g["b"], 2.0 * N**3, "TFLOP/s", MATMUL,
+    Benchmark("matmul 4096", matmul, _matrices(N), "c", _product, 2.0 * N**3, "TFLOP/s", MATMUL,
               (("cuBLAS", lambda cp, g: cp.matmul(g["a"], g["b"], out=g["c"])),)),
     Benchmark("transpose 16384", transpose, _image("a", 16384, 0), "c", lambda cp, g: g["a"].T, 8.0 * 16384**2, "TB/s", TRANSPOSE,
               (("CuPy", lambda cp, g: cp.copyto(g["c"], g["a"].T)), ("copy", lambda cp, g: cp.copyto(g["c"], g["a"])))),
     Benchmark("filter 3x3", filter3, _image("a", N), "c", _filtered, 8.0 * N**2, "TB/s", STENCIL),
     Benchmark("stencil 512", stencil, _cube(512, 2), "c", lambda cp, g: _laplace(cp, g, inside=False), 8.0 * 512**3, "TB/s", CUBE),
     Benchmark("laplace 512", laplace, _cube(512, 0), "c", lambda cp, g: _laplace(cp, g, inside=True), 8.0 * 512**3, "TB/s", CUBE),
-    Benchmark("outer 16384", outer, lambda cp: ({"u": random(cp, 16384), "v": random(cp, 16384), "c": cp.zeros((16384, 16384), cp.float32)}, (16384, 16384)),
+    Benchmark("outer 16384", outer, _vectors,
               "c", lambda cp, g: cp.multiply.outer(g["u"].astype(cp.float64), g["v"]), 4.0 * 16384**2, "TB/s", STENCIL,
               (("CuPy", lambda cp, g: cp.multiply(g["u"][:, None], g["v"], out=g["c"])),)),
     Benchmark("convolve 16", convolve, _window(16, N), "c", _convolved, 2.0 * 256 * N**2, "TFLOP/s", CONVOLVE),
     Benchmark("convolve 32", convolve, _window(32, N), "c", _convolved, 2.0 * 1024 * N**2, "TFLOP/s", CONVOLVE),
-    Benchmark("batched 16", batched, _batch, "c", lambda cp, g: g["a"].astype(cp.float64) @ g["b"], 2.0 * 100_000 * 16**3, "TFLOP/s", BATCHED,
+    Benchmark("batched 16", batched, _batch, "c", _product, 2.0 * 100_000 * 16**3, "TFLOP/s", BATCHED,
               (("cuBLAS", lambda cp, g: cp.matmul(g["a"], g["b"], out=g["c"])),)),
     Benchmark("demosaic", demosaic, _image("raw", N, out="green"), "green", _green, 8.0 * N**2, "TB/s", STENCIL),
     Benchmark("maxima", maxima, _image("a", N), "c", _maxima, 8.0 * N**2, "TB/s", STENCIL),
@@ -261,8 +271,8 @@ def run(cp: Any, b: Benchmark, deadline: float) -> None:
     scale = float(cp.abs(expected).max())
     calls: list[tuple[str, Callable[[], Any]]] = []
     rows: list[str] = []
-    for wish in b.plans:
-        plan = lw.Plan(**wish)
+    for wish in ({}, *b.plans):
+        plan = lw.Plan(**wish) if wish else None
         if time.perf_counter() > deadline:
             rows.append(f"  {'-':>8} {plan}: no time left")
             continue
@@ -279,8 +289,10 @@ def run(cp: Any, b: Benchmark, deadline: float) -> None:
         if not error < b.tolerance:
             rows.append(f"  {'WRONG':>8} {plan}: off by {error:.1e} of the largest")
             continue
-        calls.append((f"{plan}  [{compiled:.1f} s, off by {error:.0e}]", lambda plan=plan: b.kernel(**given, grid=grid, plan=plan)))
-    calls += [(name, lambda call=call: call(cp, given)) for name, call in b.others]
+        text = "by default" if plan is None else str(plan)
+        call = partial(b.kernel, **given, grid=grid, plan=plan)
+        calls.append((f"{text}  [{compiled:.1f} s, off by {error:.0e}]", call))
+    calls += [(name, partial(call, cp, given)) for name, call in b.others]
     del expected
     counts = [max(1, min(200, int(SECONDS * 1000 / max(1e-3, milliseconds(cp, call, 2))))) for _, call in calls]
     times = [[milliseconds(cp, call, n) for (_, call), n in zip(calls, counts, strict=True)] for _ in range(ROUNDS)]
@@ -296,7 +308,7 @@ def main() -> None:
     parser.add_argument("names", nargs="*", help="beginnings of the names of benchmarks; all without any")
     parser.add_argument("--seconds", type=float, default=95.0, help="no kernel is compiled any more after so many")
     options = parser.parse_args()
-    import cupy as cp
+    import cupy as cp  # pyright: ignore[reportMissingImports]
 
     begin = time.perf_counter()
     chosen = [b for b in BENCHMARKS if not options.names or any(b.name.startswith(n) for n in options.names)]

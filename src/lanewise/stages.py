@@ -219,7 +219,11 @@ def check_pattern(kernel: ir.Kernel, plan: Decisions, target: Target) -> None:
     for name in ONLY_POINTS:
         value = getattr(plan, name)
         if value != getattr(NEUTRAL, name) and not (kernel.pattern.over_points and target.has_blocks):
-            reason = "its threads are no points of an index space" if target.has_blocks else "only a GPU has blocks of threads"
+            reason = (
+                "its threads are no points of an index space"
+                if target.has_blocks
+                else "only a GPU has blocks of threads"
+            )
             raise refuse(DECLARED[name].name, kernel, reason)
     if kernel.pattern.over_pairs:
         return

@@ -97,7 +97,7 @@ class ArraySlot:
     def __init__(self, name: str, array: Any) -> None:
         self._name, self._cls, self._dtype, self._shape = name, type(array), array.dtype, array.shape
         self._gpu = None if isinstance(array, np.ndarray) else array.data.device_id
-        self._aligned = self._gpu is not None and array.data.ptr % _ALIGNED == 0
+        self._aligned = not isinstance(array, np.ndarray) and array.data.ptr % _ALIGNED == 0
 
     def take(self, value: Any, matched: Given) -> bool:
         if type(value) is not self._cls or value.shape != self._shape or value.dtype != self._dtype:

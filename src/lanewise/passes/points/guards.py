@@ -87,7 +87,9 @@ class _Guards:
             case _:
                 return None
 
-    def _compared(self, operator: ir.CompareOperator, left: ir.Expression, right: ir.Expression) -> ir.Expression | None:
+    def _compared(
+        self, operator: ir.CompareOperator, left: ir.Expression, right: ir.Expression
+    ) -> ir.Expression | None:
         if left.type.kind != "i" or left.type.size > self.kind.size:
             return None
         sides = [self._range(index_sum(x, self.sums)) for x in (left, right)]
@@ -134,5 +136,3 @@ def _truths(body: ir.Block) -> Mapping[str, ir.Expression]:
         if isinstance(s, ir.Assign) and s.value.type.kind == "b" and count[s.name] == 1
         and all(count.get(n, 0) <= 1 for n in reads(s.value))
     }  # fmt: skip
-
-

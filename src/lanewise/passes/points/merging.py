@@ -94,7 +94,10 @@ def steering(body: ir.Block) -> set[str]:
                 names |= _control(s)
             case _:
                 continue
-    parts = [(_control(s), {*writes(s), *(n for b in blocks(s) for x in statements(b) for n in writes(x))}) for s in statements(body)]
+    parts = [
+        (_control(s), {*writes(s), *(n for b in blocks(s) for x in statements(b) for n in writes(x))})
+        for s in statements(body)
+    ]
     while True:
         before = len(names)
         for used, given in parts:
@@ -197,7 +200,9 @@ def _numbers(
     return [*numbers[:-2], build.add(first, down), across], tuple(extra)
 
 
-def _copies(loops: tuple[ir.Parallel, ...], body: ir.Block, shape: Shape, written: dict[str, Scalar] | None) -> ir.Block:
+def _copies(
+    loops: tuple[ir.Parallel, ...], body: ir.Block, shape: Shape, written: dict[str, Scalar] | None
+) -> ir.Block:
     """The body for all points of a thread. `written`: arrays that points beyond the end must not touch; None where there are none."""
     starts: list[ir.Statement] = []
     for d in reversed(shape.order()):  # the copies of neighbours lie side by side
@@ -251,5 +256,3 @@ class _Copies:
         for p in range(self.points):
             copies += rename((s,), {n: _name(n, p, self.points) for n in self.varying})
         return tuple(copies)
-
-

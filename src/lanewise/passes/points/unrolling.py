@@ -1,8 +1,8 @@
 """Write the rounds of a tile out several times, so that passes see what neighbouring rounds read.
 
-    for $k.round in range(8): load t[$k.round, r]: u; s = s + u   ->   for $k.round in range(0, 8, 4):
-                                                                         load t[$k.round, r]: u#0; s = s + u#0
-                                                                         load t[$k.round + 1, r]: u#1; s = s + u#1; ...
+for $k.round in range(8): load t[$k.round, r]: u; s = s + u   ->   for $k.round in range(0, 8, 4):
+                                                                     load t[$k.round, r]: u#0; s = s + u#0
+                                                                     load t[$k.round + 1, r]: u#1; s = s + u#1; ...
 """
 
 from __future__ import annotations
@@ -12,7 +12,16 @@ from dataclasses import replace
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import numbered
-from lanewise.ir.traverse import blocks, expressions, reads, rename, rewrite_block, rewrite_statement, statements, writes
+from lanewise.ir.traverse import (
+    blocks,
+    expressions,
+    reads,
+    rename,
+    rewrite_block,
+    rewrite_statement,
+    statements,
+    writes,
+)
 from lanewise.passes.base import is_source_loop, refuse, source_loops
 
 MOST = 8_192  # statements that a loop becomes

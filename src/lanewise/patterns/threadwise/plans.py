@@ -35,7 +35,8 @@ WINDOWS = (
     Plan(block=128, across=4, rows=1, targets=8, adjacent=8, tile=16, unroll=0), Plan(block=128, across=16, targets=2, tile=8, unroll=0),
 )  # fmt: skip
 TURNED = (
-    Plan(block=256, neighbours="first", across=16, rows=4, targets=4, tile=1), Plan(block=256, neighbours="first", across=16, rows=2, targets=2, tile=1),
+    Plan(block=256, neighbours="first", across=16, rows=4, targets=4, tile=1),
+    Plan(block=256, neighbours="first", across=16, rows=2, targets=2, tile=1),
     Plan(block=256, neighbours="first", across=32, rows=4, tile=1),
 )  # fmt: skip
 APART = (
@@ -81,7 +82,11 @@ def _family(found: tuple[Access, ...], indices: tuple[str, ...]) -> tuple[Plan, 
         return WINDOWS
     if rank > 1 and any(a.way(indices[-2]) == "same" for a in inside) and any(a.way(last) == "same" for a in inside):
         return PRODUCTS if rank == 2 else BATCHES
-    if rank == 2 and any(a.way(last) in ("row", "apart") for a in stores) and all(a.way(last) in ("next", "same") for a in loads):
+    if (
+        rank == 2
+        and any(a.way(last) in ("row", "apart") for a in stores)
+        and all(a.way(last) in ("next", "same") for a in loads)
+    ):
         return TURNED
     if any(a.way(last) in ("row", "apart") for a in loads):
         return APART
@@ -91,7 +96,9 @@ def _family(found: tuple[Access, ...], indices: tuple[str, ...]) -> tuple[Plan, 
 
 def _slides(a: Access, indices: tuple[str, ...]) -> bool:
     """Whether an index of a thread and the variable of a loop move the place along one dimension."""
-    return any(i is not None and i.variables & {*indices} and i.variables & {x.variable for x in a.loops} for i in a.indices)
+    return any(
+        i is not None and i.variables & {*indices} and i.variables & {x.variable for x in a.loops} for i in a.indices
+    )
 
 
 def _narrower(plan: Plan, size: int) -> Plan:
