@@ -32,7 +32,7 @@ from lanewise.launch.arguments import (
 )  # fmt: skip
 from lanewise.launch.compiled import Call, Compiled, Tunable
 from lanewise.launch.executable import BoundArray
-from lanewise.launch.repeated import Repeated, Repeats, Result
+from lanewise.launch.repeated import NOTHING, Repeated, Repeats, Result, Slot
 from lanewise.launch.support import bind_record, compile_kernel, index_type, layouts_of, machine_of, value_type
 from lanewise.launch.tuned_plans import Key, TunedPlans, make_key, size_class
 from lanewise.naming import by_name
@@ -153,22 +153,23 @@ class Calls:
             return found[0].run(found[1], out)
         given = self.given(arguments, named)
         call = self.bind(given, out, None)
-        self._remember(calls, call, arguments, named, given)
+        self.remember(calls, call, arguments, named, given)
         call.launch()
         return call.results
 
-    def _remember(
-        self, calls: Repeated, call: Call, positional: tuple[Any, ...], named: Mapping[str, Any], arguments: Arguments
-    ) -> None:
-        """Keep a call for those like it."""
+    def remember(
+        self, calls: Repeated, call: Call, positional: tuple[Any, ...], named: Mapping[str, Any], arguments: Arguments,
+        *, own: Mapping[str, Slot] = NOTHING, axes: tuple[int, ...] = (),
+    ) -> None:  # fmt: skip
+        """Keep a call for those like it. own: slots of the pattern's; axes: of the elements of results, if there are several."""
         tuned = self._tuned(arguments, None)
         if tuned is not None and tuned.plan != call.compiled.plan:
             return  # a tuned plan that does not hold for these values may hold for the next ones
         count = self.count(arguments)
         calls.remember(
             self.signature, positional, named, arguments, call.launch,
-            [Result(n, kind, count) for n, kind in result_arrays(self.lowered)],
-            identical=_pair(arguments), holds=self._holding(call, arguments),
+            [Result(n, kind, count, axes) for n, kind in result_arrays(self.lowered)],
+            identical=None if own else _pair(arguments), holds=self._holding(call, arguments), own=own,
             besides=None if self.wing.repeats is None else self.wing.repeats(self.signature, arguments),
         )  # fmt: skip
 
@@ -229,7 +230,8 @@ class Calls:
         """What default plans ask of a call."""
         count, pattern = self.count(arguments), self.wing.pattern
         if not pattern.over_pairs and (pattern.suggest is None or not is_gpu(arguments.device)):
-            return Work(pattern, count, alike=self.wing.alike(arguments))
+            items = [*self.wing.counts(self.name, arguments).values()][-1] if pattern.over_items else 0
+            return Work(pattern, count, alike=self.wing.alike(arguments), items=items)
         key = self._kind(arguments)
         if key not in self._works:
             self._works[key] = describe_work(self.reference(arguments), count)
