@@ -227,39 +227,39 @@ class Plan(Generic[Open]):
         "shape of blocks",
         lambda v, kind: f"{v} threads of a block along the index of neighbours" if v else "blocks of 16 or 32 neighbours",
         literature="thread-block shape", points=(0, 4, 8, 16, 32, 64),
-        neutral=0, place=18, rank=2,
+        neutral=0, place=24, rank=19,
     )  # fmt: skip
     down: int | Open = decision(
         "shape of blocks, rows",
         lambda v, kind: f"{v} threads of a block along the next slower index" if v else "the other threads of a block make rows",
         literature="thread-block shape", points=(0, 4, 8, 16),
-        neutral=0, place=18, rank=10,
+        neutral=0, place=25, rank=20,
     )  # fmt: skip
     rows: int | Open = decision(
         "thread merging, rows", lambda v, kind: _points(v, "the next slower index"),
         literature="register tiling", points=(1, 2, 4, 8),
-        neutral=1, place=11, rank=1,
+        neutral=1, place=26, rank=21,
     )  # fmt: skip
     layers: int | Open = decision(
         "thread merging, layers", lambda v, kind: _points(v, "the slowest of three indices"),
         literature="2.5-D blocking", points=(1, 2, 4, 8),
-        neutral=1, place=11, rank=8,
+        neutral=1, place=27, rank=22,
     )  # fmt: skip
     adjacent: int | Open = decision(
         "wide accesses",
         lambda v, kind: f"{v} points of a thread are neighbours" if v else "up to 4 points of a thread are neighbours",
         literature="vector loads", points=(0, 1, 2, 4, 8),
-        neutral=0, place=15, rank=9,
+        neutral=0, place=28, rank=23,
     )  # fmt: skip
     neighbours: Literal["last", "first"] | Open = decision(
         "neighbouring threads", choice(last="they differ in the last index", first="they differ in the first index"),
         literature="thread-index remapping", points=("last", "first"),
-        neutral="last", place=10, rank=3,
+        neutral="last", place=23, rank=18,
     )  # fmt: skip
     order: Literal["rows", "panels", "diagonal"] | Open = decision(
         "order of blocks", choice(rows="row after row", panels="8 rows together, column after column", diagonal="along diagonals"),
         literature="partition camping, L2 blocking", points=("rows", "panels", "diagonal"),
-        neutral="rows", place=18, rank=12, apart=True,
+        neutral="rows", place=29, rank=24, apart=True,
     )  # fmt: skip
     vector_bits: int | Open = decision(
         "SIMD width", _vector_bits,
