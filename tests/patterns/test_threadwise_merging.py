@@ -10,6 +10,7 @@ import pytest
 
 from lanewise.errors import PlanError
 from lanewise.ir import nodes as ir
+from lanewise.ir.printer import print_kernel
 from lanewise.launch.support import compile_kernel
 from lanewise.pipeline import build_program
 from lanewise.plan import NEUTRAL, Plan
@@ -143,3 +144,39 @@ def test_edges_that_users_test_for_cost_nothing_inside(name: str, sizes: tuple[i
         assert isinstance(split, ir.If)
         assert not any(isinstance(s, ir.If) for s in split.then)
         assert any(isinstance(s, ir.If) for s in split.otherwise)
+
+
+def test_the_passes_of_a_matrix_product(golden: Any) -> None:
+    """The text of each stage: points, tiles, and accesses of 8 bytes."""
+    given, grid = arguments(BY_NAME["matmul"], (8, 8, 32))
+    reference = BY_NAME["matmul"].kernel.compile(**given, grid=grid).reference
+    wide = replace(reference, arrays=tuple(replace(a, multiple=2) for a in reference.arrays))
+    found: dict[str, str] = {}
+    plan = Plan(block=32, across=8, rows=1, targets=2, tile=4, prefetch="registers", unroll=2)
+    build_program(wide, plan.filled(NEUTRAL), "cuda", lambda name, kernel: found.update({name: print_kernel(kernel)}))
+    for name in ("thread merging", "shared-memory tiles", "unrolling", "wide accesses"):
+        golden(name.replace(" ", "_"), found[name])
+
+
+@pytest.mark.parametrize(
+    ("wish", "message"),
+    [
+        (Plan(block=64, across=48), "the threads of a block make no rows of 48"),
+        (Plan(block=64, across=8, down=4), "8 rows of threads are not divided by 4"),
+        (Plan(block=64, layers=2), "the index space has 2 indices"),
+        (Plan(block=64, targets=6, adjacent=4), "6 points are no groups of 4 neighbours"),
+        (Plan(block=64, targets=2, prefetch="registers"), "only tiles are loaded ahead; choose a tile"),
+        (Plan(block=64, targets=2, tile=4, prefetch="async"), "asynchronous copies cannot do"),
+    ],
+)
+def test_what_does_not_fit_is_refused(wish: Plan, message: str) -> None:
+    given, grid = arguments(BY_NAME["matmul"])
+    reference = BY_NAME["matmul"].kernel.compile(**given, grid=grid).reference
+    with pytest.raises(PlanError, match=message):
+        build_program(reference, wish.filled(NEUTRAL), "cuda")
+
+
+def test_only_points_have_these_decisions() -> None:
+    given, grid = arguments(BY_NAME["matmul"])
+    with pytest.raises(PlanError, match="only a GPU has blocks of threads"):
+        BY_NAME["matmul"].kernel(**given, grid=grid, plan=Plan(rows=2))

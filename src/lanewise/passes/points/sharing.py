@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from lanewise.analysis.index_sums import IndexSum, index_sum, single_definitions
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import own
-from lanewise.ir.traverse import reads, rewrite_statement, statements, writes
+from lanewise.ir.traverse import reads, rewrite_statement, writes
 from lanewise.passes.points.boxes import WIDEST, WORD
 from lanewise.passes.points.shape import Shape, first_of
 from lanewise.types import Scalar
@@ -34,9 +34,6 @@ def apply(kernel: ir.Kernel, shape: Shape, indices: tuple[str, ...]) -> ir.Kerne
 
 def _body(kernel: ir.Kernel, body: ir.Block, shape: Shape, indices: tuple[str, ...]) -> ir.Block:
     factors = {first_of(i): shape.side(d) for d, i in enumerate(indices)}
-    for s in statements(body):  # a variable that counts in steps
-        if isinstance(s, ir.For) and isinstance(s.step, ir.Literal) and s.start == ir.Literal(0, s.start.type):
-            factors[s.variable] = int(s.step.value)
     return _Sharing(kernel, single_definitions(body), factors).block(body)
 
 
@@ -61,7 +58,12 @@ class _Sharing:
                 continue
             done += self.run(run)
             run = []
+            around = self.factors
+            if isinstance(s, ir.For):  # whose variable counts in steps
+                counts = s.start == ir.Literal(0, s.start.type) and isinstance(s.step, ir.Literal)
+                self.factors = {**around, s.variable: int(s.step.value) if counts else 1}  # pyright: ignore[reportAttributeAccessIssue]
             done.append(rewrite_statement(s, lambda e: e, self.block))
+            self.factors = around
         return (*done, *self.run(run))
 
     def run(self, run: list[ir.Statement]) -> ir.Block:
