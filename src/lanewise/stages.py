@@ -190,6 +190,8 @@ __all__ = ["Checked", "Kernels"]
 
 
 VECTOR_BITS = (0, 256, 512)
+POINTS = ("tile", "unroll", "prefetch", "targets")  # that the points of an index space on a GPU have too
+ONLY_POINTS = ("across", "down", "rows", "layers", "adjacent", "neighbours", "order")  # that nothing else has
 
 
 def check_device(kernel: ir.Kernel, plan: Decisions, target: Target) -> None:
@@ -218,6 +220,15 @@ def check_pattern(kernel: ir.Kernel, plan: Decisions, target: Target) -> None:
     """Raise `PlanError` for decisions about pairs that a kernel without pairs is given, or about lists without lists."""
     if plan.segments != "apart" and not kernel.pattern.over_items:
         raise refuse("segment packing", kernel, "it has no segments")
+    for name in ONLY_POINTS:
+        value = getattr(plan, name)
+        if value != getattr(NEUTRAL, name) and not (kernel.pattern.over_points and target.has_blocks):
+            reason = (
+                "its threads are no points of an index space"
+                if target.has_blocks
+                else "only a GPU has blocks of threads"
+            )
+            raise refuse(DECLARED[name].name, kernel, reason)
     if kernel.pattern.over_pairs:
         return
     refusals: dict[str, tuple[str, str | None]] = {  # what others are chosen for comes first
@@ -230,6 +241,8 @@ def check_pattern(kernel: ir.Kernel, plan: Decisions, target: Target) -> None:
         "prefetch": ("prefetching", prefetching.legal(kernel, _prefetch(plan))),
     }
     own = ("slices", "unroll") if kernel.pattern.over_items else ()
+    if kernel.pattern.over_points and target.has_blocks:
+        own = POINTS
     for name, (title, reason) in refusals.items():
         if name in own:
             continue
@@ -238,7 +251,7 @@ def check_pattern(kernel: ir.Kernel, plan: Decisions, target: Target) -> None:
             raise refuse(title, kernel, reason or "it has no pairs")
     if plan.fission and (reason := kernel.pattern.whole(kernel)):
         raise refuse("loop splitting", kernel, reason)
-    if plan.targets != 1 and not kernel.pattern.over_items:
+    if plan.targets != 1 and not kernel.pattern.over_items and "targets" not in own:
         reason = _no_merging(kernel, plan.targets, target)
         if reason is not None:
             raise refuse("thread merging", kernel, reason)

@@ -198,11 +198,14 @@ def _is_off(plan: Decisions, name: str, kind: str) -> bool:
 
 def _any_value(o: Optimisation, value: Any) -> Any:
     """A value to be refused, where none is worth trying: the passes say why."""
-    return next(v for v in (*o.cuda, *o.cpu, *o.elementwise, *o.elementwise_cpu, *o.items, *o.items_cpu) if v != value)
+    every = (*o.cuda, *o.cpu, *o.elementwise, *o.elementwise_cpu, *o.items, *o.items_cpu, *o.points)
+    return next(v for v in every if v != value)
 
 
 def _unsuited(o: Optimisation, kind: str, pattern: Pattern) -> str:
     """Why an optimisation has no values worth trying for a pattern on a kind of device."""
+    if o.points and not (o.cuda or o.cpu or o.elementwise or o.items) and not pattern.over_points:
+        return "it belongs to points of an index space"
     if not pattern.over_pairs and not (pattern.over_items and o.items) and (o.cuda if is_gpu(kind) else o.cpu):
         article = "an" if pattern.name[0] in "aeiou" else "a"
         return f"it belongs to loops over sources, which {article} {pattern.name} kernel does not have"

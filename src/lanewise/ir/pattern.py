@@ -49,7 +49,7 @@ class Work:
     reciprocity applies, else 0; converts: the function converts between types; sequences: it has operations
     that take a sequence of instructions, such as divisions and exponentials; result_bytes: of the results of one
     element; source_bytes: what one source takes in a tile; alike: how many neighbouring elements go over the same list, and items: how
-    long lists are, on average.
+    long lists are, on average; suggested: plans that suit the accesses of a kernel, those with the largest blocks first.
     """
 
     pattern: Pattern
@@ -64,6 +64,7 @@ class Work:
     source_bytes: int = 0
     alike: int = 1
     items: int = 0
+    suggested: tuple[Plan, ...] = ()
 
 
 def elementary_plan(machine: Machine, work: Work, wish: Plan) -> Decisions:
@@ -95,7 +96,8 @@ class Pattern:
     """One way to run a function over many elements. Patterns are compared by identity.
 
     name: in texts for people, and in keys. over_pairs: each element sums a function of itself and each of the sources. over_items:
-    each element sums a function over a list of its own. one_record: each element has a record of its own, which is used once.
+    each element sums a function over a list of its own. over_points: each element is a point of an index space, and reads arrays where
+    it likes. one_record: each element has a record of its own, which is used once.
     inlined: the user's function is not called but is the body of the loops, with its variables and its accesses to arrays.
     default_plan: of a machine, the work and the caller's wishes. grain: elements of a CPU's pieces of work, given the kernel's last
     count. slabs: on a CPU the kernels of a program run one slab of elements after the other. divide: the kernels in place of one whose
@@ -103,11 +105,13 @@ class Pattern:
     elements, where no sources are shared.
     no_sums: why float64 accumulation does not apply, for patterns that sum nothing. whole: why the results of a kernel are one whole,
     which loop splitting cannot divide, or None. shape: how a plan shapes the loops of a kernel, for patterns with loops of their own.
+    suggest: plans for a GPU that are read off a kernel's accesses, those with the largest blocks first.
     """
 
     name: str
     over_pairs: bool = False
     over_items: bool = False
+    over_points: bool = False
     one_record: bool = False
     inlined: bool = False
     host: HostCode = HostCode()
@@ -119,6 +123,7 @@ class Pattern:
     no_sums: str = ""
     whole: Callable[[Kernel], str | None] = lambda kernel: None
     shape: Callable[[Kernel, Decisions, Target, Checked], tuple[Kernel, ...]] | None = None
+    suggest: Callable[[Kernel], tuple[Plan, ...]] | None = None
 
     def __repr__(self) -> str:
         return repr(self.name)

@@ -41,6 +41,7 @@ from lanewise.patterns.results import result_arrays
 from lanewise.plan import Decisions, Plan, check_plan
 from lanewise.plans import complete_plan
 from lanewise.record import Record
+from lanewise.target import is_gpu
 from lanewise.types import Scalar
 from lanewise.work import describe_work
 
@@ -228,7 +229,7 @@ class Calls:
     def work(self, arguments: Arguments) -> Work:
         """What default plans ask of a call."""
         count, pattern = self.count(arguments), self.wing.pattern
-        if not pattern.over_pairs:
+        if not pattern.over_pairs and (pattern.suggest is None or not is_gpu(arguments.device)):
             items = [*self.wing.counts(self.name, arguments).values()][-1] if pattern.over_items else 0
             return Work(pattern, count, alike=self.wing.alike(arguments), items=items)
         key = self._kind(arguments)

@@ -6,6 +6,8 @@ from lanewise.ir import nodes as ir
 from lanewise.ir.pattern import Checked, HostCode, Pattern
 from lanewise.passes.base import refuse
 from lanewise.patterns.threadwise import mapping
+from lanewise.patterns.threadwise.merged import is_naive, merged
+from lanewise.patterns.threadwise.plans import default_plan, suggested
 from lanewise.plan import Decisions
 from lanewise.target import Target
 
@@ -21,7 +23,9 @@ def shape(kernel: ir.Kernel, plan: Decisions, target: Target, checked: Checked) 
     """One kernel: blocks of threads on a GPU, a loop over rows on a CPU."""
     if not target.has_blocks:
         return (checked("rows", mapping.rows(kernel)),)
-    return (checked("mapping to threads", mapping.blocks(kernel, plan.block, plan.min_blocks)),)
+    if is_naive(plan):
+        return (checked("mapping to threads", mapping.blocks(kernel, plan.block, plan.min_blocks)),)
+    return (merged(kernel, plan, checked),)
 
 
 def divide(kernel: ir.Kernel, target: Target, checked: Checked) -> tuple[ir.Kernel, ...]:
@@ -37,7 +41,7 @@ def whole(kernel: ir.Kernel) -> str:
 
 
 THREADWISE = Pattern(
-    "threadwise", inlined=True, host=HostCode(inline=True, widest_stride=None, separate=True), grain=grain, shape=shape,
-    divide=divide, whole=whole,
+    "threadwise", over_points=True, inlined=True, host=HostCode(inline=True, widest_stride=None, separate=True), grain=grain,
+    shape=shape, divide=divide, whole=whole, default_plan=default_plan, suggest=suggested,
     no_sums="its sums are variables of the function: declare them as lw.f64",
 )  # fmt: skip

@@ -1,0 +1,90 @@
+"""Write the rounds of a tile out several times, so that passes see what neighbouring rounds read.
+
+for $k.round in range(8): load t[$k.round, r]: u; s = s + u   ->   for $k.round in range(0, 8, 4):
+                                                                     load t[$k.round, r]: u#0; s = s + u#0
+                                                                     load t[$k.round + 1, r]: u#1; s = s + u#1; ...
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from lanewise.ir import build
+from lanewise.ir import nodes as ir
+from lanewise.ir.names import numbered
+from lanewise.ir.traverse import (
+    blocks,
+    expressions,
+    reads,
+    rename,
+    rewrite_block,
+    rewrite_statement,
+    statements,
+    writes,
+)
+from lanewise.passes.base import is_source_loop, refuse, source_loops
+
+MOST = 8_192  # statements that a loop becomes
+AROUND = 2  # rounds of a loop around one that is written out completely: what its rounds share falls together
+
+
+def legal(kernel: ir.Kernel, factor: int) -> str | None:
+    """Why the pass does not apply, or None."""
+    if factor < 0:
+        return f"a factor of {factor}"
+    return None if source_loops(kernel) else "no loop of it is cut into tiles"
+
+
+def apply(kernel: ir.Kernel, factor: int) -> ir.Kernel:
+    """Write the innermost loops over the rounds of whole tiles out `factor` times, completely for 0; raises `PlanError` without one."""
+    if reason := legal(kernel, factor):
+        raise refuse("unrolling", kernel, reason)
+    return replace(kernel, body=_block(kernel.body, factor))
+
+
+def _block(block: ir.Block, factor: int) -> ir.Block:
+    return tuple(new for s in block for new in _statement(s, factor))
+
+
+def _statement(s: ir.Statement, factor: int) -> ir.Block:
+    inner = rewrite_statement(s, lambda e: e, lambda b: _block(b, factor))
+    if not (is_source_loop(s) and isinstance(s.stop, ir.Literal) and s.start == ir.Literal(0, s.start.type)):
+        return (inner,)
+    if any(isinstance(x, ir.Break | ir.Continue) for x in s.body):
+        return (inner,)
+    around = any(is_source_loop(x) for x in statements(s.body))
+    rounds = int(s.stop.value)
+    count = (AROUND if not factor else 1) if around else factor or rounds
+    if rounds % count or count == 1 or len(list(statements(inner.body))) * count > MOST:  # pyright: ignore[reportAttributeAccessIssue]
+        return (inner,)
+    return _written_out(inner, count, whole=count == rounds)
+
+
+def _written_out(s: ir.Statement, count: int, *, whole: bool) -> ir.Block:
+    assert isinstance(s, ir.For)
+    own = _own(s.body)
+    variable = ir.Local(s.variable, s.start.type)
+    body: list[ir.Statement] = []
+    for n in range(count):
+        value = ir.Literal(n, variable.type) if whole else build.add(variable, n)
+        copy = rename(s.body, {name: numbered(name, n) for name in own})
+        body += rewrite_block(copy, lambda e, value=value: value if e == variable else e)
+    if whole:
+        return tuple(body)
+    return (replace(s, step=ir.Literal(count, s.start.type), body=tuple(body)),)
+
+
+def _own(body: ir.Block) -> set[str]:
+    """The variables that every round gives a value before it reads them."""
+    seen: set[str] = set()
+    lasting: set[str] = set()
+    for s in body:
+        inside = [s, *(x for b in blocks(s) for x in statements(b))]
+        used = {n for x in inside for e in expressions(x) for n in reads(e)}
+        given = {n for x in inside for n in writes(x)}
+        if isinstance(s, ir.Assign | ir.LoadElement | ir.DeclareArray):
+            lasting |= used - seen
+            seen |= given - lasting
+        else:
+            lasting |= (used | given) - seen
+    return seen - lasting
