@@ -303,6 +303,19 @@ class Rotate:
 
 
 @dataclass(frozen=True, slots=True)
+class Shuffle:
+    """Every thread takes into `name` what `value` is in the thread `distance` behind it, within its group of `group` neighbours of a warp.
+
+    Where the group ends a thread takes its own. A distance of 0: what it is in the first thread of the group.
+    """
+
+    name: str
+    value: Local
+    distance: int
+    group: int
+
+
+@dataclass(frozen=True, slots=True)
 class Draw:
     """A warp takes the next number from a counter in global memory; who draws the last of `total` winds it back to zero.
 
@@ -387,7 +400,7 @@ class CopyLanes:
 
 Statement = (
     Assign | DeclareArray | SetElement | If | For | While | Break | Continue | Return | Apply
-    | Parallel | LoadRecord | StoreRecord | LoadElement | StoreElement | Barrier | Rotate | Draw | AwaitTurn | EndTurn
+    | Parallel | LoadRecord | StoreRecord | LoadElement | StoreElement | Barrier | Rotate | Shuffle | Draw | AwaitTurn | EndTurn
     | CopyAsync | WaitAsync | Load | Store | CopyLanes
 )  # fmt: skip
 Block = tuple[Statement, ...]
