@@ -219,10 +219,10 @@ class _Writer:
         """A loop whose rounds the slices share, and the meeting of what they gathered."""
         if self.sharing.slices == 1:
             marked = replace(found.inner, unroll=self.sharing.unroll)
-            return flat_map(_with_inner(found.loop, found.inner, (marked,)), self.guard(self.inside))
+            return flat_map(with_inner(found.loop, found.inner, (marked,)), self.guard(self.inside))
         mine = {f.name: own(f"{f.name.removeprefix(MARK)}.own") for f in found.folds}
         rounds = self.rounds(found.inner)
-        loop = _with_inner(found.loop, found.inner, rounds)
+        loop = with_inner(found.loop, found.inner, rounds)
         body = flat_map(rename(loop, mine), self.guard(self.inside))
         begin = tuple(ir.Assign(mine[f.name], neutral(f.operation, f.type)) for f in found.folds)
         end: list[ir.Statement] = []
@@ -292,7 +292,7 @@ def _by_shuffles(fold: Fold, group: int) -> ir.Block:
     return (*done, ir.Shuffle(other.name, fold.variable, 0, group), ir.Assign(fold.name, other)) if done else ()
 
 
-def _with_inner(loop: ir.For, inner: ir.For, rounds: ir.Block) -> ir.Block:
+def with_inner(loop: ir.For, inner: ir.For, rounds: ir.Block) -> ir.Block:
     """A nest of loops with others in place of its inner one."""
 
     def visit(block: ir.Block) -> ir.Block:
