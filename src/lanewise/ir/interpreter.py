@@ -289,19 +289,26 @@ class Interpreter:
     def _element(self, s: ir.LoadElement | ir.StoreElement, env: Environment, shared: Shared) -> None:
         """An element of an array with a shape."""
         array = self.kernel.array(s.array)
-        indices = tuple(int(evaluate(i, env)) for i in s.indices)
+        first = tuple(int(evaluate(i, env)) for i in s.indices)
         lengths = tuple(n if isinstance(n, int) else int(self.env[n]) for n in array.shape)
-        place, write = element_place(s, indices, lengths), isinstance(s, ir.StoreElement)
-        if array.written and array.space == "global":
-            thread = thread_of(env, shared.barriers)
-            self.races.touch((s.array, place), thread, f"{s.array}{list(indices)}", s.location, write=write)
+        write, leaf = isinstance(s, ir.StoreElement), array.leaves[0].name
+        across = 1 + len(s.more)
+        if first[-1] % across or lengths[-1] % across:
+            raise VerificationError(
+                f"{across} elements of {s.array} at {list(first)} in rows of {lengths[-1]}: no multiples of their number"
+            )
         env["@clock"] = env.get("@clock", 0) + 1
-        leaf = array.leaves[0].name
-        memory = self._memory(s.array, place, [leaf], env, shared, write=write)
-        if isinstance(s, ir.LoadElement):
-            env[s.name] = memory.read(leaf, place)
-        else:
-            memory.write(leaf, place, evaluate(s.value, env))
+        for n in range(across):
+            indices = (*first[:-1], first[-1] + n)
+            place = element_place(s, indices, lengths)
+            if array.written and array.space == "global":
+                thread = thread_of(env, shared.barriers)
+                self.races.touch((s.array, place), thread, f"{s.array}{list(indices)}", s.location, write=write)
+            memory = self._memory(s.array, place, [leaf], env, shared, write=write)
+            if isinstance(s, ir.LoadElement):
+                env[s.names[n]] = memory.read(leaf, place)
+            else:
+                memory.write(leaf, place, evaluate(s.values[n], env))
 
     def _move(self, s: ir.Statement, env: Environment, shared: Shared) -> None:
         assert isinstance(s, ir.LoadRecord | ir.StoreRecord | ir.Load | ir.Store)

@@ -269,23 +269,34 @@ class StoreRecord:
 class LoadElement:
     """Read one element of an array that has a shape into a variable; an index for each dimension, the slowest first.
 
-    Indices are whole numbers of any type. None is negative or beyond its dimension.
+    Indices are whole numbers of any type. None is negative or beyond its dimension. `more`: variables that take the elements behind
+    it in the last dimension, at once; the last index and the length of that dimension are multiples of their number.
     """
 
     array: str
     indices: tuple[Expression, ...]
     name: str
     location: Location = field(default=NOWHERE, compare=False, repr=False)
+    more: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (self.name, *self.more)
 
 
 @dataclass(frozen=True, slots=True)
 class StoreElement:
-    """Write one element of an array that has a shape; indices as in `LoadElement`."""
+    """Write one element of an array that has a shape, or `more`; indices as in `LoadElement`."""
 
     array: str
     indices: tuple[Expression, ...]
     value: Expression
     location: Location = field(default=NOWHERE, compare=False, repr=False)
+    more: tuple[Expression, ...] = ()
+
+    @property
+    def values(self) -> tuple[Expression, ...]:
+        return (self.value, *self.more)
 
 
 @dataclass(frozen=True, slots=True)
@@ -434,7 +445,8 @@ class ArrayArgument:
 
     constant: so many elements are copied into a GPU's constant memory before each launch; 0 for none. shape: of an array of plain
     values in rows, which `LoadElement` and `StoreElement` index: for each dimension, the slowest first, the count or uniform that
-    is its length, or the length itself (shared memory). narrow: it has so few elements that a place in it fits into 32 bits.
+    is its length, or the length itself (shared memory). narrow: it has so few elements that a place in it fits into 32 bits. multiple: its rows begin at multiples
+    of so many elements, so that as many can be read at once.
     """
 
     name: str
@@ -446,6 +458,7 @@ class ArrayArgument:
     constant: int = 0
     shape: tuple[str | int, ...] = ()
     narrow: bool = False
+    multiple: int = 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -107,9 +107,9 @@ def _lines(s: ir.Statement, pad: str, indent: int) -> list[str]:
         case ir.Store():
             return [f"{pad}store {s.buffer}[{p(s.index)}]: {', '.join(p(v) for v in s.values)}"]
         case ir.LoadElement():
-            return [f"{pad}load {s.array}[{', '.join(p(i) for i in s.indices)}]: {s.name}"]
+            return [f"{pad}load {s.array}[{', '.join(p(i) for i in s.indices)}]: {', '.join(s.names)}"]
         case ir.StoreElement():
-            return [f"{pad}store {s.array}[{', '.join(p(i) for i in s.indices)}] = {p(s.value)}"]
+            return [f"{pad}store {s.array}[{', '.join(p(i) for i in s.indices)}] = {', '.join(map(p, s.values))}"]
         case ir.CopyAsync():
             leaves = ", ".join(f".{leaf}" for leaf in s.leaves)
             return [f"{pad}copy async {s.array}[{p(s.index)}] <- {s.source}[{p(s.source_index)}]: {leaves}"]

@@ -84,7 +84,7 @@ def expressions(s: ir.Statement) -> tuple[ir.Expression, ...]:
         case ir.LoadElement():
             return s.indices
         case ir.StoreElement():
-            return (*s.indices, s.value)
+            return (*s.indices, *s.values)
         case ir.Rotate():
             return s.values
         case ir.Shuffle():
@@ -143,7 +143,7 @@ def writes(s: ir.Statement) -> tuple[str, ...]:
         case ir.Load():
             return tuple(n for n in s.names if n)
         case ir.LoadElement():
-            return (s.name,)
+            return s.names
         case ir.Rotate():
             return tuple(v.name for v in s.values)
         case ir.Draw() | ir.Shuffle():
@@ -201,9 +201,11 @@ def rewrite_statement(
         case ir.Store():
             return replace(s, index=expression(s.index), values=tuple(expression(v) for v in s.values))
         case ir.LoadElement():
-            return replace(s, indices=tuple(expression(i) for i in s.indices), name=name(s.name))
+            indices, more = tuple(expression(i) for i in s.indices), tuple(name(n) for n in s.more)
+            return replace(s, indices=indices, name=name(s.name), more=more)
         case ir.StoreElement():
-            return replace(s, indices=tuple(expression(i) for i in s.indices), value=expression(s.value))
+            indices, more = tuple(expression(i) for i in s.indices), tuple(expression(v) for v in s.more)
+            return replace(s, indices=indices, value=expression(s.value), more=more)
         case ir.Rotate():
             return replace(s, values=tuple(replace(v, name=name(v.name)) for v in s.values))
         case ir.Shuffle():

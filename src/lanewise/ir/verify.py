@@ -291,9 +291,14 @@ class _Verifier:
                 s, f"{array.name} needs {len(array.shape)} whole numbers, found {[str(i.type) for i in s.indices]}"
             )
         kind = array.leaves[0].type
+        across = 1 + len(s.more)
+        last = array.shape[-1]
+        if across not in (1, 2, 4) or (last % across if isinstance(last, int) else array.multiple % across):
+            raise self.fail(s, f"{across} elements at once do not fit the rows of {array.name}")
         if isinstance(s, ir.LoadElement):
-            self.declare(s, s.name, kind)
-        elif not array.written or s.value.type != kind:
+            for name in s.names:
+                self.declare(s, name, kind)
+        elif not array.written or any(v.type != kind for v in s.values):
             raise self.fail(s, f"{s.value.type} does not fit {array.name}, or the kernel does not write it")
 
     def copy(self, s: ir.CopyAsync, kernel: ir.Kernel) -> None:

@@ -88,7 +88,7 @@ def _drop(s: ir.Statement, used: set[str]) -> ir.Block:
     match s:
         case ir.Assign() | ir.DeclareArray() if s.name not in used:
             return ()
-        case ir.LoadElement() if s.name not in used:
+        case ir.LoadElement() if used.isdisjoint(s.names):
             return ()
         case ir.SetElement() if s.array not in used:
             return ()

@@ -127,10 +127,10 @@ class _Lowering:
         for i, n in zip(s.indices[1:], array.shape[1:], strict=True):
             length = ir.Literal(n, index) if isinstance(n, int) else _as(ir.Local(n, kinds[n]), index)
             place = build.add(build.multiply(place, length), _as(i, index))
-        buffer = self._buffer(array, self._group(array, array.arrangement.slots[0], 1)).name
-        if isinstance(s, ir.LoadElement):
-            return ir.Load(buffer, place, (s.name,))
-        return ir.Store(buffer, place, (s.value,))
+        across, slot = 1 + len(s.more), array.arrangement.slots[0]
+        group = _Group(slot.buffer, slot.offset, across, (slot,) * across)
+        buffer, place = self._buffer(array, group).name, _in_groups(place, across)
+        return ir.Load(buffer, place, s.names) if isinstance(s, ir.LoadElement) else ir.Store(buffer, place, s.values)
 
     def _across(self, s: ir.LoadRecord | ir.StoreRecord) -> ir.Block:
         """A leaf of neighbouring records at once where they lie side by side, else record by record."""
@@ -232,6 +232,13 @@ class _Lowering:
                 -(-own.bytes_for(array.constant) // unit) if array.constant else 0,
             )  # fmt: skip
         return self.buffers[key]
+
+
+def _in_groups(place: ir.Expression, across: int) -> ir.Expression:
+    """A place that is a multiple of a number, counted in such groups."""
+    if across == 1:
+        return place
+    return ir.Binary(">>", place, ir.Literal(across.bit_length() - 1, place.type), place.type, bounded=True)
 
 
 def _as(e: ir.Expression, index: Scalar) -> ir.Expression:

@@ -15,14 +15,16 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from lanewise.analysis.affine import accesses, nest_of
-from lanewise.analysis.reductions import Shareable, alike, indices_in, shareable
+from lanewise.analysis.multiples import definitions, is_multiple, lengths
+from lanewise.analysis.reductions import Shareable, alike, indices_in, is_steady, shareable
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.folds import Fold, join, neutral
-from lanewise.ir.names import MARK, own
-from lanewise.ir.traverse import flat_map, rename, rewrite_statement, statements
+from lanewise.ir.names import MARK, is_own, own
+from lanewise.ir.traverse import flat_map, reads, rename, rewrite_statement, statements, writes
 from lanewise.ir.values import value_array
 from lanewise.passes.base import refuse
+from lanewise.passes.wide_rounds import MOST, several, wide_accesses, width
 from lanewise.types import BOOL, Scalar
 
 Way = Literal["row", "column"]
@@ -32,12 +34,16 @@ INSIDE, SLICE, LANE = own("inside"), own("slice"), own("lane")
 
 @dataclass(frozen=True, slots=True)
 class Sharing:
-    """How the threads of a block share loops: so many `slices` for each of `lanes` points. unroll: of the shared loops."""
+    """How the threads of a block share loops: so many `slices` for each of `lanes` points. unroll: of the shared loops.
+
+    keep: elements of a row, read by several loops over one range, that are kept in shared memory from the first one on.
+    """
 
     way: Way
     slices: int
     lanes: int
     unroll: int = 1
+    keep: int = 0
 
     @property
     def threads(self) -> int:
@@ -110,21 +116,76 @@ def _order(body: ir.Block, loops: dict[int, Shareable]) -> str | None:
     return None
 
 
+def _keeping(kernel: ir.Kernel, sharing: Sharing) -> str | None:
+    """Why rows cannot be kept in shared memory, or None."""
+    if not sharing.keep:
+        return None
+    if sharing.way != "row":
+        return "neighbouring threads are neighbouring points, and no thread reads a row"
+    if sharing.keep < 0 or sharing.keep % (sharing.slices * MOST):
+        return f"{sharing.keep} elements are no multiple of {MOST} for each of {sharing.slices} slices"
+    if not rows_of(kernel, shareable_loops(kernel)):
+        return "no two of its loops over one range, from 0 on, read the same row"
+    return None
+
+
 def apply(kernel: ir.Kernel, sharing: Sharing, *, min_blocks: int = 0, parts: int = 1) -> ir.Kernel:
     """Blocks of `lanes` points, each with `slices` threads; raises `PlanError` where no loop can be shared."""
     if reason := legal(kernel):
         raise refuse("slicing", kernel, reason)
+    if reason := _keeping(kernel, sharing):
+        raise refuse("keeping of rows", kernel, reason)
     loops, (names, body) = shareable_loops(kernel), nest_of(kernel)
     place = _Places(kernel, sharing)
     head, total = place.of(names)
-    writer = _Writer(kernel, sharing, place.is_partial)
+    writer = _Writer(kernel, sharing, place.is_partial, loops)
     done: list[ir.Statement] = []
     for n, s in enumerate(body):
-        done += writer.shared(loops[n]) if n in loops else writer.alone((s,))
+        done += writer.shared(loops[n], n) if n in loops else writer.alone((s,))
     return replace(
         kernel, body=(*head, *done), arrays=(*kernel.arrays, *writer.arrays),
         grid=ir.Grid(total, 1, sharing.threads, parts, min_blocks),
     )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """Elements of an array that several loops over one range read: with which indices, in the words of the first loop."""
+
+    name: str
+    type: Scalar
+    array: str
+    indices: tuple[ir.Expression, ...]
+    loops: tuple[int, ...]
+    first: ir.For
+
+    def is_read_by(self, s: ir.LoadElement, loop: ir.For, number: int) -> bool:
+        return number in self.loops and s.array == self.array and indices_in(s, loop, self.first) == self.indices
+
+
+def rows_of(kernel: ir.Kernel, loops: dict[int, Shareable]) -> tuple[Row, ...]:
+    """The rows that are worth keeping: of arrays that the kernel does not write, read by several loops that begin at 0."""
+    written = {s.array for s in statements(kernel.body) if isinstance(s, ir.StoreElement)}
+    kinds = {a.name: a.leaves[0].type for a in kernel.arrays}
+    plain = {n: x.loop for n, x in loops.items() if not x.is_nest}
+    if not plain:
+        return ()
+    first = next(iter(plain.values()))
+    if first.start != ir.Literal(0, first.start.type) or not all(alike(x, first) for x in plain.values()):
+        return ()
+    readers: dict[tuple[str, tuple[ir.Expression, ...]], list[int]] = {}
+    for n, loop in plain.items():
+        changed = frozenset(x for s in statements(loop.body) for x in writes(s))
+        for s in loop.body:
+            if isinstance(s, ir.LoadElement) and s.array not in written and all(is_steady(i, changed) for i in s.indices):
+                if any(loop.variable in reads(i) for i in s.indices):
+                    numbers = readers.setdefault((s.array, indices_in(s, loop, first)), [])
+                    numbers += [] if n in numbers else [n]
+    kept = [(key, numbers) for key, numbers in readers.items() if len(numbers) > 1]
+    return tuple(
+        Row(own(f"kept.{i}"), kinds[array], array, indices, tuple(numbers), first)
+        for i, ((array, indices), numbers) in enumerate(kept)
+    )
 
 
 class _Places:
@@ -185,7 +246,7 @@ class _Places:
 class _Writer:
     """Writes the statements of a thread that shares its loops with others."""
 
-    def __init__(self, kernel: ir.Kernel, sharing: Sharing, guarded: bool) -> None:
+    def __init__(self, kernel: ir.Kernel, sharing: Sharing, guarded: bool, loops: dict[int, Shareable]) -> None:
         self.kernel, self.sharing = kernel, sharing
         self.index = nest_index(kernel)
         self.slice = ir.Local(SLICE, self.index)
@@ -193,6 +254,20 @@ class _Writer:
         self.written = {s.array for s in statements(kernel.body) if isinstance(s, ir.StoreElement)}
         self.kinds = {a.name: a.leaves[0].type for a in kernel.arrays}
         self.arrays: list[ir.ArrayArgument] = []
+        self.indices, self.body = nest_of(kernel)
+        inner = tuple(x.inner for x in loops.values())
+        by_row = sharing.way == "row" and sharing.slices > 1
+        self.across = width(kernel, self.body, self.indices, inner) if by_row else 1
+        self.across = self.across if all(self.begins_even(x) for x in inner) else 1
+        self.rows = rows_of(kernel, loops) if sharing.keep else ()
+        for row in self.rows:
+            plain = value_array(row.name, row.type, written=True)
+            shape = (sharing.lanes, sharing.keep)
+            self.arrays.append(replace(plain, space="shared", length=sharing.lanes * sharing.keep, shape=shape))
+
+    def begins_even(self, loop: ir.For) -> bool:
+        """Whether a loop begins at a multiple of the rounds that go together."""
+        return is_multiple(loop.start, self.across, lengths(self.kernel, self.across), definitions(self.body))
 
     def alone(self, block: ir.Block) -> ir.Block:
         """What every slice computes and the first one stores."""
@@ -204,24 +279,24 @@ class _Writer:
 
         def visit(s: ir.Statement) -> ir.Block:
             match s:
-                case ir.StoreElement() if storing is not None:
+                case ir.StoreElement() if storing is not None and s.array in self.written:
                     return (ir.If(storing, (s,)),)
                 case ir.LoadElement() if s.array in self.written and self.inside is not None:
                     kind = self.kinds[s.array]
-                    zeros = tuple(ir.Assign(n, neutral("or" if kind.kind == "b" else "+", kind)) for n in (s.name,))
+                    zeros = tuple(ir.Assign(n, neutral("or" if kind.kind == "b" else "+", kind)) for n in s.names)
                     return (*zeros, ir.If(self.inside, (s,)))
                 case _:
                     return (s,)
 
         return visit
 
-    def shared(self, found: Shareable) -> ir.Block:
+    def shared(self, found: Shareable, number: int) -> ir.Block:
         """A loop whose rounds the slices share, and the meeting of what they gathered."""
         if self.sharing.slices == 1:
             marked = replace(found.inner, unroll=self.sharing.unroll)
             return flat_map(with_inner(found.loop, found.inner, (marked,)), self.guard(self.inside))
         mine = {f.name: own(f"{f.name.removeprefix(MARK)}.own") for f in found.folds}
-        rounds = self.rounds(found.inner)
+        rounds = self.rounds(found.inner, number, frozenset(mine))
         loop = with_inner(found.loop, found.inner, rounds)
         body = flat_map(rename(loop, mine), self.guard(self.inside))
         begin = tuple(ir.Assign(mine[f.name], neutral(f.operation, f.type)) for f in found.folds)
@@ -232,13 +307,64 @@ class _Writer:
             end.append(ir.Assign(f.name, join(f.operation, f.variable, own_one.variable)))
         return (*begin, *body, *end)
 
-    def rounds(self, loop: ir.For) -> ir.Block:
-        """The rounds of this thread."""
+    # ------------------------------------------------------------ rounds
+
+    def rounds(self, loop: ir.For, number: int, kept: frozenset[str]) -> ir.Block:
+        """The rounds of this thread, in the loop of this number: those on kept rows, those beyond, and what is left over of wide ones."""
+        across, capacity = self.across, self.sharing.keep
+        if across == 1:
+            if not self.rows:
+                return (self.turns(loop, loop.start, loop.stop, 1, loop.body),)
+            end = ir.Literal(capacity, loop.start.type)
+            inside = self.turns(loop, loop.start, build.minimum(loop.stop, end), 1, self.with_rows(loop.body, loop, number))
+            return (inside, self.turns(loop, end, loop.stop, 1, loop.body))
+        sure, meant = lengths(self.kernel, across), definitions(self.body)
+        wide = wide_accesses(self.kernel, self.body, self.indices, loop, across, sure, meant)
+        body = several(loop, across, wide, kept)
+        whole = is_multiple(loop.stop, across, sure, meant)
+        last = loop.stop if whole else build.multiply(build.divide(loop.stop, across), across)
+        done: list[ir.Statement] = []
+        first = loop.start
+        if self.rows:
+            end = ir.Literal(capacity, loop.start.type)
+            rows = self.with_rows(body, loop, number)
+            done.append(self.turns(loop, first, build.minimum(last, end), across, rows))
+            first = end
+        done.append(self.turns(loop, first, last, across, body))
+        if not whole:
+            begin = build.maximum(last, loop.start) if not isinstance(loop.start, ir.Literal) else last
+            done.append(replace(self.turns(loop, begin, loop.stop, 1, loop.body), unroll=1))
+        return tuple(done)
+
+    def turns(self, loop: ir.For, start: ir.Expression, stop: ir.Expression, across: int, body: ir.Block) -> ir.For:
+        """Every so many rounds, those of this slice."""
         kind, slices = loop.start.type, self.sharing.slices
-        mine = _as(self.slice, kind)
-        step = build.multiply(loop.step, slices)
-        start = build.add(loop.start, build.multiply(mine, loop.step))
-        return (replace(loop, start=start, step=step, unroll=self.sharing.unroll),)
+        begin = build.add(start, build.multiply(_as(self.slice, kind), build.multiply(loop.step, across)))
+        done = replace(
+            loop, start=begin, stop=stop, step=build.multiply(loop.step, slices * across), body=body, unroll=self.sharing.unroll
+        )
+        if any(not is_own(n) for n in reads(stop)) or is_own(loop.variable):
+            return done
+        (renamed,) = rename((done,), {loop.variable: own(loop.variable)})  # lanewise's own steps do not pass the limit
+        assert isinstance(renamed, ir.For)
+        return renamed
+
+    def with_rows(self, body: ir.Block, loop: ir.For, number: int) -> ir.Block:
+        """Loads of rows that several loops read: the first one keeps them, the others take what was kept."""
+        done: list[ir.Statement] = []
+        lane, at = ir.Local(LANE, self.index), ir.Local(loop.variable, loop.start.type)
+        for s in body:
+            row = next((r for r in self.rows if isinstance(s, ir.LoadElement) and r.is_read_by(s, loop, number)), None)
+            if row is None:
+                done.append(s)
+                continue
+            assert isinstance(s, ir.LoadElement)
+            if number == row.loops[0]:
+                values = [ir.Local(n, row.type) for n in s.names]
+                done += [s, ir.StoreElement(row.name, (lane, at), values[0], more=tuple(values[1:]))]
+            else:
+                done.append(replace(s, array=row.name, indices=(lane, at)))
+        return tuple(done)
 
     # ------------------------------------------------------------ meeting
 

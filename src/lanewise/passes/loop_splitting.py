@@ -190,7 +190,9 @@ def _chunk(
         ir.Assign(chunk.name, build.multiply(each, WHOLE * step)),
         ir.Assign(first.name, build.add(start, build.multiply(_wide(number), chunk))),
     )
-    begin = _narrow(build.minimum(first, stop), kind)
+    # The end as a multiple: a begin stays one, and fits its type.
+    up = build.multiply(build.divide(build.add(stop, WHOLE * step - 1), WHOLE * step), WHOLE * step)
+    begin = _narrow(build.minimum(build.minimum(first, up), 2**31 - WHOLE * step), kind) if kind != I64 else first
     end = _narrow(build.minimum(build.add(first, chunk), stop), kind)
     return head, begin, end
 

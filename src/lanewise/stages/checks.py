@@ -24,6 +24,7 @@ from lanewise.plan import NEUTRAL, Decisions
 from lanewise.target import Target
 
 VECTOR_BITS = (0, 256, 512)
+POINTS = ("tile", "slices", "parts", "unroll")  # that the points of an index space on a GPU have too
 
 
 def check_device(kernel: ir.Kernel, plan: Decisions, target: Target) -> None:
@@ -60,6 +61,8 @@ def check_pattern(kernel: ir.Kernel, plan: Decisions, target: Target) -> None:
         "prefetch": ("prefetching", prefetching.legal(kernel, _prefetch(plan))),
     }
     own = ("slices", "unroll") if kernel.pattern.over_items else ()
+    if kernel.pattern.over_points and target.has_blocks:
+        own = POINTS
     for name, (title, reason) in refusals.items():
         if name in own:
             continue
