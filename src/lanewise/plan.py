@@ -53,6 +53,10 @@ def _min_blocks(value: int, kind: str) -> str:
     return f"registers are capped so that {value} blocks fit a multiprocessor" if value else "no cap on registers"
 
 
+def _points(value: int, index: str) -> str:
+    return f"{value} points of a thread along {index}" if value > 1 else f"one point of a thread along {index}"
+
+
 def _vector_bits(value: int, kind: str) -> str:
     return f"SIMD registers of {value} bits" if value else "SIMD registers as wide as the compiler prefers"
 
@@ -87,6 +91,12 @@ class Plan(Generic[Open]):
     branches: "together" in one kernel, or "apart" in one kernel for each side of the function's branch.
     reciprocity: compute each pair once for both sides: "off", "scratch" with partial sums in memory, or "ordered" with
     blocks that add to the result in a fixed order (CUDA).
+    across: threads of a block along the index of neighbouring threads (threadwise, CUDA, as the next five). 0: 16, or 32 of large blocks.
+    rows, layers: points of a thread along the next slower index, and along the slowest of three; `targets` are those along the
+    index of neighbouring threads.
+    adjacent: how many of these `targets` are neighbours. 0: four, or as many as divide them.
+    neighbours: which index differs between neighbouring threads: the "last", or the "first" where that one is the last of what is written.
+    order: in which order blocks of two indices run: "rows", "panels" of 8 rows of blocks, or along a "diagonal".
     vector_bits: width of SIMD registers on a CPU: 0 for what the compiler prefers, or 256 or 512.
     """
 
@@ -94,12 +104,13 @@ class Plan(Generic[Open]):
         "thread merging", lambda v, kind: f"{v} {'targets' if v > 1 else 'target'} a {'thread' if is_gpu(kind) else 'loop'}"
         + (" share every source that is loaded" if v > 1 else ""),
         literature="register blocking", cuda=(1, 2, 4, 8, 16), cpu=(1, 2, 4, 8), items=(1, 2, 4, 8), items_cpu=(1, 16, 64, 256),
-        sites=(1, 2, 4),
+        sites=(1, 2, 4), points=(1, 2, 4, 8),
         neutral=1, place=11, rank=1,
     )  # fmt: skip
     tile: int | Open = decision(
         "shared-memory blocking", _tile,
         literature="tiling", cuda=(0, 64, 128, 256, 512, 1024), cpu=(0, 128, 512, 2048),
+        points=(0, 8, 16, 32),
         neutral=0, place=10, rank=5,
     )  # fmt: skip
     slices: int | Open = decision(
@@ -117,13 +128,13 @@ class Plan(Generic[Open]):
     )  # fmt: skip
     unroll: int | Open = decision(
         "loop unrolling", _unroll, literature="loop unrolling", cuda=(1, 2, 4, 8, 16, 32, 0),
-        items=(1, 2, 4, 8),
+        items=(1, 2, 4, 8), points=(1, 4, 8, 0),
         neutral=1, place=15, rank=4,
     )  # fmt: skip
     block: int | Open = decision(
         "thread-block merging", lambda v, kind: f"blocks of {v} threads" if v else "no blocks",
         literature="block size", cuda=(32, 64, 128, 256, 512, 1024), elementwise=(32, 64, 128, 256, 512, 1024),
-        items=(32, 64, 128, 256, 512, 1024),
+        items=(32, 64, 128, 256, 512, 1024), points=(64, 128, 256, 512),
         neutral=0, place=18, rank=2,
     )  # fmt: skip
     min_blocks: int | Open = decision(
@@ -187,7 +198,7 @@ class Plan(Generic[Open]):
         "data prefetching", choice(none="a tile is loaded when it is needed",
                                     registers="the next tile is loaded into registers meanwhile",
                 **{"async": "the next tile is copied asynchronously meanwhile"}),
-        literature="double buffering", cuda=("none", "registers", "async"),
+        literature="double buffering", cuda=("none", "registers", "async"), points=("none", "registers"),
         neutral="none", place=14, rank=11, apart=True,
     )  # fmt: skip
     fission: bool | Open = decision(
@@ -208,6 +219,38 @@ class Plan(Generic[Open]):
         needs=(("tile", 0), ("slices", 1), ("parts", 1), ("hoist", False), ("prefetch", "none")),
         shape=(("block", 32), ("targets", 8), ("unroll", 1), ("self_term", "test"), ("accumulate", "native")),
         neutral="off", place=9,
+    )  # fmt: skip
+    across: int | Open = decision(
+        "shape of blocks",
+        lambda v, kind: f"{v} threads of a block along the index of neighbours" if v else "blocks of 16 or 32 neighbours",
+        literature="thread-block shape", points=(0, 4, 8, 16, 32, 64),
+        neutral=0, place=18, rank=2,
+    )  # fmt: skip
+    rows: int | Open = decision(
+        "thread merging, rows", lambda v, kind: _points(v, "the next slower index"),
+        literature="register tiling", points=(1, 2, 4, 8),
+        neutral=1, place=11, rank=1,
+    )  # fmt: skip
+    layers: int | Open = decision(
+        "thread merging, layers", lambda v, kind: _points(v, "the slowest of three indices"),
+        literature="2.5-D blocking", points=(1, 2, 4, 8),
+        neutral=1, place=11, rank=8,
+    )  # fmt: skip
+    adjacent: int | Open = decision(
+        "wide accesses",
+        lambda v, kind: f"{v} points of a thread are neighbours" if v else "up to 4 points of a thread are neighbours",
+        literature="vector loads", points=(0, 1, 2, 4, 8),
+        neutral=0, place=15, rank=9,
+    )  # fmt: skip
+    neighbours: Literal["last", "first"] | Open = decision(
+        "neighbouring threads", choice(last="they differ in the last index", first="they differ in the first index"),
+        literature="thread-index remapping", points=("last", "first"),
+        neutral="last", place=10, rank=3,
+    )  # fmt: skip
+    order: Literal["rows", "panels", "diagonal"] | Open = decision(
+        "order of blocks", choice(rows="row after row", panels="8 rows together, column after column", diagonal="along diagonals"),
+        literature="partition camping, L2 blocking", points=("rows", "panels", "diagonal"),
+        neutral="rows", place=18, rank=12, apart=True,
     )  # fmt: skip
     vector_bits: int | Open = decision(
         "SIMD width", _vector_bits,

@@ -126,6 +126,25 @@ def test_a_sum_of_threads_is_not_shared_by_them():
     assert load.footprint({"y": 4, "x": 8}) == (11,)
 
 
+def chosen(y: lw.index, x: lw.index, i: lw.Array1[lw.i32], a: lw.Array2[lw.f32], c: lw.Array2[lw.f32]):
+    if y > 2:
+        first = i[0]
+        c[y, x] = a[first, x]
+    else:
+        row = 1
+        if x > 3:
+            row = 2
+        c[y, x] = a[row, x]
+
+
+def test_a_condition_decides_whether_a_variable_has_its_value_and_not_which():
+    loads = {str(a.statement.location.line): a for a in found(chosen) if a.array == "a"}
+    by_load, by_branch = loads.values()
+    assert by_load.indices[0] is not None
+    assert by_load.reused(YX) == ("y",)
+    assert by_branch.indices[0] is None
+
+
 def kept(y: lw.index, x: lw.index, n: lw.i32, c: lw.Array2[lw.f32]):
     for k in range(4):
         c[y, 4 * x + k] = 1.0

@@ -18,6 +18,15 @@ class Body:
 """
 
 
+def thread(
+    body: str, parameters: str = "", first: str = "y: lw.index, x: lw.index", before: str = "", returns: str = ""
+) -> str:
+    """A module with a threadwise kernel of this body, which has an array `c`."""
+    given = f"{first}, c: lw.Array2[lw.f32]" + (f", {parameters}" if parameters else "")
+    text = textwrap.indent(textwrap.dedent(body).strip(), "    ")
+    return f"{HEAD}{textwrap.dedent(before)}@lw.threadwise\ndef kernel({given}){returns}:\n{text}\n"
+
+
 def element(body: str, parameters: str = "x: lw.f32", returns: str = " -> lw.f32", before: str = "") -> str:
     """A module with an elementwise kernel of this body."""
     return f"{HEAD}{textwrap.dedent(before)}@lw.elementwise\ndef kernel({parameters}){returns}:\n" + textwrap.indent(
@@ -366,5 +375,50 @@ REFUSED: dict[str, dict[str, str]] = {
         "in a condition": element("while lw.sin(x):\n    x += 1\nreturn x"),
         "source gone": HEAD
         + "exec('def kernel(x: lw.f32) -> lw.f32:\\n    return x')\nkernel = lw.elementwise(kernel)\n",
+    },
+    "threadwise": {
+        "too few indices": thread("c[y] = 1.0"),
+        "too many indices": thread("c[y, x, 0] = 1.0"),
+        "an index in brackets of its own": thread("c[y, x] = c[y][x]"),
+        "a float as an index": thread("c[y, 0.5 * x] = 1.0"),
+        "a condition as an index": thread("c[y, x > 3] = 1.0"),
+        "a vector as an index": thread("c[y, v] = 1.0", "v: lw.ivec2"),
+        "an array as an index": thread("c[y, c] = 1.0"),
+        "a negative index": thread("c[y, -1] = 1.0"),
+        "a slice": thread("c[y, x] = c[y, 0:2]"),
+        "assignment to an index": thread("y = 0\nc[y, x] = 1.0"),
+        "assignment to an index in place": thread("x += 1\nc[y, x] = 1.0"),
+        "assignment to an array": thread("c[y, x] = 1.0\nc = 2.0"),
+        "an index as a loop variable": thread("for x in range(3):\n    c[y, x] = 1.0"),
+        "an array as a number": thread("c[y, x] = c + 1.0"),
+        "an array by another name": thread("b = c\nc[y, x] = 1.0"),
+        "a shape as a number": thread("c[y, x] = c.shape"),
+        "an unknown attribute": thread("c[y, x] = lw.f32(c.size)"),
+        "a method": thread("c[y, x] = c.sum()"),
+        "a dimension that is not there": thread("c[y, x] = lw.f32(c.shape[2])"),
+        "a dimension of run time": thread("c[y, x] = lw.f32(c.shape[x])"),
+        "another type of element": thread("c[y, x] = v", "v: lw.f64"),
+        "a vector as an element": thread("c[y, x] = v", "v: lw.vec3"),
+        "an array for a helper": thread(
+            "c[y, x] = first(c)", before="@lw.function\ndef first(a):\n    return a[0, 0]\n\n"
+        ),
+        "an index of a helper": thread(
+            "c[y, x] = next_(x)", before="@lw.function\ndef next_(i: lw.index):\n    return i\n\n"
+        ),
+        "a result": thread("c[y, x] = 1.0", returns=" -> lw.f32"),
+        "a returned value": thread("c[y, x] = 1.0\nreturn c[y, x]"),
+        "nothing written": thread("v = c[y, x]"),
+        "no index": thread("c[0, 0] = 1.0", first="n: lw.i32"),
+        "an index behind an array": thread("c[y, x] = 1.0", "x: lw.index", first="y: lw.index"),
+        "four indices": thread("c[y, x] = 1.0", first="a: lw.index, z: lw.index, y: lw.index, x: lw.index"),
+        "a record": thread("c[y, x] = b.mass", "b: Body"),
+        "a row": thread("c[y, x] = b[0]", "b: lw.Row[lw.f32]"),
+        "an array of vectors": thread("c[y, x] = 1.0", "b: lw.Array1[lw.vec3]"),
+        "an array of nothing": thread("c[y, x] = 1.0", "b: lw.Array1"),
+        "a parameter called grid": thread("c[y, x] = grid", "grid: lw.f32"),
+        "an index elsewhere": element("return x", "x: lw.f32, i: lw.index"),
+        "an array elsewhere": element("return x", "x: lw.f32, a: lw.Array1[lw.f32]"),
+        "an array declared": thread("b: lw.Array1[lw.f32] = c\nc[y, x] = 1.0"),
+        "lw.same": thread("c[y, x] = 1.0 if lw.same(y, x) else 2.0"),
     },
 }

@@ -82,15 +82,11 @@ def _block(block: ir.Block, found: Dependence, guards: Names, rounds: Names, oft
                 if isinstance(s, ir.For):
                     _add(found, s.variable, inner | {s.variable})
                 _block(s.body, found, inner, rounds | {variable}, often)
-            case ir.LoadElement():
-                _add(
-                    found,
-                    s.name,
-                    own | guards | (frozenset(found.indices) | rounds if s.array in found.changed else NONE),
-                )
+            case ir.LoadElement() if s.array in found.changed:
+                _add(found, s.name, own | rounds | frozenset(found.indices))
             case _:
-                for n in writes(s):
-                    _add(found, n, own | guards | (rounds if n in often else NONE))
+                for n in writes(s):  # where a variable has one value, conditions say whether it has it, and not which
+                    _add(found, n, own | guards | rounds if n in often else own)
 
 
 def _add(found: Dependence, name: str, names: Names) -> None:

@@ -13,6 +13,7 @@ from lanewise.analysis.regions import analyse as analyse_regions
 from lanewise.analysis.reuse import reuse
 from lanewise.explanation.report import Analysis
 from lanewise.explanation.subject import Subject
+from lanewise.explanation.threads import body_function, thread_accesses
 from lanewise.ir import nodes as ir
 from lanewise.ir.functions import functions
 from lanewise.pipeline import Program
@@ -30,15 +31,17 @@ SHARED = 1.5  # uses of a loaded byte, from which on it is worth a line
 
 def analyse(subject: Subject, program: Program) -> Analysis:
     """The analysis as lines for people and as facts for programs."""
-    function = list(functions(subject.reference.body).values())[-1]  # helpers come before their users
+    inlined = subject.reference.pattern.inlined
+    called = functions(subject.reference.body).values()
+    function = body_function(subject.reference) if inlined else list(called)[-1]  # helpers come before their users
     operations = dict(sorted(count_operations(function).items()))
     lines = [("operations", ", ".join(f"{n} {name}" for name, n in operations.items()) or "none")]
-    texts, rows = _accesses(subject.reference, subject.environment)
+    texts, rows = thread_accesses(subject.reference) if inlined else _accesses(subject.reference, subject.environment)
     facts: dict[str, Any] = {"operations": operations, "accesses": rows}
     lines += [("accesses", text) for text in texts]
     works = [analyse_regions(k, subject.environment, fast_math=program.plan.fast_math) for k in program.kernels]
     pattern = subject.reference.pattern
-    per = "pair" if pattern.over_pairs else "cell" if pattern.over_items else "element"
+    per = "pair" if pattern.over_pairs else "cell" if pattern.over_items else "point" if inlined else "element"
     units = instructions(works, _units_of_work(subject))
     facts["instructions"] = {"per": per, "units": units}
     lines.append(("instructions", _instruction_line(units, per)))

@@ -16,6 +16,7 @@ from lanewise.ir import nodes as ir
 from lanewise.ir.names import COUNT, count_of
 from lanewise.launch.compiled import Compiled
 from lanewise.models.devices import device_model
+from lanewise.patterns.threadwise.names import POINTS
 from lanewise.plan import Decisions
 from lanewise.target import is_compiled
 from lanewise.work import describe_work
@@ -36,6 +37,11 @@ def explain_compiled(
             raise ArgumentError(
                 f"{compiled.name}: explain(measure=True) of a segmentwise kernel takes the arguments of a call, "
                 "because lists cannot be made up"
+            )
+        if compiled.reference.pattern.inlined and not (arguments or named):
+            raise ArgumentError(
+                f"{compiled.name}: explain(measure=True) of a threadwise kernel takes the arguments of a call, "
+                "because arrays that hold indices cannot be made up"
             )
         given = named if arguments or named else made_up_arguments(compiled)
         job = compiled.kernel.tuning_job(*arguments, plan=compiled.plan, **given)
@@ -60,5 +66,7 @@ def counts_of(environment: Mapping[str, Any], records: tuple[str, ...], referenc
     """The numbers of elements by the names of people: of each record parameter, of cells, or of all elements."""
     if reference.pattern.over_items:
         return {"cells": int(environment[reference.counts[0].name])}
+    if reference.pattern.inlined:
+        return {"points": int(environment[POINTS])}
     counts = {n: int(environment[count_of(n)]) for n in records if count_of(n) in environment}
     return counts or {"elements": int(environment[COUNT])}

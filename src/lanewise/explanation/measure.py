@@ -12,13 +12,14 @@ from lanewise import types as t
 from lanewise.arrays import RecordArray
 from lanewise.explanation.times import Times
 from lanewise.field_values import brought
-from lanewise.ir.names import COUNT, count_of
+from lanewise.ir.names import COUNT, WORK, count_of
 from lanewise.ir.pattern import Work
 from lanewise.launch.compiled import Compiled
 from lanewise.launch.trial import plan_from
 from lanewise.launch.tuned_key import make_key
 from lanewise.launch.tuned_store import read_entry, store_enabled
 from lanewise.patterns.samples import random_values
+from lanewise.patterns.threadwise.names import POINTS
 from lanewise.plan import Decisions, Plan
 from lanewise.record import Record
 from lanewise.target import is_compiled
@@ -36,7 +37,8 @@ def stored_times(compiled: Compiled) -> Times:
     device, environment = compiled.executable.device, compiled.environment
     if not is_compiled(device) or not store_enabled():
         return Times()
-    counts = [int(environment[p.name]) for p in compiled.reference.counts]
+    names = [p.name for p in compiled.reference.counts]
+    counts = [int(environment[n]) for n in ((POINTS, WORK) if compiled.reference.pattern.inlined else names)]
     work = Work(compiled.reference.pattern, counts[0])
     key = make_key(compiled.reference, compiled.layouts, device, work, counts[-1], Plan(), compiled.reference.identical)
     entry = read_entry(key)

@@ -123,7 +123,7 @@ def _kept(scope: Scope, x: Number) -> Number:
         if x.known
         else Number(
             x.type,
-            tuple(p if isinstance(p, ir.Literal) else scope.copy(p) for p in x.parts),
+            tuple(p if isinstance(p, ir.Literal) or scope.is_steady(p) else scope.copy(p) for p in x.parts),
             open=x.open,
             exact=x.exact,
         )

@@ -34,6 +34,7 @@ from lanewise.vectors import VectorValue
 
 MOST = 8  # kinds of calls that a kernel remembers
 EXACT = 2**53  # whole numbers up to here are floats
+_ALIGNED = 16  # bytes
 _UNLIKE: Any = object()  # in place of a number: the way of a first call
 
 
@@ -91,11 +92,12 @@ class RecordSlot:
 class ArraySlot:
     """A contiguous array of the same library, type, shape and GPU, to which generated code may write."""
 
-    __slots__ = ("_cls", "_dtype", "_gpu", "_name", "_shape")
+    __slots__ = ("_aligned", "_cls", "_dtype", "_gpu", "_name", "_shape")
 
     def __init__(self, name: str, array: Any) -> None:
         self._name, self._cls, self._dtype, self._shape = name, type(array), array.dtype, array.shape
         self._gpu = None if isinstance(array, np.ndarray) else array.data.device_id
+        self._aligned = self._gpu is not None and array.data.ptr % _ALIGNED == 0
 
     def take(self, value: Any, matched: Given) -> bool:
         if type(value) is not self._cls or value.shape != self._shape or value.dtype != self._dtype:
@@ -104,6 +106,8 @@ class ArraySlot:
         if not flags.c_contiguous:
             return False
         if not flags.writeable if self._gpu is None else value.data.device_id != self._gpu:
+            return False
+        if self._aligned and value.data.ptr % _ALIGNED:  # kernels may read that many bytes at once
             return False
         matched.arrays[self._name] = value
         return True

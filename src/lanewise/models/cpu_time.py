@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from lanewise.analysis.regions import UNKNOWN_COUNT, KernelWork, Region
+from lanewise.ir.names import WORK
 from lanewise.models.devices import DeviceModel
 from lanewise.models.footprint import footprint
 from lanewise.models.gpu_time import KernelTime
@@ -37,7 +38,7 @@ def cpu_kernel_time(
         units.update({u: c * r.executions for u, c in _region_cycles(r, device).items()})
     gain = device.vector_gain if vector_bits == device.vector_bits > PREFERRED_BITS else 1.0
     pieces = -(-work.blocks // _grain(work, counts))
-    cores = min(device.multiprocessors, pieces)
+    cores = max(1, min(device.multiprocessors, pieces))
     seconds = {u: c * work.blocks / device.cycles / (gain if u in _VECTORISED else 1.0) for u, c in units.items()}
     keys = {key for r in work.regions if r.executions for key in r.sectors}
     seconds["memory"] = sum(footprint(work, key, counts) or 0.0 for key in keys) / device.memory_bandwidth
@@ -55,7 +56,10 @@ def cpu_kernel_time(
 def _grain(work: KernelWork, counts: dict[str, float]) -> int:
     """Elements that are worth a thread of their own, as `launch.executable` divides them."""
     kernel = work.kernel
-    grain = kernel.pattern.grain(max(1, int(counts.get(kernel.counts[-1].name, UNKNOWN_COUNT))))
+    last = kernel.counts[-1].name if kernel.counts else ""
+    grain = kernel.pattern.grain(max(1, int(counts.get(WORK, counts.get(last, UNKNOWN_COUNT)))))
+    if kernel.pattern.inlined:
+        return grain
     cells = counts.get(kernel.counts[0].name, 0.0)
     return max(1, int(grain * work.blocks / cells)) if kernel.pattern.over_items and cells else grain
 

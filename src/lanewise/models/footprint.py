@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 from lanewise.analysis.regions import KernelWork
@@ -15,6 +16,13 @@ def footprint(work: KernelWork, key: str, counts: Mapping[str, float]) -> float 
     array = next((a for a in kernel.arrays if a.name == name), None)
     if array is None or name in {s.array for s in kernel.scratch}:
         return None
+    if array.shape:
+        lengths = [n if isinstance(n, int) else counts.get(n) for n in array.shape]
+        return (
+            None
+            if None in lengths
+            else float(math.prod(n for n in lengths if n is not None) * array.leaves[0].type.size)
+        )
     first = counts.get(kernel.counts[0].name) if kernel.counts else None
     length = counts.get(count_of(name), counts.get(COUNT, first))
     return None if length is None else float(array.arrangement.buffers[int(number)].bytes_for(int(length)))

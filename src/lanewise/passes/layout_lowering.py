@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from lanewise.analysis.index_sums import IndexSum, index_sum
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.functions import functions, map_functions
@@ -238,6 +239,9 @@ def _in_groups(place: ir.Expression, across: int) -> ir.Expression:
     """A place that is a multiple of a number, counted in such groups."""
     if across == 1:
         return place
+    total = index_sum(place)
+    if all(c % across == 0 for c in (total.constant, *total.terms.values())):
+        return IndexSum(total.constant // across, {e: c // across for e, c in total.terms.items()}).expression(place.type)
     return ir.Binary(">>", place, ir.Literal(across.bit_length() - 1, place.type), place.type, bounded=True)
 
 

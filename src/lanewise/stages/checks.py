@@ -20,11 +20,12 @@ from lanewise.passes import (
 )
 from lanewise.passes.base import refuse
 from lanewise.passes.thread_mapping import MAX_SHARED_BYTES
-from lanewise.plan import NEUTRAL, Decisions
+from lanewise.plan import DECLARED, NEUTRAL, Decisions
 from lanewise.target import Target
 
 VECTOR_BITS = (0, 256, 512)
-POINTS = ("tile", "slices", "parts", "unroll")  # that the points of an index space on a GPU have too
+POINTS = ("tile", "unroll", "prefetch", "targets", "slices", "parts")  # that the points of an index space on a GPU have too
+ONLY_POINTS = ("across", "rows", "layers", "adjacent", "neighbours", "order")  # that nothing else has
 
 
 def check_device(kernel: ir.Kernel, plan: Decisions, target: Target) -> None:
@@ -49,14 +50,19 @@ def check_device(kernel: ir.Kernel, plan: Decisions, target: Target) -> None:
 
 def check_pattern(kernel: ir.Kernel, plan: Decisions, target: Target) -> None:
     """Raise `PlanError` for decisions about pairs that a kernel without pairs is given."""
+    for name in ONLY_POINTS:
+        value = getattr(plan, name)
+        if value != getattr(NEUTRAL, name) and not (kernel.pattern.over_points and target.has_blocks):
+            reason = "its threads are no points of an index space" if target.has_blocks else "only a GPU has blocks of threads"
+            raise refuse(DECLARED[name].name, kernel, reason)
     if kernel.pattern.over_pairs:
         return
-    refusals: dict[str, tuple[str, str | None]] = {
+    refusals: dict[str, tuple[str, str | None]] = {  # what others are chosen for comes first
+        "accumulate": ("float64 accumulation", kernel.pattern.no_sums or accumulation.legal(kernel)),
         "tile": ("tiling", tiling.legal(kernel, plan.tile)),
         "slices": ("slicing", slicing.legal(kernel, plan.slices, plan.tile)),
         "parts": ("splitting of sources", splitting.legal(kernel, plan.parts)),
         "unroll": ("unrolling", unrolling.legal(kernel, plan.unroll)),
-        "accumulate": ("float64 accumulation", kernel.pattern.no_sums or accumulation.legal(kernel)),
         "reciprocity": ("reciprocity", reciprocity.legal(kernel, 1)),
         "prefetch": ("prefetching", prefetching.legal(kernel, _prefetch(plan))),
     }
@@ -71,7 +77,7 @@ def check_pattern(kernel: ir.Kernel, plan: Decisions, target: Target) -> None:
             raise refuse(title, kernel, reason or "it has no pairs")
     if plan.fission and (reason := kernel.pattern.whole(kernel)):
         raise refuse("loop splitting", kernel, reason)
-    if plan.targets != 1 and not kernel.pattern.over_items:
+    if plan.targets != 1 and not kernel.pattern.over_items and "targets" not in own:
         reason = _no_merging(kernel, plan.targets, target)
         if reason is not None:
             raise refuse("thread merging", kernel, reason)

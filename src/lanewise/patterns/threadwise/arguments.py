@@ -24,6 +24,8 @@ NARROW = (
     2**31 - 2**16
 )  # values of an index, or elements of an array, for which 32 bits are enough: blocks reach beyond their end
 
+WIDEST = 16  # bytes of an access
+
 
 def written_arrays(signature: Signature) -> tuple[str, ...]:
     """The arrays that a function assigns to."""
@@ -49,7 +51,8 @@ def call_arguments(signature: Signature, given: Mapping[str, Any]) -> Arguments:
         result.added[name] = (array.reshape(-1), signature.arrays[name].element)
     wide = any(n > NARROW for n in result.totals.values())
     narrow = all(a.size <= NARROW for a in arrays.values())
-    result.variant = (wide, narrow)
+    multiples = tuple(_multiple(a) for a in arrays.values())
+    result.variant = (wide, narrow, multiples) if max(multiples, default=1) > 1 else (wide, narrow)
     result.totals[WORK] = _work(signature, extents, arrays)
     return result
 
@@ -73,6 +76,15 @@ def _work(signature: Signature, extents: tuple[int, ...], arrays: Mapping[str, A
     loops = any(isinstance(n, ast.For | ast.While) for n in ast.walk(signature.source.tree))
     longest = max((n for a in arrays.values() for n in a.shape), default=1) if loops else 1
     return math.prod(extents[1:]) * longest
+
+
+def _multiple(array: Any) -> int:
+    """How many elements a GPU may read at once from the beginning of each row of an array: 16 bytes at most."""
+    if isinstance(array, np.ndarray) or not array.size:
+        return 1
+    widths = (w for w in (4, 2) if w * array.itemsize <= WIDEST)
+    fits = (w for w in widths if array.shape[-1] % w == 0 and int(array.data.ptr) % (w * array.itemsize) == 0)
+    return next(fits, 1)
 
 
 # ------------------------------------------------------------ arrays

@@ -9,7 +9,7 @@ parallel for y in range($y.extent): parallel for x in range($x.extent)
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from lanewise import types as t
 from lanewise.ir import nodes as ir
@@ -27,7 +27,8 @@ from lanewise.types import Scalar
 class ThreadwiseArguments:
     """The indices (the slowest first), the arrays (type of an element, number of dimensions) and the uniform arguments.
 
-    index: the type of the indices. narrow: no array has more elements than 32 bits count.
+    index: the type of the indices. narrow: no array has more elements than 32 bits count. multiples: of how many elements the
+    rows of an array begin at multiples.
     """
 
     indices: tuple[str, ...]
@@ -35,6 +36,7 @@ class ThreadwiseArguments:
     uniforms: Mapping[str, t.ValueType]
     index: Scalar
     narrow: bool
+    multiples: Mapping[str, int] = field(default_factory=dict[str, int])
 
 
 def build_threadwise(function: ir.Function, arguments: ThreadwiseArguments) -> ir.Kernel:
@@ -48,7 +50,8 @@ def build_threadwise(function: ir.Function, arguments: ThreadwiseArguments) -> i
         shape = tuple(length_of(name, d) for d in range(rank))
         counts += [ir.Parameter(n, index) for n in shape]
         plain = value_array(name, kind, written=name in written)
-        arrays.append(replace(plain, shape=shape, narrow=arguments.narrow))
+        multiple = arguments.multiples.get(name, 1)
+        arrays.append(replace(plain, shape=shape, narrow=arguments.narrow, multiple=multiple))
     used = {p.name for p in function.parameters}
     uniforms = tuple(
         ir.Parameter(leaf, t.scalar_of(kind))

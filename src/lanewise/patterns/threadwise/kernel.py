@@ -35,11 +35,15 @@ def build(lowered: Lowered, signature: Signature, given: Arguments, index: Scala
             "lw.same asks about the pairs of a pairwise function", lowered.function.location,
             found="a threadwise function", wanted="a comparison of indices",
         )  # fmt: skip
-    wide, narrow = given.variant
+    wide, narrow, *rest = given.variant
+    multiples: Any = rest[0] if rest else (1,) * len(signature.arrays)
     function = lower_function(signature, index=t.I64).function if wide else lowered.function
     arrays = {n: (kind.element, kind.rank) for n, kind in signature.arrays.items()}
     uniforms = {n: value_type(signature.parameters[n]) for n in signature.parameters}
-    arguments = ThreadwiseArguments(signature.indices, arrays, uniforms, t.I64 if wide else t.I32, narrow=bool(narrow))
+    arguments = ThreadwiseArguments(
+        signature.indices, arrays, uniforms, t.I64 if wide else t.I32, narrow=bool(narrow),
+        multiples=dict(zip(arrays, multiples, strict=True)),
+    )  # fmt: skip
     kernel = build_threadwise(function, arguments)
     refuse_races(*nest_of(kernel))
     return kernel

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from lanewise.ir import nodes as ir
 from lanewise.ir.pattern import Checked, HostCode, Pattern
+from lanewise.passes.base import refuse
 from lanewise.patterns.threadwise import mapping
+from lanewise.patterns.threadwise.merged import is_naive, merged
 from lanewise.plan import Decisions
 from lanewise.target import Target
 
@@ -20,10 +22,25 @@ def shape(kernel: ir.Kernel, plan: Decisions, target: Target, checked: Checked) 
     """One kernel: blocks of threads on a GPU, a loop over rows on a CPU."""
     if not target.has_blocks:
         return (checked("rows", mapping.rows(kernel)),)
-    return (checked("mapping to threads", mapping.blocks(kernel, plan.block, plan.min_blocks)),)
+    if is_naive(plan):
+        return (checked("mapping to threads", mapping.blocks(kernel, plan.block, plan.min_blocks)),)
+    return (merged(kernel, plan, checked),)
+
+
+def divide(kernel: ir.Kernel, target: Target, checked: Checked) -> tuple[ir.Kernel, ...]:
+    """No kernels for the sides of a branch."""
+    raise refuse(
+        "branch splitting", kernel, "which side a thread takes is known where its statements run, and not before"
+    )
+
+
+def whole(kernel: ir.Kernel) -> str:
+    """Why loop splitting does not apply."""
+    return "its statements read and write arrays in an order of their own"
 
 
 THREADWISE = Pattern(
-    "threadwise", inlined=True, host=HostCode(inline=True, widest_stride=None, separate=True), grain=grain, shape=shape,
+    "threadwise", over_points=True, inlined=True, host=HostCode(inline=True, widest_stride=None, separate=True), grain=grain,
+    shape=shape, divide=divide, whole=whole,
     no_sums="its sums are variables of the function: declare them as lw.f64",
 )  # fmt: skip

@@ -1,0 +1,61 @@
+"""The accesses of a threadwise kernel beside the lines that make them: what threads and rounds share, what lies side by side."""
+
+from __future__ import annotations
+
+import linecache
+from typing import Any
+
+from lanewise.analysis.affine import Access, accesses, nest_of
+from lanewise.errors import NOWHERE
+from lanewise.ir import nodes as ir
+from lanewise.ir.printer import print_expression
+
+WAYS = {
+    "same": "broadcast", "next": "coalesced", "apart": "strided", "row": "strided by rows", "unknown": "gathered",
+}  # fmt: skip
+
+
+def body_function(reference: ir.Kernel) -> ir.Function:
+    """The body of a kernel whose function was inlined, as a function."""
+    _, body = nest_of(reference)
+    return ir.Function(reference.name, (), (), body, reference.location)
+
+
+def thread_accesses(reference: ir.Kernel) -> tuple[list[str], list[dict[str, Any]]]:
+    """A text for each access, below the line of the source that makes it; and the same as facts."""
+    indices, body = nest_of(reference)
+    texts: list[str] = []
+    facts: list[dict[str, Any]] = []
+    last = 0
+    for a in accesses(body, indices):
+        where = a.statement.location
+        if where != NOWHERE and where.line != last:
+            last = where.line
+            texts.append(f"line {where.line}: {linecache.getline(where.file, where.line).strip()}")
+        facts.append(_facts(a, indices))
+        texts.append(_text(a, facts[-1]))
+    return texts, facts
+
+
+def _facts(a: Access, indices: tuple[str, ...]) -> dict[str, Any]:
+    loops = tuple(x.variable for x in a.loops if x.variable)
+    return {
+        "array": a.array, "place": f"{a.array}[{', '.join(print_expression(i) for i in a.statement.indices)}]",
+        "line": a.statement.location.line, "written": a.is_store, "pattern": WAYS[a.way(indices[-1])],
+        "stride": a.stride(indices[-1]), "shared": list(a.reused(indices)), "rounds": list(a.reused(loops)),
+        "guards": [i for i in indices if i in a.guards], "apart": a.keeps_apart(indices) if a.is_store else None,
+    }  # fmt: skip
+
+
+def _text(a: Access, f: dict[str, Any]) -> str:
+    pattern = f["pattern"] if f["pattern"] != "strided" else f"strided by {abs(f['stride'])}"
+    parts = [f"{f['place']} {'written' if a.is_store else 'read'}", pattern]
+    if f["shared"] and not a.is_store:
+        parts.append(f"shared by threads along {' and '.join(f['shared'])}")
+    if f["rounds"]:
+        parts.append(f"the same in rounds of {' and '.join(f['rounds'])}")
+    if f["apart"] is False:
+        parts.append("not proved to be written by one thread only")
+    if f["guards"]:
+        parts.append(f"under conditions on {' and '.join(f['guards'])}")
+    return f"  {', '.join(parts)}"

@@ -1,0 +1,245 @@
+"""Blocks of threads, each of which computes a box of points: thread-block merging and thread merging in all dimensions.
+
+    parallel for y: parallel for x: for k: load a[y, k]: u; load b[k, x]: v; s = s + u * v
+->  y#0 = ...; y#1 = ...; x#0 = ...; x#1 = ...
+    for k: load a[y#0, k]: u#0; load a[y#1, k]: u#1; load b[k, x#0]: v#0; load b[k, x#1]: v#1; s#0#0 = s#0#0 + u#0 * v#0; ...
+A statement is copied once for each value of the indices that it depends on, one index after the other. Blocks in the inside of the
+space compute without tests. In the others points beyond the end take the place of the last one, and store nothing: all threads meet
+every barrier.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Literal
+
+from lanewise.ir import build
+from lanewise.ir import nodes as ir
+from lanewise.ir.names import numbered, own
+from lanewise.ir.traverse import blocks, expressions, flat_map, reads, rename, rewrite_statement, statements, writes
+from lanewise.passes import thread_mapping
+from lanewise.passes.base import refuse
+from lanewise.passes.points.shape import BLOCK, THREAD, Shape, first_of, thread_of
+from lanewise.types import Scalar
+
+Order = Literal["rows", "panels", "diagonal"]
+PANEL = 8  # rows of blocks that are computed together
+
+
+def nest(kernel: ir.Kernel) -> tuple[tuple[ir.Parallel, ...], ir.Block]:
+    """The parallel loops of a reference kernel, the slowest first, and the body of the innermost."""
+    loops, body = list[ir.Parallel](), kernel.body
+    while len(body) == 1 and isinstance(loop := body[0], ir.Parallel):
+        loops.append(loop)
+        body = loop.body
+    return tuple(loops), body
+
+
+def legal(kernel: ir.Kernel, shape: Shape) -> str | None:
+    """Why the pass does not apply, or None."""
+    if reason := thread_mapping.legal(kernel, shape.total):
+        return reason
+    loops, body = nest(kernel)
+    if len(loops) != len(shape.threads):
+        return f"it has {len(loops)} indices, and blocks of {len(shape.threads)} dimensions were asked for"
+    if min(shape.points) < 1:
+        return f"{min(shape.points)} points a thread were asked for"
+    if shape.points[shape.fast] % shape.group(shape.fast):
+        return f"{shape.points[shape.fast]} points are no groups of {shape.adjacent} neighbours"
+    if name := _steering(kernel, body):
+        return f"{name}, which it writes, decides where it reads or how often, and points beyond the end read nothing there"
+    return None
+
+
+def apply(kernel: ir.Kernel, shape: Shape, order: Order = "rows", min_blocks: int = 0) -> ir.Kernel:
+    """The kernel mapped to blocks of this shape; raises `PlanError` for a shape that does not fit."""
+    if reason := legal(kernel, shape):
+        raise refuse("thread merging", kernel, reason)
+    loops, body = nest(kernel)
+    head, total = _head(loops, shape, order)
+    written = {a.name: a.leaves[0].type for a in kernel.arrays if a.written}
+    kind = loops[0].extent.type
+    inside: ir.Expression | None = None
+    for d, loop in enumerate(loops):
+        end = build.add(ir.Local(first_of(loop.variable), kind), shape.side(d))
+        test = ir.Compare("<=", end, loop.extent)
+        inside = test if inside is None else ir.Logical("and", inside, test)
+    assert inside is not None
+    split = ir.If(inside, _copies(loops, body, shape, None), _copies(loops, body, shape, written))
+    return replace(kernel, body=(*head, split), grid=ir.Grid(total, 1, shape.total, min_blocks=min_blocks))
+
+
+def _steering(kernel: ir.Kernel, body: ir.Block) -> str | None:
+    """An array that is written and whose values, read again, decide about indices or loops."""
+    written = {a.name for a in kernel.arrays if a.written}
+    for array in sorted(written):
+        names = {n for s in statements(body) if isinstance(s, ir.LoadElement) and s.array == array for n in s.names}
+        if names and steers(body, names):
+            return array
+    return None
+
+
+def steers(body: ir.Block, names: set[str]) -> bool:
+    """Whether these variables, or what is computed from them, decide where elements lie, how long loops are, or which ones end."""
+    names = spread(body, names)
+    for s in statements(body):
+        match s:
+            case ir.LoadElement() | ir.StoreElement():
+                used = {n for i in s.indices for n in reads(i)}
+            case ir.For() | ir.While():
+                used = _control(s)
+            case _:
+                continue
+        if used & names:
+            return True
+    return False
+
+
+def spread(body: ir.Block, names: set[str]) -> set[str]:
+    """These variables and all whose value depends on them."""
+    names = set(names)
+    while True:
+        before = len(names)
+        for s in statements(body):
+            if _control(s) & names:
+                names |= {*writes(s), *(n for b in blocks(s) for x in statements(b) for n in writes(x))}
+        if len(names) == before:
+            return names
+
+
+def _control(s: ir.Statement) -> set[str]:
+    """What decides what a statement does: its expressions, and the conditions under which a loop is left."""
+    used = {n for e in expressions(s) for n in reads(e)}
+    if isinstance(s, ir.For | ir.While):
+        used |= _leaving(s.body, frozenset())
+    return used
+
+
+def _leaving(block: ir.Block, around: frozenset[str]) -> set[str]:
+    used: set[str] = set()
+    for s in block:
+        match s:
+            case ir.Break() | ir.Continue():
+                used |= around
+            case ir.If():
+                inner = around | set(reads(s.condition))
+                used |= _leaving(s.then, inner) | _leaving(s.otherwise, inner)
+            case _:
+                pass
+    return used
+
+
+def _head(loops: tuple[ir.Parallel, ...], shape: Shape, order: Order) -> tuple[ir.Block, ir.Expression]:
+    """Where a block begins, which of its threads this one is; and how many blocks there are."""
+    kind = loops[0].extent.type
+    head: list[ir.Statement] = [
+        ir.Assign(BLOCK, ir.Builtin("block", kind)), ir.Assign(THREAD, ir.Builtin("thread", kind)),
+    ]  # fmt: skip
+    within: ir.Expression = ir.Local(THREAD, kind)
+    places = shape.order()
+    for n, d in enumerate(places):
+        last = n == len(places) - 1
+        place = within if last else build.remainder(within, shape.threads[d])
+        head.append(ir.Assign(thread_of(loops[d].variable), place))
+        within = build.divide(within, shape.threads[d])
+    counts = [build.ceil_divide(loop.extent, shape.side(d)) for d, loop in enumerate(loops)]
+    total: ir.Expression = ir.Literal(1, kind)
+    for c in reversed(counts):
+        total = build.multiply(c, total)
+    numbers, extra = _numbers(loops, counts, order, kind)
+    head += extra
+    for d, loop in enumerate(loops):
+        head.append(ir.Assign(first_of(loop.variable), build.multiply(numbers[d], shape.side(d))))
+    return tuple(head), total
+
+
+def _numbers(
+    loops: tuple[ir.Parallel, ...], counts: list[ir.Expression], order: Order, kind: Scalar
+) -> tuple[list[ir.Expression], ir.Block]:
+    """The number of a block along each index, the last index first."""
+    extra: list[ir.Statement] = []
+
+    def name(value: ir.Expression, text: str) -> ir.Local:
+        extra.append(ir.Assign(own(text), value))
+        return ir.Local(own(text), kind)
+
+    rest: ir.Expression = ir.Local(BLOCK, kind)
+    numbers: list[ir.Expression] = []
+    for d in reversed(range(len(loops))):
+        if d == 0:
+            numbers.insert(0, rest)
+            break
+        count = name(counts[d], f"{loops[d].variable}.blocks")
+        behind = name(build.divide(rest, count), f"{loops[d].variable}.behind")
+        numbers.insert(0, build.subtract(rest, build.multiply(behind, count)))
+        rest = behind
+    if order == "rows" or len(loops) < 2:
+        return numbers, tuple(extra)
+    x, y = name(numbers[-1], "block.x"), name(numbers[-2], "block.y")
+    width = ir.Local(own(f"{loops[-1].variable}.blocks"), kind)
+    if order == "diagonal":
+        return [*numbers[:-2], y, build.remainder(build.add(x, y), width)], tuple(extra)
+    height = name(counts[-2], "block.rows")
+    place = build.add(build.multiply(build.remainder(y, PANEL), width), x)
+    first = name(build.multiply(build.divide(y, PANEL), PANEL), "panel.first")
+    rows = name(build.minimum(build.subtract(height, first), PANEL), "panel.rows")
+    across = name(build.divide(name(place, "panel.place"), rows), "panel.x")
+    down = build.subtract(ir.Local(own("panel.place"), kind), build.multiply(across, rows))
+    return [*numbers[:-2], build.add(first, down), across], tuple(extra)
+
+
+def _copies(loops: tuple[ir.Parallel, ...], body: ir.Block, shape: Shape, written: dict[str, Scalar] | None) -> ir.Block:
+    """The body for all points of a thread. `written`: arrays that points beyond the end must not touch; None where there are none."""
+    starts: list[ir.Statement] = []
+    for d, loop in enumerate(loops):
+        kind, points = loop.extent.type, shape.points[d]
+        at = own(f"{loop.variable}.at")
+        if written is not None:
+            test = build.less(ir.Local(at, kind), loop.extent)
+            body = flat_map(body, lambda s, test=test: _guarded(s, test, written))
+        body = _Copies(spread(body, {loop.variable, at}), points).block(body)
+        for p in range(points):
+            name, raw = _name(loop.variable, p, points), _name(at, p, points)
+            place = build.add(ir.Local(first_of(loop.variable), kind), shape.place(d, p, loop.variable, kind))
+            if written is None:
+                starts.append(ir.Assign(name, place))
+                continue
+            starts.append(ir.Assign(raw, place))
+            starts.append(ir.Assign(name, build.minimum(ir.Local(raw, kind), build.subtract(loop.extent, 1))))
+    return (*starts, *body)
+
+
+def _name(name: str, p: int, points: int) -> str:
+    return name if points == 1 else numbered(name, p)
+
+
+def _guarded(s: ir.Statement, test: ir.Expression, written: dict[str, Scalar]) -> ir.Block:
+    """A store, and a load of what is written, only for points that exist."""
+    match s:
+        case ir.StoreElement():
+            return (ir.If(test, (s,)),)
+        case ir.LoadElement() if s.array in written:
+            kind = written[s.array]
+            return (ir.Assign(s.name, ir.Literal(0.0 if kind.is_float else 0, kind)), ir.If(test, (s,)))
+        case _:
+            return (s,)
+
+
+class _Copies:
+    """Repeats the statements that depend on an index, once for each of a thread's points along it."""
+
+    def __init__(self, varying: set[str], points: int) -> None:
+        self.varying, self.points = varying, points
+
+    def block(self, block: ir.Block) -> ir.Block:
+        return tuple(new for s in block for new in self.statement(s))
+
+    def statement(self, s: ir.Statement) -> ir.Block:
+        if not (_control(s) | set(writes(s))) & self.varying:
+            return (rewrite_statement(s, lambda e: e, self.block),)
+        copies: list[ir.Statement] = []
+        for p in range(self.points):
+            copies += rename((s,), {n: _name(n, p, self.points) for n in self.varying})
+        return tuple(copies)
+
+

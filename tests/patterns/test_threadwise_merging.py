@@ -1,0 +1,121 @@
+"""Threads with several points, tiles in shared memory, wide accesses: every stage computes what the reference does."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from lanewise.ir import nodes as ir
+from lanewise.launch.support import compile_kernel
+from lanewise.errors import PlanError
+from lanewise.pipeline import build_program
+from lanewise.plan import NEUTRAL, Plan
+from tests.patterns.threadwise import run_stage
+from tests.patterns.threadwise_kernels import BY_NAME, CASES, Case
+from tests.patterns.test_threadwise import arguments, check, copies
+
+TWO = {"block": 32, "across": 8, "rows": 2, "targets": 2}
+PLANS = {
+    "points": TWO,
+    "four": {"block": 32, "across": 4, "rows": 1, "targets": 4},
+    "tile": {**TWO, "tile": 4},
+    "ahead": {**TWO, "tile": 4, "prefetch": "registers"},
+    "unrolled": {**TWO, "targets": 4, "tile": 4, "unroll": 0},
+    "turned": {**TWO, "neighbours": "first", "tile": 4},
+    "turned, wide": {**TWO, "targets": 4, "neighbours": "first", "tile": 2, "unroll": 2},
+    "panels": {**TWO, "order": "panels"},
+    "diagonal": {**TWO, "order": "diagonal"},
+    "layers": {**TWO, "layers": 2},
+    "eight": {"block": 32, "across": 2, "rows": 2, "targets": 8, "adjacent": 8, "tile": 4, "unroll": 0},
+}
+LINE = {"points": {"block": 32, "targets": 2}, "tile": {"block": 32, "targets": 2, "tile": 4}, "ahead": {"block": 32, "tile": 4, "prefetch": "registers"},
+        "unrolled": {"block": 32, "targets": 4, "tile": 4, "unroll": 0}}  # fmt: skip
+SIZES = {1: [(0,), (1,), (31,), (128,), (131,)], 2: [(1, 1), (9, 17), (16, 32), (0, 3)]}
+
+
+def plan_of(name: str, rank: int) -> Plan | None:
+    if rank == 1:
+        return Plan(**LINE[name]) if name in LINE else None
+    return None if name == "layers" and rank < 3 else Plan(**PLANS[name])
+
+
+def stages_of(reference: ir.Kernel, plan: Plan, multiple: int) -> list[ir.Kernel]:
+    wide = replace(reference, arrays=tuple(replace(a, multiple=multiple) for a in reference.arrays))
+    found: list[ir.Kernel] = []
+    build_program(wide, plan.filled(NEUTRAL), "cuda", lambda name, kernel: found.append(kernel))
+    return found
+
+
+def multiple_of(given: dict[str, Any]) -> int:
+    lengths = [a.shape[-1] for a in given.values() if isinstance(a, np.ndarray)]
+    sizes = [a.itemsize for a in given.values() if isinstance(a, np.ndarray)]
+    return next((m for m in (4, 2) if all(n % m == 0 for n in lengths) and m * max(sizes) <= 16), 1)
+
+
+def agree(case: Case, name: str, sizes: tuple[int, ...], *, every: bool = False) -> None:
+    given, grid = arguments(case, sizes)
+    rank = 1 if np.isscalar(grid) else len(grid)
+    plan = plan_of(name, rank)
+    if plan is None:
+        pytest.skip("a plan for other index spaces")
+    compiled = case.kernel.compile(**given, grid=grid)
+    try:
+        stages = stages_of(compiled.reference, plan, multiple_of(given))
+    except PlanError as error:
+        assert "shared-memory tiles" in str(error) or "thread merging" in str(error) or "unrolling" in str(error)
+        pytest.skip(str(error))
+    for stage in stages if every else stages[-1:]:
+        changed = copies(given)
+        run_stage(stage, changed, compiled.environment)
+        if case.tolerance:
+            for array, value in case.expect(**copies(given)).items():
+                np.testing.assert_allclose(changed[array], value, rtol=50 * case.tolerance, atol=50 * case.tolerance)
+        else:
+            check(case, changed, given)
+
+
+@pytest.mark.parametrize("name", PLANS)
+@pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
+def test_every_plan_means_the_same(case: Case, name: str) -> None:
+    agree(case, name, case.sizes, every=case.name in ("matmul", "convolve", "transpose"))
+
+
+MATRICES = [(1, 1, 1), (8, 4, 16), (16, 8, 32), (17, 9, 37), (4, 0, 3), (0, 3, 2)]
+
+
+@pytest.mark.parametrize("sizes", MATRICES)
+@pytest.mark.parametrize("name", ["tile", "ahead", "unrolled", "turned", "eight"])
+def test_matrices_of_all_shapes(name: str, sizes: tuple[int, ...]) -> None:
+    agree(BY_NAME["matmul"], name, sizes)
+
+
+@pytest.mark.parametrize("sizes", [(1, 1, 1, 1), (16, 16, 4, 4), (16, 16, 8, 4), (18, 33, 5, 7), (3, 4, 0, 2)])
+@pytest.mark.parametrize("name", ["tile", "unrolled", "eight"])
+def test_windows_of_all_shapes(name: str, sizes: tuple[int, ...]) -> None:
+    agree(BY_NAME["convolve"], name, sizes)
+
+
+@pytest.mark.parametrize("sizes", [(1, 1), (32, 32), (16, 48), (33, 17), (0, 5)])
+@pytest.mark.parametrize("name", ["points", "tile", "turned", "turned, wide"])
+def test_transposes_of_all_shapes(name: str, sizes: tuple[int, ...]) -> None:
+    agree(BY_NAME["transpose"], name, sizes)
+
+
+@pytest.mark.parametrize("name", PLANS)
+@pytest.mark.parametrize("case", [c for c in CASES if c.name in ("matmul", "convolve", "transpose", "smooth", "laplace")], ids=lambda c: c.name)
+@pytest.mark.parametrize("multiple", [1, 2])
+def test_the_text_compiles(case: Case, name: str, multiple: int) -> None:
+    given, grid = arguments(case)
+    plan = plan_of(name, len(grid))
+    if plan is None:
+        pytest.skip("a plan for other index spaces")
+    reference = case.kernel.compile(**given, grid=grid).reference
+    wide = replace(reference, arrays=tuple(replace(a, multiple=multiple) for a in reference.arrays))
+    try:
+        executable = compile_kernel(wide, plan.filled(NEUTRAL), "cuda", arch="sm_90")
+    except PlanError as error:
+        pytest.skip(str(error))
+    assert all(c.resources.registers for c in executable.cubins)
