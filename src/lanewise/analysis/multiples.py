@@ -35,5 +35,7 @@ def is_multiple(e: ir.Expression, number: int, sure: frozenset[str], meant: Defi
             return all(is_multiple(x, number, sure, meant) for x in (left, right))
         case ir.Call(intrinsic="min" | "max", arguments=arguments):
             return all(is_multiple(x, number, sure, meant) for x in arguments)
+        case ir.Select(if_true=one, if_false=other):
+            return all(is_multiple(x, number, sure, meant) for x in (one, other))
         case _:
             return False

@@ -194,7 +194,8 @@ def _chunk(
     up = build.multiply(build.divide(build.add(stop, WHOLE * step - 1), WHOLE * step), WHOLE * step)
     begin = _narrow(build.minimum(build.minimum(first, up), 2**31 - WHOLE * step), kind) if kind != I64 else first
     end = _narrow(build.minimum(build.add(first, chunk), stop), kind)
-    return head, begin, end
+    # A part without rounds ends where it begins, also where that was moved.
+    return head, begin, ir.Select(build.less(first, stop), end, begin, kind)
 
 
 def _wide(e: ir.Expression) -> ir.Expression:

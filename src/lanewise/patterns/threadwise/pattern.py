@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from lanewise.ir import nodes as ir
-from lanewise.ir.pattern import Checked, HostCode, Pattern
+from lanewise.ir.pattern import Checked, HostCode, Pattern, Work, elementary_plan
 from lanewise.passes.base import refuse
 from lanewise.patterns.threadwise import mapping
 from lanewise.patterns.threadwise.merged import is_naive, merged
-from lanewise.plan import Decisions
-from lanewise.target import Target
+from lanewise.patterns.threadwise.shared import is_shared, on_cpu, shared, sharing_plan, with_rounds
+from lanewise.plan import Decisions, Plan
+from lanewise.target import Machine, Target
 
 GRAIN = 4_096  # turns of inner loops worth handing to another thread of a CPU
 
@@ -21,10 +22,17 @@ def grain(work: int) -> int:
 def shape(kernel: ir.Kernel, plan: Decisions, target: Target, checked: Checked) -> tuple[ir.Kernel, ...]:
     """One kernel: blocks of threads on a GPU, a loop over rows on a CPU."""
     if not target.has_blocks:
-        return (checked("rows", mapping.rows(kernel)),)
+        return on_cpu(kernel, checked)
+    if is_shared(plan):
+        return shared(kernel, plan, checked)
     if is_naive(plan):
         return (checked("mapping to threads", mapping.blocks(kernel, plan.block, plan.min_blocks)),)
     return (merged(kernel, plan, checked),)
+
+
+def default_plan(machine: Machine, work: Work, wish: Plan) -> Decisions:
+    """A thread for each point; several for each where points are few and their loops are long."""
+    return with_rounds(elementary_plan(machine, work, wish), sharing_plan(machine, work, wish))
 
 
 def divide(kernel: ir.Kernel, target: Target, checked: Checked) -> tuple[ir.Kernel, ...]:
@@ -41,6 +49,6 @@ def whole(kernel: ir.Kernel) -> str:
 
 THREADWISE = Pattern(
     "threadwise", over_points=True, inlined=True, host=HostCode(inline=True, widest_stride=None, separate=True), grain=grain,
-    shape=shape, divide=divide, whole=whole,
+    shape=shape, divide=divide, default_plan=default_plan, whole=whole,
     no_sums="its sums are variables of the function: declare them as lw.f64",
 )  # fmt: skip
