@@ -178,7 +178,9 @@ def _loads(body: ir.Block) -> Loads:
 def _extreme(s: ir.If, name: str, loads: Loads) -> tuple[Operation, Scalar] | None:
     """`if e > x: x = e`."""
     match s:
-        case ir.If(condition=ir.Compare(operator="<" | "<=" | ">" | ">=" as operator, left=left, right=right), otherwise=()):
+        case ir.If(
+            condition=ir.Compare(operator="<" | "<=" | ">" | ">=" as operator, left=left, right=right), otherwise=()
+        ):
             pass
         case _:
             return None

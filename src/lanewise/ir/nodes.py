@@ -55,6 +55,7 @@ class Binary:
     """Both operands and the result have one type; `/` is for floats only, `//` and `%` round towards minus infinity.
 
     Whole numbers wrap. `bounded`: lanewise's own arithmetic of indices, whose result surely fits; compilers may rely on it.
+    `free`: a sum or product of floats that may be computed in any order with others that are free.
     """
 
     operator: BinaryOperator
@@ -63,6 +64,7 @@ class Binary:
     type: Scalar
     location: Location = field(default=NOWHERE, compare=False, repr=False)
     bounded: bool = field(default=False, repr=False)
+    free: bool = field(default=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -177,10 +177,12 @@ def rows_of(kernel: ir.Kernel, loops: dict[int, Shareable]) -> tuple[Row, ...]:
     for n, loop in plain.items():
         changed = frozenset(x for s in statements(loop.body) for x in writes(s))
         for s in loop.body:
-            if isinstance(s, ir.LoadElement) and s.array not in written and all(is_steady(i, changed) for i in s.indices):
-                if any(loop.variable in reads(i) for i in s.indices):
-                    numbers = readers.setdefault((s.array, indices_in(s, loop, first)), [])
-                    numbers += [] if n in numbers else [n]
+            if not isinstance(s, ir.LoadElement) or s.array in written:
+                continue
+            steady = all(is_steady(i, changed) for i in s.indices)
+            if steady and any(loop.variable in reads(i) for i in s.indices):
+                numbers = readers.setdefault((s.array, indices_in(s, loop, first)), [])
+                numbers += [] if n in numbers else [n]
     kept = [(key, numbers) for key, numbers in readers.items() if len(numbers) > 1]
     return tuple(
         Row(own(f"kept.{i}"), kinds[array], array, indices, tuple(numbers), first)
@@ -316,7 +318,9 @@ class _Writer:
             if not self.rows:
                 return (self.turns(loop, loop.start, loop.stop, 1, loop.body),)
             end = ir.Literal(capacity, loop.start.type)
-            inside = self.turns(loop, loop.start, build.minimum(loop.stop, end), 1, self.with_rows(loop.body, loop, number))
+            inside = self.turns(
+                loop, loop.start, build.minimum(loop.stop, end), 1, self.with_rows(loop.body, loop, number)
+            )
             return (inside, self.turns(loop, end, loop.stop, 1, loop.body))
         sure, meant = lengths(self.kernel, across), definitions(self.body)
         wide = wide_accesses(self.kernel, self.body, self.indices, loop, across, sure, meant)
@@ -341,7 +345,12 @@ class _Writer:
         kind, slices = loop.start.type, self.sharing.slices
         begin = build.add(start, build.multiply(_as(self.slice, kind), build.multiply(loop.step, across)))
         done = replace(
-            loop, start=begin, stop=stop, step=build.multiply(loop.step, slices * across), body=body, unroll=self.sharing.unroll
+            loop,
+            start=begin,
+            stop=stop,
+            step=build.multiply(loop.step, slices * across),
+            body=body,
+            unroll=self.sharing.unroll,
         )
         if any(not is_own(n) for n in reads(stop)) or is_own(loop.variable):
             return done

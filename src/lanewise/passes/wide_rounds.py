@@ -47,15 +47,16 @@ def wide_accesses(
         s, last = a.statement, a.indices[-1]
         if not _is_direct(a, loop) or multiples[a.array] % across or last is None or s.more:
             continue
-        if a.stride(loop.variable) == 1 and _even(last, loop.variable, across, sure, meant):
-            if all(is_steady(i, changed) for i in s.indices):
-                found.append(s)
+        even = a.stride(loop.variable) == 1 and _even(last, loop.variable, across, sure, meant)
+        if even and all(is_steady(i, changed) for i in s.indices):
+            found.append(s)
     stored = [s.array for s in found if isinstance(s, ir.StoreElement)]
     order = [s for s in statements(loop.body) if isinstance(s, ir.LoadElement | ir.StoreElement)]
     late = {
         s.array
         for n, s in enumerate(order)
-        if isinstance(s, ir.LoadElement) and any(isinstance(x, ir.StoreElement) and x.array == s.array for x in order[:n])
+        if isinstance(s, ir.LoadElement)
+        and any(isinstance(x, ir.StoreElement) and x.array == s.array for x in order[:n])
     }
     return tuple(s for s in found if s.array not in late and stored.count(s.array) <= 1)
 
@@ -69,7 +70,9 @@ def _even(last: Affine, variable: str, across: int, sure: frozenset[str], meant:
     return all(c % across == 0 or is_multiple(e, across, sure, meant) for e, c in last.terms)
 
 
-def several(loop: ir.For, across: int, wide: tuple[ir.LoadElement | ir.StoreElement, ...], kept: frozenset[str]) -> ir.Block:
+def several(
+    loop: ir.For, across: int, wide: tuple[ir.LoadElement | ir.StoreElement, ...], kept: frozenset[str]
+) -> ir.Block:
     """The body of so many neighbouring rounds. `kept` are the variables that all rounds have in common."""
     local = [n for s in statements(loop.body) for n in writes(s) if n not in kept]
     loads: list[ir.Statement] = []

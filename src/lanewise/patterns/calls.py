@@ -323,7 +323,14 @@ class Calls:
             results = [(r.name, r.kind) for r in made]
             fresh = not self.wing.pattern.over_pairs
             return make_workload(
-                reference, arguments.records, arrays, results, made[0].count if made else count, environment, arguments.device, fresh=fresh
+                reference,
+                arguments.records,
+                arrays,
+                results,
+                made[0].count if made else count,
+                environment,
+                arguments.device,
+                fresh=fresh,
             )
 
         specialisation = self._specialisation(arguments)

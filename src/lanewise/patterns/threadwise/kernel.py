@@ -109,7 +109,9 @@ def _summed(signature: Signature) -> Signature:
     return signature
 
 
-WING = Wing(THREADWISE, build, counts, check=checked, arguments=call_arguments, threads=True, repeats=repeats, total=True, describe=describe)
+WING = Wing(
+    THREADWISE, build, counts, check=checked, arguments=call_arguments, threads=True, repeats=repeats, total=True, describe=describe,
+)  # fmt: skip
 
 
 @sealed()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lanewise.ir import nodes as ir
 from lanewise.ir.pattern import Checked, Rounds, Work
-from lanewise.passes import loop_sharing, loop_splitting, thread_mapping
+from lanewise.passes import free_sums, loop_sharing, loop_splitting, thread_mapping
 from lanewise.passes.base import refuse
 from lanewise.passes.loop_sharing import WARP, Sharing, Way
 from lanewise.patterns.threadwise import mapping
@@ -32,7 +32,9 @@ def shared(kernel: ir.Kernel, plan: Decisions, checked: Checked) -> tuple[ir.Ker
     """The kernels of such a plan, mapped to threads; raises `PlanError` where it does not fit."""
     for name in OTHERS:
         if getattr(plan, name) != getattr(NEUTRAL, name):
-            raise refuse("slicing", kernel, f"threads that share a point have one: {name} has to be {getattr(NEUTRAL, name)!r}")
+            raise refuse(
+                "slicing", kernel, f"threads that share a point have one: {name} has to be {getattr(NEUTRAL, name)!r}"
+            )
     sharing = _sharing(kernel, plan)
     if plan.parts == 1:
         mapped = loop_sharing.apply(kernel, sharing, min_blocks=plan.min_blocks)
@@ -75,8 +77,9 @@ def on_cpu(kernel: ir.Kernel, checked: Checked) -> tuple[ir.Kernel, ...]:
     (outer,) = kernel.body
     assert isinstance(outer, ir.Parallel)
     if not isinstance(outer.extent, ir.Literal):
-        return (checked("rows", mapping.rows(kernel)),)
-    parts = loop_splitting.apply(kernel, HOST_PARTS)
+        freed = free_sums.apply(kernel)
+        return (checked("rows", mapping.rows(kernel if freed == kernel else checked("free sums", freed))),)
+    parts = [free_sums.apply(k) for k in loop_splitting.apply(kernel, HOST_PARTS)]
     return tuple(checked("splitting of loops", mapping.rows(k)) for k in parts)
 
 
@@ -120,14 +123,20 @@ def _rows(points: int, rounds: Rounds, wanted: int, threads: int) -> Plan | None
     slices = _power(min(WARP, max(1, rounds.count // 4)))
     row = _power(rounds.count * 2 - 1)
     keep = row if rounds.kept and row * rounds.kept <= ROW_BYTES else 0
-    while slices < threads and (keep or points * slices < wanted) and rounds.count >= slices * 2 * EACH // (2 if keep else 1):
+    while (
+        slices < threads
+        and (keep or points * slices < wanted)
+        and rounds.count >= slices * 2 * EACH // (2 if keep else 1)
+    ):
         slices *= 2
     if keep:
         keep = max(keep, slices * 4)
         keep = keep if keep * rounds.kept * (threads // slices) <= ROW_BYTES else 0
     parts = 1
     if rounds.divided and points * slices < wanted:
-        parts = _power(max(1, min(MOST_PARTS, -(-wanted // (max(1, points) * slices)), rounds.count // (slices * EACH))))
+        parts = _power(
+            max(1, min(MOST_PARTS, -(-wanted // (max(1, points) * slices)), rounds.count // (slices * EACH)))
+        )
     return Plan(block=threads, slices=slices, parts=parts, tile=keep, unroll=UNROLL)
 
 
