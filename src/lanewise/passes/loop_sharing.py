@@ -129,6 +129,12 @@ def _keeping(kernel: ir.Kernel, sharing: Sharing) -> str | None:
     return None
 
 
+def _is_rewritten(body: ir.Block, last: int) -> bool:
+    """Whether something is read before the last shared loop and written behind it."""
+    read = {s.array for s in statements(body[:last]) if isinstance(s, ir.LoadElement)}
+    return any(isinstance(s, ir.StoreElement) and s.array in read for s in statements(body[last + 1 :]))
+
+
 def apply(kernel: ir.Kernel, sharing: Sharing, *, min_blocks: int = 0, parts: int = 1) -> ir.Kernel:
     """Blocks of `lanes` points, each with `slices` threads; raises `PlanError` where no loop can be shared."""
     if reason := legal(kernel):
@@ -140,8 +146,11 @@ def apply(kernel: ir.Kernel, sharing: Sharing, *, min_blocks: int = 0, parts: in
     head, total = place.of(names)
     writer = _Writer(kernel, sharing, place.is_partial, loops)
     done: list[ir.Statement] = []
+    last = max(loops)
     for n, s in enumerate(body):
-        done += writer.shared(loops[n], n) if n in loops else writer.alone((s,))
+        done += writer.shared(loops[n], n) if n in loops else writer.alone((s,), ends=n > last)
+        if n == last and sharing.slices > 1 and not loops[n].folds and _is_rewritten(body, last):
+            done.append(ir.Barrier())  # all have read what the first slice writes now
     return replace(
         kernel, body=(*head, *done), arrays=(*kernel.arrays, *writer.arrays),
         grid=ir.Grid(total, 1, sharing.threads, parts, min_blocks),
@@ -271,22 +280,23 @@ class _Writer:
         """Whether a loop begins at a multiple of the rounds that go together."""
         return is_multiple(loop.start, self.across, lengths(self.kernel, self.across), definitions(self.body))
 
-    def alone(self, block: ir.Block) -> ir.Block:
-        """What every slice computes and the first one stores."""
+    def alone(self, block: ir.Block, *, ends: bool) -> ir.Block:
+        """What every slice computes and the first one stores. Behind the last loop (`ends`) it alone reads what the kernel writes."""
         first = build.equal(self.slice, 0) if self.sharing.slices > 1 else None
-        return flat_map(block, self.guard(_both(self.inside, first)))
+        storing = _both(self.inside, first)
+        return flat_map(block, self.guard(storing, storing if ends else self.inside))
 
-    def guard(self, storing: ir.Expression | None) -> Callable[[ir.Statement], ir.Block]:
+    def guard(self, storing: ir.Expression | None, loading: ir.Expression | None) -> Callable[[ir.Statement], ir.Block]:
         """A rule for stores, and for loads of what the kernel writes: they are those of points that there are."""
 
         def visit(s: ir.Statement) -> ir.Block:
             match s:
                 case ir.StoreElement() if storing is not None and s.array in self.written:
                     return (ir.If(storing, (s,)),)
-                case ir.LoadElement() if s.array in self.written and self.inside is not None:
+                case ir.LoadElement() if s.array in self.written and loading is not None:
                     kind = self.kinds[s.array]
                     zeros = tuple(ir.Assign(n, neutral("or" if kind.kind == "b" else "+", kind)) for n in s.names)
-                    return (*zeros, ir.If(self.inside, (s,)))
+                    return (*zeros, ir.If(loading, (s,)))
                 case _:
                     return (s,)
 
@@ -296,11 +306,11 @@ class _Writer:
         """A loop whose rounds the slices share, and the meeting of what they gathered."""
         if self.sharing.slices == 1:
             marked = replace(found.inner, unroll=self.sharing.unroll)
-            return flat_map(with_inner(found.loop, found.inner, (marked,)), self.guard(self.inside))
+            return flat_map(with_inner(found.loop, found.inner, (marked,)), self.guard(self.inside, self.inside))
         mine = {f.name: own(f"{f.name.removeprefix(MARK)}.own") for f in found.folds}
         rounds = self.rounds(found.inner, number, frozenset(mine))
         loop = with_inner(found.loop, found.inner, rounds)
-        body = flat_map(rename(loop, mine), self.guard(self.inside))
+        body = flat_map(rename(loop, mine), self.guard(self.inside, self.inside))
         begin = tuple(ir.Assign(mine[f.name], neutral(f.operation, f.type)) for f in found.folds)
         end: list[ir.Statement] = []
         for f in found.folds:
