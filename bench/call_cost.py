@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 import lanewise as lw
+from bench.call_peers import peers, values
 from bench.harness import describe_machine
 from lanewise.runtime import cuda
 from lanewise.runtime.memory import to_host
@@ -116,43 +117,16 @@ def rows(device: str) -> list[Row]:
             for _ in range(2):
                 if to_host(row.whole()).tobytes() != to_host(row.bound()).tobytes():
                     raise ValueError(f"{row.name}: the bound call gives something else")
-    return found + peers(device, x, y, to_host(axpy.bind(2.0, x, y)()))
+    return found + peer_rows(device, x, y, to_host(axpy.bind(2.0, x, y)()))
 
 
-def peers(device: str, x: Any, y: Any, wanted: Any) -> list[Row]:
-    """`2 x + y` with other packages, new results as ours."""
-    made: dict[str, Callable[[], Any]] = {}
-    if device == "cuda":
-        module = cuda.cupy()
-        element = module.ElementwiseKernel("float32 a, float32 x, float32 y", "float32 z", "z = a * x + y", "axpy")
-        text = """extern "C" __global__ void axpy(float a, const float *x, const float *y, float *z, int n)
-        { int i = blockIdx.x * 256 + threadIdx.x; if (i < n) z[i] = a * x[i] + y[i]; }"""
-        raw = module.RawKernel(text, "axpy")
-
-        def launched() -> Any:
-            z = module.empty(COUNT, np.float32)
-            raw((-(-COUNT // 256),), (256,), (np.float32(2), x, y, z, np.int32(COUNT)))
-            return z
-
-        made |= {"CuPy ElementwiseKernel": lambda: element(2.0, x, y), "CuPy RawKernel": launched}
-    else:
-        import numba
-
-        @numba.njit
-        def loop(a: float, x: Any, y: Any, z: Any) -> None:
-            for i in range(len(x)):
-                z[i] = a * x[i] + y[i]
-
-        def filled() -> Any:
-            z = np.empty(COUNT, np.float32)
-            loop(np.float32(2), x, y, z)
-            return z
-
-        made["Numba njit"] = filled
-    for name, call in made.items():
-        if not np.allclose(to_host(call()), wanted):
+def peer_rows(device: str, x: Any, y: Any, expected: Any) -> list[Row]:
+    """`2 x + y` with other packages, results as ours."""
+    calls = peers(device, x, y)
+    for name, call in calls.items():
+        if not np.allclose(values(call()), expected):
             raise ValueError(f"{name} computes something else")
-    return [Row(name, call, None) for name, call in made.items()]
+    return [Row(name, call, None) for name, call in calls.items()]
 
 
 def seconds(call: Callable[[], Any], device: str) -> float:

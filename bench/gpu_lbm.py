@@ -23,7 +23,7 @@ from bench.harness import Measurement, describe_machine, write_results
 from lanewise.patterns.sitewise import sites as array
 from lanewise.plan import Plan
 from lanewise.runtime import cuda
-from lanewise.sims.lbm.obstacles.porous import porous
+from lanewise.sims.lbm.obstacles.surfaces import porous
 from lanewise.sims.lbm.operators import find_operator
 
 RESULT = Path("bench/results/gpu_lbm.md")

@@ -100,9 +100,9 @@ def apply(kernel):
     )
 """,
         ),
-        ("stages/functions.py", "from lanewise.passes.base import refuse\n", "from lanewise.passes import double_negation\n"),
+        ("stages.py", "from lanewise.passes.base import refuse\n", "from lanewise.passes import double_negation\n"),
         (
-            "stages/functions.py", '    if plan.rsqrt != "written":\n',
+            "stages.py", '    if plan.rsqrt != "written":\n',
             '    if plan.negations:\n        kernel = checked("double negation", double_negation.apply(kernel))\n',
         ),
     ),
@@ -298,7 +298,7 @@ from pathlib import Path
 
 import lanewise as lw
 from lanewise.io.atomic import atomic_path
-from lanewise.runtime.interruption import deferred_interruption
+from lanewise.runtime.whole_steps import deferred_interruption
 from lanewise.sims.common.checks import check_files, check_steps, last_step
 from lanewise.sims.common.frame import Product, carry_out
 from lanewise.sims.common.marching import march, next_stop

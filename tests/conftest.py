@@ -137,7 +137,7 @@ def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
 @pytest.fixture
 def own_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A store of tuned plans for one test alone; compiled kernels stay in the cache that all tests share."""
-    from lanewise.launch import tuned_store as store
+    from lanewise.launch import tuned_plans as store
 
     folder = tmp_path / "tuned"
     monkeypatch.setattr(store, "store_directory", lambda: folder)

@@ -12,7 +12,7 @@ import lanewise as lw
 from lanewise import types as t
 from lanewise.arrays import RecordArray
 from lanewise.ir import nodes as ir
-from lanewise.ir.evaluate import evaluate
+from lanewise.ir.interpret import evaluate
 from lanewise.ir.interpreter import Interpreter, Memory
 from lanewise.ir.names import COUNT, count_of
 from lanewise.ir.pattern import COMBINE

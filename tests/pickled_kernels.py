@@ -4,7 +4,7 @@ from typing import Any
 
 import lanewise as lw
 
-__all__ = ["Grain", "attract", "bounce", "grow", "heaps", "near", "total_mass", "twice", "walled"]
+__all__ = ["Grain", "attract", "bounce", "grow", "heaps", "near", "spread", "total_mass", "twice", "walled"]
 
 
 @lw.record
@@ -29,6 +29,11 @@ def grow(grain: Grain, by: lw.f64) -> lw.f64:
 @lw.segmentwise
 def heaps(grain: Grain, by: lw.f64) -> lw.f64:
     return grain.mass * by
+
+
+@lw.threadwise
+def spread(y: lw.index, x: lw.index, a: lw.Array1[lw.f64], c: lw.Array2[lw.f64], by: lw.f64):
+    c[y, x] += by * a[x]
 
 
 @lw.pairwise

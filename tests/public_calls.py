@@ -21,11 +21,12 @@ from lanewise import io
 from lanewise.patterns.elementwise.kernel import Elementwise
 from lanewise.patterns.pairwise.kernel import Pairwise
 from lanewise.patterns.segmentwise.kernel import Segmentwise
+from lanewise.patterns.threadwise.kernel import Threadwise
 from lanewise.sims import boids, gravity, lbm
-from lanewise.sims.gravity.view.picture import plot_gravity
+from lanewise.sims.gravity.view import plot_gravity
 from lanewise.sims.lbm import obstacles
 from lanewise.sims.lbm.view.flow import flow_title, plot_flow
-from tests.pickled_kernels import Grain, attract, bounce, grow, heaps, near, walled
+from tests.pickled_kernels import Grain, attract, bounce, grow, heaps, near, spread, walled
 
 Good = tuple[Callable[..., Any], list[Any], dict[str, Any]]
 PLACES = {"gravity": gravity, "boids": boids, "lbm": lbm, "obstacles": obstacles, "io": io}
@@ -33,6 +34,7 @@ KERNELS = {
     "Elementwise": Elementwise,
     "Pairwise": Pairwise,
     "Segmentwise": Segmentwise,
+    "Threadwise": Threadwise,
 }  # not in lw.__all__, but what decorators give
 NUMBERS = "abs acos asin atan cbrt ceil cos cosh exp exp2 floor isfinite isinf isnan log log10 log2 rsqrt sin sinh sqrt tan tanh trunc"
 PAIRS = "atan2 hypot pow max min"
@@ -47,14 +49,15 @@ EXEMPT = {
     ),
     **{f"{s}.{m}": _INSIDE for s in ("AllPairs", "DynamicGrid", "Nearest", "Neighbors", "StaticGrid") for m in ("make", "plan")},
     **{f"{s}.arrange": _INSIDE for s in ("AoAS", "AoS", "AoSoA", "Layout", "SoA", "SoAoAS")},
-    **dict.fromkeys(["StaticGrid.geometry", "SoAoAS.grouped", "Plan.filled", "Elementwise.tuning_job", "Pairwise.tuning_job", "Segmentwise.tuning_job"], _INSIDE),
+    **dict.fromkeys(["StaticGrid.geometry", "SoAoAS.grouped", "Plan.filled", "Elementwise.tuning_job", "Pairwise.tuning_job", "Segmentwise.tuning_job", "Threadwise.tuning_job"], _INSIDE),
     **dict.fromkeys(["Profile.loop", "Profile.running", "Profile.sample"], _INSIDE),
     **dict.fromkeys(["RecordArray.from_fields", "RecordArray.zeros"], _INSIDE),
     **{f"{r}.row_of": _INSIDE for r in ("gravity.Body", "gravity.Body64", "gravity.BodyMixed", "boids.Boid", "boids.Boid64")},
     **dict.fromkeys(["Layout"], "abstract"),
     **dict.fromkeys(["RecordArray", "LayoutChoice", "LayoutChoice.as_dict", "Ragged", "RaggedArray", "Sitewise"], "made by functions of the table"),
-    **dict.fromkeys(["Elementwise", "Pairwise", "Segmentwise"], "made by their decorators"),
-    **dict.fromkeys(["Elementwise.tune", "Pairwise.tune", "Segmentwise.tune"], "measures for a minute; its arguments are those of compile"),
+    **dict.fromkeys(["Elementwise", "Pairwise", "Segmentwise", "Threadwise"], "made by their decorators"),
+    **dict.fromkeys(["Array1", "Array2", "Array3"], "annotations"),
+    **dict.fromkeys(["Elementwise.tune", "Pairwise.tune", "Segmentwise.tune", "Threadwise.tune"], "measures for a minute; its arguments are those of compile"),
     **dict.fromkeys(["gravity.Diagnostics", "boids.Statistics", "boids.Statistics.as_dict"], "made by simulations"),
     **dict.fromkeys(["RaggedArray.awkward"], "needs a package of its own"),
     **dict.fromkeys(["lbm.Case", "lbm.Case.request", "lbm.Case.setup", "lbm.Setup"], "made by the modules of cases"),
@@ -173,6 +176,7 @@ CALLS: dict[str, Callable[[], Good]] = {
     "pairwise": lambda: (lw.pairwise(search=lw.AllPairs()), [_function], {}),
     "function": lambda: (lw.function, [_function], {}),
     "segmentwise": lambda: (lw.segmentwise, [_function], {}),
+    "threadwise": lambda: (lw.threadwise, [_function], {}),
     "sitewise": lambda: (lw.sitewise, [lw.D2Q9], {}),
     "record": lambda: (lw.record, [type("R", (), {"__annotations__": {"a": lw.f32}})], {}),
     "nearest": lambda: (lw.nearest, [positions(), 2], {"radius": 1.0, "queries": positions(), "world": lw.Open(), "device": "cpu"}),
@@ -230,6 +234,9 @@ CALLS: dict[str, Callable[[], Good]] = {
     "Segmentwise.call": lambda: (heaps, [lists(), 1.0], {"out": np.zeros(2)}),
     "Segmentwise.bind": lambda: (heaps.bind, [lists(), 1.0], {"plan": lw.Plan(), "out": np.zeros(2)}),
     "Segmentwise.compile": lambda: (heaps.compile, [lists(), 1.0], {"plan": None}),
+    "Threadwise.call": lambda: (spread, [np.ones(4), np.ones((3, 4)), 1.0], {"grid": (3, 4)}),
+    "Threadwise.bind": lambda: (spread.bind, [np.ones(4), np.ones((3, 4)), 1.0], {"plan": lw.Plan(), "grid": (3, 4)}),
+    "Threadwise.compile": lambda: (spread.compile, [np.ones(4), np.ones((3, 4)), 1.0], {"plan": None, "grid": (3, 4)}),
     "Elementwise.call": lambda: (grow, [grains()], {"by": 1.0, "out": np.zeros(6)}),
     "Elementwise.bind": lambda: (grow.bind, [grains(), np.ones(6)], {"plan": lw.Plan(), "out": np.zeros(6)}),
     "Elementwise.compile": lambda: (grow.compile, [grains(), 1.0], {"plan": None}),
@@ -382,7 +389,7 @@ SLOW: dict[str, Callable[[], Good]] = {  # a second each: for long runs
 
 
 COMPILING = (
-    "gravity.Simulation", "gravity.Diagnostics", "boids.Flock", "lbm.Simulation", "Sitewise.", "nearest", "neighbors", "Elementwise.", "Pairwise.", "Segmentwise.", "Ragged.",
+    "gravity.Simulation", "gravity.Diagnostics", "boids.Flock", "lbm.Simulation", "Sitewise.", "nearest", "neighbors", "Elementwise.", "Pairwise.", "Segmentwise.", "Threadwise.", "Ragged.",
 )  # fmt: skip
 """Beginnings of the names whose calls compile kernels: some seconds each, the first time."""
 

@@ -31,7 +31,7 @@ STOREYS = (
     ("plans",),
     ("pipeline",),
     ("runtime",),
-    ("field_values", "field_views"),
+    ("field_values",),
     ("arrays",),
     ("pickled", "ragged"),
     ("launch",),

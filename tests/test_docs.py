@@ -18,7 +18,7 @@ ROOT = Path(__file__).parent.parent
 DOCUMENTS = tuple(
     f"docs/{n}.md"
     for n in (
-        "interface", "language", "layouts", "gravity", "passes", "explain", "ladders", "segmentwise", "sitewise", "search", "lbm", "lbm_obstacles_units", "profile", "flocks", "waves",
+        "interface", "language", "layouts", "gravity", "passes", "explain", "ladders", "segmentwise", "sitewise", "threadwise", "search", "lbm", "lbm_obstacles_units", "profile", "flocks", "waves",
     )
 )  # fmt: skip
 
@@ -71,7 +71,7 @@ def test_promotion_table_is_the_compilers() -> None:
 
 
 def test_json_keys_are_those_of_the_summary() -> None:
-    from lanewise.sims.gravity import runner
+    from lanewise.sims.gravity import run as runner
 
     summary = runner.start(ic="two-body", steps=1).summary()
     text = (ROOT / "docs/gravity.md").read_text(encoding="utf-8")

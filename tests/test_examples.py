@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lanewise.launch import tuned_store as store
+from lanewise.launch import tuned_plans as store
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 

@@ -46,10 +46,12 @@ PUBLIC = {
     "lanewise.kernels.searched.structure_of": "lanewise.patterns.search.searched.structure_of",
     "lanewise.plot.flow.plot_flow": "lanewise.sims.lbm.view.flow.plot_flow",
     "lanewise.plot.flow.flow_title": "lanewise.sims.lbm.view.flow.flow_title",
-    "lanewise.plot.gravity.plot_gravity": "lanewise.sims.gravity.view.picture.plot_gravity",
+    "lanewise.plot.gravity.plot_gravity": "lanewise.sims.gravity.view.plot_gravity",
     "lanewise.plot.reference.Reference": "lanewise.sims.lbm.view.slices.Reference",
     "lanewise.runtime.executable.build_executable": "lanewise.launch.executable.build_executable",
-    "lanewise.tuning.store.StoreWarning": "lanewise.launch.tuned_store.StoreWarning",
+    "lanewise.runtime.launches.NamedLaunch": "lanewise.runtime.programs.NamedLaunch",
+    "lanewise.sims.lbm.output.hdf5.read_flow": "lanewise.sims.lbm.files.read_flow",
+    "lanewise.tuning.store.StoreWarning": "lanewise.launch.tuned_plans.StoreWarning",
 }  # fmt: skip
 
 

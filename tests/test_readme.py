@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lanewise.launch import tuned_store as store
+from lanewise.launch import tuned_plans as store
 from lanewise.optimisations import OPTIMISATIONS
 from tests.markdown import Block, blocks, commands, differences, run_blocks
 

@@ -17,14 +17,14 @@ from lanewise.errors import (
     StateError,
     VerificationError,
 )
-from lanewise.frontend.helper import function
+from lanewise.frontend.helpers import function
 from lanewise.lattices import D2Q9, D3Q19, D3Q27, Lattice
 from lanewise.layouts import AoAS, AoS, AoSoA, Layout, SoA, SoAoAS
 from lanewise.moved import MOVED
 from lanewise.patterns.elementwise.kernel import elementwise
-from lanewise.patterns.elementwise.totals import max_ as max
-from lanewise.patterns.elementwise.totals import min_ as min
-from lanewise.patterns.elementwise.totals import sum_ as sum
+from lanewise.patterns.elementwise.kernel import max_ as max
+from lanewise.patterns.elementwise.kernel import min_ as min
+from lanewise.patterns.elementwise.kernel import sum_ as sum
 from lanewise.patterns.pairwise.kernel import pairwise
 from lanewise.patterns.search import AllPairs, Bounded, DynamicGrid, Nearest, Neighbors, Open, Periodic, StaticGrid
 from lanewise.patterns.search.queries import nearest, neighbors

@@ -11,8 +11,7 @@ import numpy as np
 from lanewise import types as t
 from lanewise.checks import shown
 from lanewise.errors import ArgumentError, ArgumentTypeError
-from lanewise.field_values import brought, check_type, rounded
-from lanewise.field_views import FieldViews
+from lanewise.field_values import FieldViews, brought, check_type, rounded
 from lanewise.layouts import Arrangement, Layout, default_layout
 from lanewise.record import Field, Record, RecordValue, unknown_field
 from lanewise.runtime.devices import resolve

@@ -38,7 +38,8 @@ class Optimisation:
     value without it; place: where it stands in the order of the compiler. cuda, cpu: values worth trying for
     pairwise kernels of that kind of device, the neutral one first; elementwise: the same for elementwise kernels and
     reductions on a GPU (on a CPU: `elementwise_cpu`); items, items_cpu: for sums
-    over lists; sites: for sites of a lattice on a GPU, points: for points of an index space on a GPU, where these differ. One value means that
+    over lists; sites: for sites of a lattice on a GPU, points: for points of an index
+    space on a GPU, where these differ. One value means that
     there is nothing to try. rank: in tuning, what matters most has the lowest; apart: whether it applies does not hang on other
     decisions. on_request: it changes results by more than rounding in another order, or costs accuracy, so that it is never
     chosen unless the user asks for it. needs, shape: for an optimisation that gives a kernel a shape of its own, the fields about which

@@ -1,14 +1,14 @@
-"""Arrays that come in from outside.
+"""Arrays that come in from outside, and fields as arrays that share the memory of a record array.
 
-Brought to the device, and checked against the type and shape that they are to fill.
-
-A conversion may round floats and may not lose anything else: no float becomes a whole number, no whole number wraps,
-no finite float becomes infinite.
+What comes in is brought to the device, and checked against the type and shape that it is to fill. A conversion may round floats and may
+not lose anything else: no float becomes a whole number, no whole number wraps, no finite float becomes infinite.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,8 @@ import numpy as np
 from lanewise import types as t
 from lanewise.checks import check_unmasked
 from lanewise.errors import ArgumentError, LanewiseError
+from lanewise.layouts import Arrangement
+from lanewise.record import Field
 from lanewise.runtime.memory import array_module, bring
 
 
@@ -97,3 +99,57 @@ def converted(name: str, array: Any, scalar: t.Scalar, device: str) -> Any:
 def _largest(values: Any) -> float:
     finite = values[np.isfinite(values)]
     return float(np.abs(finite).max()) if finite.size else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class FieldViews:
+    """The allocation of `count` records on a device, and where everything lies in it."""
+
+    data: Any
+    device: str
+    arrangement: Arrangement
+    count: int
+
+    def strided(self, field: Field) -> Any:
+        """A view of shape (count,) or (count, components), or None when its elements have no common stride."""
+        leaves = t.leaves(field.name, field.type)
+        slots = [self.arrangement.slot(leaf) for leaf in leaves]
+        buffer = self.arrangement.buffers[slots[0].buffer]
+        blocks = {(b.width, b.block) for b in (self.arrangement.buffers[s.buffer] for s in slots)}
+        if blocks != {(1, buffer.block)}:
+            return None
+        places = [self.arrangement.address(leaf, 0, self.count) for leaf in leaves]
+        gaps = {b - a for a, b in itertools.pairwise(places)}
+        if len(gaps) > 1:
+            return None
+        shape: tuple[int, ...] = (self.count,)
+        strides: tuple[int, ...] = (buffer.block,)
+        if isinstance(field.type, t.Vector):
+            shape, strides = (self.count, field.type.length), (buffer.block, gaps.pop())
+        return self._view(slots[0].type, shape, strides, places[0])
+
+    def blocks(self, leaf: str) -> Any:
+        """A leaf as a view of shape (blocks, width): it exists in every layout."""
+        slot = self.arrangement.slot(leaf)
+        buffer = self.arrangement.buffers[slot.buffer]
+        shape = (-(-self.count // buffer.width), buffer.width)
+        return self._view(slot.type, shape, (buffer.block, slot.stride), self.arrangement.address(leaf, 0, self.count))
+
+    def at(self, leaf: str, index: int) -> tuple[Any, tuple[int, int]]:
+        """A view that holds this scalar in every layout, and where in it."""
+        view = self.blocks(leaf)
+        return view, divmod(index, view.shape[1])
+
+    def gathered(self, field: Field) -> Any:
+        """A copy of shape (count,) or (count, components), read-only on the host: nobody should hope that writes go through."""
+        columns = [self.blocks(leaf).reshape(-1)[: self.count] for leaf in t.leaves(field.name, field.type)]
+        stacked = isinstance(field.type, t.Vector)
+        copy = array_module(self.device).stack(columns, axis=1) if stacked else columns[0].copy()
+        if isinstance(copy, np.ndarray):
+            copy.flags.writeable = False
+        return copy
+
+    def _view(self, scalar: t.Scalar, shape: tuple[int, ...], strides: tuple[int, ...], start: int) -> Any:
+        if isinstance(self.data, np.ndarray):
+            return np.ndarray(shape, scalar.dtype, self.data, start, strides)
+        return array_module(self.device).ndarray(shape, scalar.dtype, self.data.data + start, strides)

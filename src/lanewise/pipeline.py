@@ -28,10 +28,18 @@ from lanewise.passes import (
     uniform_parameters,
 )
 from lanewise.plan import Decisions
-from lanewise.stages.base import Checked, Kernels
-from lanewise.stages.checks import check_device, check_pattern, check_shared_memory
-from lanewise.stages.functions import arrange, conditions, divide, lighten_loops
-from lanewise.stages.loops import shape
+from lanewise.stages import (
+    Checked,
+    Kernels,
+    arrange,
+    check_device,
+    check_pattern,
+    check_shared_memory,
+    conditions,
+    divide,
+    lighten_loops,
+    shape,
+)
 from lanewise.target import TARGETS, Target
 
 StageObserver = Callable[[str, ir.Kernel], None]

@@ -91,7 +91,8 @@ class Plan(Generic[Open]):
     branches: "together" in one kernel, or "apart" in one kernel for each side of the function's branch.
     reciprocity: compute each pair once for both sides: "off", "scratch" with partial sums in memory, or "ordered" with
     blocks that add to the result in a fixed order (CUDA).
-    across: threads of a block along the index of neighbouring threads (threadwise, CUDA, as the next five). 0: 16, or 32 of large blocks.
+    across: threads of a block along the index of neighbouring threads (threadwise, CUDA, as the next six). 0: 16, or 32 of large blocks.
+    down: threads of a block along the next slower index; those that remain lie along the slowest of three. 0: all that remain.
     rows, layers: points of a thread along the next slower index, and along the slowest of three; `targets` are those along the
     index of neighbouring threads.
     adjacent: how many of these `targets` are neighbours. 0: four, or as many as divide them.
@@ -225,6 +226,12 @@ class Plan(Generic[Open]):
         lambda v, kind: f"{v} threads of a block along the index of neighbours" if v else "blocks of 16 or 32 neighbours",
         literature="thread-block shape", points=(0, 4, 8, 16, 32, 64),
         neutral=0, place=18, rank=2,
+    )  # fmt: skip
+    down: int | Open = decision(
+        "shape of blocks, rows",
+        lambda v, kind: f"{v} threads of a block along the next slower index" if v else "the other threads of a block make rows",
+        literature="thread-block shape", points=(0, 4, 8, 16),
+        neutral=0, place=18, rank=10,
     )  # fmt: skip
     rows: int | Open = decision(
         "thread merging, rows", lambda v, kind: _points(v, "the next slower index"),

@@ -3,9 +3,8 @@ from __future__ import annotations
 import pytest
 
 import lanewise as lw
-from lanewise.analysis.access import field_accesses, layout_traffic
+from lanewise.analysis.access import field_accesses, layout_traffic, reuse
 from lanewise.analysis.regions import analyse
-from lanewise.analysis.reuse import reuse
 from lanewise.plan import NEUTRAL, Plan
 from tests.corpus import LAYOUTS, case
 from tests.harness import program, reference_kernel

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from lanewise.sims.boids import BOUNDARIES, SEMANTICS, STARTS, runner
+from lanewise.sims.boids import BOUNDARIES, SEMANTICS, STARTS
 from lanewise.sims.boids.choice import SEARCHES
 from lanewise.sims.boids.obstacles import KINDS
 from lanewise.sims.boids.parameters import Parameters
 from lanewise.sims.boids.pictures import FPS, MOST_FRAMES
+from lanewise.sims.boids.run import start
 from lanewise.sims.boids.state import COLUMNS
 from lanewise.sims.boids.view.camera import CAMERAS
 from lanewise.sims.boids.view.colours import COLOURINGS
@@ -24,7 +25,7 @@ def rows(head: str) -> list[str]:
 
 def test_json_keys_are_those_of_the_summary() -> None:
     named = [key for row in rows("| JSON key |") for key in re.findall(r"`(\w+)`", row.split("|")[1])]
-    assert sorted(named) == sorted(runner.start({"agents": 3, "search": "all-pairs"}, steps=1).summary())
+    assert sorted(named) == sorted(start({"agents": 3, "search": "all-pairs"}, steps=1).summary())
 
 
 def test_every_name_is_explained() -> None:

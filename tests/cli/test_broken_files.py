@@ -15,7 +15,7 @@ import h5py
 import numpy as np
 import pytest
 
-from lanewise.sims.lbm.obstacles.mesh_files import read_mesh
+from lanewise.sims.lbm.obstacles.mesh import read_mesh
 from tests.cli.command import SOURCE, Command, state
 
 GRAVITY = ("gravity", "run", "--bodies", 96, "--softening", 0.05, "--dt", 0.003)

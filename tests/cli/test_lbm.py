@@ -253,7 +253,7 @@ def test_a_size_that_does_not_fit_the_memory(lanewise: Command, monkeypatch: pyt
 
 def test_a_box_whose_beginning_does_not_fit_the_memory(lanewise: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     """Before the case makes its mask and its velocities."""
-    monkeypatch.setattr("lanewise.sims.lbm.room.available_memory", lambda device: 2_000_000_000)
+    monkeypatch.setattr("lanewise.sims.lbm.runner.available_memory", lambda device: 2_000_000_000)
     outcome = lanewise("lbm", "run", "karman", "--size", 400, "--out", "a.h5")
     assert_refused(
         outcome,
@@ -310,7 +310,7 @@ def test_a_velocity_that_alternates_is_said(lanewise: Command, monkeypatch: pyte
     quiet = lanewise(*CAVITY, "--steps", 5, "--json")
     assert quiet.err == ""
     assert 0 <= quiet.last_json["stagger"] < 0.02
-    monkeypatch.setattr("lanewise.sims.lbm.stagger.MOST", -1)
+    monkeypatch.setattr("lanewise.sims.lbm.watch.MOST", -1)
     said = lanewise(*CAVITY, "--steps", 5, "--json")
     assert said.err.startswith("warning: the velocity goes up and down from site to site along ")
     assert len(said.err.splitlines()) == 1

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import lanewise as lw
-from lanewise.launch import tuned_store as store
+from lanewise.launch import tuned_plans as store
 from lanewise.plan import Plan
 from lanewise.sims.gravity import Simulation, make_bodies, make_initial_conditions
 from lanewise.tuning import replay

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from lanewise.runtime import devices
-from lanewise.sims.gravity import runner
+from lanewise.sims.gravity import run as runner
 from tests.cli.command import Command, Outcome
 
 COLUMNS = "x,y,z,vx,vy,vz,mass\n"

@@ -15,7 +15,7 @@ from lanewise.ir.names import COUNT
 from lanewise.ir.values import value_array
 from lanewise.launch.arguments import bind_value_array
 from lanewise.launch.support import compile_kernel
-from lanewise.patterns.elementwise.pattern import ELEMENTWISE
+from lanewise.patterns.elementwise.build import ELEMENTWISE
 from lanewise.plan import NEUTRAL, Plan
 from lanewise.runtime.memory import bring, to_host
 from lanewise.types import BOOL, F32, F64, I32, I64, U32, Scalar

@@ -9,7 +9,7 @@ import lanewise as lw
 from lanewise import types as t
 from lanewise.layouts import Layout
 from lanewise.patterns.sitewise.build import build_sitewise
-from lanewise.patterns.sitewise.plans import complete_site_plan
+from lanewise.patterns.sitewise.pattern import complete_site_plan
 from lanewise.pipeline import Program, build_program
 from lanewise.plan import Plan
 from lanewise.target import Machine

@@ -17,19 +17,15 @@ from lanewise.ir import nodes as ir
 from lanewise.ir.pattern import Work
 from lanewise.launch.support import compile_kernel
 from lanewise.layouts import default_layout
-from lanewise.patterns.elementwise.build import ElementwiseArguments, build_elementwise
+from lanewise.patterns.elementwise.build import ELEMENTWISE, ElementwiseArguments, build_elementwise, build_reduction
 from lanewise.patterns.elementwise.kernel import Elementwise
-from lanewise.patterns.elementwise.pattern import ELEMENTWISE
-from lanewise.patterns.elementwise.reduction import build_reduction
-from lanewise.patterns.pairwise.build import PairwiseArguments, build_pairwise
+from lanewise.patterns.pairwise.build import PAIRWISE, PairwiseArguments, build_pairwise
 from lanewise.patterns.pairwise.kernel import Pairwise
-from lanewise.patterns.pairwise.pattern import PAIRWISE
 from lanewise.pipeline import Program
 from lanewise.plan import Plan
 from lanewise.plans import complete_plan
 from lanewise.record import Record
-from lanewise.runtime.cubin import code_resources
-from lanewise.runtime.nvrtc import Cubin, compile_cubin
+from lanewise.runtime.nvrtc import Cubin, code_resources, compile_cubin
 from lanewise.sims.gravity.physics import RECORDS, make_physics
 from lanewise.target import Machine
 from tests.corpus import CASES, LAYOUTS, Case, case

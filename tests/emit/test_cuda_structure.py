@@ -12,7 +12,7 @@ from lanewise.emit.cuda import emit_cuda
 from lanewise.emit.declarations import Declarations, apart, kinds_of
 from lanewise.ir import nodes as ir
 from lanewise.passes import layout_lowering, thread_mapping
-from lanewise.patterns.elementwise.pattern import ELEMENTWISE
+from lanewise.patterns.elementwise.build import ELEMENTWISE
 from lanewise.plan import Plan
 from lanewise.runtime.nvrtc import compile_cubin
 from lanewise.types import BOOL, F32, I32, LocalArray

@@ -16,7 +16,7 @@ from lanewise.emit.cuda_expressions import cuda_expression
 from lanewise.errors import VerificationError
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
-from lanewise.ir.evaluate import evaluate
+from lanewise.ir.interpret import evaluate
 from lanewise.pipeline import Program
 from lanewise.plan import Plan
 from lanewise.types import F32, F64, I32, I64, U32, Scalar, convert, limits

@@ -18,8 +18,7 @@ from lanewise.passes.thread_mapping import MAX_SHARED_BYTES
 from lanewise.patterns.pairwise.build import PairwiseArguments, build_pairwise
 from lanewise.pipeline import build_program
 from lanewise.plans import complete_plan
-from lanewise.runtime.cubin import code_resources
-from lanewise.runtime.nvrtc import compile_cubin
+from lanewise.runtime.nvrtc import code_resources, compile_cubin
 from lanewise.target import Machine
 from lanewise.work import describe_work
 from tests import corpus

@@ -11,7 +11,7 @@ import lanewise as lw
 from lanewise import types as t
 from lanewise.patterns.sitewise.interpolated_walls import build_interpolated_walls
 from lanewise.patterns.sitewise.momentum_exchange import build_momentum_exchange
-from lanewise.patterns.sitewise.plans import complete_site_plan
+from lanewise.patterns.sitewise.pattern import complete_site_plan
 from lanewise.pipeline import build_program
 from lanewise.plan import Plan
 from tests.emit.sitewise import GPU, PHASES, site_program, sites_of

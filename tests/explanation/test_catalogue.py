@@ -7,10 +7,19 @@ from dataclasses import fields, replace
 import pytest
 
 import lanewise as lw
-from lanewise.optimisations import LAYOUT, OPTIMISATIONS, Programs, neutral, optimisation, possible, reason_of, without
-from lanewise.optimisations.legality import UNCHANGED
-from lanewise.patterns.elementwise.pattern import ELEMENTWISE
-from lanewise.patterns.pairwise.pattern import PAIRWISE
+from lanewise.optimisations import (
+    LAYOUT,
+    OPTIMISATIONS,
+    UNCHANGED,
+    Programs,
+    neutral,
+    optimisation,
+    possible,
+    reason_of,
+    without,
+)
+from lanewise.patterns.elementwise.build import ELEMENTWISE
+from lanewise.patterns.pairwise.build import PAIRWISE
 from lanewise.pipeline import build_program
 from lanewise.plan import NEUTRAL, Plan
 from tests.corpus import case

@@ -17,12 +17,12 @@ import lanewise as lw
 from lanewise.errors import ArgumentError
 from lanewise.explanation import Explanation
 from lanewise.explanation.build import explain
+from lanewise.explanation.measure import Times
 from lanewise.explanation.offline import Offline
 from lanewise.explanation.subject import Subject
-from lanewise.explanation.times import Times
 from lanewise.ir.names import COUNT, count_of
 from lanewise.launch.trial import changes
-from lanewise.launch.tuned_store import Entry, write_entry
+from lanewise.launch.tuned_plans import Entry, write_entry
 from lanewise.layouts import Layout
 from lanewise.models.devices import DeviceModel, table_model
 from lanewise.optimisations import OPTIMISATIONS

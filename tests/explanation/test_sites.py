@@ -11,7 +11,7 @@ import lanewise as lw
 from lanewise.errors import ArgumentError, InputError
 from lanewise.explanation.offline import compile_offline
 from lanewise.models.devices import table_model
-from lanewise.models.streaming import SiteTraffic, step_time
+from lanewise.models.roofline import SiteTraffic, step_time
 from lanewise.optimisations import OPTIMISATIONS
 from lanewise.plan import Plan
 from tests.kernels.test_sitewise import EDGES, FLOW, MASK, VALUES

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from lanewise import types as t
-from lanewise.ir.intrinsics import INTRINSICS
+from lanewise.ir.interpret import INTRINSICS
 from tests.fuzz.plans import CHOICES, values_of
 from tests.fuzz.programs import FLOATS, NUMBERS, WHOLE
 

@@ -21,7 +21,7 @@ from lanewise.emit.numba import emit_numba
 from lanewise.emit.numba_expressions import numba_expression
 from lanewise.emit.numba_prelude import IMPORTS, prelude
 from lanewise.ir import nodes as ir
-from lanewise.ir.intrinsics import INTRINSICS
+from lanewise.ir.interpret import INTRINSICS
 from lanewise.launch import executable
 from lanewise.runtime import nvrtc
 

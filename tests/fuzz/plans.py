@@ -8,8 +8,8 @@ from typing import Any
 
 from lanewise.errors import PlanError
 from lanewise.optimisations import LAYOUT, OPTIMISATIONS, Optimisation
-from lanewise.patterns.elementwise.pattern import ELEMENTWISE
-from lanewise.patterns.pairwise.pattern import PAIRWISE
+from lanewise.patterns.elementwise.build import ELEMENTWISE
+from lanewise.patterns.pairwise.build import PAIRWISE
 from lanewise.pipeline import Program
 from lanewise.plan import Plan
 

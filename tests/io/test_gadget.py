@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 
 from lanewise.errors import InputError
-from lanewise.io.gadget import read_gadget
-from lanewise.io.gadget_writer import write_gadget
+from lanewise.io.gadget import read_gadget, write_gadget
 from lanewise.io.hdf5 import open_hdf5
 from lanewise.io.particles import Particles
 from tests.io.samples import assert_same, mixed

@@ -13,8 +13,7 @@ import pytest
 
 from lanewise.errors import InputError
 from lanewise.io.particles import Particles
-from lanewise.io.tipsy import read_tipsy
-from lanewise.io.tipsy_writer import write_tipsy
+from lanewise.io.tipsy import read_tipsy, write_tipsy
 from tests.io.samples import assert_same_bodies, mixed
 
 

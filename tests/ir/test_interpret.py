@@ -8,11 +8,10 @@ import pytest
 from lanewise.errors import VerificationError
 from lanewise.ir import interpret
 from lanewise.ir import nodes as ir
-from lanewise.ir.evaluate import evaluate
-from lanewise.ir.interpret import call
+from lanewise.ir.interpret import call, evaluate
 from lanewise.ir.interpreter import Interpreter, Memory
 from lanewise.layouts import AoSoA
-from lanewise.patterns.elementwise.pattern import ELEMENTWISE
+from lanewise.patterns.elementwise.build import ELEMENTWISE
 from lanewise.record import Leaf
 from lanewise.types import BOOL, F32, F64, I32, I64, U32, LocalArray, Scalar
 

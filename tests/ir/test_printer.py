@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import lanewise as lw
 from lanewise.ir import nodes as ir
-from lanewise.ir.evaluate import evaluate
+from lanewise.ir.interpret import evaluate
 from lanewise.ir.printer import print_expression, print_kernel
 from lanewise.passes import layout_lowering
 from lanewise.plan import Plan

@@ -10,7 +10,7 @@ from lanewise.errors import VerificationError
 from lanewise.ir import nodes as ir
 from lanewise.ir.verify import verify_function, verify_kernel
 from lanewise.layouts import AoS
-from lanewise.patterns.elementwise.pattern import ELEMENTWISE
+from lanewise.patterns.elementwise.build import ELEMENTWISE
 from lanewise.record import Leaf
 from lanewise.types import BOOL, F32, F64, I32, I64, U32, LocalArray
 

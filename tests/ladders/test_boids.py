@@ -12,36 +12,32 @@ from typing import Any
 import pytest
 
 from lanewise.ladders import boids, boids_run, find_ladder
-from lanewise.ladders.boids import LADDER, MILLIONS, THESIS_AGENTS, climb, flocks, is_limited, sizes
+from lanewise.ladders.boids import LADDER, MILLIONS, THESIS_AGENTS, climb, flocks, is_limited, sizes, summary
 from lanewise.ladders.boids_run import FlockRunner
-from lanewise.ladders.boids_text import summary
-from lanewise.ladders.boids_thesis import (
+from lanewise.ladders.boids_truth import TOLERANCE
+from lanewise.ladders.boids_versions import (
     ALL,
     AROUND,
+    AUTOMATIC,
     CONSTANT,
+    CURVE,
     DEVICE,
     EIGHT,
     GPU,
     HOST,
+    IN_TURN,
     ONE,
+    OWN_CELLS,
     SORT,
     THREE,
-    figures_of,
-    paper_of,
-)
-from lanewise.ladders.boids_truth import TOLERANCE
-from lanewise.ladders.boids_versions import (
-    AUTOMATIC,
-    CURVE,
-    IN_TURN,
-    OWN_CELLS,
     Version,
+    figures_of,
     is_host_built,
+    paper_of,
     thesis_cells,
     versions,
 )
-from lanewise.ladders.report import as_json
-from lanewise.ladders.rung import Options, Rung
+from lanewise.ladders.rung import Options, Rung, as_json
 from lanewise.patterns.search import StaticGrid
 from lanewise.patterns.search.base import MOST_NEIGHBORS
 

@@ -9,11 +9,21 @@ import numpy as np
 import pytest
 
 import lanewise as lw
-from lanewise.ladders.boids_model import met, own_cells, predicted_seconds
-from lanewise.ladders.boids_run import make_start
-from lanewise.ladders.boids_thesis import ALL, AROUND, CONSTANT, HOST, ONE, SORT, THREE
+from lanewise.ladders.boids_run import make_start, met, own_cells, predicted_seconds
 from lanewise.ladders.boids_truth import FEW, IN_TURN, LARGE, MANY, make_truth, make_truth_in_turn
-from lanewise.ladders.boids_versions import AUTOMATIC, CURVE, OWN_CELLS, versions
+from lanewise.ladders.boids_versions import (
+    ALL,
+    AROUND,
+    AUTOMATIC,
+    CONSTANT,
+    CURVE,
+    HOST,
+    ONE,
+    OWN_CELLS,
+    SORT,
+    THREE,
+    versions,
+)
 from lanewise.models.devices import device_model, table_model
 from lanewise.sims.boids.flock import Flock
 from lanewise.sims.boids.initial import make_state

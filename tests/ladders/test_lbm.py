@@ -25,23 +25,21 @@ from lanewise.ladders.lbm import (
     forms,
     paper_of,
     sizes,
+    summary,
 )
-from lanewise.ladders.lbm_equation import Part, equation_1
 from lanewise.ladders.lbm_flow import BOUNDARY, COLUMN, OMEGA, ROW, SOLID, STREAM, Box, make_flow, values_of
-from lanewise.ladders.lbm_model import predicted_seconds
+from lanewise.ladders.lbm_model import Part, equation_1, predicted_seconds
 from lanewise.ladders.lbm_run import SiteRunner
-from lanewise.ladders.lbm_text import summary
 from lanewise.ladders.lbm_truth import STEPS, Form, Truth, make_truth, mark_densely
-from lanewise.ladders.report import as_json
-from lanewise.ladders.rung import Options, Rung
+from lanewise.ladders.rung import Options, Rung, as_json
 from lanewise.lattices import D2Q9, D3Q19
 from lanewise.launch.executable import Executable, build_executable
 from lanewise.layouts import AoSoA
 from lanewise.models.devices import table_model
 from lanewise.patterns.sitewise.build import build_sitewise
-from lanewise.patterns.sitewise.edges import read_edges
 from lanewise.patterns.sitewise.flags import make_flags
-from lanewise.patterns.sitewise.plans import complete_site_plan
+from lanewise.patterns.sitewise.kinds import read_edges
+from lanewise.patterns.sitewise.pattern import complete_site_plan
 from lanewise.patterns.sitewise.sites import DENSE as MANY
 from lanewise.patterns.sitewise.sites import LEAST_DENSE, Sites
 from lanewise.pipeline import build_program

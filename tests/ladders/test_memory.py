@@ -12,11 +12,9 @@ import pytest
 import lanewise as lw
 from lanewise.emit.cuda import emit_cuda
 from lanewise.ladders import find_ladder, memory
-from lanewise.ladders.caches import cpu_cache_bytes
-from lanewise.ladders.memory import LADDER, climb, is_cached, layouts, sizes
+from lanewise.ladders.memory import LADDER, climb, cpu_cache_bytes, is_cached, layouts, sizes
 from lanewise.ladders.memory_cells import ACCESSES, Bodies, Cell, cell_program, clocked_program, make_bodies
-from lanewise.ladders.report import as_json
-from lanewise.ladders.rung import Options, Rung
+from lanewise.ladders.rung import Options, Rung, as_json
 from lanewise.runtime.nvrtc import compile_cubin
 
 NAMES = [f"{access}, {layout}" for access in ACCESSES for layout in ("AoS", "SoA", "AoAS", "SoAoAS", "AoSoA")]

@@ -5,8 +5,7 @@ import io
 import pytest
 from rich.console import Console
 
-from lanewise.ladders.report import as_json, digits, factor_text, paper_text, seconds_text, show
-from lanewise.ladders.rung import Column, Ladder, Rung
+from lanewise.ladders.rung import Column, Ladder, Rung, as_json, digits, factor_text, paper_text, seconds_text, show
 
 RUNGS = [
     Rung(name="first", bodies=1000, seconds=0.25, relative_error=1.25e-7, extra={"rate": 4e6}),

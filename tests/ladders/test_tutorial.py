@@ -10,15 +10,14 @@ from lanewise.errors import PlanError
 from lanewise.ir import nodes as ir
 from lanewise.ir.pattern import Work
 from lanewise.ladders import run, tutorial
-from lanewise.ladders.prediction import predict_executable
 from lanewise.ladders.problem import ACCELERATION, Law
+from lanewise.ladders.run import predict_executable
 from lanewise.ladders.rung import Options, Rung
 from lanewise.ladders.tutorial import ASKED, AUTOMATIC, GPUS, LADDER, NAMES, RECORD, SERIAL, STEPS, THREADS
 from lanewise.launch.support import compile_kernel
 from lanewise.layouts import AoS, Layout, default_layout
 from lanewise.models.devices import table_model
-from lanewise.patterns.pairwise.build import PairwiseArguments, build_pairwise
-from lanewise.patterns.pairwise.pattern import PAIRWISE
+from lanewise.patterns.pairwise.build import PAIRWISE, PairwiseArguments, build_pairwise
 from lanewise.pipeline import build_program
 from lanewise.plan import NEUTRAL, Plan
 from lanewise.plans import complete_plan

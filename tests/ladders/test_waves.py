@@ -10,11 +10,9 @@ import pytest
 
 import lanewise as lw
 from lanewise.ladders import find_ladder, waves
-from lanewise.ladders.report import as_json
-from lanewise.ladders.rung import Options, Rung
+from lanewise.ladders.rung import Options, Rung, as_json
 from lanewise.ladders.waves import LADDER, climb, measure, sizes, summary
-from lanewise.ladders.waves_data import DTERMS, THESIS, Data, Size, size_of
-from lanewise.ladders.waves_thesis import BAND, CALLS, GPU, PACKED, STACKED
+from lanewise.ladders.waves_data import BAND, CALLS, DTERMS, GPU, PACKED, STACKED, THESIS, Data, Size, size_of
 from lanewise.ladders.waves_versions import KINDS, VERSIONS, Clock
 from lanewise.sims.waves.kernels import Sft, Template, demodulate
 

@@ -15,8 +15,8 @@ from rich.console import Console
 
 import lanewise as lw
 from lanewise import types as t
+from lanewise.advice.choose import by_components, by_frequency, hot_cold, whole_fields
 from lanewise.advice.cost import CPU, Access, MemoryModel, Role, cost, memory_model
-from lanewise.advice.grouping import by_components, by_frequency, hot_cold, whole_fields
 from lanewise.advice.uses import accesses_of
 from lanewise.layouts import Layout, default_layout, draw, layout_by_name, prove
 from lanewise.layouts.traffic import gathered, streamed

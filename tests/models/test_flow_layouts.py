@@ -15,7 +15,7 @@ from lanewise.models.devices import table_model
 from lanewise.models.predict import predict
 from lanewise.patterns.sitewise.kernel import sitewise
 from lanewise.patterns.sitewise.links import box_counts
-from lanewise.patterns.sitewise.plans import complete_site_plan
+from lanewise.patterns.sitewise.pattern import complete_site_plan
 from lanewise.pipeline import build_program
 from lanewise.runtime.nvrtc import Resources
 from lanewise.sims.lbm.operators.bgk import make_bgk

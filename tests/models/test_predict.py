@@ -12,9 +12,8 @@ import lanewise as lw
 from lanewise.analysis.regions import analyse
 from lanewise.ir.shared import shared_bytes
 from lanewise.models.devices import table_model
-from lanewise.models.fits import fits
 from lanewise.models.gpu_time import estimated_registers
-from lanewise.models.predict import Prediction, predict
+from lanewise.models.predict import Prediction, fits, predict
 from lanewise.models.roofline import Bound, bound_in_sequence, bound_of
 from lanewise.plan import NEUTRAL, Plan
 from lanewise.runtime.nvrtc import Resources

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import lanewise as lw
 from lanewise.analysis.folding import fold
 from lanewise.ir import nodes as ir
-from lanewise.ir.evaluate import evaluate
+from lanewise.ir.interpret import evaluate
 from lanewise.ir.printer import print_expression, print_function
 from lanewise.ir.verify import verify_function
 from lanewise.passes.constant_folding import fold_function

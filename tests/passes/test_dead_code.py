@@ -10,7 +10,7 @@ from lanewise.ir import nodes as ir
 from lanewise.ir.printer import print_block
 from lanewise.ir.verify import verify_kernel
 from lanewise.passes import constant_folding, dead_code, thread_mapping
-from lanewise.patterns.elementwise.pattern import ELEMENTWISE
+from lanewise.patterns.elementwise.build import ELEMENTWISE
 from lanewise.types import BOOL, I32
 from tests.corpus import CASES, LAYOUTS, Case
 from tests.corpus_kernels import Body

@@ -10,8 +10,7 @@ import lanewise as lw
 from lanewise.emit.cuda import emit_cuda
 from lanewise.errors import PlanError
 from lanewise.passes import fission
-from lanewise.patterns.elementwise.build import ElementwiseArguments
-from lanewise.patterns.elementwise.reduction import build_reduction
+from lanewise.patterns.elementwise.build import ElementwiseArguments, build_reduction
 from lanewise.plan import Plan
 from lanewise.runtime.nvrtc import compile_cubin
 from lanewise.types import I64

@@ -28,7 +28,7 @@ from lanewise.passes import (
     thread_merging,
     tiling,
 )
-from lanewise.patterns.pairwise.pattern import PAIRWISE
+from lanewise.patterns.pairwise.build import PAIRWISE
 from lanewise.plan import Plan
 from lanewise.record import Leaf
 from lanewise.types import F32, I32

@@ -16,7 +16,7 @@ from lanewise.ir.verify import verify_kernel
 from lanewise.passes import constant_folding, dead_code, scalar_replacement, thread_mapping
 from lanewise.patterns.sitewise.passes import merging as site_merging
 from lanewise.patterns.sitewise.passes import splitting as site_splitting
-from lanewise.patterns.sitewise.plans import complete_site_plan
+from lanewise.patterns.sitewise.pattern import complete_site_plan
 from lanewise.plan import Plan
 from lanewise.target import Machine
 from tests.lbm.boxes import D3Q15, LID, WALL, boxes

@@ -12,7 +12,7 @@ from lanewise.ir import nodes as ir
 from lanewise.patterns.sitewise.build import build_sitewise
 from lanewise.patterns.sitewise.calls import bind_phase
 from lanewise.patterns.sitewise.flags import make_flags, make_marks, mark_shared_sectors
-from lanewise.patterns.sitewise.plans import complete_site_plan
+from lanewise.patterns.sitewise.pattern import complete_site_plan
 from lanewise.patterns.sitewise.sites import row_block_of
 from lanewise.pipeline import Program, build_program
 from lanewise.plan import Plan

@@ -84,6 +84,33 @@ def test_on_a_gpu(case: Case, threads: int) -> None:
         check(case, {n: v.get() if isinstance(v, cupy.ndarray) else v for n, v in changed.items()}, given)
 
 
+@pytest.mark.cuda
+def test_calls_on_a_gpu() -> None:
+    """Repeated calls, explanations and what is refused, with arrays of CuPy."""
+    import cupy
+
+    case = BY_NAME["smooth"]
+    kernel, (given, grid) = lw.threadwise(case.kernel.python), arguments(case)
+    a, c = cupy.asarray(given["a"]), cupy.zeros_like(cupy.asarray(given["c"]))
+    for weight in (0.25, 0.25, 0.5):
+        kernel(a, c, weight, grid=grid)
+        expected = case.expect(given["a"], given["c"], weight)["c"]
+        np.testing.assert_allclose(c.get(), expected, rtol=1e-5, atol=1e-5)
+    other = cupy.zeros_like(c)
+    kernel(2 * a, other, 0.5, grid=grid)
+    np.testing.assert_allclose(other.get(), 2 * expected, rtol=1e-5, atol=1e-5)
+    with pytest.raises(lw.ArgumentError, match="shares memory with 'a'"):
+        kernel(a, a, 0.5, grid=grid)
+    with pytest.raises(lw.ArgumentError, match=r"different devices \(a on the host, c on 'cuda'\)"):
+        kernel(given["a"], c, 0.5, grid=grid)
+    with pytest.raises(lw.ArgumentError, match="must be a contiguous array"):
+        kernel(a.T, c, 0.5, grid=grid)
+    kernel(a, c, 0.5, grid=(0, 7))
+    compiled = kernel.compile(a, c, 0.5, grid=grid)
+    assert compiled.executable.device == "cuda"
+    assert compiled.explain().as_dict()["analysis"]["accesses"][0]["pattern"] == "coalesced"
+
+
 @ALL
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
 def test_every_stage_means_the_same(case: Case, device: str) -> None:
@@ -204,13 +231,49 @@ def test_wide_indices_are_those_of_another_kernel() -> None:
     assert found.variant == (False, True)
 
 
-def test_arrays_that_are_too_long_for_32_bits_are_found_by_their_lengths() -> None:
-    from lanewise.patterns.threadwise import arguments as a
+@pytest.mark.parametrize(
+    ("most", "variant"), [(2**31 - 2**16, (False, True)), (1000, (False, False)), (20, (True, False))]
+)
+def test_widths_hang_on_extents_lengths_and_sizes(
+    most: int, variant: tuple[bool, bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As if so few values had 32 bits: 40 x 30 elements, and what is computed with wide indices is the same."""
+    from lanewise.patterns.threadwise import arguments as module
 
-    long = np.lib.stride_tricks.as_strided(np.zeros(1, np.float32), (2**31,), (0,))
-    given = {"i": long}
-    assert a.NARROW < long.size
-    assert given
+    monkeypatch.setattr(module, "NARROW", most)
+    kernel = lw.threadwise(transpose.python)
+    a, c = np.random.default_rng(0).normal(size=(40, 30)), np.zeros((30, 40))
+    assert kernel._calls.given((a, c), {"grid": c.shape}).variant == variant  # pyright: ignore[reportPrivateUsage]
+    kernel(a, c, grid=c.shape)
+    np.testing.assert_array_equal(c, a.T)
+    reference = kernel.compile(a, c, grid=c.shape).reference
+    assert reference.counts[0].type.name == ("i64" if variant[0] else "i32")
+    assert compile_kernel(reference, Plan(block=256).filled(NEUTRAL), "cuda", arch="sm_90").cubins
+
+
+@lw.threadwise
+def walk(i: lw.index, following: lw.Array1[lw.i32], length: lw.Array1[lw.i32]):
+    j = following[i]
+    count = 0
+    while following[j] != j and count < len(following):
+        j = following[j]
+        count += 1
+    length[i] = count
+
+
+def test_a_condition_that_loads() -> None:
+    rng = np.random.default_rng(1)
+    following, found = rng.integers(0, 30, 30, np.int32), np.zeros(30, np.int32)
+    expected = found.copy()
+    for i in range(30):
+        walk.python(i, following, expected)
+    walk(following, found, grid=30)
+    np.testing.assert_array_equal(found, expected)
+    with lw.device("python"):
+        found[:] = 0
+        walk(following, found, grid=30)
+    np.testing.assert_array_equal(found, expected)
+    assert expected.any()
 
 
 def test_results_are_the_same_to_the_bit_for_every_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:

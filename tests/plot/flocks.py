@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from lanewise.sims.boids.view.view import Moment, View
+from lanewise.sims.boids.view.flock import Moment, View
 
 SIZE = (180, 320)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lanewise.plot.colours import DARK, LIGHT, TO_CONES, TO_LINEAR_RGB, colour_map, colour_table
+from lanewise.plot.raster import DARK, LIGHT, TO_CONES, TO_LINEAR_RGB, colour_map, colour_table
 
 
 def oklab(rgb: np.ndarray) -> np.ndarray:

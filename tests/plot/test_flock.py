@@ -14,10 +14,8 @@ from lanewise.errors import InputError
 from lanewise.sims.boids.obstacles import Box, Obstacle, Plane, Rectangle, Sphere
 from lanewise.sims.boids.view.camera import CAMERAS, around, looking
 from lanewise.sims.boids.view.colours import COLOURINGS
-from lanewise.sims.boids.view.darts import dart_length, darts
-from lanewise.sims.boids.view.flock import FlockMovie, plot_flock
-from lanewise.sims.boids.view.painter import Painter
-from lanewise.sims.boids.view.view import Moment, View
+from lanewise.sims.boids.view.flock import FlockMovie, Moment, Painter, View, plot_flock
+from lanewise.sims.boids.view.raster import dart_length, darts
 from tests.plot.flocks import SIZE, alone, moment, view
 
 

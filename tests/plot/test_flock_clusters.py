@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lanewise.errors import ArgumentError
-from lanewise.sims.boids.view.clusters import clusters
+from lanewise.sims.boids.view.colours import clusters
 
 pytest.importorskip("scipy", reason="scipy is what clusters are compared with")
 

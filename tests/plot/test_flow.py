@@ -15,11 +15,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lanewise.errors import ArgumentError, InputError
-from lanewise.plot.colours import colour_table
-from lanewise.plot.raster import Scale, colour, picture_size, resample
+from lanewise.plot.raster import Scale, colour, colour_table, picture_size, resample
 from lanewise.sims.lbm.view.flow import LEFT, TOP, flow_title, plot_flow
-from lanewise.sims.lbm.view.slices import Reference, label, middle_slice, middle_slices, unit_of, value_range
-from lanewise.sims.lbm.view.vorticity import levels, vorticity
+from lanewise.sims.lbm.view.slices import (
+    Reference,
+    label,
+    levels,
+    middle_slice,
+    middle_slices,
+    unit_of,
+    value_range,
+    vorticity,
+)
 from tests.plot.flows import past_ball, pixels, png_size, street
 
 

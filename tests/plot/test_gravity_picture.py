@@ -13,8 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lanewise.errors import ArgumentError, InputError
-from lanewise.sims.gravity.view.bodies import FEW, frame, point_style, speed_range
-from lanewise.sims.gravity.view.picture import plot_gravity
+from lanewise.sims.gravity.view import FEW, frame, plot_gravity, point_style, speed_range
 
 SIZE = (2040, 990)
 
@@ -54,7 +53,7 @@ def test_every_number_of_bodies_is_drawn(tmp_path: Path, count: int) -> None:
 
 
 def test_more_bodies_than_are_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lanewise.sims.gravity.view.bodies.MOST_POINTS", 100)
+    monkeypatch.setattr("lanewise.sims.gravity.view.MOST_POINTS", 100)
     plot_gravity(tmp_path / "run.png", *cluster(1000), TIMES, ERRORS["both signs"], "title")
     assert png_size(tmp_path / "run.png") == SIZE
 
@@ -145,5 +144,5 @@ def test_bad_arrays_are_named(tmp_path: Path) -> None:
 
 
 def test_importing_the_module_does_not_import_matplotlib() -> None:
-    code = "import sys, lanewise.sims.gravity.view.picture; sys.exit('matplotlib' in sys.modules)"
+    code = "import sys, lanewise.sims.gravity.view; sys.exit('matplotlib' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

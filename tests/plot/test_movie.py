@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from lanewise.errors import ArgumentError, InputError
+from lanewise.plot.encoders import find_ffmpeg
 from lanewise.plot.movie import MovieWriter
-from lanewise.plot.mp4 import find_ffmpeg
 from lanewise.plot.raster import Scale, colour, resample
 from lanewise.plot.text import Key, text_strip
 from lanewise.sims.lbm.view.movie import LETTERS, FlowMovie
@@ -119,7 +119,7 @@ def test_later_colours_are_in_the_palette_and_memory_stays_small(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Far more frames than the palette is chosen from; the last ones have colours of their own."""
-    monkeypatch.setattr("lanewise.plot.gif.MOST_SAMPLES", 8)
+    monkeypatch.setattr("lanewise.plot.encoders.MOST_SAMPLES", 8)
     frames = [np.full((4, 5, 3), (number, 255 - number, 40), np.uint8) for number in range(0, 250, 5)]
     write(tmp_path / "a.gif", frames)
     shown, _ = gif_frames(tmp_path / "a.gif")
@@ -210,7 +210,7 @@ def test_what_could_fail_later_is_found_first(tmp_path: Path, monkeypatch: pytes
         message = f"{fps} frames a second; wanted more than 0 and at most {most} for {suffix}"
         with pytest.raises(ArgumentError, match=re.escape(message)):
             MovieWriter(tmp_path / f"b{suffix}", fps)
-    monkeypatch.setattr("lanewise.plot.mp4._bundled", lambda: None)
+    monkeypatch.setattr("lanewise.plot.encoders._bundled", lambda: None)
     monkeypatch.setenv("PATH", str(tmp_path))
     remedy = "install one with: pip install 'lanewise[movie]', or choose a name that ends in .gif"
     with pytest.raises(InputError, match=re.escape(f"b.mp4: MP4 needs ffmpeg, and there is none; {remedy}")):

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lanewise.errors import ArgumentError
-from lanewise.sims.lbm.view.vorticity import stream_function, vorticity
+from lanewise.sims.lbm.view.slices import stream_function, vorticity
 
 
 def test_a_rigid_rotation_has_twice_its_rate_everywhere() -> None:

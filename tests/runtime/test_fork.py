@@ -16,7 +16,7 @@ import pytest
 
 from lanewise.errors import ArgumentError, DeviceError
 from lanewise.runtime import cpu, devices
-from lanewise.runtime.turns import Turns
+from lanewise.runtime.prepared import Turns
 from tests.runtime.forked_kernel import Body, near
 
 pytestmark = [

@@ -13,8 +13,7 @@ import pytest
 from lanewise.errors import DeviceError
 from lanewise.runtime import compiling, nvrtc
 from lanewise.runtime.cache import cache_directory, write_entry
-from lanewise.runtime.cubin import CodeResources, code_resources
-from lanewise.runtime.nvrtc import compile_cubin, parse_spills
+from lanewise.runtime.nvrtc import CodeResources, code_resources, compile_cubin, parse_spills
 
 TEXT = 'extern "C" __global__ void twice_kernel(float *a) { a[threadIdx.x] *= 2.0f; }'
 # A stack frame (an array that is addressed), shared memory, and more registers than the bounds of the launch allow.

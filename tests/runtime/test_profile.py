@@ -18,10 +18,9 @@ from lanewise.errors import InputError
 from lanewise.profiling import profile as profile_module
 from lanewise.profiling import span
 from lanewise.profiling.sequence import DEVICE_COST, HOST_COST, SHARE, interval
-from lanewise.profiling.table import seconds_text
-from lanewise.runtime import profiled_stepping, stepping
-from lanewise.runtime.launches import NamedLaunch
-from lanewise.runtime.programs import LONG_GRAPH, Part
+from lanewise.profiling.summary import seconds_text
+from lanewise.runtime import stepping
+from lanewise.runtime.programs import LONG_GRAPH, NamedLaunch, Part
 from lanewise.runtime.stepping import make_program, make_stepper
 
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.cuda)]
@@ -47,7 +46,7 @@ class Clock:
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     made = Clock()
     monkeypatch.setattr(profile_module, "clock", made)
-    monkeypatch.setattr(profiled_stepping, "clock", made)
+    monkeypatch.setattr(stepping, "clock", made)
     return made
 
 
@@ -214,7 +213,7 @@ def test_launches_of_one_name_are_added_up_and_a_repetition_may_be_several_steps
 
 
 class PlayedDevice:
-    """What `profiled_stepping` asks of `cuda`: graphs replay what was captured, events read a clock."""
+    """What `stepping` asks of `cuda`: graphs replay what was captured, events read a clock."""
 
     def __init__(self, clock: Clock) -> None:
         self.clock, self.capturing, self.origins, self.waits = clock, False, 0, 0
@@ -269,7 +268,7 @@ class PlayedDevice:
 @pytest.fixture
 def played(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> PlayedDevice:
     device = PlayedDevice(clock)
-    monkeypatch.setattr(profiled_stepping, "cuda", device)
+    monkeypatch.setattr(stepping, "cuda", device)
     return device
 
 

@@ -10,10 +10,9 @@ import pytest
 
 from lanewise.errors import StateError
 from lanewise.runtime import cuda, whole_steps
-from lanewise.runtime.interruption import deferred_interruption
 from lanewise.runtime.programs import LONG_GRAPH
 from lanewise.runtime.stepping import make_stepper
-from lanewise.runtime.whole_steps import WholeSteps
+from lanewise.runtime.whole_steps import WholeSteps, deferred_interruption
 
 
 @pytest.fixture(autouse=True)

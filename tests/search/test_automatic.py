@@ -6,7 +6,7 @@ import pytest
 import lanewise as lw
 from lanewise.patterns.search.automatic import FEW, choose, look
 from lanewise.patterns.search.points import SAMPLE
-from lanewise.patterns.search.query_input import points_from
+from lanewise.patterns.search.queries import points_from
 from tests.search.clouds import Array
 from tests.search.numbered import KINDS, numbered
 

@@ -7,8 +7,7 @@ import pytest
 
 import lanewise as lw
 from lanewise.patterns.search.builders.cells import host_cells
-from lanewise.patterns.search.builders.cells_device import launch_list, memory_sizes
-from lanewise.patterns.search.builders.cells_text import kernel_texts
+from lanewise.patterns.search.builders.cells_device import kernel_texts, launch_list, memory_sizes
 from lanewise.patterns.search.builders.geometry import Geometry, fitted
 from lanewise.patterns.search.points import Points, points_of
 from lanewise.runtime.nvrtc import compile_cubin

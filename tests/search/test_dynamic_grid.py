@@ -11,8 +11,7 @@ import lanewise as lw
 from lanewise.errors import ArgumentError
 from lanewise.patterns.search.base import Structure
 from lanewise.patterns.search.builders.ordering import Recursive, make_parts, world_box
-from lanewise.patterns.search.dynamic_grid import DynamicGrid
-from lanewise.patterns.search.dynamic_structures import WAITING
+from lanewise.patterns.search.dynamic_grid import WAITING, DynamicGrid
 from lanewise.patterns.search.points import points_of_values
 from tests.search.clouds import CLOUDS, Array, cloud
 from tests.search.numbered import KINDS, met, numbered
@@ -114,7 +113,7 @@ def test_leaves_that_wait_for_others(wanted: dict[str, Any], monkeypatch: pytest
         del index
         return WAITING
 
-    monkeypatch.setattr("lanewise.patterns.search.dynamic_structures.waiting_leaves", as_on_a_gpu)
+    monkeypatch.setattr("lanewise.patterns.search.dynamic_grid.waiting_leaves", as_on_a_gpu)
     for name in CLOUDS[:4]:
         x, radius = cloud(name, 40, 3, "f4")
         check(DynamicGrid(**scaled(wanted, 6 * radius), leaf=2), x, device="python")

@@ -24,8 +24,8 @@ from lanewise.patterns.search.build_queries import (  # fmt: skip
     build_query,
 )
 from lanewise.patterns.search.builders.rows import sort_keys
+from lanewise.patterns.search.queries import points_from
 from lanewise.patterns.search.query_calls import Queried, as_bound
-from lanewise.patterns.search.query_input import points_from
 from lanewise.patterns.search.searched import complete_search_plan
 from lanewise.plan import Plan
 from lanewise.types import F32, F64, I32, I64

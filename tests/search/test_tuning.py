@@ -20,21 +20,19 @@ from lanewise.errors import ArgumentError, DeviceError
 from lanewise.launch.trial import Failure
 from lanewise.patterns.search.automatic import FEW, look
 from lanewise.patterns.search.base import Search
+from lanewise.patterns.search.picker import kind_of_call
 from lanewise.patterns.search.points import Points
-from lanewise.patterns.search.query_input import points_from
+from lanewise.patterns.search.queries import points_from
 from lanewise.patterns.search.tuning import candidates as search_candidates
-from lanewise.patterns.search.tuning.candidates import candidates
-from lanewise.patterns.search.tuning.configurations import (
+from lanewise.patterns.search.tuning.candidates import (
     MOST_CELLS_A_SOURCE,
     Configuration,
+    candidates,
     cells_of,
     configuration_from,
 )
-from lanewise.patterns.search.tuning.job import SearchJob, space_of
-from lanewise.patterns.search.tuning.kinds import kind_of_call
-from lanewise.patterns.search.tuning.lookup import Choice
-from lanewise.patterns.search.tuning.measure import CallMeasurer
-from lanewise.patterns.search.tuning.tune import tune_search
+from lanewise.patterns.search.tuning.job import Choice, SearchJob, space_of
+from lanewise.patterns.search.tuning.tune import CallMeasurer, tune_search
 from lanewise.pipeline import build_program
 from lanewise.plan import NEUTRAL, Plan
 from lanewise.tuning import StoreWarning, Tuning, replay
@@ -301,7 +299,7 @@ def test_another_kernel_and_another_process_read_the_store(own_store: Path) -> N
     tuned_to(FINE, SEVEN, records, records)
     assert "StaticGrid(side=0.7)" in kernel(SEVEN).compile(records, records).search
     code = (
-        "import sys; from pathlib import Path; from lanewise.launch import tuned_store as store; store.store_directory = lambda: Path(sys.argv[1])\n"
+        "import sys; from pathlib import Path; from lanewise.launch import tuned_plans as store; store.store_directory = lambda: Path(sys.argv[1])\n"
         "from tests.search.test_tuning import *\n"
         "x = numbered(uniform(seed=int(sys.argv[2]))); print(kernel(SEVEN).compile(x, x).search_tuned)"
     )

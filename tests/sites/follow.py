@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import lanewise as lw
-from lanewise.patterns.sitewise.edges import Edges, read_edges
+from lanewise.patterns.sitewise.kinds import Edges, read_edges
 from lanewise.patterns.sitewise.streaming import Phase
 from tests.lbm.boxes import LID, WALL, Box
 

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 
 from lanewise.errors import ArgumentError
-from lanewise.patterns.sitewise.edges import Edges, read_edges
-from lanewise.patterns.sitewise.kinds import OUTFLOW
+from lanewise.patterns.sitewise.kinds import OUTFLOW, Edges, read_edges
 from tests.lbm.boxes import edges_of
 from tests.sites.follow import WALLS
 

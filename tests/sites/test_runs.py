@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lanewise as lw
-from lanewise.patterns.sitewise.edges import read_edges
 from lanewise.patterns.sitewise.flags import make_flags
+from lanewise.patterns.sitewise.kinds import read_edges
 from lanewise.patterns.sitewise.runs import Classes, make_classes, make_places, make_runs
 from lanewise.patterns.sitewise.streaming import ODD, PULL, Phase
 from tests.lbm.boxes import LID, WALL, Box, boxes

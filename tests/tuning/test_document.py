@@ -10,9 +10,9 @@ import typer
 
 from lanewise.cli.main import app
 from lanewise.optimisations import OPTIMISATIONS
-from lanewise.patterns.elementwise.pattern import ELEMENTWISE
-from lanewise.patterns.pairwise.pattern import PAIRWISE
-from lanewise.tuning import compare, measure, race, search
+from lanewise.patterns.elementwise.build import ELEMENTWISE
+from lanewise.patterns.pairwise.build import PAIRWISE
+from lanewise.tuning import measure, race, search
 from tests.markdown import commands, differences, run_blocks
 
 TEXT = (Path(__file__).parents[2] / "docs/tuning.md").read_text(encoding="utf-8")
@@ -50,7 +50,7 @@ def test_numbers() -> None:
     for number in (
         f"at most {search.ENUMERABLE} plans", f"at most {search.SMALL} of them", "the eight best shapes", "less than\n   0.5 % an axis",
         f"The best five within {100 * (race.CLOSE - 1):.0f} %", f"faster by {100 * race.WORTH:.0f} %",
-        f"{compare.ROUNDINGS} units in the last place", f"{race.SLOW} times as long", f"up to {measure.MOST_COMPILERS}",
+        f"{measure.ROUNDINGS} units in the last place", f"{race.SLOW} times as long", f"up to {measure.MOST_COMPILERS}",
         f"at most {measure.MOST_COPIES} copies",
     ):  # fmt: skip
         assert number in TEXT, number

@@ -16,8 +16,7 @@ from lanewise.plan import NEUTRAL, Plan
 from lanewise.runtime.nvrtc import Cubin, Resources
 from lanewise.runtime.timing import CpuStopwatch
 from lanewise.tuning import measure
-from lanewise.tuning.compare import difference, tolerance
-from lanewise.tuning.measure import CpuMeasurer
+from lanewise.tuning.measure import CpuMeasurer, difference, tolerance
 from tests.corpus import case
 from tests.harness import program, reference_kernel
 from tests.tuning.kernels import attraction, double, drift, points, repulsion, without_itself

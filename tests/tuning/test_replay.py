@@ -11,11 +11,11 @@ import pytest
 import lanewise as lw
 from lanewise.errors import InputError
 from lanewise.launch.trial import Failure
-from lanewise.launch.tuned_store import Entry
+from lanewise.launch.tuned_plans import Entry
 from lanewise.plan import NEUTRAL, Plan
 from lanewise.tuning import Tuning, replay, tune_job
-from lanewise.tuning.recording import RecordedMeasurer, families_to, read_recording, recording_of
 from lanewise.tuning.search import search
+from lanewise.tuning.tune import RecordedMeasurer, families_to, read_recording, recording_of
 from tests.tuning.kernels import attraction, points
 from tests.tuning.landscapes import MadeUpMeasurer
 from tests.tuning.test_space import space

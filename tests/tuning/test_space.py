@@ -11,9 +11,8 @@ from lanewise.models.devices import table_model
 from lanewise.pipeline import build_program
 from lanewise.plan import Plan
 from lanewise.target import Machine
-from lanewise.tuning.estimate import ModelEstimator
 from lanewise.tuning.job import Job
-from lanewise.tuning.space import KernelSpace
+from lanewise.tuning.space import KernelSpace, ModelEstimator
 from lanewise.work import describe_work
 from tests.corpus import case
 from tests.harness import reference_kernel

@@ -15,8 +15,7 @@ from typing import Any
 import pytest
 
 from lanewise.errors import ArgumentError
-from lanewise.launch.tuned_key import Key, size_class
-from lanewise.launch.tuned_store import Entry, StoreWarning, read_entry, store_enabled, write_entry
+from lanewise.launch.tuned_plans import Entry, Key, StoreWarning, read_entry, size_class, store_enabled, write_entry
 from lanewise.plan import NEUTRAL, Plan
 
 KEY = Key(
@@ -151,7 +150,7 @@ def test_a_file_that_cannot_be_renamed_is_a_warning(monkeypatch: pytest.MonkeyPa
 WRITER = """
 import sys
 from pathlib import Path
-from lanewise.launch import tuned_store as store
+from lanewise.launch import tuned_plans as store
 from tests.tuning.test_store import ENTRY, KEY
 store.store_directory = lambda: Path(sys.argv[1])
 import dataclasses
@@ -203,7 +202,7 @@ def test_size_classes_are_the_nearest_powers_of_two() -> None:
 def test_the_store_lies_beside_the_caches_of_versions(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("LANEWISE_CACHE_DIR", str(tmp_path))
     root = Path(__file__).parents[2]
-    code = "from lanewise.launch.tuned_store import store_directory; print(store_directory())"
+    code = "from lanewise.launch.tuned_plans import store_directory; print(store_directory())"
     environment = {**os.environ, "PYTHONPATH": str(root / "src")}
     shown = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     assert Path(shown.stdout.strip()) == tmp_path / "tuned"

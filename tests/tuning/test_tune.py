@@ -59,7 +59,7 @@ def test_another_process_uses_it(own_store: Path) -> None:
     cloud = points(64)
     tuned_to(attraction.tuning_job(cloud, cloud, softening2=1e-2), merged)
     code = (
-        "import sys; from pathlib import Path; from lanewise.launch import tuned_store as store; store.store_directory = lambda: Path(sys.argv[1])\n"
+        "import sys; from pathlib import Path; from lanewise.launch import tuned_plans as store; store.store_directory = lambda: Path(sys.argv[1])\n"
         "from tests.tuning.kernels import attraction, points\n"
         "cloud = points(int(sys.argv[2])); print(attraction.compile(cloud, cloud, softening2=0.5).plan.targets)"
     )

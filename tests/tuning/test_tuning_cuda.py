@@ -9,8 +9,7 @@ import lanewise as lw
 from lanewise.plan import Plan
 from lanewise.runtime.timing import CudaStopwatch
 from lanewise.tuning import CudaMeasurer, replay
-from lanewise.tuning.estimate import make_estimator
-from lanewise.tuning.space import KernelSpace
+from lanewise.tuning.space import KernelSpace, make_estimator
 from tests.tuning.kernels import attraction, drift, points
 
 pytestmark = pytest.mark.cuda

@@ -119,7 +119,7 @@ def _plain() -> Any:
 
 def _touched(use: Use, reference: Any, roles: dict[str, Role]) -> list[Access]:
     """The leaves of each array that the kernel loads and stores once what nobody needs is gone."""
-    from lanewise.analysis.counts import count_operations
+    from lanewise.analysis.instructions import count_operations
     from lanewise.ir import nodes as ir
     from lanewise.ir.traverse import statements
     from lanewise.passes import constant_folding, dead_code

@@ -10,7 +10,7 @@ import math
 import numpy as np
 
 from lanewise.ir import nodes as ir
-from lanewise.ir.evaluate import evaluate
+from lanewise.ir.interpret import evaluate
 from lanewise.ir.traverse import children
 from lanewise.types import BOOL, U32
 

@@ -1,6 +1,6 @@
 """Indices as sums: coefficients times variables, plus what all threads share.
 
-    (y * 2 + 1) + k   ->   2 y + k + 1
+(y * 2 + 1) + k   ->   2 y + k + 1
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class IndexSum:
         return build.subtract(total, -self.constant) if self.constant < 0 else build.add(total, self.constant)
 
 
-def index_sum(e: ir.Expression, definitions: Mapping[str, IndexSum] = {}) -> IndexSum:  # noqa: B006
+def index_sum(e: ir.Expression, definitions: Mapping[str, IndexSum] = {}) -> IndexSum:
     """The sum that an expression is; what is no sum is one term. Names with a definition are replaced by it."""
     match e:
         case ir.Literal():
@@ -73,7 +73,7 @@ def index_sum(e: ir.Expression, definitions: Mapping[str, IndexSum] = {}) -> Ind
             return IndexSum(0, {e: 1})
 
 
-def single_definitions(block: ir.Block, start: Mapping[str, IndexSum] = {}) -> dict[str, IndexSum]:  # noqa: B006
+def single_definitions(block: ir.Block, start: Mapping[str, IndexSum] = {}) -> dict[str, IndexSum]:
     """The whole numbers of a block that are assigned once, from what does not change in it, as sums."""
     count: dict[str, int] = {}
     for s in statements(block):

@@ -1,7 +1,14 @@
-"""Instructions that a compiler would issue, by the unit that executes them.
+"""Instructions that a compiler would issue, by the unit that executes them, and the operations that a function asks for.
 
 Counted are values, not the text: equal values once (`value_numbering`), dead ones never, values that do not change in a
-loop before it, a product and the sum that it joins as one fused multiply-add. `sequences` says what an operation costs.
+loop before it, a product and the sum that it joins as one fused multiply-add.
+
+The sequences behind one operation on a GPU are those that NVRTC 13.5 emits for sm_90, counted in the disassembly along the path that
+ordinary arguments take (the slow paths of division, roots and sines, for subnormal or huge arguments, are not counted). Other
+architectures differ little: what differs is how fast each unit is.
+
+Kinds: "fp32 add|mul|fma", "fp64 add|mul|fma", "special" (reciprocal, roots, exponentials, logarithms, sines),
+"conversion" within 32 bits, "wide conversion" from and to 64 bits, "integer", "compare", "select", "branch".
 """
 
 from __future__ import annotations
@@ -10,9 +17,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from lanewise.analysis.sequences import operation_cost
 from lanewise.analysis.value_numbering import Table
-from lanewise.types import F64
+from lanewise.ir import nodes as ir
+from lanewise.ir.traverse import expressions, statements, subexpressions
+from lanewise.types import BOOL, F32, F64, I64, Scalar
 
 PREDICATED = frozenset({"branch", "barrier"})
 
@@ -21,7 +29,7 @@ PREDICATED = frozenset({"branch", "barrier"})
 class Instructions:
     """How many of each kind.
 
-    Kinds of arithmetic are those of `sequences`; of memory "shared load", "shared store", "global load", "global store",
+    Kinds of arithmetic are those of `operation_cost`; of memory "shared load", "shared store", "global load", "global store",
     "local load", "local store", each with the bytes of one thread behind it ("shared load 16"); beside them "branch",
     "barrier" and "shuffle".
     """
@@ -128,3 +136,145 @@ def count_values(table: Table, values: Iterable[int], *, fast_math: bool = False
     for n in live:
         total.update(node_cost(table, n, gone, fast_math=fast_math))
     return mix(total)
+
+
+def count_operations(function: ir.Function) -> Counter[str]:
+    """Operations as the text has them: `+`, `*`, `rsqrt`, ... Loops count once."""
+    counts: Counter[str] = Counter()
+    for s in statements(function.body):
+        if isinstance(s, ir.Apply):
+            counts += count_operations(s.function)
+        for e in expressions(s):
+            for x in subexpressions(e):
+                match x:
+                    case ir.Unary() | ir.Binary() | ir.Compare() | ir.Logical():
+                        counts[x.operator] += 1
+                    case ir.Call():
+                        counts[x.intrinsic] += 1
+                    case ir.Select():
+                        counts["select"] += 1
+                    case _:
+                        pass
+    return counts
+
+
+Cost = Mapping[str, float]
+
+_FLOAT: dict[str, Cost] = {
+    "/": {"special": 1, "fp32 fma": 5, "compare": 1, "branch": 3},
+    "sqrt": {"special": 1, "fp32 mul": 2, "fp32 fma": 2, "integer": 1, "compare": 1, "branch": 3},
+    "rsqrt": {"special": 1},
+    "exp": {"special": 1, "fp32 fma": 4, "fp32 mul": 1, "integer": 1},
+    "exp2": {"special": 1, "fp32 mul": 2, "compare": 1},
+    "log": {"fp32 fma": 12, "fp32 mul": 2, "fp32 add": 1, "integer": 5, "conversion": 1, "compare": 2, "select": 2},
+    "log2": {"special": 1, "fp32 mul": 1, "fp32 add": 1, "compare": 1, "select": 1},
+    "log10": {"special": 1, "fp32 mul": 2, "fp32 add": 1, "compare": 1, "select": 1},
+    "sin": {"fp32 fma": 9, "fp32 mul": 2, "conversion": 2, "integer": 2, "compare": 3, "select": 4, "branch": 2},
+    "cos": {"fp32 fma": 9, "fp32 mul": 2, "conversion": 2, "integer": 3, "compare": 3, "select": 4, "branch": 2},
+    "tan": {"fp32 fma": 11, "fp32 mul": 3, "special": 1, "conversion": 2, "integer": 2, "compare": 2, "select": 1, "branch": 2},
+    "asin": {"special": 1, "fp32 fma": 10, "fp32 mul": 4, "compare": 3, "select": 2},
+    "acos": {"special": 1, "fp32 fma": 10, "fp32 mul": 4, "compare": 3, "select": 3, "integer": 1},
+    "atan": {"special": 1, "fp32 fma": 8, "fp32 mul": 2, "compare": 2, "select": 2},
+    "atan2": {"special": 1, "fp32 fma": 16, "fp32 mul": 2, "compare": 6, "select": 5, "integer": 2, "branch": 5},
+    "sinh": {"special": 2, "fp32 fma": 10, "fp32 mul": 2, "compare": 2, "select": 1, "branch": 2},
+    "cosh": {"special": 2, "fp32 fma": 5, "fp32 mul": 2, "integer": 1},
+    "tanh": {"special": 2, "fp32 fma": 6, "fp32 mul": 2, "fp32 add": 1, "compare": 2, "select": 1, "integer": 1},
+    "cbrt": {"special": 2, "fp32 fma": 2, "fp32 mul": 5, "fp32 add": 2, "compare": 3, "select": 2},
+    "pow": {"special": 1, "fp32 fma": 19, "fp32 mul": 10, "fp32 add": 13, "conversion": 3, "integer": 6, "compare": 10,
+            "select": 6, "branch": 4},
+    "hypot": {"special": 1, "fp32 fma": 3, "fp32 mul": 6, "integer": 5, "compare": 3, "select": 1, "branch": 3},
+    "floor": {"conversion": 1}, "ceil": {"conversion": 1}, "trunc": {"conversion": 1},
+    "%": {"special": 1, "fp32 fma": 8, "fp32 mul": 4, "fp32 add": 4, "conversion": 1, "compare": 6, "select": 4, "branch": 6},
+    "//": {"special": 2, "fp32 fma": 14, "fp32 mul": 4, "fp32 add": 6, "conversion": 2, "compare": 8, "select": 6, "branch": 9},
+    "min": {"compare": 2, "select": 1}, "max": {"compare": 2, "select": 1}, "clamp": {"compare": 4, "select": 2},
+    "mix": {"fp32 add": 1, "fp32 fma": 1}, "fma": {"fp32 fma": 1}, "abs": {},
+    "+": {"fp32 add": 1}, "-": {"fp32 add": 1}, "*": {"fp32 mul": 1}, "select": {"select": 1},
+}  # fmt: skip
+# What `--use_fast_math` makes of them.
+_FAST: dict[str, Cost] = {
+    "/": {"special": 1, "fp32 mul": 1}, "sqrt": {"special": 1}, "exp": {"special": 1, "fp32 mul": 1}, "exp2": {"special": 1},
+    "log": {"special": 1, "fp32 mul": 1}, "log2": {"special": 1}, "log10": {"special": 1, "fp32 mul": 1},
+    "sin": {"special": 1, "fp32 mul": 1}, "cos": {"special": 1, "fp32 mul": 1}, "tan": {"special": 3, "fp32 mul": 2},
+    "tanh": {"special": 1}, "pow": {"special": 2, "fp32 mul": 1},
+    "hypot": {"special": 1, "fp32 fma": 1, "fp32 mul": 4, "integer": 5, "compare": 2, "select": 1},
+}  # fmt: skip
+_DOUBLE: dict[str, Cost] = {
+    "/": {"special": 1, "fp64 fma": 7, "fp64 mul": 1, "fp32 fma": 1, "compare": 2, "integer": 1, "branch": 3},
+    "sqrt": {"special": 1, "fp64 fma": 5, "fp64 mul": 3, "integer": 5, "compare": 1, "branch": 3},
+    "rsqrt": {"special": 1, "fp64 fma": 3, "fp64 mul": 2, "integer": 2, "compare": 1, "select": 2},
+    "exp": {"fp64 fma": 14, "fp64 add": 3, "fp64 mul": 1, "integer": 12, "compare": 2, "select": 2, "branch": 3},
+    "exp2": {"fp64 fma": 12, "fp64 add": 5, "fp64 mul": 2, "integer": 12, "compare": 3, "select": 3, "branch": 3},
+    "log": {"special": 1, "fp64 fma": 17, "fp64 add": 8, "fp64 mul": 5, "integer": 22, "compare": 4, "select": 2, "branch": 3},
+    "sin": {"fp64 fma": 12, "fp64 mul": 3, "fp64 add": 2, "wide conversion": 2, "integer": 12, "select": 2, "branch": 5},
+    "tanh": {"special": 2, "fp64 fma": 28, "fp64 add": 4, "fp64 mul": 2, "wide conversion": 3, "integer": 10, "branch": 3},
+    "cbrt": {"special": 3, "fp64 fma": 6, "fp64 mul": 3, "fp64 add": 4, "wide conversion": 2, "conversion": 2, "integer": 14},
+    "atan2": {"special": 1, "fp64 fma": 26, "fp64 add": 8, "fp64 mul": 3, "integer": 12, "select": 16, "branch": 6},
+    "hypot": {"special": 1, "fp64 fma": 4, "fp64 mul": 7, "fp64 add": 3, "integer": 18, "select": 8, "compare": 4},
+    "acos": {"special": 1, "fp64 fma": 32, "fp64 add": 8, "fp64 mul": 6, "integer": 16, "branch": 6},
+    "pow": {"special": 1, "fp64 fma": 35, "fp64 add": 14, "fp64 mul": 6, "integer": 30, "compare": 8, "select": 8, "branch": 10},
+    "floor": {"wide conversion": 1}, "ceil": {"wide conversion": 1}, "trunc": {"wide conversion": 1},
+    "%": {"fp64 mul": 3, "fp64 add": 6, "integer": 120, "select": 40, "branch": 20},
+    "//": {"fp64 mul": 4, "fp64 add": 10, "fp64 fma": 7, "special": 1, "integer": 120, "select": 44, "branch": 24},
+    "min": {"fp64 add": 2, "select": 2}, "max": {"fp64 add": 2, "select": 2}, "clamp": {"fp64 add": 4, "select": 4},
+    "mix": {"fp64 add": 1, "fp64 fma": 1}, "fma": {"fp64 fma": 1}, "abs": {},
+    "+": {"fp64 add": 1}, "-": {"fp64 add": 1}, "*": {"fp64 mul": 1}, "select": {"select": 2},
+}  # fmt: skip
+# Functions of float64 that are not listed cost about what a sine or a logarithm costs.
+_DOUBLE_OTHERS: Cost = {"special": 1, "fp64 fma": 24, "fp64 add": 5, "fp64 mul": 4, "integer": 14, "branch": 4}
+
+_INTEGER: dict[str, Cost] = {
+    "//": {"integer": 18, "conversion": 2, "special": 1, "compare": 4},
+    "%": {"integer": 18, "conversion": 2, "special": 1, "compare": 4},
+    "min": {"integer": 1}, "max": {"integer": 1}, "clamp": {"integer": 2}, "abs": {"integer": 1}, "select": {"select": 1},
+}  # fmt: skip
+_WIDE_INTEGER: dict[str, Cost] = {
+    "*": {"integer": 3}, "//": {"integer": 60, "wide conversion": 2, "special": 1, "compare": 8, "branch": 4},
+    "%": {"integer": 60, "wide conversion": 2, "special": 1, "compare": 8, "branch": 4},
+    "min": {"compare": 2, "select": 2}, "max": {"compare": 2, "select": 2}, "clamp": {"compare": 4, "select": 4},
+    "abs": {"integer": 3}, "select": {"select": 2}, "<<": {"integer": 3}, ">>": {"integer": 3},
+}  # fmt: skip
+# Cycles until the result of an instruction can be used, about what micro-benchmarks of recent architectures find.
+LATENCY = {
+    "fp32 add": 4.0, "fp32 mul": 4.0, "fp32 fma": 4.0, "fp64 add": 8.0, "fp64 mul": 8.0, "fp64 fma": 8.0, "special": 20.0,
+    "integer": 5.0, "compare": 5.0, "select": 5.0, "conversion": 12.0, "wide conversion": 16.0, "branch": 4.0,
+}  # fmt: skip
+_CHECKS = frozenset({"integer", "compare", "select"})  # of a sequence: they run beside its arithmetic
+
+
+def latency_of(cost: Cost) -> float:
+    """Cycles from the operands to the result of an operation with these instructions."""
+    alone = len(cost) == 1
+    return sum(LATENCY[kind] * n for kind, n in cost.items() if alone or kind not in _CHECKS)
+
+
+COMPARISONS = frozenset({"<", "<=", ">", ">=", "==", "!=", "isnan", "isinf", "isfinite"})
+_FREE = frozenset({"leaf", "literal", "and", "or", "not"})  # predicates combine within the comparisons that make them
+
+
+def operation_cost(operation: str, kind: Scalar, operands: tuple[Scalar, ...], *, fast_math: bool = False) -> Cost:
+    """Instructions of an operation with a result of type `kind`; division of whole numbers is that by no constant."""
+    if operation in _FREE or (operation == "negate" and kind.is_float):
+        return {}
+    if operation == "cast":
+        return _conversion(operands[0], kind)
+    if operation in COMPARISONS:
+        return {"fp64 add": 1} if operands[0] == F64 else {"compare": 2 if operands[0] == I64 else 1}
+    if kind == F32:
+        return (_FAST.get(operation) if fast_math else None) or _FLOAT[operation]
+    if kind == F64:
+        return _DOUBLE.get(operation, _DOUBLE_OTHERS)
+    if kind == BOOL:
+        return {"integer": 1}
+    if kind == I64:
+        return _WIDE_INTEGER.get(operation, {"integer": 2})
+    return _INTEGER.get(operation, {"integer": 1})
+
+
+def _conversion(found: Scalar, wanted: Scalar) -> Cost:
+    if found == wanted:
+        return {}
+    if BOOL in (found, wanted):
+        return {"select": 1} if found == BOOL else {"compare": 1}
+    if found.is_integer and wanted.is_integer:
+        return {"integer": 1} if wanted == I64 and found.kind == "i" else {}
+    return {"wide conversion": 1} if 8 in (found.size, wanted.size) else {"conversion": 1}

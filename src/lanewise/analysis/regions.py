@@ -1,7 +1,7 @@
 """A kernel as regions: pieces that run equally often, each with its instructions, its memory accesses, and how often.
 
 How often is found by following index arithmetic for a sample of threads (`sampling`); what it costs, by numbering values
-(`instructions`). Both work for any kernel that has been lowered, whatever passes made it.
+(`instructions`). Both work for any kernel that has been lowered, whatever passes made it. One walk over the kernel does all of it.
 """
 
 from __future__ import annotations
@@ -10,10 +10,14 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from lanewise.analysis.region import SECTOR, Access, KernelWork, Pattern, Region
-from lanewise.analysis.region_walk import walk_kernel
-from lanewise.analysis.sampling import Known, sample_range, sample_threads, value_of
+from lanewise.analysis.instructions import mix
+from lanewise.analysis.region import SECTOR, Access, Environment, KernelWork, Pattern, Region, Values
+from lanewise.analysis.region_costs import Touch, lie_along_simd, lie_of_warp, note_sectors, settle
+from lanewise.analysis.sampling import Known, Sample, middle, sample_range, sample_threads, value_of
+from lanewise.analysis.value_numbering import Value
 from lanewise.ir import nodes as ir
+from lanewise.ir.names import own
+from lanewise.ir.traverse import blocks, expressions, statements, writes
 
 __all__ = ["SECTOR", "UNKNOWN_COUNT", "Access", "KernelWork", "Pattern", "Region", "analyse"]
 
@@ -32,18 +36,272 @@ def analyse(
     if (grid := kernel.grid) is not None:
         across = -(-_whole(grid.extent, known) // grid.lanes)
         known |= sample_threads(grid.threads, across, grid.parts)
-        root = walk_kernel(kernel, kernel.body, known, fast_math=fast_math)
+        root = _walk_kernel(kernel, kernel.body, known, fast_math=fast_math)
         return KernelWork(kernel, root, max(across, 1) * grid.parts, grid.threads)
     match kernel.body:
         case (ir.Parallel() as loop,):
             elements = _whole(loop.extent, known)
             known[loop.variable] = sample_range(elements)
-            root = walk_kernel(kernel, loop.body, known, fast_math=fast_math, simd=loop.variable)
+            root = _walk_kernel(kernel, loop.body, known, fast_math=fast_math, simd=loop.variable)
             return KernelWork(kernel, root, elements, 1)
         case body:
-            return KernelWork(kernel, walk_kernel(kernel, body, known, fast_math=fast_math), 1, 1)
+            return KernelWork(kernel, _walk_kernel(kernel, body, known, fast_math=fast_math), 1, 1)
 
 
 def _whole(e: ir.Expression, samples: Known) -> int:
     value = value_of(e, samples)
     return UNKNOWN_COUNT if value is None else int(value)
+
+
+ITEMS = own("items")  # how many items a segment has, on average
+UNKNOWN_TRIPS = 8  # of a loop whose bounds are data
+COMPILER_UNROLL = 4  # what a compiler does with a loop by itself; twice that when the trips are a known constant
+LOOP_OVERHEAD = {"integer": 1.0, "compare": 1.0, "branch": 1.0}
+WANTED = "wanted"  # the name of a stored lane, which has none
+Returned = list[Value] | None  # the values of a return on the main path, if there was one
+
+
+def _walk_kernel(kernel: ir.Kernel, body: ir.Block, samples: Known, *, fast_math: bool, simd: str = "") -> Region:
+    """The regions of `body` for threads whose coordinates stand in `known`.
+
+    `simd` is the variable whose neighbours share a SIMD register, on a CPU.
+    """
+    walk = _Walk(kernel, samples, simd)
+    env: Environment = {p.name: walk.values.leaf(p.name, p.type, walk.root) for p in kernel.uniforms + kernel.counts}
+    walk.block(body, env, walk.root)
+    settle(walk.values, walk.addresses, walk.buffers, fast_math=fast_math)
+    for region in walk.root.walk():
+        note_sectors(region, walk.touched.get(id(region), []))
+    return walk.root
+
+
+class _Walk:
+    def __init__(self, kernel: ir.Kernel, samples: Known, simd: str) -> None:
+        self.known, self.simd = samples, simd
+        self.told = kernel.grid is not None  # how often to unroll loops over sources: only a GPU's compiler is
+        self.buffers = {b.name: b for b in kernel.buffers}
+        self.root = Region("kernel", None, 1.0)
+        self.values = Values(self.root)
+        self.addresses: dict[int, list[tuple[Region, str]]] = {}
+        self.touched: dict[int, list[Touch]] = {}
+        shapes = [v.shape for v in samples.values() if v is not None and v.ndim == 2]
+        threads = samples.get("@thread")
+        warps = max((s[0] for s in shapes), default=1)
+        self.active: Sample = np.ones((warps, 1 if threads is None else threads.shape[1]), bool)
+        self.weight: Sample = np.ones(warps)  # executions of where the walk is, by warp
+
+    def block(self, block: ir.Block, env: Environment, here: Region) -> Returned:
+        """Walk statements until the first return on the main path."""
+        for s in block:
+            match s:
+                case ir.Assign():
+                    env[s.name] = self.values.number(s.value, env, here)
+                    self.known[s.name] = value_of(s.value, self.known)
+                case ir.Load() | ir.Store() | ir.CopyLanes():
+                    self.move(s, env, here)
+                case ir.For() | ir.While():
+                    self.loop(s, env, here)
+                case ir.If():
+                    if (returned := self.branch(s, env, here)) is not None:
+                        return returned
+                case ir.Apply():
+                    self.apply(s, env, here)
+                case ir.Return():
+                    return [self.values.number(v, env, here) for v in s.values]
+                case _:
+                    self.other(s, env, here)
+        return None
+
+    def other(self, s: ir.Statement, env: Environment, here: Region) -> None:
+        """Statements that are little more than their expressions, nested blocks and results."""
+        wanted = [self.values.want(e, env, here) for e in expressions(s)]
+        for inner in blocks(s):
+            self.block(inner, env, here)
+        for name in writes(s):
+            self.known[name] = None
+            if name in env:
+                env[name] = self.values.leaf(name, self.values.type_of(env[name]), here)
+        match s:
+            case ir.Barrier():
+                here.barriers += 1
+                here.instructions += mix({"barrier": 1})
+            case ir.SetElement():
+                here.instructions += mix({f"local store {self.values.type_of(wanted[-1]).size}": 1})
+            case ir.Rotate():
+                here.instructions += mix({"shuffle": sum(max(1, v.type.size // 4) for v in s.values)})
+            case ir.Shuffle():
+                here.instructions += mix({"shuffle": max(1, s.value.type.size // 4)})
+            case ir.Draw():
+                self.known[s.name] = self.known.get("@block")  # numbers go out in the order of blocks
+                here.instructions += mix({"global load 4": 1, "integer": 4, "branch": 2})
+            case ir.DeclareArray() | ir.Break() | ir.Continue():
+                pass
+            case _:
+                here.instructions += mix({"integer": 1})
+
+    # ------------------------------------------------------------ control
+
+    def loop(self, s: ir.For | ir.While, env: Environment, here: Region) -> None:
+        trips, at = self.turns(s, env, here)
+        unroll = self.unroll(s, trips) if isinstance(s, ir.For) else 1.0
+        weight, active, simd = self.weight, self.active, self.simd
+        per_warp = np.broadcast_to(trips, active.shape)
+        self.weight = weight * per_warp.max(axis=1, initial=0)
+        self.active = active & (per_warp > 0)
+        role = s.role if isinstance(s, ir.For) else "user"
+        region = here.add(f"loop over {role}", float(self.weight.mean()), depth=here.depth + 1, unroll=unroll)
+        entries = float(weight.mean())
+        region.trips = region.executions / entries if entries else 0.0
+        carried = {n: env[n] for n in dict.fromkeys(n for x in statements(s.body) for n in writes(x)) if n in env}
+        self.hand_over(carried, env, region)
+        self.values.carried |= {env[n].number for n in carried}
+        if isinstance(s, ir.For):
+            env[s.variable] = self.values.leaf(s.variable, s.start.type, region)
+            self.known[s.variable] = at
+            self.simd = s.variable if simd and role == "sources" else simd
+        else:
+            self.values.want(s.condition, env, region)
+        self.block(s.body, env, region)
+        self.hand_over({n: env[n] for n in carried}, env, here)
+        self.weight, self.active, self.simd = weight, active, simd
+        if region.trips > 0:
+            region.instructions += mix(LOOP_OVERHEAD).times(1 / unroll)
+
+    def turns(self, s: ir.For | ir.While, env: Environment, here: Region) -> tuple[Sample, Sample | None]:
+        """How often each thread runs a loop, and its variable half way."""
+        if isinstance(s, ir.While):
+            return np.asarray(UNKNOWN_TRIPS), None
+        for e in (s.start, s.stop, s.step):
+            self.values.want(e, env, here)
+        start, stop, step = (value_of(e, self.known) for e in (s.start, s.stop, s.step))
+        if start is None or stop is None or step is None:
+            mean = self.known.get(ITEMS) if s.role == "sources" else None
+            if mean is None:
+                return np.asarray(UNKNOWN_TRIPS), None
+            return np.maximum(mean // (1 if step is None else step), 1), None
+        return middle(start, stop, step)
+
+    def unroll(self, s: ir.For, trips: Sample) -> float:
+        most = max(1.0, float(np.max(trips, initial=1)))
+        if s.unroll == 0:
+            return most
+        if self.told and s.role == "sources":
+            return min(most, s.unroll)
+        constant = isinstance(s.start, ir.Literal) and isinstance(s.stop, ir.Literal)
+        return min(most, s.unroll if s.unroll > 1 else 2 * COMPILER_UNROLL if constant else COMPILER_UNROLL)
+
+    def hand_over(self, carried: Environment, env: Environment, to: Region) -> None:
+        """Variables that a loop changes enter it, and leave it, as values that nothing is known of."""
+        for name, value in carried.items():
+            self.values.roots.append(value.number)
+            env[name] = self.values.leaf(name, self.values.type_of(value), to)
+            self.known[name] = None
+
+    def branch(self, s: ir.If, env: Environment, here: Region) -> Returned:
+        condition = value_of(s.condition, self.known)
+        self.values.want(s.condition, env, here)
+        kept, sides, returned = dict(self.known), (dict(env), dict(env)), list[Returned]()
+        for block, side, wanted in ((s.then, sides[0], True), (s.otherwise, sides[1], False)):
+            self.known.update(kept)
+            returned.append(self.side(block, condition, wanted, side, here) if block else None)
+        inner = [x for block in (s.then, s.otherwise) for x in statements(block)]
+        selects = all(isinstance(x, (ir.Assign, ir.Apply, ir.If, ir.Return)) for x in inner)
+        if not selects:  # too much to run both sides: the compiler jumps
+            here.instructions += mix({"branch": 1})
+        for n in dict.fromkeys(n for x in inner for n in writes(x)):
+            self.known[n] = None
+            if n in env and sides[0].get(n) != sides[1].get(n):
+                env[n] = self.merged([side[n] for side in sides if n in side], here, selects=selects)
+        first, second = returned
+        if first is not None and second is not None:
+            return [
+                a if a == b else self.merged([a, b], here, selects=selects) for a, b in zip(first, second, strict=True)
+            ]
+        if (left := first if first is not None else second) is not None:  # the results are selected at the end
+            self.values.roots += [v.number for v in left]
+            here.instructions += mix({"select": len(left)})
+        return None
+
+    def side(self, block: ir.Block, condition: Sample | None, wanted: bool, env: Environment, here: Region) -> Returned:
+        """One side of a branch: a region of its own, run by the warps of which a thread takes it."""
+        weight, active = self.weight, self.active
+        if condition is not None:
+            self.active = np.broadcast_to(np.equal(condition, wanted), active.shape) & active
+            self.weight = weight * self.active.any(axis=1)
+        region = here.add("branch", float(self.weight.mean()), depth=here.depth)
+        returned = self.block(block, env, region)
+        self.weight, self.active = weight, active
+        return returned
+
+    def merged(self, values: list[Value], here: Region, *, selects: bool) -> Value:
+        """What a variable is after a branch."""
+        self.values.roots += [v.number for v in values]
+        here.instructions += mix({"select": float(selects)})
+        return self.values.leaf("merged", self.values.type_of(values[0]), here)
+
+    def apply(self, s: ir.Apply, env: Environment, here: Region) -> None:
+        """A call is inlined; its mutable parameters come back changed."""
+        here.applications += 1
+        inner: Environment = {}
+        known: Known = {n: v for n, v in self.known.items() if n.startswith("@")}
+        passed = list(zip(s.function.parameters, s.arguments, strict=True))
+        for p, a in passed:
+            inner[p.name] = self.values.number(a, env, here)
+            known[p.name] = value_of(a, self.known)
+        outer, self.known = self.known, known
+        returned = self.block(s.function.body, inner, here) or []
+        self.known = outer
+        for p, a in passed:
+            if p.mutable and isinstance(a, ir.Local):
+                env[a.name] = inner[p.name]
+                self.known[a.name] = None
+        for k, (name, result) in enumerate(zip(s.results, s.function.results, strict=True)):
+            env[name] = returned[k] if k < len(returned) else self.values.leaf(name, result.type, here)
+            self.known[name] = None
+
+    # ------------------------------------------------------------ memory
+
+    def move(self, s: ir.Load | ir.Store | ir.CopyLanes, env: Environment, here: Region) -> None:
+        match s:
+            case ir.Load():
+                self.access(s.buffer, s.index, s.names, env, here, write=False)
+                for name in filter(None, s.names):
+                    env[name] = self.values.leaf(name, self.buffers[s.buffer].type, here)
+                    self.known[name] = None
+                    if self.buffers[s.buffer].space == "global":
+                        self.values.loaded.add(env[name].number)
+            case ir.Store():
+                stored = {self.values.want(v, env, here).number for v in s.values}
+                if self.buffers[s.buffer].space == "shared" and stored & self.values.loaded:
+                    here.note_staging()
+                self.access(s.buffer, s.index, (WANTED,) * len(s.values), env, here, write=True)
+            case ir.CopyLanes():  # one instruction for both sides
+                self.access(s.source, s.source_index, (WANTED,) * s.lanes, env, here, write=False)
+                self.values.want(s.index, env, here)
+                here.accesses.append(self.describe(s.buffer, s.index, (WANTED,) * s.lanes, write=True))
+
+    def describe(self, buffer: str, index: ir.Expression, names: tuple[str, ...], *, write: bool) -> Access:
+        b = self.buffers[buffer]
+        size, useful = len(names) * b.type.size, sum(b.type.size for n in names if n)
+        if self.simd:
+            lie = lie_along_simd(index, size, self.known, self.simd)
+        else:
+            lie = lie_of_warp(value_of(index, self.known), self.active, size)
+        return Access(buffer, b.space, write, size, useful, lie.pattern, lie.sectors, lie.wavefronts, names)
+
+    def access(
+        self, buffer: str, index: ir.Expression, names: tuple[str, ...], env: Environment, here: Region, *, write: bool
+    ) -> None:
+        b, access = self.buffers[buffer], self.describe(buffer, index, names, write=write)
+        number = self.values.number(index, env, here).number
+        self.addresses.setdefault(number, []).append((here, buffer))
+        here.accesses.append(access)
+        here.instructions += mix({f"{b.space} {'store' if write else 'load'} {access.bytes}": 1})
+        if b.space != "global":
+            return
+        key, places = f"{b.array}/{b.buffer}/{'write' if write else 'read'}", value_of(index, self.known)
+        if places is None:
+            here.sectors[key] = here.sectors.get(key, 0.0) + access.sectors
+        else:
+            touch = Touch(key, np.broadcast_to(places, self.active.shape), access.bytes, self.active)
+            self.touched.setdefault(id(here), []).append(touch)

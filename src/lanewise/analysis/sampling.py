@@ -11,7 +11,7 @@ from typing import Any, assert_never
 import numpy as np
 
 from lanewise.ir import nodes as ir
-from lanewise.ir.intrinsics import INTRINSICS
+from lanewise.ir.interpret import INTRINSICS
 
 Sample = np.ndarray[Any, Any]
 Known = dict[str, Sample | None]

@@ -19,7 +19,7 @@ import numpy as np
 from lanewise.analysis.simplification import SHOWN, Condition, Simplification
 from lanewise.analysis.value_numbering import NotNumbered, Table, Value, number_function
 from lanewise.ir import nodes as ir
-from lanewise.ir.evaluate import evaluate
+from lanewise.ir.interpret import evaluate
 from lanewise.ir.names import own, owner
 from lanewise.ir.printer import print_expression
 from lanewise.ir.traverse import subexpressions

@@ -66,8 +66,7 @@ def ladder(
 ) -> None:
     """Climb a ladder: each rung is one more optimisation of the same function, checked against float64 and timed."""
     from lanewise.ladders import find_ladder
-    from lanewise.ladders.report import as_json
-    from lanewise.ladders.rung import Options
+    from lanewise.ladders.rung import Options, as_json
     from lanewise.runtime.devices import resolve
 
     chosen = find_ladder(name)
@@ -154,7 +153,7 @@ def _follow(chosen: Ladder, options: Options) -> list[Rung]:
     """Climb, and show on a terminal (standard error: JSON goes to standard output) what was measured last."""
     from rich.console import Console
 
-    from lanewise.ladders.report import seconds_text
+    from lanewise.ladders.rung import seconds_text
 
     console = Console(stderr=True)
     rungs: list[Rung] = []
@@ -194,7 +193,7 @@ def _machine(device: str) -> dict[str, Any]:
 def _show(chosen: Ladder, rungs: list[Rung], machine: dict[str, Any], plot: Path | None) -> None:
     from rich.console import Console
 
-    from lanewise.ladders.report import show
+    from lanewise.ladders.rung import show
 
     console = Console(highlight=False, markup=False)
     show(console, chosen, rungs)

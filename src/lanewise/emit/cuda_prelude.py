@@ -65,7 +65,7 @@ template <class T> __device__ __forceinline__ T lw_behind(T x, int distance, int
     return __shfl_down_sync(0xffffffffu, x, distance, group);
 }
 """,
-    "lw_first": """template <class T> __device__ __forceinline__ T lw_first(T x, int group)  // the value of the first of a group of neighbours
+    "lw_first": """template <class T> __device__ __forceinline__ T lw_first(T x, int group)  // of the first of a group
 {
     return __shfl_sync(0xffffffffu, x, 0, group);
 }

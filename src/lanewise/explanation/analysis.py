@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from lanewise.analysis.access import field_accesses
+from lanewise.analysis.access import field_accesses, reuse
 from lanewise.analysis.both_ways import both_ways
-from lanewise.analysis.counts import count_operations
+from lanewise.analysis.instructions import count_operations
 from lanewise.analysis.regions import KernelWork
 from lanewise.analysis.regions import analyse as analyse_regions
-from lanewise.analysis.reuse import reuse
 from lanewise.explanation.report import Analysis
 from lanewise.explanation.subject import Subject
 from lanewise.explanation.threads import body_function, thread_accesses

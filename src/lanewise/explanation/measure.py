@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from lanewise import types as t
 from lanewise.arrays import RecordArray
-from lanewise.explanation.times import Times
 from lanewise.field_values import brought
 from lanewise.ir.names import COUNT, WORK, count_of
 from lanewise.ir.pattern import Work
 from lanewise.launch.compiled import Compiled
 from lanewise.launch.trial import plan_from
-from lanewise.launch.tuned_key import make_key
-from lanewise.launch.tuned_store import read_entry, store_enabled
+from lanewise.launch.tuned_plans import make_key, read_entry, store_enabled
 from lanewise.patterns.samples import random_values
 from lanewise.patterns.threadwise.names import POINTS
 from lanewise.plan import Decisions, Plan
@@ -79,3 +78,17 @@ def made_up_arguments(compiled: Compiled) -> dict[str, Any]:
             parts = [compiled.environment[leaf] for leaf in t.leaves(name, kind)]
             arguments[name] = to_python_value(parts if isinstance(kind, t.Vector) else parts[0], kind)
     return arguments
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """Seconds of one call by plan; where they come from ("tune()", "now" or nothing); the plan that tune() chose."""
+
+    seconds: Mapping[Decisions, float] = field(default_factory=dict[Decisions, float])
+    source: str = ""
+    tuned: Decisions | None = None
+
+    def factor(self, slow: Decisions, fast: Decisions) -> float | None:
+        """How many times faster the second plan was; None unless both were measured."""
+        before, after = self.seconds.get(slow), self.seconds.get(fast)
+        return before / after if before and after else None

@@ -17,7 +17,7 @@ from lanewise.launch.executable import Executable
 from lanewise.launch.support import compile_kernel, index_type
 from lanewise.layouts import Layout, default_layout
 from lanewise.models.devices import DeviceModel, device_model, table_model
-from lanewise.models.resources import kernel_resources
+from lanewise.models.occupancy import kernel_resources
 from lanewise.patterns.elementwise.build import ElementwiseArguments, build_elementwise
 from lanewise.patterns.pairwise.build import PairwiseArguments, build_pairwise
 from lanewise.patterns.pairwise.kernel import Pairwise

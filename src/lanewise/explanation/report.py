@@ -94,17 +94,17 @@ class Explanation:
     warnings: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        from lanewise.explanation.text import as_text
+        from lanewise.explanation.rendering import as_text
 
         return as_text(self)
 
     def __rich__(self) -> Any:
-        from lanewise.explanation.tables import as_rich
+        from lanewise.explanation.rendering import as_rich
 
         return as_rich(self)
 
     def _repr_html_(self) -> str:
-        from lanewise.explanation.tables import as_html
+        from lanewise.explanation.rendering import as_html
 
         return as_html(self)
 

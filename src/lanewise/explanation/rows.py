@@ -7,16 +7,23 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from lanewise.errors import PlanError
-from lanewise.explanation.cells import show
-from lanewise.explanation.estimate import Estimates
-from lanewise.explanation.formulas import formula
+from lanewise.explanation.estimate import Estimates, formula
+from lanewise.explanation.measure import Times
+from lanewise.explanation.rendering import show
 from lanewise.explanation.report import Change, Row
 from lanewise.explanation.subject import Subject
-from lanewise.explanation.times import Times
 from lanewise.ir.pattern import Pattern
 from lanewise.layouts import AoAS, AoS, Layout, SoA, SoAoAS
-from lanewise.optimisations import LAYOUT, OPTIMISATIONS, Optimisation, Programs, neutral, reason_of
-from lanewise.optimisations.legality import BESIDE_THE_KERNELS, UNCHANGED
+from lanewise.optimisations import (
+    BESIDE_THE_KERNELS,
+    LAYOUT,
+    OPTIMISATIONS,
+    UNCHANGED,
+    Optimisation,
+    Programs,
+    neutral,
+    reason_of,
+)
 from lanewise.plan import NEUTRAL, Decisions, Plan
 from lanewise.target import is_gpu
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from lanewise import types as t
-from lanewise.analysis.counts import count_operations
+from lanewise.analysis.instructions import count_operations
 from lanewise.errors import ArgumentError, InputError
 from lanewise.explanation.build import explain
 from lanewise.explanation.report import Analysis, Explanation
@@ -20,15 +20,14 @@ from lanewise.launch.executable import Executable
 from lanewise.launch.support import compile_kernel, index_type
 from lanewise.layouts import AoSoA, Layout, SoA
 from lanewise.models.devices import DeviceModel, device_model
-from lanewise.models.resources import kernel_resources
-from lanewise.models.streaming import ASSUMED, SiteTraffic
+from lanewise.models.occupancy import kernel_resources
+from lanewise.models.roofline import ASSUMED, SiteTraffic
 from lanewise.patterns.sitewise.build import build_sitewise
-from lanewise.patterns.sitewise.build_arguments import SitewiseArguments
-from lanewise.patterns.sitewise.edges import read_edges
+from lanewise.patterns.sitewise.builder import SitewiseArguments
+from lanewise.patterns.sitewise.calls import LONG_RUN
 from lanewise.patterns.sitewise.flags import SECTOR
-from lanewise.patterns.sitewise.pattern import SITEWISE
-from lanewise.patterns.sitewise.plans import complete_site_plan
-from lanewise.patterns.sitewise.stepper import LONG_RUN
+from lanewise.patterns.sitewise.kinds import read_edges
+from lanewise.patterns.sitewise.pattern import SITEWISE, complete_site_plan
 from lanewise.patterns.sitewise.streaming import Form, form_by_name
 from lanewise.target import Machine, is_compiled, is_gpu
 

@@ -11,8 +11,8 @@ from lanewise.ir.names import own
 from lanewise.ir.pattern import Work
 from lanewise.layouts import AoS, Layout
 from lanewise.models.devices import DeviceModel
-from lanewise.models.streaming import SiteTraffic
-from lanewise.patterns.sitewise.plans import complete_site_plan
+from lanewise.models.roofline import SiteTraffic
+from lanewise.patterns.sitewise.pattern import complete_site_plan
 from lanewise.plan import Decisions, Plan
 from lanewise.plans import complete_plan
 from lanewise.runtime.nvrtc import Resources

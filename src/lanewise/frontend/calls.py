@@ -17,7 +17,7 @@ from lanewise import values as v
 from lanewise.frontend import mathematics, operators
 from lanewise.frontend.directions import along, along_of
 from lanewise.frontend.elements import length as array_length
-from lanewise.frontend.exact import exact_of, exact_result
+from lanewise.frontend.literals import exact_of, exact_result
 from lanewise.frontend.mathematics import check_count, intrinsic
 from lanewise.frontend.rows import row_length, window
 from lanewise.frontend.scope import Scope
@@ -32,7 +32,7 @@ from lanewise.frontend.values import (
     literal_values,
 )
 from lanewise.ir import nodes as ir
-from lanewise.ir.intrinsics import INTRINSICS
+from lanewise.ir.interpret import INTRINSICS
 from lanewise.ir.names import own
 from lanewise.vectors import LiteralVector
 

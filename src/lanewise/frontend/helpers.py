@@ -1,13 +1,19 @@
-"""Calls of `@lw.function` helpers: each is lowered once for every set of argument types."""
+"""`@lw.function`: a helper that kernels call, and that stays an ordinary Python function.
+
+It is lowered once for every set of argument types.
+"""
 
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Protocol
 
 from lanewise import types as t
+from lanewise.attributes import sealed
+from lanewise.checks import plain_function
 from lanewise.errors import CompileError
 from lanewise.frontend.places import coerce
 from lanewise.frontend.promotion import settle
@@ -26,6 +32,7 @@ from lanewise.frontend.values import (
 )
 from lanewise.ir import nodes as ir
 from lanewise.lattices.base import Direction
+from lanewise.naming import by_name
 from lanewise.record import Record
 
 
@@ -197,3 +204,40 @@ def _formal(name: str, value: Value) -> Value:
         return value
     assert isinstance(value, Number)
     return value if value.known else formal_parameter(name, value.type, False)
+
+
+@sealed()
+class HelperFunction:
+    """A function that kernels may call. Parameters without a type take the type of the argument."""
+
+    __lanewise_function__ = True
+    __name__: str
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function = function
+        functools.update_wrapper(self, function, updated=())
+
+    @property
+    def function(self) -> Callable[..., Any]:
+        """The function, as it was written."""
+        return self._function
+
+    def __call__(self, *arguments: Any) -> Any:
+        return self.function(*arguments)
+
+    def __repr__(self) -> str:
+        return f"<lanewise function {self.__name__}>"
+
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        return by_name(self, (HelperFunction, (self.function,)))
+
+    def __copy__(self) -> HelperFunction:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> HelperFunction:
+        return self
+
+
+def function(python_function: Callable[..., Any]) -> HelperFunction:
+    """Let kernels call a function: `@lw.function def square(x): return x * x`."""
+    return HelperFunction(plain_function("function", python_function))

@@ -6,14 +6,13 @@ import ast
 from functools import reduce
 
 from lanewise import types as t
-from lanewise.frontend.exact import combine, exact_of, exact_result
-from lanewise.frontend.literals import fold
+from lanewise.frontend.literals import combine, exact_of, exact_result, fold
 from lanewise.frontend.promotion import common_scalar, signed_scalar
 from lanewise.frontend.scope import Scope
 from lanewise.frontend.shapes import same_shape
 from lanewise.frontend.values import Number
 from lanewise.ir import nodes as ir
-from lanewise.ir.intrinsics import INTRINSICS
+from lanewise.ir.interpret import INTRINSICS
 from lanewise.values import on_python_numbers
 
 

@@ -8,8 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from lanewise import types as t
-from lanewise.frontend.exact import combine, exact_of, exact_result, negative
-from lanewise.frontend.literals import MAX_BITS, fold, fold_binary
+from lanewise.frontend.literals import MAX_BITS, combine, exact_of, exact_result, fold, fold_binary, negative
 from lanewise.frontend.mathematics import intrinsic
 from lanewise.frontend.promotion import common_scalar, signed_scalar
 from lanewise.frontend.scope import Scope

@@ -7,12 +7,12 @@ import ast
 from lanewise import types as t
 from lanewise.frontend import operators
 from lanewise.frontend.assignments import assign, assignment, declaration
+from lanewise.frontend.directions import items_of, unroll
 from lanewise.frontend.expressions import check_nesting, condition, lower, misfit_error, number, scalar
 from lanewise.frontend.places import coerce
 from lanewise.frontend.promotion import Misfit
 from lanewise.frontend.scope import Retype, Scope
 from lanewise.frontend.syntax import describe_syntax
-from lanewise.frontend.unrolled import items_of, unroll
 from lanewise.frontend.values import Number, PythonObject, Several
 from lanewise.ir import nodes as ir
 

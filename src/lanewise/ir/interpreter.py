@@ -18,8 +18,7 @@ import numpy as np
 
 from lanewise.errors import NOWHERE, VerificationError
 from lanewise.ir import nodes as ir
-from lanewise.ir.evaluate import Environment, evaluate
-from lanewise.ir.interpret import MEMORY, Reader, loop_range, run_statement
+from lanewise.ir.interpret import MEMORY, Environment, Reader, evaluate, loop_range, run_statement
 from lanewise.ir.races import Races, element_place, thread_of
 from lanewise.ir.shared import group_bytes, shared_groups
 from lanewise.ir.traverse import statements

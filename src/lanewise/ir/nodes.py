@@ -116,7 +116,7 @@ class Cast:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """An intrinsic of `ir/intrinsics.py`."""
+    """An intrinsic of `ir/interpret.py`."""
 
     intrinsic: str
     arguments: tuple[Expression, ...]
@@ -447,8 +447,8 @@ class ArrayArgument:
 
     constant: so many elements are copied into a GPU's constant memory before each launch; 0 for none. shape: of an array of plain
     values in rows, which `LoadElement` and `StoreElement` index: for each dimension, the slowest first, the count or uniform that
-    is its length, or the length itself (shared memory). narrow: it has so few elements that a place in it fits into 32 bits. multiple: its rows begin at multiples
-    of so many elements, so that as many can be read at once.
+    is its length, or the length itself (shared memory). narrow: it has so few elements that a place in it fits into 32 bits.
+    multiple: its rows begin at multiples of so many elements, so that as many can be read at once.
     """
 
     name: str

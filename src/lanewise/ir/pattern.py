@@ -46,7 +46,8 @@ class Rounds:
 
     of: how many there are, by the counts and uniforms of a call. columns: their loads are coalesced when neighbouring threads are
     neighbouring points. kept: bytes of the elements that a round reads in several loops. divided: parts of them can run in blocks of their
-    own. alone: there is one point, which sums over an index space. count: `of` a call.
+    own. alone: there is one point, which sums over an index space. reused: several
+    points read the same elements in them. count: `of` a call.
     """
 
     of: Callable[[Mapping[str, Any]], int]
@@ -54,6 +55,7 @@ class Rounds:
     kept: int = 0
     divided: bool = False
     alone: bool = False
+    reused: bool = False
     count: int = 0
 
     def at(self, environment: Mapping[str, Any]) -> Rounds:
@@ -70,7 +72,8 @@ class Work:
     reciprocity applies, else 0; converts: the function converts between types; sequences: it has operations
     that take a sequence of instructions, such as divisions and exponentials; result_bytes: of the results of one
     element; source_bytes: what one source takes in a tile; alike: how many neighbouring elements go over the same list;
-    rounds: of loops that threads could share, where there are such.
+    rounds: of loops that threads could share, where there are such;
+    suggested: plans that suit the accesses of a kernel, those with the largest blocks first.
     """
 
     pattern: Pattern
@@ -85,6 +88,7 @@ class Work:
     source_bytes: int = 0
     alike: int = 1
     rounds: Rounds | None = None
+    suggested: tuple[Plan, ...] = ()
 
 
 def elementary_plan(machine: Machine, work: Work, wish: Plan) -> Decisions:
@@ -125,6 +129,7 @@ class Pattern:
     elements, where no sources are shared.
     no_sums: why float64 accumulation does not apply, for patterns that sum nothing. whole: why the results of a kernel are one whole,
     which loop splitting cannot divide, or None. shape: how a plan shapes the loops of a kernel, for patterns with loops of their own.
+    suggest: plans for a GPU that are read off a kernel's accesses, those with the largest blocks first.
     """
 
     name: str
@@ -142,6 +147,7 @@ class Pattern:
     no_sums: str = ""
     whole: Callable[[Kernel], str | None] = lambda kernel: None
     shape: Callable[[Kernel, Decisions, Target, Checked], tuple[Kernel, ...]] | None = None
+    suggest: Callable[[Kernel], tuple[Plan, ...]] | None = None
 
     def __repr__(self) -> str:
         return repr(self.name)

@@ -7,7 +7,7 @@ from typing import assert_never
 import numpy as np
 
 from lanewise.ir import nodes as ir
-from lanewise.ir.intrinsics import INTRINSICS
+from lanewise.ir.interpret import INTRINSICS
 from lanewise.ir.printer import print_expression
 from lanewise.types import BOOL, I64, LocalArray, Scalar
 

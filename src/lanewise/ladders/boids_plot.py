@@ -10,9 +10,8 @@ from textwrap import fill
 from typing import TYPE_CHECKING
 
 from lanewise.ladders.boids_run import STAGES
-from lanewise.ladders.boids_thesis import EIGHT, GPU
-from lanewise.ladders.report import number
-from lanewise.ladders.rung import Ladder, Rung
+from lanewise.ladders.boids_versions import EIGHT, GPU
+from lanewise.ladders.rung import Ladder, Rung, number
 from lanewise.plot.canvas import FAINT, GRID, TEXT, dark_axes, dark_figure, save_png
 
 if TYPE_CHECKING:

@@ -1,7 +1,13 @@
-"""How a rung of the ladder `boids` is checked and timed."""
+"""How a rung of the ladder `boids` is checked and timed, and what its search can gain.
+
+The gain is mostly an upper bound. Of a sphere that is evenly full of agents the density is known, and with it how many sources and
+boxes a target looks at. A step is then predicted to take agents x (sources + boxes) x the time of one pair, measured with all pairs,
+plus its bytes over the memory's bandwidth. Nothing in it knows of latency, of threads that wait for others, or of the work of sorting.
+"""
 
 from __future__ import annotations
 
+import math
 import statistics
 import time
 from collections.abc import Callable
@@ -10,15 +16,14 @@ from functools import cached_property
 from typing import Any
 
 from lanewise.errors import DeviceError, LanewiseError
-from lanewise.ladders.boids_model import met, predicted_seconds
-from lanewise.ladders.boids_thesis import ALL, as_extra, paper_of
 from lanewise.ladders.boids_truth import TOLERANCE, Truth, make_truth, make_truth_in_turn
-from lanewise.ladders.boids_versions import BOUNDARY, IN_TURN, Version, is_host_built, versions
+from lanewise.ladders.boids_versions import ALL, BOUNDARY, IN_TURN, Version, as_extra, is_host_built, paper_of, versions
 from lanewise.ladders.run import duration, skipped
 from lanewise.ladders.rung import Options, Rung
-from lanewise.models.devices import device_model
-from lanewise.patterns.search import Search, StaticGrid
-from lanewise.patterns.search.dynamic_grid import DynamicGrid
+from lanewise.models.devices import DeviceModel, device_model
+from lanewise.patterns.search import AllPairs, Search, StaticGrid
+from lanewise.patterns.search.dynamic_grid import CURVE_LEAF, THESIS_LEAF, DynamicGrid
+from lanewise.patterns.search.static_grid import CELLS_A_SOURCE
 from lanewise.profiling.profile import Profile
 from lanewise.runtime.programs import LONG_GRAPH
 from lanewise.sims.boids.flock import Flock
@@ -242,3 +247,66 @@ def clock(work: Callable[[], object]) -> float:
     start = time.perf_counter()
     work()
     return time.perf_counter() - start
+
+
+SLICE = 0.6  # share of a sphere in a slice as thick as its radius, averaged over the agents in the sphere: 9/16 x 16/15
+FILLED = 0.62  # of a leaf of the recursive orders: the thesis's table 7.1 has 59.5 % and 62.5 %
+FAN_OUT = 4  # boxes below one of the tree along the curve
+STATE_BYTES = 2 * 52 + 2 * 36  # an agent is read and written, so are its three urges
+BUILD_BYTES = 2 * 24 + 8 * 4  # the sorted copy of positions and headings; cells, places and order
+
+
+@dataclass(frozen=True, slots=True)
+class Met:
+    """What a target looks at, on average: sources whose distance is computed, and boxes or rows of cells that may hold some."""
+
+    sources: float
+    boxes: float = 0.0
+
+    @property
+    def total(self) -> float:
+        return self.sources + self.boxes
+
+
+def met(search: Search, agents: int, world: float) -> Met | None:
+    """What a target looks at in a sphere of this radius; None for searches that choose themselves."""
+    reach, density = 2 * THESIS.radius, agents / (4 / 3 * math.pi * world**3)
+
+    def around(side: float) -> float:
+        """Agents in the cells or leaves of this side that the search radius touches."""
+        return min(agents, density * (reach + side) ** 3)
+
+    match search:
+        case AllPairs():
+            return Met(agents)
+        case StaticGrid():
+            wanted = search.cells if isinstance(search.cells, int) else own_cells(agents, world)
+            side = 2 * world / wanted
+            return Met(around(side), min(wanted, reach / side + 1) ** 2)
+        case DynamicGrid(order="curve"):
+            side = (CURVE_LEAF / density) ** (1 / 3)
+            return Met(around(side), FAN_OUT * around(side) / CURVE_LEAF * FAN_OUT / (FAN_OUT - 1))
+        case DynamicGrid(order=order):  # "3-D" divides along one axis, too: see patterns/search/builders/ordering.py
+            members = THESIS_LEAF if order == "sort" else FILLED * THESIS_LEAF
+            inside = min(agents, agents * SLICE * reach / world + 2 * members)
+            listed = agents / members if search.leaves == "all" else inside / members
+            return Met(inside, listed if order == "3-D" else 0.0)
+        case _:
+            return None
+
+
+def own_cells(agents: int, world: float) -> int:
+    """Cells along an axis of a static grid that chooses them: sides of the radius, at most two for each source."""
+    most = round((CELLS_A_SOURCE * agents) ** (1 / 3))
+    return max(1, min(most, int(2 * world / THESIS.radius)))
+
+
+def predicted_seconds(
+    search: Search, agents: int, world: float, pair_seconds: float, model: DeviceModel
+) -> float | None:
+    """The model's time of a step, or None for searches that choose themselves."""
+    looked = met(search, agents, world)
+    if looked is None:
+        return None
+    nbytes = STATE_BYTES + (0 if isinstance(search, AllPairs) else BUILD_BYTES)
+    return agents * (looked.total * pair_seconds + nbytes / model.memory_bandwidth)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from lanewise.ladders.report import NOTHING, digits
-from lanewise.ladders.rung import Column, Rung
+from lanewise.ladders.rung import NOTHING, Column, Rung, digits
 
 
 def number(rung: Rung, key: str) -> float | None:

@@ -12,9 +12,8 @@ from itertools import product
 
 from lanewise.ladders.gravity_table import RATES, number, rate_text
 from lanewise.ladders.problem import FORCE, Problem
-from lanewise.ladders.report import digits, factor_text, seconds_text
 from lanewise.ladders.run import Runner, Version
-from lanewise.ladders.rung import Column, Ladder, Options, Rung
+from lanewise.ladders.rung import Column, Ladder, Options, Rung, digits, factor_text, seconds_text
 from lanewise.layouts import AoAS, AoS, Layout, SoA, SoAoAS
 from lanewise.plan import NEUTRAL, Plan
 from lanewise.target import is_gpu

@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 
 from lanewise.errors import DeviceError, PlanError
-from lanewise.ladders.lbm_equation import Equation1, Part, equation_1, occupancies, parts_of
 from lanewise.ladders.lbm_flow import SOLID, Box, values_of
-from lanewise.ladders.lbm_model import predicted_seconds
+from lanewise.ladders.lbm_model import Equation1, Part, equation_1, occupancies, parts_of, predicted_seconds
 from lanewise.ladders.lbm_truth import Form, Truth, make_truth, mark_densely, set_departing
 from lanewise.ladders.run import skipped
 from lanewise.ladders.rung import Options, Rung

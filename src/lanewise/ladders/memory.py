@@ -11,14 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import cache
+from pathlib import Path
 
 from lanewise.advice.cost import Access, cost, memory_model
-from lanewise.ladders.caches import last_level_bytes
-from lanewise.ladders.memory_cells import ACCESSES, BLOCK, Cell
-from lanewise.ladders.memory_run import Measurer
-from lanewise.ladders.report import digits, factor_text
+from lanewise.ladders.memory_cells import ACCESSES, BLOCK, Cell, Measurer
 from lanewise.ladders.run import skipped
-from lanewise.ladders.rung import Column, Ladder, Options, Rung
+from lanewise.ladders.rung import Column, Ladder, Options, Rung, digits, factor_text
 from lanewise.layouts import AoAS, AoS, AoSoA, Layout, SoA, SoAoAS
 from lanewise.target import is_gpu, target_of
 
@@ -34,7 +33,7 @@ def layouts(device: str) -> dict[str, Layout]:
 
 def sizes(device: str, quick: bool) -> tuple[int, ...]:
     """Bodies that take a quarter of the last-level cache, and bodies that take far more than all of it."""
-    held = last_level_bytes(device) / RECORD_BYTES
+    held = _last_level_bytes(device) / RECORD_BYTES
     least = (20_000_000 if quick else 64_000_000) if is_gpu(device) else (3_000_000 if quick else 8_000_000)
     return _rounded(held / 4), max(least, _rounded(3 * held))
 
@@ -47,7 +46,7 @@ def _rounded(count: float) -> int:
 
 def is_cached(device: str, bodies: int) -> bool:
     """Whether the records of a pass, with as much again for results and indices, fit the last-level cache."""
-    return 2 * RECORD_BYTES * bodies <= last_level_bytes(device)
+    return 2 * RECORD_BYTES * bodies <= _last_level_bytes(device)
 
 
 def climb(options: Options) -> Iterator[Rung]:
@@ -137,3 +136,24 @@ LADDER = Ladder(
     ),
     summary=summary,
 )
+
+
+CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
+USUAL_BYTES = 32 << 20  # of a CPU whose system does not tell
+_UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+
+
+@cache
+def _last_level_bytes(device: str) -> int:
+    """The size of the L2 cache of a GPU, or of the largest cache of a CPU (`USUAL_BYTES` where the system does not tell)."""
+    if is_gpu(device):
+        from lanewise.models.devices import device_model
+
+        return device_model(device).l2_bytes
+    return cpu_cache_bytes(CACHES) or USUAL_BYTES
+
+
+def cpu_cache_bytes(folder: Path) -> int:
+    """The largest cache that Linux lists in a folder of `index*/size` files, in bytes; 0 for none."""
+    sizes = [path.read_text(encoding="ascii").strip() for path in folder.glob("index*/size")]
+    return max((int(s.rstrip("KMG")) * _UNITS.get(s[-1], 1) for s in sizes if s), default=0)

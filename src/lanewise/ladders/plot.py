@@ -13,8 +13,7 @@ from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING, Literal
 
-from lanewise.ladders.report import digits
-from lanewise.ladders.rung import Ladder, Rung
+from lanewise.ladders.rung import Ladder, Rung, digits
 from lanewise.plot.canvas import FAINT, GRID, TEXT, dark_axes, dark_figure, save_png
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""How a rung of gravity is made, checked and timed."""
+"""How a rung of gravity is made, checked and timed, and what the model says of its call. Only here do ladders meet `models/`."""
 
 from __future__ import annotations
 
@@ -13,11 +13,13 @@ from typing import Any, Literal
 import numpy as np
 
 from lanewise.errors import PlanError
-from lanewise.ladders.prediction import Prediction, model_of, predict_call
 from lanewise.ladders.problem import FLOPS, Problem
 from lanewise.ladders.rung import Options, Rung
 from lanewise.launch.compiled import Call
+from lanewise.launch.executable import Executable
 from lanewise.layouts import Layout
+from lanewise.models.devices import DeviceModel, device_model
+from lanewise.models.predict import predict
 from lanewise.plan import Plan
 from lanewise.runtime.memory import bring
 from lanewise.runtime.stepping import Stepper, make_stepper
@@ -75,8 +77,8 @@ class Runner:
             )
         self.seen.setdefault(code, version.name)
         # Before the threads are limited, as the model of the CPU counts them once a process.
-        prediction = predict_call(
-            call, model_of(version.device, serial=version.serial), self.problem.bodies, self.problem.law.values
+        prediction = _predict_call(
+            call, _model_of(version.device, serial=version.serial), self.problem.bodies, self.problem.law.values
         )
         blank = replace(blank, predicted_seconds=prediction.seconds)
         with one_thread() if version.serial else nullcontext():
@@ -192,3 +194,35 @@ def duration(seconds: float) -> str:
             return f"{round(seconds / size)} {unit}s"
     whole = max(1, round(seconds))
     return f"{whole} second{'s' if whole > 1 else ''}"
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """Seconds that the model expects, the least seconds that the hardware allows, and the unit that takes them."""
+
+    seconds: float
+    bound: float
+    limiter: str
+
+
+def _predict_call(call: Call, model: DeviceModel, bodies: int, values: Mapping[str, float]) -> Prediction:
+    """The prediction for a call on all pairs of so many bodies; `values` are those for all elements, by name.
+
+    On a GPU it is timed within a graph, so launches cost what they cost there.
+    """
+    return predict_executable(call.compiled.executable, model, bodies, values)
+
+
+def predict_executable(
+    executable: Executable, model: DeviceModel, bodies: int, values: Mapping[str, float]
+) -> Prediction:
+    """The same for what a call launches."""
+    environment = {**values, **{c.name: bodies for c in executable.program.reference.counts}}
+    found = predict(executable.program, environment, model, [c.resources for c in executable.cubins], in_graph=True)
+    return Prediction(found.seconds, found.bound.seconds, found.bound.limiter)
+
+
+def _model_of(device: str, *, serial: bool) -> DeviceModel:
+    """The model of a device, or of one core of a CPU."""
+    model = device_model(device)
+    return replace(model, multiprocessors=1) if serial else model

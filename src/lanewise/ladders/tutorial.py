@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from lanewise.errors import PlanError
 from lanewise.ladders.gravity_table import RATES, rate_text
 from lanewise.ladders.problem import Problem
-from lanewise.ladders.report import digits, seconds_text
 from lanewise.ladders.run import Runner, Version, bind, skipped
-from lanewise.ladders.rung import Ladder, Options, Rung
+from lanewise.ladders.rung import Ladder, Options, Rung, digits, seconds_text
 from lanewise.layouts import AoS, Layout, SoA, default_layout
 from lanewise.plan import NEUTRAL, Plan
 from lanewise.record import Record

@@ -11,11 +11,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from lanewise.errors import DeviceError
-from lanewise.ladders.report import digits, number, number_text, seconds_text
 from lanewise.ladders.run import duration, skipped
-from lanewise.ladders.rung import Column, Ladder, Options, Rate, Rung
-from lanewise.ladders.waves_data import THESIS, Data, size_of
-from lanewise.ladders.waves_thesis import DIRECTIONS, FIGURES, GPU, SECONDS, SOURCE, SPINS
+from lanewise.ladders.rung import Column, Ladder, Options, Rate, Rung, digits, number, number_text, seconds_text
+from lanewise.ladders.waves_data import DIRECTIONS, FIGURES, GPU, SECONDS, SOURCE, SPINS, THESIS, Data, size_of
 from lanewise.ladders.waves_versions import KINDS, VERSIONS, Clock, Version
 from lanewise.target import is_gpu
 

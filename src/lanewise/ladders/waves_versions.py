@@ -15,8 +15,7 @@ from typing import Any, cast
 import numpy as np
 
 import lanewise as lw
-from lanewise.ladders.waves_data import DTERMS, Data
-from lanewise.ladders.waves_thesis import BAND, CALLS, PACKED, STACKED
+from lanewise.ladders.waves_data import BAND, CALLS, DTERMS, PACKED, STACKED, Data
 from lanewise.runtime import cuda
 from lanewise.runtime.memory import to_host
 from lanewise.sims.waves.kernels import Sft, Template, dirichlet_kernel

@@ -66,7 +66,7 @@ class Inspectable(ABC):
 
         On CUDA registers, shared memory, stack, spills and occupancy; on a CPU its threads.
         """
-        from lanewise.models.resources import kernel_resources
+        from lanewise.models.occupancy import kernel_resources
 
         return kernel_resources(self.executable)
 
@@ -105,6 +105,6 @@ class Compiled(Inspectable):
         on a CPU: with the arguments of a call, which keep their values, or with made-up ones of the same sizes.
         `measure_resources` compiles the plans that are compared, for their registers (CUDA).
         """
-        from lanewise.explanation.compiled import explain_compiled
+        from lanewise.explanation.build import explain_compiled
 
         return explain_compiled(self, arguments, named, measure=measure, measure_resources=measure_resources)

@@ -14,7 +14,7 @@ from lanewise.emit.cuda import emit_cuda
 from lanewise.emit.numba import emit_numba
 from lanewise.errors import PlanError
 from lanewise.ir import nodes as ir
-from lanewise.ir.evaluate import evaluate
+from lanewise.ir.interpret import evaluate
 from lanewise.ir.interpreter import Interpreter, Memory
 from lanewise.ir.names import COUNT, WORK, identifier, is_own, is_view
 from lanewise.ir.printer import print_kernel

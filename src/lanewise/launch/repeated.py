@@ -25,7 +25,7 @@ from lanewise.launch.arguments import (
     make_outputs,
     shape_of_result,
 )
-from lanewise.launch.tuned_store import store_enabled
+from lanewise.launch.tuned_plans import store_enabled
 from lanewise.record import Record
 from lanewise.runtime.memory import array_module, overlap
 from lanewise.runtime.prepared import ArrayPlace, Prepared
@@ -97,7 +97,7 @@ class ArraySlot:
     def __init__(self, name: str, array: Any) -> None:
         self._name, self._cls, self._dtype, self._shape = name, type(array), array.dtype, array.shape
         self._gpu = None if isinstance(array, np.ndarray) else array.data.device_id
-        self._aligned = self._gpu is not None and array.data.ptr % _ALIGNED == 0
+        self._aligned = not isinstance(array, np.ndarray) and array.data.ptr % _ALIGNED == 0
 
     def take(self, value: Any, matched: Given) -> bool:
         if type(value) is not self._cls or value.shape != self._shape or value.dtype != self._dtype:
@@ -114,15 +114,22 @@ class ArraySlot:
 
 
 class SameSlot:
-    """A number or a tuple of numbers, the same again."""
+    """A number or a tuple of numbers, the same again, and of the same types: 4.0 is not 4."""
 
-    __slots__ = ("_value",)
+    __slots__ = ("_seen",)
 
     def __init__(self, value: Any) -> None:
-        self._value = value
+        self._seen = _with_types(value)
 
     def take(self, value: Any, matched: Given) -> bool:
-        return type(value) is type(self._value) and value == self._value
+        return _with_types(value) == self._seen
+
+
+def _with_types(value: Any) -> tuple[Any, ...]:
+    if type(value) not in (tuple, list):
+        return type(value), value
+    items: tuple[Any, ...] = tuple(value)
+    return (type(value), items, *map(type, items))
 
 
 class ValueSlot:

@@ -4,9 +4,8 @@ from lanewise.layouts.aoas import AoAS
 from lanewise.layouts.aos import AoS
 from lanewise.layouts.aosoa import AoSoA
 from lanewise.layouts.base import ALIGNMENT, Arrangement, Buffer, Layout, Slot
-from lanewise.layouts.default import default_layout
 from lanewise.layouts.draw import draw
-from lanewise.layouts.named import layout_by_name
+from lanewise.layouts.named import default_layout, layout_by_name
 from lanewise.layouts.prove import prove
 from lanewise.layouts.soa import SoA
 from lanewise.layouts.soaoas import SoAoAS

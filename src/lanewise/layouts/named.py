@@ -1,4 +1,4 @@
-"""Layouts by the names that command lines and files use."""
+"""Layouts by the names that command lines and files use, and the layout of arrays that name none."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from lanewise.layouts.aosoa import AoSoA
 from lanewise.layouts.base import Layout
 from lanewise.layouts.soa import SoA
 from lanewise.layouts.soaoas import SoAoAS
+from lanewise.record import Record
+from lanewise.target import is_gpu
 
 Maker = Callable[[str, str], Layout]
 """The layout for a name and what stands in brackets after it, which may be nothing."""
@@ -76,3 +78,9 @@ def layout_by_name(name: str) -> Layout:
 
 def _unknown(name: str) -> InputError:
     return InputError(f"unknown layout {name!r}; wanted {', '.join(LAYOUTS)}, or a width with it as in aosoa(16)")
+
+
+def default_layout(record: Record, device: str) -> Layout:
+    """SoA for SIMD units, whose lanes read neighbours; SoAoAS for GPUs, whose threads read up to 16 bytes at once."""
+    del record
+    return SoAoAS() if is_gpu(device) else SoA()

@@ -7,9 +7,8 @@ from collections import Counter
 from lanewise.analysis.regions import UNKNOWN_COUNT, KernelWork, Region
 from lanewise.ir.names import WORK
 from lanewise.models.devices import DeviceModel
-from lanewise.models.footprint import footprint
 from lanewise.models.gpu_time import KernelTime
-from lanewise.models.roofline import bound_of
+from lanewise.models.roofline import bound_of, footprint
 
 # Calibrated with bench/results/cpu_gravity.md: 16,384 bodies, float32, one and two threads of an AMD EPYC 9004 at 3.7 GHz.
 ADD_SHARE = 0.5  # of an addition that the pipes for multiplications see, which have others beside them (SoA)

@@ -3,12 +3,19 @@
 The rules are those of NVIDIA's occupancy calculator. A warp takes registers in units of 256. A block's warps are dealt
 to four parts of the multiprocessor, each with a quarter of the registers, so what fits is counted in units of four
 warps. Shared memory comes in units of 128 bytes (256 on 7.5), and from 8.0 on the system takes 1 KiB for every block.
+
+The registers and the shared memory are among the resources of a compiled kernel, as its user sees them.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
+
+from lanewise.launch.executable import Executable
+from lanewise.runtime import cuda
+from lanewise.runtime.devices import cpu_threads
+from lanewise.target import target_of
 
 Limiter = Literal["threads", "blocks", "registers", "shared memory"]
 WARP = 32
@@ -106,3 +113,24 @@ def _up(value: int, unit: int) -> int:
 def occupancy(arch: str, threads: int, registers: int, shared_bytes: int) -> float:
     """The share of a multiprocessor's warps that can be resident, from 0 to 1."""
     return resident(arch, threads, registers, shared_bytes).share
+
+
+def kernel_resources(executable: Executable, arch: str | None = None) -> dict[str, Any]:
+    """Registers, shared memory, stack, spills and occupancy of the main kernel on CUDA; threads on a CPU."""
+    match target_of(executable.device).name:
+        case "cuda":
+            arch = arch or cuda.architecture(executable.device)
+            grid = executable.program.kernels[0].grid
+            assert grid is not None
+            r = executable.cubins[0].resources
+            result: dict[str, Any] = {
+                "registers": r.registers, "shared_bytes": r.shared_bytes, "stack_bytes": r.stack_bytes,
+                "spill_stores": r.spill_stores, "spill_loads": r.spill_loads, "block": grid.threads, "arch": arch,
+            }  # fmt: skip
+            if arch in LIMITS:
+                result["occupancy"] = occupancy(arch, grid.threads, r.registers, r.shared_bytes)
+            return result
+        case "cpu":
+            return {"threads": cpu_threads()}
+        case _:
+            return {"threads": 1, "interpreted": True}

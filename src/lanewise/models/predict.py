@@ -1,19 +1,23 @@
-"""How long a program takes on a device, from what its kernels do: nothing is compiled or run."""
+"""How long a program takes on a device, and whether the device has what it asks for.
+
+Both follow from what its kernels do: nothing is compiled or run.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
 from lanewise.analysis.regions import KernelWork, analyse
+from lanewise.ir import nodes as ir
 from lanewise.ir.shared import shared_bytes
 from lanewise.models.cpu_time import cpu_kernel_time
 from lanewise.models.devices import DeviceModel
-from lanewise.models.fits import Taken
 from lanewise.models.gpu_time import KernelTime, estimated_registers, kernel_time
-from lanewise.models.occupancy import MAX_REGISTERS, WARP, WARP_UNIT, Occupancy
+from lanewise.models.occupancy import MAX_REGISTERS, MAX_THREADS, REGISTER_UNIT, WARP, WARP_UNIT, Occupancy, resident
 from lanewise.models.roofline import Bound, bound_in_sequence
 from lanewise.pipeline import Program
 from lanewise.plan import Decisions
@@ -84,3 +88,56 @@ def _cap(work: KernelWork, device: DeviceModel, plan: Decisions) -> int:
     quarters = -(-work.threads // (WARP * WARP_UNIT))  # warps are dealt to four parts of a multiprocessor
     held = available // (blocks * quarters * WARP * WARP_UNIT) // 8 * 8
     return min(plan.registers or MAX_REGISTERS, MAX_REGISTERS, held)
+
+
+STATIC_SHARED_BYTES = 49_152  # of a block that declares its shared memory, as generated kernels do
+
+
+class Taken(Protocol):
+    """What a compiler reports of a kernel: `runtime.nvrtc.Resources` is one."""
+
+    @property
+    def registers(self) -> int: ...
+    @property
+    def shared_bytes(self) -> int: ...
+
+
+def fits(
+    work: ir.Kernel | Program, device: DeviceModel, resources: Taken | Sequence[Taken] | None = None
+) -> str | None:
+    """Which resource a kernel (or a kernel of a program) lacks on a device, how much it asks for and how much there is.
+
+    None when everything fits. `resources` are the compiler's figures, in the order of the kernels; without them only
+    what the IR tells is checked: threads and shared memory.
+    """
+    kernels = work.kernels if isinstance(work, Program) else (work,)
+    given = list(resources) if isinstance(resources, Sequence) else [resources] if resources is not None else []
+    for n, kernel in enumerate(kernels):
+        if reason := _lacks(kernel, device, given[n] if n < len(given) else None):
+            return reason
+    return None
+
+
+def _lacks(kernel: ir.Kernel, device: DeviceModel, taken: Taken | None) -> str | None:
+    if kernel.grid is None or device.limits is None:
+        return None
+    threads, limits = kernel.grid.threads, device.limits
+    if threads > MAX_THREADS:
+        return f"{kernel.name} asks for blocks of {threads:,} threads, and {device.name} has {MAX_THREADS:,} at most"
+    shared = max(shared_bytes(kernel), taken.shared_bytes if taken else 0)
+    there = min(STATIC_SHARED_BYTES, limits.block_shared_bytes)
+    if shared > there:
+        return f"{kernel.name} asks for {shared:,} bytes of shared memory a block, and {device.name} gives {there:,}"
+    if taken is None:
+        return None
+    if taken.registers > MAX_REGISTERS:
+        return f"{kernel.name} asks for {taken.registers} registers a thread, and {device.name} has {MAX_REGISTERS} at most"
+    if resident(limits, threads, taken.registers, shared).blocks == 0:
+        warps = -(-threads // WARP)
+        per_warp = -(-taken.registers * WARP // REGISTER_UNIT) * REGISTER_UNIT
+        asked = per_warp * -(-warps // WARP_UNIT) * WARP_UNIT
+        return (
+            f"{kernel.name} asks for {asked:,} registers a block ({threads} threads of {taken.registers}), "
+            f"and {device.name} has {limits.block_registers:,}"
+        )
+    return None

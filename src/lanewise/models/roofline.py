@@ -1,9 +1,20 @@
-"""The least time that a piece of work can take on a device: the busiest of its units at full speed."""
+"""The least time that a piece of work can take on a device: the busiest of its units at full speed, and the bytes that it touches.
+
+A step over the sites of a lattice takes what it moves through memory, over the bandwidth that such kernels reach. That is a model of what
+sites do, not of the text of their kernels: there the branches of special sites stand beside those of the bulk, and counting both would
+count every population twice.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+
+from lanewise.analysis.regions import KernelWork
+from lanewise.ir.names import COUNT, count_of
+from lanewise.models.devices import DeviceModel
+from lanewise.target import is_gpu
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,3 +45,83 @@ def bound_in_sequence(bounds: list[Bound]) -> Bound:
     units = {unit for b in bounds for unit in b.details}
     details = {unit: sum(b.details.get(unit, 0.0) for b in bounds) for unit in sorted(units)}
     return Bound(sum(b.seconds for b in bounds), longest.limiter, details)
+
+
+def footprint(work: KernelWork, key: str, counts: Mapping[str, float]) -> float | None:
+    """Bytes of one buffer of an array, by its key in `Region.sectors`; None when its length is not known."""
+    name, number, _ = key.split("/")
+    kernel = work.kernel
+    array = next((a for a in kernel.arrays if a.name == name), None)
+    if array is None or name in {s.array for s in kernel.scratch}:
+        return None
+    if array.shape:
+        lengths = [n if isinstance(n, int) else counts.get(n) for n in array.shape]
+        known = [n for n in lengths if n is not None]
+        return float(math.prod(known) * array.leaves[0].type.size) if len(known) == len(lengths) else None
+    first = counts.get(kernel.counts[0].name) if kernel.counts else None
+    length = counts.get(count_of(name), counts.get(COUNT, first))
+    return None if length is None else float(array.arrangement.buffers[int(number)].bytes_for(int(length)))
+
+
+# The share of a copy's bandwidth that steps reach, by bytes of a stored number and copies of the populations: NVIDIA H200 (4.28 TB/s),
+# D3Q19 in a cavity of 512 x 512 x 256 sites, words and bits counted as `SiteTraffic` does (bench/results/gpu_lbm.md). Float64: as float32.
+GPU_SHARES = {(2, 2): 0.74, (2, 1): 0.63, (4, 2): 0.97, (4, 1): 0.86, (8, 2): 0.97, (8, 1): 0.86}
+MERGED_SHARE = 0.95  # float16 and two copies, where a thread updates several sites
+DENSE_SHARES = {2: 0.54, 4: 0.75, 8: 0.75}  # where many sites are special: 30 % of them solid, grains of radius 8
+CPU_SHARE = 0.95  # D3Q19 on 120 x 120 x 120 sites in place, two cores of an AMD EPYC 9004
+
+ASSUMED = (
+    "every population is loaded and put once a step, through memory: boxes that caches hold take less",
+    "special sites do as much as the bulk; both sides of a branch of the function count as operations",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SiteTraffic:
+    """What a step over some sites moves.
+
+    sites, fluid: all of them, and those that are updated; special: those that are not of the bulk. populations: of a site;
+    storage: bytes of each. copies: of all populations. flags: every site reads 4 bytes about itself; bits: or so many bits, and a
+    special site 4 bytes. values: bytes of values that vary from site to site. dense: many sites are special.
+    """
+
+    sites: int
+    fluid: int
+    special: int
+    populations: int
+    storage: int
+    copies: int
+    flags: bool
+    bits: int = 0
+    values: int = 0
+    dense: bool = False
+
+    @property
+    def nbytes(self) -> float:
+        """Bytes of a step."""
+        about = 4 * self.sites if self.flags else self.bits * self.sites / 8 + (4 * self.special if self.bits else 0)
+        return self.fluid * (2 * self.populations * self.storage + self.values) + about
+
+
+def step_time(
+    traffic: SiteTraffic, operations: int, wide: bool, device: DeviceModel, sites_a_thread: int = 1
+) -> tuple[Bound, float]:
+    """The least time of a step, and the time to expect, in seconds.
+
+    `operations` are those of the function of a site, in float64 if `wide`.
+    """
+    lanes = device.fp64_lanes if wide else device.fp32_lanes
+    arithmetic = traffic.fluid * operations / (device.cycles * lanes)
+    memory = traffic.nbytes / device.memory_bandwidth
+    bound = bound_of({"memory": memory, "fp64" if wide else "fp32": arithmetic})
+    launch = device.graph_launch_seconds if is_gpu(device.kind) else device.launch_seconds
+    return bound, max(memory / _share(traffic, device, sites_a_thread), arithmetic) + launch
+
+
+def _share(traffic: SiteTraffic, device: DeviceModel, sites_a_thread: int) -> float:
+    if not is_gpu(device.kind):
+        return CPU_SHARE
+    if traffic.dense:
+        return DENSE_SHARES[traffic.storage]
+    alone = GPU_SHARES[traffic.storage, traffic.copies]
+    return max(alone, MERGED_SHARE) if sites_a_thread > 1 and traffic.storage == 2 else alone

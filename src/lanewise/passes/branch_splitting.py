@@ -18,8 +18,7 @@ from lanewise.ir.names import is_own, own
 from lanewise.ir.traverse import expressions, statements, writes
 from lanewise.passes import dead_code
 from lanewise.passes.base import refuse
-from lanewise.passes.decisions import inexact
-from lanewise.passes.outputs import sliced
+from lanewise.passes.outputs import inexact, sliced
 from lanewise.types import BOOL
 
 HOLDS = own("holds")

@@ -19,8 +19,7 @@ from lanewise.ir.names import identifier, is_own
 from lanewise.ir.traverse import statements
 from lanewise.passes import dead_code
 from lanewise.passes.base import refuse
-from lanewise.passes.decisions import decisions
-from lanewise.passes.outputs import keep_stores
+from lanewise.passes.outputs import decisions, keep_stores
 
 Output = tuple[str, str]  # an array, and the field of it that is written; no field for an array that is one result
 

@@ -241,7 +241,9 @@ def _in_groups(place: ir.Expression, across: int) -> ir.Expression:
         return place
     total = index_sum(place)
     if all(c % across == 0 for c in (total.constant, *total.terms.values())):
-        return IndexSum(total.constant // across, {e: c // across for e, c in total.terms.items()}).expression(place.type)
+        return IndexSum(total.constant // across, {e: c // across for e, c in total.terms.items()}).expression(
+            place.type
+        )
     return ir.Binary(">>", place, ir.Literal(across.bit_length() - 1, place.type), place.type, bounded=True)
 
 

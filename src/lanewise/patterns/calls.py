@@ -18,7 +18,7 @@ from lanewise.analysis.self_term import violated
 from lanewise.attributes import sealed
 from lanewise.checks import plain_function
 from lanewise.frontend.function import Lowered, Signature, lower_function, read_signature
-from lanewise.frontend.surroundings import Surroundings
+from lanewise.frontend.source import Surroundings
 from lanewise.ir import nodes as ir
 from lanewise.ir.pattern import Pattern, Work
 from lanewise.ir.traverse import subexpressions
@@ -34,14 +34,14 @@ from lanewise.launch.compiled import Call, Compiled, Tunable
 from lanewise.launch.executable import BoundArray
 from lanewise.launch.repeated import Repeated, Repeats, Result
 from lanewise.launch.support import bind_record, compile_kernel, index_type, layouts_of, machine_of, value_type
-from lanewise.launch.tuned_key import Key, make_key, size_class
-from lanewise.launch.tuned_plans import TunedPlans
+from lanewise.launch.tuned_plans import Key, TunedPlans, make_key, size_class
 from lanewise.naming import by_name
 from lanewise.passes import self_term
 from lanewise.patterns.results import result_arrays, total_type
 from lanewise.plan import Decisions, Plan, check_plan
 from lanewise.plans import complete_plan
 from lanewise.record import Record
+from lanewise.target import is_gpu
 from lanewise.types import Scalar, scalar_of
 from lanewise.work import describe_work
 
@@ -66,7 +66,7 @@ def _no_advice(arguments: Arguments, kernel: Tunable) -> str:
 
 def advise_layout(arguments: Arguments, kernel: Tunable) -> str:
     """The layout of the records with which a call would be faster."""
-    from lanewise.advice.advice import layout_advice
+    from lanewise.advice.choose import layout_advice
 
     return layout_advice(arguments.records, kernel)
 
@@ -238,23 +238,16 @@ class Calls:
     def work(self, arguments: Arguments) -> Work:
         """What default plans ask of a call."""
         count, pattern = self.count(arguments), self.wing.pattern
-        if self.wing.describe is not None:
-            return self._described(arguments, count, self.wing.describe)
-        if not pattern.over_pairs:
+        if not pattern.over_pairs and (pattern.suggest is None or not is_gpu(arguments.device)):
             return Work(pattern, count, alike=self.wing.alike(arguments))
-        key = self._kind(arguments)
+        key, describe = self._kind(arguments), self.wing.describe
         if key not in self._works:
-            self._works[key] = describe_work(self.reference(arguments), count)
-        return replace(self._works[key], targets=count)
-
-    def _described(self, arguments: Arguments, count: int, describe: Callable[[ir.Kernel, Work], Work]) -> Work:
-        """What the reference kernel says of a call, and its own numbers."""
-        key = self._kind(arguments)
-        if key not in self._works:
-            self._works[key] = describe(self.reference(arguments), Work(self.wing.pattern, count))
-        described = self._works[key]
-        rounds = None if described.rounds is None else described.rounds.at(self.environment(arguments))
-        return replace(described, targets=count, rounds=rounds)
+            reference = self.reference(arguments)
+            work = describe_work(reference, count)
+            self._works[key] = work if describe is None else describe(reference, work)
+        work = self._works[key]
+        rounds = None if work.rounds is None else work.rounds.at(self.environment(arguments))
+        return replace(work, targets=count, rounds=rounds)
 
     def _kind(self, arguments: Arguments) -> Hashable:
         """What a kernel is specialised to, apart from its plan."""
@@ -308,8 +301,7 @@ class Calls:
 
     def job(self, arguments: Arguments, plan: Plan | None) -> Job:
         """What tuning measures."""
-        from lanewise.tuning.job import Job, Workload, check_tunable
-        from lanewise.tuning.workload import make_workload
+        from lanewise.tuning.job import Job, Workload, check_tunable, make_workload
 
         wanted = plan or Plan()
         lengths = {n: len(a) for n, a in (arguments.records | arguments.arrays).items()}

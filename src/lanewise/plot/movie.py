@@ -23,8 +23,7 @@ from numpy.typing import NDArray
 from lanewise.errors import ArgumentError, InputError
 from lanewise.io.atomic import atomic_path, writable_target, writing
 from lanewise.io.source import FilePath
-from lanewise.plot.gif import GifEncoder
-from lanewise.plot.mp4 import Mp4Encoder, find_ffmpeg
+from lanewise.plot.encoders import GifEncoder, Mp4Encoder, find_ffmpeg
 
 
 class Encoder(Protocol):

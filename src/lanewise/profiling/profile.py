@@ -132,12 +132,12 @@ class Profile:
 
     def table(self) -> Table:
         """The summary as a table for `rich.print`."""
-        from lanewise.profiling.table import make_table
+        from lanewise.profiling.summary import make_table
 
         return make_table(self.summary())
 
     def __str__(self) -> str:
-        from lanewise.profiling.table import as_text
+        from lanewise.profiling.summary import as_text
 
         return as_text(self.summary())
 

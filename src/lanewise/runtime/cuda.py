@@ -1,4 +1,7 @@
-"""Arrays, launches and graphs on an NVIDIA GPU: CuPy for memory and streams, cuda.core for kernels."""
+"""Arrays, launches and graphs on an NVIDIA GPU: CuPy for memory and streams, cuda.core for kernels.
+
+Kernels of hand-written text are loaded once: a query makes a structure in every call, and loading takes longer than building.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +14,9 @@ from itertools import pairwise
 from typing import Any
 
 from lanewise.errors import DeviceError
-from lanewise.runtime.cubin import CodeResources
 from lanewise.runtime.devices import cuda_number, cuda_started
-from lanewise.runtime.nvrtc import Cubin, cuda_core
-from lanewise.runtime.turns import Turns
+from lanewise.runtime.nvrtc import CodeResources, Cubin, compile_cubin, cuda_core
+from lanewise.runtime.prepared import Turns
 from lanewise.target import is_gpu
 
 MAX_L2_FETCH_GRANULARITY = 5  # `cudaLimit`
@@ -287,3 +289,9 @@ def timer(device: str) -> Callable[[Callable[[], None]], float]:
             return float(module.cuda.get_elapsed_time(start, stop)) * 1e-3
 
     return measure
+
+
+@cache
+def loaded(device: str, text: str, name: str, threads: int) -> CudaKernel:
+    """The kernel of a CUDA text on a device; kept for the life of the program."""
+    return CudaKernel(device, compile_cubin(text, name, architecture(device)), name, threads)

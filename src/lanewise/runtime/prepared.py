@@ -2,15 +2,19 @@
 
 Binding looks up where arrays lie, evaluates sizes and grids, and allocates what a program keeps beside its arguments. A call like an
 earlier one repeats none of that: it brings addresses and numbers.
+
+Memory that belongs to a bound call is used in turns, one use at a time, whichever threads and streams call it.
 """
 
 from __future__ import annotations
 
+import os
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lanewise.runtime.turns import Turns
+from lanewise.errors import ArgumentError
 
 Arguments = tuple[Any, ...]
 
@@ -117,3 +121,54 @@ def _filled(
     for name, position in p.values:
         arguments[position] = values[name]
     return tuple(arguments)
+
+
+_RENEWING = [threading.Lock()]  # held while a forked child makes locks of its own
+
+
+def _in_child() -> None:
+    """Nobody holds the child's. It is not one that is released here: that would stay held where Ctrl-C comes between."""
+    _RENEWING[0] = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_in_child)
+
+
+class Turns:
+    """A lock that is held while work is launched on memory that every call of it writes anew.
+
+    Threads wait for each other. On a GPU a launch is over before its work is: a call on another stream than the call before waits
+    for that stream first (`follow`, given the last stream, returns the present one). In a forked child nobody holds the lock. Where
+    somebody held it when the process forked, the memory is half written for good, and entering raises `ArgumentError`.
+    """
+
+    __slots__ = ("_broken", "_follow", "_lock", "_process", "_stream", "_what")
+
+    def __init__(self, what: str, follow: Callable[[Any], Any] | None = None) -> None:
+        self._what, self._follow = what, follow
+        self._lock, self._process, self._broken = threading.Lock(), os.getpid(), False
+        self._stream: Any = None
+
+    def __enter__(self) -> None:
+        if self._process != os.getpid():
+            with _RENEWING[0]:
+                if self._process != os.getpid():  # several threads of the child may come here
+                    self._broken |= self._lock.locked()
+                    self._lock = threading.Lock()
+                    self._process = os.getpid()
+        if self._broken:
+            raise ArgumentError(
+                f"{self._what}: another thread was calling it when this process was forked, and nobody finishes that call here; "
+                "bind it again in the child"
+            )
+        self._lock.acquire()
+        if self._follow is not None:
+            try:
+                self._stream = self._follow(self._stream)
+            except BaseException:
+                self._lock.release()
+                raise
+
+    def __exit__(self, *exception: object) -> None:
+        self._lock.release()

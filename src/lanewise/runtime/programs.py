@@ -1,12 +1,14 @@
-"""Programs: parts, each a fixed sequence of launches, and schedules, which say how often each part runs, in which order."""
+"""Programs: parts, each a fixed sequence of launches, and schedules, which say how often each part runs, in which order.
+
+A simulation hands `make_stepper` or `make_program` its launches in order, each as a `NamedLaunch`, which says what stage of a step it
+belongs to and what runs; that is all it has to do for `--profile`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
-
-from lanewise.runtime.launches import Work
 
 LONG_GRAPH = 32  # repetitions in one graph: a graph launch costs a few microseconds, a kernel inside it half of one
 
@@ -43,3 +45,32 @@ def in_graphs(repetitions: int) -> list[tuple[int, int]]:
     """Repetitions as graphs: (repetitions in a graph, how often it is launched)."""
     many, rest = divmod(repetitions, LONG_GRAPH)
     return [(size, count) for size, count in ((LONG_GRAPH, many), (1, rest)) if count]
+
+
+Work = Callable[[], object]
+
+
+@dataclass(frozen=True, slots=True)
+class NamedLaunch:
+    """A launch whose memory and numbers are bound.
+
+    stage: what it does in a step, a word of the table of a profile ("forces", "build", "search"). name: what runs, usually
+    the kernel's name; launches of one stage and name are added up.
+    """
+
+    stage: str
+    name: str
+    call: Work
+
+    def __call__(self) -> object:
+        return self.call()
+
+
+def names_of(calls: Iterable[Work]) -> tuple[tuple[str, str], ...]:
+    """Stage and name of every launch; one without a name is the stage "steps"."""
+    return tuple((c.stage, c.name) if isinstance(c, NamedLaunch) else ("steps", "unnamed") for c in calls)
+
+
+def bare(calls: Iterable[Work]) -> tuple[Work, ...]:
+    """What the launches run, without the wrapping: a call less in loops of short steps."""
+    return tuple(c.call if isinstance(c, NamedLaunch) else c for c in calls)

@@ -5,19 +5,18 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from lanewise.launch.tuned_store import StoreWarning
+from lanewise.launch.tuned_plans import StoreWarning
 
 if TYPE_CHECKING:
     from lanewise.tuning.measure import CpuMeasurer, CudaMeasurer
     from lanewise.tuning.race import Measurer
-    from lanewise.tuning.recording import RecordedMeasurer, RecordedSpace, replay
     from lanewise.tuning.report import Tuning
-    from lanewise.tuning.tune import tune_job
+    from lanewise.tuning.tune import RecordedMeasurer, RecordedSpace, replay, tune_job
 
 # Every program imports this package, for what was tuned before; few of them tune.
 _LATER = {
-    "CpuMeasurer": "measure", "CudaMeasurer": "measure", "Measurer": "race", "RecordedMeasurer": "recording",
-    "RecordedSpace": "recording", "replay": "recording", "Tuning": "report", "tune_job": "tune",
+    "CpuMeasurer": "measure", "CudaMeasurer": "measure", "Measurer": "race", "RecordedMeasurer": "tune",
+    "RecordedSpace": "tune", "replay": "tune", "Tuning": "report", "tune_job": "tune",
 }  # fmt: skip
 
 

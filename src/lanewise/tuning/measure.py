@@ -1,4 +1,7 @@
-"""Compile plans, hold their results against the default plan's, and time them."""
+"""Compile plans, hold their results against the default plan's, and time them.
+
+Results are the same when they are equal but for rounding in another order.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +13,17 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+import numpy as np
+
 from lanewise.errors import LanewiseError, PlanError
+from lanewise.ir import nodes as ir
+from lanewise.ir.functions import functions
+from lanewise.ir.traverse import statements
 from lanewise.launch.executable import Executable, scratch_bytes
 from lanewise.launch.support import compile_kernel
 from lanewise.launch.trial import Failure
 from lanewise.models.devices import DeviceModel, device_model
-from lanewise.models.fits import fits
+from lanewise.models.predict import fits
 from lanewise.passes import self_term
 from lanewise.passes.reciprocity.shape import SCRATCH_BYTES
 from lanewise.plan import Decisions
@@ -23,7 +31,6 @@ from lanewise.runtime import cuda
 from lanewise.runtime.memory import available_memory
 from lanewise.runtime.timing import Stopwatch, stopwatch
 from lanewise.target import is_gpu
-from lanewise.tuning.compare import difference, tolerance
 from lanewise.tuning.job import HostArray, Job, Workload
 from lanewise.tuning.race import Measurer
 
@@ -230,3 +237,48 @@ def misfit(executable: Executable, device: DeviceModel) -> Failure | None:
 def first_lines(error: Exception) -> str:
     """What people need to see of a long text."""
     return "\n".join(str(error).splitlines()[:3]) or type(error).__name__
+
+
+ROUNDINGS = 1024  # units in the last place, of the largest value of a result: sums in another order differ by less
+
+
+def tolerance(reference: ir.Kernel, roundings: int = ROUNDINGS) -> float:
+    """The relative error that rounding explains, from the coarsest float type that the kernel or its function handles."""
+    kinds = {leaf.type for a in reference.arrays for leaf in a.leaves} | {p.type for p in reference.uniforms}
+    for function in functions(reference.body).values():
+        kinds |= {s.value.type for s in statements(function.body) if isinstance(s, ir.Assign)}
+    floats = [np.finfo(f"f{k.size}").eps for k in kinds if k.is_float]
+    return roundings * float(max(floats, default=0.0))
+
+
+def difference(found: Sequence[HostArray], wanted: Sequence[HostArray], relative: float) -> str:
+    """What is wrong with a result, or nothing.
+
+    Floats are compared relative to the largest finite value of their array, because sums cancel; whole numbers exactly.
+    NaN and infinity have to be where they are wanted.
+    """
+    for number, (f, w) in enumerate(zip(found, wanted, strict=True)):
+        if text := _difference(f, w, relative):
+            return f"result {number}: {text}" if len(wanted) > 1 else text
+    return ""
+
+
+def _difference(found: HostArray, wanted: HostArray, relative: float) -> str:
+    if wanted.dtype.kind != "f":
+        wrong = int(np.count_nonzero(found != wanted))
+        return f"{wrong:,} of {wanted.size:,} values differ from the default plan's" if wrong else ""
+    finite = np.isfinite(wanted)
+    if not np.array_equal(finite, np.isfinite(found)):
+        wrong = int(np.count_nonzero(finite != np.isfinite(found)))
+        return f"{wrong:,} of {wanted.size:,} values are finite in one result and not in the other"
+    if not np.array_equal(found[~finite], wanted[~finite], equal_nan=True):
+        return "infinities or NaN differ"
+    f, w = found[finite].astype(np.float64), wanted[finite].astype(np.float64)
+    size = float(np.max(np.abs(w), initial=0.0))
+    error = float(np.max(np.abs(f - w), initial=0.0))
+    if error <= relative * size:
+        return ""
+    share = error / size if size else error
+    return (
+        f"it differs from the default plan's by {share:.1e} of the largest value, and rounding explains {relative:.1e}"
+    )

@@ -1,4 +1,7 @@
-"""The plans that tuning may try: families of plans, spanned by axes from the catalogue of optimisations."""
+"""The plans that tuning may try: families of plans, spanned by axes from the catalogue of optimisations.
+
+What the models expect of a program prunes them; only here does tuning ask the models.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +11,13 @@ from itertools import product
 from math import prod
 from typing import Any, Protocol
 
+from lanewise.models.devices import DeviceModel, device_model
+from lanewise.models.predict import predict
 from lanewise.optimisations import OPTIMISATIONS, Programs, optimisation, possible, reason_of
+from lanewise.pipeline import Program
 from lanewise.plan import DECLARED, Decisions, Plan
 from lanewise.plans import complete_plan
 from lanewise.target import is_gpu
-from lanewise.tuning.estimate import Estimator
 from lanewise.tuning.job import Job
 
 Point = Mapping[str, Any]  # one value for each axis of a family
@@ -179,3 +184,25 @@ def _with(values: tuple[Any, ...], value: Any) -> tuple[Any, ...]:
         return values
     more = (*values, value)
     return tuple(sorted(more)) if all(type(v) is int for v in more) else more
+
+
+class Estimator(Protocol):
+    """Expected seconds of a program on the job's device and size; None when the models have nothing to say."""
+
+    def seconds(self, program: Program) -> float | None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class ModelEstimator:
+    """`models.predict` for one size on one device. Launches count as those of a graph, which is how they are timed."""
+
+    environment: Mapping[str, Any]
+    device: DeviceModel
+
+    def seconds(self, program: Program) -> float | None:
+        return predict(program, self.environment, self.device, in_graph=is_gpu(self.device.kind)).seconds
+
+
+def make_estimator(job: Job) -> Estimator:
+    """The estimator of a job's device."""
+    return ModelEstimator(job.environment, device_model(job.device))

@@ -1,24 +1,28 @@
-"""Tune a kernel: search, report, remember."""
+"""Tune a kernel: search, report, remember; and search again in what was measured before.
+
+The latter needs no device, and its result is the same.
+"""
 
 from __future__ import annotations
 
 import datetime
+import json
 import math
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Generic
 
-from lanewise.errors import ArgumentError
-from lanewise.launch.tuned_store import Entry, write_entry
+from lanewise.errors import ArgumentError, InputError
+from lanewise.launch.trial import Failure, Trial, changes, plan_from, trial_from
+from lanewise.launch.tuned_plans import Entry, entry_from, write_entry
 from lanewise.plan import Decisions
 from lanewise.target import target_of
-from lanewise.tuning.estimate import make_estimator
 from lanewise.tuning.job import Job
 from lanewise.tuning.measure import make_measurer
-from lanewise.tuning.race import Found, Measurer
-from lanewise.tuning.recording import families_to
+from lanewise.tuning.race import ROUNDS, C, Found, Measurer
 from lanewise.tuning.report import Tuning, tuning_of
 from lanewise.tuning.search import Progress, search
-from lanewise.tuning.space import KernelSpace
+from lanewise.tuning.space import Examined, Family, KernelSpace, make_estimator
 
 if TYPE_CHECKING:
     from lanewise.patterns.search.tuning.job import SearchJob
@@ -85,3 +89,113 @@ def check_seconds(seconds: Any) -> float:
     if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not math.isfinite(seconds) or seconds <= 0:
         raise ArgumentError(f"seconds={seconds!r}: wanted a positive number, the time that tuning may take")
     return float(seconds)
+
+
+Recording = Mapping[Decisions, Trial]
+
+
+class RecordedMeasurer(Generic[C]):
+    """Answers from a recording: on the way a plan takes its score, at the end (long measurements) its final time.
+
+    A plan that was not measured fails. Nothing takes any time.
+    """
+
+    compilers = 1
+
+    def __init__(self, recording: Mapping[C, Trial]) -> None:
+        self._recording = recording
+
+    def prepare(self, plans: Sequence[C]) -> dict[C, Failure | None]:
+        return {p: self._failure(p) for p in plans}
+
+    def _failure(self, plan: C) -> Failure | None:
+        trial = self._recording.get(plan)
+        if trial is None:
+            return Failure("failed", "the recording has no measurement of it")
+        # A plan that was timed and then gave other bits fails again in `confirm`.
+        return None if trial.score is not None else Failure(trial.status, trial.reason)
+
+    def measure(self, plans: Sequence[C], rounds: int) -> dict[C, list[float]]:
+        return {p: [self._time(self._recording[p], rounds)] * rounds for p in plans}
+
+    def _time(self, trial: Trial, rounds: int) -> float:
+        found = trial.score if rounds < ROUNDS else trial.seconds
+        assert found is not None
+        return found
+
+    def confirm(self, plan: C) -> Failure | None:
+        trial = self._recording[plan]
+        return None if trial.status == "measured" else Failure(trial.status, trial.reason)
+
+    def release(self, plan: C) -> None:
+        pass
+
+    def elapsed(self) -> float:
+        return 0.0
+
+
+class RecordedSpace:
+    """The space that was searched: a plan that was not looked at then does not exist."""
+
+    def __init__(self, default: Decisions, families: Iterable[Family], recording: Recording) -> None:
+        self.default, self.families, self._recording = default, tuple(families), recording
+
+    def examine(self, plan: Decisions) -> Examined:
+        trial = self._recording.get(plan)
+        if trial is None:
+            return Examined(same_as=self.default)
+        return Examined(trial.reason if trial.status == "illegal" else "", trial.predicted)
+
+
+def replay(recorded: str | Path | Entry) -> Tuning:
+    """The search of an entry of the store, done again from its own measurements: `replay(path)`.
+
+    Raises `InputError` for a file that is no entry.
+    """
+    entry = recorded if isinstance(recorded, Entry) else read_recording(Path(recorded))
+    if "structures" in entry.log:
+        from lanewise.patterns.search.tuning.tune import replay_search
+
+        return replay_search(entry)
+    recording = recording_of(entry)
+    space = RecordedSpace(entry.default, families_from(entry.log["families"]), recording)
+    return tuning_of(search(space, RecordedMeasurer(recording), seconds=float("inf")), entry.log)
+
+
+def read_recording(path: Path) -> Entry:
+    """An entry from any file."""
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+        entry = entry_from(data)
+        recording_of(entry)
+        if "structures" not in entry.log:
+            families_from(entry.log["families"])
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror or error}") from error
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise InputError(f"{path}: no entry of the store of tuned plans: {error}") from error
+    return entry
+
+
+def recording_of(entry: Entry) -> dict[Decisions, Trial]:
+    """The trials of an entry by plan."""
+    return {t.plan: t for t in map(trial_from, entry.log["trials"])}
+
+
+def families_to(families: Iterable[Family]) -> list[dict[str, Any]]:
+    """Families as plain data."""
+    return [
+        {
+            "name": f.name, "base": changes(f.base), "axes": {n: list(v) for n, v in f.axes.items()},
+            "relative_tile": f.relative_tile,
+        }
+        for f in families
+    ]  # fmt: skip
+
+
+def families_from(data: Iterable[Mapping[str, Any]]) -> tuple[Family, ...]:
+    """Families from plain data."""
+    return tuple(
+        Family(d["name"], plan_from(d["base"]), {n: tuple(v) for n, v in d["axes"].items()}, d["relative_tile"])
+        for d in data
+    )

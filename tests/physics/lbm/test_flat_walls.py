@@ -16,7 +16,7 @@ from lanewise.runtime.memory import to_host
 from lanewise.sims.lbm.kinds import Open, Wall
 from lanewise.sims.lbm.obstacles import SignedDistance
 from lanewise.sims.lbm.simulation import Simulation
-from lanewise.sims.lbm.stagger import MOST
+from lanewise.sims.lbm.watch import MOST
 from tests.physics.lbm.flows import GPU
 
 EDGE, SPEED = 12, 0.1

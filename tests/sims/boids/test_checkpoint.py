@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from lanewise.errors import InputError
-from lanewise.sims.boids import Flock, Sphere, runner
+from lanewise.sims.boids import Flock, Sphere
+from lanewise.sims.boids import run as runner
 from lanewise.sims.boids.options import Output
 from tests.sims.boids.flocks import bits
 

@@ -8,7 +8,7 @@ import pytest
 
 from lanewise.errors import InputError
 from lanewise.explanation.offline import Offline
-from lanewise.launch import tuned_store as store
+from lanewise.launch import tuned_plans as store
 from lanewise.layouts import layout_by_name
 from lanewise.sims.gravity import Simulation, make_bodies, make_initial_conditions
 from lanewise.sims.gravity.explain import compile_gravity

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lanewise.explanation.offline import Offline, compile_offline
-from lanewise.ir.evaluate import evaluate
+from lanewise.ir.interpret import evaluate
 from lanewise.layouts import default_layout
 from lanewise.passes.reciprocity.shape import SCRATCH_BYTES
 from lanewise.sims.gravity.explain import compile_gravity

@@ -12,10 +12,11 @@ import h5py
 import pytest
 
 from lanewise.errors import InputError
-from lanewise.launch import tuned_store as store
-from lanewise.launch.tuned_store import Entry, write_entry
+from lanewise.launch import tuned_plans as store
+from lanewise.launch.tuned_plans import Entry, write_entry
 from lanewise.plan import NEUTRAL, Plan
-from lanewise.sims.gravity import Simulation, runner
+from lanewise.sims.gravity import Simulation
+from lanewise.sims.gravity import run as runner
 from lanewise.sims.gravity.checkpoint import read_checkpoint
 from lanewise.sims.gravity.options import Output
 from lanewise.sims.gravity.physics import RECORDS, make_physics

@@ -13,12 +13,11 @@ from hypothesis import strategies as st
 from lanewise.errors import InputError
 from lanewise.sims.lbm.arguments import check_geometry, check_initial
 from lanewise.sims.lbm.cases import CASES, Case, Setup, State, find_case
+from lanewise.sims.lbm.cases.cavity import REYNOLDS, deviations, table
 from lanewise.sims.lbm.cases.cylinder import Scale, pressure_difference
 from lanewise.sims.lbm.cases.duct import CENTRE, MEAN, section
-from lanewise.sims.lbm.cases.ghia import REYNOLDS, deviations, table
-from lanewise.sims.lbm.cases.interpolation import between_walls, interpolate, middle
 from lanewise.sims.lbm.cases.oscillation import oscillation
-from lanewise.sims.lbm.cases.series import Series
+from lanewise.sims.lbm.cases.registry import Series, between_walls, interpolate, middle
 from lanewise.sims.lbm.cases.stream import BODY, shedding
 from lanewise.sims.lbm.cases.taylor_green import planar_fields
 from lanewise.sims.lbm.checks import check_mach, check_tau

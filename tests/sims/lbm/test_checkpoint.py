@@ -11,9 +11,9 @@ import pytest
 
 from lanewise.errors import InputError
 from lanewise.sims.lbm.cases import CASES
+from lanewise.sims.lbm.files import read_flow
 from lanewise.sims.lbm.kinds import Wall
 from lanewise.sims.lbm.obstacles import Round, disc
-from lanewise.sims.lbm.output.hdf5 import read_flow
 from lanewise.sims.lbm.settings import Geometry, geometry_from_json, geometry_to_json
 from lanewise.sims.lbm.simulation import Simulation
 

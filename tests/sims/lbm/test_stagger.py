@@ -7,7 +7,7 @@ import pytest
 
 from lanewise.sims.lbm.checks import FlowWarning
 from lanewise.sims.lbm.simulation import Simulation
-from lanewise.sims.lbm.stagger import MOST, PART, SITES, Stagger, find_stagger
+from lanewise.sims.lbm.watch import MOST, PART, SITES, Stagger, find_stagger
 
 NOTHING = np.zeros((40, 60), bool)
 
@@ -36,7 +36,7 @@ def test_a_zebra_is_found_and_named() -> None:
 @pytest.mark.parametrize("component", range(3))
 def test_along_every_axis(axis: int, component: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """In parts of a box, too."""
-    monkeypatch.setattr("lanewise.sims.lbm.stagger.PART", 700)
+    monkeypatch.setattr("lanewise.sims.lbm.watch.PART", 700)
     shape = (18, 19, 20)
     assert np.prod(shape) < PART
     velocity = stream(shape)

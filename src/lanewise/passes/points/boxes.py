@@ -1,6 +1,6 @@
 """The boxes of elements that the threads of a block read together in a tile of rounds.
 
-    load a[y#0, k], a[y#1, k], ...   by 16 threads of 8 rows, for 8 rounds   ->   128 x 8 elements from a[$y.first, $k.start] on
+load a[y#0, k], a[y#1, k], ...   by 16 threads of 8 rows, for 8 rounds   ->   128 x 8 elements from a[$y.first, $k.start] on
 """
 
 from __future__ import annotations
@@ -55,7 +55,11 @@ class Box:
 
     def reads(self) -> int:
         """Of all threads in a tile."""
-        return len({tuple(i.constant for i in s.indices) for s in self.sites}) * prod(self.threads.values()) * prod(self.rounds.values())
+        return (
+            len({tuple(i.constant for i in s.indices) for s in self.sites})
+            * prod(self.threads.values())
+            * prod(self.rounds.values())
+        )
 
     def origin(self, d: int) -> IndexSum:
         """Where the box begins, as a sum of what all threads share; the loops are at their first round."""
@@ -70,7 +74,9 @@ class Box:
     def place(self, site: Site, d: int) -> IndexSum:
         """Where a read lies in the box."""
         moving = {**self.threads, **self.rounds}
-        own = {e: c for e, c in self.sums[d].terms.items() if isinstance(e, ir.Local) and e.name in moving}
+        own: dict[ir.Expression, int] = {
+            e: c for e, c in self.sums[d].terms.items() if isinstance(e, ir.Local) and e.name in moving
+        }
         return IndexSum(site.indices[d].constant - self.low[d] - self._below(d), own)
 
 
@@ -90,7 +96,10 @@ def _box(sites: list[Site], threads: Mapping[str, int], rounds: Mapping[str, int
     sums = tuple(IndexSum(0, sites[0].indices[d].terms) for d in rank)
     moving = {**threads, **rounds}
     extents = tuple(
-        max(constants[d]) - min(constants[d]) + 1 + sum(abs(sums[d].coefficient(n)) * (count - 1) for n, count in moving.items())
+        max(constants[d])
+        - min(constants[d])
+        + 1
+        + sum(abs(sums[d].coefficient(n)) * (count - 1) for n, count in moving.items())
         for d in rank
     )
     along = [d for d in rank if sums[d].coefficient(fast)]

@@ -19,6 +19,7 @@ from lanewise.ir.names import numbered, own
 from lanewise.ir.traverse import blocks, expressions, flat_map, reads, rename, rewrite_statement, statements, writes
 from lanewise.passes import thread_mapping
 from lanewise.passes.base import refuse
+from lanewise.passes.points import guards
 from lanewise.passes.points.shape import BLOCK, THREAD, Shape, first_of, thread_of
 from lanewise.types import Scalar
 
@@ -65,34 +66,45 @@ def apply(kernel: ir.Kernel, shape: Shape, order: Order = "rows", min_blocks: in
         test = ir.Compare("<=", end, loop.extent)
         inside = test if inside is None else ir.Logical("and", inside, test)
     assert inside is not None
-    split = ir.If(inside, _copies(loops, body, shape, None), _copies(loops, body, shape, written))
+    conditions, plain = guards.decided(body, loops, shape, {p.name for p in kernel.counts + kernel.uniforms})
+    for test in conditions:
+        inside = ir.Logical("and", inside, test)
+    split = ir.If(inside, _copies(loops, plain, shape, None), _copies(loops, body, shape, written))
     return replace(kernel, body=(*head, split), grid=ir.Grid(total, 1, shape.total, min_blocks=min_blocks))
 
 
 def _steering(kernel: ir.Kernel, body: ir.Block) -> str | None:
     """An array that is written and whose values, read again, decide about indices or loops."""
-    written = {a.name for a in kernel.arrays if a.written}
-    for array in sorted(written):
+    deciding = steering(body)
+    for array in sorted(a.name for a in kernel.arrays if a.written):
         names = {n for s in statements(body) if isinstance(s, ir.LoadElement) and s.array == array for n in s.names}
-        if names and steers(body, names):
+        if names & deciding:
             return array
     return None
 
 
-def steers(body: ir.Block, names: set[str]) -> bool:
-    """Whether these variables, or what is computed from them, decide where elements lie, how long loops are, or which ones end."""
-    names = spread(body, names)
+def steering(body: ir.Block) -> set[str]:
+    """The variables that decide, on whatever way, where elements lie, how long loops are, or which ones end."""
+    names: set[str] = set()
     for s in statements(body):
         match s:
             case ir.LoadElement() | ir.StoreElement():
-                used = {n for i in s.indices for n in reads(i)}
+                names |= {n for i in s.indices for n in reads(i)}
             case ir.For() | ir.While():
-                used = _control(s)
+                names |= _control(s)
             case _:
                 continue
-        if used & names:
-            return True
-    return False
+    parts = [
+        (_control(s), {*writes(s), *(n for b in blocks(s) for x in statements(b) for n in writes(x))})
+        for s in statements(body)
+    ]
+    while True:
+        before = len(names)
+        for used, given in parts:
+            if not given.isdisjoint(names):
+                names |= used
+        if len(names) == before:
+            return names
 
 
 def spread(body: ir.Block, names: set[str]) -> set[str]:
@@ -188,11 +200,14 @@ def _numbers(
     return [*numbers[:-2], build.add(first, down), across], tuple(extra)
 
 
-def _copies(loops: tuple[ir.Parallel, ...], body: ir.Block, shape: Shape, written: dict[str, Scalar] | None) -> ir.Block:
+def _copies(
+    loops: tuple[ir.Parallel, ...], body: ir.Block, shape: Shape, written: dict[str, Scalar] | None
+) -> ir.Block:
     """The body for all points of a thread. `written`: arrays that points beyond the end must not touch; None where there are none."""
     starts: list[ir.Statement] = []
-    for d, loop in enumerate(loops):
-        kind, points = loop.extent.type, shape.points[d]
+    for d in reversed(shape.order()):  # the copies of neighbours lie side by side
+        loop, points = loops[d], shape.points[d]
+        kind = loop.extent.type
         at = own(f"{loop.variable}.at")
         if written is not None:
             test = build.less(ir.Local(at, kind), loop.extent)
@@ -241,5 +256,3 @@ class _Copies:
         for p in range(self.points):
             copies += rename((s,), {n: _name(n, p, self.points) for n in self.varying})
         return tuple(copies)
-
-

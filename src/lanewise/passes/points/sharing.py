@@ -26,7 +26,9 @@ def apply(kernel: ir.Kernel, shape: Shape, indices: tuple[str, ...]) -> ir.Kerne
     """Join the accesses of both bodies of a kernel that is mapped to blocks."""
     split = kernel.body[-1]
     assert isinstance(split, ir.If)
-    joined = replace(split, then=_body(kernel, split.then, shape, indices), otherwise=_body(kernel, split.otherwise, shape, indices))
+    joined = replace(
+        split, then=_body(kernel, split.then, shape, indices), otherwise=_body(kernel, split.otherwise, shape, indices)
+    )
     return replace(kernel, body=(*kernel.body[:-1], joined))
 
 
@@ -125,7 +127,12 @@ class _Sharing:
         widest = 1
         for width in (2, 4):
             fits = length % width == 0 if isinstance(length, int) else a.multiple % width == 0
-            if size >= WORD and width * size <= WIDEST and fits and all(c * self._factor(e) % width == 0 for e, c in last.terms.items()):
+            if (
+                size >= WORD
+                and width * size <= WIDEST
+                and fits
+                and all(c * self._factor(e) % width == 0 for e, c in last.terms.items())
+            ):
                 widest = width
         return widest
 
@@ -169,7 +176,9 @@ class _Sharing:
         if first.constant % width or self._width(stores[0].array, first) < width:
             return None
         for n, own_sums in enumerate(sums):
-            if any((a.key(), a.constant) != (b.key(), b.constant) for a, b in zip(own_sums[:-1], sums[0][:-1], strict=True)):
+            if any(
+                (a.key(), a.constant) != (b.key(), b.constant) for a, b in zip(own_sums[:-1], sums[0][:-1], strict=True)
+            ):
                 return None
             if own_sums[-1].key() != first.key() or own_sums[-1].constant != first.constant + n:
                 return None

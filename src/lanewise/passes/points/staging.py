@@ -16,7 +16,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import prod
-from typing import Literal
 
 from lanewise.analysis.index_sums import IndexSum, single_definitions
 from lanewise.ir import build
@@ -26,11 +25,10 @@ from lanewise.ir.traverse import blocks, expressions, flat_map, reads, statement
 from lanewise.ir.values import value_array
 from lanewise.passes.base import refuse
 from lanewise.passes.points.boxes import WIDEST, WORD, Box, Site, boxes, lanes_of, sums_of, value, wavefronts
-from lanewise.passes.points.merging import spread, steers
+from lanewise.passes.points.merging import spread, steering
 from lanewise.passes.points.shape import THREAD, Shape, first_of, thread_of
 from lanewise.types import Scalar
 
-Prefetch = Literal["none", "registers"]
 HALF = own("half")  # of the double tile, that is computed
 REUSE = 2  # reads of an element from which on it is worth a place in shared memory
 
@@ -52,7 +50,7 @@ def legal(kernel: ir.Kernel, shape: Shape, indices: tuple[str, ...], tile: int, 
     return None
 
 
-def apply(kernel: ir.Kernel, shape: Shape, indices: tuple[str, ...], tile: int, prefetch: Prefetch = "none") -> ir.Kernel:
+def apply(kernel: ir.Kernel, shape: Shape, indices: tuple[str, ...], tile: int, prefetch: str = "none") -> ir.Kernel:
     """Stage what is read several times, or apart in memory, in tiles of `tile` rounds; raises `PlanError` where nothing is."""
     if reason := legal(kernel, shape, indices, tile, prefetch):
         raise refuse("shared-memory tiles", kernel, reason)
@@ -92,7 +90,7 @@ class _Staging:
         self.inside = True
         self.definitions: dict[str, IndexSum] = {}
         self.varying: set[str] = set()
-        self.body: ir.Block = ()
+        self.deciding: set[str] = set()
         self.kind = kernel.counts[0].type
         self.written = {a.name for a in kernel.arrays if a.written}
 
@@ -101,7 +99,7 @@ class _Staging:
         return replace(s, then=self.block_of(s.then, inside=True), otherwise=self.block_of(s.otherwise, inside=False))
 
     def block_of(self, body: ir.Block, *, inside: bool) -> ir.Block:
-        self.inside, self.body, self.taken = inside, body, {}
+        self.inside, self.deciding, self.taken = inside, steering(body), {}
         start: dict[str, IndexSum] = {}
         plain = single_definitions(body)
         for s in body:  # a point beyond the end reads where it would lie
@@ -115,18 +113,24 @@ class _Staging:
         return (*body[:ends], *self._apart(body[ends:]))
 
     def _definitions_end(self, body: ir.Block) -> int:
-        return next((n for n, s in enumerate(body) if not isinstance(s, ir.Assign) or s.name not in self.definitions), len(body))
+        return next(
+            (n for n, s in enumerate(body) if not isinstance(s, ir.Assign) or s.name not in self.definitions), len(body)
+        )
 
     # -------------------------------------------------------- what is read
 
-    def _sites(self, body: ir.Block, rounds: Mapping[str, int], changed: set[str], *, always: bool = True) -> list[Site]:
+    def _sites(
+        self, body: ir.Block, rounds: Mapping[str, int], changed: set[str], *, always: bool = True
+    ) -> list[Site]:
         """The reads of a body that can be staged; `changed`: variables that it gives values."""
         found: list[Site] = []
         moving = {*rounds, *(thread_of(i) for i in self.indices)}
         for s in body:
             if isinstance(s, ir.LoadElement) and s.array not in self.written and not s.more and self._staged(s):
                 sums = sums_of(s, self.definitions)
-                names = {n for a in sums for e in a.terms for n in reads(e) if not (isinstance(e, ir.Local) and n in moving)}
+                names = {
+                    n for a in sums for e in a.terms for n in reads(e) if not (isinstance(e, ir.Local) and n in moving)
+                }
                 if not names & (changed | self.varying | moving):
                     found.append(Site(s, sums, always))
             for inner in blocks(s):
@@ -134,7 +138,7 @@ class _Staging:
         return found
 
     def _staged(self, s: ir.LoadElement) -> bool:
-        return not self.kernel.array(s.array).space == "shared" and not steers(self.body, set(s.names))
+        return self.kernel.array(s.array).space != "shared" and s.name not in self.deciding
 
     def _worth(self, box: Box) -> bool:
         return box.reads() >= REUSE * box.elements or self._strided(box)
@@ -196,7 +200,12 @@ class _Staging:
                 strides[d] = step
                 step *= box.extents[d]
             read = [sum(value(box.place(box.sites[0], d), v) * strides[d] for d in strides) * words for v in lanes]
-            cost = wavefronts([r // wide * wide for r in read], wide) * len(box.sites) * max(1, prod(box.rounds.values())) // wide
+            cost = (
+                wavefronts([r // wide * wide for r in read], wide)
+                * len(box.sites)
+                * max(1, prod(box.rounds.values()))
+                // wide
+            )
             stored: list[int] = []
             for lane in range(32):
                 places, rest = {}, lane * across
@@ -215,7 +224,9 @@ class _Staging:
         pieces = [self._piece(b, doubled=False) for b in boxes(sites, self.shape, self.indices, {}) if self._strided(b)]
         if not pieces:
             return self._loops(body)
-        stage = tuple(s for n, p in enumerate(pieces) for s in self._stage(p, n, guarded=not (self.inside and p.box.always)))
+        stage = tuple(
+            s for n, p in enumerate(pieces) for s in self._stage(p, n, guarded=not (self.inside and p.box.always))
+        )
         replaced = self._replaced(body, pieces, {}, None)
         return (*stage, ir.Barrier(), *self._loops(replaced))
 
@@ -254,16 +265,26 @@ class _Staging:
         used = {n for e in (s.start, s.stop) for n in reads(e)}
         changed = {n for x in statements(s.body) for n in writes(x)}
         ends = any(isinstance(x, ir.Break | ir.Continue) for x in statements(s.body))
-        return s.step == ir.Literal(1, s.step.type) and not used & (self.varying | changed) and s.variable not in self.varying and not ends
+        return (
+            s.step == ir.Literal(1, s.step.type)
+            and not used & (self.varying | changed)
+            and s.variable not in self.varying
+            and not ends
+        )
 
     def _nest(self, s: ir.For) -> tuple[list[ir.For], ir.Block]:
         """Loops with nothing but each other in them, the outermost first, and the body of the innermost."""
         loops, body = [s], s.body
         while True:
-            heads, rest = [x for x in body if _is_definition(x, self.definitions)], [x for x in body if not _is_definition(x, self.definitions)]
+            heads, rest = (
+                [x for x in body if _is_definition(x, self.definitions)],
+                [x for x in body if not _is_definition(x, self.definitions)],
+            )
             if len(rest) != 1 or not isinstance(inner := rest[0], ir.For) or not self._is_shared(inner):
                 return loops, body
-            if {n for e in (inner.start, inner.stop) for n in reads(e)} & {x.variable for x in loops} or not adds_up(inner.body):
+            if {n for e in (inner.start, inner.stop) for n in reads(e)} & {x.variable for x in loops} or not adds_up(
+                inner.body
+            ):
                 return loops, body
             loops.append(inner)
             body = (*heads, *inner.body)
@@ -316,11 +337,13 @@ class _Staging:
         load = tuple(s for n, p in enumerate(pieces) for s in self._moves(p, n, guarded=guarded[n], part="load"))
         assert half is not None
         other = build.subtract(one, half)
-        store = tuple(s for n, p in enumerate(pieces) for s in self._moves(p, n, guarded=False, part="store", half=other))
-        first = tuple(s for n, p in enumerate(pieces) for s in self._moves(p, n, guarded=False, part="store", half=zero))
-        begin = ir.If(
-            build.less(zero, tiles), (ir.Assign(_start(loop), loop.start), *load, *first)
+        store = tuple(
+            s for n, p in enumerate(pieces) for s in self._moves(p, n, guarded=False, part="store", half=other)
         )
+        first = tuple(
+            s for n, p in enumerate(pieces) for s in self._moves(p, n, guarded=False, part="store", half=zero)
+        )
+        begin = ir.If(build.less(zero, tiles), (ir.Assign(_start(loop), loop.start), *load, *first))
         following = build.less(build.add(number, 1), tiles)
         ahead = ir.If(following, (ir.Assign(_start(loop), self._start_at(loop, build.add(number, 1))), *load))
         behind = ir.If(following, store)
@@ -333,7 +356,9 @@ class _Staging:
 
     def _empty(self, pieces: list[_Piece]) -> ir.Block:
         """Registers have a value where nothing is loaded."""
-        names = [(n, p.kind) for i, p in enumerate(pieces) for r in range(self._loads(p)) for n in _registers(i, r, p.across)]
+        names = [
+            (n, p.kind) for i, p in enumerate(pieces) for r in range(self._loads(p)) for n in _registers(i, r, p.across)
+        ]
         return tuple(ir.Assign(n, ir.Literal(0.0 if k.is_float else 0, k)) for n, k in names)
 
     def _several(self, loops: list[ir.For], body: ir.Block, pieces: list[_Piece]) -> ir.Block:
@@ -345,7 +370,9 @@ class _Staging:
             test = ir.Compare("<=", end, loop.stop)
             whole = test if whole is None else ir.Logical("and", whole, test)
         assert whole is not None
-        plain = tuple(s for n, p in enumerate(pieces) for s in self._stage(p, n, guarded=not (self.inside and p.box.always)))
+        plain = tuple(
+            s for n, p in enumerate(pieces) for s in self._stage(p, n, guarded=not (self.inside and p.box.always))
+        )
         careful = tuple(s for n, p in enumerate(pieces) for s in self._stage(p, n, guarded=True))
         full, rest = body, body
         for n, loop in enumerate(reversed(loops)):
@@ -393,7 +420,9 @@ class _Staging:
             done += self._under(p, r, (*load, *store), guarded=True)
         return tuple(done)
 
-    def _moves(self, p: _Piece, number: int, *, guarded: bool, part: str, half: ir.Expression | None = None) -> ir.Block:
+    def _moves(
+        self, p: _Piece, number: int, *, guarded: bool, part: str, half: ir.Expression | None = None
+    ) -> ir.Block:
         """One half of the way: into registers, or from there into shared memory."""
         moves = ((r, self._move(p, number, r, part, half)) for r in range(self._loads(p)))
         return tuple(s for r, move in moves for s in self._under(p, r, move, guarded=guarded))
@@ -423,7 +452,8 @@ class _Staging:
         """Whether a place is surely not negative."""
         own_names = {first_of(i) for i in self.indices}
         return origin.constant >= 0 and all(
-            c > 0 and isinstance(e, ir.Local) and (e.name in own_names or e.name.endswith(".start")) for e, c in origin.terms.items()
+            c > 0 and isinstance(e, ir.Local) and (e.name in own_names or e.name.endswith(".start"))
+            for e, c in origin.terms.items()
         )
 
     def _places(self, p: _Piece, r: int) -> list[ir.Expression]:
@@ -535,4 +565,3 @@ def _renamed(a: IndexSum, names: Mapping[str, str]) -> IndexSum:
         replace(e, name=names.get(e.name, e.name)) if isinstance(e, ir.Local) else e: c for e, c in a.terms.items()
     }
     return IndexSum(a.constant, terms)
-

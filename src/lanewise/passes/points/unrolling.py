@@ -1,8 +1,8 @@
 """Write the rounds of a tile out several times, so that passes see what neighbouring rounds read.
 
-    for $k.round in range(8): load t[$k.round, r]: u; s = s + u   ->   for $k.round in range(0, 8, 4):
-                                                                         load t[$k.round, r]: u#0; s = s + u#0
-                                                                         load t[$k.round + 1, r]: u#1; s = s + u#1; ...
+for $k.round in range(8): load t[$k.round, r]: u; s = s + u   ->   for $k.round in range(0, 8, 4):
+                                                                     load t[$k.round, r]: u#0; s = s + u#0
+                                                                     load t[$k.round + 1, r]: u#1; s = s + u#1; ...
 """
 
 from __future__ import annotations
@@ -12,10 +12,20 @@ from dataclasses import replace
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import numbered
-from lanewise.ir.traverse import blocks, expressions, flat_map, reads, rename, rewrite_block, statements, writes
+from lanewise.ir.traverse import (
+    blocks,
+    expressions,
+    reads,
+    rename,
+    rewrite_block,
+    rewrite_statement,
+    statements,
+    writes,
+)
 from lanewise.passes.base import is_source_loop, refuse, source_loops
 
-MOST = 32_768  # statements that a loop becomes
+MOST = 8_192  # statements that a loop becomes
+AROUND = 2  # rounds of a loop around one that is written out completely: what its rounds share falls together
 
 
 def legal(kernel: ir.Kernel, factor: int) -> str | None:
@@ -29,38 +39,29 @@ def apply(kernel: ir.Kernel, factor: int) -> ir.Kernel:
     """Write the innermost loops over the rounds of whole tiles out `factor` times, completely for 0; raises `PlanError` without one."""
     if reason := legal(kernel, factor):
         raise refuse("unrolling", kernel, reason)
-    outside = _read_outside(kernel)
-
-    def change(s: ir.Statement) -> ir.Block:
-        return _written_out(s, factor, outside) if _fits(s, factor) else (s,)
-
-    return replace(kernel, body=flat_map(kernel.body, change))
+    return replace(kernel, body=_block(kernel.body, factor))
 
 
-def _fits(s: ir.Statement, factor: int) -> bool:
-    if not (is_source_loop(s) and isinstance(s.stop, ir.Literal) and isinstance(s.start, ir.Literal)):
-        return False
-    rounds, every = int(s.stop.value) - int(s.start.value), list(statements(s.body))
-    if any(isinstance(x, ir.For) and x.role == "sources" for x in every) or any(isinstance(x, ir.Break | ir.Continue) for x in s.body):
-        return False
-    count = factor or rounds
-    return rounds % count == 0 and count > 1 and len(every) * count <= MOST
+def _block(block: ir.Block, factor: int) -> ir.Block:
+    return tuple(new for s in block for new in _statement(s, factor))
 
 
-def _read_outside(kernel: ir.Kernel) -> dict[str, int]:
-    """How many statements of a kernel read a variable."""
-    count: dict[str, int] = {}
-    for s in statements(kernel.body):
-        for n in {n for e in expressions(s) for n in reads(e)}:
-            count[n] = count.get(n, 0) + 1
-    return count
+def _statement(s: ir.Statement, factor: int) -> ir.Block:
+    inner = rewrite_statement(s, lambda e: e, lambda b: _block(b, factor))
+    if not (is_source_loop(s) and isinstance(s.stop, ir.Literal) and s.start == ir.Literal(0, s.start.type)):
+        return (inner,)
+    if any(isinstance(x, ir.Break | ir.Continue) for x in s.body):
+        return (inner,)
+    around = any(is_source_loop(x) for x in statements(s.body))
+    rounds = int(s.stop.value)
+    count = (AROUND if not factor else 1) if around else factor or rounds
+    if rounds % count or count == 1 or len(list(statements(inner.body))) * count > MOST:  # pyright: ignore[reportAttributeAccessIssue]
+        return (inner,)
+    return _written_out(inner, count, whole=count == rounds)
 
 
-def _written_out(s: ir.Statement, factor: int, everywhere: dict[str, int]) -> ir.Block:
+def _written_out(s: ir.Statement, count: int, *, whole: bool) -> ir.Block:
     assert isinstance(s, ir.For)
-    assert isinstance(s.stop, ir.Literal)
-    count = factor or int(s.stop.value)
-    whole = count == int(s.stop.value)
     own = _own(s.body)
     variable = ir.Local(s.variable, s.start.type)
     body: list[ir.Statement] = []

@@ -16,12 +16,17 @@ from lanewise.analysis.both_ways import LEAST_SAVING
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.passes.base import refuse
-from lanewise.passes.reciprocity.computing import both_sided, load_target, one_sided
-from lanewise.passes.reciprocity.giving import give_sums
-from lanewise.passes.reciprocity.memory import final_kernel, memory, results
-from lanewise.passes.reciprocity.reference import Reference, take_apart
-from lanewise.passes.reciprocity.shape import WARP, Mode, Shape, make_shape
-from lanewise.passes.reciprocity.tasks import find_task, in_task, number_of_tasks, task_tiles
+from lanewise.passes.reciprocity.computing import both_sided, give_sums, load_target, one_sided
+from lanewise.passes.reciprocity.shape import WARP, Mode, Reference, Shape, make_shape, take_apart
+from lanewise.passes.reciprocity.tasks import (
+    final_kernel,
+    find_task,
+    in_task,
+    memory,
+    number_of_tasks,
+    results,
+    task_tiles,
+)
 
 MOST_THREADS = 1024
 

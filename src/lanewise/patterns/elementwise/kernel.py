@@ -1,13 +1,20 @@
-"""`@elementwise`: one record at a time, updated in place, with an optional value for each."""
+"""`@elementwise`: one record at a time, updated in place, with an optional value for each, and totals over these values.
+
+Sums run in 64 bits and in a fixed order.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
+from lanewise import values as v
 from lanewise.attributes import sealed
-from lanewise.checks import plain_function
+from lanewise.checks import check_unmasked, plain_function, shown
 from lanewise.errors import ArgumentError
+from lanewise.field_values import brought
 from lanewise.frontend.function import Lowered, Signature
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import COUNT, LANES, partial_of
@@ -17,12 +24,18 @@ from lanewise.launch.repeated import Result
 from lanewise.launch.support import compile_kernel, index_type, machine_of, value_type
 from lanewise.naming import by_name
 from lanewise.patterns.calls import AbstractKernel, Wing, advise_layout
-from lanewise.patterns.elementwise.build import ElementwiseArguments, build_elementwise
-from lanewise.patterns.elementwise.pattern import ELEMENTWISE
-from lanewise.patterns.elementwise.reduction import Operation, build_reduction, reduced_type, reduction_lanes
-from lanewise.patterns.elementwise.totals import max_, min_, sum_
+from lanewise.patterns.elementwise.build import (
+    ELEMENTWISE,
+    ElementwiseArguments,
+    Operation,
+    build_elementwise,
+    build_reduction,
+    reduced_type,
+    reduction_lanes,
+)
 from lanewise.patterns.results import result_arrays
 from lanewise.plans import complete_plan
+from lanewise.runtime.memory import array_module
 from lanewise.target import is_gpu
 from lanewise.types import Scalar
 
@@ -125,3 +138,65 @@ def _reduced(operation: Operation, partials: Sequence[Any]) -> Any:
 def elementwise(function: Callable[..., Any]) -> Elementwise:
     """Make a kernel of a function of one element: `@elementwise def kick(body: Body, a: vec3, dt: f32): ...`."""
     return Elementwise(plain_function("elementwise", function))
+
+
+def _numbers(array: Any) -> tuple[Any, Any]:
+    """The library of an array of numbers, and the array as that library's own."""
+    if isinstance(array, np.ndarray):
+        check_unmasked("a reduction", array)
+        module: Any = np
+    elif hasattr(array, "__cuda_array_interface__") and not isinstance(array, type):
+        module = array_module("cuda")
+        array = array if isinstance(array, module.ndarray) else brought("a reduction", array, "cuda")
+    else:
+        raise ArgumentError(f"a reduction takes an array of values, found {type(array).__name__}")
+    if array.dtype.kind not in "biuf" or not array.ndim:
+        raise ArgumentError(f"a reduction takes an array of numbers with at least one axis, found {shown(array)}")
+    return module, array
+
+
+def _filled(array: Any) -> tuple[Any, Any]:
+    """An array that has at least one element, behind its library."""
+    module, array = _numbers(array)
+    if not len(array):
+        raise ArgumentError("an array without elements has no smallest and no largest one")
+    return module, array
+
+
+def _host(result: Any) -> Any:
+    """A Python number, or a NumPy array of one number a component."""
+    host = result.get() if hasattr(result, "get") else np.asarray(result)
+    return host.item() if host.ndim == 0 else host
+
+
+def sum_(array: Any) -> Any:
+    """The sum over the elements of an array of shape (n,) or (n, components), accumulated in float64 (or int64)."""
+    module, array = _numbers(array)
+    return _host(module.sum(array, axis=0, dtype=np.float64 if array.dtype.kind == "f" else np.int64))
+
+
+def min_(first: Any, *others: Any) -> Any:
+    """The smallest element of one array (by component), or the smaller of several numbers or vectors."""
+    if others:
+        for other in others:
+            first = v.minimum(first, other)
+        return first
+    module, array = _filled(first)
+    return _host(module.min(array, axis=0))
+
+
+def max_(first: Any, *others: Any) -> Any:
+    """The largest element of one array (by component), or the larger of several numbers or vectors."""
+    if others:
+        for other in others:
+            first = v.maximum(first, other)
+        return first
+    module, array = _filled(first)
+    return _host(module.max(array, axis=0))
+
+
+# What the frontend knows them by: with several arguments `min` and `max` are the functions of kernels, with one they
+# are not.
+min_.__lanewise_intrinsic__ = "min"  # type: ignore[attr-defined]
+max_.__lanewise_intrinsic__ = "max"  # type: ignore[attr-defined]
+sum_.__lanewise_reduction__ = "sum"  # type: ignore[attr-defined]

@@ -1,20 +1,155 @@
-"""pairwise: for every target, the sum of a function over all sources."""
+"""pairwise: for every target, the sum of a function over all sources.
+
+The pattern of sums over pairs: on a CPU sources in SIMD lanes, on a GPU tiles of them, or each pair computed once for both sides. Its
+default plans are rules of thumb, each from a measurement (bench/results).
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import product
 
 from lanewise import types as t
 from lanewise.frontend.function import Lowered
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import count_of, identifier, own
+from lanewise.ir.pattern import HostCode, Pattern, Work
 from lanewise.ir.values import pairs, record_array, uniform_leaves, value_array
 from lanewise.layouts import Layout
-from lanewise.patterns.pairwise.pattern import PAIRWISE
+from lanewise.passes.reciprocity.shape import SCRATCH_BYTES
+from lanewise.passes.thread_mapping import MAX_SHARED_BYTES
 from lanewise.patterns.results import check_results, result_arrays, sum_name
+from lanewise.plan import DECLARED, NEUTRAL, Decisions, Plan
 from lanewise.record import Record
+from lanewise.target import Machine
 from lanewise.types import Scalar
+
+WARP = 32
+
+
+def default_plan(machine: Machine, work: Work, wish: Plan) -> Decisions:
+    """Defaults that go with what the user `wanted`."""
+    if not machine.target.has_blocks:
+        # SIMD lanes run over sources. One target a loop is fastest when a load brings a whole register of them; sources that
+        # have to be gathered first should serve four (bench/results/cpu_gravity.md).
+        targets = 4 if work.strided else 1
+        return Plan(targets=targets).filled(NEUTRAL)
+    if _reciprocal(machine, work, wish):
+        return _reciprocal_plan(machine, work, wish)
+    plan = _one_sided_plan(machine, work)
+    # Who wants no tiles wants nothing that divides them.
+    return Plan(slices=1, parts=1).filled(plan) if wish.tile == 0 else plan
+
+
+# ---------------------------------------------------------------- one side of a pair
+
+
+def _one_sided_plan(machine: Machine, work: Work) -> Decisions:
+    shapes = [s for s in _SHAPES if s[0] == 256 and s[2] <= 2] if work.wide else _SHAPES
+    shapes = [s for s in shapes if _shared_bytes(work, s[0], s[1]) <= MAX_SHARED_BYTES] or [_SMALLEST]
+    block, slices, merged = max(shapes, key=lambda shape: _throughput(machine, work.targets, *shape))
+    blocks = -(-work.targets // (block // slices * merged))
+    return Plan(
+        targets=merged, tile=block, slices=slices, parts=min(64, max(1, machine.multiprocessors // blocks)),
+        unroll=4 if work.wide else 16, block=block, fma=work.rearranged,
+    ).filled(NEUTRAL)  # fmt: skip
+
+
+# (threads of a block, slices, targets a thread) that were best at some size on an NVIDIA H200:
+# bench/results/sweep_gpu_gravity.md
+_SHAPES = [
+    (block, slices, merged)
+    for block, slices, merged in product((256, 512, 1024), (1, 2, 4, 8, 16), (1, 2, 4))
+    if block // slices >= WARP and (block < 1024 or slices == 16)
+]
+_SMALLEST = (32, 1, 1)
+_REUSE = {1: 0.88, 2: 0.97, 4: 1.0}  # share of the best rate with this many targets to every load of a source
+
+
+def _shared_bytes(work: Work, block: int, slices: int) -> int:
+    """A tile of sources, and the sums of slices."""
+    return block * (work.source_bytes + (work.result_bytes if slices > 1 else 0))
+
+
+def _throughput(machine: Machine, targets: int, block: int, slices: int, merged: int) -> float:
+    """A relative rate of a shape.
+
+    It knows how evenly blocks fill the multiprocessors, how many warps hide latency, how often a source is used.
+    """
+    per_block = block // slices * merged
+    blocks = -(-targets // per_block)
+    rounds = -(-blocks // machine.multiprocessors)  # blocks on the busiest multiprocessor
+    balance = targets / (rounds * machine.multiprocessors * per_block)
+    warps = min(rounds * block // WARP, 2048 // WARP)
+    hiding = warps / (warps + 2.5)
+    meeting = 1 - 0.0015 * (slices - 1) * merged / max(rounds, 1)  # the slices of a block meet once for each target
+    return balance * hiding * _REUSE[merged] * meeting
+
+
+# ---------------------------------------------------------------- both sides of a pair
+
+LIGHT = 32  # operations for both directions, up to which threads have registers for many targets
+MOST_TASKS = 2**31 - 2**16  # a launch counts them with 32 bits
+# So many targets a thread pay from so many tasks on every multiprocessor: fewer targets make more tasks, and a task alone takes the
+# longer the more targets it has (measured on an NVIDIA H200, 2,048 to 524,288 elements).
+_TASKS_FLOAT64 = {6: 200, 4: 4, 2: 4}
+_TASKS_LONG = {4: 40, 2: 12}
+_TASKS_LIGHT = {12: 1000, 8: 12, 4: 4}
+_TASKS_CONVERTING = {8: 200, 4: 12, 2: 4}
+
+
+def _reciprocal(machine: Machine, work: Work, wish: Plan) -> bool:
+    """Whether pairs are computed once: asked for, or possible, not in the way of other wishes, and of use."""
+    if wish.reciprocity is not None:
+        return wish.reciprocity != "off"
+    if not work.both_ways or any(getattr(wish, n) not in (None, v) for n, v in DECLARED["reciprocity"].needs):
+        return False
+    if wish.self_term == "loops":
+        return False
+    return _targets(machine, work) > 1
+
+
+def _tasks(work: Work) -> dict[int, int]:
+    if work.wide:
+        return _TASKS_FLOAT64
+    if _is_long(work):
+        return _TASKS_LONG
+    return _TASKS_CONVERTING if work.converts else _TASKS_LIGHT
+
+
+def _is_long(work: Work) -> bool:
+    return work.sequences or work.both_ways > LIGHT
+
+
+def _targets(machine: Machine, work: Work) -> int:
+    """As many targets a thread as pay; 1 where none do."""
+    for targets, least in _tasks(work).items():
+        tiles = -(-work.targets // (WARP * targets))
+        tasks = tiles * (tiles + 1) // 2
+        if least * machine.multiprocessors <= tasks <= MOST_TASKS:
+            return targets
+    return 1
+
+
+def _reciprocal_plan(machine: Machine, work: Work, wish: Plan) -> Decisions:
+    targets = _targets(machine, work)
+    scratch = work.targets * -(-work.targets // (WARP * targets)) * work.result_bytes <= SCRATCH_BYTES
+    rolled = targets == 8 or _is_long(work) if scratch else work.wide or work.converts or _is_long(work)
+    if scratch and targets == 2:
+        rolled = False
+    return Plan(
+        targets=targets, block=WARP, unroll=4 if rolled else 8, fma=work.rearranged,
+        registers=0 if wish.min_blocks else _registers(work, targets, scratch),
+        reciprocity="scratch" if scratch else "ordered",
+    ).filled(NEUTRAL)  # fmt: skip
+
+
+def _registers(work: Work, targets: int, scratch: bool) -> int:
+    """A cap that lets the compiler take more registers than it does for a block of one warp by itself (measured)."""
+    if scratch:
+        return 168 if work.wide else 128
+    return 128 if targets >= 10 else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,3 +207,14 @@ def _record(f: ir.Function, argument: tuple[str, Record, Layout], index: ir.Loca
     return record_array(name, record.leaves, layout, written=False), (
         ir.LoadRecord(name, index, reads),
     ) if reads else ()
+
+
+GRAIN_WORK = 262_144  # element-source pairs worth handing to another thread: about 70 microseconds
+
+
+def grain(sources: int) -> int:
+    """Targets worth handing to another thread."""
+    return max(1, GRAIN_WORK // sources)
+
+
+PAIRWISE = Pattern("pairwise", over_pairs=True, host=HostCode(reassociate=True), default_plan=default_plan, grain=grain)

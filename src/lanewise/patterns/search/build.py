@@ -15,14 +15,15 @@ from lanewise.frontend.function import Lowered
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import count_of, identifier, own
+from lanewise.ir.pattern import HostCode, Pattern, Work
 from lanewise.ir.values import pairs, record_array, uniform_leaves, value_array
 from lanewise.layouts import Arrangement, Layout
 from lanewise.patterns.results import check_results, result_arrays, sum_name
 from lanewise.patterns.search.base import ORDER, RADIUS2, Visit, Walk
-from lanewise.patterns.search.candidates import Candidates, inverse_period, period
-from lanewise.patterns.search.nearest import Nearest
-from lanewise.patterns.search.pattern import SEARCH
+from lanewise.patterns.search.candidates import Candidates, Nearest, inverse_period, period
+from lanewise.plan import NEUTRAL, Decisions, Plan
 from lanewise.record import Leaf
+from lanewise.target import Machine
 from lanewise.types import I32, I64, LocalArray, Scalar
 
 __all__ = ["SearchArguments", "Side", "build_search", "inverse_period", "period"]
@@ -225,3 +226,22 @@ class _SearchBuilder:
         sums = [ir.Local(sum_name(r.name), r.type) for r in results]
         adds = tuple(ir.Assign(s.name, ir.Binary("+", s, r, r.type)) for s, r in zip(sums, results, strict=True))
         return (*load, ir.Apply(self.f, tuple(parameters), tuple(r.name for r in results)), *adds)
+
+
+BLOCK = 128  # threads that walk: few enough that a slow warp holds back few others
+GRAIN_TARGETS = 512  # some hundred nanoseconds each
+
+
+def default_plan(machine: Machine, work: Work, wish: Plan) -> Decisions:
+    """Every field decided."""
+    del work, wish
+    return Plan(block=BLOCK).filled(NEUTRAL) if machine.target.has_blocks else NEUTRAL
+
+
+# How far a source is, no one can guess. What a search finds is met one after the other: no SIMD loop that might gather.
+SEARCH = Pattern(
+    "search",
+    host=HostCode(branchless=True, widest_stride=None),
+    default_plan=default_plan,
+    grain=lambda last_count: GRAIN_TARGETS,
+)

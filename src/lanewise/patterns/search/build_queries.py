@@ -19,9 +19,8 @@ from lanewise.ir.names import count_of, own
 from lanewise.ir.values import record_array, value_array, value_leaves
 from lanewise.layouts import SoAoAS
 from lanewise.patterns.search.base import ORDER, RADIUS2, Visit, Walk
-from lanewise.patterns.search.candidates import Candidates
-from lanewise.patterns.search.nearest import Nearest
-from lanewise.patterns.search.pattern import SEARCH
+from lanewise.patterns.search.build import SEARCH
+from lanewise.patterns.search.candidates import Candidates, Nearest
 from lanewise.types import I32, I64, Scalar
 
 Wanted = Literal["nearest", "count", "fill"]

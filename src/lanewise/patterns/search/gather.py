@@ -9,7 +9,7 @@ from lanewise.ir import nodes as ir
 from lanewise.ir.names import COUNT, own
 from lanewise.ir.values import record_array, value_array
 from lanewise.layouts import Layout
-from lanewise.patterns.elementwise.pattern import ELEMENTWISE
+from lanewise.patterns.elementwise.build import ELEMENTWISE
 from lanewise.patterns.search.base import ORDER
 from lanewise.record import Leaf
 from lanewise.types import I32, Scalar

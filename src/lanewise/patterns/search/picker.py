@@ -1,7 +1,11 @@
-"""Which structure a call over a search gets: the one asked for, the one that tune() found, or the automatic choice."""
+"""Which structure a call over a search gets: the one asked for, the one that tune() found, or the automatic choice.
+
+What tune() measured for one call is used for all of its kind.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -13,14 +17,13 @@ from lanewise.ir.pattern import Work
 from lanewise.launch.arguments import Arguments
 from lanewise.launch.compiled import Call
 from lanewise.launch.support import index_type, layouts_of
-from lanewise.launch.tuned_key import Key, make_key, size_class
+from lanewise.launch.tuned_plans import Key, make_key, size_class
 from lanewise.patterns.search.all_pairs import AllPairs
-from lanewise.patterns.search.automatic import FEW, Nearest, Neighbors, choose, look
+from lanewise.patterns.search.automatic import FEW, Nearest, Neighbors, Outlook, choose, look
 from lanewise.patterns.search.base import Search, reach
-from lanewise.patterns.search.pattern import SEARCH
+from lanewise.patterns.search.build import SEARCH
 from lanewise.patterns.search.points import Points, points_of
-from lanewise.patterns.search.tuning.kinds import kind_of_call
-from lanewise.patterns.search.tuning.lookup import Choice, Tuned, TunedSearches
+from lanewise.patterns.search.tuning.job import Choice, Tuned, TunedSearches
 from lanewise.plan import Decisions, Plan
 
 if TYPE_CHECKING:
@@ -115,3 +118,20 @@ def _specialisation(arguments: Arguments, kind: str, wish: Plan | None) -> tuple
     target, source = arguments.records.values()
     sizes = (size_class(len(target)), size_class(len(source)))
     return (target.layout, source.layout, target.data is source.data, arguments.device, sizes, kind, wish or Plan())
+
+
+def kind_of_call(wish: Search, points: Points, outlook: Outlook | None) -> str:
+    """What of a search decides which structure is best, beside numbers of elements: calls with equal texts are of one kind.
+
+    How crowded cells are counts in powers of four, and how wide they are in powers of two: a sample tells no more, and a flock that
+    moves stays of one kind for long. outlook: of the sources; None for few of them, which nobody looks at.
+    """
+    which = "all" if wish.k is None else f"{wish.k} nearest"
+    within = "" if wish.radius is None else " within a radius"
+    kind = f"{which}{within} in {points.dimension} axes, {type(wish.world).__name__.lower()} world"
+    if outlook is None:
+        return f"{kind}; few"
+    crowd = f"{4 ** round(math.log(outlook.members, 4)):,} in a cell"
+    if wish.radius is None:
+        return f"{kind}; {crowd}"
+    return f"{kind}; {crowd} of {2.0 ** round(math.log2(max(outlook.side / wish.radius, 1.0))):g} radii"

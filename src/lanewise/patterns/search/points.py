@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from lanewise import types as t
 from lanewise.arrays import RecordArray
 from lanewise.errors import ArgumentError
-from lanewise.field_views import FieldViews
+from lanewise.field_values import FieldViews
 from lanewise.ir.values import value_array
 from lanewise.layouts import Arrangement
 from lanewise.patterns.search.builders.survey import SAMPLE, Guard, Survey, sampled, survey, survey_text

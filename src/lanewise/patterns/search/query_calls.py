@@ -12,7 +12,7 @@ from lanewise.ir.values import value_array, value_leaves
 from lanewise.launch.executable import BoundArray, Executable
 from lanewise.launch.support import compile_kernel, index_type, machine_of
 from lanewise.layouts import AoS, Arrangement, SoAoAS
-from lanewise.patterns.elementwise.pattern import ELEMENTWISE
+from lanewise.patterns.elementwise.build import ELEMENTWISE
 from lanewise.patterns.search.base import ORDER, RADIUS2, Search, radius2
 from lanewise.patterns.search.build_queries import (  # fmt: skip
     COUNTS,

@@ -19,12 +19,11 @@ from lanewise.arrays import RecordArray
 from lanewise.frontend.function import Signature
 from lanewise.launch.arguments import Arguments, flatten_uniforms
 from lanewise.launch.repeated import Given, Repeatable, Result, SameRecords, slots_of
-from lanewise.launch.tuned_store import store_enabled
+from lanewise.launch.tuned_plans import store_enabled
 from lanewise.patterns.search.base import Structure
 from lanewise.patterns.search.picker import Picked
 from lanewise.patterns.search.points import SAMPLE, Points
-from lanewise.runtime.prepared import ArrayPlace, Prepared, Template
-from lanewise.runtime.turns import Turns
+from lanewise.runtime.prepared import ArrayPlace, Prepared, Template, Turns
 
 MOST = 2  # calls that a kernel remembers: each has a structure and a sorted copy
 

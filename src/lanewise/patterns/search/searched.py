@@ -20,16 +20,15 @@ from lanewise.launch.executable import BoundArray, Executable, Launch
 from lanewise.launch.repeated import Result
 from lanewise.launch.support import bind_record, compile_kernel, index_type, layouts_of, machine_of, value_type
 from lanewise.layouts import SoAoAS
-from lanewise.patterns.elementwise.pattern import ELEMENTWISE
+from lanewise.patterns.elementwise.build import ELEMENTWISE
 from lanewise.patterns.results import result_arrays
 from lanewise.patterns.search.base import ORDER, RADIUS2, Search, Structure, radius2, reach
-from lanewise.patterns.search.build import SearchArguments, Side, build_search, inverse_period, period
+from lanewise.patterns.search.build import SEARCH, SearchArguments, Side, build_search, inverse_period, period
 from lanewise.patterns.search.gather import SORTED, build_gather
-from lanewise.patterns.search.pattern import SEARCH
 from lanewise.patterns.search.picker import Picked, SearchPicker
 from lanewise.patterns.search.points import Points, points_of
 from lanewise.patterns.search.repeated import RepeatedSearches, SearchedLaunch
-from lanewise.patterns.search.tuning.lookup import Choice
+from lanewise.patterns.search.tuning.job import Choice
 from lanewise.patterns.search.worlds import Periodic
 from lanewise.plan import Decisions, Plan
 from lanewise.plans import complete_plan

@@ -18,9 +18,8 @@ from lanewise.patterns.search.builders.cells import CellBuilder, host_cells
 from lanewise.patterns.search.builders.cells_device import device_cells
 from lanewise.patterns.search.builders.geometry import MOST_ALONG, MOST_CELLS, Geometry, box_of, divided, fitted
 from lanewise.patterns.search.grid_expressions import STARTS, GridExpressions, grid_uniforms
-from lanewise.patterns.search.grid_walk import GridWalk
+from lanewise.patterns.search.grid_walk import GridWalk, RingWalk
 from lanewise.patterns.search.points import Points
-from lanewise.patterns.search.rings import RingWalk
 from lanewise.patterns.search.worlds import Open, Periodic
 from lanewise.runtime.memory import available_memory, to_host
 from lanewise.target import is_gpu

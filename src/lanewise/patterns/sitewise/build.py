@@ -15,13 +15,19 @@ from lanewise.ir import nodes as ir
 from lanewise.ir.names import COUNT, identifier, own, owner
 from lanewise.ir.traverse import statements
 from lanewise.ir.values import pairs
-from lanewise.patterns.sitewise.build_arguments import ARRIVED, WALL, SitewiseArguments, Update
-from lanewise.patterns.sitewise.build_flags import head
-from lanewise.patterns.sitewise.builder import SiteBuilder, negated, zero_of
+from lanewise.patterns.sitewise.builder import (
+    ARRIVED,
+    WALL,
+    SiteBuilder,
+    SitewiseArguments,
+    Update,
+    head,
+    negated,
+    zero_of,
+)
 from lanewise.patterns.sitewise.links import KIND
-from lanewise.patterns.sitewise.loading import loads
 from lanewise.patterns.sitewise.pattern import SITEWISE
-from lanewise.patterns.sitewise.storing import put_whole_sectors, puts
+from lanewise.patterns.sitewise.populations import loads, put_whole_sectors, puts
 from lanewise.types import BOOL, I32, Scalar
 
 

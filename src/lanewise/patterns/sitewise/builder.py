@@ -1,25 +1,40 @@
-"""What all parts of a kernel over sites share: its arguments, its arrays, and the names of a site's values."""
+"""What all parts of a kernel over sites share: what it is specialised to, its arguments, its arrays, the names of a site's values.
+
+What a site learns of itself belongs to it: where it lies, whether it is special or a wall, and what its flags say.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from lanewise import types as t
+from lanewise.errors import ArgumentError
+from lanewise.frontend.function import Lowered
+from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import own
 from lanewise.ir.values import record_array, value_array
-from lanewise.layouts import SoA
-from lanewise.patterns.sitewise.build_arguments import (
-    ARRIVED,
-    MARKS,
-    NEXT,
-    SOLIDS,
-    SPECIAL,
-    SitewiseArguments,
-    population_leaves,
+from lanewise.lattices.base import Lattice
+from lanewise.layouts import Layout, SoA
+from lanewise.patterns.sitewise.kinds import Edges, Wall
+from lanewise.patterns.sitewise.links import (
+    EXTENTS,
+    FLAG_WORD,
+    FLAGS,
+    KIND,
+    LAYER,
+    MAGIC,
+    PLANE,
+    ROW,
+    SHIFT,
+    Links,
+    kind_of,
+    walls_of,
 )
-from lanewise.patterns.sitewise.links import EXTENTS, FLAGS, LAYER, MAGIC, PLANE, ROW, SHIFT, Links
-from lanewise.types import BOOL, U32, Scalar
+from lanewise.patterns.sitewise.streaming import Phase
+from lanewise.record import Leaf
+from lanewise.types import BOOL, I32, U32, Scalar
 
 
 class SiteBuilder:
@@ -60,7 +75,7 @@ class SiteBuilder:
 
     @property
     def special(self) -> ir.Local:
-        return ir.Local(SPECIAL, BOOL)
+        return ir.Local(_SPECIAL, BOOL)
 
     @property
     def has_flags(self) -> bool:
@@ -79,7 +94,7 @@ class SiteBuilder:
 
     def arrays(self) -> Iterator[ir.ArrayArgument]:
         a = self.a
-        leaves = population_leaves(a.lattice, a.storage)
+        leaves = _population_leaves(a.lattice, a.storage)
         yield record_array(self.populations, leaves, a.layout, written=a.puts and not a.two)
         if a.puts and a.two:
             yield record_array(NEXT, leaves, a.layout, written=True)
@@ -89,7 +104,7 @@ class SiteBuilder:
         for name, kind in a.arrays:
             yield value_array(name, kind, written=False)
         if a.collects:
-            yield record_array(ARRIVED, population_leaves(a.lattice, a.real), SoA(), written=True)
+            yield record_array(ARRIVED, _population_leaves(a.lattice, a.real), SoA(), written=True)
         for name, kind in self.results():
             yield value_array(name, kind, written=True)
 
@@ -125,3 +140,141 @@ def converted(value: ir.Expression, to: Scalar) -> ir.Expression:
 def negated(e: ir.Expression) -> ir.Expression:
     """Not `e`."""
     return ir.Unary("not", e, BOOL)
+
+
+MARKS, _SPECIAL = own("marks"), own("special")
+SOLIDS, WALL, ALL = own("solids"), own("wall"), own("all")
+NEXT, ARRIVED = own("next"), own("arrived")
+PUTS = own("puts")  # whether anything is stored where a site lies
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """The function of the sites of a kind; `populations` is the name of its parameter."""
+
+    number: int
+    name: str
+    lowered: Lowered
+    populations: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SitewiseArguments:
+    """What a kernel over sites is specialised to.
+
+    updates: the functions of the kinds that occur, kind 0 first. walls: the kinds of walls that occur. solids: some of them
+    are sites of the mask. two: load from one copy of the populations and put into another. arrays: parameters with one value
+    a site. puts: populations depart; an observer only looks. collects: store the populations that arrive, and apply nothing.
+    marked: bits say which sites are special and which are walls; without them every site reads its flags. dense: many sites
+    are special. thin: the box is one site wide along some axis. placed: every site computes where it lies, so that faces that
+    wrap are nothing special. framed: besides, all sites are of kind 0, so that what is special follows from that, and no mark or
+    flags are read. row_block: rows along x are whole blocks of so many sites (0: not known), which makes places cheap.
+    moving_sites: walls that move may be sites of the mask.
+    """
+
+    lattice: Lattice
+    edges: Edges
+    phase: Phase
+    storage: Scalar
+    real: Scalar
+    layout: Layout
+    updates: tuple[Update, ...]
+    walls: tuple[Wall, ...] = ()
+    solids: bool = False
+    two: bool = False
+    arrays: tuple[tuple[str, t.ValueType], ...] = ()
+    uniforms: tuple[tuple[str, t.ValueType], ...] = ()
+    puts: bool = True
+    collects: bool = False
+    marked: bool = True
+    dense: bool = False
+    thin: bool = False
+    placed: bool = False
+    framed: bool = False
+    row_block: int = 0
+    moving_sites: bool = True
+
+
+def _population_leaves(lattice: Lattice, storage: Scalar) -> tuple[Leaf, ...]:
+    """The record of populations: one leaf a direction."""
+    return tuple(Leaf(f"q{q}", storage) for q in range(lattice.size))
+
+
+def check_uniforms(functions: list[tuple[str, dict[str, t.ValueType]]]) -> dict[str, t.ValueType]:
+    """The parameters of all functions of a kernel by name; raises `ArgumentError` where two disagree about a type."""
+    found: dict[str, tuple[str, t.ValueType]] = {}
+    for function, parameters in functions:
+        for name, kind in parameters.items():
+            other, known = found.setdefault(name, (function, kind))
+            if known != kind:
+                raise ArgumentError(f"{name!r} is a {known} of {other} and a {kind} of {function}; wanted one type")
+    return {name: kind for name, (_, kind) in found.items()}
+
+
+def head(b: SiteBuilder) -> ir.Block:
+    """Whether the site is special, and whether it is a wall: by its bits, or else by its flags."""
+    body: list[ir.Statement] = []
+    if b.placed:
+        body += (*b.links.coordinates(), *b.links.distances())
+    if b.framed:  # places are chosen by where the site lies: no class of sites has a branch of its own
+        return (*body, *((ir.Assign(KIND, ir.Literal(0, I32)),) if b.kinds else ()))
+    if not b.a.marked and (b.has_flags or b.a.solids):
+        flag_word = ir.Local(ALL, U32)
+        body.append(ir.LoadRecord(FLAGS, b.site, (("value", flag_word.name),)))
+        body.append(ir.Assign(_SPECIAL, ir.Compare("!=", flag_word, ir.Literal(0, U32))))
+        if b.a.solids:
+            body.append(ir.Assign(WALL, walls_of(b.a.walls, kind_of(flag_word))))
+    elif b.a.marked:
+        body += _bit(b, MARKS, "mark", _SPECIAL) if b.has_flags else ()
+        body += _bit(b, SOLIDS, "solid", WALL) if b.a.solids else ()
+    if b.kinds:
+        body.append(ir.Assign(KIND, ir.Literal(0, I32)))
+    return tuple(body)
+
+
+def _bit(b: SiteBuilder, array: str, flag_word: str, name: str) -> ir.Block:
+    """The site's bit of an array with 32 sites a flags."""
+    read = ir.Local(own(flag_word), U32)
+    place = ir.Cast(build.remainder(b.site, 32), U32)
+    test = ir.Binary("&", build.shift_right(read, place), ir.Literal(1, U32), U32)
+    return (
+        ir.LoadRecord(array, build.divide(b.site, 32), (("value", read.name),)),
+        ir.Assign(name, ir.Compare("!=", test, ir.Literal(0, U32))),
+    )
+
+
+def flag_word(b: SiteBuilder) -> ir.Block:
+    """What a special site learns first."""
+    body: ir.Block = (ir.LoadRecord(FLAGS, b.site, (("value", FLAG_WORD),)),)
+    if b.kinds:
+        body += (ir.Assign(KIND, kind_of(ir.Local(FLAG_WORD, U32))),)
+    return body + (b.links.coordinates() if b.follows and not b.placed else ())
+
+
+def learn(b: SiteBuilder) -> ir.Block:
+    """What a site knows before it loads: its flags, its kind, and where it lies."""
+    if b.framed:
+        return ()
+    flag_word = ir.Assign(FLAG_WORD, ir.Local(ALL, U32))
+    kind = (ir.Assign(KIND, kind_of(ir.Local(FLAG_WORD, U32))),) if b.kinds else ()
+    asks = b.links.asks_where and not b.placed
+    where = (*nowhere(b), ir.If(b.special, b.links.coordinates())) if asks else ()
+    return (flag_word, *kind, *where)
+
+
+def default_flags(b: SiteBuilder) -> ir.Block:
+    """Variables that puts need beyond the branch of special sites have a value everywhere."""
+    if not (b.a.puts and b.a.phase.put_links):
+        return ()
+    return (ir.Assign(FLAG_WORD, ir.Literal(0, U32)), *nowhere(b))
+
+
+def nowhere(b: SiteBuilder) -> ir.Block:
+    """Coordinates of a site that does not need them."""
+    index = b.site.type
+    body: list[ir.Statement] = []
+    for s in b.links.coordinates():
+        assert isinstance(s, ir.Assign)
+        zero = ir.Literal(False, BOOL) if s.value.type == BOOL else ir.Literal(0, index)
+        body.append(ir.Assign(s.name, zero))
+    return tuple(body)

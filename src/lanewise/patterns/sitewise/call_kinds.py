@@ -12,9 +12,8 @@ from lanewise.checks import plain_function, shown
 from lanewise.errors import ArgumentError
 from lanewise.lattices.base import Lattice
 from lanewise.launch.arguments import describe
-from lanewise.patterns.sitewise.build_arguments import check_uniforms
-from lanewise.patterns.sitewise.call_values import SiteValues, classify_values
-from lanewise.patterns.sitewise.function import CALL_ARGUMENTS, SiteFunction
+from lanewise.patterns.sitewise.builder import check_uniforms
+from lanewise.patterns.sitewise.function import CALL_ARGUMENTS, SiteFunction, SiteValues, classify_values
 from lanewise.patterns.sitewise.kinds import OUTFLOW, Wall, check_new
 from lanewise.patterns.sitewise.sites import Sites
 from lanewise.types import Scalar

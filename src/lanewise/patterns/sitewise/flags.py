@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lanewise.lattices.base import Lattice
-from lanewise.patterns.sitewise.edges import Edges
+from lanewise.patterns.sitewise.kinds import Edges
 
 KIND_SHIFT, KIND_MASK, FACE = 26, 31, np.uint32(1 << 31)
 LINKS = np.uint32((1 << KIND_SHIFT) - 1)

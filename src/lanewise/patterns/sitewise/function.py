@@ -1,21 +1,131 @@
-"""A function of one site: its signature, what it computes in, its IR."""
+"""A function of one site: its signature, what it computes in, its IR, and the values that it takes: one for all sites, or one a site."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from lanewise import types as t
-from lanewise.errors import ArgumentError
-from lanewise.frontend.function import Lowered, Signature, lower_function, read_signature
-from lanewise.frontend.surroundings import Surroundings
-from lanewise.lattices.base import Lattice
-from lanewise.patterns.sitewise.build_arguments import Update
-from lanewise.patterns.sitewise.call_values import OUTFLOW_SPEED
-from lanewise.types import Scalar
+import numpy as np
 
-CALL_ARGUMENTS = frozenset({"self", "sites", "plan", "steps", "walls", "weights", OUTFLOW_SPEED})
+from lanewise import types as t
+from lanewise.checks import host_array
+from lanewise.errors import ArgumentError
+from lanewise.field_values import brought, check_type, converted
+from lanewise.frontend.function import Lowered, Signature, lower_function, read_signature
+from lanewise.frontend.source import Surroundings
+from lanewise.lattices.base import Lattice
+from lanewise.launch.arguments import bind_value_array, describe
+from lanewise.launch.executable import BoundArray
+from lanewise.patterns.sitewise.builder import Update
+from lanewise.patterns.sitewise.sites import Sites
+from lanewise.runtime.memory import to_host
+from lanewise.types import Scalar
+from lanewise.values import to_python_value
+
+_OUTFLOW_SPEED = "outflow_speed"
+Kinds = Mapping[str, t.ValueType]
+
+
+@dataclass(frozen=True, slots=True)
+class SiteValues:
+    """The values of a call, bound: arrays by name, and the scalars of the others by their names in the IR."""
+
+    arrays_of: tuple[tuple[str, t.ValueType], ...]
+    uniforms_of: tuple[tuple[str, t.ValueType], ...]
+    arrays: Mapping[str, BoundArray]
+    environment: Mapping[str, Any]
+    outflow_speed: float = 0.0
+
+
+def classify_values(
+    kernel: str, sites: Sites, given: Mapping[str, Any], parameters: Kinds, known: frozenset[str], velocities: Kinds
+) -> SiteValues:
+    """Check every value against its parameter; `velocities` are those of walls, which are the same for all sites.
+
+    Values that belong to a kind that does not occur (`known`) are allowed and left alone. Raises `ArgumentError`.
+    """
+    for name, kind in velocities.items():
+        if parameters.get(name, kind) != kind:
+            raise ArgumentError(
+                f"{name!r} is a {parameters[name]} of {kernel} and the velocity of a wall, a {kind}; wanted one type"
+            )
+    kinds = {**parameters, **velocities}
+    given = dict(given)
+    speed = _outflow_speed(kernel, sites, given)
+    for name in given:
+        if name not in kinds and name not in known:
+            raise ArgumentError(f"{kernel} has no parameter {name!r}; its parameters are {', '.join(kinds) or 'none'}")
+    if missing := [n for n in kinds if n not in given]:
+        raise ArgumentError(f"{kernel} misses {', '.join(missing)}; its parameters are {', '.join(kinds)}")
+    arrays: dict[str, BoundArray] = {}
+    environment: dict[str, Any] = {}
+    for name, kind in kinds.items():
+        place = f"{kernel}: {name!r}"
+        array = None if name in velocities else _array(place, given[name], kind, sites)
+        if array is not None:
+            arrays[name] = bind_value_array(array, kind)
+        else:
+            environment.update(_uniform(place, name, given[name], kind, may_vary=name not in velocities))
+    return SiteValues(
+        tuple((n, k) for n, k in kinds.items() if n in arrays),
+        tuple((n, k) for n, k in kinds.items() if n not in arrays),
+        arrays,
+        environment,
+        speed,
+    )
+
+
+def _outflow_speed(kernel: str, sites: Sites, given: dict[str, Any]) -> float:
+    """The speed at which an outflow carries things out, in links a step; taken from `given`, which may have it without an outflow."""
+    speed = given.pop(_OUTFLOW_SPEED, None)
+    if not sites.edges.outlets:
+        return 0.0
+    if speed is None:
+        return 1.0  # what leaves is what arrives further in, with the time lag of a step
+    if not (isinstance(speed, int | float | np.number) and 0 < float(speed) <= 1):
+        raise ArgumentError(
+            f"{kernel}: {_OUTFLOW_SPEED!r} is above 0 and at most 1, in links a step; found {describe(speed)}"
+        )
+    return float(speed)
+
+
+def _array(place: str, value: Any, kind: t.ValueType, sites: Sites) -> Any:
+    """One value a site, of shape (count[, components]) or (*shape[, components]); None for a single value."""
+    row = (kind.length,) if isinstance(kind, t.Vector) else ()
+    shape = shape_of(value)
+    if shape == row:
+        return None
+    if shape not in ((sites.count, *row), (*sites.shape, *row)):
+        raise ArgumentError(
+            f"{place} must be a {kind}, or an array of shape {(*sites.shape, *row)} with one a site; found {describe(value)}"
+        )
+    array = brought(place, value, sites.device).reshape(sites.count, *row)
+    check_type(place, array, kind)
+    return converted(place, array, t.scalar_of(kind), sites.device)
+
+
+def shape_of(value: Any) -> tuple[int, ...] | None:
+    """None for what is no array, such as lists of different lengths."""
+    try:
+        return np.shape(value) if not hasattr(value, "shape") else tuple(value.shape)
+    except Exception:  # of the user's class, or of NumPy
+        return None
+
+
+def _uniform(place: str, name: str, value: Any, kind: t.ValueType, *, may_vary: bool) -> dict[str, Any]:
+    host = to_host(value) if hasattr(value, "__cuda_array_interface__") else host_array(place, value)
+    row = (kind.length,) if isinstance(kind, t.Vector) else ()
+    if host.dtype.kind not in "biuf" or host.shape != row:
+        also = ", or an array with one a site" if may_vary else ", the same for all sites"
+        raise ArgumentError(f"{place} must be a {kind}{also}; found {describe(value)}")
+    check_type(place, host, kind)
+    python = to_python_value(converted(place, host, t.scalar_of(kind), "cpu")[()], kind)
+    parts = tuple(python) if isinstance(kind, t.Vector) else (python,)
+    return dict(zip(t.leaves(name, kind), parts, strict=True))
+
+
+CALL_ARGUMENTS = frozenset({"self", "sites", "plan", "steps", "walls", "weights", _OUTFLOW_SPEED})
 """What calls, runs and forces take besides the values of a function: no value can have one of these names."""
 
 

@@ -18,8 +18,7 @@ from lanewise.ir.traverse import statements
 from lanewise.ir.values import record_array, value_array
 from lanewise.layouts import SoA
 from lanewise.patterns.sitewise import fractions
-from lanewise.patterns.sitewise.build_arguments import SitewiseArguments
-from lanewise.patterns.sitewise.builder import SiteBuilder
+from lanewise.patterns.sitewise.builder import SiteBuilder, SitewiseArguments
 from lanewise.patterns.sitewise.links import FLAG_WORD, FLAGS
 from lanewise.patterns.sitewise.pattern import SITEWISE
 from lanewise.types import I32

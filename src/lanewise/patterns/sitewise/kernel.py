@@ -17,21 +17,17 @@ from lanewise.lattices.base import Lattice
 from lanewise.launch.arguments import describe
 from lanewise.layouts import Layout
 from lanewise.patterns.sitewise.call_kinds import SiteKinds
-from lanewise.patterns.sitewise.call_values import SiteValues, shape_of
-from lanewise.patterns.sitewise.calls import SiteCall
-from lanewise.patterns.sitewise.edges import Rule
+from lanewise.patterns.sitewise.calls import BoundSteps, SiteCall, SiteStepper
 from lanewise.patterns.sitewise.fractions import WallFractions, make_interpolation
-from lanewise.patterns.sitewise.function import SiteFunction
-from lanewise.patterns.sitewise.kernels import SiteKernels
-from lanewise.patterns.sitewise.kinds import Wall
+from lanewise.patterns.sitewise.function import SiteFunction, SiteValues, shape_of
+from lanewise.patterns.sitewise.kernels import Observer, SiteKernels
+from lanewise.patterns.sitewise.kinds import Rule, Wall
 from lanewise.patterns.sitewise.making import layout_among_walls, site_kinds, site_memory, site_shape
-from lanewise.patterns.sitewise.observer import Observer
 from lanewise.patterns.sitewise.sites import Sites
-from lanewise.patterns.sitewise.stepper import BoundSteps, SiteStepper
 from lanewise.plan import Plan
 from lanewise.runtime.devices import resolve
-from lanewise.runtime.launches import NamedLaunch
 from lanewise.runtime.memory import to_host
+from lanewise.runtime.programs import NamedLaunch
 from lanewise.types import Scalar
 
 

@@ -1,9 +1,12 @@
-"""The kernels of a flow: compiled once for every specialisation of its sites, and bound to their memory."""
+"""The kernels of a flow: compiled once for every specialisation of its sites, and bound to their memory.
+
+An observer is one of them: a function that looks at the populations that arrive, and returns values.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -11,17 +14,18 @@ import numpy as np
 
 from lanewise import types as t
 from lanewise.arrays import RecordArray
+from lanewise.errors import ArgumentError
 from lanewise.ir import nodes as ir
 from lanewise.launch.executable import Executable
 from lanewise.patterns.sitewise.build import build_sitewise
-from lanewise.patterns.sitewise.build_arguments import SitewiseArguments, Update
+from lanewise.patterns.sitewise.builder import SitewiseArguments, Update
 from lanewise.patterns.sitewise.call_kinds import SiteKinds
-from lanewise.patterns.sitewise.call_values import SiteValues
 from lanewise.patterns.sitewise.calls import SiteCall, bind_interpolated_walls, bind_outflow, bind_phase, compile_phase
+from lanewise.patterns.sitewise.function import SiteFunction, SiteValues, classify_values
 from lanewise.patterns.sitewise.interpolated_walls import build_interpolated_walls
 from lanewise.patterns.sitewise.momentum_exchange import build_momentum_exchange
 from lanewise.patterns.sitewise.outflow import Outlet, build_outflow
-from lanewise.patterns.sitewise.plans import LEAST_MERGED
+from lanewise.patterns.sitewise.pattern import LEAST_MERGED
 from lanewise.patterns.sitewise.sites import Sites, arrival_array
 from lanewise.plan import Plan, check_plan
 from lanewise.runtime.memory import array_module, to_host
@@ -161,3 +165,47 @@ class SiteKernels:
     def _plain(self, sites: Sites, step: int, values: SiteValues) -> SitewiseArguments:
         """Of kernels over lists of sites: these read their flags."""
         return replace(self._looking(sites, step, values, fresh=False), dense=False, placed=False, framed=False)
+
+
+@dataclass(eq=False)
+class Observer:
+    """A function that looks at the populations that arrive, and returns a value or several for each site."""
+
+    kernels: SiteKernels
+    function: SiteFunction
+    compiled: dict[Any, Executable] = field(default_factory=dict[Any, Executable])
+
+    def __call__(self, sites: Sites, *, plan: Plan | None = None, **values: Any) -> Any:
+        """Arrays of shape (count,) or (count, components) on the sites' device: one, or a tuple of them; zeros at walls."""
+        check_plan(self.function.name, plan)
+        self.kernels.kinds.check_sites(sites)
+        sites.whole.check()
+        look, arrays = self._bound(sites, sites.step, sites.fresh, plan, values)
+        look()
+        return arrays[0] if len(arrays) == 1 else arrays
+
+    def prepare(self, sites: Sites, step: int, **values: Any) -> None:
+        """Compile what looks at the sites after `step` steps, one at least."""
+        self._bound(sites, step, False, None, values)
+
+    def _bound(
+        self, sites: Sites, step: int, fresh: bool, plan: Plan | None, values: dict[str, Any]
+    ) -> tuple[SiteCall, tuple[Any, ...]]:
+        """What looks, and the arrays that it fills."""
+        kernels, kinds, f = self.kernels, self.kernels.kinds, self.function
+        f.notice()
+        if f.real != kinds.real:
+            raise ArgumentError(f"{f.name} computes in {f.real}, and {kinds.name} in {kinds.real}")
+        given = classify_values(f.name, sites, values, f.parameters, kinds.known_values(), kinds.wall_velocities(sites))
+        key = (f.version, sites.form.phase(step, fresh=fresh).name, plan, *kernels.specialisation(sites, given))
+        if key not in self.compiled:
+            arguments = kernels.arguments(sites, step, fresh, given, (f.update,))
+            self.compiled[key] = compile_phase(partial(build_sitewise, arguments), sites, plan)
+        module = array_module(sites.device)
+        results = tuple(
+            (module.zeros((sites.count, k.length) if isinstance(k, t.Vector) else sites.count, t.scalar_of(k).dtype), k)
+            for k in f.update.lowered.results
+        )
+        if not results:
+            raise ArgumentError(f"{f.name} returns nothing to observe")
+        return bind_phase(self.compiled[key], sites, step, given, results), tuple(r for r, _ in results)

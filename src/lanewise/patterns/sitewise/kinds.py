@@ -1,9 +1,10 @@
-"""Kinds of sites: what a number in the mask means."""
+"""What sites and the faces of their box are: kinds, which the numbers of a mask mean, and edges: periodic, slip, or a wall."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from lanewise.checks import shown
 from lanewise.errors import ArgumentError
@@ -37,3 +38,81 @@ def check_new(number: object, name: object, taken: Iterable[tuple[int, str]]) ->
             raise ArgumentError(f"kind {number} is {label!r} already; choose another number for {name!r}")
         if label == name:
             raise ArgumentError(f"{name!r} is kind {other} already; choose another name for kind {number}")
+
+
+AXES = "xyz"
+Face = Literal["periodic", "slip"] | int  # a number is a kind of wall
+Rule = str | tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Edges:
+    """(low, high) face of every axis, x first."""
+
+    faces: tuple[tuple[Face, Face], ...]
+
+    @property
+    def walls(self) -> frozenset[int]:
+        """The kinds of walls at faces."""
+        return frozenset(f for pair in self.faces for f in pair if isinstance(f, int))
+
+    @property
+    def outlets(self) -> tuple[tuple[int, int], ...]:
+        """(axis, step) of the faces that the flow leaves through."""
+        return tuple(
+            (axis, step)
+            for axis, pair in enumerate(self.faces)
+            for step, f in zip((-1, 1), pair, strict=True)
+            if f == OUTFLOW
+        )
+
+    def face(self, axis: int, step: int) -> Face:
+        """The face that a site next to it reaches with a step of -1 or 1 along an axis."""
+        return self.faces[axis][step > 0]
+
+
+def read_edges(edges: Mapping[str, Rule] | None, dimension: int, walls: Mapping[str, int]) -> Edges:
+    """Check the user's rules, `{"x": "periodic", "y": ("wall", "lid")}`; an axis without one is periodic.
+
+    `walls` are the numbers of the kinds of walls by name. Raises `ArgumentError` for unknown axes and rules, and for an axis that is
+    periodic at one end only.
+    """
+    axes = AXES[:dimension]
+    given = _by_axis(edges)
+    for axis in given:
+        if axis not in axes:
+            raise ArgumentError(f"edges have the axes {', '.join(axes)}, found {shown(axis)}")
+    return Edges(tuple(_pair(axis, given.get(axis, "periodic"), walls) for axis in axes))
+
+
+def _by_axis(edges: object) -> dict[str, object]:
+    if edges is None:
+        return {}
+    if not isinstance(edges, Mapping):
+        raise ArgumentError(
+            f'edges are rules by axis, for example {{"x": "slip", "y": "periodic"}}; found {shown(edges)}'
+        )
+    return {str(axis): rule for axis, rule in edges.items()}  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+
+
+def _pair(axis: str, rule: object, walls: Mapping[str, int]) -> tuple[Face, Face]:
+    both = rule if isinstance(rule, Sequence) and not isinstance(rule, str) else (rule, rule)
+    if len(both) != 2:
+        raise ArgumentError(f"the edges of {axis} are one rule, or two: (low, high); found {shown(rule)}")
+    low, high = _face(axis, both[0], walls), _face(axis, both[1], walls)
+    if (low == "periodic") != (high == "periodic"):
+        raise ArgumentError(f"{axis} is periodic at both ends or at none, found {shown(rule)}")
+    return low, high
+
+
+def _face(axis: str, rule: object, walls: Mapping[str, int]) -> Face:
+    if rule == "periodic":
+        return "periodic"
+    if rule == "slip":
+        return "slip"
+    if rule == "outflow":
+        return OUTFLOW
+    if isinstance(rule, str) and rule in walls:
+        return walls[rule]
+    known = ", ".join(map(repr, ("periodic", "slip", "outflow", *walls)))
+    raise ArgumentError(f"the edge {rule!r} of {axis} is unknown; wanted one of {known}")

@@ -13,9 +13,8 @@ from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import own
 from lanewise.lattices.base import Lattice
-from lanewise.patterns.sitewise.edges import AXES, Edges
 from lanewise.patterns.sitewise.flags import KIND_MASK, KIND_SHIFT
-from lanewise.patterns.sitewise.kinds import REST, Wall
+from lanewise.patterns.sitewise.kinds import AXES, REST, Edges, Wall
 from lanewise.types import BOOL, I32, I64, U32, Scalar
 
 FLAGS, FLAG_WORD, KIND = own("flags"), own("flag_word"), own("kind")

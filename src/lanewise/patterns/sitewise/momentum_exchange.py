@@ -16,14 +16,13 @@ from lanewise.ir.names import COUNT, own
 from lanewise.ir.traverse import statements
 from lanewise.ir.values import pairs, record_array, value_array
 from lanewise.layouts import SoA
-from lanewise.patterns.sitewise.build_arguments import SitewiseArguments
-from lanewise.patterns.sitewise.builder import SiteBuilder
-from lanewise.patterns.sitewise.edges import AXES
+from lanewise.patterns.sitewise.builder import SiteBuilder, SitewiseArguments
 from lanewise.patterns.sitewise.fractions import weight_leaves
 from lanewise.patterns.sitewise.interpolated_walls import WEIGHTS, interpolated, load_weights, unadded
+from lanewise.patterns.sitewise.kinds import AXES
 from lanewise.patterns.sitewise.links import FLAG_WORD, FLAGS, Links
-from lanewise.patterns.sitewise.loading import corrections, load_bulk, load_own
 from lanewise.patterns.sitewise.pattern import SITEWISE
+from lanewise.patterns.sitewise.populations import corrections, load_bulk, load_own
 from lanewise.types import F64, I32
 
 WALLED, WALLED_COUNT, RESULT = own("walled"), own("walled.count"), own("result")

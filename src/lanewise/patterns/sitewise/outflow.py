@@ -18,11 +18,10 @@ from lanewise.ir.traverse import statements
 from lanewise.ir.values import record_array, value_array
 from lanewise.lattices.base import Lattice
 from lanewise.layouts import AoS
-from lanewise.patterns.sitewise.build_arguments import SitewiseArguments
-from lanewise.patterns.sitewise.builder import SiteBuilder
+from lanewise.patterns.sitewise.builder import SiteBuilder, SitewiseArguments
 from lanewise.patterns.sitewise.links import FLAG_WORD, FLAGS, at_face
-from lanewise.patterns.sitewise.loading import add_at_moving_wall, load, load_anew
 from lanewise.patterns.sitewise.pattern import SITEWISE
+from lanewise.patterns.sitewise.populations import add_at_moving_wall, load, load_anew
 from lanewise.record import Leaf
 from lanewise.types import BOOL, Scalar
 

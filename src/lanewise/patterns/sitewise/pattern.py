@@ -1,12 +1,17 @@
-"""The pattern of sites of a lattice, each updated by itself from what arrives at it."""
+"""The pattern of sites of a lattice, each updated by itself from what arrives at it, and its default plans.
+
+The plans are rules of thumb, each from a measurement (bench/results).
+"""
 
 from __future__ import annotations
 
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import is_own, own
 from lanewise.ir.pattern import Checked, HostCode, Pattern
+from lanewise.passes.base import refuse
 from lanewise.patterns.sitewise.passes import merging, runs, splitting
-from lanewise.target import Target
+from lanewise.plan import NEUTRAL, Decisions, Plan
+from lanewise.target import Machine, Target
 
 NO_SUMS = "its sites sum nothing over sources"
 DEPARTING = "what departs from a site is computed from all that arrives there: no population is a result by itself"
@@ -36,3 +41,60 @@ SITEWISE = Pattern(
     no_sums=NO_SUMS,
     whole=whole,
 )
+
+
+LEAST_MERGED = 1 << 18  # sites that fill a GPU when a thread updates several of them
+MOST_POPULATIONS = 40  # that a thread with four sites may hold
+
+
+def complete_site_plan(
+    wish: Plan | None, machine: Machine, reference: ir.Kernel, count: int = LEAST_MERGED
+) -> Decisions:
+    """As `plans.complete_plan`, for a kernel over so many sites of a lattice.
+
+    One plan serves all phases of a streaming form. Where all sites of a phase do the same, there is nothing to split.
+    Raises `PlanError` for a wish to keep classes apart that the kernel does not allow.
+    """
+    wish = wish or Plan()
+    on_gpu = machine.target.has_blocks
+    undivided = splitting.legal(reference)
+    divided = undivided is None
+    default = Plan(
+        targets=_sites_of_a_thread(reference) if on_gpu and count >= LEAST_MERGED else 1,
+        # Many loads of few bytes, or sites that all read their flags first: small blocks wait less for each other.
+        block=0
+        if not on_gpu
+        else 64
+        if reference.arrays[0].leaves[0].type.size == 2 or undivided == splitting.DENSE
+        else 256,
+        # SIMD loops run over the bulk alone; on a GPU the marks cost less than lists (bench/results/gpu_lbm.md).
+        branches="apart" if divided and not on_gpu else "together",
+        # In place every line that is stored was read, and whole registers pay; two copies leave the width to the compiler.
+        vector_bits=512 if not on_gpu and machine.vector_bits == 512 and _in_place(reference) else 0,
+    ).filled(NEUTRAL)
+    plan = wish.filled(default)
+    if on_gpu and merging.is_first(reference):
+        plan = Plan(targets=1).filled(plan)
+    if plan.branches != "apart" or undivided == splitting.ALIKE:
+        return Plan(branches="together").filled(plan)
+    if undivided is not None:
+        raise refuse("branch splitting", reference, undivided)
+    if not on_gpu:
+        return plan
+    if wish.targets not in (None, 1):
+        raise refuse("thread merging", reference, "with its branches apart special sites come from lists, one a thread")
+    return Plan(targets=1).filled(plan)
+
+
+def _sites_of_a_thread(reference: ir.Kernel) -> int:
+    """With two bytes a population accesses of single sites are too small; a thread has registers for so many (bench/results/gpu_lbm.md)."""
+    leaves = reference.arrays[0].leaves
+    if leaves[0].type.size != 2:
+        return 1
+    wanted = 4 if 4 * len(leaves) <= MOST_POPULATIONS else 2
+    return next((n for n in (wanted, 2) if merging.legal(reference, n) is None), 1)
+
+
+def _in_place(reference: ir.Kernel) -> bool:
+    """Whether the populations are written where they are read."""
+    return reference.arrays[0].written

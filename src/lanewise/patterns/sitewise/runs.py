@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from lanewise.lattices.base import Lattice
-from lanewise.patterns.sitewise.edges import Edges
 from lanewise.patterns.sitewise.flags import KIND_SHIFT, LINKS
+from lanewise.patterns.sitewise.kinds import Edges
 from lanewise.patterns.sitewise.streaming import Phase
 
 Whole = npt.NDArray[np.int64]

@@ -13,7 +13,6 @@ from lanewise.arrays import RecordArray
 from lanewise.errors import ArgumentError
 from lanewise.lattices.base import Lattice
 from lanewise.layouts import AoSoA, Layout, SoA
-from lanewise.patterns.sitewise.edges import AXES, Edges, Rule, read_edges
 from lanewise.patterns.sitewise.flags import (
     KIND_SHIFT,
     LINKS,
@@ -24,7 +23,7 @@ from lanewise.patterns.sitewise.flags import (
     mark_shared_sectors,
 )
 from lanewise.patterns.sitewise.fractions import WEIGHTS, Interpolation, weight_array
-from lanewise.patterns.sitewise.kinds import MOST, Wall
+from lanewise.patterns.sitewise.kinds import AXES, MOST, Edges, Rule, Wall, read_edges
 from lanewise.patterns.sitewise.runs import Classes, make_classes, make_places, make_runs
 from lanewise.patterns.sitewise.streaming import Form, Phase
 from lanewise.record import Field, Record, RecordValue

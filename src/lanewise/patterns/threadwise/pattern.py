@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from lanewise.ir import nodes as ir
-from lanewise.ir.pattern import Checked, HostCode, Pattern, Work, elementary_plan
+from lanewise.ir.pattern import Checked, HostCode, Pattern
 from lanewise.passes.base import refuse
 from lanewise.patterns.threadwise import mapping
 from lanewise.patterns.threadwise.merged import is_naive, merged
-from lanewise.patterns.threadwise.shared import is_shared, on_cpu, shared, sharing_plan, with_rounds
-from lanewise.plan import Decisions, Plan
-from lanewise.target import Machine, Target
+from lanewise.patterns.threadwise.plans import default_plan, suggested
+from lanewise.patterns.threadwise.shared import is_shared, on_cpu, shared
+from lanewise.plan import Decisions
+from lanewise.target import Target
 
 GRAIN = 4_096  # turns of inner loops worth handing to another thread of a CPU
 
@@ -30,11 +31,6 @@ def shape(kernel: ir.Kernel, plan: Decisions, target: Target, checked: Checked) 
     return (merged(kernel, plan, checked),)
 
 
-def default_plan(machine: Machine, work: Work, wish: Plan) -> Decisions:
-    """A thread for each point; several for each where points are few and their loops are long."""
-    return with_rounds(elementary_plan(machine, work, wish), sharing_plan(machine, work, wish))
-
-
 def divide(kernel: ir.Kernel, target: Target, checked: Checked) -> tuple[ir.Kernel, ...]:
     """No kernels for the sides of a branch."""
     raise refuse(
@@ -49,6 +45,6 @@ def whole(kernel: ir.Kernel) -> str:
 
 THREADWISE = Pattern(
     "threadwise", over_points=True, inlined=True, host=HostCode(inline=True, widest_stride=None, separate=True), grain=grain,
-    shape=shape, divide=divide, default_plan=default_plan, whole=whole,
+    shape=shape, divide=divide, whole=whole, default_plan=default_plan, suggest=suggested,
     no_sums="its sums are variables of the function: declare them as lw.f64",
 )  # fmt: skip

@@ -18,6 +18,7 @@ EACH = 16  # rounds at least that a thread keeps
 FULL = 2048  # threads of a multiprocessor
 MOST_PARTS = 4096
 UNROLL = 4
+FEW = 8  # times as many points would fill the GPU: too few to share what several of them read
 COLUMNS = 64  # neighbouring points of a block, whose loads fill whole lines of memory
 ROW_BYTES = 32_768  # of a row that a block keeps in shared memory
 OTHERS = ("targets", "rows", "layers", "across", "adjacent", "neighbours", "order", "prefetch")  # fields of other plans
@@ -91,14 +92,16 @@ def sharing_plan(machine: Machine, work: Work, wish: Plan) -> Plan | None:
     rounds = work.rounds
     if rounds is None or not machine.target.has_blocks:
         return None
-    if wish.slices == 1 and wish.parts in (None, 1):
+    if any(getattr(wish, name) is not None for name in OTHERS) or (wish.slices == 1 and wish.parts in (None, 1)):
         return None
     wanted, threads = machine.multiprocessors * FULL, wish.block or COMBINE
     if rounds.alone:
         slices = wish.slices or _power(min(threads, max(WARP, rounds.count // EACH)))
         parts = _power(max(1, min(MOST_PARTS, work.targets // (slices * EACH))))
         return Plan(block=max(slices, WARP), slices=slices, parts=parts, unroll=UNROLL)
-    if rounds.count < SHORT:
+    if wish.slices is not None or wish.parts is not None:  # the rest is as neutral as it can be
+        return Plan(block=max(threads, wish.slices or 1), slices=1, parts=1, unroll=UNROLL)
+    if wish.tile is not None or rounds.count < SHORT or (rounds.reused and work.targets * FEW >= wanted):
         return None
     if rounds.columns:
         return _columns(work.targets, rounds, wanted, threads)
@@ -143,8 +146,3 @@ def _rows(points: int, rounds: Rounds, wanted: int, threads: int) -> Plan | None
 def _power(n: int) -> int:
     """The largest power of two that is not larger."""
     return 1 << (max(1, n).bit_length() - 1)
-
-
-def with_rounds(plan: Decisions, other: Plan | None) -> Decisions:
-    """A default plan, with that of shared loops in its place where there is one."""
-    return plan if other is None else other.filled(plan)

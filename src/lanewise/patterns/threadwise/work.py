@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from lanewise.analysis.affine import nest_of
+from lanewise.analysis.affine import accesses, nest_of
 from lanewise.ir import nodes as ir
-from lanewise.ir.evaluate import evaluate
+from lanewise.ir.interpret import evaluate
 from lanewise.ir.pattern import Rounds, Work
 from lanewise.ir.traverse import reads
 from lanewise.passes import loop_sharing, loop_splitting
@@ -25,9 +25,16 @@ def describe(reference: ir.Kernel, work: Work) -> Work:
     rounds = Rounds(
         _counting(reference, tuple(x.inner for x in loops.values())),
         columns=loop_sharing.best_way(reference) == "column", kept=kept,
-        divided=loop_splitting.legal(reference, 2) is None, alone=indices == (POINT,),
+        divided=loop_splitting.legal(reference, 2) is None, alone=indices == (POINT,), reused=_reused(reference),
     )  # fmt: skip
     return replace(work, rounds=rounds)
+
+
+def _reused(reference: ir.Kernel) -> bool:
+    """Whether several points read the same elements in the rounds of their loops, and not all of them the same."""
+    indices, body = nest_of(reference)
+    ways = [[a.way(i) for i in indices] for a in accesses(body, indices) if a.loops and not a.is_store]
+    return any("same" in w and set(w) != {"same"} for w in ways)
 
 
 def _counting(reference: ir.Kernel, loops: tuple[ir.For, ...]) -> Callable[[Mapping[str, Any]], int]:
@@ -42,6 +49,6 @@ def _counting(reference: ir.Kernel, loops: tuple[ir.For, ...]) -> Callable[[Mapp
             for x in loops
             if all(n in known for e in (x.start, x.stop) for n in reads(e))
         ]
-        return max(lengths, default=max((int(known[n]) for n in shapes), default=1))
+        return max(lengths, default=max((int(known[n]) for n in shapes if n in known), default=1))
 
     return count

@@ -43,7 +43,7 @@ from lanewise.sims.boids.state import State, check_state
 from lanewise.sims.boids.statistics import Statistics
 from lanewise.sims.boids.trajectory import STATE, Trajectory
 from lanewise.sims.common.checks import MOST_STEPS, check_format, readable
-from lanewise.sims.common.clock import Clock
+from lanewise.sims.common.marching import Clock
 from lanewise.target import target_of
 
 if TYPE_CHECKING:

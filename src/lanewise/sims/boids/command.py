@@ -21,7 +21,7 @@ app = product_app("boids")
 @run_command(app, Asked, Length, Parameters, Output, Resumed, Pictures, after=ORDER)
 def run(matched: Given) -> None:
     """Run a flock and say what became of it."""
-    from lanewise.sims.boids import runner
+    from lanewise.sims.boids import run as runner
 
     pictures = matched.make(Pictures)
     if pictures.plot is None and pictures.movie is None:

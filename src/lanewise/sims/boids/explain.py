@@ -16,7 +16,7 @@ from lanewise.launch.support import compile_kernel
 from lanewise.layouts import default_layout
 from lanewise.models.devices import DeviceModel, device_model, table_model
 from lanewise.patterns.elementwise.build import ElementwiseArguments, build_elementwise
-from lanewise.patterns.search.pattern import SEARCH
+from lanewise.patterns.search.build import SEARCH
 from lanewise.plans import complete_plan
 from lanewise.record import Record
 from lanewise.runtime.devices import missing_for_cuda

@@ -39,7 +39,7 @@ from lanewise.sims.boids.obstacles import Obstacle, check_obstacle
 from lanewise.sims.boids.options import DT
 from lanewise.sims.boids.parameters import NUMBERS, THESIS_K, make_parameters
 from lanewise.sims.boids.rules import FIELDS, SPHERE, record_class
-from lanewise.sims.boids.semantics import Semantics, make_semantics
+from lanewise.sims.boids.semantics import Semantics, check_survival, make_semantics
 from lanewise.sims.boids.settings import (
     Settings,
     check_precision,
@@ -50,9 +50,8 @@ from lanewise.sims.boids.settings import (
 from lanewise.sims.boids.state import State, check_state
 from lanewise.sims.boids.statistics import Statistics, make_measures, observer_of, polarisation
 from lanewise.sims.boids.storage import REORDER, Storage, make_storage
-from lanewise.sims.boids.survival import check_survival
 from lanewise.sims.common.checks import check_steps, check_time_step
-from lanewise.sims.common.clock import Clock
+from lanewise.sims.common.marching import Clock
 
 Callback = Callable[["Flock"], None]
 

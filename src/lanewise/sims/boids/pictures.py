@@ -16,9 +16,17 @@ from lanewise.sims.boids.options import Pictures
 from lanewise.sims.boids.rules import BOX, OPEN
 from lanewise.sims.boids.statistics import observer_of
 from lanewise.sims.boids.trajectory import Frame, frame_of
-from lanewise.sims.boids.view.flock import FlockMovie, plot_flock
-from lanewise.sims.boids.view.lines import Edge
-from lanewise.sims.boids.view.view import FILM, PICTURE, Moment, View, check_view, shown_numbers
+from lanewise.sims.boids.view.flock import (
+    FILM,
+    PICTURE,
+    FlockMovie,
+    Moment,
+    View,
+    check_view,
+    plot_flock,
+    shown_numbers,
+)
+from lanewise.sims.boids.view.scene import Edge
 
 if TYPE_CHECKING:
     from lanewise.sims.boids.flock import Flock

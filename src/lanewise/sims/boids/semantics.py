@@ -1,25 +1,35 @@
-"""What a step does, in launches: all steer and then all move, or one agent after another."""
+"""What a step does, in launches: all steer and then all move, or one agent after another; and whether all agents stay in the world.
+
+Who has left it is looked for on the device when steps are done. Who is lost stays lost, so none is missed in between.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
 
 from lanewise.arrays import RecordArray
+from lanewise.errors import InputError
 from lanewise.launch.compiled import Call
 from lanewise.patterns.search import Search
 from lanewise.patterns.search.base import Structure
 from lanewise.patterns.search.repeated import SearchedLaunch
 from lanewise.patterns.search.searched import structure_of
-from lanewise.patterns.sequential.kernel import Step, bind_in_turn
-from lanewise.runtime.launches import NamedLaunch
-from lanewise.runtime.memory import array_module
+from lanewise.patterns.sequential import Step, bind_in_turn
+from lanewise.runtime.memory import array_module, to_host
+from lanewise.runtime.programs import NamedLaunch
 from lanewise.sims.boids.avoidance import kernel_of, make_avoidance
 from lanewise.sims.boids.boundaries import find_boundary
 from lanewise.sims.boids.parameters import move_values, pair_values
 from lanewise.sims.boids.rules import Rules, make_rules
 from lanewise.sims.boids.settings import Settings
+
+if TYPE_CHECKING:
+    from lanewise.sims.boids.flock import Flock
+
 
 URGES = ("separation", "alignment", "cohesion")
 
@@ -172,3 +182,25 @@ class InTurn:
     @property
     def urges(self) -> tuple[Any, ...]:
         return ()
+
+
+def check_survival(flock: Flock, before: int) -> None:
+    """Raise `InputError` when an agent has left a bounded world or the finite numbers since step `before`; it names the first one."""
+    s, unsound = flock.settings, rules_of(flock.settings).unsound
+    lost = int(unsound.sum(flock.boids, s.world))
+    if not lost:
+        return
+    rows = flock.rows
+    places = np.flatnonzero(to_host(unsound(flock.boids, s.world)))
+    place = int(places[np.argmin(rows[places])])
+    agent: Any = flock.boids[place]
+    position = np.array([*agent.position], np.float64)
+    who = f"between step {before:,} and step {flock.step:,} agent {flock.ids[rows[place]]}"
+    others = f" ({lost:,} agents did)" if lost > 1 else ""
+    if not np.isfinite([*position, float(agent.speed)]).all():
+        raise InputError(f"{who} lost its finite position or velocity{others}; a smaller dt or smaller weights keep it")
+    distance = float(np.linalg.norm(position))
+    raise InputError(
+        f"{who} left the world of radius {s.world:g}, and is {distance:g} from its centre{others}; a larger --world, --boundary wrap, or "
+        "an obstacle that is seen from inside keeps it"
+    )

@@ -18,7 +18,7 @@ from lanewise.sims.boids.parameters import Parameters, check_parameters, check_s
 from lanewise.sims.boids.rules import RECORDS
 from lanewise.sims.boids.statistics import Statistics
 from lanewise.sims.common.checks import MOST_STEPS, check_time_step, readable
-from lanewise.sims.common.clock import Clock
+from lanewise.sims.common.marching import Clock
 from lanewise.target import is_gpu
 
 LARGEST_WORLD = 1e15

@@ -18,13 +18,13 @@ from lanewise.launch.arguments import bind_value_array
 from lanewise.launch.executable import BoundArray, Launch
 from lanewise.launch.support import bind_record, compile_kernel, index_type, machine_of
 from lanewise.layouts import AoS, Layout
-from lanewise.patterns.elementwise.pattern import ELEMENTWISE
+from lanewise.patterns.elementwise.build import ELEMENTWISE
 from lanewise.patterns.search.base import ORDER, Structure
 from lanewise.patterns.search.gather import SORTED, build_gather
 from lanewise.plans import complete_plan
 from lanewise.record import Leaf
-from lanewise.runtime.launches import NamedLaunch
 from lanewise.runtime.memory import array_module, copy_bytes
+from lanewise.runtime.programs import NamedLaunch
 
 REORDER = (
     32  # steps: as many as a graph holds; at full speed an agent flies 4.8 in them, half of OpenSteer's search radius

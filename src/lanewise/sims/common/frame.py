@@ -17,8 +17,7 @@ import typer
 
 from lanewise.profiling import Profile
 from lanewise.sims.common import INTERRUPTED
-from lanewise.sims.common.options import Given
-from lanewise.sims.common.profile import ProfileReport
+from lanewise.sims.common.options import Given, ProfileReport
 
 
 class Output(Protocol):

@@ -1,12 +1,16 @@
-"""How every run advances: in pieces between two looks at the clock, to the next event, with checkpoints on the way."""
+"""The step and the time of a simulation, and how every run advances.
+
+It does so in pieces between two looks at the clock, to the next event, with checkpoints on the way.
+"""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Protocol, TypeVar
 
-from lanewise.runtime.interruption import Interruption
+from lanewise.runtime.whole_steps import Interruption
 
 PIECE_SECONDS = 0.2  # how long the machine works between two looks at the clock
 CHECKPOINT_SECONDS, CHECKPOINT_SHARE = 60.0, 20  # without an interval in steps: so often, and at most 1/20 of the time
@@ -84,3 +88,30 @@ def next_stop(step: int, last: int, *intervals: int) -> int:
 def is_due(step: int, every: int, since: float, cost: float) -> bool:
     """Whether a run saves now: each `every` steps, or (0) so often that saving costs little. since, cost: see `Marching.checkpoint_due`."""
     return step % every == 0 if every else since >= max(CHECKPOINT_SECONDS, CHECKPOINT_SHARE * cost)
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """The step, and what the time follows from: `elapsed` is that of steps before `start_step`, which had another dt."""
+
+    step: int
+    start_time: float
+    start_step: int
+    elapsed: float
+    dt: float
+
+    @property
+    def time(self) -> float:
+        """Computed by multiplication, so it does not drift."""
+        return self.start_time + self.elapsed + (self.step - self.start_step) * self.dt
+
+    def after(self, steps: int) -> Clock:
+        """So many steps on."""
+        return replace(self, step=self.step + steps)
+
+    def with_dt(self, dt: float) -> Clock:
+        """The same moment, from which steps of `dt` follow."""
+        if dt == self.dt:
+            return self
+        elapsed = self.elapsed + (self.step - self.start_step) * self.dt
+        return replace(self, start_step=self.step, elapsed=elapsed, dt=dt)

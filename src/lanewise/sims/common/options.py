@@ -9,12 +9,16 @@
 
 Every option is None when it is left out, so that one given together with --resume can be told from it. Modules that declare options
 import little: the command line reads them at every start.
+
+Commands that run simulations have `--profile`: a table of where the time went, and a trace for Perfetto. It may be
+followed by the name of the trace, which ends in .json: what follows it otherwise is another argument.
 """
 
 from __future__ import annotations
 
 import inspect
 import math
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields
 from pathlib import Path
@@ -25,8 +29,67 @@ import typer
 from typer.core import TyperCommand
 
 from lanewise.errors import InputError
+from lanewise.profiling import Profile
 from lanewise.sims import PRODUCTS
-from lanewise.sims.common.profile import FLAG, split_trace
+
+_FLAG, SUFFIX = "--profile", ".json"
+
+
+def split_trace(args: list[str]) -> list[str]:
+    """`--profile FILE.json` and `--profile=FILE.json` as `--profile --profile-trace=FILE.json`; all else stays."""
+    found: list[str] = []
+    for position, word in enumerate(args):
+        name, _, value = word.partition("=")
+        if word == "--":
+            return [*found, *args[position:]]
+        if name == _FLAG and value:
+            found += [_FLAG, f"--profile-trace={value}"]
+        elif position and args[position - 1] == _FLAG and word.lower().endswith(SUFFIX):
+            found.append(f"--profile-trace={word}")
+        else:
+            found.append(word)
+    return found
+
+
+class ProfileReport:
+    """The profile of a command, from here to `finish`. `profile` is None when nobody asked for one."""
+
+    def __init__(self, wanted: bool, trace: Path | None, overwrite: bool, *others: Path | None) -> None:
+        """`others`: the other files of the command. Raises `InputError` for a trace that cannot be written."""
+        if trace is not None:
+            check_trace(trace, overwrite, *others)
+        self.profile = Profile() if wanted or trace is not None else None
+        self._trace, self._overwrite = trace, overwrite
+        self._whole = None if self.profile is None else self.profile.span("rest", name="run")
+        if self._whole is not None:
+            self._whole.__enter__()
+
+    def finish(self, summary: dict[str, Any] | None = None) -> None:
+        """Print the table on standard error, write the trace, and put the numbers into `summary`, as "profile"."""
+        if self.profile is None or self._whole is None:
+            return
+        from rich.console import Console
+
+        self._whole.__exit__(None, None, None)
+        Console(file=sys.stderr).print(self.profile.table())
+        if self._trace is not None:
+            self.profile.write_trace(self._trace, overwrite=self._overwrite)
+            print(f"trace written to {self._trace}; https://ui.perfetto.dev opens it", file=sys.stderr)
+        if summary is not None:
+            summary["profile"] = self.profile.summary()
+
+
+def check_trace(trace: Path, overwrite: bool, *others: Path | None) -> None:
+    """Refuse, before anything is computed, a trace that cannot be written or would replace another file of the command."""
+    from lanewise.io.atomic import writable_target
+
+    if trace.suffix.lower() != SUFFIX:
+        raise InputError(f"--profile {trace}: wanted a name that ends in {SUFFIX}")
+    for other in others:
+        if other is not None and other.resolve() == trace.resolve():
+            raise InputError(f"--profile {trace} would replace another file of this command; wanted another name")
+    writable_target(trace, overwrite)
+
 
 STATE, METHOD, OUTPUT = "Initial state", "Method", "Files and output"  # panels of the help
 _KEY = "option"  # of a field's metadata
@@ -74,7 +137,7 @@ class Common:
 
     profile: bool = setting(
         False,
-        Option(OUTPUT, "", "say where the time went; --profile FILE.json writes a trace for Perfetto, too", (FLAG,)),
+        Option(OUTPUT, "", "say where the time went; --profile FILE.json writes a trace for Perfetto, too", (_FLAG,)),
     )
     profile_trace: Path | None = setting(None, Option(OUTPUT, "", "", hidden=True))
     json: bool = setting(False, Option(OUTPUT, "", "end with one line of JSON"))

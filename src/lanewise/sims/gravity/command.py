@@ -22,8 +22,8 @@ app = product_app("gravity")
 def run(matched: Given) -> None:
     """Run a simulation and say how well energy and momentum were kept."""
     from lanewise.io.atomic import writable_target
-    from lanewise.sims.gravity import runner
-    from lanewise.sims.gravity.snapshots import resumed_target
+    from lanewise.sims.gravity import run as runner
+    from lanewise.sims.gravity.checkpoint import resumed_target
 
     output, resumed, plot = matched.make(Output), matched["resume"], matched["plot"]
     out = output.out
@@ -70,7 +70,7 @@ def _check_picture(plot: Path, overwrite: bool, *others: Path | None) -> None:
 
 
 def _plot(done: Run, path: Path) -> None:
-    from lanewise.sims.gravity.view.picture import plot_gravity
+    from lanewise.sims.gravity.view import plot_gravity
 
     particles, s = done.particles(), done.settings
     title = f"{len(particles.mass):,} bodies ({s.ic}), t = {done.simulation.time:.4g}, {s.integrator}, {s.precision}"

@@ -6,7 +6,7 @@ from typing import Any
 
 from lanewise.arrays import RecordArray
 from lanewise.launch.compiled import Call
-from lanewise.runtime.launches import NamedLaunch
+from lanewise.runtime.programs import NamedLaunch
 from lanewise.sims.gravity.integrators import Integrator
 from lanewise.sims.gravity.physics import Physics
 

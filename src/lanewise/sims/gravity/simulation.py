@@ -26,7 +26,7 @@ from lanewise.runtime.memory import read_only, require_memory
 from lanewise.runtime.stepping import Stepper, make_stepper
 from lanewise.runtime.whole_steps import WholeSteps
 from lanewise.sims.common.checks import check_steps
-from lanewise.sims.common.clock import Clock
+from lanewise.sims.common.marching import Clock
 from lanewise.sims.gravity.checks import (
     check_bodies,
     check_gravitational_constant,

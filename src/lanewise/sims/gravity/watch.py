@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from lanewise.errors import InputError
 from lanewise.runtime import cuda
-from lanewise.runtime.loaded import loaded
+from lanewise.runtime.cuda import loaded
 from lanewise.runtime.memory import address, array_module
 from lanewise.target import is_gpu
 

@@ -30,7 +30,7 @@ def copy_bandwidth(device: str) -> float | None:
     if not is_compiled(device):
         return None
     if not is_gpu(device):
-        from lanewise.models.host import copy_bandwidth as measured
+        from lanewise.models.devices import copy_bandwidth as measured
 
         return measured()
     from lanewise.runtime import cuda

@@ -29,7 +29,7 @@ from lanewise.runtime.devices import resolve
 from lanewise.runtime.memory import to_host
 from lanewise.sims.common.checks import MOST_STEPS, check_format
 from lanewise.sims.lbm.arguments import MOST_KINDS, check_geometry, check_settings, chosen_lattice
-from lanewise.sims.lbm.output.hdf5 import COMPRESSED, write_flow
+from lanewise.sims.lbm.files import COMPRESSED, write_flow
 from lanewise.sims.lbm.settings import (
     Geometry,
     Settings,

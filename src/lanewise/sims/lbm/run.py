@@ -10,21 +10,18 @@ from typing import Any
 
 from lanewise.profiling.profile import span
 from lanewise.runtime.compile_workers import settle
-from lanewise.runtime.interruption import deferred_interruption
 from lanewise.runtime.memory import to_host
+from lanewise.runtime.whole_steps import deferred_interruption
 from lanewise.sims.common.marching import is_due, march, next_stop
 from lanewise.sims.lbm.bandwidth import copy_bandwidth
-from lanewise.sims.lbm.cases.registry import Case, Probe, Request, Setup, State
-from lanewise.sims.lbm.cases.series import Series
+from lanewise.sims.lbm.cases.registry import Case, Probe, Request, Series, Setup, State
 from lanewise.sims.lbm.checkpoint import write_checkpoint
+from lanewise.sims.lbm.files import TimeSeries
 from lanewise.sims.lbm.options import Output
-from lanewise.sims.lbm.output.csv import TimeSeries
 from lanewise.sims.lbm.pictures import open_movie
 from lanewise.sims.lbm.remembered import remember
 from lanewise.sims.lbm.simulation import Simulation
-from lanewise.sims.lbm.stagger import Stagger
-from lanewise.sims.lbm.steadiness import Steadiness
-from lanewise.sims.lbm.survival import check_interval
+from lanewise.sims.lbm.watch import Stagger, Steadiness, check_interval
 
 
 @dataclass

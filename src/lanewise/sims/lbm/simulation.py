@@ -49,8 +49,7 @@ from lanewise.sims.lbm.kinds import Edges, Kind, Wall
 from lanewise.sims.lbm.obstacles.boxes import check_shape
 from lanewise.sims.lbm.obstacles.surfaces import Surface
 from lanewise.sims.lbm.settings import Geometry, Settings
-from lanewise.sims.lbm.stagger import LEAST_STEPS, Stagger, find_stagger
-from lanewise.sims.lbm.survival import check_fields, check_interval
+from lanewise.sims.lbm.watch import LEAST_STEPS, Stagger, check_fields, check_interval, find_stagger
 from lanewise.target import is_gpu
 
 Callback = Callable[["Simulation"], None]

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import lanewise as lw
-from lanewise.frontend.helper import HelperFunction
+from lanewise.frontend.helpers import HelperFunction
 from lanewise.frontend.source import read_source
 from lanewise.lattices.base import Direction, Lattice
 from lanewise.vectors import ScalarName, VectorValue

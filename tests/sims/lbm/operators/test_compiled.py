@@ -13,7 +13,7 @@ from lanewise import types as t
 from lanewise.emit.cuda import emit_cuda
 from lanewise.lattices.base import Lattice
 from lanewise.patterns.sitewise.build import build_sitewise
-from lanewise.patterns.sitewise.plans import complete_site_plan
+from lanewise.patterns.sitewise.pattern import complete_site_plan
 from lanewise.pipeline import build_program
 from lanewise.sims.lbm.boundaries import BOUNDARIES
 from lanewise.sims.lbm.operators import OPERATORS

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lanewise.errors import ArgumentError, InputError
-from lanewise.sims.lbm.output.csv import TimeSeries, truncate
+from lanewise.sims.lbm.files import TimeSeries, truncate
 
 COLUMNS = ("step", "time", "force_x", "force_y", "drag_coefficient", "lift_coefficient")
 
@@ -69,7 +69,7 @@ def test_a_resumed_run_gives_the_same_bytes(tmp_path_factory: pytest.TempPathFac
 
 def test_a_killed_process_leaves_whole_lines(tmp_path: Path) -> None:
     code = (
-        "import os, signal, sys\nfrom lanewise.sims.lbm.output.csv import TimeSeries\n"
+        "import os, signal, sys\nfrom lanewise.sims.lbm.files import TimeSeries\n"
         "series = TimeSeries(sys.argv[1], ('step', 'drag'))\n"
         "for step in range(1, 101): series.add(step, step / 3)\n"
         "os.kill(os.getpid(), signal.SIGKILL)"

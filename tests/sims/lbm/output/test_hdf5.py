@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from lanewise.errors import ArgumentError, InputError
 from lanewise.sims.common.attributes import MOST_VALUES, attributes
-from lanewise.sims.lbm.output.hdf5 import read_flow, write_flow
+from lanewise.sims.lbm.files import read_flow, write_flow
 
 
 class Streaming(enum.Enum):

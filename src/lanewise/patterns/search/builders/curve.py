@@ -19,7 +19,7 @@ from lanewise.patterns.search.builders import curve_device, radix
 from lanewise.patterns.search.builders.tree import Tree, margin, node_arrangement
 from lanewise.patterns.search.points import Points
 from lanewise.patterns.search.worlds import Periodic, World
-from lanewise.runtime.loaded import loaded
+from lanewise.runtime.cuda import loaded
 from lanewise.runtime.memory import allocate_pieces
 from lanewise.types import F32, F64, Scalar
 

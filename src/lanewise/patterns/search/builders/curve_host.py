@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from lanewise.patterns.search.builders.curve import KEY_BITS
 from lanewise.patterns.search.builders.curve_device import SAMPLES, SEGMENTS
-from lanewise.patterns.search.builders.places import places_of
+from lanewise.patterns.search.builders.parts import places_of
 from lanewise.patterns.search.builders.tree import Tree, columns_of, margin, node_arrangement
 from lanewise.patterns.search.points import Points
 from lanewise.patterns.search.worlds import World

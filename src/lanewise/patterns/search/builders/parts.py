@@ -1,4 +1,7 @@
-"""The thesis's dynamic grids in memory: built on the host, and brought to a GPU where the sources are there."""
+"""The thesis's dynamic grids in memory: built on the host, and brought to a GPU where the sources are there.
+
+Builders on the host read positions contiguously, and within a periodic world.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,6 @@ from numpy.typing import NDArray
 
 from lanewise.layouts import AoS, Arrangement
 from lanewise.patterns.search.builders.ordering import LIST, LISTS, Recursive, draw_boxes, make_parts, world_box
-from lanewise.patterns.search.builders.places import places_of
 from lanewise.patterns.search.builders.tree import margin, node_arrangement
 from lanewise.patterns.search.points import Points
 from lanewise.patterns.search.worlds import Bounded, Periodic, World
@@ -116,3 +118,19 @@ class HostParts:
         """Elements of each leaf, at present."""
         leaves = int(to_host(self.info.device).view(np.int32)[0])
         return np.diff(to_host(self.starts.device).view(np.int32)[: leaves + 1].astype(np.int64))
+
+
+def places_of(points: Points, world: World) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Positions, shape (count, axes), and how far wrapping may have moved each by rounding (empty where nothing is wrapped)."""
+    dtype = points.precision.dtype
+    places: NDArray[Any] = np.empty((points.count, points.dimension), dtype)
+    for axis, column in enumerate(points.columns()):
+        places[:, axis] = to_host(column)
+    if not isinstance(world, Periodic):
+        return places, np.empty((0, points.dimension), dtype)
+    size: NDArray[Any] = np.array(world.size, dtype)
+    origin: NDArray[Any] = np.array(world.origin, dtype)
+    largest = dtype.type(max(*world.size, *(abs(o) for o in world.origin)))
+    margins = (np.abs(places) + largest) * dtype.type(margin(points.precision))
+    places -= size * np.floor((places - origin) * (1 / size))
+    return places, margins

@@ -1,6 +1,8 @@
 """One look at positions on a GPU: which ones no search can use, and where some of them are. A kernel, a transfer, nothing else.
 
 A call of a query asks that of all its positions before anything is built; asked array by array it would take longer than the search.
+
+How the text of a CUDA kernel reads a coordinate of an element, in any layout.
 """
 
 from __future__ import annotations
@@ -15,9 +17,8 @@ from numpy.typing import NDArray
 
 from lanewise.emit.cuda_prelude import TYPES
 from lanewise.layouts import Arrangement
-from lanewise.patterns.search.builders.coordinates import coordinate_text
 from lanewise.runtime import cuda
-from lanewise.runtime.loaded import loaded
+from lanewise.runtime.cuda import loaded
 from lanewise.runtime.memory import address, allocate, to_host
 from lanewise.types import COMPONENTS, Scalar
 
@@ -173,3 +174,13 @@ def _on_device(device: str, count: int) -> Any:
     """The numbers of the sampled elements in the memory of a GPU."""
     with cuda.use(device):
         return cuda.cupy().asarray(sampled(count), "int32")
+
+
+def coordinate_text(arrangement: Arrangement, leaf: str, column: str, index: str) -> str:
+    """The expression for a coordinate of type T of element `index`; `column` points at that of the first element, as bytes."""
+    slot = arrangement.slot(leaf)
+    buffer = arrangement.buffers[slot.buffer]
+    place = f"(size_t){index} * {buffer.block}"
+    if buffer.width > 1:
+        place = f"(size_t)({index} / {buffer.width}) * {buffer.block} + {index} % {buffer.width} * {slot.stride}"
+    return f"*(const T *)({column} + {place})"

@@ -1,20 +1,23 @@
-"""A tuning job over a search: one kernel, on arrays of one size, whose structure is to be chosen, too."""
+"""A tuning job over a search: one kernel, on arrays of one size, whose structure is to be chosen, too.
+
+What was measured for the calls of a kernel is looked up in the store once for each kind of call.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 
 from lanewise.launch.compiled import Call
-from lanewise.launch.tuned_key import Key
+from lanewise.launch.trial import duration
+from lanewise.launch.tuned_plans import Entry, Key, read_entry, store_enabled
 from lanewise.optimisations import optimisation
 from lanewise.patterns.search.base import Search
-from lanewise.patterns.search.pattern import SEARCH
+from lanewise.patterns.search.build import SEARCH
 from lanewise.patterns.search.points import Points
-from lanewise.patterns.search.tuning.candidates import candidates
-from lanewise.patterns.search.tuning.lookup import Choice, Tuned
+from lanewise.patterns.search.tuning.candidates import Configuration, candidates, configuration_from
 from lanewise.plan import Decisions, Plan
-from lanewise.target import target_of
+from lanewise.target import is_compiled, target_of
 
 # What matters on a walk: how many threads share a block and a multiprocessor, how wide the registers are.
 AXES = {"cuda": ("block", "min_blocks"), "cpu": ("vector_bits",)}
@@ -66,3 +69,60 @@ def space_of(job: SearchJob) -> SearchSpace:
         {name: optimisation(name).values(job.kind, SEARCH) for name in free},
         tuple(("structure", str(configuration), reason) for configuration, reason in found.refused),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What is measured: a structure and a complete plan."""
+
+    configuration: Configuration
+    plan: Decisions
+
+
+@dataclass(frozen=True, slots=True)
+class Tuned:
+    """The fastest choice, and why it is that one."""
+
+    choice: Choice
+    why: str
+
+
+class TunedSearches:
+    """What the store says, remembered. Another process may tune meanwhile: this one goes on as it began."""
+
+    def __init__(self) -> None:
+        self._known: dict[Hashable, Tuned | None] = {}
+
+    def find(self, device: str, specialisation: Hashable, key: Callable[[], Key]) -> Tuned | None:
+        """What was measured for calls of this specialisation, or None. `key` is asked once: it builds a kernel."""
+        if not is_compiled(device) or not store_enabled():
+            return None
+        if specialisation not in self._known:
+            entry = read_entry(key(), tuned_of)
+            self._known[specialisation] = None if entry is None else tuned_of(entry)
+        return self._known[specialisation]
+
+    def adopt(self, specialisation: Hashable, tuned: Tuned) -> None:
+        """What was measured just now."""
+        self._known[specialisation] = tuned
+
+
+def tuned_of(entry: Entry) -> Tuned:
+    """What an entry of the store says; raises `ValueError` with what is wrong."""
+    try:
+        configuration, default = (
+            configuration_from(entry.log["structure"]),
+            configuration_from(entry.log["default_structure"]),
+        )
+    except KeyError as error:
+        raise ValueError(f"{error.args[0]!r} is missing") from error
+    except TypeError as error:
+        raise ValueError(f"it does not hold what an entry holds: {error}") from error
+    choice = Choice(configuration, entry.plan)
+    took = f"measured: {duration(entry.seconds)} for a call like this one"
+    if choice == Choice(default, entry.default):
+        return Tuned(choice, f"{took}, and nothing else was faster")
+    faster = f"{entry.default_seconds / entry.seconds:.2f} times as fast as"
+    if configuration == default:
+        return Tuned(choice, f"{took}, {faster} with the default plan")
+    return Tuned(choice, f"{took} through {configuration}, {faster} through {default}")

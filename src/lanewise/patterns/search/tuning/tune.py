@@ -1,21 +1,36 @@
-"""Tune a kernel over a search: structures side by side, then plans over the fastest one; report and remember."""
+"""Tune a kernel over a search: structures side by side, then plans over the fastest one; report and remember.
+
+Whole calls are timed: the structure is built, the sources are gathered, the kernel runs. A search over structures is done again from
+what an entry of the store has recorded.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from lanewise.launch.trial import Trial
-from lanewise.launch.tuned_store import Entry, write_entry
-from lanewise.patterns.search.tuning.job import SearchJob, SearchSpace, space_of
-from lanewise.patterns.search.tuning.lookup import Choice, tuned_of
-from lanewise.patterns.search.tuning.measure import CallMeasurer
+import numpy as np
+
+from lanewise.errors import LanewiseError, PlanError
+from lanewise.launch.compiled import Call
+from lanewise.launch.trial import Failure, Trial, trial_from
+from lanewise.launch.tuned_plans import Entry, write_entry
+from lanewise.patterns.search.tuning.candidates import configuration_from
+from lanewise.patterns.search.tuning.job import Choice, SearchJob, SearchSpace, space_of, tuned_of
+from lanewise.runtime import cuda
+from lanewise.runtime.memory import to_host
+from lanewise.runtime.timing import Stopwatch, stopwatch
+from lanewise.target import is_gpu
+from lanewise.tuning.job import POISON, HostArray
+from lanewise.tuning.measure import LONG, difference, first_lines, in_turns, tolerance
 from lanewise.tuning.race import ROUNDS, SLOW, Found, Measurer, Race
 from lanewise.tuning.report import Tuning
-from lanewise.tuning.tune import about_of, time_limit
+from lanewise.tuning.tune import RecordedMeasurer, about_of, time_limit
 
 LEAST = 0.02  # seconds that one timing takes, however short the call
 
@@ -28,14 +43,14 @@ def tune_search(job: SearchJob, seconds: float | None = None, *, measurer: Measu
     limit = time_limit(job.kind, seconds)
     measurer = measurer or CallMeasurer(job)  # its clock starts here
     space = space_of(job)
-    found = find(space, measurer, limit)
+    found = _find(space, measurer, limit)
     entry = _entry(found, space, {**about_of(job, measurer.elapsed()), "search": job.wish.describe()})
     path = write_entry(job.key, entry)
     job.adopt(tuned_of(entry))
-    return search_report(found, entry.log, path)
+    return _search_report(found, entry.log, path)
 
 
-def find(
+def _find(
     space: SearchSpace, measurer: Measurer[Choice], limit: float, known: Callable[[Choice], bool] = lambda choice: True
 ) -> Found[Choice]:
     """The fastest choice of a space. `known`: choices that are looked at, all others do not exist."""
@@ -80,7 +95,7 @@ def _entry(found: Found[Choice], space: SearchSpace, about: Mapping[str, Any]) -
     return Entry(best.plan, found.seconds(best), default.plan, found.seconds(default), log)
 
 
-def search_report(found: Found[Choice], log: Mapping[str, Any], path: Path | None = None) -> Tuning:
+def _search_report(found: Found[Choice], log: Mapping[str, Any], path: Path | None = None) -> Tuning:
     """The report of a search; `log` is what the entry of the store says beside the plans."""
     order = sorted(
         found.trials,
@@ -91,3 +106,116 @@ def search_report(found: Found[Choice], log: Mapping[str, Any], path: Path | Non
         tuple(found.trials[c] for c in order), tuple((r["field"], r["value"], r["reason"]) for r in log["refused"]),
         found.exhaustive, found.complete, log["about"], path, log["note"], str(found.best.configuration), str(found.default.configuration),
     )  # fmt: skip
+
+
+IN_ONE_ORDER = (
+    16  # units in the last place: the k nearest are added from the nearest to the farthest by every structure
+)
+
+
+@dataclass(slots=True)
+class _Ready:
+    """A call with what it gave at first, and its stopwatch."""
+
+    call: Call
+    bits: list[bytes]
+    watch: Stopwatch
+
+
+class CallMeasurer:
+    """A `Measurer` of choices. Every one has a structure and results of its own; all of them read the caller's arrays."""
+
+    compilers = 1
+
+    def __init__(self, job: SearchJob) -> None:
+        self._job, self._began = job, time.perf_counter()
+        self._ready: dict[Choice, _Ready] = {}
+        self._expected: list[HostArray] | None = None
+        self._tolerance = 0.0
+
+    def elapsed(self) -> float:
+        return time.perf_counter() - self._began
+
+    def prepare(self, plans: Sequence[Choice]) -> dict[Choice, Failure | None]:
+        """The errors of the first choice of all are the caller's."""
+        with self._there():
+            return {c: self._check(c) if self._expected is not None else self._start(c) for c in plans}
+
+    def _start(self, default: Choice) -> None:
+        call = self._job.bind(default)
+        reference = call.compiled.reference
+        self._tolerance = tolerance(reference) if self._job.wish.k is None else tolerance(reference, IN_ONE_ORDER)
+        self._expected = self._first_run(default, call)
+
+    def _check(self, choice: Choice) -> Failure | None:
+        assert self._expected is not None
+        try:
+            found = self._first_run(choice, self._job.bind(choice))
+        except PlanError as error:
+            return Failure("illegal", str(error))
+        except LanewiseError as error:
+            return Failure("failed", first_lines(error))
+        except Exception as error:  # whatever a driver says of a launch: the choice is out, the search goes on
+            return Failure("failed", first_lines(error))
+        if wrong := difference(found, self._expected, self._tolerance):
+            del self._ready[choice]
+            return Failure("wrong", wrong)
+        return None
+
+    def _first_run(self, choice: Choice, call: Call) -> list[HostArray]:
+        """The results, which nobody but the call may have written; a second run that is warm tells how often to repeat it."""
+        once, found = self._run(call)
+        if once < LONG:
+            once = min(once, self._run(call)[0])
+        watch = stopwatch(self._job.device, [call.launch], once)
+        self._ready[choice] = _Ready(call, [a.tobytes() for a in found], watch)
+        return found
+
+    def _run(self, call: Call) -> tuple[float, list[HostArray]]:
+        for result in call.results:
+            result.reshape(-1).view(np.uint8)[...] = POISON
+        self._finish()
+        start = time.perf_counter()
+        call.launch()
+        self._finish()
+        return time.perf_counter() - start, [np.array(to_host(r)) for r in call.results]
+
+    def measure(self, plans: Sequence[Choice], rounds: int) -> dict[Choice, list[float]]:
+        with self._there():
+            return in_turns({c: self._ready[c].watch for c in plans}, rounds)
+
+    def confirm(self, plan: Choice) -> Failure | None:
+        ready = self._ready[plan]
+        with self._there():
+            again = self._run(ready.call)[1]
+        if [a.tobytes() for a in again] == ready.bits:
+            return None
+        return Failure("wrong", "two runs from the same state gave different bits")
+
+    def release(self, plan: Choice) -> None:
+        self._ready.pop(plan, None)
+
+    def _there(self) -> AbstractContextManager[Any]:
+        return cuda.use(self._job.device) if is_gpu(self._job.kind) else nullcontext()
+
+    def _finish(self) -> None:
+        if is_gpu(self._job.kind):
+            cuda.synchronize(self._job.device)
+
+
+def replay_search(entry: Entry) -> Tuning:
+    """The search of an entry, without the device: a choice that was not looked at then does not exist."""
+    space, recording = recorded_space(entry), recorded_trials(entry)
+    found = _find(space, RecordedMeasurer(recording), float("inf"), recording.__contains__)
+    return _search_report(found, entry.log)
+
+
+def recorded_space(entry: Entry) -> SearchSpace:
+    """The space of an entry; raises `KeyError` or `ValueError` for one that is damaged."""
+    structures = tuple(Choice(configuration_from(text), entry.default) for text in entry.log["structures"])
+    return SearchSpace(structures, {name: tuple(values) for name, values in entry.log["axes"].items()})
+
+
+def recorded_trials(entry: Entry) -> dict[Choice, Trial]:
+    """The trials of an entry by choice."""
+    return {Choice(configuration_from(t.structure), t.plan): t for t in map(trial_from, entry.log["trials"])}

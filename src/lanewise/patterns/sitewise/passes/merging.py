@@ -24,7 +24,7 @@ from lanewise.ir.traverse import expressions, reads, rename, rewrite, rewrite_st
 from lanewise.passes.base import refuse
 from lanewise.passes.constant_folding import fold_block
 from lanewise.passes.thread_merging import varying_names
-from lanewise.patterns.sitewise.build_arguments import NEXT, PUTS, WALL
+from lanewise.patterns.sitewise.builder import NEXT, PUTS, WALL
 from lanewise.patterns.sitewise.links import ROW, at_face, rest_of
 from lanewise.types import BOOL
 

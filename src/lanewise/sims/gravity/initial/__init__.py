@@ -1,18 +1,30 @@
-"""Initial conditions of gravity, one a file, in units with G = 1."""
+"""Initial conditions of gravity, in units with G = 1. They are found in the modules of this package, so that a new one is one new file."""
 
 from __future__ import annotations
+
+import importlib
+import pkgutil
 
 from lanewise.checks import checked
 from lanewise.errors import InputError
 from lanewise.io.particles import Particles
 from lanewise.runtime.memory import require_memory
-from lanewise.sims.gravity.initial.discovery import INITIAL_CONDITIONS
 from lanewise.sims.gravity.initial.registry import DEFAULT_BODIES, InitialCondition
 
 __all__ = ["DEFAULT_BODIES", "INITIAL_CONDITIONS", "InitialCondition", "make_initial_conditions"]
 
 BYTES_TO_SAMPLE = 240  # a body: positions, velocities and the work space of the samplers, in float64
 LARGEST_SEED = 2**63 - 1  # what a checkpoint can keep
+
+
+def _discovered() -> dict[str, InitialCondition]:
+    names = sorted(info.name for info in pkgutil.iter_modules(__path__))
+    conditions = (vars(importlib.import_module(f"{__name__}.{name}")).get("CONDITION") for name in names)
+    return {condition.name: condition for condition in conditions if isinstance(condition, InitialCondition)}
+
+
+INITIAL_CONDITIONS: dict[str, InitialCondition] = _discovered()
+"""Name -> initial condition, in the order of the file names."""
 
 
 @checked(InputError)

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from lanewise.io.particles import Particles, concatenate
 from lanewise.sims.gravity.initial.disc_galaxy import DiscGalaxy
-from lanewise.sims.gravity.initial.frame import at_rest
-from lanewise.sims.gravity.initial.registry import InitialCondition
+from lanewise.sims.gravity.initial.registry import InitialCondition, at_rest
 
 LARGE = DiscGalaxy()
 SMALL = DiscGalaxy(mass=0.5, halo_scale=0.21, disc_scale=0.175, disc_edge=0.875, thickness=0.014)

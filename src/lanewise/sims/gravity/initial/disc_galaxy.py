@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lanewise.io.particles import Particles, concatenate
-from lanewise.sims.gravity.initial.frame import at_rest
 from lanewise.sims.gravity.initial.plummer import plummer_sphere
+from lanewise.sims.gravity.initial.registry import at_rest
 
 HALO, DISC = 1, 2
 """Components: Gadget's particle types of halo and disc."""

@@ -11,9 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lanewise.io.particles import Particles
-from lanewise.sims.gravity.initial.frame import at_rest
-from lanewise.sims.gravity.initial.isotropic import directions
-from lanewise.sims.gravity.initial.registry import InitialCondition
+from lanewise.sims.gravity.initial.registry import InitialCondition, at_rest, directions
 
 SCALE = 3.0 * np.pi / 16.0
 """The scale radius a that makes the total energy -3 pi G M^2 / (64 a) equal to -1/4."""

@@ -1,9 +1,12 @@
-"""What an initial condition is. A new one is one new module of this package that defines `CONDITION`."""
+"""What an initial condition is, and what several share. A new one is one new module of this package that defines `CONDITION`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
 
 from lanewise.errors import InputError
 from lanewise.io.particles import Particles
@@ -38,3 +41,21 @@ class InitialCondition:
         if bodies < self.minimum:
             raise InputError(f"{self.name} needs at least {self.minimum} bodies; {bodies} asked for")
         return bodies
+
+
+def at_rest(particles: Particles) -> Particles:
+    """The same bodies with the centre of mass at the origin and at rest. The total mass must not be 0."""
+    weight = particles.mass / particles.mass.sum()
+    return replace(
+        particles,
+        position=particles.position - weight @ particles.position,
+        velocity=particles.velocity - weight @ particles.velocity,
+    )
+
+
+def directions(count: int, random: np.random.Generator) -> NDArray[np.float64]:
+    """(count, 3) unit vectors, uniform on the sphere (Archimedes: the height is uniform in -1..1)."""
+    height = 2.0 * random.random(count) - 1.0
+    angle = 2.0 * np.pi * random.random(count)
+    across = np.sqrt(1.0 - height**2)
+    return np.stack([across * np.cos(angle), across * np.sin(angle), height], axis=1)

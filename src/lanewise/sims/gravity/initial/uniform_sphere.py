@@ -8,9 +8,7 @@ import numpy as np
 
 from lanewise.errors import InputError
 from lanewise.io.particles import Particles
-from lanewise.sims.gravity.initial.frame import at_rest
-from lanewise.sims.gravity.initial.isotropic import directions
-from lanewise.sims.gravity.initial.registry import InitialCondition
+from lanewise.sims.gravity.initial.registry import InitialCondition, at_rest, directions
 
 POTENTIAL_ENERGY = -3.0 / 5.0
 """W = -(3/5) G M^2 / R of a homogeneous sphere."""

@@ -1,7 +1,28 @@
-"""Flows that people use to test a solver, and to see one: one file each."""
+"""Flows that people use to test a solver, and to see one: found in the modules of this package, so that a new one is one new file."""
 
-from lanewise.sims.lbm.cases.discovery import CASES, find_case
-from lanewise.sims.lbm.cases.registry import Case, Flow, Probe, Request, Setup, State
-from lanewise.sims.lbm.cases.series import Series
+from __future__ import annotations
+
+import importlib
+import pkgutil
+
+from lanewise.errors import InputError
+from lanewise.sims.lbm.cases.registry import Case, Flow, Probe, Request, Series, Setup, State
 
 __all__ = ["CASES", "Case", "Flow", "Probe", "Request", "Series", "Setup", "State", "find_case"]
+
+
+def _discovered() -> dict[str, Case]:
+    names = sorted(info.name for info in pkgutil.iter_modules(__path__))
+    cases = (vars(importlib.import_module(f"{__name__}.{name}")).get("CASE") for name in names)
+    return {case.name: case for case in cases if isinstance(case, Case)}
+
+
+CASES: dict[str, Case] = _discovered()
+"""Name -> case, in the order of the file names."""
+
+
+def find_case(name: str) -> Case:
+    """The case of this name; raises `InputError` naming the others."""
+    if name not in CASES:
+        raise InputError(f"unknown case {name!r}; wanted one of {', '.join(CASES)}")
+    return CASES[name]

@@ -14,14 +14,11 @@ from typing import Any
 import numpy as np
 
 from lanewise.runtime.memory import to_host
-from lanewise.sims.lbm.cases.interpolation import interpolate
 from lanewise.sims.lbm.cases.oscillation import oscillation
-from lanewise.sims.lbm.cases.registry import Case, Flow, Request, Setup, State, steps_for
-from lanewise.sims.lbm.cases.series import Series
+from lanewise.sims.lbm.cases.registry import Case, Flow, Request, Series, Setup, State, interpolate, steps_for
 from lanewise.sims.lbm.cases.stream import BODY, INLET, OBSTACLE, OUTLET, WALL, force_probe, shedding, stream_mask
 from lanewise.sims.lbm.kinds import Kind, Open, Wall
-from lanewise.sims.lbm.obstacles.shapes import disc
-from lanewise.sims.lbm.obstacles.surfaces import Round
+from lanewise.sims.lbm.obstacles.surfaces import Round, disc
 
 HEIGHT, LENGTH, CENTRE, DIAMETER, VISCOSITY = 0.41, 2.2, 0.2, 0.1, 1e-3
 FRONT, BACK = (0.15, 0.2), (0.25, 0.2)  # where the difference in pressure is taken

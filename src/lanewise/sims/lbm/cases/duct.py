@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lanewise.sims.lbm.cases.registry import Case, Request, Setup, State, steps_for
-from lanewise.sims.lbm.cases.series import Series
+from lanewise.sims.lbm.cases.registry import Case, Request, Series, Setup, State, steps_for
 from lanewise.sims.lbm.kinds import Wall
 
 WALL = 1

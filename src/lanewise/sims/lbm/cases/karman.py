@@ -11,10 +11,9 @@ from typing import Any
 import numpy as np
 
 from lanewise.sims.lbm.cases.bodies import place
-from lanewise.sims.lbm.cases.registry import Case, Request, Setup, State, steps_for
-from lanewise.sims.lbm.cases.series import Series
+from lanewise.sims.lbm.cases.registry import Case, Request, Series, Setup, State, steps_for
 from lanewise.sims.lbm.cases.stream import BODY, force_probe, shedding, stream_kinds, stream_mask
-from lanewise.sims.lbm.obstacles.shapes import disc
+from lanewise.sims.lbm.obstacles.surfaces import disc
 
 LENGTH, HEIGHT, UPSTREAM = 24, 12, 6  # in diameters
 TRIGGER = 0.1  # of the speed: a sideways flow that the symmetric flow would wait for, long, until rounding gives it

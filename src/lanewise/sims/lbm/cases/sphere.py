@@ -12,10 +12,9 @@ from typing import Any
 import numpy as np
 
 from lanewise.sims.lbm.cases.bodies import place
-from lanewise.sims.lbm.cases.registry import Case, Request, Setup, State, steps_for
-from lanewise.sims.lbm.cases.series import Series
+from lanewise.sims.lbm.cases.registry import Case, Request, Series, Setup, State, steps_for
 from lanewise.sims.lbm.cases.stream import BODY, force_probe, shedding, stream_kinds, stream_mask
-from lanewise.sims.lbm.obstacles.shapes import sphere
+from lanewise.sims.lbm.obstacles.surfaces import sphere
 
 LENGTH, ACROSS, UPSTREAM = 12, 8, 4  # in diameters: a narrower box holds the stream together, and the drag grows
 

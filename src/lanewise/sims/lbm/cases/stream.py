@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lanewise.sims.lbm.cases.oscillation import oscillation, second_half
-from lanewise.sims.lbm.cases.registry import Flow, Probe
-from lanewise.sims.lbm.cases.series import Series
+from lanewise.sims.lbm.cases.registry import Flow, Probe, Series
 from lanewise.sims.lbm.kinds import Kind, Open, Wall
 
 WALL, BODY, INLET, OUTLET = 1, 2, 3, 4

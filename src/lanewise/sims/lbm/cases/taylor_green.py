@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lanewise.runtime.memory import to_host
-from lanewise.sims.lbm.cases.registry import Case, Flow, Probe, Request, Setup, State
-from lanewise.sims.lbm.cases.series import Series
+from lanewise.sims.lbm.cases.registry import Case, Flow, Probe, Request, Series, Setup, State
 
 MEASUREMENTS = 100
 PLANAR_TIME = 1.0  # in units of the time in which the velocity falls to 1/e

@@ -1,15 +1,20 @@
-"""Masks that come as arrays: bool (True is solid) or whole numbers, the kinds of the sites."""
+"""Masks that come as arrays: bool (True is solid) or whole numbers, the kinds of the sites; and the files that hold them.
+
+Files are told apart by suffix, and refused where they are not found.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lanewise.checks import checked, host_array
 from lanewise.errors import InputError
+from lanewise.io.source import FilePath, reading
 from lanewise.sims.lbm.obstacles.boxes import AXES, check_shape, site_text
 
 NAMED = 4
@@ -80,3 +85,26 @@ def _found(array: NDArray[Any], kind: int) -> str:
     first = np.unravel_index(int(np.argmax(places)), array.shape)
     where = f"first at {site_text(first)}" if count > 1 else f"at {site_text(first)}"
     return f"kind {kind} at {count:,} site{'s' if count > 1 else ''} ({where})"
+
+
+Report: TypeAlias = Callable[[str], object]
+"""Called with one sentence on what was read, how it was scaled and where it lies; `print` and loggers fit."""
+
+
+def existing(path: FilePath, wanted: str) -> Path:
+    """`path` as a readable, non-empty, regular file; anything else is an InputError that says what was `wanted`."""
+    file = Path(path)
+    with reading(path, wanted, ()):
+        if not file.exists():
+            raise InputError(f"there is no such file; wanted {wanted}")
+        if not file.is_file():
+            raise InputError(f"this is {'a folder' if file.is_dir() else 'not a regular file'}; wanted {wanted}")
+        if file.stat().st_size == 0:
+            raise InputError(f"the file is empty; wanted {wanted}")
+        file.open("rb").close()
+    return file
+
+
+def percent(solid: int, sites: int) -> str:
+    """`12.3 % of the sites are solid`."""
+    return f"{100 * solid / sites:.3g} % of the sites are solid"

@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 from lanewise.checks import checked
 from lanewise.errors import InputError
 from lanewise.io.source import FilePath, reading
-from lanewise.sims.lbm.obstacles import image, mesh_files
-from lanewise.sims.lbm.obstacles.arrays import check_array
-from lanewise.sims.lbm.obstacles.placement import Placement
-from lanewise.sims.lbm.obstacles.sources import Report, existing
+from lanewise.sims.lbm.obstacles import image, mesh
+from lanewise.sims.lbm.obstacles.arrays import Report, check_array, existing
+from lanewise.sims.lbm.obstacles.boxes import Placement
 from lanewise.sims.lbm.obstacles.stl import stl_mask
 
 
@@ -30,12 +29,12 @@ def read_mask(
     names the file.
     """
     suffix = Path(path).suffix.lower()
-    if suffix in mesh_files.SUFFIXES:
+    if suffix in mesh.SUFFIXES:
         return stl_mask(path, shape, placement=placement, report=report)
     if suffix in image.SUFFIXES:
         return image.image_mask(path, shape, placement=placement, report=report)
     if suffix != ".npy":
-        known = ", ".join(" ".join(s) for s in ((".npy",), image.SUFFIXES, mesh_files.SUFFIXES))
+        known = ", ".join(" ".join(s) for s in ((".npy",), image.SUFFIXES, mesh.SUFFIXES))
         raise InputError(f"{path}: unknown suffix {suffix or '(none)'}; wanted {known}")
     if placement is not None:
         raise InputError(f"{path}: a .npy mask has its size and place already; wanted no placement")

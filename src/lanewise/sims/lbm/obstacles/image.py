@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 from lanewise.checks import checked
 from lanewise.errors import InputError
 from lanewise.io.source import FilePath, reading
-from lanewise.sims.lbm.obstacles.boxes import Mask, check_shape, sites_text
-from lanewise.sims.lbm.obstacles.placement import Placement
-from lanewise.sims.lbm.obstacles.sources import Report, existing, percent
+from lanewise.sims.lbm.obstacles.arrays import Report, existing, percent
+from lanewise.sims.lbm.obstacles.boxes import Mask, Placement, check_shape, sites_text
 
 if TYPE_CHECKING:
     from PIL.Image import Image

@@ -12,14 +12,11 @@ from numpy.typing import NDArray
 from lanewise.checks import checked
 from lanewise.errors import InputError
 from lanewise.io.source import FilePath
-from lanewise.sims.lbm.obstacles.boxes import AXES, Mask, check_point, check_shape, sites_text
-from lanewise.sims.lbm.obstacles.mesh import Mesh, check_closed
-from lanewise.sims.lbm.obstacles.mesh_files import read_mesh
-from lanewise.sims.lbm.obstacles.mesh_surface import MeshSurface
-from lanewise.sims.lbm.obstacles.placement import Placement
-from lanewise.sims.lbm.obstacles.sources import Report, percent
+from lanewise.sims.lbm.obstacles.arrays import Report, percent
+from lanewise.sims.lbm.obstacles.boxes import AXES, Mask, Placement, check_point, check_shape, sites_text
+from lanewise.sims.lbm.obstacles.mesh import Mesh, check_closed, read_mesh
 from lanewise.sims.lbm.obstacles.surfaces import Solid, rounding
-from lanewise.sims.lbm.obstacles.voxels import Rule, voxelise
+from lanewise.sims.lbm.obstacles.voxels import MeshSurface, Rule, voxelise
 
 FRACTION = 0.5
 """Of the box, without another size."""

@@ -1,10 +1,14 @@
-"""Surfaces of bodies: where a link from a fluid site to a solid one meets the wall, as a fraction of the link.
+"""Round and square bodies, porous media of many, and their surfaces. A site is solid when its centre lies in a body.
 
-With it walls lie where they are, not half-way between sites (`patterns/sitewise/fractions.py`). Coordinates are those of sites, x first.
+A surface says where a link from a fluid site to a solid one meets the wall, as a fraction of the link: with it walls lie where they are,
+not half-way between sites (`patterns/sitewise/fractions.py`). Coordinates are those of sites, x first. Bodies may reach out of the box;
+what lies outside is left out. Masks are combined by `|`, `&` and `~`. A porous medium is made of overlapping discs or spheres at random
+places, up to a fraction of solid sites.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -12,9 +16,9 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from lanewise.checks import check_fields
+from lanewise.checks import check_fields, checked
 from lanewise.errors import InputError
-from lanewise.sims.lbm.obstacles.boxes import AXES, Mask
+from lanewise.sims.lbm.obstacles.boxes import AXES, Mask, check_length, check_point, check_shape, coordinates
 
 Floats = NDArray[np.float64]
 ROUNDING = 1e-6
@@ -114,3 +118,118 @@ def as_solid_body(found: Mask | Solid) -> Solid:
 def point(values: Sequence[float]) -> tuple[float, ...]:
     """A centre as a tuple of floats."""
     return tuple(float(v) for v in values)
+
+
+@checked(InputError)
+def disc(shape: Sequence[int], centre: Sequence[float], radius: float) -> Mask:
+    """Sites of a box (ny, nx) at most `radius` from `centre` = (x, y).
+
+    Half-way walls lie between solid and fluid sites, so the disc that the flow meets has a radius of about `radius`.
+    Raises InputError for a box of another dimension, a centre that is no point and a radius that is not positive.
+    """
+    _check_axes("disc", shape, 2, "cylinder")
+    return _ball(shape, check_point("centre", centre, "xy"), radius, "xy")
+
+
+@checked(InputError)
+def sphere(shape: Sequence[int], centre: Sequence[float], radius: float) -> Mask:
+    """Sites of a box (nz, ny, nx) at most `radius` from `centre` = (x, y, z). Raises InputError as `disc`."""
+    _check_axes("sphere", shape, 3, "disc")
+    return _ball(shape, check_point("centre", centre, AXES), radius, AXES)
+
+
+@checked(InputError)
+def cylinder(shape: Sequence[int], centre: Sequence[float], radius: float, axis: str = "z") -> Mask:
+    """Sites of a box (nz, ny, nx) at most `radius` from the line along `axis` through `centre`.
+
+    `centre` has the two other coordinates, in the order x, y, z. The cylinder is as long as the box. Raises InputError as `disc`.
+    """
+    _check_axes("cylinder", shape, 3, "disc")
+    if axis not in tuple(AXES):
+        raise InputError(f"the axis of the cylinder is {axis!r}; wanted 'x', 'y' or 'z'")
+    across = AXES.replace(axis, "")
+    section = _ball(shape, check_point("centre", centre, across), radius, across)
+    return np.broadcast_to(section, shape).copy()
+
+
+@checked(InputError)
+def box(shape: Sequence[int], centre: Sequence[float], size: Sequence[float]) -> Mask:
+    """Sites in the box of edges `size` = (x, y) or (x, y, z) about `centre`.
+
+    A whole edge of n holds n sites wherever it lies: of two opposite faces that both go through centres of sites, the
+    lower one's sites are solid. Raises InputError for points of another dimension than the shape.
+    """
+    sizes = check_shape(shape)
+    axes = AXES[: len(sizes)]
+    middle = check_point("centre", centre, axes)
+    edges = [
+        check_length(f"edge along {axis}", e) for axis, e in zip(axes, check_point("size", size, axes), strict=True)
+    ]
+    mask = np.ones(sizes, np.bool_)
+    for x, c, edge in zip(reversed(coordinates(sizes).values()), middle, edges, strict=True):
+        mask &= (x >= c - edge / 2) & (x < c + edge / 2)
+    return mask
+
+
+def _ball(shape: Sequence[int], centre: Sequence[float], radius: float, axes: str) -> Mask:
+    """Sites at most `radius` from the centre, in the axes named; of size 1 along the others."""
+    check_length("radius", radius)
+    x = coordinates(check_shape(shape))
+    squares = [(x[axis] - c) ** 2 for axis, c in zip(axes, centre, strict=True)]
+    distance2 = squares[0] + squares[1]
+    for square in squares[2:]:
+        distance2 = distance2 + square
+    return distance2 <= radius * radius  # infinite for radii whose square no number holds
+
+
+def _check_axes(what: str, shape: Sequence[int], wanted: int, other: str) -> None:
+    if len(shape) != wanted:
+        box = "(ny, nx)" if wanted == 2 else "(nz, ny, nx)"
+        raise InputError(f"a {what} needs a box of shape {box}, found {tuple(shape)}; use {other} there")
+
+
+MOST_INDICES = 1 << 22
+"""Sites marked at a time: 32 MiB of indices."""
+
+
+@checked(InputError)
+def porous(shape: Sequence[int], solid_fraction: float = 0.3, *, radius: float = 6.0, seed: int = 0) -> Mask:
+    """Discs (ny, nx) or spheres (nz, ny, nx) of one radius that may overlap, periodic at the faces of the box.
+
+    Grains are added at random sites until at least `solid_fraction` of the sites are solid: the excess is below one
+    grain. The same arguments give the same mask. Raises InputError for a fraction outside of 0 to 1 (exclusive), a
+    radius that is not positive, and a box that does not hold one grain.
+    """
+    sizes = check_shape(shape)
+    if not 0 < solid_fraction < 1:
+        raise InputError(f"the solid fraction is {solid_fraction:g}; wanted a number between 0 and 1, for example 0.3")
+    check_length("radius", radius)
+    if 2 * math.floor(radius) + 1 > min(sizes):
+        raise InputError(
+            f"grains of radius {radius:g} are {2 * math.floor(radius) + 1} sites wide; wanted at most {min(sizes)}, "
+            "the shortest edge of the box"
+        )
+    return _packed(sizes, solid_fraction, _grain(len(sizes), radius), np.random.default_rng(seed))
+
+
+def _grain(dimension: int, radius: float) -> NDArray[np.int64]:
+    """The sites of a grain at the origin: (sites, dimension) offsets."""
+    reach = math.floor(radius)
+    offsets = np.indices((2 * reach + 1,) * dimension).reshape(dimension, -1).T - reach
+    return offsets[(offsets**2).sum(axis=1) <= radius**2]
+
+
+def _packed(shape: tuple[int, ...], wanted: float, grain: NDArray[np.int64], random: np.random.Generator) -> Mask:
+    mask = np.zeros(shape, np.bool_)
+    marked, solid = mask.reshape(-1), 0
+    while solid < wanted * mask.size:
+        # As many as cannot be too many, even if none overlaps another.
+        count = max(1, min(int(wanted * mask.size - solid), MOST_INDICES) // len(grain))
+        centres = np.stack([random.integers(n, size=count) for n in shape], axis=-1)
+        sites = (centres[:, None] + grain) % np.array(shape)
+        flat = np.ravel_multi_index(tuple(np.moveaxis(sites, -1, 0)), shape)
+        # A single grain counts its own new sites; a batch counts the whole box once.
+        new = 0 if count > 1 else int(np.count_nonzero(~marked[flat]))
+        marked[flat] = True
+        solid = solid + new if count == 1 else int(np.count_nonzero(mask))
+    return mask

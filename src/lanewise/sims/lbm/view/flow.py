@@ -12,10 +12,17 @@ from numpy.typing import NDArray
 from lanewise.checks import checked
 from lanewise.errors import ArgumentError
 from lanewise.plot.canvas import DOTS_PER_INCH, FAINT, GRID, TEXT, dark_figure, save_png
-from lanewise.plot.colours import colour_map
-from lanewise.plot.raster import Scale, colour, picture_size, resample
-from lanewise.sims.lbm.view.slices import Quantity, Reference, Slice, label, middle_slices, unit_of, value_range
-from lanewise.sims.lbm.view.vorticity import draw_streamlines
+from lanewise.plot.raster import Scale, colour, colour_map, picture_size, resample
+from lanewise.sims.lbm.view.slices import (
+    Quantity,
+    Reference,
+    Slice,
+    draw_streamlines,
+    label,
+    middle_slices,
+    unit_of,
+    value_range,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -18,9 +18,8 @@ from numpy.typing import NDArray
 from lanewise.errors import ArgumentError
 from lanewise.io.atomic import writing
 from lanewise.io.source import FilePath
-from lanewise.plot.colours import colour_table
 from lanewise.plot.movie import MovieWriter
-from lanewise.plot.raster import Scale, colour, picture_size, resample
+from lanewise.plot.raster import Scale, colour, colour_table, picture_size, resample
 from lanewise.plot.text import Key, text_strip
 from lanewise.sims.lbm.view.slices import (
     Quantity,

@@ -1,0 +1,322 @@
+"""Naive array kernels by several plans, beside cuBLAS and CuPy: rates on one GPU.
+
+    python bench/gpu_threadwise.py [--seconds 95] [NAME ...]
+Needs CuPy and an NVIDIA GPU. Every kernel is compared with float64 results first; times are medians of rounds that go through all
+plans in turn. A plan that is not legal, or is wrong, says so in its row.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+import lanewise as lw
+
+ROUNDS = 7
+SECONDS = 0.004  # of a measurement
+
+
+@lw.threadwise
+def matmul(y: lw.index, x: lw.index, a: lw.Array2[lw.f32], b: lw.Array2[lw.f32], c: lw.Array2[lw.f32]):
+    s = 0.0
+    for k in range(a.shape[1]):
+        s += a[y, k] * b[k, x]
+    c[y, x] = s
+
+
+@lw.threadwise
+def transpose(y: lw.index, x: lw.index, a: lw.Array2[lw.f32], c: lw.Array2[lw.f32]):
+    c[x, y] = a[y, x]
+
+
+@lw.threadwise
+def convolve(y: lw.index, x: lw.index, a: lw.Array2[lw.f32], f: lw.Array2[lw.f32], c: lw.Array2[lw.f32]):
+    s = 0.0
+    for j in range(f.shape[0]):
+        for i in range(f.shape[1]):
+            s += a[y + j, x + i] * f[j, i]
+    c[y, x] = s
+
+
+@lw.threadwise
+def outer(y: lw.index, x: lw.index, u: lw.Array1[lw.f32], v: lw.Array1[lw.f32], c: lw.Array2[lw.f32]):
+    c[y, x] = u[y] * v[x]
+
+
+@lw.threadwise
+def filter3(y: lw.index, x: lw.index, a: lw.Array2[lw.f32], c: lw.Array2[lw.f32]):
+    top = a[y, x] + 2.0 * a[y, x + 1] + a[y, x + 2]
+    middle = 2.0 * a[y + 1, x] + 4.0 * a[y + 1, x + 1] + 2.0 * a[y + 1, x + 2]
+    bottom = a[y + 2, x] + 2.0 * a[y + 2, x + 1] + a[y + 2, x + 2]
+    c[y, x] = (top + middle + bottom) * 0.0625
+
+
+@lw.threadwise
+def demosaic(y: lw.index, x: lw.index, raw: lw.Array2[lw.f32], green: lw.Array2[lw.f32]):
+    around = (raw[y, x + 1] + raw[y + 2, x + 1] + raw[y + 1, x] + raw[y + 1, x + 2]) * 0.25
+    green[y, x] = raw[y + 1, x + 1] if (y + x) % 2 == 0 else around
+
+
+@lw.threadwise
+def maxima(y: lw.index, x: lw.index, a: lw.Array2[lw.f32], c: lw.Array2[lw.f32]):
+    top = lw.max(lw.max(a[y, x], a[y, x + 1]), a[y, x + 2])
+    middle = lw.max(a[y + 1, x], a[y + 1, x + 2])
+    bottom = lw.max(lw.max(a[y + 2, x], a[y + 2, x + 1]), a[y + 2, x + 2])
+    c[y, x] = 1.0 if a[y + 1, x + 1] > lw.max(lw.max(top, middle), bottom) else 0.0
+
+
+@lw.threadwise
+def laplace(z: lw.index, y: lw.index, x: lw.index, a: lw.Array3[lw.f32], c: lw.Array3[lw.f32]):
+    if 0 < z < a.shape[0] - 1 and 0 < y < a.shape[1] - 1 and 0 < x < a.shape[2] - 1:
+        s = a[z - 1, y, x] + a[z + 1, y, x] + a[z, y - 1, x] + a[z, y + 1, x] + a[z, y, x - 1] + a[z, y, x + 1]
+        c[z, y, x] = s - 6.0 * a[z, y, x]
+
+
+@lw.threadwise
+def stencil(z: lw.index, y: lw.index, x: lw.index, a: lw.Array3[lw.f32], c: lw.Array3[lw.f32]):
+    s = a[z, y + 1, x + 1] + a[z + 2, y + 1, x + 1] + a[z + 1, y, x + 1] + a[z + 1, y + 2, x + 1]
+    s += a[z + 1, y + 1, x] + a[z + 1, y + 1, x + 2]
+    c[z, y, x] = s - 6.0 * a[z + 1, y + 1, x + 1]
+
+
+@lw.threadwise
+def batched(n: lw.index, y: lw.index, x: lw.index, a: lw.Array3[lw.f32], b: lw.Array3[lw.f32], c: lw.Array3[lw.f32]):
+    s = 0.0
+    for k in range(a.shape[2]):
+        s += a[n, y, k] * b[n, k, x]
+    c[n, y, x] = s
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """`make` gives the arguments and the grid, `expect` the float64 result of a part of them; work is in FLOP or bytes a call."""
+
+    name: str
+    kernel: Any
+    make: Callable[[Any], tuple[dict[str, Any], tuple[int, ...]]]
+    result: str
+    expect: Callable[[Any, dict[str, Any]], Any]
+    work: float
+    unit: str
+    plans: tuple[dict[str, Any], ...]
+    others: tuple[tuple[str, Callable[[Any, dict[str, Any]], Any]], ...] = ()
+    tolerance: float = 2e-4
+
+
+def random(cp: Any, *shape: int) -> Any:
+    return cp.random.default_rng(5).random(shape, dtype=cp.float32)
+
+
+def _matrices(n: int) -> Callable[[Any], tuple[dict[str, Any], tuple[int, ...]]]:
+    def make(cp: Any) -> tuple[dict[str, Any], tuple[int, ...]]:
+        a = random(cp, n, n)
+        return {"a": a - 0.5, "b": a[::-1].copy(), "c": cp.zeros((n, n), cp.float32)}, (n, n)
+
+    return make
+
+
+def _window(k: int, n: int) -> Callable[[Any], tuple[dict[str, Any], tuple[int, ...]]]:
+    def make(cp: Any) -> tuple[dict[str, Any], tuple[int, ...]]:
+        return {"a": random(cp, n + k - 1, n + k - 1), "f": random(cp, k, k), "c": cp.zeros((n, n), cp.float32)}, (n, n)
+
+    return make
+
+
+def _convolved(cp: Any, g: dict[str, Any]) -> Any:
+    (h, w), (m, n) = g["c"].shape, g["f"].shape
+    total = cp.zeros((h, w))
+    a, f = g["a"].astype(cp.float64), g["f"].get()
+    for j in range(m):
+        for i in range(n):
+            total += a[j : j + h, i : i + w] * float(f[j, i])
+    return total
+
+
+def _image(name: str, n: int, edge: int = 2, out: str = "c") -> Callable[[Any], tuple[dict[str, Any], tuple[int, ...]]]:
+    return lambda cp: ({name: random(cp, n + edge, n + edge), out: cp.zeros((n, n), cp.float32)}, (n, n))
+
+
+def _nine(cp: Any, a: Any) -> list[Any]:
+    h, w = a.shape
+    wide = a.astype(cp.float64)
+    return [wide[j : h - 2 + j, i : w - 2 + i] for j in range(3) for i in range(3)]
+
+
+def _filtered(cp: Any, g: dict[str, Any]) -> Any:
+    return sum(f * p for f, p in zip((1, 2, 1, 2, 4, 2, 1, 2, 1), _nine(cp, g["a"]), strict=True)) / 16
+
+
+def _green(cp: Any, g: dict[str, Any]) -> Any:
+    p = _nine(cp, g["raw"])
+    y, x = cp.ogrid[: p[0].shape[0], : p[0].shape[1]]
+    return cp.where((y + x) % 2 == 0, p[4], (p[1] + p[3] + p[5] + p[7]) / 4)
+
+
+def _maxima(cp: Any, g: dict[str, Any]) -> Any:
+    p = _nine(cp, g["a"])
+    highest = p[0]
+    for q in (*p[1:4], *p[5:]):
+        highest = cp.maximum(highest, q)
+    return (p[4] > highest).astype(cp.float64)
+
+
+def _laplace(cp: Any, g: dict[str, Any], *, inside: bool) -> Any:
+    w, i = g["a"].astype(cp.float64), slice(1, -1)
+    s = w[:-2, i, i] + w[2:, i, i] + w[i, :-2, i] + w[i, 2:, i] + w[i, i, :-2] + w[i, i, 2:] - 6 * w[i, i, i]
+    if not inside:
+        return s
+    total = cp.zeros(w.shape)
+    total[i, i, i] = s
+    return total
+
+
+def _cube(n: int, edge: int) -> Callable[[Any], tuple[dict[str, Any], tuple[int, ...]]]:
+    return lambda cp: ({"a": random(cp, n + edge, n + edge, n + edge), "c": cp.zeros((n, n, n), cp.float32)}, (n, n, n))
+
+
+def _product(cp: Any, g: dict[str, Any]) -> Any:
+    return g["a"].astype(cp.float64) @ g["b"].astype(cp.float64)
+
+
+def _vectors(cp: Any) -> tuple[dict[str, Any], tuple[int, ...]]:
+    n = 16384
+    return {"u": random(cp, n), "v": random(cp, n), "c": cp.zeros((n, n), cp.float32)}, (n, n)
+
+
+def _batch(cp: Any) -> tuple[dict[str, Any], tuple[int, ...]]:
+    shape = (100_000, 16, 16)
+    a = random(cp, *shape)
+    return {"a": a, "b": a[::-1].copy(), "c": cp.zeros(shape, cp.float32)}, shape
+
+
+TILED = {"block": 256, "rows": 8, "targets": 8}
+MATMUL = (
+    {**TILED, "tile": 8, "prefetch": "registers", "min_blocks": 2},
+    {**TILED, "tile": 16, "unroll": 0, "min_blocks": 2},
+    {**TILED, "tile": 16, "unroll": 0, "min_blocks": 2, "order": "panels"},
+    {**TILED, "tile": 16, "prefetch": "registers", "min_blocks": 2},
+    {**TILED, "tile": 16, "prefetch": "registers", "unroll": 0},
+    {**TILED, "tile": 8, "prefetch": "registers", "unroll": 0},
+    {**TILED, "tile": 8, "prefetch": "registers", "unroll": 0, "order": "panels"},
+    {"block": 128, "across": 16, "rows": 8, "targets": 8, "tile": 16, "prefetch": "registers", "unroll": 0},
+    {"block": 256},
+)
+WINDOW = {"block": 256, "across": 4, "targets": 8, "adjacent": 8, "tile": 16, "unroll": 0}
+CONVOLVE = (
+    {**WINDOW, "rows": 1}, {**WINDOW, "rows": 2}, {**WINDOW, "rows": 4}, {**WINDOW, "block": 128, "rows": 2},
+    {**WINDOW, "block": 128, "rows": 4}, {"block": 256, "across": 8, "targets": 8, "rows": 2, "tile": 16, "unroll": 0}, {"block": 256},
+)  # fmt: skip
+TURNED = {"neighbours": "first", "tile": 1, "block": 256}
+TRANSPOSE = (
+    {**TURNED, "across": 16, "targets": 4, "rows": 4}, {**TURNED, "across": 8, "targets": 4, "rows": 1},
+    {**TURNED, "across": 8, "targets": 4, "rows": 2}, {**TURNED, "across": 32, "targets": 1, "rows": 4},
+    {**TURNED, "across": 16, "targets": 4, "rows": 4, "order": "diagonal"}, {"block": 256},
+)  # fmt: skip
+STENCIL = (
+    {"block": 256, "across": 32, "targets": 4, "rows": 1}, {"block": 256, "across": 32, "targets": 4, "rows": 2},
+    {"block": 256, "across": 32, "targets": 4, "rows": 4}, {"block": 128, "across": 32, "targets": 4, "rows": 8}, {"block": 256},
+)  # fmt: skip
+CUBE = (
+    {"block": 256, "across": 32, "targets": 4, "rows": 1, "layers": 1}, {"block": 256, "across": 32, "targets": 4, "rows": 2, "layers": 2},
+    {"block": 256, "across": 32, "targets": 4, "rows": 1, "layers": 4}, {"block": 256, "across": 64, "targets": 4, "rows": 1, "layers": 8},
+    {"block": 256, "across": 64, "targets": 2, "rows": 2, "layers": 4}, {"block": 256},
+)  # fmt: skip
+SMALL = {"across": 4, "down": 4, "targets": 4, "rows": 4, "tile": 16, "unroll": 0}
+BATCHED = (
+    {**SMALL, "block": 64}, {**SMALL, "block": 128}, {**SMALL, "block": 256},
+    {"across": 4, "down": 8, "targets": 4, "rows": 2, "tile": 16, "unroll": 0, "block": 128}, {"block": 256},
+)  # fmt: skip
+
+N = 4096
+BENCHMARKS = (
+    Benchmark("matmul 4096", matmul, _matrices(N), "c", _product, 2.0 * N**3, "TFLOP/s", MATMUL,
+              (("cuBLAS", lambda cp, g: cp.matmul(g["a"], g["b"], out=g["c"])),)),
+    Benchmark("transpose 16384", transpose, _image("a", 16384, 0), "c", lambda cp, g: g["a"].T, 8.0 * 16384**2, "TB/s", TRANSPOSE,
+              (("CuPy", lambda cp, g: cp.copyto(g["c"], g["a"].T)), ("copy", lambda cp, g: cp.copyto(g["c"], g["a"])))),
+    Benchmark("filter 3x3", filter3, _image("a", N), "c", _filtered, 8.0 * N**2, "TB/s", STENCIL),
+    Benchmark("stencil 512", stencil, _cube(512, 2), "c", lambda cp, g: _laplace(cp, g, inside=False), 8.0 * 512**3, "TB/s", CUBE),
+    Benchmark("laplace 512", laplace, _cube(512, 0), "c", lambda cp, g: _laplace(cp, g, inside=True), 8.0 * 512**3, "TB/s", CUBE),
+    Benchmark("outer 16384", outer, _vectors,
+              "c", lambda cp, g: cp.multiply.outer(g["u"].astype(cp.float64), g["v"]), 4.0 * 16384**2, "TB/s", STENCIL,
+              (("CuPy", lambda cp, g: cp.multiply(g["u"][:, None], g["v"], out=g["c"])),)),
+    Benchmark("convolve 16", convolve, _window(16, N), "c", _convolved, 2.0 * 256 * N**2, "TFLOP/s", CONVOLVE),
+    Benchmark("convolve 32", convolve, _window(32, N), "c", _convolved, 2.0 * 1024 * N**2, "TFLOP/s", CONVOLVE),
+    Benchmark("batched 16", batched, _batch, "c", _product, 2.0 * 100_000 * 16**3, "TFLOP/s", BATCHED,
+              (("cuBLAS", lambda cp, g: cp.matmul(g["a"], g["b"], out=g["c"])),)),
+    Benchmark("demosaic", demosaic, _image("raw", N, out="green"), "green", _green, 8.0 * N**2, "TB/s", STENCIL),
+    Benchmark("maxima", maxima, _image("a", N), "c", _maxima, 8.0 * N**2, "TB/s", STENCIL),
+)  # fmt: skip
+
+
+def milliseconds(cp: Any, call: Callable[[], Any], times: int) -> float:
+    begin, end = cp.cuda.Event(), cp.cuda.Event()
+    begin.record()
+    for _ in range(times):
+        call()
+    end.record()
+    end.synchronize()
+    return float(cp.cuda.get_elapsed_time(begin, end)) / times
+
+
+def run(cp: Any, b: Benchmark, deadline: float) -> None:
+    """One benchmark: its plans are checked, then measured in turns."""
+    given, grid = b.make(cp)
+    expected = b.expect(cp, given)
+    scale = float(cp.abs(expected).max())
+    calls: list[tuple[str, Callable[[], Any]]] = []
+    rows: list[str] = []
+    for wish in ({}, *b.plans):
+        plan = lw.Plan(**wish) if wish else None
+        if time.perf_counter() > deadline:
+            rows.append(f"  {'-':>8} {plan}: no time left")
+            continue
+        given[b.result].fill(np.nan)
+        start = time.perf_counter()
+        try:
+            b.kernel(**given, grid=grid, plan=plan)
+            cp.cuda.Device().synchronize()
+        except lw.LanewiseError as error:
+            rows.append(f"  {'-':>8} {plan}: {str(error).splitlines()[0]}")
+            continue
+        compiled = time.perf_counter() - start
+        error = float(cp.abs(given[b.result] - expected).max()) / scale
+        if not error < b.tolerance:
+            rows.append(f"  {'WRONG':>8} {plan}: off by {error:.1e} of the largest")
+            continue
+        text = "by default" if plan is None else str(plan)
+        call = partial(b.kernel, **given, grid=grid, plan=plan)
+        calls.append((f"{text}  [{compiled:.1f} s, off by {error:.0e}]", call))
+    calls += [(name, partial(call, cp, given)) for name, call in b.others]
+    del expected
+    counts = [max(1, min(200, int(SECONDS * 1000 / max(1e-3, milliseconds(cp, call, 2))))) for _, call in calls]
+    times = [[milliseconds(cp, call, n) for (_, call), n in zip(calls, counts, strict=True)] for _ in range(ROUNDS)]
+    medians = [float(np.median(column)) for column in zip(*times, strict=True)]
+    print(f"{b.name} ({b.unit}; milliseconds)")
+    for (text, _), ms in sorted(zip(calls, medians, strict=True), key=lambda pair: pair[1]):
+        print(f"  {b.work / ms / 1e9:8.2f} {ms:9.4f}  {text}")
+    print("\n".join(rows), flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", help="beginnings of the names of benchmarks; all without any")
+    parser.add_argument("--seconds", type=float, default=95.0, help="no kernel is compiled any more after so many")
+    options = parser.parse_args()
+    import cupy as cp  # pyright: ignore[reportMissingImports]
+
+    begin = time.perf_counter()
+    chosen = [b for b in BENCHMARKS if not options.names or any(b.name.startswith(n) for n in options.names)]
+    for number, b in enumerate(chosen, 1):
+        run(cp, b, begin + options.seconds * number / len(chosen))
+        cp.get_default_memory_pool().free_all_blocks()
+    print(f"{time.perf_counter() - begin:.1f} s")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,183 @@
+"""An explanation as plain text of at most 120 columns, as a table of a rich console, and as HTML for a notebook."""
+
+from __future__ import annotations
+
+import textwrap
+from html import escape
+from typing import Any
+
+from lanewise.explanation.report import Change, Explanation, Row
+
+SHOWN = 12  # lines of the drawing of a layout
+OPTIONAL = ("predicted", "measured", "registers", "occupancy")  # columns that go when no row fills them
+
+
+def _columns(e: Explanation) -> tuple[list[str], list[list[str]]]:
+    """The titles, and the cells of every row; the last column is the reason."""
+    every = [_cells(r) for r in e.rows]
+    empty = {n for n in OPTIONAL if not any(row[n] for row in every)}
+    titles = [n for n in every[0] if n not in empty] if every else []
+    return titles, [[row[n] for n in titles] for row in every]
+
+
+def _cells(r: Row) -> dict[str, str]:
+    return {
+        "optimisation": r.name,
+        "value": show(r.value),
+        "applied": "yes" if r.applied else "no",
+        "predicted": factor(r.predicted),
+        "measured": factor(r.measured),
+        "registers": _change(r.registers, ".0f"),
+        "occupancy": _change(r.occupancy, ".0%"),
+        "why": r.reason,
+    }
+
+
+def show(value: object) -> str:
+    """A plan's value as people write it."""
+    match value:
+        case True:
+            return "on"
+        case False:
+            return "off"
+        case _:
+            return str(value)
+
+
+def factor(number: float | None) -> str:
+    """How many times faster."""
+    return "" if number is None else f"{number:.2f} x" if number < 100 else f"{number:.0f} x"
+
+
+def _change(change: Change | None, form: str) -> str:
+    if change is None:
+        return ""
+    before, after = ("?" if x is None else format(x, form) for x in (change.before, change.after))
+    return after if before == after else f"{before} > {after}"
+
+
+def _headline(e: Explanation) -> str:
+    """The kernel, its size and where it runs, in one line."""
+    sizes = ", ".join(f"{count:,} {name}" for name, count in e.counts.items())
+    return f"{e.kernel} ({e.pattern}{', ' if sizes else ''}{sizes}) on {e.machine}"
+
+
+def _sections(e: Explanation) -> list[tuple[str, list[str]]]:
+    """What stands below the table: titles and lines."""
+    chosen = {"default": "by default", "tune()": "by tune()", "given": "by hand"}[e.origin]
+    found = [("plan", [f"chosen {chosen}", f"lw.Plan({e.plan})"]), ("layouts", _layouts(e))]
+    width = max((len(title) for title, _ in e.analysis.lines), default=0)
+    found.append(("function", [f"{title:{width}}  {text}" for title, text in e.analysis.lines]))
+    found.append(("bound", _bound(e)))
+    width = max((len(n) for n in e.resources), default=0)
+    found.append(("resources", [f"{n:{width}}  {_resource(n, v)}" for n, v in e.resources.items()]))
+    if e.invented:
+        made_up = ", ".join(f"{n} = {v}" for n, v in e.invented.items())
+        found.append(("made up", [f"{made_up}: values that nobody gave; choose them with --set NAME=VALUE"]))
+    found.append(("warnings", list(e.warnings)))
+    return [(title, lines) for title, lines in found if lines]
+
+
+def _layouts(e: Explanation) -> list[str]:
+    """Every array once; arrays that lie alike share a drawing."""
+    alike: dict[tuple[str, str], list[str]] = {}
+    for name, layout in e.layouts.items():
+        alike.setdefault((layout, e.drawings[name]), []).append(name)
+    lines: list[str] = []
+    for (layout, drawing), names in alike.items():
+        lines.append(f"{', '.join(names)}: {layout}")
+        drawn = drawing.splitlines()
+        more = len(drawn) - SHOWN
+        lines += [
+            f"  {line}" for line in (drawn if more <= 2 else [*drawn[:SHOWN], f"... and {more} lines like these"])
+        ]
+    return lines
+
+
+def _bound(e: Explanation) -> list[str]:
+    if e.bound is None:
+        return []
+    b = e.bound
+    busy = ", ".join(
+        f"{n} {seconds(s)}" for n, s in sorted(b.units.items(), key=lambda x: -x[1]) if s > 0.005 * b.seconds
+    )
+    lines = [
+        f"{b.unit}: {seconds(b.seconds)} at least, {seconds(b.predicted_seconds)} predicted, {b.share:.0%} of the bound"
+    ]
+    if e.measured_seconds is not None:
+        by = "by tune()" if e.measured_by == "tune()" else "just now"
+        lines.append(f"measured {by}: {seconds(e.measured_seconds)}, {b.seconds / e.measured_seconds:.0%} of the bound")
+    return [*lines, f"busy: {busy}"]
+
+
+def seconds(t: float) -> str:
+    """A time with three digits and a unit."""
+    for unit, size in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
+        if t >= size:
+            return f"{t / size:.3g} {unit}"
+    return f"{t / 1e-9:.3g} ns"
+
+
+def _resource(name: str, value: object) -> str:
+    return f"{value:.0%}" if name == "occupancy" and isinstance(value, float) else str(value)
+
+
+WIDTH = 120
+
+
+def as_text(e: Explanation) -> str:
+    """The headline, the table of optimisations, then plan, layouts, function, bound and resources."""
+    parts = [_headline(e), "", *_table(*_columns(e))]
+    for title, lines in _sections(e):
+        parts += ["", title, *(piece for line in lines for piece in _wrapped(line))]
+    return "\n".join(parts)
+
+
+def _table(titles: list[str], rows: list[list[str]]) -> list[str]:
+    widths = [max(len(row[k]) for row in [titles, *rows]) for k in range(len(titles) - 1)]
+    room = max(WIDTH - sum(widths) - 2 * len(widths), 30)
+    lines: list[str] = []
+    for row in [titles, ["-" * w for w in widths] + ["-" * room], *rows]:
+        head = "  ".join(f"{cell:{w}}" for cell, w in zip(row, widths, strict=False))
+        blank = " " * len(head)
+        pieces = textwrap.wrap(row[-1], room, break_on_hyphens=False) or [""]
+        lines += [f"{head if k == 0 else blank}  {piece}".rstrip() for k, piece in enumerate(pieces)]
+    return lines
+
+
+def _wrapped(line: str) -> list[str]:
+    indent = len(line) - len(line.lstrip())
+    return textwrap.wrap(
+        line, WIDTH, initial_indent="  ", subsequent_indent=" " * (indent + 6), break_on_hyphens=False,
+        drop_whitespace=True, replace_whitespace=False,
+    ) or [""]  # fmt: skip
+
+
+def as_rich(e: Explanation) -> Any:
+    """A group of a table and the sections below it."""
+    from rich.console import Group
+    from rich.table import Table
+    from rich.text import Text
+
+    titles, rows = _columns(e)
+    table = Table(title=_headline(e), title_justify="left")
+    for title in titles:
+        table.add_column(title, no_wrap=title != "why", overflow="fold")
+    for row, source in zip(rows, e.rows, strict=True):
+        table.add_row(*(Text(cell) for cell in row), style=None if source.applied else "dim")
+    below = [Text(f"\n{title}\n" + "\n".join(f"  {line}" for line in lines)) for title, lines in _sections(e)]
+    return Group(table, *below)
+
+
+def as_html(e: Explanation) -> str:
+    """One table element, and one preformatted element for each section."""
+    titles, rows = _columns(e)
+    head = "".join(f'<th style="text-align:left">{escape(t)}</th>' for t in titles)
+    body = "".join(
+        "<tr>" + "".join(f'<td style="text-align:left">{escape(cell)}</td>' for cell in row) + "</tr>" for row in rows
+    )
+    below = "".join(
+        f"<h4>{escape(title)}</h4><pre>{escape(chr(10).join(lines))}</pre>" for title, lines in _sections(e)
+    )
+    table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    return f"<div><h3>{escape(_headline(e))}</h3>{table}{below}</div>"

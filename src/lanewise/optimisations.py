@@ -1,0 +1,123 @@
+"""The optimisations of lanewise as people know them: names, values worth trying, and whether a kernel allows them.
+
+The catalogue has those of the plan, which `Plan` declares field by field, and the layout of the records. Its order is that of the
+compiler: arithmetic, division into kernels, loops, memory, threads. `explain` makes a row of each entry, `tune` makes an axis of its
+values, the ladders climb them. Whether a kernel allows one is found by building the program with it: the passes themselves give the
+reasons.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from lanewise.decision import Optimisation
+from lanewise.errors import PlanError
+from lanewise.ir import nodes as ir
+from lanewise.pipeline import Program, build_program
+from lanewise.plan import NEUTRAL, Decisions
+from lanewise.plan import OPTIMISATIONS as DECIDED
+from lanewise.target import is_gpu
+
+LAYOUT = "layout"  # the field of the one optimisation that lies in the records and not in the plan
+_LAYOUT = Optimisation(
+    "memory layout", lambda v, kind: f"records lie as {v}", literature="structure-of-arrays and relatives", place=17, field=LAYOUT,
+)  # fmt: skip
+
+OPTIMISATIONS: tuple[Optimisation, ...] = tuple(sorted((*DECIDED, _LAYOUT), key=lambda o: o.place))
+
+
+def optimisation(field: str) -> Optimisation:
+    """The entry of a field of the plan."""
+    return next(o for o in OPTIMISATIONS if o.field == field)
+
+
+WARP = 32  # the least that a GPU gives to a block: the neutral value of a block on CUDA
+BESIDE_THE_KERNELS = frozenset({"fast_math", "vector_bits"})  # decisions that the compiler carries out, not the IR
+UNCHANGED = "it changes nothing in this kernel"
+_HEAD = re.compile(r"\A(?:[^:]+ cannot be applied to [^:]+|Plan\([^)]*\)): ")
+
+
+def neutral(name: str, kind: str) -> Any:
+    """The value of a plan's field with which its optimisation is off, on a "cuda" or "cpu" device."""
+    if name == "block" and is_gpu(kind):
+        return WARP
+    if name == "uniforms" and is_gpu(kind):  # arguments of a launch lie in constant memory unless they are moved
+        return "global"
+    return getattr(NEUTRAL, name)
+
+
+@dataclass(frozen=True, slots=True)
+class Programs:
+    """The programs of one reference kernel on one kind of device ("cuda" or "cpu"), each plan built once."""
+
+    reference: ir.Kernel
+    kind: str
+    _built: dict[Decisions, Program | str] = field(
+        default_factory=dict[Decisions, "Program | str"], repr=False, compare=False
+    )
+
+    def get(self, plan: Decisions) -> Program | str:
+        """The program of a complete plan, or the text of the `PlanError` that refuses it."""
+        if plan not in self._built:
+            try:
+                self._built[plan] = build_program(self.reference, plan, self.kind)
+            except PlanError as error:
+                self._built[plan] = str(error)
+        return self._built[plan]
+
+    def refusal(self, plan: Decisions) -> str | None:
+        """The text of the `PlanError` that refuses a plan, or None."""
+        found = self.get(plan)
+        return found if isinstance(found, str) else None
+
+    def possible(self, plan: Decisions, name: str, value: Any) -> str | None:
+        """See `possible`."""
+        off = neutral(name, self.kind)
+        program = self.get(replace(plan, **{name: value}))
+        if isinstance(program, str):
+            return program
+        if value == off or name in BESIDE_THE_KERNELS:
+            return None
+        before = self.get(replace(plan, **{name: off}))
+        return UNCHANGED if not isinstance(before, str) and before.kernels == program.kernels else None
+
+    def without(self, plan: Decisions, name: str) -> tuple[Decisions, tuple[str, ...]] | str:
+        """See `without`."""
+        off = replace(plan, **{name: neutral(name, self.kind)})
+        if self.refusal(off) is None:
+            return off, ()
+        others = [o.field for o in OPTIMISATIONS if o.field not in (name, LAYOUT)]
+        others = [f for f in others if getattr(plan, f) != neutral(f, self.kind)]
+        kept = replace(off, **{f: neutral(f, self.kind) for f in others})
+        if refused := self.refusal(kept):
+            return refused
+        for f in others:
+            more = replace(kept, **{f: getattr(plan, f)})
+            if self.refusal(more) is None:
+                kept = more
+        return kept, tuple(f for f in others if getattr(kept, f) != getattr(plan, f))
+
+
+def possible(reference: ir.Kernel, plan: Decisions, kind: str, name: str, value: Any) -> str | None:
+    """Why `plan` cannot have its field `name` at `value` for this kernel, in the words of the pass; None when it can.
+
+    A value that leaves every kernel of the program as it is without the optimisation counts as refused, too.
+    `reason_of` takes the name of the pass and of the kernel off the text.
+    """
+    return Programs(reference, kind).possible(plan, name, value)
+
+
+def without(reference: ir.Kernel, plan: Decisions, kind: str, name: str) -> tuple[Decisions, tuple[str, ...]] | str:
+    """The plan with one optimisation off, and the fields that had to go off with it because they rest on it.
+
+    If that plan is refused, everything is switched off with it and then back on, one after the other, as far as the
+    passes allow. A text tells why there is no such plan.
+    """
+    return Programs(reference, kind).without(plan, name)
+
+
+def reason_of(message: str) -> str:
+    """A refusal without its head: `unrolling cannot be applied to f: it has no loop` -> `it has no loop`."""
+    return _HEAD.sub("", message, count=1)

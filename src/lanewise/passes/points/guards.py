@@ -1,0 +1,138 @@
+"""Conditions that hold for all points of a block are tested once for the block.
+
+    if 0 < y and y < h - 1: ...   ->   in blocks with 0 < $y.first and $y.first + 15 < h - 1: ... without a test
+The tests of edges that a user writes for each thread then cost nothing in the inside, and what stands under them is read and computed
+as if it stood alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from lanewise.analysis.index_sums import IndexSum, index_sum, single_definitions
+from lanewise.ir import build
+from lanewise.ir import nodes as ir
+from lanewise.ir.traverse import reads, rewrite_statement, statements, writes
+from lanewise.passes.points.shape import Shape, first_of
+from lanewise.types import Scalar
+
+NEGATED: dict[ir.CompareOperator, ir.CompareOperator] = {
+    "==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">",
+}  # fmt: skip
+
+
+def decided(
+    body: ir.Block, loops: tuple[ir.Parallel, ...], shape: Shape, shared: set[str]
+) -> tuple[tuple[ir.Expression, ...], ir.Block]:
+    """Conditions of a block, and the body without the branches that they decide. `shared`: the names of counts and uniforms."""
+    return _Guards(body, loops, shape, shared).result()
+
+
+@dataclass(slots=True)
+class _Range:
+    """The smallest and the largest value of a sum in a block."""
+
+    low: ir.Expression
+    high: ir.Expression
+
+
+class _Guards:
+    def __init__(self, body: ir.Block, loops: tuple[ir.Parallel, ...], shape: Shape, shared: set[str]) -> None:
+        self.body, self.loops, self.shape, self.shared = body, loops, shape, shared
+        self.kind: Scalar = loops[0].extent.type
+        self.sums = single_definitions(body)
+        self.truths = _truths(body)
+        self.conditions: list[ir.Expression] = []
+
+    def result(self) -> tuple[tuple[ir.Expression, ...], ir.Block]:
+        body = self._block(self.body)
+        return tuple(dict.fromkeys(self.conditions)), body
+
+    def _block(self, block: ir.Block) -> ir.Block:
+        done: list[ir.Statement] = []
+        for s in block:
+            if isinstance(s, ir.If) and set(reads(self._resolved(s.condition))) & {x.variable for x in self.loops}:
+                larger = len(list(statements(s.then))) >= len(list(statements(s.otherwise)))
+                test = self._always(s.condition, larger)
+                if test is not None:
+                    self.conditions.append(test)
+                    done += self._block(s.then if larger else s.otherwise)
+                    continue
+                done.append(s)
+                continue
+            done.append(rewrite_statement(s, lambda e: e, self._block) if isinstance(s, ir.If | ir.For) else s)
+        return tuple(done)
+
+    def _resolved(self, e: ir.Expression) -> ir.Expression:
+        """A condition, for a variable that stands for one."""
+        while isinstance(e, ir.Local) and e.name in self.truths:
+            e = self.truths[e.name]
+        return e
+
+    def _always(self, e: ir.Expression, truth: bool) -> ir.Expression | None:
+        """When a condition has this value for all points of a block; None where that is not known."""
+        match e := self._resolved(e):
+            case ir.Unary(operator="not"):
+                return self._always(e.operand, not truth)
+            case ir.Logical():
+                sides = [self._always(x, truth) for x in (e.left, e.right)]
+                both = (e.operator == "and") == truth
+                one, other = sides
+                if one is None or other is None:
+                    return None if both else one or other
+                return ir.Logical("and" if both else "or", one, other)
+            case ir.Compare() if e.left.type.is_integer:
+                return self._compared(e.operator if truth else NEGATED[e.operator], e.left, e.right)
+            case _:
+                return None
+
+    def _compared(
+        self, operator: ir.CompareOperator, left: ir.Expression, right: ir.Expression
+    ) -> ir.Expression | None:
+        if left.type.kind != "i" or left.type.size > self.kind.size:
+            return None
+        sides = [self._range(index_sum(x, self.sums)) for x in (left, right)]
+        one, other = sides
+        if one is None or other is None:
+            return None
+        match operator:
+            case "<" | "<=":
+                return ir.Compare(operator, one.high, other.low)
+            case ">" | ">=":
+                return ir.Compare(operator, one.low, other.high)
+            case "==":
+                return ir.Logical("and", ir.Compare("==", one.low, other.high), ir.Compare("==", one.high, other.low))
+            case "!=":
+                return ir.Logical("or", ir.Compare("<", one.high, other.low), ir.Compare(">", one.low, other.high))
+
+    def _range(self, total: IndexSum) -> _Range | None:
+        """Of a sum of indices and of what all threads share."""
+        variables = {x.variable: d for d, x in enumerate(self.loops)}
+        rest, low, high = IndexSum(total.constant), 0, 0
+        for e, c in total.terms.items():
+            if isinstance(e, ir.Local) and e.name in variables:
+                d = variables[e.name]
+                rest = rest.plus(IndexSum(0, {ir.Local(first_of(e.name), self.kind): c}))
+                reach = c * (self.shape.side(d) - 1)
+                low, high = low + min(0, reach), high + max(0, reach)
+            elif set(reads(e)) <= self.shared:
+                rest = rest.plus(IndexSum(0, {e: c}))
+            else:
+                return None
+        whole = rest.expression(self.kind)
+        return _Range(build.subtract(whole, -low) if low else whole, build.add(whole, high))
+
+
+def _truths(body: ir.Block) -> Mapping[str, ir.Expression]:
+    """Truth values that are assigned once, from what does not change."""
+    count: dict[str, int] = {}
+    for s in statements(body):
+        for n in writes(s):
+            count[n] = count.get(n, 0) + 1
+    return {
+        s.name: s.value
+        for s in statements(body)
+        if isinstance(s, ir.Assign) and s.value.type.kind == "b" and count[s.name] == 1
+        and all(count.get(n, 0) <= 1 for n in reads(s.value))
+    }  # fmt: skip

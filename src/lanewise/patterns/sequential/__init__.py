@@ -1,1 +1,0 @@
-"""Elements in place, one after another, from the newest values."""

@@ -1,0 +1,120 @@
+"""Default plans of threadwise kernels, read off their accesses.
+
+What is read again along one index asks for several points of a thread along the other, and for tiles where a loop goes over it; what
+neighbouring threads read or write apart in memory asks for staging; what neighbours read together, for a few points of a thread;
+everything else for four points in one access.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from lanewise.analysis.affine import Access, accesses, groups, nest_of
+from lanewise.errors import PlanError
+from lanewise.ir import nodes as ir
+from lanewise.ir.pattern import BLOCK, Work
+from lanewise.ir.shared import shared_bytes
+from lanewise.ir.traverse import statements
+from lanewise.passes import layout_lowering
+from lanewise.passes.thread_mapping import MAX_SHARED_BYTES
+from lanewise.patterns.threadwise.merged import FIELDS, merged
+from lanewise.patterns.threadwise.shared import sharing_plan
+from lanewise.plan import NEUTRAL, Decisions, Plan
+from lanewise.target import Machine
+
+SHAPING = (*FIELDS, "block", "min_blocks", "registers")
+WAVES = 2  # blocks that each multiprocessor gets at least, or smaller ones are chosen
+
+PRODUCTS = (
+    Plan(block=256, rows=8, targets=8, tile=16, unroll=0, min_blocks=2),
+    Plan(block=256, rows=4, targets=4, tile=16, unroll=0), Plan(block=64, across=8, rows=4, targets=4, tile=16, unroll=0),
+    Plan(block=64, across=8, rows=2, targets=2, tile=16, unroll=0),
+)  # fmt: skip
+BATCHES = (Plan(block=128, across=4, down=4, rows=4, targets=4, tile=16, unroll=0),)
+WINDOWS = (
+    Plan(block=256, across=4, rows=2, targets=8, adjacent=8, tile=16, unroll=0),
+    Plan(block=128, across=4, rows=1, targets=8, adjacent=8, tile=16, unroll=0), Plan(block=128, across=16, targets=2, tile=8, unroll=0),
+)  # fmt: skip
+TURNED = (
+    Plan(block=256, neighbours="first", across=16, rows=4, targets=4, tile=1),
+    Plan(block=256, neighbours="first", across=16, rows=2, targets=2, tile=1),
+    Plan(block=256, neighbours="first", across=32, rows=4, tile=1),
+)  # fmt: skip
+APART = (
+    Plan(block=256, across=16, rows=4, targets=4, tile=16), Plan(block=256, across=16, rows=2, targets=2, tile=16),
+    Plan(block=256, across=32, rows=4, tile=16), Plan(block=128, tile=16),
+)  # fmt: skip
+NEAR = (Plan(block=256, across=32, rows=2, targets=4), Plan(block=256, across=32, targets=4))
+STREAMS = (Plan(block=256, across=32, targets=4), Plan(block=256, targets=4))
+
+
+def default_plan(machine: Machine, work: Work, wish: Plan) -> Decisions:
+    """Every field decided. A wish about the shape of blocks or threads leaves everything else about it neutral."""
+    if not machine.target.has_blocks:
+        return NEUTRAL
+    if (together := sharing_plan(machine, work, wish)) is not None:
+        return together.filled(NEUTRAL)
+    plain = Plan(block=BLOCK).filled(NEUTRAL)
+    if any(getattr(wish, name) is not None for name in SHAPING):
+        return plain
+    for plan in work.suggested:
+        filled = plan.filled(NEUTRAL)
+        points = filled.block * filled.targets * filled.rows * filled.layers
+        if work.targets >= points * machine.multiprocessors * WAVES:
+            return filled
+    return plain
+
+
+def suggested(kernel: ir.Kernel) -> tuple[Plan, ...]:
+    """Plans of a reference kernel for a GPU that are legal, those with the largest blocks first."""
+    indices, body = nest_of(kernel)
+    found = accesses(body, indices)
+    if any(isinstance(s, ir.While) for s in statements(body)) or any(not x.shared for a in found for x in a.loops):
+        return ()  # threads go ways of their own
+    sizes = [a.leaves[0].type.size for a in kernel.arrays]
+    plans = tuple(_narrower(p, max(sizes, default=4)) for p in _family(found, indices))
+    return tuple(p for p in plans if _is_legal(kernel, p))
+
+
+def _family(found: tuple[Access, ...], indices: tuple[str, ...]) -> tuple[Plan, ...]:
+    last, rank = indices[-1], len(indices)
+    loads, stores = [a for a in found if not a.is_store], [a for a in found if a.is_store]
+    inside = [a for a in loads if a.loops]
+    windows = any(_slides(a, indices) for a in inside)
+    if rank > 1 and windows:
+        return WINDOWS
+    if rank > 1 and any(a.way(indices[-2]) == "same" for a in inside) and any(a.way(last) == "same" for a in inside):
+        return PRODUCTS if rank == 2 else BATCHES
+    if (
+        rank == 2
+        and any(a.way(last) in ("row", "apart") for a in stores)
+        and all(a.way(last) in ("next", "same") for a in loads)
+    ):
+        return TURNED
+    if any(a.way(last) in ("row", "apart") for a in loads):
+        return APART
+    near = any(len(g.accesses) > 1 and g.low != g.high for g in groups(tuple(loads)))
+    return NEAR if near and rank > 1 else STREAMS
+
+
+def _slides(a: Access, indices: tuple[str, ...]) -> bool:
+    """Whether an index of a thread and the variable of a loop move the place along one dimension."""
+    return any(
+        i is not None and i.variables & {*indices} and i.variables & {x.variable for x in a.loops} for i in a.indices
+    )
+
+
+def _narrower(plan: Plan, size: int) -> Plan:
+    """Half as many points in each direction for numbers of 8 bytes."""
+    if size <= 4:
+        return plan
+    halves = {n: max(1, v // 2) for n in ("rows", "targets", "adjacent") if (v := getattr(plan, n)) is not None}
+    return replace(plan, **halves)
+
+
+def _is_legal(kernel: ir.Kernel, plan: Plan) -> bool:
+    try:
+        shaped = merged(kernel, replace(plan, unroll=1).filled(NEUTRAL), lambda name, k: k)
+    except PlanError:
+        return False
+    return shared_bytes(layout_lowering.apply(shaped, vector_loads=True)) <= MAX_SHARED_BYTES

@@ -1,1 +1,0 @@
-"""Pictures of bodies and of how well their energy was kept."""

@@ -1,0 +1,255 @@
+"""What a flow simulation writes for other programs: fields as HDF5 that h5py, MATLAB, Julia or h5dump read, time series as CSV.
+
+| name | shape | |
+| --- | --- | --- |
+| density | (ny, nx) or (nz, ny, nx) | in lattice units, in the precision of the simulation |
+| velocity | the same and an axis of x, y(, z) components | in lattice units |
+| solid | as density, uint8 | 1 where there is no fluid; only if there are such sites to tell of |
+| history/NAME | (n,) | columns of the force history, if there is one |
+
+Every parameter of the run (text: UTF-8 of fixed length) is an attribute of the file (see `parameters.attributes`), beside those in `OWN`.
+
+A series is written while the run goes on: a line of column names, then a line a measurement. The first column is `step`, growing from line
+to line. Each line goes to the system in one piece as soon as it is measured, so that `tail -f` shows it and a killed run leaves whole
+lines, but for perhaps the last one. `sync` before each checkpoint makes sure that a checkpoint never knows of a step that the series
+lacks; a resumed run cuts what came after it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from lanewise._version import __version__
+from lanewise.errors import ArgumentError, InputError
+from lanewise.io.atomic import atomic_path, writable_target, writing
+from lanewise.io.hdf5 import add_dataset, open_hdf5, set_attributes, text_of, write_hdf5
+from lanewise.io.source import FilePath, reading
+from lanewise.sims.common.attributes import attributes
+
+FORMAT = "lanewise flow 1"
+"""The attribute `format`, by which the file is recognised."""
+
+OWN = {"format": FORMAT, "lanewise_version": __version__, "field_units": "lattice"}
+"""Attributes of the file itself, beside the parameters of the run."""
+
+COMPRESSED: dict[str, Any] = {"compression": "gzip", "compression_opts": 1}
+"""For long runs of equal bytes, of which nearly nothing is left."""
+
+AXES = {2: "y,x", 3: "z,y,x"}
+
+
+@dataclass(frozen=True, slots=True)
+class FlowFile:
+    """What a file holds; arrays as in the module's table, parameters as flat attributes, `history` perhaps empty."""
+
+    density: NDArray[Any]
+    velocity: NDArray[Any]
+    solid: NDArray[np.bool_] | None
+    parameters: dict[str, Any]
+    history: dict[str, NDArray[Any]]
+
+
+def write_flow(
+    path: FilePath,
+    density: NDArray[Any],
+    velocity: NDArray[Any],
+    parameters: Mapping[str, Any],
+    *,
+    solid: NDArray[Any] | None = None,
+    history: Mapping[str, ArrayLike] | None = None,
+    extra: Callable[[Any], None] | None = None,
+    overwrite: bool = False,
+) -> None:
+    """Write the fields in one step: the file is there whole or not at all.
+
+    Args:
+        path: the file.
+        density: (ny, nx) or (nz, ny, nx), float32 or float64.
+        velocity: (..., 2) or (..., 3) of the same type.
+        parameters: whatever decides the run; nested dictionaries and dataclasses are flattened.
+        solid: bool, as density; True where there is no fluid.
+        history: columns of equal length, such as step, time, force_x.
+        extra: called with the open h5py.File at the end, to add groups of its own.
+        overwrite: whether an existing file is replaced.
+
+    Raises:
+        ArgumentError: a shape, a type or a parameter does not fit.
+        InputError: the file cannot be written there.
+    """
+    _check_fields(density, velocity, solid)
+    columns = _checked_columns(history or {})
+    named = _named(parameters)
+
+    def fill(file: Any) -> None:
+        set_attributes(file, {**named, **OWN})
+        axes = {"axes": AXES[density.ndim]}
+        set_attributes(add_dataset(file, "density", density), axes)
+        set_attributes(add_dataset(file, "velocity", velocity), {"axes": f"{AXES[density.ndim]},component"})
+        if solid is not None:
+            data = np.asarray(solid, np.bool_).view(np.uint8)
+            set_attributes(add_dataset(file, "solid", data, **COMPRESSED), axes)
+        for name, column in columns.items():
+            add_dataset(file, f"history/{name}", column)
+        if extra is not None:
+            extra(file)
+
+    write_hdf5(path, fill, overwrite=overwrite)
+
+
+def read_flow(path: FilePath) -> FlowFile:
+    """What `write_flow` wrote. Raises InputError that names the file for another or a damaged one."""
+    with open_hdf5(path) as file:
+        found = text_of(file.attrs["format"]) if "format" in file.attrs else None
+        if found != FORMAT:
+            raise InputError(f"no flow field: its attribute format is {found!r}; wanted {FORMAT!r}")
+        parameters = {name: _plain(value) for name, value in file.attrs.items()}
+        history = {name: column[()] for name, column in file["history"].items()} if "history" in file else {}
+        solid = file["solid"][()].astype(np.bool_) if "solid" in file else None
+        return FlowFile(file["density"][()], file["velocity"][()], solid, parameters, history)
+
+
+def _plain(value: Any) -> Any:
+    """Python's own numbers and text instead of NumPy's scalars."""
+    if isinstance(value, bytes):
+        return text_of(value)
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _named(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    named = dict(attributes(parameters))
+    if clash := sorted(named.keys() & OWN.keys()):
+        raise ArgumentError(f"the parameter {clash[0]} has the name of an attribute of the file itself; rename it")
+    return named
+
+
+def _check_fields(density: NDArray[Any], velocity: NDArray[Any], solid: NDArray[Any] | None) -> None:
+    if density.ndim not in AXES or 0 in density.shape:
+        raise ArgumentError(f"density has shape {density.shape}; wanted (ny, nx) or (nz, ny, nx)")
+    if density.dtype.name not in ("float32", "float64"):
+        raise ArgumentError(f"density has dtype {density.dtype}; wanted float32 or float64")
+    if velocity.shape != (*density.shape, density.ndim) or velocity.dtype != density.dtype:
+        wanted = f"{(*density.shape, density.ndim)} of {density.dtype}, as density"
+        raise ArgumentError(f"velocity has shape {velocity.shape} of {velocity.dtype}; wanted {wanted}")
+    if solid is not None and (solid.shape != density.shape or solid.dtype != np.bool_):
+        raise ArgumentError(f"solid has shape {solid.shape} of {solid.dtype}; wanted {density.shape} of bool")
+
+
+def _checked_columns(history: Mapping[str, ArrayLike]) -> dict[str, NDArray[Any]]:
+    columns = {name: np.asarray(values) for name, values in history.items()}
+    first = next(iter(columns.values()), np.empty(0))
+    for name, column in columns.items():
+        if column.ndim != 1 or len(column) != len(first):
+            raise ArgumentError(
+                f"history {name} has shape {column.shape}; wanted ({len(first)},), as the other columns"
+            )
+    return columns
+
+
+class TimeSeries:
+    """A CSV file that grows. Use it in a `with` block, or call `close`. `last_step` is that of its last line, or -1."""
+
+    def __init__(
+        self, path: FilePath, columns: Sequence[str], *, resume_step: int | None = None, overwrite: bool = False
+    ) -> None:
+        """Start a new file, or continue one behind `resume_step`.
+
+        Args:
+            path: the file.
+            columns: names; the first one is `step`.
+            resume_step: the step of the checkpoint from which the run continues; later lines are dropped. The file
+                is begun anew where it does not exist (a run may ask for a series only when it is resumed).
+            overwrite: whether an existing file is replaced when nothing is resumed.
+
+        Raises:
+            ArgumentError: the columns do not begin with `step`.
+            InputError: the file exists, has other columns, or cannot be written.
+        """
+        if not columns or columns[0] != "step":
+            raise ArgumentError(f"the columns are {','.join(columns) or 'none'}; wanted step as the first one")
+        self.columns = tuple(columns)
+        self.path = writable_target(path, overwrite or resume_step is not None)
+        resumed = resume_step is not None and self.path.exists()
+        self.last_step = truncate(path, self.columns, resume_step) if resumed and resume_step is not None else -1
+        if not resumed:  # with its first line from the beginning: a full disk leaves no file of nothing
+            with atomic_path(path, overwrite or resume_step is not None) as temporary:
+                temporary.write_text(",".join(self.columns) + "\n", encoding="utf-8")
+        with writing(self.path):
+            self._handle = os.open(self.path, os.O_WRONLY | os.O_APPEND)
+
+    def add(self, step: int, *values: float) -> None:
+        """Write one line; numbers keep all their digits. A step that is not behind the last one is an ArgumentError."""
+        if len(values) != len(self.columns) - 1:
+            raise ArgumentError(f"{len(values)} values beside the step; wanted {','.join(self.columns[1:])}")
+        if step <= self.last_step:
+            raise ArgumentError(f"step {step} after step {self.last_step}; wanted growing steps")
+        self._write(",".join([str(int(step)), *(repr(float(value)) for value in values)]))
+        self.last_step = step
+
+    def sync(self) -> None:
+        """Wait until all lines are on the disk. To be called before a checkpoint is written."""
+        with writing(self.path):
+            os.fsync(self._handle)
+
+    def _write(self, line: str) -> None:
+        with writing(self.path):
+            rest = memoryview(f"{line}\n".encode())
+            while rest:  # a full disk may take a part, and says why at the next call
+                rest = rest[os.write(self._handle, rest) :]
+
+    def close(self) -> None:
+        """Close the file; a second call does nothing."""
+        if self._handle >= 0:
+            os.close(self._handle)
+            self._handle = -1
+
+    def __enter__(self) -> TimeSeries:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+
+def truncate(path: FilePath, columns: Sequence[str], step: int) -> int:
+    """Cut the lines after `step`, and a last line that was not finished. The step of the last line that is left, or -1.
+
+    Raises:
+        InputError: the file has other columns, a damaged line, or cannot be written.
+    """
+    kept, last = 0, -1
+    with reading(path, "CSV", (ValueError,)), Path(path).open("rb") as stream:
+        for number, line in enumerate(stream, 1):
+            if not line.endswith(b"\n"):
+                break
+            if number == 1:
+                _check_header(line, columns)
+            elif (found := _step(number, line)) > step:
+                break
+            else:
+                last = found
+            kept += len(line)
+        if not kept:
+            raise InputError(f"no line of column names; wanted {','.join(columns)}")
+    with writing(path):
+        os.truncate(path, kept)
+    return last
+
+
+def _check_header(line: bytes, columns: Sequence[str]) -> None:
+    found, wanted = line.decode().strip(), ",".join(columns)
+    if found != wanted:
+        raise InputError(f"its columns are {found}; wanted {wanted}, to continue it")
+
+
+def _step(number: int, line: bytes) -> int:
+    cell = line.split(b",", 1)[0].strip()
+    if not cell.isdigit():
+        raise InputError(f"line {number} starts with {cell.decode(errors='replace')!r}; wanted a step")
+    return int(cell)

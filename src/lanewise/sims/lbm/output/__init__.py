@@ -1,1 +1,0 @@
-"""What a flow simulation writes for other programs: fields as HDF5, forces as CSV."""

@@ -1,1 +1,0 @@
-"""The stages of the pipeline: which passes a plan asks for, in which order, on which kind of device."""

@@ -1,0 +1,144 @@
+"""Random small kernels of whole numbers: Python, the interpreter, every stage for a GPU, and the CPU agree to the bit."""
+
+from __future__ import annotations
+
+import importlib.util
+import itertools
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import lanewise as lw
+from lanewise.ir import nodes as ir
+from lanewise.pipeline import build_program
+from lanewise.plan import NEUTRAL, Plan
+from tests.patterns.threadwise import run_stage
+
+SIDE = 5  # of every array
+NUMBER = itertools.count()
+
+
+@st.composite
+def index(draw: st.DrawFn, names: tuple[str, ...]) -> str:
+    """An index that surely lies in a dimension: affine and clamped, or by arithmetic."""
+    name, factor, shift = draw(st.sampled_from(names)), draw(st.integers(-2, 3)), draw(st.integers(-3, 3))
+    other = draw(st.sampled_from(names))
+    form = draw(st.sampled_from(["({n} * {f} + {s} + {o}) % a.shape[0]", "lw.clamp({n} * {f} + {s}, 0, a.shape[0] - 1)", "({n} + t[{o} % len(t)]) % len(t)"]))  # fmt: skip
+    return form.format(n=name, f=factor, s=shift, o=other)
+
+
+@st.composite
+def value(draw: st.DrawFn, names: tuple[str, ...]) -> str:
+    """A whole number of 64 bits."""
+    kind = draw(st.integers(0, 4))
+    if kind == 0:
+        return f"a[{draw(index(names))}, {draw(index(names))}]"
+    if kind == 1:
+        return f"lw.i64({draw(st.sampled_from(names))} * {draw(st.integers(-9, 9))})"
+    if kind == 2:
+        return f"(s {draw(st.sampled_from('+-*'))} a[{draw(index(names))}, {draw(index(names))}])"
+    if kind == 3:
+        return f"(a[{draw(index(names))}, {draw(index(names))}] if {draw(condition(names))} else s)"
+    return f"lw.i64(t[{draw(index(names))}])"
+
+
+@st.composite
+def condition(draw: st.DrawFn, names: tuple[str, ...]) -> str:
+    left, right = draw(st.sampled_from(names)), draw(st.sampled_from((*names, "2", "a.shape[1] - 1")))
+    test = f"{left} {draw(st.sampled_from(['<', '==', '>=', '!=']))} {right}"
+    return draw(st.sampled_from([test, f"{test} and s > 0", f"{test} or s < 3"]))
+
+
+@st.composite
+def statements(draw: st.DrawFn, names: tuple[str, ...], depth: int, loops: int) -> list[str]:
+    """Lines that give `s` another value, store it, branch, loop, end early."""
+    lines: list[str] = []
+    for _ in range(draw(st.integers(1, 3))):
+        kind = draw(st.integers(0, 6 if depth < 2 else 2))
+        if kind <= 1:
+            lines.append(f"s {draw(st.sampled_from(['=', '+=', '-=', '*=']))} {draw(value(names))}")
+        elif kind == 2:
+            lines.append(f"c[y, x] {draw(st.sampled_from(['=', '+=']))} s")
+        elif kind == 3:
+            lines.append(f"if {draw(condition(names))}:")
+            lines += _indented(draw(statements(names, depth + 1, loops)))
+            if draw(st.booleans()):
+                lines.append("else:")
+                lines += _indented(draw(statements(names, depth + 1, loops)))
+        elif kind == 4 and not loops:
+            lines.append(f"if {draw(condition(names))}:")
+            lines += _indented([*draw(statements(names, depth + 1, loops)), "return"])
+        else:
+            k = f"k{loops}"
+            end = draw(st.sampled_from(["a.shape[1]", "y", "3", "x + 1"]))
+            lines.append(f"for {k} in range({end}):")
+            body = draw(statements((*names, k), depth + 1, loops + 1))
+            if draw(st.booleans()):
+                body += [f"if {draw(condition((*names, k)))}:", f"    {draw(st.sampled_from(['break', 'continue']))}"]
+            lines += _indented(body)
+    return lines
+
+
+def _indented(lines: list[str]) -> list[str]:
+    return [f"    {line}" for line in lines]
+
+
+HEAD = """import lanewise as lw
+
+
+@lw.threadwise
+def kernel(y: lw.index, x: lw.index, a: lw.Array2[lw.i64], t: lw.Array1[lw.i32], c: lw.Array2[lw.i64]):
+    s = lw.i64(1)
+"""
+
+
+def load(lines: list[str], folder: Path) -> Any:
+    """The kernel of a file with these lines."""
+    path = folder / f"random_kernel_{next(NUMBER)}.py"
+    path.write_text(HEAD + "\n".join(_indented([*lines, "c[y, x] += s"])) + "\n", encoding="utf-8")
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module
+    spec.loader.exec_module(module)
+    return module.kernel
+
+
+def arrays() -> dict[str, Any]:
+    rng = np.random.default_rng(1)
+    return {
+        "a": rng.integers(-9, 9, (SIDE, SIDE)),
+        "t": rng.integers(0, 9, SIDE, np.int32),
+        "c": np.zeros((SIDE + 1, 7), np.int64),
+    }
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_random_kernels_mean_what_python_does(tmp_path: Path) -> None:
+    @settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(statements(("y", "x"), 0, 0))
+    def holds(lines: list[str]) -> None:
+        kernel, expected = load(lines, tmp_path), arrays()
+        grid = expected["c"].shape
+        for y, x in np.ndindex(*grid):
+            kernel.python(np.int32(y), np.int32(x), **expected)
+        on_cpu = arrays()
+        kernel(**on_cpu, grid=grid)
+        np.testing.assert_array_equal(on_cpu["c"], expected["c"])
+        compiled = kernel.compile(**arrays(), grid=grid)
+        stages: list[ir.Kernel] = []
+        build_program(compiled.reference, Plan(block=32).filled(NEUTRAL), "cuda", lambda name, k: stages.append(k))
+        for stage in (stages[0], stages[-1]):
+            found = arrays()
+            run_stage(stage, found, compiled.environment)
+            np.testing.assert_array_equal(found["c"], expected["c"])
+        assert isinstance(kernel.compile(**arrays(), grid=grid).explain().json(), str)
+
+    with lw.device("cpu"):
+        holds()
