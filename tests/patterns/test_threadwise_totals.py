@@ -8,13 +8,27 @@ import pytest
 import lanewise as lw
 from lanewise.errors import ArgumentError, CompileError, PlanError
 from lanewise.ir.pattern import Work
+from lanewise.launch.executable import generated_texts
 from lanewise.patterns.threadwise.pattern import THREADWISE
 from lanewise.patterns.threadwise.plans import default_plan
 from lanewise.patterns.threadwise.work import describe
 from lanewise.pipeline import build_program
 from lanewise.plan import NEUTRAL, Plan
+from lanewise.runtime.nvrtc import compile_cubin
 from lanewise.target import Machine
-from tests.patterns.reductions import columns, count, expected, inputs, positive, reference, rows, run, softmax, total
+from tests.patterns.reductions import (
+    columns,
+    count,
+    expected,
+    inputs,
+    positive,
+    reference,
+    rows,
+    run,
+    several,
+    softmax,
+    total,
+)
 
 H200 = Machine("cuda", 132)
 
@@ -114,3 +128,54 @@ def test_default_plans_on_a_gpu():
     assert chosen(rows, (3, 8), 16384, 7) == (256, 1, 1, 0), "short rows"
     assert chosen(rows, (3, 8), 16384, 16384, slices=64) == (256, 1, 1, 0), "a wish leaves the rest neutral"
     assert chosen(rows, (3, 8), 16384, 16384, targets=2) == (256, 1, 1, 0)
+
+
+COMPILED = [
+    (rows, Plan(block=256, slices=32, unroll=4)), (rows, Plan(block=256, slices=256, parts=4, unroll=4)),
+    (columns, Plan(block=256, slices=4, parts=16, unroll=8)), (columns, Plan(block=256, parts=64, unroll=8)),
+    (total, Plan(block=256, slices=256, parts=4096, unroll=4)), (softmax, Plan(block=256, slices=256, tile=4096, unroll=4)),
+    (several, Plan(block=128, slices=64, parts=3)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kernel", "plan"), COMPILED, ids=[f"{k.__name__}-{p.slices}-{p.parts}" for k, p in COMPILED])
+def test_kernels_compile_without_spills(kernel, plan):
+    arguments, grid = inputs(kernel, 8, 128)
+    for multiple in (1, 4):
+        program = build_program(reference(kernel, arguments, grid, multiple=multiple), plan.filled(NEUTRAL), "cuda")
+        for k, text in zip(program.kernels, generated_texts(program, "cuda", locations=False), strict=True):
+            cubin = compile_cubin(text, k.name, "sm_90")
+            assert "warning" not in cubin.log.lower(), cubin.log
+            assert (cubin.resources.spill_stores, cubin.resources.stack_bytes) == (0, 0)
+            assert cubin.resources.registers <= 48
+            assert ("float4" in text) == (multiple == 4 and kernel not in (columns, several) and not k.name.endswith("_combine"))
+
+
+def test_sums_along_rows_are_free_on_a_cpu():
+    for kernel, free in ((rows, True), (columns, False), (total, True)):
+        arguments, grid = inputs(kernel, 8, 128)
+        program = build_program(reference(kernel, arguments, grid), NEUTRAL, "cpu")
+        texts = generated_texts(program, "cpu", locations=False)
+        assert ("lw_free_sum(" in texts[0]) == free, kernel.__name__
+        assert '{"reassoc", "contract", "nsz"}, error_model="numpy", nogil' not in texts[0], (
+            "the rest is as it is written"
+        )
+
+
+def test_a_compensated_sum_is_no_sum():
+    @lw.threadwise
+    def kahan(y: lw.index, a: lw.Array2[lw.f32], r: lw.Array1[lw.f32]):
+        s = 0.0
+        lost = 0.0
+        for k in range(a.shape[1]):
+            v = a[y, k] - lost
+            t = s + v
+            lost = (t - s) - v
+            s = t
+        r[y] = s
+
+    a = np.random.default_rng(2).normal(size=(2, 100_000)).astype(np.float32) + np.float32(100)
+    r = np.zeros(2, np.float32)
+    kahan(a, r, grid=2)
+    np.testing.assert_allclose(r, a.sum(axis=1, dtype=np.float64), rtol=1e-7)
+    assert "lw_free_sum" not in kahan.compile(a, r, grid=2).source

@@ -8,6 +8,7 @@ from lanewise.passes import free_sums, loop_sharing, loop_splitting, thread_mapp
 from lanewise.passes.base import refuse
 from lanewise.passes.loop_sharing import WARP, Sharing, Way
 from lanewise.patterns.threadwise import mapping
+from lanewise.patterns.threadwise.merged import FIELDS
 from lanewise.plan import NEUTRAL, Decisions, Plan
 from lanewise.target import Machine
 
@@ -21,7 +22,7 @@ UNROLL = 4
 FEW = 8  # times as many points would fill the GPU: too few to share what several of them read
 COLUMNS = 64  # neighbouring points of a block, whose loads fill whole lines of memory
 ROW_BYTES = 32_768  # of a row that a block keeps in shared memory
-OTHERS = ("targets", "rows", "layers", "across", "adjacent", "neighbours", "order", "prefetch")  # fields of other plans
+OTHERS = tuple(n for n in FIELDS if n not in ("tile", "unroll"))  # fields of plans whose threads have several points
 
 
 def is_shared(plan: Decisions) -> bool:
