@@ -30,6 +30,8 @@ from lanewise.passes.points.shape import THREAD, Shape, first_of, thread_of
 from lanewise.types import Scalar
 
 HALF = own("half")  # of the double tile, that is computed
+BRING = own("bring")  # the number of a load of a thread
+MANY, TURNS = 8, 4  # loads of a thread beyond which they are a loop, and how many of them are written out there
 REUSE = 2  # reads of an element from which on it is worth a place in shared memory
 
 
@@ -91,6 +93,7 @@ class _Staging:
         self.definitions: dict[str, IndexSum] = {}
         self.varying: set[str] = set()
         self.deciding: set[str] = set()
+        self.starts: dict[str, int] = {}  # of the loops that are cut, where a literal says so
         self.kind = kernel.counts[0].type
         self.written = {a.name for a in kernel.arrays if a.written}
 
@@ -175,7 +178,7 @@ class _Staging:
             for d, i in enumerate(self.indices):
                 if e.name == first_of(i):
                     return self.shape.side(d)
-            if e.name.endswith(".start") and e.name.startswith("$"):
+            if (start := self.starts.get(e.name)) is not None and start % self.tile == 0:
                 return self.tile
         return 1
 
@@ -301,6 +304,7 @@ class _Staging:
         if len(loops) == 1:
             self.simple = True
         doubled = self.prefetch == "registers" and len(loops) == 1
+        self.starts |= {_start(x): int(x.start.value) for x in loops if isinstance(x.start, ir.Literal)}
         starts = {x.variable: IndexSum(0, {ir.Local(_start(x), self.kind): 1}) for x in loops}
         moved = [replace(b, sums=tuple(_moved(a, starts) for a in b.sums)) for b in chosen]
         pieces = [self._piece(b, doubled=doubled) for b in moved]
@@ -411,6 +415,8 @@ class _Staging:
 
     def _stage(self, p: _Piece, number: int, *, guarded: bool, half: ir.Expression | None = None) -> ir.Block:
         """Bring a box to shared memory: all loads first."""
+        if self._loads(p) > MANY:
+            return self._in_turns(p, number, guarded=guarded, half=half)
         if not guarded:
             both = (self._moves(p, number, guarded=False, part=part, half=half) for part in ("load", "store"))
             return tuple(s for part in both for s in part)
@@ -420,6 +426,14 @@ class _Staging:
             done += self._under(p, r, (*load, *store), guarded=True)
         return tuple(done)
 
+    def _in_turns(self, p: _Piece, number: int, *, guarded: bool, half: ir.Expression | None) -> ir.Block:
+        """Many loads of each thread as a loop: written out they take registers for as many addresses."""
+        turn = ir.Local(BRING, self.kind)
+        load, store = (self._move(p, number, turn, part, half) for part in ("load", "store"))
+        body = self._under(p, turn, (*load, *store), guarded=guarded)
+        zero, one = ir.Literal(0, self.kind), ir.Literal(1, self.kind)
+        return (ir.For(BRING, zero, ir.Literal(self._loads(p), self.kind), one, body, unroll=TURNS),)
+
     def _moves(
         self, p: _Piece, number: int, *, guarded: bool, part: str, half: ir.Expression | None = None
     ) -> ir.Block:
@@ -427,12 +441,15 @@ class _Staging:
         moves = ((r, self._move(p, number, r, part, half)) for r in range(self._loads(p)))
         return tuple(s for r, move in moves for s in self._under(p, r, move, guarded=guarded))
 
-    def _under(self, p: _Piece, r: int, body: ir.Block, *, guarded: bool) -> ir.Block:
+    def _under(self, p: _Piece, r: int | ir.Expression, body: ir.Block, *, guarded: bool) -> ir.Block:
         """Only where there is something to bring."""
         tests: list[ir.Expression] = []
-        left = p.box.elements // p.across - r * self.shape.total
-        if left < self.shape.total:
-            tests.append(build.less(ir.Local(THREAD, self.kind), left))
+        groups, thread = p.box.elements // p.across, ir.Local(THREAD, self.kind)
+        if not isinstance(r, int):
+            if groups % self.shape.total:
+                tests.append(build.less(build.add(thread, build.multiply(r, self.shape.total)), groups))
+        elif groups - r * self.shape.total < self.shape.total:
+            tests.append(build.less(thread, groups - r * self.shape.total))
         if guarded:
             array, places = self.kernel.array(p.box.array), self._places(p, r)
             kinds = {c.name: c.type for c in self.kernel.counts + self.kernel.uniforms}
@@ -452,21 +469,21 @@ class _Staging:
         """Whether a place is surely not negative."""
         own_names = {first_of(i) for i in self.indices}
         return origin.constant >= 0 and all(
-            c > 0 and isinstance(e, ir.Local) and (e.name in own_names or e.name.endswith(".start"))
+            c > 0 and isinstance(e, ir.Local) and (e.name in own_names or self.starts.get(e.name, -1) >= 0)
             for e, c in origin.terms.items()
         )
 
-    def _places(self, p: _Piece, r: int) -> list[ir.Expression]:
+    def _places(self, p: _Piece, r: int | ir.Expression) -> list[ir.Expression]:
         """Where in the box this thread brings elements at its load `r`: in the order of memory."""
         extents, total = p.box.extents, self.shape.total
         thread, last = ir.Local(THREAD, self.kind), len(extents) - 1
         groups = extents[last] // p.across
         places: list[ir.Expression] = [thread] * len(extents)
         if total % groups == 0:
-            rest = build.add(build.divide(thread, groups), r * total // groups)
+            rest = build.add(build.divide(thread, groups), _times(r, total // groups))
             places[last] = build.multiply(build.remainder(thread, groups), p.across)
         else:
-            number = build.add(thread, r * total)
+            number = build.add(thread, _times(r, total))
             rest = build.divide(number, groups)
             places[last] = build.multiply(build.remainder(number, groups), p.across)
         for d in reversed(range(last)):
@@ -474,8 +491,8 @@ class _Staging:
             rest = build.divide(rest, extents[d])
         return places
 
-    def _move(self, p: _Piece, number: int, r: int, part: str, half: ir.Expression | None) -> ir.Block:
-        names, places = _registers(number, r, p.across), self._places(p, r)
+    def _move(self, p: _Piece, number: int, r: int | ir.Expression, part: str, half: ir.Expression | None) -> ir.Block:
+        names, places = _registers(number, r if isinstance(r, int) else 0, p.across), self._places(p, r)
         if part == "load":
             indices = tuple(build.add(p.box.origin(d).expression(self.kind), place) for d, place in enumerate(places))
             return (ir.LoadElement(p.box.array, indices, names[0], more=names[1:]),)
@@ -487,6 +504,10 @@ class _Staging:
             shifted = [*places[:last], build.add(places[last], n)]
             stores.append(ir.StoreElement(p.array.name, p.place(shifted, half), v))
         return tuple(stores)
+
+
+def _times(r: int | ir.Expression, factor: int) -> int | ir.Expression:
+    return r * factor if isinstance(r, int) else build.multiply(r, factor)
 
 
 def adds_up(body: ir.Block) -> bool:
