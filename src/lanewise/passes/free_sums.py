@@ -2,7 +2,7 @@
 
     for k in range(n): s = s + a * x    ->   the same, with a sum that may be added in any order
 Only the sum itself: what is added is computed as it is written. Legal where rounds can be shared (analysis/reductions.py), and of use where
-the loop runs along rows.
+the loop runs along rows alone.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from dataclasses import replace
 from lanewise.ir import nodes as ir
 from lanewise.ir.folds import Fold
 from lanewise.ir.traverse import flat_map, reads
-from lanewise.passes.loop_sharing import best_way, shareable_loops
+from lanewise.passes.loop_sharing import coalesced, shareable_loops
 
 
 def apply(kernel: ir.Kernel) -> ir.Kernel:
     """The kernel with free sums and products of floats; the same one where it has none."""
     loops = [x for x in shareable_loops(kernel).values() if x.folds]
-    if not loops or best_way(kernel) != "row":
+    if not loops or coalesced(kernel)[1]:  # neighbouring points are what SIMD lanes are for
         return kernel
 
     def visit(s: ir.Statement) -> ir.Block:

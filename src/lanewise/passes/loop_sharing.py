@@ -58,7 +58,16 @@ def shareable_loops(kernel: ir.Kernel) -> dict[int, Shareable]:
 
 
 def best_way(kernel: ir.Kernel) -> Way:
-    """In which way the loads of the shared loops are coalesced; what no point changes comes from a cache either way."""
+    """In which way the loads of the shared loops are coalesced."""
+    rows, columns = coalesced(kernel)
+    return "column" if columns > rows else "row"
+
+
+def coalesced(kernel: ir.Kernel) -> tuple[int, int]:
+    """How many accesses of the shared loops have neighbours in neighbouring rounds, and how many in neighbouring points.
+
+    What no point changes comes from a cache either way, and counts as neither.
+    """
     indices, body = nest_of(kernel)
     inner = {id(x.inner): x.inner.variable for x in shareable_loops(kernel).values()}
     rows = columns = 0
@@ -68,7 +77,7 @@ def best_way(kernel: ir.Kernel) -> Way:
             continue
         rows += a.way(loop.variable) == "next"
         columns += a.way(indices[-1]) == "next"
-    return "column" if columns > rows else "row"
+    return rows, columns
 
 
 def legal(kernel: ir.Kernel) -> str | None:
