@@ -68,6 +68,24 @@ def crowd(target: Body, source: Body) -> lw.f32:
     return source.mass
 
 
+@lw.record
+class Sample:
+    """A measurement."""
+
+    time: lw.f32
+    weight: lw.f32
+
+
+@lw.segmentwise
+def weighed(body: Body, sample: Sample, row: lw.Row[lw.f32], scale: lw.f32) -> lw.f32:
+    return scale * body.mass * sample.weight * row[0]
+
+
+@lw.segmentwise
+def total(sample: Sample) -> lw.f32:
+    return sample.weight
+
+
 @lw.sitewise(lw.D2Q9)
 def flow(f: lw.populations, omega: lw.f32):
     total = lw.f32(0)
@@ -99,6 +117,10 @@ def rows(device: str) -> list[Row]:
     x, y = (np.ascontiguousarray(bodies.numpy()["mass"] + n) for n in range(2))
     if device == "cuda":
         x, y = cuda.cupy().asarray(x), cuda.cupy().asarray(y)
+    counts = np.full((COUNT // 8, 2), 4)  # a cell is one body in one list
+    items = lw.ragged(Sample.array(time=random.random(COUNT), weight=random.random(COUNT)), counts=counts).to(device)
+    lists = lw.ragged(random.random(2 * COUNT).astype("f4"), counts=np.full(COUNT, 2)).to(device)
+    few = Body.array(**{n: a[:4] for n, a in fields.items()}, device=device)
     sites, others = flow.sites(SITES, device=device), flow.sites(SITES, device=device)
     for s in (sites, others):
         flow.set_populations(s, random.random((9, *SITES)))
@@ -109,10 +131,12 @@ def rows(device: str) -> list[Row]:
         Row("elementwise, result", lambda: energy(bodies), energy.bind(bodies)),
         Row("elementwise, arrays", lambda: axpy(2.0, x, y), axpy.bind(2.0, x, y)),
         Row("pairwise over a grid", lambda: crowd(bodies, bodies), crowd.bind(bodies, bodies)),
+        Row("segmentwise", lambda: weighed(few, items, lists, scale=0.5), weighed.bind(few, items, lists, 0.5)),
+        Row("segmentwise, one record", lambda: total(items), total.bind(items)),
         Row("sitewise", lambda: flow(sites, omega=0.5), lambda: stepper.run(1)),
     ]
     with lw.device(device):
-        for row in (found[0], found[2], found[3], found[4]):
+        for row in (found[0], *found[2:7]):
             assert row.bound is not None
             for _ in range(2):
                 if to_host(row.whole()).tobytes() != to_host(row.bound()).tobytes():

@@ -99,6 +99,8 @@ class Plan(Generic[Open]):
     neighbours: which index differs between neighbouring threads: the "last", or the "first" where that one is the last of what is written.
     order: in which order blocks of two indices run: "rows", "panels" of 8 rows of blocks, or along a "diagonal".
     vector_bits: width of SIMD registers on a CPU: 0 for what the compiler prefers, or 256 or 512.
+    segments: of a kernel over lists with a dense axis: "apart" gives a block cells of one list, which share its items; "packed" fills
+    blocks with the cells of neighbouring lists (CUDA).
     """
 
     targets: int | Open = decision(
@@ -264,6 +266,11 @@ class Plan(Generic[Open]):
         literature="vectorisation", cpu=(0, 256, 512), elementwise_cpu=(0, 256, 512),
         items_cpu=(0, 256, 512),
         neutral=0, place=21, rank=6,
+    )  # fmt: skip
+    segments: Literal["apart", "packed"] | Open = decision(
+        "segment packing", choice(apart="a block has cells of one segment", packed="blocks are filled with cells of neighbouring segments"),
+        literature="compaction of ragged lengths", items=("apart", "packed"),
+        neutral="apart", place=22, rank=17,
     )  # fmt: skip
 
     def __post_init__(self) -> None:

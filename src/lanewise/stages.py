@@ -214,6 +214,8 @@ def check_device(kernel: ir.Kernel, plan: Decisions, target: Target) -> None:
         raise refuse("register cap", kernel, register_cap.legal(kernel, plan.registers) or "")
     if plan.prefetch != "none":
         raise refuse("prefetching", kernel, "a CPU prefetches by itself")
+    if plan.segments != "apart":
+        raise refuse("segment packing", kernel, "a CPU has no blocks to fill: its cores take cells of any segment")
     for name in ("slices", "parts"):
         if getattr(plan, name) != 1:
             raise PlanError(
@@ -222,7 +224,9 @@ def check_device(kernel: ir.Kernel, plan: Decisions, target: Target) -> None:
 
 
 def check_pattern(kernel: ir.Kernel, plan: Decisions, target: Target) -> None:
-    """Raise `PlanError` for decisions about pairs that a kernel without pairs is given."""
+    """Raise `PlanError` for decisions about pairs that a kernel without pairs is given, or about lists without lists."""
+    if plan.segments != "apart" and not kernel.pattern.over_items:
+        raise refuse("segment packing", kernel, "it has no segments")
     for name in ONLY_POINTS:
         value = getattr(plan, name)
         if value != getattr(NEUTRAL, name) and not (kernel.pattern.over_points and target.has_blocks):

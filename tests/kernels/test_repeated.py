@@ -71,6 +71,32 @@ def scaled(x: lw.f32, by: lw.f64) -> lw.f32:
     return lw.f32(x * by)
 
 
+@lw.record
+class Sample:
+    time: lw.f64
+    weight: lw.f32
+
+
+@lw.segmentwise
+def seen(body: Body, sample: Sample, row: lw.Row[lw.f32], scale: lw.f32) -> tuple[lw.f32, lw.vec2]:
+    near = row[lw.i32(sample.time)]
+    return scale * sample.weight * near, body.mass * lw.vec2(near, sample.weight)
+
+
+@lw.segmentwise
+def total(sample: Sample) -> lw.f32:
+    return sample.weight
+
+
+def samples(device: str, counts: Any, seed: int = 0) -> tuple[Any, Any]:
+    """Samples by their counts, and a row of four numbers for each."""
+    random = np.random.default_rng(seed)
+    n = int(np.sum(counts))
+    items = Sample.array(time=random.uniform(0, 4, n), weight=random.random(n), device=device)
+    rows = random.random(4 * n).astype(np.float32)
+    return lw.ragged(items, counts=counts, device=device), lw.ragged(rows, counts=[4] * n, device=device)
+
+
 def bodies(device: str, count: int = 20, layout: Any = None, seed: int = 0) -> Any:
     random = np.random.default_rng(seed)
     return Body.array(
@@ -95,6 +121,77 @@ def test_pairs_again_and_with_other_arrays_sizes_and_values(device: str, layout:
         assert same(gravity(softening2=softening2, source=b, target=a), gravity.bind(a, b, softening2)())
         assert same(crowd(a, b, softening2), crowd.bind(a, b, softening2)())
         assert same(crowd(a, a, softening2), crowd.bind(a, a, softening2)())
+
+
+RAGGED = [np.array([[3, 0], [5, 1]]), np.array([[2, 2], [2, 3]]), np.array([9]), np.array([4, 0, 5])]
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("layout", LAYOUTS, ids=str)
+def test_segments_again_and_with_other_arrays_lengths_and_values(device: str, layout: Any) -> None:
+    """The same number of items, in segments of other lengths, numbers and shapes."""
+    for seed, counts in enumerate((*RAGGED, *RAGGED, RAGGED[0], RAGGED[0])):
+        a, (items, rows) = bodies(device, 3, layout, seed), samples(device, counts, seed)
+        for scale in (0.5, 2):
+            wanted = seen.bind(a, items, rows, scale)()
+            assert wanted[1].shape == (3, *counts.shape, 2)
+            assert same(seen(a, items, rows, scale), wanted)
+            assert same(seen(a, items, scale=scale, row=rows), wanted)
+        assert same(total(items), total.bind(items)())
+        assert same(total(items), total.bind(items)())
+
+
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.cuda)])
+def test_calls_over_segments_are_known_again(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel, only = lw.segmentwise(seen.python), lw.segmentwise(total.python)
+    a, (items, rows) = bodies(device, 3), samples(device, RAGGED[0])
+    kernel(a, items, rows, 0.5)
+    only(items)
+    monkeypatch.setattr(Repeated, "remember", _never)
+    moved, other = samples(device, RAGGED[1], 5)  # as many items in as many segments
+    for arguments in ((a, items, rows, 0.25), (bodies(device, 3, seed=3), moved, other, 2)):
+        wanted = seen.bind(*arguments)()
+        assert same(kernel(*arguments), wanted)
+        results = tuple(x + 1 for x in wanted)
+        assert kernel(*arguments, out=results) is results
+        assert same(results, wanted)
+    assert same(only(moved), total.bind(moved)())
+    for wrong in (RAGGED[2], RAGGED[3], np.array([3, 0, 5, 1])):
+        with pytest.raises(AssertionError, match="not known again"):
+            only(samples(device, wrong)[0])
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_segments_that_do_not_fit_are_refused_after_those_that_did(device: str) -> None:
+    a, (items, rows) = bodies(device, 3), samples(device, RAGGED[0])
+    weights = seen(a, items, rows, 1.0)
+    for wrong, text in (
+        ((a, items.data, rows, 1.0), "'sample' must be lw.ragged"), ((a, items, samples(device, [8])[1], 1.0), "wanted one for each"),
+        ((a, items[0], rows, 1.0), "is a part of another ragged array"), ((a, items, rows, 1j), "'scale' must be a f32"),
+        ((a, items, rows), "misses scale"),
+    ):  # fmt: skip
+        with pytest.raises(ArgumentError, match=text):
+            seen(*wrong)
+    for out, text in (
+        (weights[0], "a tuple of 2 arrays"), ((weights[0][:2], weights[1]), "out must be a contiguous array of shape"),
+        ((rows.data[:12].reshape(3, 2, 2), weights[1]), "out shares memory with"),
+    ):  # fmt: skip
+        with pytest.raises(ArgumentError, match=text):
+            seen(a, items, rows, 1.0, out=out)
+
+
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.cuda)])
+def test_no_ragged_array_is_kept_alive(device: str) -> None:
+    items, rows = samples(device, RAGGED[0])
+    for _ in range(3):
+        seen(bodies(device, 3), items, rows, 1.0)
+    gone = [weakref.ref(x) for x in (items, rows)]
+    gc.disable()
+    try:
+        del items, rows
+        assert [g() for g in gone] == [None, None]
+    finally:
+        gc.enable()
 
 
 @pytest.mark.parametrize("device", DEVICES)

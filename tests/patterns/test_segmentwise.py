@@ -18,8 +18,10 @@ import lanewise as lw
 from lanewise import types as t
 from lanewise.launch.support import compile_kernel
 from lanewise.plan import NEUTRAL, Plan
+from lanewise.plans import complete_plan
 from lanewise.runtime.memory import to_host
 from lanewise.runtime.nvrtc import compile_cubin
+from lanewise.target import Machine
 from tests.patterns.segmentwise import (
     Case,
     Sft,
@@ -38,6 +40,7 @@ MIXED = np.array([[3, 0], [5, 1], [2, 40]])
 PLANS = [
     Plan(), Plan(block=64, targets=2), Plan(targets=4, unroll=4), Plan(slices=4), Plan(slices=8, targets=2), Plan(slices=32),
     Plan(slices=32, targets=2), Plan(registers=40), Plan(min_blocks=2), Plan(uniforms="global"),
+    Plan(segments="packed"), Plan(segments="packed", block=64, slices=4, unroll=2),
 ]  # fmt: skip
 
 counts = st.one_of(
@@ -76,7 +79,7 @@ def test_any_lengths(counts: Any, templates: int, seed: int, longest: int) -> No
     close(power(*case.arguments("python"), scale=0.5), wanted)
 
 
-@pytest.mark.parametrize(("templates", "targets"), [(31, 1), (32, 32), (75, 32)])
+@pytest.mark.parametrize(("templates", "targets"), [(31, 1), (32, 64), (75, 64)])
 def test_cells_lie_side_by_side_by_default(templates: int, targets: int) -> None:
     """On a CPU, where the dense axis has as many; the same bits as one after another."""
     case = Case(np.array([[40, 3], [0, 700]]), templates, 5, 30)
@@ -96,6 +99,69 @@ def test_threads_of_a_gpu(counts: Any, templates: int, seed: int, plan: Plan) ->
     case = Case(counts, templates, seed)
     (found,) = interpreted(power, case.arguments(), {"scale": 0.5}, plan)
     close(found.reshape(templates, *counts.shape, 2), case.reference(0.5))
+
+
+GEOMETRIC = np.random.default_rng(3).geometric(0.2, 150) - 1  # many short lists, some empty, few long ones
+PACKED = [
+    Plan(segments="packed"), Plan(segments="packed", block=32), Plan(segments="packed", block=64, slices=2), Plan(slices=4, block=64),
+    Plan(segments="packed", unroll=4),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("plan", PACKED, ids=lambda p: p.short())
+def test_blocks_of_many_short_segments(plan: Plan) -> None:
+    """Blocks that are filled with cells of several segments give the bits of blocks with one each, where as many threads share a cell."""
+    case = Case(GEOMETRIC, 3)
+    (found,) = interpreted(power, case.arguments(), {"scale": 0.5}, plan)
+    close(found.reshape(3, len(GEOMETRIC), 2), case.reference(0.5))
+    alone = Plan(block=64, slices=plan.slices, unroll=plan.unroll)
+    (apart,) = interpreted(power, case.arguments(), {"scale": 0.5}, alone)
+    assert found.tobytes() == apart.tobytes()
+
+
+@pytest.mark.parametrize("targets", [1, 2, 64])
+def test_many_short_segments_on_a_cpu(targets: int) -> None:
+    case = Case(GEOMETRIC, 3)
+    found = power(*case.arguments(), scale=0.5, plan=Plan(targets=targets))
+    close(found, case.reference(0.5))
+    assert found.tobytes() == power(*case.arguments(), scale=0.5).tobytes()
+
+
+def packing(counts: Any, templates: int, **wish: Any) -> tuple[str, int]:
+    """What is decided for a GPU with 132 multiprocessors."""
+    arguments = Case(np.asarray(counts), templates).arguments()
+    work = power._calls.work(power._calls.given((*arguments, 0.5), {}))  # pyright: ignore[reportPrivateUsage]
+    plan = complete_plan(Plan(**wish), Machine("cuda", 132), work)
+    return plan.segments, plan.slices
+
+
+def test_lengths_decide_how_blocks_are_filled() -> None:
+    """By default a short dense axis shares blocks, and no more threads share a cell than its list has items."""
+    assert packing(GEOMETRIC, 3) == ("packed", 4)
+    assert packing([40] * 150, 3) == ("apart", 32)  # four lanes a block, and three places
+    assert packing([2] * 10, 300) == ("apart", 2)
+    assert packing([1] * 10, 300) == ("apart", 1)
+    assert packing([1] * 10, 60) == ("packed", 1)
+    assert packing(GEOMETRIC, 3, targets=2) == ("apart", 4)
+    assert packing(GEOMETRIC, 3, segments="apart") == ("apart", 4)
+    assert packing(GEOMETRIC, 3, slices=1) == ("packed", 1)
+
+
+def test_packing_is_refused_where_there_is_nothing_to_pack() -> None:
+    arguments = Case(MIXED).arguments()
+    with pytest.raises(lw.PlanError, match="segment packing cannot be applied to power: a CPU has no blocks to fill"):
+        power(*arguments, scale=0.5, plan=Plan(segments="packed"))
+    for kernel, arrays, plan, text in (
+        (
+            moments,
+            arguments[1:2],
+            Plan(segments="packed"),
+            "it has no dense axis: a block has as many segments as threads",
+        ),
+        (power, arguments, Plan(segments="packed", targets=2), "cells of one thread may lie in several segments"),
+    ):
+        with pytest.raises(lw.PlanError, match=text):
+            interpreted(kernel, arrays, {"scale": 0.5} if kernel is power else {}, plan)
 
 
 @pytest.mark.parametrize("plan", PLANS, ids=lambda p: p.short())

@@ -106,6 +106,10 @@ GRIDS: dict[str, tuple[Any, str]] = {
     "negative": ((4, -4), f"scale: {TWO}, found (4, -4)"),
     "floats": ((4.0, 4.0), f"scale: {TWO}, found (4.0, 4.0)"),
     "truth values": ((True, True), f"scale: {TWO}, found (True, True)"),
+    "more than a call counts": (
+        (2**40, 2**40),
+        "scale: grid=(1099511627776, 1099511627776) has 1,208,925,819,614,629,174,706,176 points; 64 bits count up to 4,611,686,018,427,387,904",
+    ),
     "a text": ("44", f"scale: {TWO}, found '44'"),
 }
 

@@ -14,7 +14,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import lanewise as lw
+from lanewise.analysis.affine import accesses, nest_of
 from lanewise.ir import nodes as ir
+from lanewise.ir.interpret import evaluate
+from lanewise.ir.interpreter import Interpreter
 from lanewise.pipeline import build_program
 from lanewise.plan import NEUTRAL, Plan
 from tests.patterns.threadwise import run_stage
@@ -142,3 +145,42 @@ def test_random_kernels_mean_what_python_does(tmp_path: Path) -> None:
 
     with lw.device("cpu"):
         holds()
+
+
+def test_what_is_said_of_accesses_holds_wherever_they_happen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every affine index is the sum that the analysis says; threads that are said to come to a place together do."""
+    seen: dict[int, list[tuple[tuple[int, ...], dict[str, Any]]]] = {}
+    plain = Interpreter._element  # pyright: ignore[reportPrivateUsage]
+
+    def watched(self: Interpreter, s: Any, env: dict[str, Any], shared: Any) -> None:
+        seen.setdefault(id(s), []).append((tuple(int(evaluate(i, env)) for i in s.indices), dict(env)))
+        plain(self, s, env, shared)
+
+    monkeypatch.setattr(Interpreter, "_element", watched)
+    count = {"affine": 0, "together": 0}
+
+    @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(statements(("y", "x"), 0, 0))
+    def holds(lines: list[str]) -> None:
+        kernel, given_arrays = load(lines, tmp_path), arrays()
+        compiled = kernel.compile(**given_arrays, grid=given_arrays["c"].shape)
+        seen.clear()
+        run_stage(compiled.reference, given_arrays, compiled.environment)
+        indices, body = nest_of(compiled.reference)
+        for access in accesses(body, indices):
+            visits = seen.get(id(access.statement), [])
+            for found, env in visits:
+                for form, place in zip(access.indices, found, strict=True):
+                    if form is not None and not form.scaled:
+                        terms = sum(c * int(evaluate(e, env)) for e, c in form.terms)
+                        assert place == form.constant + terms + sum(c * int(env[v]) for v, c in form.coefficients)
+                        count["affine"] += 1
+            if visits and not access.guards and all(loop.shared for loop in access.loops):
+                times = dict.fromkeys(np.ndindex(*given_arrays["c"].shape), 0)
+                for _, env in visits:
+                    times[int(env["y"]), int(env["x"])] += 1
+                assert len(set(times.values())) == 1, "all threads come here as often"
+                count["together"] += 1
+
+    holds()
+    assert min(count.values()) > 100

@@ -153,6 +153,14 @@ def marked(i: lw.index, flags: lw.Array1[lw.bool], c: lw.Array1[lw.bool]):
     c[i] = not flags[i]
 
 
+@lw.threadwise
+def powers(y: lw.index, x: lw.index, by: lw.f64, v: lw.vec2, c: lw.Array2[lw.f64]):
+    for _k in range(x):
+        by = by * 2
+        v = v + lw.vec2(1, y)
+    c[y, x] = by + v.y
+
+
 @dataclass(frozen=True)
 class Case:
     """`make(rng, sizes)` gives the arguments and the grid; `expect` the written arrays, of copies that it may change."""
@@ -251,6 +259,11 @@ def _median(a: Array, c: Array) -> dict[str, Array]:
     return {"c": np.median(np.stack([wide[:-2], wide[1:-1], wide[2:]]), axis=0).astype(np.float32)}
 
 
+def _powers(by: float, v: tuple[float, float], c: Array) -> dict[str, Array]:
+    y, x = np.indices(c.shape)
+    return {"c": by * 2.0**x + v[1] + x * y}
+
+
 def _of_two(kernel: Threadwise, by_row: bool) -> Case:
     def make(rng: np.random.Generator, m: int, n: int) -> tuple[Arguments, Any]:
         return {
@@ -284,6 +297,7 @@ CASES = [
     Case(gather, (29,), lambda rng, n: ({"order": np.abs(rng.integers(-3, n + 1, n)) % max(n, 1) - (np.arange(n) % 5 == 3), "a": f32(rng, n), "c": f32(rng, n)}, n),
          _gather),
     Case(histogram, (7, 40), lambda rng, m, n: ({"a": rng.integers(0, 5, (m, n), np.int32), "c": np.ones((m, 5), np.int32)}, m), _histogram),
+    Case(powers, (3, 11), lambda rng, m, n: ({"by": 1.5, "v": (1.0, 2.0), "c": np.zeros((m, n))}, (m, n)), _powers),
     Case(median, (31,), lambda rng, n: ({"a": f32(rng, n), "c": np.zeros(n, np.float32)}, n), _median),
     Case(marked, (33,), lambda rng, n: ({"flags": rng.integers(0, 2, n) > 0, "c": np.zeros(n, bool)}, n), lambda flags, c: {"c": ~flags}),
 ]  # fmt: skip

@@ -25,6 +25,7 @@ from lanewise.emit.numba_prelude import (
 from lanewise.ir import nodes as ir
 from lanewise.ir.functions import buffers_read, functions
 from lanewise.ir.names import is_own, own
+from lanewise.ir.pattern import HostCode
 from lanewise.ir.traverse import statements, subexpressions
 from lanewise.types import I64, LocalArray, limits
 
@@ -44,7 +45,7 @@ def emit_numba(
     host = kernel.pattern.host
     inlined = ", forceinline=True" if host.inline else ""
     parts = [
-        _FunctionWriter(f, called, entry_name(kernel), fast_math, inlined, host.branchless, locations).text()
+        _FunctionWriter(f, called, entry_name(kernel), fast_math, inlined, host, locations).text()
         for f in functions(kernel.body).values()
     ]
     body = "\n\n".join([*parts, _EntryWriter(kernel, called, fast_math, vector_bits).text()])
@@ -253,11 +254,12 @@ class _FunctionWriter(_Writer):
     """A function of scalars; it returns its mutable parameters and its results."""
 
     def __init__(
-        self, f: ir.Function, called: dict[str, str], entry: str, fast_math: bool, extra: str, eager: bool, locations: bool
+        self, f: ir.Function, called: dict[str, str], entry: str, fast_math: bool, extra: str, host: HostCode, locations: bool
     ) -> None:  # fmt: skip
         first = [*(p.name for p in f.parameters), *user_names(f.body)]
         super().__init__(Names(PYTHON_WORDS, [*called.values(), entry], first), called)
-        self.function, self.fast_math, self.extra, self.eager = f, fast_math, extra, eager
+        self.function, self.fast_math, self.extra = f, fast_math, extra
+        self.eager, self.widest = host.branchless, host.widest_stride
         self.file = PurePath(f.location.file).name if locations else ""
         self.mutable = [p.name for p in f.parameters if p.mutable]
 

@@ -198,7 +198,8 @@ def _is_off(plan: Decisions, name: str, kind: str) -> bool:
 
 def _any_value(o: Optimisation, value: Any) -> Any:
     """A value to be refused, where none is worth trying: the passes say why."""
-    return next(v for v in (*o.cuda, *o.cpu, *o.elementwise, *o.elementwise_cpu, *o.points) if v != value)
+    values = (*o.cuda, *o.cpu, *o.elementwise, *o.elementwise_cpu, *o.items, *o.items_cpu, *o.points)
+    return next(v for v in values if v != value)
 
 
 def _unsuited(o: Optimisation, kind: str, pattern: Pattern) -> str:

@@ -71,8 +71,8 @@ class Work:
     sum of products can be reordered for fused multiply-adds; both_ways: operations for both directions of a pair when
     reciprocity applies, else 0; converts: the function converts between types; sequences: it has operations
     that take a sequence of instructions, such as divisions and exponentials; result_bytes: of the results of one
-    element; source_bytes: what one source takes in a tile; alike: how many neighbouring elements go over the same list;
-    rounds: of loops that threads could share, where there are such;
+    element; source_bytes: what one source takes in a tile; alike: how many neighbouring elements go over the same list, and items: how
+    long lists are, on average; rounds: of loops that threads could share, where there are such;
     suggested: plans that suit the accesses of a kernel, those with the largest blocks first.
     """
 
@@ -87,6 +87,7 @@ class Work:
     result_bytes: int = 0
     source_bytes: int = 0
     alike: int = 1
+    items: int = 0
     rounds: Rounds | None = None
     suggested: tuple[Plan, ...] = ()
 

@@ -11,6 +11,7 @@ import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from types import MappingProxyType
 from typing import Any, Protocol
 
 import numpy as np
@@ -34,6 +35,7 @@ from lanewise.vectors import VectorValue
 
 MOST = 8  # kinds of calls that a kernel remembers
 EXACT = 2**53  # whole numbers up to here are floats
+NOTHING: Mapping[str, Any] = MappingProxyType({})
 _ALIGNED = 16  # bytes
 _UNLIKE: Any = object()  # in place of a number: the way of a first call
 
@@ -193,11 +195,17 @@ def _number(kind: t.Scalar, host: bool) -> Callable[[Any], Any]:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """An array that a call makes: its name in the kernel, its type and how many elements it has."""
+    """An array that a call makes: its name in the kernel, its type, how many elements it has, and their axes if there are several."""
 
     name: str
     kind: t.ValueType
     count: int
+    axes: tuple[int, ...] = ()
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        shape, _ = shape_of_result(self.kind, self.count)
+        return (*self.axes, *shape[1:]) if self.axes else shape
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,7 +246,12 @@ class Repeatable:
         self._apart = apart
         self._results, self._from, self._identical, self._holds = results, device_of, identical, holds
         self._module = array_module(device)
-        self._made = tuple((r.name, *shape_of_result(r.kind, r.count)) for r in results)
+        self._made = tuple((r.name, r.shape, shape_of_result(r.kind, r.count)[1]) for r in results)
+
+    @property
+    def axes(self) -> tuple[int, ...]:
+        """Of the elements of its results."""
+        return self._results[0].axes
 
     def match(self, arguments: tuple[Any, ...], named: Mapping[str, Any]) -> Given | None:
         """The arguments of a call like this one; None for another one."""
@@ -286,19 +299,22 @@ def _on_gpu(arrays: Mapping[str, Any], name: str, places: tuple[ArrayPlace, ...]
 def _on_host(arrays: Mapping[str, Any], name: str, places: tuple[ArrayPlace, ...]) -> list[Any]:
     array = arrays[name]
     if type(array) is not RecordArray:
-        return [array.reshape(-1)]  # of one type, in one buffer
+        return [array if array.ndim == 1 else array.reshape(-1)]  # of one type, in one buffer
     return array._parts_at(places)  # pyright: ignore[reportPrivateUsage]
 
 
 def slots_of(
     signature: Signature, positional: tuple[Any, ...], named: Mapping[str, Any], arguments: Arguments,
-    record_slot: Callable[[str, RecordArray], Slot] = RecordSlot,
+    record_slot: Callable[[str, RecordArray], Slot] = RecordSlot, own: Mapping[str, Slot] = NOTHING,
 ) -> tuple[Slot, ...] | None:  # fmt: skip
-    """What arguments like these are; None where one was converted, and would have to be each time."""
+    """What arguments like these are; None where one was converted, and would have to be each time. own: slots of the pattern's."""
     host = target_of(arguments.device) is CPU
-    names = signature.names[: len(positional)] + list(named)
+    names = [*signature.names[: len(positional)], *named]
     found: list[Slot] = []
     for name, value in zip(names, (*positional, *named.values()), strict=True):
+        if name in own:
+            found.append(own[name])
+            continue
         if name in signature.arrays:  # never converted
             found.append(ArraySlot(name, value))
             continue
@@ -338,13 +354,18 @@ class Repeated:
     def remember(
         self, signature: Signature, positional: tuple[Any, ...], named: Mapping[str, Any], arguments: Arguments, launch: Any,
         results: Sequence[Result], *, identical: tuple[str, str, bool] | None = None,
-        holds: Callable[[Mapping[str, Any]], bool] | None = None, besides: Repeats | None = None,
+        holds: Callable[[Mapping[str, Any]], bool] | None = None, own: Mapping[str, Slot] = NOTHING,
+        besides: Repeats | None = None,
     ) -> None:  # fmt: skip
-        """Keep a call for those like it, where they can be recognised and bound by addresses and numbers alone."""
-        slots = slots_of(signature, positional, named, arguments)
+        """Keep a call for those like it, where they can be recognised and bound by addresses and numbers alone.
+
+        own: slots of arguments that a pattern makes arrays of, which they bring along under the names in `arguments.added`.
+        """
+        slots = slots_of(signature, positional, named, arguments, own=own)
         if slots is None or not isinstance(launch, Prepared):
             return
-        arrays = frozenset((*arguments.records, *arguments.arrays, *signature.arrays, *(r.name for r in results)))
+        added = arguments.added if own else signature.arrays
+        arrays = frozenset((*arguments.records, *arguments.arrays, *added, *(r.name for r in results)))
         template = launch.template(arrays, frozenset(flatten_uniforms(signature, arguments.uniforms)))
         if template is None:
             return

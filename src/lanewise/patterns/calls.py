@@ -32,7 +32,7 @@ from lanewise.launch.arguments import (
 )  # fmt: skip
 from lanewise.launch.compiled import Call, Compiled, Tunable
 from lanewise.launch.executable import BoundArray
-from lanewise.launch.repeated import Repeated, Repeats, Result
+from lanewise.launch.repeated import NOTHING, Repeated, Repeats, Result, Slot
 from lanewise.launch.support import bind_record, compile_kernel, index_type, layouts_of, machine_of, value_type
 from lanewise.launch.tuned_plans import Key, TunedPlans, make_key, size_class
 from lanewise.naming import by_name
@@ -98,10 +98,10 @@ class Wing:
     total: bool = False
     describe: Callable[[ir.Kernel, Work], Work] | None = None
 
-    def results(self, lowered: Lowered, count: int) -> list[Result]:
+    def results(self, lowered: Lowered, count: int, axes: tuple[int, ...] = ()) -> list[Result]:
         """The arrays of a call's results."""
         if not self.total:
-            return [Result(n, kind, count) for n, kind in result_arrays(lowered)]
+            return [Result(n, kind, count, axes) for n, kind in result_arrays(lowered)]
         return [Result(n, total_type(scalar_of(kind)), 1) for n, kind in result_arrays(lowered)]
 
 
@@ -162,22 +162,23 @@ class Calls:
             return found[0].run(found[1], out)
         given = self.given(arguments, named)
         call = self.bind(given, out, None)
-        self._remember(calls, call, arguments, named, given)
+        self.remember(calls, call, arguments, named, given)
         call.launch()
         return call.results
 
-    def _remember(
-        self, calls: Repeated, call: Call, positional: tuple[Any, ...], named: Mapping[str, Any], arguments: Arguments
-    ) -> None:
-        """Keep a call for those like it."""
+    def remember(
+        self, calls: Repeated, call: Call, positional: tuple[Any, ...], named: Mapping[str, Any], arguments: Arguments,
+        *, own: Mapping[str, Slot] = NOTHING, axes: tuple[int, ...] = (),
+    ) -> None:  # fmt: skip
+        """Keep a call for those like it. own: slots of the pattern's; axes: of the elements of results, if there are several."""
         tuned = self._tuned(arguments, None)
         if tuned is not None and tuned.plan != call.compiled.plan:
             return  # a tuned plan that does not hold for these values may hold for the next ones
         count = self.count(arguments)
         calls.remember(
             self.signature, positional, named, arguments, call.launch,
-            self.wing.results(self.lowered, count),
-            identical=_pair(arguments), holds=self._holding(call, arguments),
+            self.wing.results(self.lowered, count, axes),
+            identical=None if own else _pair(arguments), holds=self._holding(call, arguments), own=own,
             besides=None if self.wing.repeats is None else self.wing.repeats(self.signature, arguments),
         )  # fmt: skip
 
@@ -239,7 +240,8 @@ class Calls:
         """What default plans ask of a call."""
         count, pattern = self.count(arguments), self.wing.pattern
         if not pattern.over_pairs and (pattern.suggest is None or not is_gpu(arguments.device)):
-            return Work(pattern, count, alike=self.wing.alike(arguments))
+            items = [*self.wing.counts(self.name, arguments).values()][-1] if pattern.over_items else 0
+            return Work(pattern, count, alike=self.wing.alike(arguments), items=items)
         key, describe = self._kind(arguments), self.wing.describe
         if key not in self._works:
             reference = self.reference(arguments)

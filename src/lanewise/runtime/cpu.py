@@ -175,8 +175,7 @@ def run_range(kernel: RangeKernel, arguments: tuple[Any, ...], extent: int, grai
     Elements are independent: the split changes no bits.
     """
     compile_workers.need((kernel,))
-    threads = cpu_threads()
-    if threads == 1 or extent <= grain:
+    if extent <= grain or (threads := cpu_threads()) == 1:  # asking how many there are takes longer than few elements
         kernel(*arguments, 0, extent)
         return
     pieces = iter(guided_pieces(extent, threads, grain))  # `next` of a list's iterator is atomic

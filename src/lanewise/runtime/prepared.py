@@ -75,11 +75,11 @@ class Prepared:
 
 @dataclass(frozen=True, slots=True)
 class Open:
-    """A kernel that waits for arrays and values. arrays: of each by name, where its buffers stand."""
+    """A kernel that waits for arrays and values. arrays: of each by name, where its buffers stand, and the position of its only one."""
 
     run: Callable[[Arguments], None]
     arguments: Arguments
-    arrays: tuple[tuple[str, tuple[ArrayPlace, ...]], ...]
+    arrays: tuple[tuple[str, tuple[ArrayPlace, ...], int | None], ...]
     values: tuple[tuple[str, int], ...]
     kept: tuple[Any, ...]
 
@@ -108,14 +108,18 @@ def _opened(p: Piece, arrays: frozenset[str], values: frozenset[str]) -> Open:
     empty = {a.position for a in p.arrays if a.name in arrays} | {position for _, position in numbers}
     arguments = tuple(None if n in empty else x for n, x in enumerate(p.arguments))
     kept = tuple(memory for name, memory in p.kept if name not in arrays)
-    return Open(p.run, arguments, tuple((n, at) for n, at in places.items() if n in arrays), numbers, kept)
+    opened = ((n, at, at[0].position if len(at) == 1 else None) for n, at in places.items() if n in arrays)
+    return Open(p.run, arguments, tuple(opened), numbers, kept)
 
 
 def _filled(
     p: Open, views: Callable[[str, tuple[ArrayPlace, ...]], Sequence[Any]], values: Mapping[str, Any]
 ) -> Arguments:
     arguments = list(p.arguments)
-    for name, places in p.arrays:
+    for name, places, only in p.arrays:
+        if only is not None:
+            arguments[only] = views(name, places)[0]
+            continue
         for place, view in zip(places, views(name, places), strict=True):
             arguments[place.position] = view
     for name, position in p.values:

@@ -1,7 +1,8 @@
 """Conversions of floats to whole numbers with one meaning: the nearest limit beyond the type, 0 for NaN.
 
-LLVM leaves its plain conversion open where the number does not fit; this one is as fast where processors saturate, and takes a
-comparison and a choice or two on those that do not. Generated kernels call `lw_to_i32(x)` and its kin.
+LLVM leaves its plain conversion open where the number does not fit. Where a float holds both limits, the number is brought between them
+before; LLVM's own saturating conversion does the same one number after the other, where a loop could take a register of them.
+Generated kernels call `lw_to_i32(x)` and its kin.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ def _saturating(number: Any, operation: str) -> Any:
     def lw_to(typing_context: Any, x: Any) -> Any:
         def convert(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             wanted, given = (context.get_value_type(k) for k in (signature.return_type, signature.args[0]))
+            if number is types.int32 and signature.args[0] is types.float64:
+                return _between(builder, arguments[0], wanted)
             function = builder.module.declare_intrinsic(
                 f"llvm.{operation}.sat", (wanted, given), ir.FunctionType(wanted, (given,))
             )
@@ -26,6 +29,17 @@ def _saturating(number: Any, operation: str) -> Any:
         return number(x), convert
 
     return intrinsic(lw_to)
+
+
+def _between(builder: Any, x: Any, wanted: Any) -> Any:
+    """A float64 between the limits of a signed type of 32 bits, and converted; comparisons with NaN are false."""
+    low, high = (ir.Constant(x.type, float(limit)) for limit in (-(2**31), 2**31 - 1))
+    x = builder.select(
+        builder.fcmp_ordered(">", x, low),
+        x,
+        builder.select(builder.fcmp_ordered("ord", x, x), low, ir.Constant(x.type, 0.0)),
+    )
+    return builder.fptosi(builder.select(builder.fcmp_ordered("<", x, high), x, high), wanted)
 
 
 lw_to_i32 = _saturating(types.int32, "fptosi")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -16,22 +16,19 @@ from lanewise.frontend.function import Lowered, Signature
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import count_of
 from lanewise.launch.arguments import Arguments, classify_arguments, describe
-from lanewise.launch.compiled import Call, Compiled
+from lanewise.launch.compiled import Call
 from lanewise.launch.support import value_type
 from lanewise.naming import by_name
-from lanewise.patterns.calls import Calls, Wing
+from lanewise.patterns.calls import AbstractKernel, Wing, unpacked
 from lanewise.patterns.segmentwise.build import SegmentwiseArguments, build_segmentwise
 from lanewise.patterns.segmentwise.names import CELLS, DENSE, FIRST, ITEMS, LAST, SEGMENTS, first_of, last_of
 from lanewise.patterns.segmentwise.pattern import SEGMENTWISE
-from lanewise.plan import Plan, check_plan
-from lanewise.ragged import RaggedArray, padding
+from lanewise.patterns.segmentwise.repeated import Places, ragged_slots
+from lanewise.plan import Plan
+from lanewise.ragged import RaggedArray, entries, views
 from lanewise.record import Record
-from lanewise.runtime.memory import overlap, to_host
+from lanewise.runtime.memory import overlap
 from lanewise.types import I64, Scalar
-
-if TYPE_CHECKING:
-    from lanewise.tuning.job import Job
-    from lanewise.tuning.report import Tuning
 
 LONGEST = 2**31 - 1  # of a row, whose indices have 32 bits
 
@@ -96,9 +93,9 @@ def _arguments(signature: Signature, given: Mapping[str, Any]) -> Arguments:
     result = classify_arguments(signature, flat, arrays_allowed=False)
     if isinstance(given.get(dense or ""), RaggedArray):
         raise ArgumentError(f"{kernel}: {dense!r} has a record for each place of the dense axis, found a ragged array")
-    ends = items.offsets[-1]
-    result.added |= {FIRST: (ends[:-1], I64), LAST: (ends[1:], I64)}
-    count = _count(items)
+    begins, ends, _ = views(items)
+    result.added |= {FIRST: (begins, I64), LAST: (ends, I64)}
+    count = entries(items)
     for name, kind in signature.rows.items():
         place = f"{kernel}: {name!r}"
         row = _ragged(place, given[name], kind, ", with a list for each item")
@@ -110,23 +107,11 @@ def _arguments(signature: Signature, given: Mapping[str, Any]) -> Arguments:
             raise ArgumentError(
                 f"{place} has {len(row.offsets[-1]) - 1:,} lists; wanted one for each of the {count:,} items"
             )
-        begins = row.offsets[-1]
-        result.added |= {first_of(name): (begins[:-1], I64), last_of(name): (begins[1:], I64)}
-        result.added[name] = (_with_padding(row), kind)
+        begins, ends, values = views(row)
+        result.added |= {first_of(name): (begins, I64), last_of(name): (ends, I64), name: (values, kind)}
         result.beyond[name] = len(row.data)
     result.totals["items"] = count
     return result
-
-
-def _count(items: RaggedArray) -> int:
-    return int(to_host(items.offsets[-1][-1:])[0])
-
-
-def _with_padding(row: RaggedArray) -> Any:
-    """All values of the rows, and what follows the last row."""
-    data, pad = row.data, padding(row)
-    whole = row._memory[: data.nbytes + pad.nbytes].view(data.dtype)  # pyright: ignore[reportPrivateUsage]
-    return whole.reshape(-1, data.shape[1]) if data.ndim == 2 else whole
 
 
 def _ragged(place: str, value: Any, kind: Record | t.ValueType, note: str) -> RaggedArray:
@@ -150,7 +135,7 @@ WING = Wing(SEGMENTWISE, _build, _counts, check=_checked, arguments=_arguments, 
 
 
 @sealed()
-class Segmentwise:
+class Segmentwise(AbstractKernel):
     """A kernel over segments.
 
     Its function takes one item of a segment, before it a record of the dense axis if there is one, then rows of values that
@@ -158,36 +143,10 @@ class Segmentwise:
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
-        self._function = function
-        self.__name__, self.__doc__ = function.__name__, function.__doc__
-        self.__module__, self.__qualname__ = function.__module__, function.__qualname__
-        self._calls = Calls(WING, function, self, self.bind)
-
-    @property
-    def python(self) -> Callable[..., Any]:
-        """Its function, as it was written."""
-        return self._function
-
-    def __repr__(self) -> str:
-        return f"<lanewise segmentwise kernel {self.__name__}>"
+        super().__init__(WING, function)
 
     def __reduce__(self) -> str | tuple[Any, ...]:
         return by_name(self, (Segmentwise, (self.python,)))
-
-    def __copy__(self) -> Segmentwise:
-        return self
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Segmentwise:
-        return self
-
-    @property
-    def signature(self) -> Signature:
-        return self._calls.signature
-
-    @property
-    def lowered(self) -> Lowered:
-        """The typed function; raises `CompileError` for what the language does not have."""
-        return self._calls.lowered
 
     def __call__(self, *arguments: Any, out: Any = None, plan: Plan | None = None, **named: Any) -> Any:
         """The sums of all cells: an array of shape (dense, *segments) or (dense, *segments, components), or a tuple of them.
@@ -196,43 +155,52 @@ class Segmentwise:
         (stacks, detectors) for items by stack and detector. Else it is one axis with the innermost lists, one after
         the other. Without a dense axis the shape begins there.
         """
-        return self.bind(*arguments, out=out, plan=plan, **named)()
-
-    def compile(self, *arguments: Any, plan: Plan | None = None, **named: Any) -> Compiled:
-        """The kernel for these arguments, without running it."""
-        check_plan(self.__name__, plan)
-        return self._calls.compile(self._calls.given(arguments, named), plan)
+        if plan is not None:
+            return self.bind(*arguments, out=out, plan=plan, **named)()
+        calls = self._calls
+        calls.notice()
+        known = calls.repeated[None]
+        if found := known.find(arguments, named):
+            again, matched = found
+            if out is None:
+                return unpacked(again.run(matched, None))
+            flat = self._flat(out, again.axes)
+            self._check_apart(flat, matched.arrays)
+            again.run(matched, flat)
+            return (
+                out if isinstance(out, tuple) and len(out) != 1 else unpacked(_several(out, len(self.lowered.results)))
+            )
+        given = calls.given(arguments, named)
+        axes, ragged = self._axes(given, arguments, named), self._ragged(arguments, named)
+        call = self._bound(given, axes, out, None)
+        calls.remember(known, call, arguments, named, given, own=ragged_slots(ragged), axes=axes)
+        return call()
 
     def bind(self, *arguments: Any, out: Any = None, plan: Plan | None = None, **named: Any) -> Call:
         """A call with its memory bound, to run many times."""
-        check_plan(self.__name__, plan)
-        given = self._calls.given(arguments, named)
-        shape = self._shape(given, arguments, named)
-        flat = self._flat(out, shape)
-        self._check_apart(flat, given)
-        call = self._calls.bind(given, flat, plan)
-        kinds = self.lowered.results
+        given = self._given(arguments, named, plan)
+        return self._bound(given, self._axes(given, arguments, named), out, plan)
+
+    def _bound(self, arguments: Arguments, axes: tuple[int, ...], out: Any, plan: Plan | None) -> Call:
+        """A call whose results have these axes."""
+        flat = self._flat(out, axes)
+        read = {n: a for n, (a, _) in arguments.added.items()} | {n: r.data for n, r in arguments.records.items()}
+        self._check_apart(flat, read)
+        call = self._calls.bind(arguments, flat, plan)
         results = tuple(
-            r.reshape(*shape, *r.shape[1:]) if o is None else o
-            for r, o in zip(call.results, _several(out, len(kinds)), strict=True)
+            r.reshape(*axes, *r.shape[1:]) if o is None else o
+            for r, o in zip(call.results, _several(out, len(self.lowered.results)), strict=True)
         )
         return Call(call.launch, results, call.compiled)
 
-    def tune(self, *arguments: Any, seconds: float | None = None, plan: Plan | None = None, **named: Any) -> Tuning:
-        """Measure plans for calls like this one, and use the fastest in later calls, also of other programs.
+    def _ragged(self, positional: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, tuple[Places, RaggedArray]]:
+        """The ragged arguments of a call, by parameter, and what the kernel calls their parts."""
+        _, item = _owners(self.signature)
+        given = dict(zip(self.signature.names, positional, strict=False)) | dict(named)
+        rows = {n: ((first_of(n), last_of(n), n), given[n]) for n in self.signature.rows}
+        return {item: ((FIRST, LAST, item), given[item])} | rows
 
-        `seconds` is about what it may take, compilation included (60 on a GPU, 120 on a CPU); the fields that `plan` fixes
-        stay as they are. Raises `ArgumentError` for arguments that do not fit, `PlanError` for an illegal `plan`.
-        """
-        from lanewise.tuning import tune_job
-
-        return tune_job(self.tuning_job(*arguments, plan=plan, **named), seconds)
-
-    def tuning_job(self, *arguments: Any, plan: Plan | None = None, **named: Any) -> Job:
-        """What `tune` measures: for programs that watch the search, or replay it."""
-        return self._calls.job(self._calls.given(arguments, named), plan)
-
-    def _shape(self, arguments: Arguments, positional: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[int, ...]:
+    def _axes(self, arguments: Arguments, positional: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[int, ...]:
         """The axes of the results before those of a vector."""
         dense, item = _owners(self.signature)
         names = self.signature.names
@@ -240,16 +208,14 @@ class Segmentwise:
         outer = items.outer_shape or (len(items.offsets[-1]) - 1,)
         return (len(arguments.records[dense]), *outer) if dense else outer
 
-    def _check_apart(self, out: Any, arguments: Arguments) -> None:
+    def _check_apart(self, out: Any, read: Mapping[str, Any]) -> None:
         """A cell is written while others read: results have memory of their own."""
         if out is None:
             return
-        read = {n.removeprefix("$"): a for n, (a, _) in arguments.added.items()} | {
-            n: r.data for n, r in arguments.records.items()
-        }
         for o in out if isinstance(out, tuple) else (out,):
-            if shared := [n for n, a in read.items() if overlap(o, a)]:
-                raise ArgumentError(f"{self.__name__}: out shares memory with {shared[0]!r}; give it memory of its own")
+            if shared := [n for n, a in read.items() if overlap(o, a.data if isinstance(a, RecordArray) else a)]:
+                name = shared[0].removeprefix("$")
+                raise ArgumentError(f"{self.__name__}: out shares memory with {name!r}; give it memory of its own")
 
     def _flat(self, out: Any, shape: tuple[int, ...]) -> Any:
         """The caller's arrays as a call takes them: cells along one axis."""

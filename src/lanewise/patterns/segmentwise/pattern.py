@@ -3,7 +3,9 @@
     parallel for cell: segment, place = ...; for item: sum += f(place, item)
 ->  parallel for block: segment = block / tiles; tile = block - segment * tiles
         parallel for lane: place#0, place#1 = ...; for item: load item; sum#0 += f(place#0, item); sum#1 += f(place#1, item)
-The threads of a block run the same loop over the same items: what they load of an item is one load for all.
+The threads of a block run the same loop over the same items: what they load of an item is one load for all. Where the dense axis is
+shorter than a block, or there is none, neighbouring cells fill it, of whichever segments they are (`segments="packed"`):
+->  parallel for block: parallel for lane: cell = ...; segment, place = ...; for item: sum += f(place, item)
 """
 
 from __future__ import annotations
@@ -23,10 +25,10 @@ from lanewise.plan import NEUTRAL, Decisions, Plan
 from lanewise.target import CPU, Machine, Target
 
 GRAIN_ITEMS = 8_192  # items worth handing to another thread of a CPU: each takes some nanoseconds
-SIDE_BY_SIDE = 32  # cells of a loop on a CPU
+SIDE_BY_SIDE, FEWEST = 64, 32  # cells of a loop on a CPU, and how many are worth one
 BLOCK = 128
 FULL = 1024  # threads of a multiprocessor that hide the time of a load
-TILES, TILE, LANE = own("tiles"), own("tile"), own("lane")
+TILES, TILE, LANE, SLOT = own("tiles"), own("tile"), own("lane"), own("slot")
 
 
 def grain(items: int) -> int:
@@ -35,14 +37,21 @@ def grain(items: int) -> int:
 
 
 def default_plan(machine: Machine, work: Work, wish: Plan) -> Decisions:
-    """Every field decided. Few cells leave a GPU idle, unless several threads share each; on a CPU cells lie side by side."""
+    """Every field decided. Few cells leave a GPU idle, unless several threads share each; on a CPU cells lie side by side.
+
+    More threads than a list has items would share nothing. A dense axis that leaves half of a block idle shares it with other lists.
+    """
     if not machine.target.has_blocks:
-        side_by_side = machine.target is CPU and work.alike >= SIDE_BY_SIDE and wish.hoist is not True
-        return Plan(targets=SIDE_BY_SIDE).filled(NEUTRAL) if side_by_side else NEUTRAL
+        if machine.target is not CPU or work.alike < FEWEST or wish.hoist is True:
+            return NEUTRAL
+        # Cells side by side are as many as the widest registers hold several times over: here they are worth their lower clock.
+        return Plan(targets=SIDE_BY_SIDE, vector_bits=512 if machine.vector_bits == 512 else 0).filled(NEUTRAL)
     slices = 1
-    while slices < 32 and work.targets * slices * 2 <= machine.multiprocessors * FULL:
+    while slices < min(32, work.items) and work.targets * slices * 2 <= machine.multiprocessors * FULL:
         slices *= 2
-    return Plan(block=BLOCK, slices=slices).filled(NEUTRAL)
+    lanes = (BLOCK if wish.block is None else wish.block) // (slices if wish.slices is None else wish.slices)
+    packed = 1 < work.alike <= lanes // 2 and wish.targets in (None, 1)
+    return Plan(block=BLOCK, slices=slices, segments="packed" if packed else "apart").filled(NEUTRAL)
 
 
 def shape(kernel: ir.Kernel, plan: Decisions, target: Target, checked: Checked) -> tuple[ir.Kernel, ...]:
@@ -63,19 +72,46 @@ def shape(kernel: ir.Kernel, plan: Decisions, target: Target, checked: Checked) 
     (loop,) = kernel.body
     assert isinstance(loop, ir.Parallel)
     dense = loop.variable == CELL
-    if targets != 1 and not dense:
-        raise refuse("thread merging", kernel, "it has no dense axis: neighbouring segments have no items in common")
+    packed = plan.segments == "packed"
+    if packed and not dense:
+        raise refuse(
+            "segment packing",
+            kernel,
+            "it has no dense axis: a block has as many segments as threads, or groups of them",
+        )
+    if targets != 1 and (packed or not dense):
+        reason = "cells of one thread may lie in several" if packed else "it has no dense axis: neighbouring"
+        raise refuse(
+            "thread merging", kernel, f"{reason} segments{', which' if packed else ''} have no items in common"
+        )
     lanes = threads // slices
-    kernel = checked("thread merging", _blocks(kernel, loop, targets, lanes))
+    if packed:
+        kernel = checked("segment packing", _packed(kernel, loop, lanes))
+    else:
+        kernel = checked("thread merging", _blocks(kernel, loop, targets, lanes))
     if slices > 1:  # after merging: the slices meet once for each cell of a thread
         kernel = checked("slicing", slicing.apply_to_lists(kernel, slices))
     kernel = checked("unrolling", unrolling.apply(kernel, unroll))
     (outer,) = kernel.body
     assert isinstance(outer, ir.Parallel)
     mapped = thread_mapping.apply(kernel, threads, lanes=lanes, min_blocks=min_blocks)
-    if dense:
+    if dense and not packed:
         mapped = replace(mapped, grid=ir.Grid(outer.extent, 1, threads, 1, min_blocks))
     return (checked("mapping to threads", mapped),)
+
+
+def _packed(kernel: ir.Kernel, loop: ir.Parallel, lanes: int) -> ir.Kernel:
+    """Blocks of lanes over all cells. Threads past the last cell go with it, and store nothing: all reach every barrier."""
+    index = loop.extent.type
+    block, lane, slot = (ir.Local(n, index) for n in (own("block"), LANE, SLOT))
+    inside = build.less(slot, loop.extent)
+    body = (
+        ir.Assign(SLOT, build.add(build.multiply(block, lanes), lane)),
+        ir.Assign(CELL, build.minimum(slot, build.subtract(loop.extent, 1))),
+        *(ir.If(inside, (s,)) if isinstance(s, ir.StoreRecord) else s for s in loop.body),
+    )
+    threads = ir.Parallel(LANE, ir.Literal(lanes, index), body)
+    return replace(kernel, body=(ir.Parallel(block.name, build.ceil_divide(loop.extent, lanes), (threads,)),))
 
 
 def _blocks(kernel: ir.Kernel, loop: ir.Parallel, targets: int, lanes: int) -> ir.Kernel:

@@ -24,6 +24,7 @@ NARROW = (
     2**31 - 2**16
 )  # values of an index, or elements of an array, for which 32 bits are enough: blocks reach beyond their end
 
+MOST = 2**62  # points
 WIDEST = 16  # bytes of an access
 
 
@@ -162,4 +163,7 @@ def grid_extents(kernel: str, indices: tuple[str, ...], grid: Any) -> tuple[int,
             f"{kernel}: grid= says how many values {names} {'has' if len(indices) == 1 else 'have'}: wanted {example}, "
             f"{'a whole number' if len(indices) == 1 else f'{len(indices)} whole numbers'} from 0 on, found {grid!r}"
         )
-    return tuple(int(n) for n in extents)
+    found = tuple(int(n) for n in extents)
+    if (points := math.prod(found)) > MOST:
+        raise ArgumentError(f"{kernel}: grid={grid!r} has {points:,} points; 64 bits count up to {MOST:,}")
+    return found

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field, replace
 
 from lanewise import types as t
 from lanewise.ir import nodes as ir
-from lanewise.ir.names import identifier
-from lanewise.ir.traverse import statements
+from lanewise.ir.names import identifier, own
+from lanewise.ir.traverse import rename, statements, writes
 from lanewise.ir.values import value_array
 from lanewise.patterns.results import total_type
 from lanewise.patterns.threadwise.indices import with_bounded_indices
@@ -63,6 +63,7 @@ def build_threadwise(function: ir.Function, arguments: ThreadwiseArguments) -> i
         for leaf in t.leaves(name, kind)
         if leaf in used
     )
+    body = _with_own_values(body, uniforms)
     if result is not None:
         body = summed(body, result, arguments.indices, index)
         arrays.append(replace(value_array(RESULT, total_type(result), written=True), shape=(1,), narrow=True))
@@ -72,3 +73,11 @@ def build_threadwise(function: ir.Function, arguments: ThreadwiseArguments) -> i
     return ir.Kernel(
         identifier(function.name), THREADWISE, tuple(arrays), uniforms, tuple(counts), body, location=function.location
     )
+
+
+def _with_own_values(body: ir.Block, uniforms: tuple[ir.Parameter, ...]) -> ir.Block:
+    """A thread that assigns to an argument has a copy of its own: the next point, in the same loop, begins with the call's value."""
+    changed = {n for s in statements(body) for n in writes(s)}
+    own_names = {u.name: own(f"own.{u.name}") for u in uniforms if u.name in changed}
+    first = tuple(ir.Assign(own_names[u.name], ir.Local(u.name, u.type)) for u in uniforms if u.name in changed)
+    return (*first, *rename(body, own_names)) if first else body

@@ -15,6 +15,7 @@ from lanewise.ir import nodes as ir
 from lanewise.ir.names import own
 from lanewise.passes import thread_mapping
 from lanewise.passes.base import refuse
+from lanewise.types import I64
 
 BLOCK, THREAD = own("block"), own("thread")
 WIDE = 256  # threads of a block, from which on its rows are those of whole warps
@@ -62,12 +63,12 @@ def blocks(kernel: ir.Kernel, threads: int, min_blocks: int) -> ir.Kernel:
         ir.Assign(THREAD, ir.Builtin("thread", index)),
     ]
     inside: ir.Expression | None = None
-    total: ir.Expression = ir.Literal(1, index)
+    total: ir.Expression = ir.Literal(1, I64)  # of all blocks, which a launch may refuse
     remaining, within = block, thread
     for n in reversed(range(len(loops))):  # the fastest index first
         loop, side = loops[n], sides[n]
         count = build.ceil_divide(loop.extent, side)
-        total = build.multiply(count, total)
+        total = build.multiply(build.index_of(count, I64), total)
         if n:
             tiles, rest, row = (ir.Local(own(f"{loop.variable}.{x}"), index) for x in ("blocks", "behind", "row"))
             head += [ir.Assign(tiles.name, count), ir.Assign(rest.name, build.divide(remaining, tiles))]

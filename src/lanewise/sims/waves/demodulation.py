@@ -207,10 +207,20 @@ def antenna_matrices(data: SearchData, seen: Geometry) -> Floats:
 
 def two_f(fa: Complexes, fb: Complexes, a: Floats, b: Floats, c: Floats) -> Floats:
     """2F; the expected 4 where the condition number of the antenna matrix is above 1e4, as LALPulsar has it."""
-    determinant = a * b - c**2
+    return two_f_of_parts(fa.real, fa.imag, fb.real, fb.imag, a, b, c)
+
+
+def two_f_of_parts(
+    fa_real: Floats, fa_imaginary: Floats, fb_real: Floats, fb_imaginary: Floats, a: Floats, b: Floats, c: Floats
+) -> Floats:
+    """`two_f` of real and imaginary parts; a, b and c may be the same for many templates."""
+    value = b * (fa_real * fa_real + fa_imaginary * fa_imaginary)
+    value += a * (fb_real * fb_real + fb_imaginary * fb_imaginary)
+    value -= (2 * c) * (fa_real * fb_real + fa_imaginary * fb_imaginary)
     with np.errstate(divide="ignore", invalid="ignore"):
-        value = 2 * (b * abs(fa) ** 2 + a * abs(fb) ** 2 - 2 * c * (fa * fb.conj()).real) / determinant
-    return np.where(usable_matrix(a, b, c), value, EXPECTED)
+        value *= 2 / (a * b - c**2)
+    usable = usable_matrix(a, b, c)
+    return value if usable.all() else np.where(usable, value, EXPECTED)
 
 
 def usable_matrix(a: Floats, b: Floats, c: Floats) -> NDArray[np.bool_]:

@@ -32,7 +32,10 @@ from lanewise.runtime.memory import array_module
 Method = Literal["interpolated", "dirichlet"]
 DEGREE = 7  # of the polynomials: their error is that of float32 sums
 NEAR = 2e-4  # of a bin: where LALPulsar takes the nearest bin for the sum
-TABLE_PART = 1 << 15  # bins whose polynomials are made at a time
+TABLE_PART, HOST_PART = (
+    1 << 15,
+    1 << 11,
+)  # bins whose polynomials are made at a time, on a GPU and where they shall stay in the caches
 PI = float(np.float32(np.pi))
 
 
@@ -150,6 +153,7 @@ def interpolated_kernel(degree: int = DEGREE) -> Any:
     return amplitudes
 
 
+@cache
 def _matrix(dterms: int, degree: int) -> np.ndarray[Any, Any]:
     """From 2 dterms bins to the coefficients of a polynomial in 2 kappa - 1: float64, shape (degree + 1, 2 dterms)."""
     n = degree + 1
@@ -171,27 +175,26 @@ def polynomials(sfts: lw.RaggedArray, bins: lw.RaggedArray, dterms: int, degree:
         raise lw.ArgumentError(f"degree is odd and at most 15, because coefficients are read in pairs; found {degree}")
     module = array_module(bins.device)
     data = bins.data
-    flat = data[:, 0] + 1j * data[:, 1]
-    coefficients = module.full((len(flat), degree + 1), np.nan, np.complex64)
-    weights = module.asarray(_matrix(dterms, degree).T.astype(np.complex64))
-    count = max(0, len(flat) - 2 * dterms + 1)
-    for first in range(0, count, TABLE_PART):
-        last = min(first + TABLE_PART, count)
-        shape, step = (last - first, 2 * dterms), flat.strides[0]
-        terms = module.lib.stride_tricks.as_strided(flat[first:], shape, (step, step))
-        coefficients[dterms - 1 + first : dterms - 1 + last] = module.ascontiguousarray(terms) @ weights
+    values = module.full(
+        (len(data), 2 * (degree + 1)), np.nan, np.float32
+    )  # real and imaginary parts, as they lie in the bins
+    weights = module.asarray(np.kron(_matrix(dterms, degree).T, np.eye(2)).astype(np.float32))
+    count, part = max(0, len(data) - 2 * dterms + 1), HOST_PART if module is np else TABLE_PART
+    for first in range(0, count, part):
+        last = min(first + part, count)
+        shape, (step, single) = (last - first, 4 * dterms), data.strides
+        terms = module.lib.stride_tricks.as_strided(data[first:], shape, (step, single))
+        values[dterms - 1 + first : dterms - 1 + last] = module.ascontiguousarray(terms) @ weights
     offsets = bins.offsets[-1]
     lengths = offsets[1:] - offsets[:-1]
     if len(lengths) != len(sfts.data):
         raise lw.ArgumentError(f"there are {len(sfts.data):,} SFTs, and {len(lengths):,} rows of bins; each has one")
     row = module.repeat(module.arange(len(lengths)), lengths if module is np else lengths.tolist())
-    place = module.arange(len(flat)) - offsets[:-1][row]  # within its row
+    place = module.arange(len(data)) - offsets[:-1][row]  # within its row
     crossing = (place < dterms - 1) | (place >= lengths[row] - dterms)
-    coefficients[crossing] = np.nan  # its terms lie in another row
-    odd = (place + sfts.data.first_bin[row]) % 2 != 0
-    coefficients[odd] *= -1
-    values = coefficients.reshape(-1).view(np.float32).reshape(-1, 4)
-    return lw.ragged(values, counts=lengths * ((degree + 1) // 2), device=bins.device)
+    values[crossing] = np.nan  # its terms lie in another row
+    values *= (1 - 2 * ((place + sfts.data.first_bin[row]) & 1)).astype(np.float32)[:, None]
+    return lw.ragged(values.reshape(-1, 4), counts=lengths * ((degree + 1) // 2), device=bins.device)
 
 
 def demodulate(

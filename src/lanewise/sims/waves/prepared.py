@@ -41,7 +41,7 @@ def search_margin(dterms: int = DTERMS, window: int = WINDOW) -> int:
 
 
 @frozen
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class SearchData:
     """Normalised SFTs of s stacks and d detectors; n SFTs in all.
 
@@ -135,13 +135,16 @@ def prepare(
         sinv.append(sfts.duration**2 * raw.mean() / 2)
     rows = [d for part in parts for name in names for d in part if d.detector == name]
     bins_each = np.concatenate([np.full(len(d), d.bins, np.int64) for d in rows])
-    return SearchData(
+    made = SearchData(
         names, len(parts), sfts.duration, np.concatenate(data), np.concatenate([[0], np.cumsum(bins_each)]),
         np.concatenate([np.full(len(d), d.first_bin, np.int64) for d in rows]),
         np.concatenate([[0], np.cumsum(np.array(counts, np.int64))]),
         np.concatenate([d.middle for d in rows]), np.concatenate(weights), np.array(sinv),
         np.array([(p.start, p.end) for p in parts], np.int64), 0 if cover is None else window // 2 + 1,
     )  # fmt: skip
+    for array in (made.data, made.offset, made.first_bin):
+        array.flags.writeable = False  # what is computed of them once holds for every search
+    return made
 
 
 def _check_floor(sfts: DetectorSfts, floor: Floats) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +26,13 @@ from lanewise.sims.waves.kernels import (
 from lanewise.sims.waves.prepared import Geometry, SearchData
 from lanewise.target import is_gpu
 
+Floats = NDArray[np.float64]
 CELLS = 1 << 22  # amplitudes of a part of the work: 64 MiB
+KEPT = 1 << 28  # bytes of rows on the host that are kept for the next search of the same data
+
+_KEPT: WeakKeyDictionary[SearchData, dict[tuple[str, int, Method], RaggedArray]] = (
+    WeakKeyDictionary()
+)  # rows on the host, of data that nobody can change
 
 
 def table_bytes(data: SearchData, kernel: Method) -> int:
@@ -65,8 +72,7 @@ class Spectra:
             return lw.ragged(blank, counts=counts, device=device)
 
         self._views = [view() for _ in range(views)]
-        bins = lw.ragged(data.data, counts=np.diff(data.offset), device=device)
-        self._rows = polynomials(self._views[0], bins, dterms) if kernel == "interpolated" else bins
+        self._rows = _rows(data, self._views[0], dterms, kernel)
         self._kernel = interpolated_kernel() if kernel == "interpolated" else dirichlet_kernel(dterms)
 
     def look(self, seen: Geometry, direction: int, reference: int, view: int = 0) -> None:
@@ -76,14 +82,35 @@ class Spectra:
         sfts.bins_per_hertz = seen.arrival.rate[direction] * self.data.duration
         sfts.a, sfts.b = (x[direction].astype(np.float32) for x in (seen.a, seen.b))
 
-    def templates(self, count: int) -> Any:
-        """Room for templates."""
+    def templates(
+        self, count: int, frequency: Floats | None = None, f1dot: Floats | None = None, f2dot: Floats | None = None
+    ) -> Any:
+        """Room for templates, or templates; what is not given is zero."""
         zeros = np.zeros(count)
-        return records(Template, frequency=zeros, f1dot=zeros, f2dot=zeros, device=self.device)
+        frequency, f1dot, f2dot = (zeros if x is None else x for x in (frequency, f1dot, f2dot))
+        return records(Template, frequency=frequency, f1dot=f1dot, f2dot=f2dot, device=self.device)
+
+    def amplitudes(self, templates: Any, view: int = 0) -> Any:
+        """The amplitudes of these templates in the direction of this view, float32 (templates, *groups, 4)."""
+        return self._kernel(templates, self._views[view], self._rows)
 
     def bind(self, templates: Any, out: Any = None, view: int = 0) -> Any:
         """A call that computes the amplitudes of these templates, as they are then, in the direction of this view."""
         return self._kernel.bind(templates, self._views[view], self._rows, out=out)
+
+
+def _rows(data: SearchData, sfts: RaggedArray, dterms: int, kernel: Method) -> RaggedArray:
+    """The rows of a kernel. On the host those of the last call for the same data are taken again, where they are not many bytes."""
+    fixed = not any(x.flags.writeable for x in (data.data, data.offset, data.first_bin))
+    keeps = not is_gpu(sfts.device) and fixed and table_bytes(data, kernel) <= KEPT
+    key = (sfts.device, dterms, kernel)
+    if keeps and (kept := _KEPT.get(data, {}).get(key)) is not None:
+        return kept
+    bins = lw.ragged(data.data, counts=np.diff(data.offset), device=sfts.device)
+    rows = polynomials(sfts, bins, dterms) if kernel == "interpolated" else bins
+    if keeps:
+        _KEPT[data] = {key: rows}
+    return rows
 
 
 def records(kind: Any, **fields: Any) -> Any:

@@ -10,14 +10,23 @@ from numpy.typing import NDArray
 from lanewise.errors import InputError
 from lanewise.runtime.devices import resolve
 from lanewise.runtime.memory import to_host
-from lanewise.sims.waves.demodulation import FStatistic, amplitudes, antenna_matrices, assembled
+from lanewise.sims.waves.demodulation import (
+    Floats,
+    FStatistic,
+    amplitudes,
+    antenna_matrices,
+    two_f_of_parts,
+)
 from lanewise.sims.waves.device.spectra import CELLS, Spectra
 from lanewise.sims.waves.kernels import Method
 from lanewise.sims.waves.prepared import Geometry, SearchData, geometry
 from lanewise.sims.waves.templates import Templates
 from lanewise.sims.waves.timing import Ephemeris
 
-SIZES = 64  # templates: groups of a direction are filled up to powers of two from here on, so that few calls are bound
+SIZES = (
+    64  # templates: groups of a direction are filled up to few sizes from here on, so that few kinds of calls are made
+)
+TOGETHER = 4096  # templates that are assembled at a time: some hundred KiB
 
 
 def device_f_statistic(
@@ -37,37 +46,67 @@ def device_f_statistic(
     where = resolve(device)
     alpha, delta, which = templates.directions()
     seen = geometry(data, ephemeris, alpha, delta, templates.orbit)
-    spectra = Spectra(data, where, dterms, kernel=kernel)
-    groups = len(data.group) - 1
-    sums = np.empty((2, groups, len(templates)), np.complex128)
-    calls: dict[int, tuple[Any, Any]] = {}
-    order = np.argsort(which, kind="stable")
-    ends = np.searchsorted(which[order], np.arange(len(alpha) + 1))
+    found = _amplitudes(Spectra(data, where, dterms, kernel=kernel), seen, which, templates)
+    result = _assembled(found, antenna_matrices(data, seen), which)
+    _check(data, seen, which, templates, dterms, result)
+    return result
+
+
+def _amplitudes(
+    spectra: Spectra, seen: Geometry, which: NDArray[np.int64], templates: Templates
+) -> NDArray[np.float32]:
+    """Fa and Fb of every template and group, (n, s d, 4): real and imaginary parts."""
+    groups, directions = len(spectra.data.group) - 1, len(seen.alpha)
     largest = max(SIZES, CELLS // groups)
-    for direction in range(len(alpha)):
+    parameters = templates.freq, templates.f1dot, templates.f2dot
+    if directions == 1 and len(templates) <= largest:  # a band: as it is
+        spectra.look(seen, 0, templates.reference)
+        return to_host(spectra.amplitudes(spectra.templates(len(templates), *parameters))).reshape(-1, groups, 4)
+    result = np.empty((len(templates), groups, 4), np.float32)
+    order = np.argsort(which, kind="stable")
+    ends = np.searchsorted(which[order], np.arange(directions + 1))
+    rooms: dict[int, Any] = {}
+    for direction in range(directions):
         spectra.look(seen, direction, templates.reference)
         mine = order[ends[direction] : ends[direction + 1]]
         for first in range(0, len(mine), largest):
             some = mine[first : first + largest]
             size = min(largest, _size(len(some)))
-            if size not in calls:
-                room = spectra.templates(size)
-                calls[size] = room, spectra.bind(room)
-            room, call = calls[size]
+            if size not in rooms:
+                rooms[size] = spectra.templates(size)
+            room = rooms[size]
             filled = np.resize(some, size)  # what is too many is computed twice
-            room.frequency, room.f1dot, room.f2dot = (
-                x[filled] for x in (templates.freq, templates.f1dot, templates.f2dot)
-            )
-            found = to_host(call())[: len(some)].reshape(len(some), groups, 2, 2)
-            sums[:, :, some] = (found[..., 0].astype(np.float64) + 1j * found[..., 1]).transpose(2, 1, 0)
-    _check(data, seen, which, templates, dterms, sums)
-    matrix = antenna_matrices(data, seen)[:, :, :, which]
-    return assembled(sums.reshape(2, data.stacks, -1, len(templates)), matrix)
+            room.frequency, room.f1dot, room.f2dot = (x[filled] for x in parameters)
+            result[some] = to_host(spectra.amplitudes(room)).reshape(size, groups, 4)[: len(some)]
+    return result
 
 
 def _size(count: int) -> int:
-    """Rounded up to a power of two, but few to the number of themselves."""
-    return count if count < SIZES else 1 << (count - 1).bit_length()
+    """Rounded up to eighths of a power of two, but few to the number of themselves."""
+    step = max(1, 1 << max(0, (count - 1).bit_length() - 4))
+    return count if count < SIZES else -(-count // step) * step
+
+
+def _assembled(found: NDArray[np.float32], matrix: Floats, which: NDArray[np.int64]) -> FStatistic:
+    """From amplitudes of detectors (n, s d, 4) and the antenna matrices (3, s, d, p) of all directions.
+
+    Some templates at a time: what is computed of them stays in the caches.
+    """
+    _, s, d, directions = matrix.shape
+    n = len(found)
+    both, apart = np.empty((s, n)), np.empty((s, d, n))
+    fa, fb = np.empty((s, n), np.complex128), np.empty((s, n), np.complex128)
+    abc = np.empty((3, s, n))
+    for first in range(0, n, TOGETHER):
+        some = slice(first, first + TOGETHER)
+        own = matrix if directions == 1 else matrix[..., which[some]]
+        parts = np.ascontiguousarray(found[some].reshape(-1, s, d, 4).transpose(3, 1, 2, 0), np.float64)
+        total, sums = parts.sum(axis=2), own.sum(axis=2)
+        fa.real[:, some], fa.imag[:, some], fb.real[:, some], fb.imag[:, some] = total
+        abc[..., some] = sums
+        both[:, some], apart[..., some] = two_f_of_parts(*total, *sums), two_f_of_parts(*parts, *own)
+    a, b, c = abc
+    return FStatistic(both, apart, fa, fb, a, b, c, a * b - c**2)
 
 
 def _check(
@@ -76,10 +115,10 @@ def _check(
     which: NDArray[np.int64],
     templates: Templates,
     dterms: int,
-    sums: NDArray[np.complex128],
+    result: FStatistic,
 ) -> None:
     """What is not a number lies outside of the bins: the definition says which template and which bins."""
-    bad = np.flatnonzero(~np.isfinite(sums).all(axis=(0, 1)))
+    bad = np.flatnonzero(~(np.isfinite(result.fa) & np.isfinite(result.fb)).all(axis=0))
     if not len(bad):
         return
     some = bad[:1].astype(np.int64)

@@ -1,0 +1,44 @@
+"""Ragged arguments of calls like an earlier one."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Mapping
+from typing import Any
+
+from lanewise.launch.repeated import Given, Slot
+from lanewise.ragged import RaggedArray, entries, views
+from lanewise.record import Record
+
+Places = tuple[str, str, str]
+"""What a kernel calls the begins and the ends of an argument's lists, and its records or values."""
+
+
+class RaggedSlot:
+    """A ragged array of the same kind, layout, device and sizes; how long each list is may differ."""
+
+    __slots__ = ("_like", "_places", "_seen")
+
+    def __init__(self, places: Places, array: RaggedArray) -> None:
+        self._places, self._like, self._seen = places, _traits(array), weakref.ref(array)
+
+    def take(self, value: Any, matched: Given) -> bool:
+        if value is not self._seen():
+            if type(value) is not RaggedArray or not value.is_whole or _traits(value) != self._like:
+                return False
+            self._seen = weakref.ref(value)
+        arrays, (first, last, name) = matched.arrays, self._places
+        arrays[first], arrays[last], arrays[name] = views(value)
+        return True
+
+
+def _traits(array: RaggedArray) -> tuple[Any, ...]:
+    """What two arrays have in common whose calls differ by addresses alone."""
+    layout = array.data.layout if isinstance(array.kind, Record) else None
+    levels = tuple(len(o) for o in array.offsets)
+    return array.kind, layout, array.device, entries(array), levels, array.outer_shape
+
+
+def ragged_slots(given: Mapping[str, tuple[Places, Any]]) -> dict[str, Slot]:
+    """A slot for each ragged argument, by its parameter."""
+    return {name: RaggedSlot(places, array) for name, (places, array) in given.items()}
