@@ -190,7 +190,14 @@ __all__ = ["Checked", "Kernels"]
 
 
 VECTOR_BITS = (0, 256, 512)
-POINTS = ("tile", "unroll", "prefetch", "targets")  # that the points of an index space on a GPU have too
+POINTS = (
+    "tile",
+    "unroll",
+    "prefetch",
+    "targets",
+    "slices",
+    "parts",
+)  # that the points of an index space on a GPU have too
 ONLY_POINTS = ("across", "down", "rows", "layers", "adjacent", "neighbours", "order")  # that nothing else has
 
 

@@ -129,6 +129,8 @@ class _Walk:
                 here.instructions += mix({f"local store {self.values.type_of(wanted[-1]).size}": 1})
             case ir.Rotate():
                 here.instructions += mix({"shuffle": sum(max(1, v.type.size // 4) for v in s.values)})
+            case ir.Shuffle():
+                here.instructions += mix({"shuffle": max(1, s.value.type.size // 4)})
             case ir.Draw():
                 self.known[s.name] = self.known.get("@block")  # numbers go out in the order of blocks
                 here.instructions += mix({"global load 4": 1, "integer": 4, "branch": 2})

@@ -129,6 +129,10 @@ class _Writer:
                 self.put(f"{pad}{'__syncwarp' if s.scope == 'warp' else '__syncthreads'}();")
             case ir.Rotate():
                 self.put_rotation(s, pad)
+            case ir.Shuffle():
+                source = f"lw_behind({self.names(s.value.name)}, {s.distance}, {s.group})"
+                first = f"lw_first({self.names(s.value.name)}, {s.group})"
+                self.put(f"{pad}{self.target(s, s.name)} = {source if s.distance else first};")
             case ir.Draw():
                 self.put(f"{pad}{self.target(s, s.name)} = lw_draw({self.buffer(s.counter)}, {e(s.total)});")
             case ir.AwaitTurn():

@@ -59,6 +59,17 @@ __device__ __forceinline__ double lw_rsqrt(double x)  // an estimate of 20 bits,
     return __shfl_sync(0xffffffffu, x, threadIdx.x + 1);
 }
 """,
+    "lw_behind": """// The value of a thread so far behind this one, in its group of neighbours.
+template <class T> __device__ __forceinline__ T lw_behind(T x, int distance, int group)
+{
+    return __shfl_down_sync(0xffffffffu, x, distance, group);
+}
+""",
+    "lw_first": """template <class T> __device__ __forceinline__ T lw_first(T x, int group)  // of the first of a group
+{
+    return __shfl_sync(0xffffffffu, x, 0, group);
+}
+""",
     "lw_draw": """__device__ __forceinline__ int lw_draw(int *counter, int total)  // the next number, for a warp
 {
     int number = 0;

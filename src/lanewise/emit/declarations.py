@@ -22,6 +22,8 @@ def kinds_of(block: ir.Block, buffers: dict[str, Scalar] | None = None) -> Kinds
                 kinds[s.name] = s.type
             case ir.Apply():
                 kinds |= {n: r.type for n, r in zip(s.results, s.function.results, strict=True)}
+            case ir.Shuffle():
+                kinds[s.name] = s.value.type
             case ir.Draw():
                 kinds[s.name] = s.total.type
             case ir.Load():
@@ -140,4 +142,4 @@ class Declarations:
 
 
 def _can_declare(s: ir.Statement) -> bool:
-    return isinstance(s, ir.Assign | ir.Load | ir.DeclareArray | ir.Apply)
+    return isinstance(s, ir.Assign | ir.Load | ir.DeclareArray | ir.Apply | ir.Shuffle)

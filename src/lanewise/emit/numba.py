@@ -161,6 +161,7 @@ class _Writer:
                 self.lines.append(f"{pad}{self.buffer(s.buffer)}[{self.place(s.index)}] = {e(s.values[0])}")
             case (
                 ir.Rotate()
+                | ir.Shuffle()
                 | ir.Draw()
                 | ir.AwaitTurn()
                 | ir.EndTurn()

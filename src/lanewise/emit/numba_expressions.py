@@ -61,6 +61,8 @@ def numba_expression(x: ir.Expression, names: Callable[[str], str], level: int =
                 f"not {text(x.operand, _NOT)}" if x.operator == "not" else f"{x.operator}{text(x.operand, _UNARY)}"
             )
             return _narrow(x, spelled, _NOT if x.operator == "not" else _UNARY, level)
+        case ir.Binary(operator="+" | "*", free=True) if x.type.is_float:
+            return f"lw_free_{'sum' if x.operator == '+' else 'product'}({text(x.left)}, {text(x.right)})"
         case ir.Binary() if (name := _guarded(x)) is not None:
             return f"{TYPES[x.type]}({name}({text(x.left)}, {text(x.right)}))"
         case ir.Binary():

@@ -34,6 +34,12 @@ DEFINITIONS = {
     "lw_max": ("", """def lw_max(a, b):  # not a number when a or b is not
     return a if a > b or a != a else b
 """),
+    "lw_free_sum": ('{"reassoc", "contract", "nsz"}', """def lw_free_sum(a, b):  # in any order with other such sums
+    return a + b
+"""),
+    "lw_free_product": ('{"reassoc", "contract", "nsz"}', """def lw_free_product(a, b):  # in any order with other such products
+    return a * b
+"""),
     "lw_cbrt": ("", """def lw_cbrt(x):  # Numba's own promises LLVM that nothing is infinite
     return x if math.isinf(x) else np.cbrt(x)
 """),

@@ -180,7 +180,7 @@ class Interpreter:
             match s:
                 case ir.Barrier():
                     yield True
-                case ir.Rotate() | ir.Draw() | ir.AwaitTurn() | ir.EndTurn():
+                case ir.Rotate() | ir.Shuffle() | ir.Draw() | ir.AwaitTurn() | ir.EndTurn():
                     yield from self._cooperate(s, env, shared)
                 case ir.If():
                     yield from self._block(s.then if evaluate(s.condition, env) else s.otherwise, env, shared)
@@ -221,7 +221,7 @@ class Interpreter:
         return False
 
     def _cooperate(
-        self, s: ir.Rotate | ir.Draw | ir.AwaitTurn | ir.EndTurn, env: Environment, shared: Shared
+        self, s: ir.Rotate | ir.Shuffle | ir.Draw | ir.AwaitTurn | ir.EndTurn, env: Environment, shared: Shared
     ) -> Running:
         """Blocks run one after the other, so a turn that has not come when a block waits for it never comes."""
         me = env["@id"]
@@ -232,6 +232,13 @@ class Interpreter:
                 yield True
                 after = me // WARP * WARP + (me + 1) % WARP
                 env.update({v.name: shared.exchanged[v.name, after] for v in s.values})
+                yield True
+            case ir.Shuffle():
+                shared.exchanged[s.name, me] = env[s.value.name]
+                yield True
+                within, first = me % s.group, me - me % s.group
+                source = first + within + s.distance if s.distance and within + s.distance < s.group else me
+                env[s.name] = shared.exchanged[s.name, source if s.distance else first]
                 yield True
             case ir.Draw():
                 if me % WARP == 0:

@@ -55,6 +55,7 @@ class Binary:
     """Both operands and the result have one type; `/` is for floats only, `//` and `%` round towards minus infinity.
 
     Whole numbers wrap. `bounded`: lanewise's own arithmetic of indices, whose result surely fits; compilers may rely on it.
+    `free`: a sum or product of floats that may be computed in any order with others that are free.
     """
 
     operator: BinaryOperator
@@ -63,6 +64,7 @@ class Binary:
     type: Scalar
     location: Location = field(default=NOWHERE, compare=False, repr=False)
     bounded: bool = field(default=False, repr=False)
+    free: bool = field(default=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,6 +316,19 @@ class Rotate:
 
 
 @dataclass(frozen=True, slots=True)
+class Shuffle:
+    """Every thread takes into `name` what `value` is in the thread `distance` behind it, within its group of `group` neighbours of a warp.
+
+    Where the group ends a thread takes its own. A distance of 0: what it is in the first thread of the group.
+    """
+
+    name: str
+    value: Local
+    distance: int
+    group: int
+
+
+@dataclass(frozen=True, slots=True)
 class Draw:
     """A warp takes the next number from a counter in global memory; who draws the last of `total` winds it back to zero.
 
@@ -398,7 +413,7 @@ class CopyLanes:
 
 Statement = (
     Assign | DeclareArray | SetElement | If | For | While | Break | Continue | Return | Apply
-    | Parallel | LoadRecord | StoreRecord | LoadElement | StoreElement | Barrier | Rotate | Draw | AwaitTurn | EndTurn
+    | Parallel | LoadRecord | StoreRecord | LoadElement | StoreElement | Barrier | Rotate | Shuffle | Draw | AwaitTurn | EndTurn
     | CopyAsync | WaitAsync | Load | Store | CopyLanes
 )  # fmt: skip
 Block = tuple[Statement, ...]

@@ -6,9 +6,9 @@ that a new pattern is one folder of `patterns/` (or one file) and nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Protocol
 
 from lanewise.plan import NEUTRAL, Decisions, Plan
 from lanewise.target import Machine, Target
@@ -41,6 +41,29 @@ class HostCode:
 
 
 @dataclass(frozen=True, slots=True)
+class Rounds:
+    """The loops of a thread whose rounds several threads could share.
+
+    of: how many there are, by the counts and uniforms of a call. columns: their loads are coalesced when neighbouring threads are
+    neighbouring points. kept: bytes of the elements that a round reads in several loops. divided: parts of them can run in blocks of their
+    own. alone: there is one point, which sums over an index space. reused: several
+    points read the same elements in them. count: `of` a call.
+    """
+
+    of: Callable[[Mapping[str, Any]], int]
+    columns: bool = False
+    kept: int = 0
+    divided: bool = False
+    alone: bool = False
+    reused: bool = False
+    count: int = 0
+
+    def at(self, environment: Mapping[str, Any]) -> Rounds:
+        """Of a call."""
+        return replace(self, count=self.of(environment))
+
+
+@dataclass(frozen=True, slots=True)
 class Work:
     """A pattern over a number of elements, and the traits of its function that decide plans.
 
@@ -49,7 +72,8 @@ class Work:
     reciprocity applies, else 0; converts: the function converts between types; sequences: it has operations
     that take a sequence of instructions, such as divisions and exponentials; result_bytes: of the results of one
     element; source_bytes: what one source takes in a tile; alike: how many neighbouring elements go over the same list, and items: how
-    long lists are, on average; suggested: plans that suit the accesses of a kernel, those with the largest blocks first.
+    long lists are, on average; rounds: of loops that threads could share, where there are such;
+    suggested: plans that suit the accesses of a kernel, those with the largest blocks first.
     """
 
     pattern: Pattern
@@ -64,6 +88,7 @@ class Work:
     source_bytes: int = 0
     alike: int = 1
     items: int = 0
+    rounds: Rounds | None = None
     suggested: tuple[Plan, ...] = ()
 
 

@@ -80,6 +80,9 @@ def _lines(s: ir.Statement, pad: str, indent: int) -> list[str]:
             return [pad + type(s).__name__.lower()]
         case ir.Rotate():
             return [f"{pad}rotate {', '.join(v.name for v in s.values)}"]
+        case ir.Shuffle():
+            place = f"{s.distance} behind" if s.distance else "the first"
+            return [f"{pad}{s.name} = {s.value.name} of {place} of {s.group}"]
         case ir.Draw():
             return [f"{pad}{s.name} = draw {s.counter} of {p(s.total)}"]
         case ir.AwaitTurn():

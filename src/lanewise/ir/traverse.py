@@ -87,6 +87,8 @@ def expressions(s: ir.Statement) -> tuple[ir.Expression, ...]:
             return (*s.indices, *s.values)
         case ir.Rotate():
             return s.values
+        case ir.Shuffle():
+            return (s.value,)
         case ir.Draw():
             return (s.total,)
         case ir.AwaitTurn():
@@ -144,7 +146,7 @@ def writes(s: ir.Statement) -> tuple[str, ...]:
             return s.names
         case ir.Rotate():
             return tuple(v.name for v in s.values)
-        case ir.Draw():
+        case ir.Draw() | ir.Shuffle():
             return (s.name,)
         case _:
             return ()
@@ -206,6 +208,10 @@ def rewrite_statement(
             return replace(s, indices=indices, value=expression(s.value), more=more)
         case ir.Rotate():
             return replace(s, values=tuple(replace(v, name=name(v.name)) for v in s.values))
+        case ir.Shuffle():
+            value = expression(s.value)
+            assert isinstance(value, ir.Local)  # a warp exchanges variables
+            return replace(s, name=name(s.name), value=value)
         case ir.Draw():
             return replace(s, name=name(s.name), total=expression(s.total))
         case ir.AwaitTurn():

@@ -230,7 +230,7 @@ class _Verifier:
             case ir.Barrier() | ir.WaitAsync():
                 if self.kernel.grid is None and not self.parallel:
                     raise self.fail(s, "a barrier without threads")
-            case ir.Rotate() | ir.Draw() | ir.AwaitTurn() | ir.EndTurn():
+            case ir.Rotate() | ir.Shuffle() | ir.Draw() | ir.AwaitTurn() | ir.EndTurn():
                 self.cooperate(s, self.kernel)
             case _:
                 raise self.fail(s, f"{type(s).__name__} is not expected")
@@ -246,11 +246,16 @@ class _Verifier:
         if written:
             raise self.fail(s, "a function reads an array that the kernel writes")
 
-    def cooperate(self, s: ir.Rotate | ir.Draw | ir.AwaitTurn | ir.EndTurn, kernel: ir.Kernel) -> None:
+    def cooperate(self, s: ir.Rotate | ir.Shuffle | ir.Draw | ir.AwaitTurn | ir.EndTurn, kernel: ir.Kernel) -> None:
         """What the threads of a warp do together."""
         if kernel.grid is None or kernel.grid.threads % WARP:
             raise self.fail(s, f"{type(s).__name__} without blocks of whole warps")
         if isinstance(s, ir.Rotate):
+            return
+        if isinstance(s, ir.Shuffle):
+            if s.group not in (2, 4, 8, 16, 32) or not 0 <= s.distance < s.group:
+                raise self.fail(s, f"a distance of {s.distance} in groups of {s.group}")
+            self.declare(s, s.name, s.value.type)
             return
         name = s.counter if isinstance(s, ir.Draw) else s.turns
         arrays = {a.name for a in kernel.arrays if a.written} | {b.name for b in kernel.buffers if b.written}

@@ -73,11 +73,14 @@ class Executable:
                 _check_apart(self.program, arrays)
                 if self.program.reference.pattern.slabs and len(self.kernels) > 1:
                     return _slab_launch(self.program, self.kernels, arrays, environment)
+                scratch = _scratch(self.program, self.device, environment)
+                turns = cuda.turns(f"a bound call of {self.program.reference.name}", self.device) if scratch else None
                 return Prepared(
                     tuple(
-                        _cpu_piece(k, f, arrays, environment, _is_rigid(self.program, k))
+                        _cpu_piece(k, f, {**arrays, **scratch}, environment, _is_rigid(self.program, k))
                         for k, f in zip(self.program.kernels, self.kernels, strict=True)
-                    )
+                    ),
+                    turns,
                 )
             case "cuda":
                 _check_apart(self.program, arrays)

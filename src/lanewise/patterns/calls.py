@@ -37,12 +37,12 @@ from lanewise.launch.support import bind_record, compile_kernel, index_type, lay
 from lanewise.launch.tuned_plans import Key, TunedPlans, make_key, size_class
 from lanewise.naming import by_name
 from lanewise.passes import self_term
-from lanewise.patterns.results import result_arrays
+from lanewise.patterns.results import result_arrays, total_type
 from lanewise.plan import Decisions, Plan, check_plan
 from lanewise.plans import complete_plan
 from lanewise.record import Record
 from lanewise.target import is_gpu
-from lanewise.types import Scalar
+from lanewise.types import Scalar, scalar_of
 from lanewise.work import describe_work
 
 if TYPE_CHECKING:
@@ -80,7 +80,8 @@ class Wing:
     functions that the pattern has no use for. arguments: the arguments of a call, checked against the parameters. in_place: the
     first record is updated. rows: its functions may read rows of values. alike: how many neighbouring elements go over one list.
     advise: what could make a call faster besides a plan. threads: its functions have indices and arrays. repeats: what calls like one have
-    to be like besides.
+    to be like besides. total: a result is the sum over all elements. describe: what default plans ask of a call besides, by its
+    reference kernel.
     """
 
     pattern: Pattern
@@ -94,6 +95,14 @@ class Wing:
     advise: Callable[[Arguments, Tunable], str] = _no_advice
     threads: bool = False
     repeats: Callable[[Signature, Arguments], Repeats] | None = None
+    total: bool = False
+    describe: Callable[[ir.Kernel, Work], Work] | None = None
+
+    def results(self, lowered: Lowered, count: int, axes: tuple[int, ...] = ()) -> list[Result]:
+        """The arrays of a call's results."""
+        if not self.total:
+            return [Result(n, kind, count, axes) for n, kind in result_arrays(lowered)]
+        return [Result(n, total_type(scalar_of(kind)), 1) for n, kind in result_arrays(lowered)]
 
 
 class Calls:
@@ -168,7 +177,7 @@ class Calls:
         count = self.count(arguments)
         calls.remember(
             self.signature, positional, named, arguments, call.launch,
-            [Result(n, kind, count, axes) for n, kind in result_arrays(self.lowered)],
+            self.wing.results(self.lowered, count, axes),
             identical=None if own else _pair(arguments), holds=self._holding(call, arguments), own=own,
             besides=None if self.wing.repeats is None else self.wing.repeats(self.signature, arguments),
         )  # fmt: skip
@@ -192,9 +201,10 @@ class Calls:
     def bind(self, arguments: Arguments, out: Any, plan: Plan | None) -> Call:
         """A call with its memory bound, to run many times."""
         compiled = self.specialise(arguments, plan)
-        bound, named = self.bound(arguments), result_arrays(self.lowered)
-        results = make_outputs(self.name, [kind for _, kind in named], self.count(arguments), arguments.device, out)
-        bound |= {n: bind_value_array(a, kind) for (n, kind), a in zip(named, results, strict=True)}
+        bound, made = self.bound(arguments), self.wing.results(self.lowered, self.count(arguments))
+        count = made[0].count if made else 0
+        results = make_outputs(self.name, [r.kind for r in made], count, arguments.device, out)
+        bound |= {r.name: bind_value_array(a, r.kind) for r, a in zip(made, results, strict=True)}
         environment = self.environment(arguments)
         self_term.check(self.name, compiled.plan.self_term, compiled.executable.program.self_term, environment)
         launch = compiled.executable.prepare(bound, environment)
@@ -232,10 +242,14 @@ class Calls:
         if not pattern.over_pairs and (pattern.suggest is None or not is_gpu(arguments.device)):
             items = [*self.wing.counts(self.name, arguments).values()][-1] if pattern.over_items else 0
             return Work(pattern, count, alike=self.wing.alike(arguments), items=items)
-        key = self._kind(arguments)
+        key, describe = self._kind(arguments), self.wing.describe
         if key not in self._works:
-            self._works[key] = describe_work(self.reference(arguments), count)
-        return replace(self._works[key], targets=count)
+            reference = self.reference(arguments)
+            work = describe_work(reference, count)
+            self._works[key] = work if describe is None else describe(reference, work)
+        work = self._works[key]
+        rounds = None if work.rounds is None else work.rounds.at(self.environment(arguments))
+        return replace(work, targets=count, rounds=rounds)
 
     def _kind(self, arguments: Arguments) -> Hashable:
         """What a kernel is specialised to, apart from its plan."""
@@ -299,10 +313,18 @@ class Calls:
         arrays = {n: (a, value_type(kinds[n])) for n, a in arguments.arrays.items()} | arguments.added
 
         def workload() -> Workload:
-            results = result_arrays(self.lowered)
+            made = self.wing.results(self.lowered, count)
+            results = [(r.name, r.kind) for r in made]
             fresh = not self.wing.pattern.over_pairs
             return make_workload(
-                reference, arguments.records, arrays, results, count, environment, arguments.device, fresh=fresh
+                reference,
+                arguments.records,
+                arrays,
+                results,
+                made[0].count if made else count,
+                environment,
+                arguments.device,
+                fresh=fresh,
             )
 
         specialisation = self._specialisation(arguments)

@@ -14,6 +14,11 @@ def result_arrays(lowered: Lowered) -> list[tuple[str, t.ValueType]]:
     return [(own("result" if single else f"result{n}"), kind) for n, kind in enumerate(lowered.results)]
 
 
+def total_type(kind: t.Scalar) -> t.Scalar:
+    """The type of a sum over all elements: 64 bits, of the same kind."""
+    return t.F64 if kind.is_float else t.I64
+
+
 def sum_name(result: str) -> str:
     """`$sum.x` for the component x of the only result, `$sum.value` for a scalar, `$sum1.x` for the second of several results."""
     number, _, component = result.removeprefix(own("result")).partition(".")

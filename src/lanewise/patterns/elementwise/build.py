@@ -12,11 +12,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
-import numpy as np
-
 from lanewise import types as t
 from lanewise.frontend.function import Lowered
-from lanewise.ir import build
+from lanewise.ir import build, folds
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import COUNT, LANES, MARK, identifier, own, partial_of
 from lanewise.ir.pattern import GRAIN_ELEMENTS, HostCode, Pattern
@@ -107,7 +105,7 @@ def build_reduction(
     results = dict(result_arrays(lowered))
     element = tuple(s for s in loop.body if not (isinstance(s, ir.StoreRecord) and s.array in results))
     starts: list[ir.Statement] = []
-    folds: list[ir.Statement] = []
+    gathered: list[ir.Statement] = []
     stores: list[ir.Statement] = []
     arrays = tuple(a for a in plain.arrays if a.name not in results)
     for name, kind in results.items():
@@ -116,19 +114,19 @@ def build_reduction(
         writes: list[tuple[str, ir.Expression]] = []
         for leaf, variable in pairs(name, kind):
             total = ir.Local(own(f"{operation}.{variable.removeprefix(MARK)}"), scalar)
-            starts.append(ir.Assign(total.name, ir.Literal(_neutral(operation, scalar), scalar)))
-            folds.append(ir.Assign(total.name, _fold(operation, total, ir.Local(variable, scalar_of(kind)))))
+            starts.append(ir.Assign(total.name, folds.neutral(_FOLDS[operation], scalar)))
+            gathered.append(ir.Assign(total.name, _fold(operation, total, ir.Local(variable, scalar_of(kind)))))
             writes.append((leaf, total))
         arrays = (*arrays, value_array(partial_of(name), wide, written=True))
         stores.append(ir.StoreRecord(partial_of(name), lane, tuple(writes)))
     if strided:
-        inner = ir.For(loop.variable, lane, count, lanes, (*element, *folds))
+        inner = ir.For(loop.variable, lane, count, lanes, (*element, *gathered))
         block: ir.Block = (*starts, inner, *stores)
     else:
         share = ir.Local(own("share"), index)
         first = build.multiply(lane, share)
         last = build.minimum(build.add(first, share), count)
-        inner = ir.For(loop.variable, first, last, ir.Literal(1, index), (*element, *folds))
+        inner = ir.For(loop.variable, first, last, ir.Literal(1, index), (*element, *gathered))
         size = build.divide(build.subtract(build.add(count, lanes), 1), lanes)
         block = (ir.Assign(share.name, size), *starts, inner, *stores)
     counts = (ir.Parameter(LANES, index), *plain.counts)
@@ -136,21 +134,9 @@ def build_reduction(
     return replace(plain, name=f"{plain.name}_{operation}", pattern=REDUCTION, arrays=arrays, counts=counts, body=body)
 
 
-def _neutral(operation: Operation, scalar: Scalar) -> float | int | bool:
-    if operation == "sum":
-        return 0.0 if scalar.is_float else 0
-    if scalar.kind == "b":
-        return operation == "min"
-    if scalar.is_float:
-        return float("inf") if operation == "min" else float("-inf")
-    limits = np.iinfo(scalar.dtype.str)
-    return int(limits.max if operation == "min" else limits.min)
+_FOLDS: dict[Operation, folds.Operation] = {"sum": "+", "min": "min", "max": "max"}
 
 
 def _fold(operation: Operation, total: ir.Local, value: ir.Local) -> ir.Expression:
     wide: ir.Expression = value if value.type == total.type else ir.Cast(value, total.type)
-    if operation == "sum":
-        return ir.Binary("+", total, wide, total.type)
-    if total.type.kind == "b":
-        return ir.Logical("and" if operation == "min" else "or", total, wide)
-    return ir.Call(operation, (total, wide), total.type)
+    return folds.join(_FOLDS[operation], total, wide)

@@ -51,6 +51,7 @@ def call_arguments(signature: Signature, given: Mapping[str, Any]) -> Arguments:
         result.totals |= {length_of(name, d): n for d, n in enumerate(array.shape)}
         result.added[name] = (array.reshape(-1), signature.arrays[name].element)
     wide = any(n > NARROW for n in result.totals.values())
+    wide = wide or (bool(signature.results) and math.prod(extents) > NARROW)  # a sum has a loop over rows of rows
     narrow = all(a.size <= NARROW for a in arrays.values())
     multiples = tuple(_multiple(a) for a in arrays.values())
     result.variant = (wide, narrow, multiples) if max(multiples, default=1) > 1 else (wide, narrow)

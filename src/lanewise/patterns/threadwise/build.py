@@ -16,10 +16,12 @@ from lanewise.ir import nodes as ir
 from lanewise.ir.names import identifier, own
 from lanewise.ir.traverse import rename, statements, writes
 from lanewise.ir.values import value_array
+from lanewise.patterns.results import total_type
 from lanewise.patterns.threadwise.indices import with_bounded_indices
 from lanewise.patterns.threadwise.names import extent_of, length_of
 from lanewise.patterns.threadwise.pattern import THREADWISE
 from lanewise.patterns.threadwise.returns import without_returns
+from lanewise.patterns.threadwise.totals import RESULT, summed, with_value
 from lanewise.types import Scalar
 
 
@@ -42,7 +44,9 @@ class ThreadwiseArguments:
 def build_threadwise(function: ir.Function, arguments: ThreadwiseArguments) -> ir.Kernel:
     """The reference kernel: the function's body for each point of the index space. Raises `CompileError` for a return in a loop."""
     index = arguments.index
-    body = with_bounded_indices(without_returns(function.body))
+    result = function.results[0].type if function.results else None
+    own_body = function.body if result is None else with_value(function.body, result)
+    body = with_bounded_indices(without_returns(own_body))
     written = {s.array for s in statements(body) if isinstance(s, ir.StoreElement)}
     arrays: list[ir.ArrayArgument] = []
     counts = [ir.Parameter(extent_of(i), index) for i in arguments.indices]
@@ -60,8 +64,12 @@ def build_threadwise(function: ir.Function, arguments: ThreadwiseArguments) -> i
         if leaf in used
     )
     body = _with_own_values(body, uniforms)
-    for i in reversed(arguments.indices):
-        body = (ir.Parallel(i, ir.Local(extent_of(i), index), body),)
+    if result is not None:
+        body = summed(body, result, arguments.indices, index)
+        arrays.append(replace(value_array(RESULT, total_type(result), written=True), shape=(1,), narrow=True))
+    else:
+        for i in reversed(arguments.indices):
+            body = (ir.Parallel(i, ir.Local(extent_of(i), index), body),)
     return ir.Kernel(
         identifier(function.name), THREADWISE, tuple(arrays), uniforms, tuple(counts), body, location=function.location
     )

@@ -21,6 +21,8 @@ from lanewise.patterns.threadwise.arguments import call_arguments, counts, repea
 from lanewise.patterns.threadwise.build import ThreadwiseArguments, build_threadwise
 from lanewise.patterns.threadwise.pattern import THREADWISE
 from lanewise.patterns.threadwise.races import refuse_races
+from lanewise.patterns.threadwise.work import describe
+from lanewise.plan import Plan
 from lanewise.record import Record
 from lanewise.types import Scalar
 
@@ -68,7 +70,9 @@ def checked(signature: Signature) -> Signature:
         if a.arg in KEYWORDS:
             raise source.error(f"{a.arg!r} is a keyword of every call", a, found=ast.unparse(a), wanted="another name")
     returned = next((n for n in ast.walk(source.tree) if isinstance(n, ast.Return) and n.value is not None), None)
-    if signature.results or returned is not None:
+    if signature.results:
+        return _summed(signature)
+    if returned is not None:
         raise source.error(
             "a threadwise function writes its results into arrays", returned or source.tree.returns or source.tree,
             found=ast.unparse(returned) if returned else f"-> {ast.unparse(source.tree.returns or source.tree)}",
@@ -83,7 +87,31 @@ def checked(signature: Signature) -> Signature:
     return signature
 
 
-WING = Wing(THREADWISE, build, counts, check=checked, arguments=call_arguments, threads=True, repeats=repeats)
+def _summed(signature: Signature) -> Signature:
+    """A function with a result is summed over its indices: one number, and nothing is written."""
+    source, results = signature.source, signature.results or []
+    declared = source.tree.returns or source.tree
+    if len(results) != 1 or not isinstance(results[0], Scalar):
+        raise source.error(
+            "a threadwise function with a result is summed over its indices", declared, found=f"-> {ast.unparse(declared)}",
+            wanted="one number: -> lw.f32",
+        )  # fmt: skip
+    if written := written_arrays(signature):
+        raise source.error(
+            "a threadwise function writes arrays or has a result, and not both", declared,
+            found=f"-> {ast.unparse(declared)}, and assignments to {' and '.join(written)}", wanted="two functions",
+        )  # fmt: skip
+    if not signature.arrays:
+        raise source.error(
+            "a threadwise function reads or writes arrays", source.tree, found="no array among the parameters",
+            wanted="an array, which also says where it runs: a: lw.Array2[lw.f32]",
+        )  # fmt: skip
+    return signature
+
+
+WING = Wing(
+    THREADWISE, build, counts, check=checked, arguments=call_arguments, threads=True, repeats=repeats, total=True, describe=describe,
+)  # fmt: skip
 
 
 @sealed()
@@ -93,6 +121,10 @@ class Threadwise(AbstractKernel):
     Its function takes one to three indices, then arrays and values that all threads share. A call brings the arrays and the values, and by
     `grid=` how many values each index has: `matmul(a, b, c, grid=c.shape)`. Arrays of NumPy are computed on the CPU, those of CuPy on
     their GPU; what the function assigns to is changed in place. A call returns None.
+
+    A function with a result (`-> lw.f32`) is summed over its indices, in 64 bits and in an order that the plan fixes. A call returns the
+    sum as a number; with `out=`, an array of one float64 (int64 for whole numbers) on the device, it is put there and `out` is
+    returned, without waiting for it.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -100,6 +132,11 @@ class Threadwise(AbstractKernel):
 
     def __reduce__(self) -> str | tuple[Any, ...]:
         return by_name(self, (Threadwise, (self.python,)))
+
+    def __call__(self, *arguments: Any, out: Any = None, plan: Plan | None = None, **named: Any) -> Any:
+        """Run for all indices: None, or the sum of the results."""
+        result = super().__call__(*arguments, out=out, plan=plan, **named)
+        return result if result is None or out is not None else result.item()
 
 
 def threadwise(function: Callable[..., Any]) -> Threadwise:

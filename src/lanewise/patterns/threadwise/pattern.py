@@ -8,6 +8,7 @@ from lanewise.passes.base import refuse
 from lanewise.patterns.threadwise import mapping
 from lanewise.patterns.threadwise.merged import is_naive, merged
 from lanewise.patterns.threadwise.plans import default_plan, suggested
+from lanewise.patterns.threadwise.shared import is_shared, on_cpu, shared
 from lanewise.plan import Decisions
 from lanewise.target import Target
 
@@ -22,7 +23,9 @@ def grain(work: int) -> int:
 def shape(kernel: ir.Kernel, plan: Decisions, target: Target, checked: Checked) -> tuple[ir.Kernel, ...]:
     """One kernel: blocks of threads on a GPU, a loop over rows on a CPU."""
     if not target.has_blocks:
-        return (checked("rows", mapping.rows(kernel)),)
+        return on_cpu(kernel, checked)
+    if is_shared(plan):
+        return shared(kernel, plan, checked)
     if is_naive(plan):
         return (checked("mapping to threads", mapping.blocks(kernel, plan.block, plan.min_blocks)),)
     return (merged(kernel, plan, checked),)

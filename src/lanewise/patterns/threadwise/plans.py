@@ -18,6 +18,7 @@ from lanewise.ir.traverse import statements
 from lanewise.passes import layout_lowering
 from lanewise.passes.thread_mapping import MAX_SHARED_BYTES
 from lanewise.patterns.threadwise.merged import FIELDS, merged
+from lanewise.patterns.threadwise.shared import sharing_plan
 from lanewise.plan import NEUTRAL, Decisions, Plan
 from lanewise.target import Machine
 
@@ -51,6 +52,8 @@ def default_plan(machine: Machine, work: Work, wish: Plan) -> Decisions:
     """Every field decided. A wish about the shape of blocks or threads leaves everything else about it neutral."""
     if not machine.target.has_blocks:
         return NEUTRAL
+    if (together := sharing_plan(machine, work, wish)) is not None:
+        return together.filled(NEUTRAL)
     plain = Plan(block=BLOCK).filled(NEUTRAL)
     if any(getattr(wish, name) is not None for name in SHAPING):
         return plain

@@ -1,0 +1,208 @@
+"""Divide a thread's loop over several blocks (parts), and join what they gather in a second kernel, in order.
+
+    parallel for y: s = 0; for k in range(n): s += f(k); store r[y] = s
+->  parallel for part: parallel for y: own = 0; for k in [part * chunk, (part + 1) * chunk): own += f(k); store partial[part, y] = own
+    parallel for y: s = 0; for part: load partial[part, y]: v; s += v; store r[y] = s
+Both kernels are reference kernels again: their points are mapped to threads, and their loops shared, as those of any other.
+A loop over rows with a loop over columns in it is divided in both, rows turn by turn and columns in pieces of `PIECE`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from lanewise.analysis.affine import nest_of
+from lanewise.analysis.reductions import Shareable, is_steady
+from lanewise.ir import build
+from lanewise.ir import nodes as ir
+from lanewise.ir.folds import join, neutral
+from lanewise.ir.names import MARK, own, partial_of
+from lanewise.ir.traverse import rename, statements, writes
+from lanewise.ir.values import value_array
+from lanewise.passes import dead_code
+from lanewise.passes.base import refuse
+from lanewise.passes.loop_sharing import legal as legal_sharing
+from lanewise.passes.loop_sharing import nest_index, shareable_loops, with_inner
+from lanewise.types import I64, Scalar
+
+PART = own("part")
+PIECE = 16_384  # rounds of an inner loop that are worth a part
+WHOLE = 32  # rounds: parts begin at multiples
+
+
+def legal(kernel: ir.Kernel, parts: int) -> str | None:
+    """Why the pass does not apply, or None."""
+    if parts < 1:
+        return f"{parts} parts were asked for"
+    if reason := legal_sharing(kernel):
+        return reason
+    _, body = nest_of(kernel)
+    if len([s for s in body if isinstance(s, ir.For | ir.While)]) > 1:
+        return "its loops follow one another, and each needs all that the one before it gathered"
+    (found,) = shareable_loops(kernel).values()
+    if found.stores:
+        return "its loop writes elements: give them indices of their own, and every part is a thread"
+    if not (isinstance(found.loop.step, ir.Literal) and found.loop.step.value > 0):
+        return "its loop does not count up by a literal step"
+    return None
+
+
+def apply(kernel: ir.Kernel, parts: int) -> tuple[ir.Kernel, ir.Kernel]:
+    """The kernel that leaves what each part gathered in `$partial.*` arrays, and the kernel that joins it."""
+    if reason := legal(kernel, parts):
+        raise refuse("splitting of loops", kernel, reason)
+    ((at, found),) = shareable_loops(kernel).items()
+    _, body = nest_of(kernel)
+    index = nest_index(kernel)
+    part = ir.Local(PART, index)
+    points = _points(kernel)
+    place = tuple(ir.Local(p.variable, index) for p in points)
+    shape = (parts, *(int(p.extent.value) if isinstance(p.extent, ir.Literal) else _name(p.extent) for p in points))
+    arrays = tuple(
+        replace(value_array(partial_of(f.name), f.type, written=True), shape=shape, narrow=index != I64)
+        for f in found.folds
+    )
+    mine = {f.name: own(f"{f.name.removeprefix(MARK)}.part") for f in found.folds}
+    begin = tuple(ir.Assign(mine[f.name], neutral(f.operation, f.type)) for f in found.folds)
+    stores = tuple(
+        ir.StoreElement(a.name, (part, *place), ir.Local(mine[f.name], f.type))
+        for a, f in zip(arrays, found.folds, strict=True)
+    )
+    head, loop = _share(found, part, parts)
+    before = tuple(s for s in body[:at] if not isinstance(s, ir.StoreElement))
+    first_body = _nested((*before, *begin, *head, *rename(loop, mine), *stores), points)
+    length: ir.Expression = ir.Literal(parts, index)
+    for p in points:
+        length = build.multiply(p.extent, length)
+    first = replace(
+        kernel, arrays=(*(replace(a, written=False) for a in kernel.arrays), *arrays),
+        body=(ir.Parallel(PART, ir.Literal(parts, index), first_body),),
+        scratch=tuple(ir.Scratch(a.name, length) for a in arrays),
+    )  # fmt: skip
+    return _clean(first), _clean(_second(kernel, found, arrays, at, parts))
+
+
+def _second(
+    kernel: ir.Kernel, found: Shareable, arrays: tuple[ir.ArrayArgument, ...], at: int, parts: int
+) -> ir.Kernel:
+    """The kernel that joins the parts, and goes on with what follows the loop."""
+    _, body = nest_of(kernel)
+    points, index = _points(kernel), nest_index(kernel)
+    place, part = tuple(ir.Local(p.variable, index) for p in points), ir.Local(PART, index)
+    rounds: list[ir.Statement] = []
+    for a, f in zip(arrays, found.folds, strict=True):
+        piece = ir.Local(own(f"{f.name.removeprefix(MARK)}.piece"), f.type)
+        rounds.append(ir.LoadElement(a.name, (part, *place), piece.name))
+        rounds.append(_joined(f.name, join(f.operation, f.variable, piece), f.operation, piece))
+    zero, one = ir.Literal(0, index), ir.Literal(1, index)
+    loop = ir.For(PART, zero, ir.Literal(parts, index), one, tuple(rounds))
+    return replace(
+        kernel, name=f"{kernel.name}_combine", arrays=(*(replace(a, written=False) for a in arrays), *kernel.arrays),
+        body=_nested((*body[:at], loop, *body[at + 1 :]), points),
+    )  # fmt: skip
+
+
+def _joined(name: str, joined: ir.Expression, operation: str, piece: ir.Local) -> ir.Statement:
+    """An update that is seen as one again."""
+    if isinstance(joined, ir.Select):
+        return ir.If(joined.condition, (ir.Assign(name, piece),))
+    return ir.Assign(name, joined)
+
+
+def _clean(kernel: ir.Kernel) -> ir.Kernel:
+    """Without what only the other kernel reads."""
+    cleaned = dead_code.apply(kernel)
+    touched = {s.array for s in statements(cleaned.body) if isinstance(s, ir.LoadElement | ir.StoreElement)}
+    written = {s.array for s in statements(cleaned.body) if isinstance(s, ir.StoreElement)}
+    arrays = tuple(replace(a, written=a.name in written) for a in cleaned.arrays if a.name in touched)
+    return replace(cleaned, arrays=arrays)
+
+
+def _points(kernel: ir.Kernel) -> tuple[ir.Parallel, ...]:
+    loops, block = list[ir.Parallel](), kernel.body
+    while len(block) == 1 and isinstance(loop := block[0], ir.Parallel):
+        loops.append(loop)
+        block = loop.body
+    return tuple(loops)
+
+
+def _nested(body: ir.Block, points: tuple[ir.Parallel, ...]) -> ir.Block:
+    for p in reversed(points):
+        body = (replace(p, body=body),)
+    return body
+
+
+def _name(extent: ir.Expression) -> str:
+    assert isinstance(extent, ir.Local)
+    return extent.name
+
+
+# ------------------------------------------------------------ shares
+
+
+def _share(found: Shareable, part: ir.Local, parts: int) -> tuple[ir.Block, ir.Block]:
+    """What is computed once, and the nest with the rounds of one part."""
+    loop, inner = found.loop, found.inner
+    changed = frozenset(n for s in statements(loop.body) for n in writes(s)) | {loop.variable}
+    steady = all(is_steady(e, changed) for e in (inner.start, inner.stop, inner.step))
+    counts_up = isinstance(inner.step, ir.Literal) and inner.step.value > 0
+    if not found.is_nest:
+        head, start, stop = _chunk(loop, part, ir.Literal(parts, part.type), "part")
+        return head, (replace(loop, start=start, stop=stop),)
+    if not (steady and counts_up):
+        return (), (_turns(loop, part, ir.Literal(parts, part.type)),)
+    pieces, rows, row, piece = (ir.Local(own(n), part.type) for n in ("pieces", "rows", "row", "piece"))
+    wide = build.divide(build.add(_wide(build.subtract(inner.stop, inner.start)), PIECE - 1), PIECE)
+    several = build.minimum(build.maximum(wide, 1), parts)
+    first = (
+        ir.Assign(pieces.name, _narrow(several, part.type)),
+        ir.Assign(rows.name, build.divide(ir.Literal(parts, part.type), pieces)),
+        ir.Assign(row.name, build.divide(part, pieces)),
+        ir.Assign(piece.name, build.subtract(part, build.multiply(row, pieces))),
+    )
+    head, start, stop = _chunk(inner, piece, pieces, "piece")
+    narrowed = replace(inner, start=start, stop=stop)
+    (nest,) = with_inner(_turns(loop, row, rows), inner, (narrowed,))
+    assert isinstance(nest, ir.For)
+    # Rows that do not divide evenly leave parts without any.
+    none = ir.Select(build.less(row, rows), loop.stop, loop.start, loop.stop.type)
+    return (*first, *head), (replace(nest, stop=none),)
+
+
+def _turns(loop: ir.For, number: ir.Expression, count: ir.Expression) -> ir.For:
+    """Every `count`-th round, from one on."""
+    kind = loop.start.type
+    start = build.add(loop.start, build.multiply(_narrow(number, kind), loop.step))
+    return replace(loop, start=start, step=build.multiply(_narrow(count, kind), loop.step))
+
+
+def _chunk(
+    loop: ir.For, number: ir.Expression, count: ir.Expression, name: str
+) -> tuple[ir.Block, ir.Expression, ir.Expression]:
+    """Neighbouring rounds: where those of one part begin and end. Places are computed in 64 bits: chunks reach beyond the end."""
+    assert isinstance(loop.step, ir.Literal)
+    step, kind = int(loop.step.value), loop.start.type
+    start, stop = _wide(loop.start), _wide(loop.stop)
+    chunk, first = ir.Local(own(f"{name}.rounds"), I64), ir.Local(own(f"{name}.first"), I64)
+    rounds = build.divide(build.add(build.subtract(stop, start), WHOLE * step - 1), WHOLE * step)
+    each = build.divide(build.subtract(build.add(rounds, _wide(count)), 1), _wide(count))
+    head = (
+        ir.Assign(chunk.name, build.multiply(each, WHOLE * step)),
+        ir.Assign(first.name, build.add(start, build.multiply(_wide(number), chunk))),
+    )
+    # The end as a multiple: a begin stays one, and fits its type.
+    up = build.multiply(build.divide(build.add(stop, WHOLE * step - 1), WHOLE * step), WHOLE * step)
+    begin = _narrow(build.minimum(build.minimum(first, up), 2**31 - WHOLE * step), kind) if kind != I64 else first
+    end = _narrow(build.minimum(build.add(first, chunk), stop), kind)
+    # A part without rounds ends where it begins, also where that was moved.
+    return head, begin, ir.Select(build.less(first, stop), end, begin, kind)
+
+
+def _wide(e: ir.Expression) -> ir.Expression:
+    return _narrow(e, I64)
+
+
+def _narrow(e: ir.Expression, kind: Scalar) -> ir.Expression:
+    if isinstance(e, ir.Literal):
+        return ir.Literal(int(e.value), kind)
+    return e if e.type == kind else ir.Cast(e, kind, bounded=True)

@@ -1,0 +1,54 @@
+"""What default plans ask of a threadwise call: whether a few points have long loops, and how the loads of these are coalesced."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from lanewise.analysis.affine import accesses, nest_of
+from lanewise.ir import nodes as ir
+from lanewise.ir.interpret import evaluate
+from lanewise.ir.pattern import Rounds, Work
+from lanewise.ir.traverse import reads
+from lanewise.passes import loop_sharing, loop_splitting
+from lanewise.patterns.threadwise.totals import POINT
+
+
+def describe(reference: ir.Kernel, work: Work) -> Work:
+    """The work of a call with this reference kernel, apart from its numbers."""
+    if loop_sharing.legal(reference) is not None:
+        return work
+    loops = loop_sharing.shareable_loops(reference)
+    indices, _ = nest_of(reference)
+    kept = sum(r.type.size for r in loop_sharing.rows_of(reference, loops))
+    rounds = Rounds(
+        _counting(reference, tuple(x.inner for x in loops.values())),
+        columns=loop_sharing.best_way(reference) == "column", kept=kept,
+        divided=loop_splitting.legal(reference, 2) is None, alone=indices == (POINT,), reused=_reused(reference),
+    )  # fmt: skip
+    return replace(work, rounds=rounds)
+
+
+def _reused(reference: ir.Kernel) -> bool:
+    """Whether several points read the same elements in the rounds of their loops, and not all of them the same."""
+    indices, body = nest_of(reference)
+    ways = [[a.way(i) for i in indices] for a in accesses(body, indices) if a.loops and not a.is_store]
+    return any("same" in w and set(w) != {"same"} for w in ways)
+
+
+def _counting(reference: ir.Kernel, loops: tuple[ir.For, ...]) -> Callable[[Mapping[str, Any]], int]:
+    """The rounds of the longest of some loops; where their ends hang on more than a call's numbers, the longest row of an array."""
+    kinds = {p.name: p.type for p in reference.counts + reference.uniforms}
+    shapes = [n for a in reference.arrays for n in a.shape if isinstance(n, str)]
+
+    def count(environment: Mapping[str, Any]) -> int:
+        known = {n: kind.dtype.type(environment[n]) for n, kind in kinds.items() if n in environment}
+        lengths = [
+            int(evaluate(x.stop, known)) - int(evaluate(x.start, known))
+            for x in loops
+            if all(n in known for e in (x.start, x.stop) for n in reads(e))
+        ]
+        return max(lengths, default=max((int(known[n]) for n in shapes if n in known), default=1))
+
+    return count
