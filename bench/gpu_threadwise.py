@@ -8,15 +8,18 @@ plans in turn. A plan that is not legal, or is wrong, says so in its row.
 from __future__ import annotations
 
 import argparse
+import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import lanewise as lw
+from bench.harness import describe_machine
 
 ROUNDS = 7
 SECONDS = 0.004  # of a measurement
@@ -28,6 +31,39 @@ def matmul(y: lw.index, x: lw.index, a: lw.Array2[lw.f32], b: lw.Array2[lw.f32],
     for k in range(a.shape[1]):
         s += a[y, k] * b[k, x]
     c[y, x] = s
+
+
+@lw.threadwise
+def matvec(y: lw.index, a: lw.Array2[lw.f32], x: lw.Array1[lw.f32], c: lw.Array1[lw.f32]):
+    s = 0.0
+    for k in range(a.shape[1]):
+        s += a[y, k] * x[k]
+    c[y] = s
+
+
+@lw.threadwise
+def transposed(j: lw.index, a: lw.Array2[lw.f32], x: lw.Array1[lw.f32], c: lw.Array1[lw.f32]):
+    s = 0.0
+    for k in range(a.shape[0]):
+        s += a[k, j] * x[k]
+    c[j] = s
+
+
+@lw.threadwise
+def total(y: lw.index, x: lw.index, a: lw.Array2[lw.f32]) -> lw.f32:
+    return a[y, x]
+
+
+@lw.threadwise
+def softmax(y: lw.index, a: lw.Array2[lw.f32], c: lw.Array2[lw.f32]):
+    m = a[y, 0]
+    for k in range(a.shape[1]):
+        m = lw.max(m, a[y, k])
+    s = 0.0
+    for k in range(a.shape[1]):
+        s += lw.exp(a[y, k] - m)
+    for k in range(a.shape[1]):
+        c[y, k] = lw.exp(a[y, k] - m) / s
 
 
 @lw.threadwise
@@ -195,7 +231,40 @@ def _batch(cp: Any) -> tuple[dict[str, Any], tuple[int, ...]]:
     return {"a": a, "b": a[::-1].copy(), "c": cp.zeros(shape, cp.float32)}, shape
 
 
+def _vector(cp: Any) -> tuple[dict[str, Any], tuple[int, ...]]:
+    n = 16384
+    return {"a": random(cp, n, n), "x": random(cp, n), "c": cp.zeros(n, cp.float32)}, (n,)
+
+
+def _many(cp: Any) -> tuple[dict[str, Any], tuple[int, ...]]:
+    n = 16384
+    return {"a": random(cp, n, n)}, (n, n)
+
+
+def _rows(cp: Any) -> tuple[dict[str, Any], tuple[int, ...]]:
+    shape = (65536, 4096)
+    return {"a": random(cp, *shape), "c": cp.zeros(shape, cp.float32)}, shape[:1]
+
+
+def _soft(cp: Any, g: dict[str, Any]) -> Any:
+    e = cp.exp(g["a"].astype(cp.float64))
+    e /= e.sum(axis=1, keepdims=True)
+    return e
+
+
+MATVEC = (
+    {"block": 256, "slices": 256, "unroll": 4},
+    {"block": 512, "slices": 512, "unroll": 4},
+    {"block": 128, "slices": 128, "unroll": 4},
+)
+DOWN = ({"block": 256, "slices": 4, "parts": 32, "unroll": 16}, {"block": 256, "slices": 2, "parts": 32, "unroll": 8})
+TOTAL = (
+    {"block": 512, "slices": 512, "parts": 2048, "unroll": 4},
+    {"block": 256, "slices": 256, "parts": 1056, "unroll": 4},
+)
+SOFTMAX = ({"block": 256, "slices": 256, "tile": 4096, "unroll": 4, "min_blocks": 8},)
 TILED = {"block": 256, "rows": 8, "targets": 8}
+HALF = {"block": 128, "across": 16, "rows": 8, "targets": 8, "tile": 16, "prefetch": "registers", "unroll": 0}
 MATMUL = (
     {**TILED, "tile": 8, "prefetch": "registers", "min_blocks": 2},
     {**TILED, "tile": 16, "unroll": 0, "min_blocks": 2},
@@ -204,7 +273,15 @@ MATMUL = (
     {**TILED, "tile": 16, "prefetch": "registers", "unroll": 0},
     {**TILED, "tile": 8, "prefetch": "registers", "unroll": 0},
     {**TILED, "tile": 8, "prefetch": "registers", "unroll": 0, "order": "panels"},
-    {"block": 128, "across": 16, "rows": 8, "targets": 8, "tile": 16, "prefetch": "registers", "unroll": 0},
+    HALF,
+    {**HALF, "order": "panels"},
+    {**HALF, "min_blocks": 3},
+    {**HALF, "tile": 8},
+    {**HALF, "tile": 8, "min_blocks": 3},
+    {**HALF, "rows": 16},
+    {**HALF, "rows": 16, "tile": 8},
+    {**HALF, "prefetch": "none"},
+    {**HALF, "prefetch": "none", "min_blocks": 4},
     {"block": 256},
 )
 WINDOW = {"block": 256, "across": 4, "targets": 8, "adjacent": 8, "tile": 16, "unroll": 0}
@@ -238,6 +315,15 @@ N = 4096
 BENCHMARKS = (
     Benchmark("matmul 4096", matmul, _matrices(N), "c", _product, 2.0 * N**3, "TFLOP/s", MATMUL,
               (("cuBLAS", lambda cp, g: cp.matmul(g["a"], g["b"], out=g["c"])),)),
+    Benchmark("matmul 8192", matmul, _matrices(2 * N), "c", _product, 16.0 * N**3, "TFLOP/s", (HALF, {**HALF, "order": "panels"}),
+              (("cuBLAS", lambda cp, g: cp.matmul(g["a"], g["b"], out=g["c"])),)),
+    Benchmark("matrix-vector 16384", matvec, _vector, "c", lambda cp, g: g["a"].astype(cp.float64) @ g["x"], 4.0 * 16384**2, "TB/s", MATVEC,
+              (("cuBLAS", lambda cp, g: cp.matmul(g["a"], g["x"], out=g["c"])),)),
+    Benchmark("transposed matrix-vector 16384", transposed, _vector, "c", lambda cp, g: g["a"].T.astype(cp.float64) @ g["x"],
+              4.0 * 16384**2, "TB/s", DOWN, (("cuBLAS", lambda cp, g: cp.matmul(g["a"].T, g["x"], out=g["c"])),)),
+    Benchmark("sum 16384", total, _many, "", lambda cp, g: g["a"].sum(dtype=cp.float64), 4.0 * 16384**2, "TB/s", TOTAL,
+              (("CuPy", lambda cp, g: g["a"].sum()),), 1e-4),
+    Benchmark("softmax 65536 x 4096", softmax, _rows, "c", _soft, 8.0 * 65536 * 4096, "TB/s", SOFTMAX),
     Benchmark("transpose 16384", transpose, _image("a", 16384, 0), "c", lambda cp, g: g["a"].T, 8.0 * 16384**2, "TB/s", TRANSPOSE,
               (("CuPy", lambda cp, g: cp.copyto(g["c"], g["a"].T)), ("copy", lambda cp, g: cp.copyto(g["c"], g["a"])))),
     Benchmark("filter 3x3", filter3, _image("a", N), "c", _filtered, 8.0 * N**2, "TB/s", STENCIL),
@@ -265,43 +351,63 @@ def milliseconds(cp: Any, call: Callable[[], Any], times: int) -> float:
     return float(cp.cuda.get_elapsed_time(begin, end)) / times
 
 
-def run(cp: Any, b: Benchmark, deadline: float) -> None:
-    """One benchmark: its plans are checked, then measured in turns."""
+@dataclass(frozen=True)
+class Row:
+    """A version of a benchmark: its rate in the benchmark's unit and the median of its times, or why there is none."""
+
+    name: str
+    rate: float = 0.0
+    median: float = 0.0
+    problem: str = ""
+
+
+def run(cp: Any, b: Benchmark, deadline: float) -> list[Row]:
+    """One benchmark: its plans are checked, then measured in turns; the fastest first."""
     given, grid = b.make(cp)
     expected = b.expect(cp, given)
     scale = float(cp.abs(expected).max())
     calls: list[tuple[str, Callable[[], Any]]] = []
-    rows: list[str] = []
+    failed: list[Row] = []
     for wish in ({}, *b.plans):
         plan = lw.Plan(**wish) if wish else None
+        text = "by default" if plan is None else str(plan)
         if time.perf_counter() > deadline:
-            rows.append(f"  {'-':>8} {plan}: no time left")
+            failed.append(Row(text, problem="no time left"))
             continue
-        given[b.result].fill(0)
+        if b.result:
+            given[b.result].fill(0)
         start = time.perf_counter()
         try:
-            b.kernel(**given, grid=grid, plan=plan)
-            cp.cuda.Device().synchronize()
+            bound = b.kernel.bind(**given, grid=grid, plan=plan)
+            result = bound()
         except lw.LanewiseError as error:
-            rows.append(f"  {'-':>8} {plan}: {str(error).splitlines()[0]}")
+            failed.append(Row(text, problem=str(error).splitlines()[0]))
             continue
         compiled = time.perf_counter() - start
-        error = float(cp.abs(given[b.result] - expected).max()) / scale
+        error = float(cp.abs((given[b.result] if b.result else cp.asarray(result)) - expected).max()) / scale
         if not error < b.tolerance:
-            rows.append(f"  {'WRONG':>8} {plan}: off by {error:.1e} of the largest")
+            failed.append(Row(text, problem=f"WRONG: off by {error:.1e} of the largest"))
             continue
-        text = "by default" if plan is None else str(plan)
-        call = partial(b.kernel, **given, grid=grid, plan=plan)
-        calls.append((f"{text}  [{compiled:.1f} s, off by {error:.0e}]", call))
+        if plan is None:
+            text += f": {bound.compiled.plan.short()}"
+        calls.append((f"{text} (built in {compiled:.1f} s, off by {error:.0e})", bound.launch))
     calls += [(name, partial(call, cp, given)) for name, call in b.others]
     del expected
     counts = [max(1, min(200, int(SECONDS * 1000 / max(1e-3, milliseconds(cp, call, 2))))) for _, call in calls]
     times = [[milliseconds(cp, call, n) for (_, call), n in zip(calls, counts, strict=True)] for _ in range(ROUNDS)]
     medians = [float(np.median(column)) for column in zip(*times, strict=True)]
-    print(f"{b.name} ({b.unit}; milliseconds)")
-    for (text, _), ms in sorted(zip(calls, medians, strict=True), key=lambda pair: pair[1]):
-        print(f"  {b.work / ms / 1e9:8.2f} {ms:9.4f}  {text}")
-    print("\n".join(rows), flush=True)
+    rows = [Row(text, b.work / ms / 1e9, ms) for (text, _), ms in zip(calls, medians, strict=True)]
+    return sorted(rows, key=lambda row: row.median) + failed
+
+
+def table(b: Benchmark, rows: list[Row]) -> str:
+    """A table of Markdown."""
+    lines = [f"## {b.name}", "", f"| version | {b.unit} | milliseconds |", "|---|---:|---:|"]
+    for row in rows:
+        lines.append(
+            f"| {row.name} | {row.problem or f'{row.rate:.2f}'} | {f'{row.median:.4f}' if row.median else ''} |"
+        )
+    return "\n".join([*lines, "", ""])
 
 
 def main() -> None:
@@ -313,10 +419,15 @@ def main() -> None:
 
     begin = time.perf_counter()
     chosen = [b for b in BENCHMARKS if not options.names or any(b.name.startswith(n) for n in options.names)]
+    tables: list[str] = []
     for number, b in enumerate(chosen, 1):
-        run(cp, b, begin + options.seconds * number / len(chosen))
+        tables.append(table(b, run(cp, b, begin + options.seconds * number / len(chosen))))
+        print(tables[-1], flush=True)
         cp.get_default_memory_pool().free_all_blocks()
     print(f"{time.perf_counter() - begin:.1f} s")
+    machine = "\n".join(f"- {n}: {v}" for n, v in describe_machine().items())
+    path = Path(os.environ.get("OUT") or "bench/results") / "gpu_threadwise.md"
+    path.write_text("# Naive array kernels on a GPU\n\n" + "".join(tables) + machine + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
