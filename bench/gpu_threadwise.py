@@ -286,7 +286,10 @@ MATMUL = (
 )
 WINDOW = {"block": 256, "across": 4, "targets": 8, "adjacent": 8, "tile": 16, "unroll": 0}
 CONVOLVE = (
-    {**WINDOW, "rows": 1}, {**WINDOW, "rows": 2, "unroll": 16}, {**WINDOW, "block": 128, "rows": 2}, {**WINDOW, "block": 128, "rows": 4},
+    {**WINDOW, "rows": 1}, {**WINDOW, "rows": 1, "block": 128}, {**WINDOW, "rows": 1, "min_blocks": 3}, {**WINDOW, "rows": 1, "across": 8},
+    {**WINDOW, "rows": 1, "across": 8, "block": 128}, {**WINDOW, "rows": 1, "targets": 16, "adjacent": 16},
+    {**WINDOW, "rows": 1, "block": 512},
+    {**WINDOW, "rows": 2, "unroll": 16}, {**WINDOW, "block": 128, "rows": 2}, {**WINDOW, "block": 128, "rows": 4},
     {**WINDOW, "block": 128, "rows": 4, "unroll": 16}, {"block": 256, "across": 8, "targets": 8, "rows": 2, "tile": 16, "unroll": 0},
     {"block": 256, "across": 16, "targets": 8, "rows": 4, "tile": 16, "unroll": 16}, {"block": 256},
 )  # fmt: skip
@@ -301,6 +304,10 @@ STENCIL = (
     {"block": 256, "across": 32, "targets": 4, "rows": 4}, {"block": 128, "across": 32, "targets": 4, "rows": 8}, {"block": 256},
 )  # fmt: skip
 CUBE = (
+    {"block": 256, "across": 64, "targets": 2, "rows": 1, "layers": 8}, {"block": 512, "across": 64, "targets": 2, "rows": 2, "layers": 4},
+    {"block": 256, "across": 32, "targets": 2, "rows": 2, "layers": 4}, {"block": 128, "across": 64, "targets": 2, "rows": 2, "layers": 4},
+    {"block": 256, "across": 64, "targets": 2, "rows": 2, "layers": 8}, {"block": 256, "across": 128, "targets": 2, "rows": 2, "layers": 4},
+
     {"block": 256, "across": 32, "targets": 4, "rows": 1, "layers": 1}, {"block": 256, "across": 32, "targets": 4, "rows": 2, "layers": 2},
     {"block": 256, "across": 32, "targets": 4, "rows": 1, "layers": 4}, {"block": 256, "across": 64, "targets": 4, "rows": 1, "layers": 8},
     {"block": 256, "across": 64, "targets": 2, "rows": 2, "layers": 4}, {"block": 256},
@@ -420,8 +427,8 @@ def main() -> None:
     begin = time.perf_counter()
     chosen = [b for b in BENCHMARKS if not options.names or any(b.name.startswith(n) for n in options.names)]
     tables: list[str] = []
-    for number, b in enumerate(chosen, 1):
-        tables.append(table(b, run(cp, b, begin + options.seconds * number / len(chosen))))
+    for b in chosen:
+        tables.append(table(b, run(cp, b, begin + options.seconds)))
         print(tables[-1], flush=True)
         cp.get_default_memory_pool().free_all_blocks()
     print(f"{time.perf_counter() - begin:.1f} s")

@@ -8,7 +8,7 @@ threads write one element. Sums do not wrap: arithmetic that makes an index is `
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -99,6 +99,11 @@ class Access:
             if self.way(variable) in ("row", "unknown") or self.indices[-1] is None
             else self.indices[-1].coefficient(variable)
         )
+
+    def slides(self, indices: Collection[str]) -> bool:
+        """Whether an index of a thread and the variable of a loop move the place along one dimension, as in a window."""
+        loops = {x.variable for x in self.loops}
+        return any(i is not None and i.variables & {*indices} and i.variables & loops for i in self.indices)
 
     def footprint(self, box: Mapping[str, int]) -> tuple[int, ...] | None:
         """The box of elements that so many neighbouring values of each variable touch, per dimension; None where it is not known.

@@ -20,6 +20,11 @@ SIGNAL = waves.Signal(
 SKY = ((2.0, 0.3), (1.2, -0.7), (0.4, 0.9), (-2.0, 0.1), (2.1, 0.31))
 
 
+def environment() -> dict[str, str]:
+    """That of a process of its own, which finds the source first."""
+    return {**os.environ, "PYTHONPATH": os.pathsep.join([str(SOURCE), *filter(None, [os.environ.get("PYTHONPATH")])])}
+
+
 def make_files(folder: Path, seed: int = 8) -> str:
     """SFTs of two days; the pattern that finds them."""
     starts = [START + 1800 * i for i in range(60)]
@@ -52,6 +57,6 @@ def start_search(pattern: str, sky: Path, out: Path, *more: object, device: str 
         "--out", out, "--quiet", *more,
     )  # fmt: skip
     return subprocess.Popen(
-        [sys.executable, "-m", "lanewise", *(str(a) for a in arguments)], env={**os.environ, "PYTHONPATH": str(SOURCE)},
+        [sys.executable, "-m", "lanewise", *(str(a) for a in arguments)], env=environment(),
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip

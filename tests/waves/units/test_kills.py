@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import time
@@ -14,7 +13,7 @@ import numpy as np
 import psutil
 import pytest
 
-from tests.waves.units.data import SOURCE, make_files, start_search
+from tests.waves.units.data import environment, make_files, start_search
 
 PATIENCE = 90.0  # seconds
 DEVICES = ["numpy", "cpu", pytest.param("cuda", marks=pytest.mark.cuda)]
@@ -115,7 +114,7 @@ def test_a_cluster_that_is_there_already(pattern: str, tmp_path: Path) -> None:
     sky = sky_of(tmp_path, 6)
     ended(start_search(pattern, sky, tmp_path / "a.csv"))
     cluster = subprocess.Popen(
-        [sys.executable, "-c", CLUSTER], env={**os.environ, "PYTHONPATH": str(SOURCE)}, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        [sys.executable, "-c", CLUSTER], env=environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL, text=True,
     )  # fmt: skip
     assert cluster.stdout is not None

@@ -113,6 +113,7 @@ def test_nor_on_a_device(pattern: str, on_cpu: bytes, tmp_path: Path, units: int
 @pytest.mark.cuda
 def test_nor_on_a_gpu(pattern: str, whole: bytes, tmp_path: Path) -> None:
     """To the bit in any division, with a worker, and resumed by another device; as the definition but for mean 2F."""
+    pytest.importorskip("distributed")
     job = a_job(pattern, device="cuda")
     found = search_bytes(job, tmp_path / "1")
     for units in (3, 10, 24):

@@ -26,13 +26,14 @@ SHAPING = (*FIELDS, "block", "min_blocks", "registers")
 WAVES = 2  # blocks that each multiprocessor gets at least, or smaller ones are chosen
 
 PRODUCTS = (
+    Plan(block=128, across=16, rows=8, targets=8, tile=16, prefetch="registers", unroll=0),
     Plan(block=256, rows=8, targets=8, tile=16, unroll=0, min_blocks=2),
     Plan(block=256, rows=4, targets=4, tile=16, unroll=0), Plan(block=64, across=8, rows=4, targets=4, tile=16, unroll=0),
     Plan(block=64, across=8, rows=2, targets=2, tile=16, unroll=0),
 )  # fmt: skip
-BATCHES = (Plan(block=128, across=4, down=4, rows=4, targets=4, tile=16, unroll=0),)
+BATCHES = (Plan(block=64, across=4, down=4, rows=4, targets=4, tile=16, unroll=0),)
 WINDOWS = (
-    Plan(block=256, across=4, rows=2, targets=8, adjacent=8, tile=16, unroll=0),
+    Plan(block=256, across=4, rows=1, targets=8, adjacent=8, tile=16, unroll=0),
     Plan(block=128, across=4, rows=1, targets=8, adjacent=8, tile=16, unroll=0), Plan(block=128, across=16, targets=2, tile=8, unroll=0),
 )  # fmt: skip
 TURNED = (
@@ -44,8 +45,15 @@ APART = (
     Plan(block=256, across=16, rows=4, targets=4, tile=16), Plan(block=256, across=16, rows=2, targets=2, tile=16),
     Plan(block=256, across=32, rows=4, tile=16), Plan(block=128, tile=16),
 )  # fmt: skip
-NEAR = (Plan(block=256, across=32, rows=2, targets=4), Plan(block=256, across=32, targets=4))
-STREAMS = (Plan(block=256, across=32, targets=4), Plan(block=256, targets=4))
+NEAR = (
+    Plan(block=256, across=32, rows=4, targets=4), Plan(block=256, across=32, rows=2, targets=4), Plan(block=256, across=32, targets=4),
+)  # fmt: skip
+LAYERS = (Plan(block=256, across=64, layers=4, rows=2, targets=2), *NEAR)
+STREAMS = (
+    Plan(block=256, across=32, rows=2, targets=4),
+    Plan(block=256, across=32, targets=4),
+    Plan(block=256, targets=4),
+)
 
 
 def default_plan(machine: Machine, work: Work, wish: Plan) -> Decisions:
@@ -80,7 +88,7 @@ def _family(found: tuple[Access, ...], indices: tuple[str, ...]) -> tuple[Plan, 
     last, rank = indices[-1], len(indices)
     loads, stores = [a for a in found if not a.is_store], [a for a in found if a.is_store]
     inside = [a for a in loads if a.loops]
-    windows = any(_slides(a, indices) for a in inside)
+    windows = any(a.slides(indices) for a in inside)
     if rank > 1 and windows:
         return WINDOWS
     if rank > 1 and any(a.way(indices[-2]) == "same" for a in inside) and any(a.way(last) == "same" for a in inside):
@@ -94,14 +102,9 @@ def _family(found: tuple[Access, ...], indices: tuple[str, ...]) -> tuple[Plan, 
     if any(a.way(last) in ("row", "apart") for a in loads):
         return APART
     near = any(len(g.accesses) > 1 and g.low != g.high for g in groups(tuple(loads)))
-    return NEAR if near and rank > 1 else STREAMS
-
-
-def _slides(a: Access, indices: tuple[str, ...]) -> bool:
-    """Whether an index of a thread and the variable of a loop move the place along one dimension."""
-    return any(
-        i is not None and i.variables & {*indices} and i.variables & {x.variable for x in a.loops} for i in a.indices
-    )
+    if not near or rank == 1:
+        return STREAMS
+    return LAYERS if rank == 3 else NEAR
 
 
 def _narrower(plan: Plan, size: int) -> Plan:

@@ -31,10 +31,11 @@ def describe(reference: ir.Kernel, work: Work) -> Work:
 
 
 def _reused(reference: ir.Kernel) -> bool:
-    """Whether several points read the same elements in the rounds of their loops, and not all of them the same."""
+    """Whether several points read the same elements in the rounds of their loops, and not all of them the same: products and windows."""
     indices, body = nest_of(reference)
-    ways = [[a.way(i) for i in indices] for a in accesses(body, indices) if a.loops and not a.is_store]
-    return any("same" in w and set(w) != {"same"} for w in ways)
+    loads = [a for a in accesses(body, indices) if a.loops and not a.is_store]
+    ways = [[a.way(i) for i in indices] for a in loads]
+    return any("same" in w and set(w) != {"same"} for w in ways) or any(a.slides(indices) for a in loads)
 
 
 def _counting(reference: ir.Kernel, loops: tuple[ir.For, ...]) -> Callable[[Mapping[str, Any]], int]:

@@ -105,11 +105,15 @@ def make_patch(
 
 def pixel_order(patch: Patch) -> Ints:
     """Numbers of the pixels (flat), sorted by alpha and then by delta: the order of candidates of one frequency and significance."""
-    alpha = patch.alpha.reshape(-1)
-    order = alpha.argsort(kind="stable")
-    if (np.diff(alpha[order]) == 0).any():  # rarely: sorting by two keys takes ten times as long
-        order = np.lexsort((patch.delta.reshape(-1), alpha))
-    return order.astype(np.int64)
+    alpha, delta = patch.alpha.reshape(-1), patch.delta.reshape(-1)
+    order = alpha.argsort()
+    ordered = alpha[order]
+    equal = ordered[1:] == ordered[:-1]
+    if equal.any():  # few, such as the meridian of the centre: sorting all by two keys takes five times as long
+        tied = np.flatnonzero(np.concatenate([[False], equal]) | np.concatenate([equal, [False]]))
+        some = order[tied]
+        order[tied] = some[np.lexsort((delta[some], alpha[some]))]
+    return order.astype(np.int64, copy=False)
 
 
 def patch_axes(alpha: float, delta: float) -> Floats:
