@@ -12,6 +12,7 @@ look-up tables of the borders between bins give the same pixels; here, the offse
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -83,9 +84,14 @@ class PatchGrid:
 
     def at(self, alpha: float, delta: float) -> Patch:
         """The patch about a direction in radians."""
-        sky = self.vectors @ patch_axes(alpha, delta)
-        turn, height = np.arctan2(sky[..., 1], sky[..., 0]), np.arcsin(np.clip(sky[..., 2], -1, 1))
-        return Patch((alpha, delta), self.pixel, turn, height)
+        return self.patches([(alpha, delta)])[0]
+
+    def patches(self, points: Sequence[tuple[float, float]]) -> list[Patch]:
+        """The patches about directions (alpha, delta) in radians. Each has the bits that it would have alone."""
+        axes = np.stack([patch_axes(*point) for point in points])[:, None]
+        sky = self.vectors @ axes
+        turns, heights = np.arctan2(sky[..., 1], sky[..., 0]), np.arcsin(np.clip(sky[..., 2], -1, 1))
+        return [Patch(p, self.pixel, turn, height) for p, turn, height in zip(points, turns, heights, strict=True)]
 
     @property
     def from_centre(self) -> Floats:
