@@ -33,7 +33,6 @@ PRODUCTS = (
 )  # fmt: skip
 BATCHES = (Plan(block=64, across=4, down=4, rows=4, targets=4, tile=16, unroll=0),)
 WINDOWS = (
-    Plan(block=256, across=4, rows=1, targets=8, adjacent=8, tile=16, unroll=0),
     Plan(block=128, across=4, rows=1, targets=8, adjacent=8, tile=16, unroll=0), Plan(block=128, across=16, targets=2, tile=8, unroll=0),
 )  # fmt: skip
 TURNED = (
@@ -48,7 +47,7 @@ APART = (
 NEAR = (
     Plan(block=256, across=32, rows=4, targets=4), Plan(block=256, across=32, rows=2, targets=4), Plan(block=256, across=32, targets=4),
 )  # fmt: skip
-LAYERS = (Plan(block=256, across=64, layers=4, rows=2, targets=2), *NEAR)
+LAYERS = (Plan(block=128, across=64, layers=4, rows=2, targets=2), *NEAR)
 STREAMS = (
     Plan(block=256, across=32, rows=2, targets=4),
     Plan(block=256, across=32, targets=4),
