@@ -1,8 +1,9 @@
 """Naive array kernels by several plans, beside cuBLAS and CuPy: rates on one GPU.
 
-    python bench/gpu_threadwise.py [--seconds 95] [NAME ...]
+    python -m bench.gpu_threadwise [--seconds 95] [NAME ...]
 Needs CuPy and an NVIDIA GPU. Every kernel is compared with float64 results first; times are medians of rounds that go through all
-plans in turn. A plan that is not legal, or is wrong, says so in its row.
+plans in turn. A plan that is not legal, or is wrong, says so in its row. Writes bench/results/gpu_threadwise.md, or into the folder that
+the variable OUT names.
 """
 
 from __future__ import annotations
