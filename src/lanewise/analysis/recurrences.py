@@ -1,0 +1,184 @@
+"""Loops whose rounds read what earlier rounds wrote, but only in an inner loop that gathers: part of it can be done ahead.
+
+    for i in range(n): s = b[i, x]; for k in range(i): s -= l[i, k] * b[k, x]; b[i, x] = s / l[i, i]
+From round `first` on, the rounds k < first of the inner loop read rows that are finished. For all i of a panel of rounds they hang on
+nothing that the panel computes: they can run before it, for all i at once. What is left of the inner loop is inside the panel.
+
+The proof. Rounds go by the outer variable v, up or down. The inner loop either ends at v + e (or where v counts down at -v + e), so that
+later rounds only add to its end, or begins at -v + e, so that they only add before its beginning. Every element of a written array
+that a round k done ahead reads lies before all that rounds of the panel write, or behind it, in one dimension.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from lanewise.analysis.affine import Access, Affine, Loop, accesses, added, difference, nest_of, scaled
+from lanewise.analysis.multiples import definitions
+from lanewise.analysis.reductions import first_access, folds_of
+from lanewise.ir import nodes as ir
+from lanewise.ir.folds import Fold
+from lanewise.ir.traverse import reads, rewrite, statements, writes
+
+End = Literal["stop", "start"]
+
+
+@dataclass(frozen=True, slots=True)
+class Recurrence:
+    """A loop, the last statement of a thread, and the loop in it that gathers what earlier rounds wrote.
+
+    at: the place of the inner loop in the body of the outer one. end: that of the inner loop which moves from round to round.
+    start, stop: of the outer loop, by counts and uniforms. bound: the end that moves, by counts, uniforms and the outer variable.
+    reaches: whether the rounds that are done ahead surely begin before they end.
+    """
+
+    outer: ir.For
+    inner: ir.For
+    at: int
+    folds: tuple[Fold, ...]
+    end: End
+    start: ir.Expression
+    stop: ir.Expression
+    bound: ir.Expression
+    reaches: bool
+
+    @property
+    def step(self) -> int:
+        assert isinstance(self.outer.step, ir.Literal)
+        return int(self.outer.step.value)
+
+
+def recurrence(kernel: ir.Kernel) -> Recurrence | str:
+    """The recurrence of a reference kernel, or why it has none."""
+    indices, body = nest_of(kernel)
+    loops = [s for s in body if isinstance(s, ir.For | ir.While)]
+    if len(loops) != 1 or not isinstance(outer := body[-1], ir.For):
+        return "a thread is no single loop over a range"
+    if not (isinstance(outer.step, ir.Literal) and abs(outer.step.value) == 1):
+        return f"{outer.variable} does not go by steps of 1 or -1"
+    if reason := _unfit(body[:-1], outer):
+        return reason
+    meant, numbers = definitions(body), {p.name for p in kernel.counts + kernel.uniforms}
+    start, stop = resolved(outer.start, meant), resolved(outer.stop, meant)
+    if not numbers.issuperset((*reads(start), *reads(stop))):
+        return f"where {outer.variable} begins and ends is not known before the kernel runs"
+    reasons: list[str] = []
+    for at, inner in enumerate(outer.body):
+        if isinstance(inner, ir.For):
+            found = _inner(body, indices, outer, at, start, stop, meant, numbers)
+            if isinstance(found, Recurrence):
+                return found
+            reasons.append(found)
+    return reasons[0] if reasons else f"the rounds of {outer.variable} have no loop in them"
+
+
+def resolved(e: ir.Expression, meant: Mapping[str, ir.Expression]) -> ir.Expression:
+    """An expression with what variables stand for in their place."""
+
+    def change(x: ir.Expression) -> ir.Expression:
+        return resolved(meant[x.name], meant) if isinstance(x, ir.Local) and x.name in meant else x
+
+    return rewrite(e, change)
+
+
+def _unfit(before: ir.Block, outer: ir.For) -> str | None:
+    """Why rounds cannot be told apart, whatever the inner loop does."""
+    if any(isinstance(s, ir.StoreElement) for s in statements(before)):
+        return f"something is written before the loop over {outer.variable}"
+    stored = {s.array for s in statements(outer.body) if isinstance(s, ir.StoreElement)}
+    early = [s.array for s in statements(before) if isinstance(s, ir.LoadElement) and s.array in stored]
+    if early:
+        return f"{early[0]} is read before the loop over {outer.variable}, which writes it"
+    if any(isinstance(s, ir.Break | ir.Continue | ir.Return) for s in statements(outer.body)):
+        return f"a round of {outer.variable} may end early"
+    for name in dict.fromkeys(n for s in statements(outer.body) for n in writes(s)):
+        if first_access(outer.body, name) == "read":
+            return f"{name} keeps a value from one round of {outer.variable} to the next"
+    return None
+
+
+def _inner(
+    body: ir.Block, indices: tuple[str, ...], outer: ir.For, at: int, start: ir.Expression, stop: ir.Expression,
+    meant: Mapping[str, ir.Expression], numbers: set[str],
+) -> Recurrence | str:  # fmt: skip
+    inner = outer.body[at]
+    assert isinstance(inner, ir.For) and isinstance(outer.step, ir.Literal)
+    v, k, step = outer.variable, inner.variable, int(outer.step.value)
+    if inner.step != ir.Literal(1, inner.step.type):
+        return f"{k} does not go by steps of 1"
+    folds = folds_of(inner, outer.body[at + 1 :])
+    if isinstance(folds, str):
+        return folds
+    if not folds or any(isinstance(s, ir.StoreElement) for s in statements(inner.body)):
+        return f"the loop over {k} does more than gather values"
+    found = accesses(body, indices)
+    around = next((x for a in found for x in a.loops if x.statement is inner), None)
+    first = next((x for a in found for x in a.loops if x.statement is outer), None)
+    if around is None or first is None:
+        return f"the loop over {k} reads no elements"
+    end = _moving(around, v, step)
+    if end is None:
+        return f"rounds of {v} do not lengthen the loop over {k} at one end, by one round each"
+    moving, bound = (around.stop, inner.stop) if end == "stop" else (around.start, inner.start)
+    assert moving is not None
+    bound = resolved(bound, meant)
+    if not {*numbers, v}.issuperset(reads(bound)):
+        return f"where the loop over {k} ends is not known before the kernel runs"
+    if array := _conflict(found, inner, v, k, step, end, moving):
+        return f"the loop over {k} may read elements of {array} that rounds of {v} write at the same time or later"
+    return Recurrence(outer, inner, at, folds, end, start, stop, bound, _reaches(around, first, end, step))
+
+
+def _moving(inner: Loop, v: str, step: int) -> End | None:
+    """Which end of the inner loop moves away with each round, by one; the other one is the same in all rounds."""
+    start, stop = inner.start, inner.stop
+    if start is None or stop is None:
+        return None
+    if v not in start.variables and stop.coefficients == ((v, step),) and not stop.scaled:
+        return "stop"
+    if v not in stop.variables and start.coefficients == ((v, -step),) and not start.scaled:
+        return "start"
+    return None
+
+
+def _conflict(
+    found: tuple[Access, ...], inner: ir.For, v: str, k: str, step: int, end: End, moving: Affine
+) -> str | None:
+    """A written array of which a round that is done ahead may read what the panel writes."""
+    stores = [a for a in found if a.is_store]
+    for read in found:
+        if read.is_store or not any(x.statement is inner for x in read.loops):
+            continue
+        for store in stores:
+            if store.array == read.array and not any(
+                _apart(r, w, v, k, step, end, moving) for r, w in zip(read.indices, store.indices, strict=True)
+            ):
+                return read.array
+    return None
+
+
+def _apart(read: Affine | None, store: Affine | None, v: str, k: str, step: int, end: End, moving: Affine) -> bool:
+    """Whether what is read ahead by rounds k lies before all that a panel writes in this dimension, or behind all of it.
+
+    With w = step * v, which grows from w0 on: k < w0 + e is read, and written is from w0 + c on; or k >= e - w0, and up to c - w0.
+    """
+    way = step if end == "stop" else -step
+    if read is None or store is None or read.scaled or store.scaled:
+        return False
+    if read.coefficients != ((k, 1),) or store.coefficients != ((v, way),):
+        return False
+    gap = difference(added(moving.fixed, read.fixed), store.fixed)
+    return gap is not None and (gap <= 0 if end == "stop" else gap > 0)
+
+
+def _reaches(inner: Loop, outer: Loop, end: End, step: int) -> bool:
+    """Whether even in the first panel what is done ahead begins before its end, or at it."""
+    assert inner.start is not None and inner.stop is not None
+    if outer.start is None:
+        return False
+    way = step if end == "stop" else -step
+    moving, still = (inner.stop, inner.start) if end == "stop" else (inner.start, inner.stop)
+    gap = difference(added(scaled(outer.start, way), moving.fixed), still)
+    return gap is not None and (gap >= 0 if end == "stop" else gap <= 0)

@@ -1,0 +1,162 @@
+"""Blocked recurrences: the rounds of a loop in panels, and what a panel reads of finished rounds ahead of it, for all its rounds at once.
+
+    parallel for x: for i in range(n): s = b[i, x]; for k in range(i): s -= l[i, k] * b[k, x]; b[i, x] = s / l[i, i]
+->  for each panel of rounds, from `first` on, one launch after the other:
+      parallel for row in range(rounds): parallel for x: own = 0; i = first + row; for k in range(first): own -= l[i, k] * b[k, x]
+          store partial[row, x] = own
+      parallel for x: for i in range(first, first + rounds): s = b[i, x]; load partial[i - first, x]: piece; s = s + piece
+          for k in range(first, i): s -= l[i, k] * b[k, x]
+          b[i, x] = s / l[i, i]
+The first kernel has the shape of a matrix product, and is merged and staged as one. The second one is a recurrence again, which the same
+pass divides into smaller panels. The order of a sum changes, as that of all sums that are shared.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from lanewise.analysis.affine import nest_of
+from lanewise.analysis.recurrences import Recurrence, recurrence
+from lanewise.ir import build
+from lanewise.ir import nodes as ir
+from lanewise.ir.folds import join, neutral
+from lanewise.ir.names import MARK, own, partial_of
+from lanewise.ir.traverse import expressions, flat_map, reads, rename, rewrite, statements, writes
+from lanewise.ir.values import value_array
+from lanewise.passes.base import refuse
+from lanewise.passes.loop_sharing import nest_index
+from lanewise.passes.loop_splitting import clean, joined, named, nested, points_of
+from lanewise.types import I64
+
+
+def legal(kernel: ir.Kernel, panel: int) -> str | None:
+    """Why the pass does not apply, or None."""
+    if panel < 1:
+        return f"a panel of {panel} rounds is empty"
+    found = recurrence(kernel)
+    if isinstance(found, str):
+        return found
+    if found.outer.start.type != nest_index(kernel):
+        return f"{found.outer.variable} is counted in {found.outer.start.type}, and indices in {nest_index(kernel)}"
+    stored = {s.array for s in statements(found.outer.body) if isinstance(s, ir.StoreElement)}
+    _, body = nest_of(_Panels(kernel, found, panel).ahead())
+    head = body[: -1 - len(found.folds)]  # before the loop and its stores
+    for s in statements(head):
+        if isinstance(s, ir.LoadElement) and s.array in stored:
+            return f"the loop over {found.inner.variable} hangs on what its round of {found.outer.variable} reads of {s.array}"
+    return None
+
+
+def apply(kernel: ir.Kernel, panel: int) -> tuple[ir.Kernel, ir.Kernel]:
+    """The kernel that runs ahead of each panel of so many rounds, and the kernel of the panel; raises `PlanError` where it does not fit."""
+    if reason := legal(kernel, panel):
+        raise refuse("blocking of recurrences", kernel, reason)
+    found = recurrence(kernel)
+    assert isinstance(found, Recurrence)
+    panels = _Panels(kernel, found, panel)
+    return panels.ahead(), panels.within()
+
+
+class _Panels:
+    """Writes both kernels."""
+
+    def __init__(self, kernel: ir.Kernel, found: Recurrence, panel: int) -> None:
+        self.kernel, self.found, self.panel = kernel, found, panel
+        self.index = nest_index(kernel)
+        self.points, (_, self.body) = points_of(kernel), nest_of(kernel)
+        v, depth = found.outer.variable.removeprefix(MARK), len(kernel.series)
+        level = f".{depth + 1}" if depth else ""
+        self.first = ir.Local(own(f"{v}.first{level}"), self.index)
+        self.rounds = ir.Local(own(f"{v}.rounds{level}"), self.index)
+        self.row = ir.Local(own(f"{v}.panel{level}"), self.index)
+        self.series = ir.Series(self.first.name, self.rounds.name, found.start, found.stop, panel * found.step)
+        shape = (panel, *(named(p.extent) for p in self.points))
+        self.arrays = tuple(
+            replace(
+                value_array(partial_of(f"{f.name}{level}"), f.type, written=True),
+                shape=shape,
+                narrow=self.index != I64,
+            )
+            for f in found.folds
+        )
+        self.bound = _with(found.bound, found.outer.variable, self.first)
+
+    @property
+    def round(self) -> ir.Expression:
+        """The outer variable of a row of the panel."""
+        return build.add(self.first, self.row) if self.found.step > 0 else build.subtract(self.first, self.row)
+
+    @property
+    def turn(self) -> ir.Expression:
+        """The row of the panel that belongs to the outer variable."""
+        v = ir.Local(self.found.outer.variable, self.index)
+        return build.subtract(v, self.first) if self.found.step > 0 else build.subtract(self.first, v)
+
+    def ahead(self) -> ir.Kernel:
+        """What the rounds of a panel gather of finished rounds, for all of them at once."""
+        found, inner = self.found, self.found.inner
+        mine = {f.name: own(f"{f.name.removeprefix(MARK)}.ahead") for f in found.folds}
+        ends = replace(inner, stop=self.bound) if found.end == "stop" else replace(inner, start=self.bound)
+        place = (self.row, *(ir.Local(p.variable, self.index) for p in self.points))
+        body = (
+            *self.body[:-1],
+            ir.Assign(found.outer.variable, self.round),
+            *_without(found.outer.body[: found.at], {f.name for f in found.folds}),
+            *(ir.Assign(mine[f.name], neutral(f.operation, f.type)) for f in found.folds),
+            *rename((ends,), mine),
+            *(
+                ir.StoreElement(a.name, place, ir.Local(mine[f.name], f.type))
+                for a, f in zip(self.arrays, found.folds, strict=True)
+            ),
+        )
+        length: ir.Expression = ir.Literal(self.panel, self.index)
+        for p in self.points:
+            length = build.multiply(p.extent, length)
+        rows = ir.Parallel(self.row.name, self.rounds, nested(body, self.points))
+        return clean(
+            replace(
+                self._counted(), name=f"{self.kernel.name}_ahead_{self.panel}", body=(rows,),
+                arrays=(*self.kernel.arrays, *self.arrays), scratch=tuple(ir.Scratch(a.name, length) for a in self.arrays),
+            )
+        )  # fmt: skip
+
+    def within(self) -> ir.Kernel:
+        """The panel itself, from what was gathered ahead of it."""
+        found, inner, outer = self.found, self.found.inner, self.found.outer
+        place = (self.turn, *(ir.Local(p.variable, self.index) for p in self.points))
+        pieces: list[ir.Statement] = []
+        for a, f in zip(self.arrays, found.folds, strict=True):
+            piece = ir.Local(own(f"{f.name.removeprefix(MARK)}.piece.{len(self.kernel.series)}"), f.type)
+            pieces.append(ir.LoadElement(a.name, place, piece.name))
+            pieces.append(joined(f.name, join(f.operation, f.variable, piece), f.operation, piece))
+        if found.end == "stop":
+            left = replace(inner, start=self.bound if found.reaches else build.maximum(inner.start, self.bound))
+        else:
+            left = replace(inner, stop=self.bound if found.reaches else build.minimum(self.bound, inner.stop))
+        last = build.add(self.first, self.rounds) if found.step > 0 else build.subtract(self.first, self.rounds)
+        rounds = replace(
+            outer, start=self.first, stop=last,
+            body=(*outer.body[: found.at], *pieces, left, *outer.body[found.at + 1 :]),
+        )  # fmt: skip
+        arrays = (*self.kernel.arrays, *(replace(a, written=False) for a in self.arrays))
+        return clean(replace(self._counted(), body=nested((*self.body[:-1], rounds), self.points), arrays=arrays))
+
+    def _counted(self) -> ir.Kernel:
+        """The kernel with the counts of its launches."""
+        counts = (ir.Parameter(self.first.name, self.index), ir.Parameter(self.rounds.name, self.index))
+        kernel = self.kernel
+        return replace(kernel, counts=(*kernel.counts, *counts), series=(*kernel.series, self.series))
+
+
+def _without(block: ir.Block, names: set[str]) -> ir.Block:
+    """A block without those of these variables that only their own assignments read: what they begin with is for the panel."""
+    used = {n for s in statements(block) for e in expressions(s) for n in reads(e) if n not in writes(s)}
+    unread = names - used
+    return flat_map(block, lambda s: () if isinstance(s, ir.Assign) and s.name in unread else (s,))
+
+
+def _with(e: ir.Expression, name: str, value: ir.Expression) -> ir.Expression:
+    """An expression with a value in place of a variable."""
+    if name not in reads(e):
+        return e
+    return rewrite(e, lambda x: value if isinstance(x, ir.Local) and x.name == name else x)
