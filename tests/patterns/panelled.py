@@ -11,8 +11,7 @@ import numpy as np
 import lanewise as lw
 from lanewise.ir import nodes as ir
 from lanewise.ir.interpreter import Interpreter, Memory
-from lanewise.ir.series import launches
-from lanewise.launch.executable import whole
+from lanewise.ir.series import launches, whole
 
 Array = np.ndarray[Any, Any]
 
@@ -148,7 +147,7 @@ def run_program(kernels: Sequence[ir.Kernel], given: Mapping[str, Array], enviro
             kind = kernel.array(s.array).leaves[0].type.dtype
             flat[s.array] = np.full(whole(s.length, environment), np.nan, kind)
     count = 0
-    for number, counts in launches(kernels, environment, whole):
+    for number, counts in launches(kernels, environment):
         _run(kernels[number], flat, counts)
         count += 1
     return count

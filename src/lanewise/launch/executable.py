@@ -14,11 +14,10 @@ from lanewise.emit.cuda import emit_cuda
 from lanewise.emit.numba import emit_numba
 from lanewise.errors import PlanError
 from lanewise.ir import nodes as ir
-from lanewise.ir.interpret import evaluate
 from lanewise.ir.interpreter import Interpreter, Memory
 from lanewise.ir.names import COUNT, WORK, identifier, is_own, is_view
 from lanewise.ir.printer import print_kernel
-from lanewise.ir.series import launches
+from lanewise.ir.series import launches, whole
 from lanewise.layouts import Arrangement
 from lanewise.passes.base import refuse
 from lanewise.passes.uniform_parameters import UNIFORMS, packed
@@ -98,7 +97,7 @@ class Executable:
                             counts,
                             _is_rigid(self.program, self.program.kernels[n]),
                         )
-                        for n, counts in launches(self.program.kernels, environment, whole)
+                        for n, counts in launches(self.program.kernels, environment)
                     ),
                     turns,
                 )
@@ -336,8 +335,3 @@ def _uniforms(kernel: ir.Kernel, device: str, environment: Environment) -> dict[
     data = allocate(device, values.nbytes, f"the uniforms of {kernel.name}")
     data.set(values)
     return {array.name: BoundArray(data, array.arrangement, 1)}
-
-
-def whole(e: ir.Expression, environment: Environment) -> int:
-    """A number of elements or blocks, computed without overflow."""
-    return int(evaluate(e, {n: np.int64(v) if isinstance(v, int) else v for n, v in environment.items()}))

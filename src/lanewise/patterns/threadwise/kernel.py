@@ -21,7 +21,6 @@ from lanewise.patterns.threadwise.arguments import call_arguments, counts, repea
 from lanewise.patterns.threadwise.build import ThreadwiseArguments, build_threadwise
 from lanewise.patterns.threadwise.pattern import THREADWISE
 from lanewise.patterns.threadwise.races import refuse_races
-from lanewise.patterns.threadwise.work import describe
 from lanewise.plan import Plan
 from lanewise.record import Record
 from lanewise.types import Scalar
@@ -110,7 +109,7 @@ def _summed(signature: Signature) -> Signature:
 
 
 WING = Wing(
-    THREADWISE, build, counts, check=checked, arguments=call_arguments, threads=True, repeats=repeats, total=True, describe=describe,
+    THREADWISE, build, counts, check=checked, arguments=call_arguments, threads=True, repeats=repeats, total=True,
 )  # fmt: skip
 
 

@@ -10,6 +10,7 @@ from lanewise.patterns.threadwise.merged import is_naive, merged
 from lanewise.patterns.threadwise.panelled import panelled
 from lanewise.patterns.threadwise.plans import default_plan, suggested
 from lanewise.patterns.threadwise.shared import is_shared, on_cpu, shared
+from lanewise.patterns.threadwise.work import describe
 from lanewise.plan import Decisions
 from lanewise.target import Target
 
@@ -48,6 +49,6 @@ def whole(kernel: ir.Kernel) -> str:
 
 THREADWISE = Pattern(
     "threadwise", over_points=True, inlined=True, host=HostCode(inline=True, widest_stride=None, separate=True), grain=grain,
-    shape=shape, divide=divide, whole=whole, default_plan=default_plan, suggest=suggested,
+    shape=shape, divide=divide, whole=whole, default_plan=default_plan, suggest=suggested, describe=describe,
     no_sums="its sums are variables of the function: declare them as lw.f64",
 )  # fmt: skip

@@ -15,7 +15,7 @@ from lanewise.ir import nodes as ir
 from lanewise.ir.pattern import BLOCK, Work
 from lanewise.ir.shared import shared_bytes
 from lanewise.ir.traverse import statements
-from lanewise.passes import layout_lowering
+from lanewise.passes import layout_lowering, panels
 from lanewise.passes.thread_mapping import MAX_SHARED_BYTES
 from lanewise.patterns.threadwise.merged import FIELDS, merged
 from lanewise.patterns.threadwise.shared import sharing_plan
@@ -23,6 +23,7 @@ from lanewise.plan import NEUTRAL, Decisions, Plan
 from lanewise.target import Machine
 
 SHAPING = (*FIELDS, "block", "min_blocks", "registers")
+PANEL, LONG = 512, 256  # rounds of a panel; and of a recurrence that is long enough for panels
 WAVES = 2  # blocks that each multiprocessor gets at least, or smaller ones are chosen
 
 PRODUCTS = (
@@ -61,19 +62,43 @@ def default_plan(machine: Machine, work: Work, wish: Plan) -> Decisions:
         return NEUTRAL
     if (together := sharing_plan(machine, work, wish)) is not None:
         return together.filled(NEUTRAL)
+    if work.rounds is not None and work.rounds.panels:
+        return _panelled(machine, work, wish)
     plain = Plan(block=BLOCK).filled(NEUTRAL)
     if any(getattr(wish, name) is not None for name in SHAPING):
         return plain
-    for plan in work.suggested:
+    return _largest(machine, work.suggested, work.targets // WAVES) or plain
+
+
+def _panelled(machine: Machine, work: Work, wish: Plan) -> Decisions:
+    """Long recurrences go by panels; what runs ahead of a panel has as many points as fill the GPU."""
+    plain, rounds = Plan(block=BLOCK).filled(NEUTRAL), 0 if work.rounds is None else work.rounds.count
+    shaped = any(getattr(wish, name) is not None for name in SHAPING)
+    panel = wish.panel if wish.panel is not None else 0 if shaped or rounds < LONG else PANEL
+    if shaped or not panel:
+        return replace(plain, panel=panel)
+    points = work.targets * min(panel, rounds)
+    return replace(_largest(machine, work.suggested, points) or plain, panel=panel)
+
+
+def _largest(machine: Machine, plans: tuple[Plan, ...], points: int) -> Decisions | None:
+    """The first plan with a block for each multiprocessor."""
+    for plan in plans:
         filled = plan.filled(NEUTRAL)
-        points = filled.block * filled.targets * filled.rows * filled.layers
-        if work.targets >= points * machine.multiprocessors * WAVES:
+        if points >= filled.block * filled.targets * filled.rows * filled.layers * machine.multiprocessors:
             return filled
-    return plain
+    return None
 
 
 def suggested(kernel: ir.Kernel) -> tuple[Plan, ...]:
     """Plans of a reference kernel for a GPU that are legal, those with the largest blocks first."""
+    if panels.legal(kernel, PANEL) is None:
+        ahead, _ = panels.apply(kernel, PANEL)
+        return tuple(replace(p, panel=PANEL) for p in _of_accesses(ahead))
+    return _of_accesses(kernel)
+
+
+def _of_accesses(kernel: ir.Kernel) -> tuple[Plan, ...]:
     indices, body = nest_of(kernel)
     found = accesses(body, indices)
     if any(isinstance(s, ir.While) for s in statements(body)) or any(not x.shared for a in found for x in a.loops):

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from lanewise.analysis.affine import accesses, nest_of
+from lanewise.analysis.recurrences import Recurrence, recurrence
 from lanewise.ir import nodes as ir
 from lanewise.ir.interpret import evaluate
 from lanewise.ir.pattern import Rounds, Work
@@ -18,7 +19,11 @@ from lanewise.patterns.threadwise.totals import POINT
 def describe(reference: ir.Kernel, work: Work) -> Work:
     """The work of a call with this reference kernel, apart from its numbers."""
     if loop_sharing.legal(reference) is not None:
-        return work
+        found = recurrence(reference)
+        if isinstance(found, str):
+            return work
+        long = replace(found.outer, start=_first(found), stop=_last(found))
+        return replace(work, rounds=Rounds(_counting(reference, (long,)), panels=True))
     loops = loop_sharing.shareable_loops(reference)
     indices, _ = nest_of(reference)
     kept = sum(r.type.size for r in loop_sharing.rows_of(reference, loops))
@@ -28,6 +33,14 @@ def describe(reference: ir.Kernel, work: Work) -> Work:
         divided=loop_splitting.legal(reference, 2) is None, alone=indices == (POINT,), reused=_reused(reference),
     )  # fmt: skip
     return replace(work, rounds=rounds)
+
+
+def _first(found: Recurrence) -> ir.Expression:
+    return found.start if found.step > 0 else found.stop
+
+
+def _last(found: Recurrence) -> ir.Expression:
+    return found.stop if found.step > 0 else found.start
 
 
 def _reused(reference: ir.Kernel) -> bool:
