@@ -17,63 +17,63 @@ Array = np.ndarray[Any, Any]
 
 
 @lw.threadwise
-def forward(x: lw.index, l: lw.Array2[lw.f32], b: lw.Array2[lw.f32]):
-    for i in range(l.shape[0]):
+def forward(x: lw.index, a: lw.Array2[lw.f32], b: lw.Array2[lw.f32]):
+    for i in range(a.shape[0]):
         s = b[i, x]
         for k in range(i):
-            s -= l[i, k] * b[k, x]
-        b[i, x] = s / l[i, i]
+            s -= a[i, k] * b[k, x]
+        b[i, x] = s / a[i, i]
 
 
 @lw.threadwise
-def apart(x: lw.index, l: lw.Array2[lw.f32], b: lw.Array2[lw.f32], c: lw.Array2[lw.f32]):
-    n = len(l)
+def apart(x: lw.index, a: lw.Array2[lw.f32], b: lw.Array2[lw.f32], c: lw.Array2[lw.f32]):
+    n = len(a)
     for i in range(n):
         s = b[i, x]
         for k in range(i):
-            s -= l[i, k] * c[k, x]
-        c[i, x] = s / l[i, i]
+            s -= a[i, k] * c[k, x]
+        c[i, x] = s / a[i, i]
 
 
 @lw.threadwise
-def backward(x: lw.index, l: lw.Array2[lw.f32], b: lw.Array2[lw.f32]):
-    n = l.shape[0]
+def backward(x: lw.index, a: lw.Array2[lw.f32], b: lw.Array2[lw.f32]):
+    n = a.shape[0]
     for i in range(n - 1, -1, -1):
         s = b[i, x]
         for k in range(i + 1, n):
-            s -= l[k, i] * b[k, x]
-        b[i, x] = s / l[i, i]
+            s -= a[k, i] * b[k, x]
+        b[i, x] = s / a[i, i]
 
 
 @lw.threadwise
-def turned(x: lw.index, l: lw.Array2[lw.f32], b: lw.Array2[lw.f32]):
-    n = l.shape[0]
+def turned(x: lw.index, a: lw.Array2[lw.f32], b: lw.Array2[lw.f32]):
+    n = a.shape[0]
     for j in range(n):
         i = n - 1 - j
         s = b[i, x]
         for k in range(i + 1, n):
-            s -= l[k, i] * b[k, x]
-        b[i, x] = s / l[i, i]
+            s -= a[k, i] * b[k, x]
+        b[i, x] = s / a[i, i]
 
 
 @lw.threadwise
-def rows(x: lw.index, l: lw.Array2[lw.f64], b: lw.Array2[lw.f64]):
-    for i in range(len(l)):
+def rows(x: lw.index, a: lw.Array2[lw.f64], b: lw.Array2[lw.f64]):
+    for i in range(len(a)):
         s = 0.0
         for k in range(i):
-            s += l[i, k] * b[x, k]
-        b[x, i] = (b[x, i] - s) / l[i, i]
+            s += a[i, k] * b[x, k]
+        b[x, i] = (b[x, i] - s) / a[i, i]
 
 
 @lw.threadwise
-def longest(x: lw.index, l: lw.Array2[lw.f32], b: lw.Array2[lw.f32]):
+def longest(x: lw.index, a: lw.Array2[lw.f32], b: lw.Array2[lw.f32]):
     """Of all chains that end at i: the heaviest, and how often a weight is counted."""
     for i in range(1, len(b)):
         best = b[i, x]
         total = 0.0
         for k in range(0, i):
-            best = lw.max(best, b[k, x] + l[i, k])
-            total += l[i, k]
+            best = lw.max(best, b[k, x] + a[i, k])
+            total += a[i, k]
         b[i, x] = best + 0.001 * total
 
 
@@ -99,37 +99,37 @@ def lower(rng: np.random.Generator, n: int, kind: Any = np.float32) -> Array:
 
 
 def _system(rng: np.random.Generator, n: int, m: int) -> dict[str, Array]:
-    return {"l": lower(rng, n), "b": rng.normal(size=(n, m)).astype(np.float32)}
+    return {"a": lower(rng, n), "b": rng.normal(size=(n, m)).astype(np.float32)}
 
 
-def _solved(l: Array, b: Array) -> Array:
-    return np.linalg.solve(np.tril(np.nan_to_num(l)).astype(np.float64), b.astype(np.float64)) if b.size else b
+def _solved(a: Array, b: Array) -> Array:
+    return np.linalg.solve(np.tril(np.nan_to_num(a)).astype(np.float64), b.astype(np.float64)) if b.size else b
 
 
-def _back(l: Array, b: Array) -> dict[str, Array]:
-    return {"b": np.linalg.solve(np.nan_to_num(l).T.astype(np.float64), b.astype(np.float64)) if b.size else b}
+def _back(a: Array, b: Array) -> dict[str, Array]:
+    return {"b": np.linalg.solve(np.nan_to_num(a).T.astype(np.float64), b.astype(np.float64)) if b.size else b}
 
 
-def _chains(l: Array, b: Array) -> dict[str, Array]:
+def _chains(a: Array, b: Array) -> dict[str, Array]:
     b = b.astype(np.float64)
     for i in range(1, len(b)):
-        b[i] = np.maximum(b[i], (b[:i] + l[i, :i, None]).max(axis=0)) + 0.001 * l[i, :i].astype(np.float64).sum()
+        b[i] = np.maximum(b[i], (b[:i] + a[i, :i, None]).max(axis=0)) + 0.001 * a[i, :i].astype(np.float64).sum()
     return {"b": b}
 
 
 CASES = [
-    Case(forward, _system, lambda l, b: {"b": _solved(l, b)}),
+    Case(forward, _system, lambda a, b: {"b": _solved(a, b)}),
     Case(
         apart,
         lambda rng, n, m: {**_system(rng, n, m), "c": np.full((n, m), np.nan, np.float32)},
-        lambda l, b, c: {"c": _solved(l, b)},
+        lambda a, b, c: {"c": _solved(a, b)},
     ),
     Case(backward, _system, _back),
     Case(turned, _system, _back),
     Case(
         rows,
-        lambda rng, n, m: {"l": lower(rng, n, np.float64), "b": rng.normal(size=(m, n))},
-        lambda l, b: {"b": _solved(l, b.T).T},
+        lambda rng, n, m: {"a": lower(rng, n, np.float64), "b": rng.normal(size=(m, n))},
+        lambda a, b: {"b": _solved(a, b.T).T},
     ),
     Case(longest, _system, _chains),
 ]
@@ -160,5 +160,3 @@ def _run(kernel: ir.Kernel, flat: Mapping[str, Array], counts: Mapping[str, Any]
     memories = {n: Memory(a.view(np.uint8), named[n].arrangement, a.size) for n, a in flat.items() if n in named}
     buffers = {b.name: flat[b.array] for b in kernel.buffers if b.space == "global"}
     Interpreter(kernel, values, memories, buffers).run()
-
-

@@ -328,6 +328,7 @@ def _bare(form: Affine) -> bool:
 
 
 def scaled(form: Affine, factor: int) -> Affine:
+    """So many times a sum."""
     if not factor:
         return Affine()
     return Affine(
@@ -343,6 +344,7 @@ def difference(a: Affine, b: Affine) -> int | None:
 
 
 def added(a: Affine, b: Affine) -> Affine:
+    """Two sums together."""
     both: dict[str, int] = {}
     for n, c in (*a.coefficients, *b.coefficients):
         both[n] = both.get(n, 0) + c

@@ -4,9 +4,9 @@
 From round `first` on, the rounds k < first of the inner loop read rows that are finished. For all i of a panel of rounds they hang on
 nothing that the panel computes: they can run before it, for all i at once. What is left of the inner loop is inside the panel.
 
-The proof. Rounds go by the outer variable v, up or down. The inner loop either ends at v + e (or where v counts down at -v + e), so that
-later rounds only add to its end, or begins at -v + e, so that they only add before its beginning. Every element of a written array
-that a round k done ahead reads lies before all that rounds of the panel write, or behind it, in one dimension.
+The proof. Rounds go by the outer variable v; let w be v, or -v where it counts down. The inner loop ends at w + e, so that later rounds
+only add to its end, or begins at e - w, so that they only add before its beginning. Of every array that is written, what rounds k read
+that are done ahead lies in one dimension before all that this panel and later ones write, or behind it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Recurrence:
 
     at: the place of the inner loop in the body of the outer one. end: that of the inner loop which moves from round to round.
     start, stop: of the outer loop, by counts and uniforms. bound: the end that moves, by counts, uniforms and the outer variable.
-    reaches: whether the rounds that are done ahead surely begin before they end.
+    reaches: whether the rounds that are done ahead surely begin before they end. accesses: of the whole thread. moving: `bound` as a sum.
     """
 
     outer: ir.For
@@ -43,6 +43,20 @@ class Recurrence:
     stop: ir.Expression
     bound: ir.Expression
     reaches: bool
+    accesses: tuple[Access, ...]
+    moving: Affine
+
+    def gap(self, read: Affine | None, store: Affine | None) -> int | None:
+        """Of two places in a dimension: how far what round k = `bound` of the inner loop reads lies beyond what round v writes.
+
+        None where these places do not go with k and v, one by one.
+        """
+        way = self.step if self.end == "stop" else -self.step
+        if read is None or store is None or read.scaled or store.scaled:
+            return None
+        if read.coefficients != ((self.inner.variable, 1),) or store.coefficients != ((self.outer.variable, way),):
+            return None
+        return difference(added(self.moving.fixed, read.fixed), store.fixed)
 
     @property
     def step(self) -> int:
@@ -104,7 +118,8 @@ def _inner(
     meant: Mapping[str, ir.Expression], numbers: set[str],
 ) -> Recurrence | str:  # fmt: skip
     inner = outer.body[at]
-    assert isinstance(inner, ir.For) and isinstance(outer.step, ir.Literal)
+    assert isinstance(inner, ir.For)
+    assert isinstance(outer.step, ir.Literal)
     v, k, step = outer.variable, inner.variable, int(outer.step.value)
     if inner.step != ir.Literal(1, inner.step.type):
         return f"{k} does not go by steps of 1"
@@ -126,9 +141,12 @@ def _inner(
     bound = resolved(bound, meant)
     if not {*numbers, v}.issuperset(reads(bound)):
         return f"where the loop over {k} ends is not known before the kernel runs"
-    if array := _conflict(found, inner, v, k, step, end, moving):
+    result = Recurrence(
+        outer, inner, at, folds, end, start, stop, bound, _reaches(around, first, end, step), found, moving
+    )
+    if array := _conflict(result):
         return f"the loop over {k} may read elements of {array} that rounds of {v} write at the same time or later"
-    return Recurrence(outer, inner, at, folds, end, start, stop, bound, _reaches(around, first, end, step))
+    return result
 
 
 def _moving(inner: Loop, v: str, step: int) -> End | None:
@@ -143,40 +161,35 @@ def _moving(inner: Loop, v: str, step: int) -> End | None:
     return None
 
 
-def _conflict(
-    found: tuple[Access, ...], inner: ir.For, v: str, k: str, step: int, end: End, moving: Affine
-) -> str | None:
+def _conflict(r: Recurrence) -> str | None:
     """A written array of which a round that is done ahead may read what the panel writes."""
-    stores = [a for a in found if a.is_store]
-    for read in found:
-        if read.is_store or not any(x.statement is inner for x in read.loops):
-            continue
+    stores = [a for a in r.accesses if a.is_store]
+    for read in inside(r):
         for store in stores:
             if store.array == read.array and not any(
-                _apart(r, w, v, k, step, end, moving) for r, w in zip(read.indices, store.indices, strict=True)
+                _apart(r, a, b) for a, b in zip(read.indices, store.indices, strict=True)
             ):
                 return read.array
     return None
 
 
-def _apart(read: Affine | None, store: Affine | None, v: str, k: str, step: int, end: End, moving: Affine) -> bool:
+def inside(r: Recurrence) -> tuple[Access, ...]:
+    """What the inner loop reads."""
+    return tuple(a for a in r.accesses if not a.is_store and any(x.statement is r.inner for x in a.loops))
+
+
+def _apart(r: Recurrence, read: Affine | None, store: Affine | None) -> bool:
     """Whether what is read ahead by rounds k lies before all that a panel writes in this dimension, or behind all of it.
 
     With w = step * v, which grows from w0 on: k < w0 + e is read, and written is from w0 + c on; or k >= e - w0, and up to c - w0.
     """
-    way = step if end == "stop" else -step
-    if read is None or store is None or read.scaled or store.scaled:
-        return False
-    if read.coefficients != ((k, 1),) or store.coefficients != ((v, way),):
-        return False
-    gap = difference(added(moving.fixed, read.fixed), store.fixed)
-    return gap is not None and (gap <= 0 if end == "stop" else gap > 0)
+    gap = r.gap(read, store)
+    return gap is not None and (gap <= 0 if r.end == "stop" else gap > 0)
 
 
 def _reaches(inner: Loop, outer: Loop, end: End, step: int) -> bool:
     """Whether even in the first panel what is done ahead begins before its end, or at it."""
-    assert inner.start is not None and inner.stop is not None
-    if outer.start is None:
+    if inner.start is None or inner.stop is None or outer.start is None:
         return False
     way = step if end == "stop" else -step
     moving, still = (inner.stop, inner.start) if end == "stop" else (inner.start, inner.stop)

@@ -13,6 +13,7 @@ import numpy as np
 
 from lanewise.analysis.regions import KernelWork, analyse
 from lanewise.ir import nodes as ir
+from lanewise.ir.series import typical
 from lanewise.ir.shared import shared_bytes
 from lanewise.models.cpu_time import cpu_kernel_time
 from lanewise.models.devices import DeviceModel

@@ -79,7 +79,7 @@ class _Panels:
             )
             for f in found.folds
         )
-        self.bound = _with(found.bound, found.outer.variable, self.first)
+        self.bound = with_value(found.bound, found.outer.variable, self.first)
 
     @property
     def round(self) -> ir.Expression:
@@ -155,7 +155,7 @@ def _without(block: ir.Block, names: set[str]) -> ir.Block:
     return flat_map(block, lambda s: () if isinstance(s, ir.Assign) and s.name in unread else (s,))
 
 
-def _with(e: ir.Expression, name: str, value: ir.Expression) -> ir.Expression:
+def with_value(e: ir.Expression, name: str, value: ir.Expression) -> ir.Expression:
     """An expression with a value in place of a variable."""
     if name not in reads(e):
         return e
