@@ -82,7 +82,7 @@ class Case:
     """A recurrence. `make` gives its arguments for n rounds and m threads, `expect` what they become."""
 
     kernel: Any
-    make: Callable[[np.random.Generator, int, int], dict[str, Array]]
+    make: Callable[[np.random.Generator, int, int], dict[str, Any]]
     expect: Callable[..., dict[str, Array]]
 
     @property
@@ -98,7 +98,7 @@ def lower(rng: np.random.Generator, n: int, kind: Any = np.float32) -> Array:
     return a.astype(kind)
 
 
-def _system(rng: np.random.Generator, n: int, m: int) -> dict[str, Array]:
+def _system(rng: np.random.Generator, n: int, m: int) -> dict[str, Any]:
     return {"a": lower(rng, n), "b": rng.normal(size=(n, m)).astype(np.float32)}
 
 
@@ -117,20 +117,32 @@ def _chains(a: Array, b: Array) -> dict[str, Array]:
     return {"b": b}
 
 
+def _forward(a: Array, b: Array) -> dict[str, Array]:
+    return {"b": _solved(a, b)}
+
+
+def _apart(a: Array, b: Array, c: Array) -> dict[str, Array]:
+    return {"c": _solved(a, b)}
+
+
+def _rows(a: Array, b: Array) -> dict[str, Array]:
+    return {"b": _solved(a, b.T).T}
+
+
+def _with_output(rng: np.random.Generator, n: int, m: int) -> dict[str, Any]:
+    return {**_system(rng, n, m), "c": np.full((n, m), np.nan, np.float32)}
+
+
+def _system_of_rows(rng: np.random.Generator, n: int, m: int) -> dict[str, Any]:
+    return {"a": lower(rng, n, np.float64), "b": rng.normal(size=(m, n))}
+
+
 CASES = [
-    Case(forward, _system, lambda a, b: {"b": _solved(a, b)}),
-    Case(
-        apart,
-        lambda rng, n, m: {**_system(rng, n, m), "c": np.full((n, m), np.nan, np.float32)},
-        lambda a, b, c: {"c": _solved(a, b)},
-    ),
+    Case(forward, _system, _forward),
+    Case(apart, _with_output, _apart),
     Case(backward, _system, _back),
     Case(turned, _system, _back),
-    Case(
-        rows,
-        lambda rng, n, m: {"a": lower(rng, n, np.float64), "b": rng.normal(size=(m, n))},
-        lambda a, b: {"b": _solved(a, b.T).T},
-    ),
+    Case(rows, _system_of_rows, _rows),
     Case(longest, _system, _chains),
 ]
 
