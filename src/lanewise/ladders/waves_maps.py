@@ -23,7 +23,7 @@ from lanewise.ladders.waves_data import DTERMS, DURATION, FIRST, Size, size_of
 from lanewise.ladders.waves_thesis import BUFFERED, DIRECTIONS, FIGURES, HOUGH, HOUGH_HOST
 from lanewise.runtime.memory import to_host
 from lanewise.sims.waves.demodulation import antenna_matrices, assembled
-from lanewise.sims.waves.hierarchical import Candidates, Grids, Maps, Search, candidates, search_maps
+from lanewise.sims.waves.hierarchical import Candidates, Grids, Maps, MapSearch, Search, candidates, search_maps
 from lanewise.sims.waves.hough import (
     Significance,
     drift_offsets,
@@ -92,7 +92,16 @@ class MapData:
             search, data, reference, resolution, FIRST, size.frequencies, -1e-11 + step * np.arange(size.spins, dtype=np.float64),
             fine * np.arange(-half, half + 1, dtype=np.float64),
         )  # fmt: skip
+        self._searches = dict[tuple[str, int], MapSearch]()
         self.sky: Floats = rng.uniform((-3.0, -1.4), (3.0, 1.4), (DIRECTIONS, 2))
+
+    def search(self, device: str, buffers: int) -> MapSearch:
+        """A search whose data are on the device: they are loaded once, whatever is searched after that."""
+        if (device, buffers) not in self._searches:
+            self._searches[device, buffers] = MapSearch(
+                self.grids, self.ephemeris, device=device, kernel="dirichlet", buffers=buffers
+            )
+        return self._searches[device, buffers]
 
     def points(self, directions: int) -> list[Point]:
         """All spin-downs of the first directions."""
@@ -150,9 +159,7 @@ def _on_the_device(buffers: int) -> Callable[[MapData, list[Point], str], Iterat
     """F and maps on the device, several maps at a time; 2 sets of buffers: it computes while the host finishes the last ones."""
 
     def run(data: MapData, points: list[Point], device: str) -> Iterator[Candidates]:
-        return search_maps(
-            data.grids, data.ephemeris, points, MOST, device=device, kernel="dirichlet", buffers=buffers
-        )  # fmt: skip
+        return data.search(device, buffers).candidates(points, MOST)
 
     return run
 
@@ -232,6 +239,7 @@ def _timed(version: MapVersion, data: MapData, blank: Rung, options: Options) ->
         return skipped(blank, "too long", f"a direction takes {duration(first)}, and a rung gets {duration(limit)}")
     most = DIRECTIONS if is_gpu(options.device) and not options.quick else 4
     points = data.points(max(1, min(most, int(limit / 2 / first))))
+    seconds_of(points)  # loads buffers of this size
     runs: list[float] = []
     for _ in range(RUNS):
         runs.append(seconds_of(points))
