@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import builtins
 import math
+import random
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
@@ -19,6 +20,7 @@ from lanewise.frontend.directions import along, along_of
 from lanewise.frontend.elements import length as array_length
 from lanewise.frontend.literals import exact_of, exact_result
 from lanewise.frontend.mathematics import check_count, intrinsic
+from lanewise.frontend.random_numbers import drawing
 from lanewise.frontend.rows import row_length, window
 from lanewise.frontend.scope import Scope
 from lanewise.frontend.values import (
@@ -96,6 +98,8 @@ def lowering_of(scope: Scope, callee: PythonObject, node: ast.AST) -> Lowering:
         kind = t.from_dtype(function)
     if getattr(function, "__lanewise_function__", False):
         return lambda scope, arguments, node: scope.call_helper(scope, function, arguments, node)
+    if (draw := drawing(function)) is not None:
+        return draw
     if (direction := along_of(function)) is not None:
         return lambda scope, arguments, node: along(scope, direction, arguments, node)
     if function is v.same:
@@ -136,6 +140,10 @@ def _known(table: dict[Any, Any], function: Any) -> Any:
 def _hint(function: Any) -> str:
     if function is v.zeros:
         return "a local array needs a name: a = lw.zeros(lw.f32, 8)"
+    if getattr(function, "__module__", None) == "random" or isinstance(
+        getattr(function, "__self__", None), random.Random
+    ):
+        return "lw.random(seed, step, index), or lw.normal, lw.random_integer, lw.unit_vector: functions of a seed and counters"
     if name := getattr(function, "__lanewise_reduction__", ""):
         return f"lw.{name} takes whole arrays, outside of kernels; here a loop adds up"
     if hint := _known(_HINTS, function):
