@@ -198,10 +198,10 @@ class Group:
         )
 
 
-def groups(found: tuple[Access, ...]) -> tuple[Group, ...]:
+def groups(accesses: tuple[Access, ...]) -> tuple[Group, ...]:
     """The affine accesses by array, loops and the way that they move."""
     alike: dict[object, list[Access]] = {}
-    for a in found:
+    for a in accesses:
         if all(i is not None and not i.scaled for i in a.indices):
             loops = tuple(x.statement for x in a.loops)
             key = a.array, a.is_store, tuple(map(id, loops)), tuple(i.moving for i in a.indices if i is not None)

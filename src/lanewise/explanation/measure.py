@@ -54,8 +54,8 @@ def measure_plans(job: Job, plans: Sequence[Decisions]) -> Times:
     """
     measurer = make_measurer(job)
     failures = measurer.prepare(list(dict.fromkeys(plans)))
-    found = measurer.measure([p for p, failure in failures.items() if failure is None], ROUNDS)
-    return Times({p: statistics.median(times) for p, times in found.items()}, "now")
+    measured = measurer.measure([p for p, failure in failures.items() if failure is None], ROUNDS)
+    return Times({p: statistics.median(times) for p, times in measured.items()}, "now")
 
 
 def made_up_arguments(compiled: Compiled) -> dict[str, Any]:

@@ -56,8 +56,8 @@ def footprint(work: KernelWork, key: str, counts: Mapping[str, float]) -> float 
         return None
     if array.shape:
         lengths = [n if isinstance(n, int) else counts.get(n) for n in array.shape]
-        known = [n for n in lengths if n is not None]
-        return float(math.prod(known) * array.leaves[0].type.size) if len(known) == len(lengths) else None
+        extents = [n for n in lengths if n is not None]
+        return float(math.prod(extents) * array.leaves[0].type.size) if len(extents) == len(lengths) else None
     first = counts.get(kernel.counts[0].name) if kernel.counts else None
     length = counts.get(count_of(name), counts.get(COUNT, first))
     return None if length is None else float(array.arrangement.buffers[int(number)].bytes_for(int(length)))
