@@ -29,7 +29,7 @@ WARP = 32
 
 
 def default_plan(machine: Machine, work: Work, wish: Plan) -> Decisions:
-    """Defaults that go with what the user `wanted`."""
+    """Defaults that go with the `wish` of the user."""
     if not machine.target.has_blocks:
         # SIMD lanes run over sources. One target a loop is fastest when a load brings a whole register of them; sources that
         # have to be gathered first should serve four (bench/results/cpu_gravity.md).
