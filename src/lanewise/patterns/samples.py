@@ -42,12 +42,12 @@ class Roles:
 
 def sample_roles(kernel: Kernel, values: Mapping[str, float] | None = None) -> Roles:
     """The parameters of a kernel by role; what is named in `values` is a value for all."""
-    given, parameters = dict(values or {}), kernel.signature.parameters
+    chosen, parameters = dict(values or {}), kernel.signature.parameters
     records = {n: k for n, k in parameters.items() if isinstance(k, Record)}
     others: dict[str, t.ValueType] = {n: k for n, k in parameters.items() if not isinstance(k, Record)}
     arrays: dict[str, t.ValueType] = {}
     if isinstance(kernel, Elementwise):
-        open_names = [n for n in others if n not in given]
+        open_names = [n for n in others if n not in chosen]
         arrays = {n: others[n] for n in open_names if isinstance(others[n], t.Vector)}
         if not records and not arrays:
             arrays = {n: others[n] for n in open_names[:1]}
@@ -62,13 +62,13 @@ def sample_values(kernel: Kernel, values: Mapping[str, float] | None = None) -> 
     Made up are 0.01 for names with "softening" or "eps" in them, otherwise 1. A number stands for all components of a
     vector. Raises `InputError` for a name that is no such parameter or a number that its type cannot hold.
     """
-    given, roles = dict(values or {}), sample_roles(kernel, values)
-    for name in given:
+    chosen, roles = dict(values or {}), sample_roles(kernel, values)
+    for name in chosen:
         if name not in roles.uniforms:
             wanted = ", ".join(roles.uniforms) or "no parameter that is a uniform argument"
             raise InputError(f"{kernel.__name__} has no value {name!r} to set; it has {wanted}")
-    invented = tuple(n for n in roles.uniforms if n not in given)
-    numbers = {n: given[n] if n in given else _made_up(n, k) for n, k in roles.uniforms.items()}
+    invented = tuple(n for n in roles.uniforms if n not in chosen)
+    numbers = {n: chosen[n] if n in chosen else _made_up(n, k) for n, k in roles.uniforms.items()}
     return {n: _typed(kernel, n, numbers[n], k) for n, k in roles.uniforms.items()}, invented
 
 

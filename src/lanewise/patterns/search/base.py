@@ -76,7 +76,7 @@ class Search(ABC):
         del points
         return self
 
-    def found(self) -> str:
+    def in_words(self) -> str:
         """Which sources are met, in words."""
         within = "" if self.radius is None else f" within {self.radius:g}"
         beyond = "" if isinstance(self.world, Open) else f", {self.world}"

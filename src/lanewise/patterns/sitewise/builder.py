@@ -202,13 +202,13 @@ def _population_leaves(lattice: Lattice, storage: Scalar) -> tuple[Leaf, ...]:
 
 def check_uniforms(functions: list[tuple[str, dict[str, t.ValueType]]]) -> dict[str, t.ValueType]:
     """The parameters of all functions of a kernel by name; raises `ArgumentError` where two disagree about a type."""
-    found: dict[str, tuple[str, t.ValueType]] = {}
+    first: dict[str, tuple[str, t.ValueType]] = {}
     for function, parameters in functions:
         for name, kind in parameters.items():
-            other, known = found.setdefault(name, (function, kind))
-            if known != kind:
-                raise ArgumentError(f"{name!r} is a {known} of {other} and a {kind} of {function}; wanted one type")
-    return {name: kind for name, (_, kind) in found.items()}
+            other, agreed = first.setdefault(name, (function, kind))
+            if agreed != kind:
+                raise ArgumentError(f"{name!r} is a {agreed} of {other} and a {kind} of {function}; wanted one type")
+    return {name: kind for name, (_, kind) in first.items()}
 
 
 def head(b: SiteBuilder) -> ir.Block:

@@ -91,8 +91,8 @@ def _sites_of_a_thread(reference: ir.Kernel) -> int:
     leaves = reference.arrays[0].leaves
     if leaves[0].type.size != 2:
         return 1
-    wanted = 4 if 4 * len(leaves) <= MOST_POPULATIONS else 2
-    return next((n for n in (wanted, 2) if merging.legal(reference, n) is None), 1)
+    most = 4 if 4 * len(leaves) <= MOST_POPULATIONS else 2
+    return next((n for n in (most, 2) if merging.legal(reference, n) is None), 1)
 
 
 def _in_place(reference: ir.Kernel) -> bool:

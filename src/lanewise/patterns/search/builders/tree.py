@@ -65,9 +65,9 @@ class Tree:
         return links
 
 
-def fitting_leaf(count: int, wanted: int, precision: Scalar) -> int:
+def fitting_leaf(count: int, asked: int, precision: Scalar) -> int:
     """The leaf size, doubled until all links are exact in the precision of the boxes."""
-    leaf = wanted
+    leaf = asked
     while Tree(count, leaf).nodes >= EXACT_LINKS[precision.size]:
         leaf *= 2
     return leaf

@@ -116,8 +116,8 @@ class Configuration:
     leaf: int | None = None
 
     def __str__(self) -> str:
-        given = "" if self.side is None else f"(side={self.side:g})"
-        return f"{self.name}{given}" if self.leaf is None else f"{self.name}(leaf={self.leaf})"
+        side = "" if self.side is None else f"(side={self.side:g})"
+        return f"{self.name}{side}" if self.leaf is None else f"{self.name}(leaf={self.leaf})"
 
     def search(self, wish: Search, points: Points) -> Search:
         """The concrete search for these sources."""
