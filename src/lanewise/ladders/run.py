@@ -218,8 +218,10 @@ def predict_executable(
 ) -> Prediction:
     """The same for what a call launches."""
     environment = {**values, **{c.name: bodies for c in executable.program.reference.counts}}
-    found = predict(executable.program, environment, model, [c.resources for c in executable.cubins], in_graph=True)
-    return Prediction(found.seconds, found.bound.seconds, found.bound.limiter)
+    prediction = predict(
+        executable.program, environment, model, [c.resources for c in executable.cubins], in_graph=True
+    )
+    return Prediction(prediction.seconds, prediction.bound.seconds, prediction.bound.limiter)
 
 
 def _model_of(device: str, *, serial: bool) -> DeviceModel:

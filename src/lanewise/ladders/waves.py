@@ -38,15 +38,15 @@ def sizes(device: str, quick: bool) -> tuple[int, ...]:
 def climb(options: Options) -> Iterator[Rung]:
     """The rungs at every size, each as soon as it is measured."""
     for cells in options.bodies:
-        data, known = Data(size_of(cells), options.seed), dict[str, Rung]()
+        data, earlier = Data(size_of(cells), options.seed), dict[str, Rung]()
         for version in VERSIONS:
-            rung = _compared(measure(version, data, cells, options), known.get(version.over or ""))
-            known[version.name] = rung
+            rung = _compared(measure(version, data, cells, options), earlier.get(version.over or ""))
+            earlier[version.name] = rung
             yield rung
         bases = {v.name: v.over or "" for v in MAP_VERSIONS}
         for rung in climb_maps(cells, options):
-            compared = _compared(rung, known.get(bases[rung.name]))
-            known[rung.name] = compared
+            compared = _compared(rung, earlier.get(bases[rung.name]))
+            earlier[rung.name] = compared
             yield compared
 
 
@@ -65,10 +65,10 @@ def measure(version: Version, data: Data, cells: int, options: Options) -> Rung:
     try:
         if reason := _too_long(version, data, options):
             return skipped(blank, "too long", reason)
-        found = version.run(data, version.prepare(data, Clock(options.device)), 0, Clock(options.device))
+        amplitudes = version.run(data, version.prepare(data, Clock(options.device)), 0, Clock(options.device))
     except DeviceError as refusal:
         return skipped(blank, "device", str(refusal))
-    error = data.error(found)
+    error = data.error(amplitudes)
     blank = replace(blank, relative_error=error)
     if not error <= TOLERANCE:
         wrong = f"wrong: the relative error against float64 is {error:.1e}, and {TOLERANCE:.0e} is allowed"

@@ -73,13 +73,13 @@ def check_semantics(name: str) -> None:
         raise InputError(f"unknown semantics {name!r}; wanted one of {', '.join(SEMANTICS)}")
 
 
-def make_parameters(semantics: str, given: Mapping[str, float] | None = None) -> Parameters:
-    """The numbers of these semantics with those `given` instead. Raises `InputError` for unknown names and values out of range."""
+def make_parameters(semantics: str, chosen: Mapping[str, float] | None = None) -> Parameters:
+    """The numbers of these semantics with those `chosen` instead. Raises `InputError` for unknown names and values out of range."""
     check_semantics(semantics)
-    for name in given or {}:
+    for name in chosen or {}:
         if name not in NUMBERS:
             raise InputError(f"unknown parameter {name!r} of the rules; wanted some of {', '.join(NUMBERS)}")
-    result = replace(THESIS if semantics == "thesis" else Parameters(), **dict(given or {}))
+    result = replace(THESIS if semantics == "thesis" else Parameters(), **dict(chosen or {}))
     check_parameters(result)
     return result
 

@@ -131,9 +131,9 @@ class Canvas:
 
     def pixels(self) -> NDArray[np.uint8]:
         """(height, width, 3): the mean of each pixel's samples."""
-        found = np.empty((*self._size, 3), np.uint8)
-        run_range(own_kernel(_PIXELS, "pixels"), (self._picture, found), self._size[0], GRAIN)
-        return found
+        pixels = np.empty((*self._size, 3), np.uint8)
+        run_range(own_kernel(_PIXELS, "pixels"), (self._picture, pixels), self._size[0], GRAIN)
+        return pixels
 
 
 NOSE, TAIL, NOTCH = 0.60, -0.40, -0.22

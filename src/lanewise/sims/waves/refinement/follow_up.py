@@ -126,10 +126,10 @@ def follow_up(
         metrics.append(metric)
         report(1)
     names = (*FOLLOWED, *(f"twoF_{d}" for d in grids.data.detectors))
-    found = np.array(rows, [(n, np.float64) for n in names])
-    falling = np.argsort(-found["twoF"], kind="stable").tolist()
-    once = list(_apart(list(_apart(falling, found, lambda _: first)), found, lambda n: metrics[n] / UNCERTAIN))
-    return found[once]
+    table = np.array(rows, [(n, np.float64) for n in names])
+    falling = np.argsort(-table["twoF"], kind="stable").tolist()
+    once = list(_apart(list(_apart(falling, table, lambda _: first)), table, lambda n: metrics[n] / UNCERTAIN))
+    return table[once]
 
 
 def _point(row: Candidates) -> _Point:
