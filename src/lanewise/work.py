@@ -17,7 +17,7 @@ _SHORT = frozenset(
 
 
 def describe_work(reference: ir.Kernel, targets: int) -> Work:
-    """The work of a reference kernel on so many elements."""
+    """The work of a reference kernel on that many elements."""
     simple = dead_code.apply(constant_folding.apply(reference))
     rearranged = fma_rearrangement.legal(simple) is None
     if not reference.pattern.over_pairs:

@@ -106,7 +106,7 @@ class Access:
         return any(i is not None and i.variables & {*indices} and i.variables & loops for i in self.indices)
 
     def footprint(self, box: Mapping[str, int]) -> tuple[int, ...] | None:
-        """The box of elements that so many neighbouring values of each variable touch, per dimension; None where it is not known.
+        """The elements per dimension that `box` neighbouring values of each variable touch; None where that is not known.
 
         Variables that `box` leaves out stay as they are.
         """

@@ -46,7 +46,7 @@ class Instructions:
         return Instructions(_tidy(Counter(self.counts) + Counter(other.counts)))
 
     def times(self, factor: float) -> Instructions:
-        """The same mix, so many times."""
+        """The same mix, that many times."""
         return Instructions(_tidy({k: n * factor for k, n in self.counts.items()}))
 
     @property

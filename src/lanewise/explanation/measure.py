@@ -26,7 +26,7 @@ from lanewise.tuning.job import Job
 from lanewise.tuning.measure import make_measurer
 from lanewise.values import to_python_value
 
-ROUNDS = 7  # interleaved: the median of so many times of each plan
+ROUNDS = 7  # interleaved: the median of 7 times of each plan
 
 
 def stored_times(compiled: Compiled) -> Times:

@@ -124,7 +124,7 @@ def sizes(device: str, quick: bool) -> tuple[int, ...]:
 
 
 def boxes(sites: int) -> tuple[Box, ...]:
-    """The box or the two boxes of so many sites; raises `InputError` for a number that is neither a square nor a cube."""
+    """The box or the two boxes of that many sites; raises `InputError` for a number that is neither a square nor a cube."""
     side, edge = isqrt(sites), round(sites ** (1 / 3))
     chosen = [Box(D2Q9, (side, side))] if side * side == sites else []
     chosen += [Box(D3Q19, (edge, edge, edge))] if edge**3 == sites else []

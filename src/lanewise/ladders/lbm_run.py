@@ -145,7 +145,7 @@ def _compared(rung: Rung, base: Rung | None) -> Rung:
 
 
 def _work(form: Form, flow: Sitewise, sites: Sites, values: dict[str, Any]) -> Callable[[int], None]:
-    """Run so many steps, and wait for them."""
+    """Run that many steps, and wait for them."""
     if not form.launched:
         return flow.stepper(sites, plan=form.plan, **values).run
 

@@ -60,7 +60,7 @@ FORCE = Law(attracting_force, {"softening2": SOFTENING**2, "gravitational_consta
 
 @dataclass
 class Problem:
-    """A Plummer cluster of so many bodies in float32 under a law; its arrays and float64 answer are made once each."""
+    """A Plummer cluster in float32 under a law; its arrays and float64 answer are made once each."""
 
     bodies: int
     seed: int = 0

@@ -206,7 +206,7 @@ class Prediction:
 
 
 def _predict_call(call: Call, model: DeviceModel, bodies: int, values: Mapping[str, float]) -> Prediction:
-    """The prediction for a call on all pairs of so many bodies; `values` are those for all elements, by name.
+    """The prediction for a call on all pairs of that many bodies; `values` are the uniform ones, by name.
 
     On a GPU it is timed within a graph, so launches cost what they cost there.
     """

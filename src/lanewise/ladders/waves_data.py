@@ -42,7 +42,7 @@ THESIS = Size(STACKS, SFTS, DETECTORS, FREQUENCIES, SPINS)
 
 
 def size_of(cells: int) -> Size:
-    """The thesis's data with as many stacks as give so many cells of (stack, detector, frequency); fewer frequencies below one stack."""
+    """The thesis's data with as many stacks as give that many cells of (stack, detector, frequency); fewer frequencies below one stack."""
     a_stack = THESIS.detectors * THESIS.frequencies
     stacks = max(1, round(cells / a_stack))
     frequencies = THESIS.frequencies if cells >= a_stack else max(1, cells // THESIS.detectors)

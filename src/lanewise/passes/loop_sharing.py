@@ -34,7 +34,7 @@ INSIDE, SLICE, LANE = own("inside"), own("slice"), own("lane")
 
 @dataclass(frozen=True, slots=True)
 class Sharing:
-    """How the threads of a block share loops: so many `slices` for each of `lanes` points. unroll: of the shared loops.
+    """How the threads of a block share loops: `slices` threads for each of `lanes` points. unroll: of the shared loops.
 
     keep: elements of a row, read by several loops over one range, that are kept in shared memory from the first one on.
     """
@@ -362,7 +362,7 @@ class _Writer:
         return tuple(done)
 
     def turns(self, loop: ir.For, start: ir.Expression, stop: ir.Expression, across: int, body: ir.Block) -> ir.For:
-        """Every so many rounds, those of this slice."""
+        """The rounds of this slice, `across` neighbouring ones in every `slices` times as many."""
         kind, slices = loop.start.type, self.sharing.slices
         begin = build.add(start, build.multiply(_as(self.slice, kind), build.multiply(loop.step, across)))
         done = replace(

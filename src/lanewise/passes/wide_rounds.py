@@ -39,7 +39,7 @@ def wide_accesses(
     kernel: ir.Kernel, body: ir.Block, indices: tuple[str, ...], loop: ir.For, across: int,
     sure: frozenset[str], meant: Definitions,
 ) -> tuple[ir.LoadElement | ir.StoreElement, ...]:  # fmt: skip
-    """The accesses of a loop that so many neighbouring rounds make at once."""
+    """The accesses of a loop that `across` neighbouring rounds make at once."""
     multiples = {a.name: a.multiple for a in kernel.arrays}
     changed = frozenset(n for s in statements(loop.body) for n in writes(s))
     candidates: list[ir.LoadElement | ir.StoreElement] = []
@@ -73,7 +73,7 @@ def _even(last: Affine, variable: str, across: int, sure: frozenset[str], meant:
 def several(
     loop: ir.For, across: int, wide: tuple[ir.LoadElement | ir.StoreElement, ...], kept: frozenset[str]
 ) -> ir.Block:
-    """The body of so many neighbouring rounds. `kept` are the variables that all rounds have in common."""
+    """The body of `across` neighbouring rounds. `kept` are the variables that all rounds have in common."""
     local = [n for s in statements(loop.body) for n in writes(s) if n not in kept]
     loads: list[ir.Statement] = []
     stores: list[ir.Statement] = []

@@ -221,7 +221,7 @@ class Calls:
         return next(iter(self.wing.counts(self.name, arguments).values()))
 
     def environment(self, arguments: Arguments) -> Environment:
-        """Values for all and counts, by IR name."""
+        """Uniform values and counts, by IR name."""
         beyond = {f"{row}.beyond": count for row, count in arguments.beyond.items()}
         return {
             **flatten_uniforms(self.signature, arguments.uniforms),

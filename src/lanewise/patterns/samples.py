@@ -3,8 +3,8 @@
 What a parameter becomes depends on its type alone (and on `values`, what the user gave by name):
 
     a record       an array of records
-    a vector       of an elementwise kernel: an array of them; of a pairwise kernel: one for all
-    a scalar       one for all; but an elementwise kernel without any array takes its first scalar as an array
+    a vector       of an elementwise kernel: an array of them; of a pairwise kernel: one uniform value
+    a scalar       one uniform value; but an elementwise kernel without any array takes its first scalar as an array
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Roles:
 
 
 def sample_roles(kernel: Kernel, values: Mapping[str, float] | None = None) -> Roles:
-    """The parameters of a kernel by role; what is named in `values` is a value for all."""
+    """The parameters of a kernel by role; what is named in `values` is uniform."""
     chosen, parameters = dict(values or {}), kernel.signature.parameters
     records = {n: k for n, k in parameters.items() if isinstance(k, Record)}
     others: dict[str, t.ValueType] = {n: k for n, k in parameters.items() if not isinstance(k, Record)}
@@ -57,7 +57,7 @@ def sample_roles(kernel: Kernel, values: Mapping[str, float] | None = None) -> R
 
 
 def sample_values(kernel: Kernel, values: Mapping[str, float] | None = None) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """A value for each parameter that is one for all, and the names of those that were made up.
+    """A value for each uniform parameter, and the names of those that were made up.
 
     Made up are 0.01 for names with "softening" or "eps" in them, otherwise 1. A number stands for all components of a
     vector. Raises `InputError` for a name that is no such parameter or a number that its type cannot hold.

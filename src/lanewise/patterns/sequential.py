@@ -180,12 +180,12 @@ def _result(stage: int, leaf: str) -> str:
 
 
 def _uniform_name(stage: int, parameter: str) -> str:
-    """What the value for all of a stage is called in the kernel; its components follow a dot."""
+    """What a uniform value of a stage is called in the kernel; its components follow a dot."""
     return own(f"uniform{stage}.{parameter}")
 
 
 def _value(number: int, stage: Stage, leaf: str, lowered: Sequence[Lowered]) -> str:
-    """The variable that a parameter leaf takes: of the record, of an earlier result, or the same for all."""
+    """The variable that a parameter leaf takes: of the record, of an earlier result, or uniform."""
     name, dot, component = leaf.partition(".")
     if name == stage.record:
         return _element(number, leaf)

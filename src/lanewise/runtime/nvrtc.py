@@ -160,7 +160,7 @@ SECTION = struct.Struct(
 )  # name, type, flags, address, offset, size, link, info, alignment, size of an entry
 SYMBOL = struct.Struct("<IBBHQQ")  # name, info, other, section, value, size
 SYMBOL_TABLE, NO_BITS = 2, 8  # types of sections; the second one takes no room in the file
-SIZED = 0x04  # the format of an attribute whose value is followed by so many bytes of data
+SIZED = 0x04  # the format of an attribute whose value is followed by that many bytes of data
 FRAME_SIZE, REGISTER_COUNT = 0x11, 0x2F  # EIATTR_FRAME_SIZE, EIATTR_REGCOUNT
 RESERVED = b".nv.shared.reserved.0"  # from sm_90 on a block's first 1024 bytes of shared memory belong to the driver
 RESERVED_BYTES = 1024

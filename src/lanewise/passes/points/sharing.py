@@ -2,7 +2,7 @@
 
     load t[k, 4 i]: u#0; load t[k, 4 i + 1]: u#1; ...; load t[k, 4 i]: v   ->   load t[k, 4 i]: u#0, u#1, u#2, u#3; v = u#0
 Accesses are as wide as the rows of an array allow: in shared memory by their length, in global memory where every row begins at a
-multiple of so many elements (`ArrayArgument.multiple`).
+multiple of that many elements (`ArrayArgument.multiple`).
 """
 
 from __future__ import annotations

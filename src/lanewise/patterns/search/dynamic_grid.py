@@ -44,7 +44,7 @@ class DynamicGrid(Search):
     """Leaves with boxes.
 
     order: how elements become leaves. leaf: elements in one; for "curve" a power of two up to 512 (None: 8, larger when boxes would be
-    too many to number), else at most so many (None: 128). leaves: which boxes a target of the other orders looks at, "all" or
+    too many to number), else at most that many (None: 128). leaves: which boxes a target of the other orders looks at, "all" or
     those "around" it; None: as in the thesis, all for "3-D", those around for slices (all of them in a periodic world).
     """
 

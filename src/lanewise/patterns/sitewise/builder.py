@@ -168,7 +168,7 @@ class SitewiseArguments:
     marked: bits say which sites are special and which are walls; without them every site reads its flags. dense: many sites
     are special. thin: the box is one site wide along some axis. placed: every site computes where it lies, so that faces that
     wrap are nothing special. framed: besides, all sites are of kind 0, so that what is special follows from that, and no mark or
-    flags are read. row_block: rows along x are whole blocks of so many sites (0: not known), which makes places cheap.
+    flags are read. row_block: rows along x are whole blocks of that many sites (0: not known), which makes places cheap.
     moving_sites: walls that move may be sites of the mask.
     """
 

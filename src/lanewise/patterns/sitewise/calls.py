@@ -198,7 +198,7 @@ MOST_STEPS = 10**12  # far more than anybody waits for
 
 
 def fetching(sites: Sites, steps: int) -> AbstractContextManager[None]:
-    """Memory is asked for as many bytes at a time as these sites want, if so many steps are worth it."""
+    """Memory is asked for as many bytes at a time as these sites want, if there are enough steps to be worth it."""
     if sites.fetched_bytes is None or steps * sites.count < LONG_RUN:
         return nullcontext()
     return cuda.fetching(sites.device, sites.fetched_bytes)

@@ -36,7 +36,7 @@ class Links:
     site: ir.Local
     real: Scalar
     placed: bool = False  # every site computes where it lies: faces that wrap need no test
-    row_block: int = 0  # rows along x are whole blocks of so many sites
+    row_block: int = 0  # rows along x are whole blocks of that many sites
     framed: bool = False  # all walls are faces of the box, and every site computes where it lies
     moving_sites: bool = True  # walls that move may be sites of the mask
 

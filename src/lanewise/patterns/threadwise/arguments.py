@@ -1,4 +1,4 @@
-"""The arguments of a threadwise call: arrays as they lie in memory, an extent for each index, values for all."""
+"""The arguments of a threadwise call: arrays as they lie in memory, an extent for each index, uniform values."""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ class Flock:
     or `state`: where they are, (see `State`, `read_state`).
     world: its radius. boundary: what is at its end, and the scenes of OpenSteerDemo (see `BOUNDARIES`); obstacles: more of them.
     semantics: "sync" (all steer, then all move), "seq" (one after another, on a CPU) or "thesis".
-    k: only so many of the nearest flockmates count (None: all within the radius; 7 in "thesis").
+    k: only that many of the nearest flockmates count (None: all within the radius; 7 in "thesis").
     search: "auto", "all-pairs", "static-grid", "dynamic-grid", or a search such as `lw.StaticGrid(...)`.
     think_every: an agent steers anew in every n-th step only.
     precision: "f32" or "f64"; layout: by default the device's best.
@@ -260,7 +260,7 @@ class Flock:
 
     @property
     def k(self) -> int | None:
-        """Only so many of the nearest flockmates count; None: all within the radius."""
+        """Only that many of the nearest flockmates count; None: all within the radius."""
         return self._settings.k
 
     @k.setter

@@ -179,7 +179,7 @@ def check_output(case: Case, setup: Setup, output: Output, resumed: Path | None 
     if output.forces is not None and setup.probe is None:
         raise InputError(f"{case.name} measures nothing on the way that --forces could write")
     if output.movie_every and output.movie is None:
-        raise InputError("--every needs --movie: so many steps lie between two of its frames")
+        raise InputError("--every needs --movie: it is the number of steps between two of its frames")
     if output.checkpoint_every and output.out is None:
         raise InputError("--checkpoint-every needs --out: checkpoints go there")
     files = {name: getattr(output, name) for name in ("out", *SUFFIXES)}

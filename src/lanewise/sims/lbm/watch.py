@@ -83,7 +83,7 @@ MOST = 0.02
 
 
 LEAST_STEPS = 256
-"""`Simulation.run` looks after so many steps: looking costs about what ten of them do."""
+"""`Simulation.run` looks after that many steps: looking costs about what ten of them do."""
 PART = 1 << 22
 """Sites looked at at a time."""
 

@@ -24,7 +24,7 @@ class Templates:
     alpha        (n) right ascension, radians; delta: declination
     f1dot, ...   (n) Hz/s, Hz/s^2, Hz/s^3
     reference    GPS nanoseconds at the barycentre, see `gps_time`
-    orbit        of the source, one for all
+    orbit        of the source, one for all templates
     """
 
     freq: Floats

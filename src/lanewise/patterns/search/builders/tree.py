@@ -19,7 +19,7 @@ from lanewise.record import Leaf
 from lanewise.types import F32, Scalar
 
 FAN = 4  # fewest boxes are tested: about 60 for a target that meets two of a million elements, against 62 with 2 and 74 with 8
-EXACT_LINKS = {4: 2**24, 8: 2**53}  # whole numbers that a float of so many bytes holds
+EXACT_LINKS = {4: 2**24, 8: 2**53}  # whole numbers that a float of 4 or 8 bytes holds
 
 
 @dataclass(frozen=True, slots=True)

@@ -146,7 +146,7 @@ def configuration_from(text: str) -> Configuration:
 
 
 def cells_of(wish: Search, points: Points, side: float) -> Geometry:
-    """Cells with sides of at least so many radii: larger ones where they would be more than 16 for each source."""
+    """Cells with sides of at least that many radii: larger ones where they would be more than 16 for each source."""
     (low, extent), periodic = box_of(wish.world, points.sample()), isinstance(wish.world, Periodic)
     most = points.count * MOST_CELLS_A_SOURCE
     return fitted(low, extent, side * _unit(wish, points), most, periodic=periodic)

@@ -158,7 +158,7 @@ HAZE = np.array((13, 20, 34), np.float32)
 
 
 def dart_length(agents: int, camera: Camera, size: tuple[int, int]) -> float:
-    """In units of the world: true, unless agents would be too small to see for a picture of `size` (height, width) with so many."""
+    """In units of the world: true, unless agents would be too small to see for a picture of `size` (height, width) with that many."""
     share = CROWDING * math.sqrt(size[0] * size[1] / agents)
     unit = size[0] / 1000  # large pictures have larger darts
     pixels = min(max(share, SMALLEST * unit), LARGEST * unit)

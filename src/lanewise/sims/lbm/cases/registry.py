@@ -205,7 +205,7 @@ def _with_obstacle() -> str:
 
 
 def steps_for(length: float, speed: float, crossings: float) -> int:
-    """The steps in which the flow crosses `length` so many times."""
+    """The steps in which the flow crosses `length` that many times."""
     return max(1, round(crossings * length / speed))
 
 

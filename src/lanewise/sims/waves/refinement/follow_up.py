@@ -36,7 +36,7 @@ MISMATCH = 0.2  # at most, of the templates of a stage
 FINER, TWICE = (
     10.0,
     2.0,
-)  # from one lattice of the last stage to the next; each looks so many mismatches about the best before it
+)  # from one lattice of the last stage to the next; each looks that many mismatches about the best before it
 NOISE = (
     0.5  # of the squared signal-to-noise ratio: what a mismatch may cost at the end, as noise moves the maximum by more
 )

@@ -95,7 +95,7 @@ class Opened:
     def compute(
         self, seconds: float = SECONDS, report: Report = lambda steps: None, announce: Announce = None
     ) -> Found:
-        """Go on to the end, with a checkpoint of each unit every so many seconds.
+        """Go on to the end, with a checkpoint of each unit every `seconds`.
 
         report: is told of steps that are done, those of checkpoints first. announce: is told the memory that a device takes, where this
         process computes.
