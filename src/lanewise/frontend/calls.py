@@ -73,11 +73,11 @@ _HINTS: dict[Any, str] = {
 
 def _foreign_functions() -> dict[Any, str]:
     """The functions of `math`, NumPy and Python that stand for an intrinsic."""
-    known: dict[Any, str] = {}
+    intrinsics: dict[Any, str] = {}
     for name in INTRINSICS:
         for spelling in (name, *_SPELLINGS.get(name, ())):
-            known |= {f: name for module in (math, np, builtins) if callable(f := getattr(module, spelling, None))}
-    return {f: name for f, name in known.items() if f is not builtins.pow}
+            intrinsics |= {f: name for module in (math, np, builtins) if callable(f := getattr(module, spelling, None))}
+    return {f: name for f, name in intrinsics.items() if f is not builtins.pow}
 
 
 _FOREIGN = _foreign_functions()
@@ -114,12 +114,12 @@ def lowering_of(scope: Scope, callee: PythonObject, node: ast.AST) -> Lowering:
         return _numbers_only(lambda scope, numbers, node: _convert(scope, kind, numbers, node))
     if isinstance(kind, t.Vector):
         return _numbers_only(lambda scope, numbers, node: _vector(scope, kind, numbers, node))
-    if found := _known(_OWN, function):
-        return _numbers_only(_also_of_literals(function, found))
+    if own := _looked_up(_OWN, function):
+        return _numbers_only(_also_of_literals(function, own))
     if name := getattr(function, "__lanewise_intrinsic__", None):
         by_component: _OnNumbers = lambda scope, numbers, node: intrinsic(scope, name, numbers, node)  # noqa: E731
         return _numbers_only(_also_of_literals(function, by_component))
-    if name := _known(_FOREIGN, function):
+    if name := _looked_up(_FOREIGN, function):
         return _numbers_only(lambda scope, numbers, node: _foreign(scope, name, numbers, node))
     raise scope.error(
         "this cannot be called in a kernel",
@@ -130,7 +130,7 @@ def lowering_of(scope: Scope, callee: PythonObject, node: ast.AST) -> Lowering:
     )
 
 
-def _known(table: dict[Any, Any], function: Any) -> Any:
+def _looked_up(table: dict[Any, Any], function: Any) -> Any:
     try:
         return table.get(function)
     except TypeError:  # it cannot be hashed, so it is no function
@@ -146,7 +146,7 @@ def _hint(function: Any) -> str:
         return "lw.random(seed, step, index), or lw.normal, lw.random_integer, lw.unit_vector: functions of a seed and counters"
     if name := getattr(function, "__lanewise_reduction__", ""):
         return f"lw.{name} takes whole arrays, outside of kernels; here a loop adds up"
-    if hint := _known(_HINTS, function):
+    if hint := _looked_up(_HINTS, function):
         return hint
     if isinstance(function, np.ufunc) or function in vars(math).values():
         return (

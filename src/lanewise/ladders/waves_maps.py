@@ -141,8 +141,8 @@ def _on_the_host(data: MapData, points: list[Point], device: str) -> Iterator[Ca
         templates = cast("Any", Template).array(
             frequency=f, f1dot=np.full(len(f), f1dot), f2dot=np.zeros(len(f)), device=device
         )
-        found = to_host(dirichlet_kernel(DTERMS)(templates, lw.ragged(records, counts=counts, device=device), bins))
-        sums = found.reshape(len(f), d.stacks, -1, 2, 2).astype(np.float64)
+        parts = to_host(dirichlet_kernel(DTERMS)(templates, lw.ragged(records, counts=counts, device=device), bins))
+        sums = parts.reshape(len(f), d.stacks, -1, 2, 2).astype(np.float64)
         amplitudes = (sums[..., 0] + 1j * sums[..., 1]).transpose(3, 1, 2, 0)
         two_f = assembled(amplitudes, np.broadcast_to(antenna_matrices(d, seen), (3, *amplitudes.shape[1:]))).two_f
         ones = np.ones(d.stacks)
@@ -191,8 +191,8 @@ def measure_maps(version: MapVersion, data: MapData, cells: int, options: Option
     """The rung of a version: checked, then timed; skipped with the reason where it is wrong, too long, or has no device."""
     blank = _blank(version, data, cells, options)
     try:
-        found = next(iter(list(version.run(data, data.points(1)[:1], options.device))))
-        error, same = _compared(found, expected)
+        candidates = next(iter(list(version.run(data, data.points(1)[:1], options.device))))
+        error, same = _compared(candidates, expected)
         blank = replace(blank, relative_error=error)
         if not (error <= TOLERANCE and same >= SAME):
             wrong = f"wrong: the relative error of mean 2F is {error:.1e}, and {same:.0%} of the candidates are those of float64"
@@ -213,11 +213,11 @@ def _blank(version: MapVersion, data: MapData, cells: int, options: Options) -> 
     )  # fmt: skip
 
 
-def _compared(found: Candidates, expected: Candidates) -> tuple[float, float]:
+def _compared(candidates: Candidates, expected: Candidates) -> tuple[float, float]:
     """The largest difference of mean 2F over the largest, of cells that both lists have; and their share."""
     cell = ["freq", "alpha", "delta", "f1dot"]
     there = {tuple(row[cell].tolist()): float(row["twoF"]) for row in expected}
-    both = [(float(row["twoF"]), there[k]) for row in found if (k := tuple(row[cell].tolist())) in there]
+    both = [(float(row["twoF"]), there[k]) for row in candidates if (k := tuple(row[cell].tolist())) in there]
     if not both:
         return math.inf, 0.0
     ours, theirs = np.array(both).T
