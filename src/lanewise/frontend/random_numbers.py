@@ -46,6 +46,18 @@ def unit(a: v.u32) -> v.f32:
 
 
 @function
+def scaled_31(a: v.i32, b: v.i32) -> v.i32:
+    """Their product over 2^31, rounded down."""
+    return v.i32((i64(a) * i64(b)) >> 31)
+
+
+@function
+def scaled_30(a: v.i32, b: v.i32) -> v.i32:
+    """Their product over 2^30, rounded down."""
+    return v.i32((i64(a) * i64(b)) >> 30)
+
+
+@function
 def radius(word: v.u32) -> v.f32:
     """sqrt(-2 log u) of u = (word + 1) / 2^32; the polynomial is `random_numbers.LOGARITHM`."""
     x, shifts = i64(word) + 1, 0
@@ -61,19 +73,19 @@ def radius(word: v.u32) -> v.f32:
         x, shifts = x << 1, shifts + 1
     if x < 2**32:
         x, shifts = x << 1, shifts + 1
-    x = (x - 2**32) >> 1
-    y = ((-1904374 * x) >> 31) + 14529772
-    y = ((y * x) >> 31) - 52040778
-    y = ((y * x) >> 31) + 118714816
-    y = ((y * x) >> 31) - 200018874
-    y = ((y * x) >> 31) + 277709381
-    y = ((y * x) >> 31) - 349020053
-    y = ((y * x) >> 31) + 427612517
-    y = ((y * x) >> 31) - 536608764
-    y = ((y * x) >> 31) + 715805808
-    y = ((y * x) >> 31) - 1073740845
-    y = ((y * x) >> 31) + 2147483631
-    log = i64(shifts) * 1488522236 - ((y * x) >> 31)
+    t = v.i32((x - 2**32) >> 1)
+    y = 14529772 + scaled_31(-1904374, t)
+    y = -52040778 + scaled_31(y, t)
+    y = 118714816 + scaled_31(y, t)
+    y = -200018874 + scaled_31(y, t)
+    y = 277709381 + scaled_31(y, t)
+    y = -349020053 + scaled_31(y, t)
+    y = 427612517 + scaled_31(y, t)
+    y = -536608764 + scaled_31(y, t)
+    y = 715805808 + scaled_31(y, t)
+    y = -1073740845 + scaled_31(y, t)
+    y = 2147483631 + scaled_31(y, t)
+    log = i64(shifts) * 1488522236 - i64(scaled_31(y, t))
     return v.sqrt(v.f32(v.maximum(log, 0)) * 2.0**-30)
 
 
@@ -81,21 +93,21 @@ def radius(word: v.u32) -> v.f32:
 def circle(word: v.u32) -> tuple[v.f32, v.f32]:
     """Cosine and sine of word / 2^32 turns; the polynomials are `random_numbers.COSINE` and `SINE`."""
     quarter = (word + 0x20000000) >> 30
-    x = i64(v.i32(word - (quarter << 30)))
-    y = (x * x) >> 30
-    cosine = ((501 * y) >> 30) - 27060
-    cosine = ((cosine * y) >> 30) + 987048
-    cosine = ((cosine * y) >> 30) - 22401992
-    cosine = ((cosine * y) >> 30) + 272375560
-    cosine = ((cosine * y) >> 30) - 1324675879
-    cosine = ((cosine * y) >> 30) + 1073741824
-    sine = ((63 * y) >> 30) - 3866
-    sine = ((sine * y) >> 30) + 172273
-    sine = ((sine * y) >> 30) - 5026995
-    sine = ((sine * y) >> 30) + 85569306
-    sine = ((sine * y) >> 30) - 693598668
-    sine = ((sine * y) >> 30) + 1686629713
-    sine = (sine * x) >> 30
+    x = v.i32(word - (quarter << 30))
+    y = scaled_30(x, x)
+    cosine = -27060 + scaled_30(501, y)
+    cosine = 987048 + scaled_30(cosine, y)
+    cosine = -22401992 + scaled_30(cosine, y)
+    cosine = 272375560 + scaled_30(cosine, y)
+    cosine = -1324675879 + scaled_30(cosine, y)
+    cosine = 1073741824 + scaled_30(cosine, y)
+    sine = -3866 + scaled_30(63, y)
+    sine = 172273 + scaled_30(sine, y)
+    sine = -5026995 + scaled_30(sine, y)
+    sine = 85569306 + scaled_30(sine, y)
+    sine = -693598668 + scaled_30(sine, y)
+    sine = 1686629713 + scaled_30(sine, y)
+    sine = scaled_30(sine, x)
     if (quarter & 1) == 1:
         cosine, sine = -sine, cosine
     if (quarter & 2) == 2:
