@@ -81,10 +81,10 @@ def recurrence(kernel: ir.Kernel) -> Recurrence | str:
     reasons: list[str] = []
     for at, inner in enumerate(outer.body):
         if isinstance(inner, ir.For):
-            found = _inner(body, indices, outer, at, start, stop, meant, numbers)
-            if isinstance(found, Recurrence):
-                return found
-            reasons.append(found)
+            blocked = _inner(body, indices, outer, at, start, stop, meant, numbers)
+            if isinstance(blocked, Recurrence):
+                return blocked
+            reasons.append(blocked)
     return reasons[0] if reasons else f"the rounds of {outer.variable} have no loop in them"
 
 
@@ -128,9 +128,9 @@ def _inner(
         return folds
     if not folds or any(isinstance(s, ir.StoreElement) for s in statements(inner.body)):
         return f"the loop over {k} does more than gather values"
-    found = accesses(body, indices)
-    around = next((x for a in found for x in a.loops if x.statement is inner), None)
-    first = next((x for a in found for x in a.loops if x.statement is outer), None)
+    touched = accesses(body, indices)
+    around = next((x for a in touched for x in a.loops if x.statement is inner), None)
+    first = next((x for a in touched for x in a.loops if x.statement is outer), None)
     if around is None or first is None:
         return f"the loop over {k} reads no elements"
     end = _moving(around, v, step)
@@ -142,7 +142,7 @@ def _inner(
     if not {*numbers, v}.issuperset(reads(bound)):
         return f"where the loop over {k} ends is not known before the kernel runs"
     result = Recurrence(
-        outer, inner, at, folds, end, start, stop, bound, _reaches(around, first, end, step), found, moving
+        outer, inner, at, folds, end, start, stop, bound, _reaches(around, first, end, step), touched, moving
     )
     if array := _conflict(result):
         return f"the loop over {k} may read elements of {array} that rounds of {v} write at the same time or later"

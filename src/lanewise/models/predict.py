@@ -56,13 +56,13 @@ def predict(
     `resources` are the compiler's figures of its kernels, in order, or of the first one; without them registers are
     estimated. `in_graph`: its launches are part of a graph.
     """
-    given = list(resources) if isinstance(resources, Sequence) else [resources] if resources is not None else []
+    compiled = list(resources) if isinstance(resources, Sequence) else [resources] if resources is not None else []
     times: list[KernelTime] = []
     often: list[int] = []  # launches of each kernel
     for n, kernel in enumerate(program.kernels):
         counts, launches = typical(kernel, environment) if kernel.series else (environment, 1)
         work = analyse(kernel, counts, fast_math=program.plan.fast_math)
-        times.append(_time(work, counts, device, given[n] if n < len(given) else None, program.plan))
+        times.append(_time(work, counts, device, compiled[n] if n < len(compiled) else None, program.plan))
         often.append(launches)
     longest, _ = max(zip(times, often, strict=True), key=lambda t: t[0].seconds * t[1])
     launch = device.graph_launch_seconds if in_graph else device.launch_seconds
@@ -118,9 +118,9 @@ def fits(
     what the IR tells is checked: threads and shared memory.
     """
     kernels = work.kernels if isinstance(work, Program) else (work,)
-    given = list(resources) if isinstance(resources, Sequence) else [resources] if resources is not None else []
+    compiled = list(resources) if isinstance(resources, Sequence) else [resources] if resources is not None else []
     for n, kernel in enumerate(kernels):
-        if reason := _lacks(kernel, device, given[n] if n < len(given) else None):
+        if reason := _lacks(kernel, device, compiled[n] if n < len(compiled) else None):
             return reason
     return None
 

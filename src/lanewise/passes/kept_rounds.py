@@ -32,46 +32,46 @@ def legal(kernel: ir.Kernel, rounds: int) -> str | None:
     """Why the pass does not apply to a panel of so many rounds, or None."""
     if not kernel.series or abs(kernel.series[-1].step) != rounds:
         return f"its launches are no panels of {rounds} rounds"
-    found = recurrence(kernel)
-    if isinstance(found, str):
-        return found
-    return _unfit(kernel, found)
+    blocked = recurrence(kernel)
+    if isinstance(blocked, str):
+        return blocked
+    return _unfit(kernel, blocked)
 
 
 def apply(kernel: ir.Kernel, rounds: int) -> ir.Kernel:
     """The kernel of a panel that keeps its rounds in registers, where there are so many; raises `PlanError` where it does not fit."""
     if reason := legal(kernel, rounds):
         raise refuse("keeping of rounds", kernel, reason)
-    found = recurrence(kernel)
-    assert isinstance(found, Recurrence)
+    blocked = recurrence(kernel)
+    assert isinstance(blocked, Recurrence)
     _, body = nest_of(kernel)
-    count = ir.Local(kernel.series[-1].rounds, found.outer.start.type)
-    kept = ir.If(build.equal(count, rounds), _Kept(kernel, found, rounds).rounds(), (found.outer,))
+    count = ir.Local(kernel.series[-1].rounds, blocked.outer.start.type)
+    kept = ir.If(build.equal(count, rounds), _Kept(kernel, blocked, rounds).rounds(), (blocked.outer,))
     return clean(replace(kernel, body=nested((*body[:-1], kept), points_of(kernel))))
 
 
-def _unfit(kernel: ir.Kernel, found: Recurrence) -> str | None:
+def _unfit(kernel: ir.Kernel, blocked: Recurrence) -> str | None:
     """Why rounds do not read exactly what earlier rounds of the panel wrote."""
-    v, k = found.outer.variable, found.inner.variable
-    stores = [a for a in found.accesses if a.is_store]
-    if len(stores) != 1 or stores[0].statement not in found.outer.body[found.at + 1 :]:
+    v, k = blocked.outer.variable, blocked.inner.variable
+    stores = [a for a in blocked.accesses if a.is_store]
+    if len(stores) != 1 or stores[0].statement not in blocked.outer.body[blocked.at + 1 :]:
         return f"a round of {v} does not write one element, whatever happens"
     (store,) = stores
     statement = store.statement
     assert isinstance(statement, ir.StoreElement)
-    if statement.more or not found.reaches:
+    if statement.more or not blocked.reaches:
         return f"not all rounds of {k} belong to a round of {v}"
-    again = [a for a in found.accesses if a.array == store.array and not a.is_store]
-    within = inside(found)
+    again = [a for a in blocked.accesses if a.array == store.array and not a.is_store]
+    within = inside(blocked)
     if not any(a in within for a in again):
         return f"the loop over {k} reads nothing that is written"
-    before = list(statements(found.outer.body[: found.outer.body.index(statement)]))
+    before = list(statements(blocked.outer.body[: blocked.outer.body.index(statement)]))
     for a in again:
-        if a in within and not _is_earlier(found, a, store):
+        if a in within and not _is_earlier(blocked, a, store):
             return f"the loop over {k} reads more of {a.array} than what rounds of {v} write"
         if a not in within and not (a.statement in before and _is_same(a, store)):
             return f"a round of {v} reads more of {a.array} than it writes"
-    if any(isinstance(s, ir.DeclareArray | ir.SetElement) for s in statements(found.outer.body)):
+    if any(isinstance(s, ir.DeclareArray | ir.SetElement) for s in statements(blocked.outer.body)):
         return f"a round of {v} has arrays of its own"
     meant, fixed = definitions(nest_of(kernel)[1]), _fixed(kernel, v)
     if any(not fixed.issuperset(reads(resolved(i, meant))) for i in statement.indices):
@@ -79,15 +79,15 @@ def _unfit(kernel: ir.Kernel, found: Recurrence) -> str | None:
     return None
 
 
-def _is_earlier(found: Recurrence, read: Access, store: Access) -> bool:
+def _is_earlier(blocked: Recurrence, read: Access, store: Access) -> bool:
     """Whether round k of the inner loop reads what the outer round of that number wrote."""
-    wanted = 0 if found.end == "stop" else 1
-    gaps = [found.gap(a, b) for a, b in zip(read.indices, store.indices, strict=True)]
+    least = 0 if blocked.end == "stop" else 1
+    gaps = [blocked.gap(a, b) for a, b in zip(read.indices, store.indices, strict=True)]
     same = [
         a is not None and b is not None and difference(a, b) == 0
         for a, b in zip(read.indices, store.indices, strict=True)
     ]
-    return gaps.count(wanted) == 1 and all(s or g == wanted for s, g in zip(same, gaps, strict=True))
+    return gaps.count(least) == 1 and all(s or g == least for s, g in zip(same, gaps, strict=True))
 
 
 def _is_same(read: Access, store: Access) -> bool:
@@ -106,20 +106,20 @@ def _fixed(kernel: ir.Kernel, v: str) -> set[str]:
 class _Kept:
     """Writes the rounds of a full panel."""
 
-    def __init__(self, kernel: ir.Kernel, found: Recurrence, rounds: int) -> None:
-        self.kernel, self.found, self.count = kernel, found, rounds
-        self.index = found.outer.start.type
-        v, k = (n.removeprefix(MARK) for n in (found.outer.variable, found.inner.variable))
+    def __init__(self, kernel: ir.Kernel, blocked: Recurrence, rounds: int) -> None:
+        self.kernel, self.blocked, self.count = kernel, blocked, rounds
+        self.index = blocked.outer.start.type
+        v, k = (n.removeprefix(MARK) for n in (blocked.outer.variable, blocked.inner.variable))
         self.row, self.earlier = ir.Local(own(f"{v}.row"), self.index), ir.Local(own(f"{k}.row"), self.index)
-        self.now = {found.outer.variable: own(f"{v}.now"), found.inner.variable: own(f"{k}.now")}
-        (self.store,) = (s for s in found.outer.body if isinstance(s, ir.StoreElement))
+        self.now = {blocked.outer.variable: own(f"{v}.now"), blocked.inner.variable: own(f"{k}.now")}
+        (self.store,) = (s for s in blocked.outer.body if isinstance(s, ir.StoreElement))
         self.kind = kernel.array(self.store.array).leaves[0].type
         self.kept = own(f"kept.{self.store.array}")
-        self.meant, self.fixed = definitions(nest_of(kernel)[1]), _fixed(kernel, found.outer.variable)
+        self.meant, self.fixed = definitions(nest_of(kernel)[1]), _fixed(kernel, blocked.outer.variable)
 
     def rounds(self) -> ir.Block:
-        found, body = self.found, self.found.outer.body
-        head, tail = body[: found.at], body[found.at + 1 :]
+        blocked, body = self.blocked, self.blocked.outer.body
+        head, tail = body[: blocked.at], body[blocked.at + 1 :]
         same = tuple(s for s in head if isinstance(s, ir.Assign) and self._is_fixed(s))
         begun = {n: own(f"begin.{n.removeprefix(MARK)}") for n in self._begun(head, tail, same)}
         kinds = self._kinds(begun)
@@ -140,18 +140,18 @@ class _Kept:
 
     def _over(self, body: ir.Block) -> ir.For:
         """A loop over the rows of the panel, written out."""
-        found, first = self.found, self.found.outer.start
-        place = build.add(first, self.row) if found.step > 0 else build.subtract(first, self.row)
+        blocked, first = self.blocked, self.blocked.outer.start
+        place = build.add(first, self.row) if blocked.step > 0 else build.subtract(first, self.row)
         zero, one, last = (ir.Literal(n, self.index) for n in (0, 1, self.count))
-        return ir.For(self.row.name, zero, last, one, (ir.Assign(found.outer.variable, place), *body), unroll=0)
+        return ir.For(self.row.name, zero, last, one, (ir.Assign(blocked.outer.variable, place), *body), unroll=0)
 
     def _inner(self) -> ir.For:
         """The rounds of the inner loop, which are those of the rows before this one."""
-        found, inner = self.found, self.found.inner
-        bound = with_value(found.bound, found.outer.variable, found.outer.start)
+        blocked, inner = self.blocked, self.blocked.inner
+        bound = with_value(blocked.bound, blocked.outer.variable, blocked.outer.start)
         k = (
             build.add(bound, self.earlier)
-            if found.end == "stop"
+            if blocked.end == "stop"
             else build.subtract(build.subtract(bound, 1), self.earlier)
         )
         body = (ir.Assign(inner.variable, k), *flat_map(inner.body, self._kept))
@@ -177,11 +177,11 @@ class _Kept:
 
     def _begun(self, head: ir.Block, tail: ir.Block, same: tuple[ir.Assign, ...]) -> list[str]:
         """The variables that the head leaves to the rest of a round."""
-        rest = (self.found.inner, *tail)
+        rest = (self.blocked.inner, *tail)
         used = {n for s in statements(rest) for e in expressions(s) for n in reads(e)}
-        given = dict.fromkeys(n for s in statements(head) for n in writes(s))
-        return [n for n in given if n in used and n not in {s.name for s in same}]
+        written = dict.fromkeys(n for s in statements(head) for n in writes(s))
+        return [n for n in written if n in used and n not in {s.name for s in same}]
 
     def _kinds(self, names: dict[str, str]) -> dict[str, Scalar]:
-        every = (x for s in statements(self.found.outer.body) for e in expressions(s) for x in subexpressions(e))
+        every = (x for s in statements(self.blocked.outer.body) for e in expressions(s) for x in subexpressions(e))
         return {x.name: x.type for x in every if isinstance(x, ir.Local) and x.name in names}

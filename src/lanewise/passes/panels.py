@@ -33,17 +33,17 @@ def legal(kernel: ir.Kernel, panel: int) -> str | None:
     """Why the pass does not apply, or None."""
     if panel < 1:
         return f"a panel of {panel} rounds is empty"
-    found = recurrence(kernel)
-    if isinstance(found, str):
-        return found
-    if found.outer.start.type != nest_index(kernel):
-        return f"{found.outer.variable} is counted in {found.outer.start.type}, and indices in {nest_index(kernel)}"
-    stored = {s.array for s in statements(found.outer.body) if isinstance(s, ir.StoreElement)}
-    _, body = nest_of(_Panels(kernel, found, panel).ahead())
-    head = body[: -1 - len(found.folds)]  # before the loop and its stores
+    blocked = recurrence(kernel)
+    if isinstance(blocked, str):
+        return blocked
+    if blocked.outer.start.type != nest_index(kernel):
+        return f"{blocked.outer.variable} is counted in {blocked.outer.start.type}, and indices in {nest_index(kernel)}"
+    stored = {s.array for s in statements(blocked.outer.body) if isinstance(s, ir.StoreElement)}
+    _, body = nest_of(_Panels(kernel, blocked, panel).ahead())
+    head = body[: -1 - len(blocked.folds)]  # before the loop and its stores
     for s in statements(head):
         if isinstance(s, ir.LoadElement) and s.array in stored:
-            return f"the loop over {found.inner.variable} hangs on what its round of {found.outer.variable} reads of {s.array}"
+            return f"the loop over {blocked.inner.variable} hangs on what its round of {blocked.outer.variable} reads of {s.array}"
     return None
 
 
@@ -51,25 +51,25 @@ def apply(kernel: ir.Kernel, panel: int) -> tuple[ir.Kernel, ir.Kernel]:
     """The kernel that runs ahead of each panel of so many rounds, and the kernel of the panel; raises `PlanError` where it does not fit."""
     if reason := legal(kernel, panel):
         raise refuse("blocking of recurrences", kernel, reason)
-    found = recurrence(kernel)
-    assert isinstance(found, Recurrence)
-    panels = _Panels(kernel, found, panel)
+    blocked = recurrence(kernel)
+    assert isinstance(blocked, Recurrence)
+    panels = _Panels(kernel, blocked, panel)
     return panels.ahead(), panels.within()
 
 
 class _Panels:
     """Writes both kernels."""
 
-    def __init__(self, kernel: ir.Kernel, found: Recurrence, panel: int) -> None:
-        self.kernel, self.found, self.panel = kernel, found, panel
+    def __init__(self, kernel: ir.Kernel, blocked: Recurrence, panel: int) -> None:
+        self.kernel, self.blocked, self.panel = kernel, blocked, panel
         self.index = nest_index(kernel)
         self.points, (_, self.body) = points_of(kernel), nest_of(kernel)
-        v, depth = found.outer.variable.removeprefix(MARK), len(kernel.series)
+        v, depth = blocked.outer.variable.removeprefix(MARK), len(kernel.series)
         level = f".{depth + 1}" if depth else ""
         self.first = ir.Local(own(f"{v}.first{level}"), self.index)
         self.rounds = ir.Local(own(f"{v}.rounds{level}"), self.index)
         self.row = ir.Local(own(f"{v}.panel{level}"), self.index)
-        self.series = ir.Series(self.first.name, self.rounds.name, found.start, found.stop, panel * found.step)
+        self.series = ir.Series(self.first.name, self.rounds.name, blocked.start, blocked.stop, panel * blocked.step)
         shape = (panel, *(named(p.extent) for p in self.points))
         self.arrays = tuple(
             replace(
@@ -77,36 +77,36 @@ class _Panels:
                 shape=shape,
                 narrow=self.index != I64,
             )
-            for f in found.folds
+            for f in blocked.folds
         )
-        self.bound = with_value(found.bound, found.outer.variable, self.first)
+        self.bound = with_value(blocked.bound, blocked.outer.variable, self.first)
 
     @property
     def round(self) -> ir.Expression:
         """The outer variable of a row of the panel."""
-        return build.add(self.first, self.row) if self.found.step > 0 else build.subtract(self.first, self.row)
+        return build.add(self.first, self.row) if self.blocked.step > 0 else build.subtract(self.first, self.row)
 
     @property
     def turn(self) -> ir.Expression:
         """The row of the panel that belongs to the outer variable."""
-        v = ir.Local(self.found.outer.variable, self.index)
-        return build.subtract(v, self.first) if self.found.step > 0 else build.subtract(self.first, v)
+        v = ir.Local(self.blocked.outer.variable, self.index)
+        return build.subtract(v, self.first) if self.blocked.step > 0 else build.subtract(self.first, v)
 
     def ahead(self) -> ir.Kernel:
         """What the rounds of a panel gather of finished rounds, for all of them at once."""
-        found, inner = self.found, self.found.inner
-        mine = {f.name: own(f"{f.name.removeprefix(MARK)}.ahead") for f in found.folds}
-        ends = replace(inner, stop=self.bound) if found.end == "stop" else replace(inner, start=self.bound)
+        blocked, inner = self.blocked, self.blocked.inner
+        mine = {f.name: own(f"{f.name.removeprefix(MARK)}.ahead") for f in blocked.folds}
+        ends = replace(inner, stop=self.bound) if blocked.end == "stop" else replace(inner, start=self.bound)
         place = (self.row, *(ir.Local(p.variable, self.index) for p in self.points))
         body = (
             *self.body[:-1],
-            ir.Assign(found.outer.variable, self.round),
-            *_without(found.outer.body[: found.at], {f.name for f in found.folds}),
-            *(ir.Assign(mine[f.name], neutral(f.operation, f.type)) for f in found.folds),
+            ir.Assign(blocked.outer.variable, self.round),
+            *_without(blocked.outer.body[: blocked.at], {f.name for f in blocked.folds}),
+            *(ir.Assign(mine[f.name], neutral(f.operation, f.type)) for f in blocked.folds),
             *rename((ends,), mine),
             *(
                 ir.StoreElement(a.name, place, ir.Local(mine[f.name], f.type))
-                for a, f in zip(self.arrays, found.folds, strict=True)
+                for a, f in zip(self.arrays, blocked.folds, strict=True)
             ),
         )
         length: ir.Expression = ir.Literal(self.panel, self.index)
@@ -122,21 +122,21 @@ class _Panels:
 
     def within(self) -> ir.Kernel:
         """The panel itself, from what was gathered ahead of it."""
-        found, inner, outer = self.found, self.found.inner, self.found.outer
+        blocked, inner, outer = self.blocked, self.blocked.inner, self.blocked.outer
         place = (self.turn, *(ir.Local(p.variable, self.index) for p in self.points))
         pieces: list[ir.Statement] = []
-        for a, f in zip(self.arrays, found.folds, strict=True):
+        for a, f in zip(self.arrays, blocked.folds, strict=True):
             piece = ir.Local(own(f"{f.name.removeprefix(MARK)}.piece.{len(self.kernel.series)}"), f.type)
             pieces.append(ir.LoadElement(a.name, place, piece.name))
             pieces.append(joined(f.name, join(f.operation, f.variable, piece), f.operation, piece))
-        if found.end == "stop":
-            left = replace(inner, start=self.bound if found.reaches else build.maximum(inner.start, self.bound))
+        if blocked.end == "stop":
+            left = replace(inner, start=self.bound if blocked.reaches else build.maximum(inner.start, self.bound))
         else:
-            left = replace(inner, stop=self.bound if found.reaches else build.minimum(self.bound, inner.stop))
-        last = build.add(self.first, self.rounds) if found.step > 0 else build.subtract(self.first, self.rounds)
+            left = replace(inner, stop=self.bound if blocked.reaches else build.minimum(self.bound, inner.stop))
+        last = build.add(self.first, self.rounds) if blocked.step > 0 else build.subtract(self.first, self.rounds)
         rounds = replace(
             outer, start=self.first, stop=last,
-            body=(*outer.body[: found.at], *pieces, left, *outer.body[found.at + 1 :]),
+            body=(*outer.body[: blocked.at], *pieces, left, *outer.body[blocked.at + 1 :]),
         )  # fmt: skip
         arrays = (*self.kernel.arrays, *(replace(a, written=False) for a in self.arrays))
         return clean(replace(self._counted(), body=nested((*self.body[:-1], rounds), self.points), arrays=arrays))

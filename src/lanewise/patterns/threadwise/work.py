@@ -19,10 +19,10 @@ from lanewise.patterns.threadwise.totals import POINT
 def describe(reference: ir.Kernel, work: Work) -> Work:
     """The work of a call with this reference kernel, apart from its numbers."""
     if loop_sharing.legal(reference) is not None:
-        found = recurrence(reference)
-        if isinstance(found, str):
+        blocked = recurrence(reference)
+        if isinstance(blocked, str):
             return work
-        long = replace(found.outer, start=_first(found), stop=_last(found))
+        long = replace(blocked.outer, start=_first(blocked), stop=_last(blocked))
         return replace(work, rounds=Rounds(_counting(reference, (long,)), panels=True))
     loops = loop_sharing.shareable_loops(reference)
     indices, _ = nest_of(reference)
@@ -35,12 +35,12 @@ def describe(reference: ir.Kernel, work: Work) -> Work:
     return replace(work, rounds=rounds)
 
 
-def _first(found: Recurrence) -> ir.Expression:
-    return found.start if found.step > 0 else found.stop
+def _first(blocked: Recurrence) -> ir.Expression:
+    return blocked.start if blocked.step > 0 else blocked.stop
 
 
-def _last(found: Recurrence) -> ir.Expression:
-    return found.stop if found.step > 0 else found.start
+def _last(blocked: Recurrence) -> ir.Expression:
+    return blocked.stop if blocked.step > 0 else blocked.start
 
 
 def _reused(reference: ir.Kernel) -> bool:
@@ -57,12 +57,12 @@ def _counting(reference: ir.Kernel, loops: tuple[ir.For, ...]) -> Callable[[Mapp
     shapes = [n for a in reference.arrays for n in a.shape if isinstance(n, str)]
 
     def count(environment: Mapping[str, Any]) -> int:
-        known = {n: kind.dtype.type(environment[n]) for n, kind in kinds.items() if n in environment}
+        values = {n: kind.dtype.type(environment[n]) for n, kind in kinds.items() if n in environment}
         lengths = [
-            int(evaluate(x.stop, known)) - int(evaluate(x.start, known))
+            int(evaluate(x.stop, values)) - int(evaluate(x.start, values))
             for x in loops
-            if all(n in known for e in (x.start, x.stop) for n in reads(e))
+            if all(n in values for e in (x.start, x.stop) for n in reads(e))
         ]
-        return max(lengths, default=max((int(known[n]) for n in shapes if n in known), default=1))
+        return max(lengths, default=max((int(values[n]) for n in shapes if n in values), default=1))
 
     return count
