@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import lanewise as lw
 from lanewise.errors import PlanError
 from lanewise.ir import nodes as ir
-from lanewise.ir.printer import print_kernel
+from lanewise.ir.printer import print_expression, print_kernel
 from lanewise.ir.series import launches, typical
 from lanewise.launch.support import compile_kernel
 from lanewise.passes import kept_rounds, panels
@@ -23,7 +23,7 @@ from lanewise.plan import NEUTRAL, Plan
 from lanewise.plans import complete_plan
 from lanewise.target import Machine
 from lanewise.work import describe_work
-from tests.patterns.panelled import CASES, Case, copies, forward, run_program
+from tests.patterns.panelled import CASES, Case, copies, forward, lower, run_program
 
 SHAPES = [(1, 1), (0, 3), (3, 0), (7, 5), (8, 16), (13, 9), (16, 4), (29, 17)]
 PLANS = {
@@ -85,13 +85,24 @@ def test_panels_within_panels(case: Case) -> None:
         check(case, arrays, changed)
 
 
-def test_the_largest_plan_has_two_sizes_of_panels() -> None:
+def test_panels_have_three_sizes() -> None:
     compiled = CASES[0].kernel.compile(**CASES[0].make(np.random.default_rng(5), 70, 2), grid=2)
     program = build_program(compiled.reference, Plan(block=32, panel=512).filled(NEUTRAL), "cuda")
-    assert [k.name for k in program.kernels] == ["forward_ahead_512", "forward_ahead_64", "forward"]
-    assert [[abs(s.step) for s in k.series] for k in program.kernels] == [[512], [512, 64], [512, 64]]
+    assert [k.name for k in program.kernels] == [
+        "forward_ahead_512",
+        "forward_ahead_128",
+        "forward_ahead_32",
+        "forward",
+    ]
+    assert [[abs(s.step) for s in k.series] for k in program.kernels] == [
+        [512],
+        [512, 128],
+        [512, 128, 32],
+        [512, 128, 32],
+    ]
     numbers = [n for n, _ in launches(program.kernels, {**compiled.environment, "$a.shape0": 600})]
-    assert numbers == [0, *[1, 2] * 8, 0, *[1, 2] * 2]
+    whole = [1, *[2, 3] * 4]
+    assert numbers == [0, *whole * 4, 0, 1, *[2, 3] * 3]
 
 
 def test_the_last_panel_is_shorter() -> None:
@@ -282,11 +293,44 @@ def test_long_recurrences_have_panels_by_default(n: int, m: int, expected: Plan)
         assert complete_plan(None, Machine("cuda", 132), long) == expected.filled(NEUTRAL)
 
 
+@pytest.mark.parametrize("kernel", [k for k, _ in REFUSED], ids=lambda k: k.__name__)
+def test_what_is_refused_is_not_chosen(kernel: Any) -> None:
+    z = np.zeros((3, 3), np.float32)
+    compiled = kernel.compile(z, z.copy(), grid=3)
+    work = describe_work(compiled.reference, 4096)
+    rounds = None if work.rounds is None else work.rounds.at({**compiled.environment, "$a.shape0": 4096})
+    assert complete_plan(None, Machine("cuda", 132), replace(work, rounds=rounds)).panel == 0
+
+
+@lw.threadwise
+def of_some(x: lw.index, a: lw.Array2[lw.f64], b: lw.Array2[lw.f64], n: lw.i32, scale: lw.f64):
+    for i in range(n):
+        s = scale * b[i, x]
+        for k in range(i):
+            s -= a[i, k] * b[k, x]
+        b[i, x] = s / a[i, i]
+
+
+@pytest.mark.parametrize("uniforms", ["constant", "global"])
+def test_values_of_a_call_say_how_many_rounds(uniforms: Any) -> None:
+    rng = np.random.default_rng(5)
+    a, b = lower(rng, 19, np.float64), rng.normal(size=(19, 3))
+    compiled = of_some.compile(a, b, 13, 2.0, grid=3)
+    program = build_program(compiled.reference, Plan(block=32, panel=4, uniforms=uniforms).filled(NEUTRAL), "cuda")
+    assert [str(print_expression(s.stop)) for s in program.kernels[0].series] == ["n"]
+    if uniforms == "constant":
+        changed = {"a": a, "b": b.copy()}
+        assert run_program(program.kernels, changed, compiled.environment) == 8
+        np.testing.assert_allclose(changed["b"][:13], 2 * np.linalg.solve(np.tril(a)[:13, :13], b[:13]), rtol=1e-10)
+        np.testing.assert_array_equal(changed["b"][13:], b[13:])
+
+
 @pytest.mark.parametrize(
     ("wish", "expected"),
     [
         (Plan(panel=0), Plan(block=256)),
         (Plan(block=64), Plan(block=64)),
+        (Plan(slices=2), Plan(block=256, slices=2)),
         (Plan(panel=128, block=64), Plan(panel=128, block=64)),
     ],
 )

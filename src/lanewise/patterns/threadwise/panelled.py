@@ -13,8 +13,8 @@ from lanewise.patterns.threadwise.merged import is_naive, merged
 from lanewise.patterns.threadwise.shared import is_shared
 from lanewise.plan import Decisions
 
-SMALLEST = 64  # rounds of a panel that is not divided again: their values of 4 bytes fit the registers of a thread
-DIVISION = 8  # panels within a panel
+SMALLEST = 32  # rounds of a panel that is not divided again: their values fit the registers of a thread
+DIVISION = 4  # panels within a panel
 SOLVING = 64  # threads of a block that go through the rounds of the smallest panels
 
 
@@ -26,21 +26,17 @@ def panelled(kernel: ir.Kernel, plan: Decisions, checked: Checked) -> tuple[ir.K
             "choose slices=1 and parts=1"
         )
     done: list[ir.Kernel] = []
-    rest, panel, smallest = kernel, plan.panel, _smallest(kernel)
+    rest, panel = kernel, plan.panel
     while True:
         ahead, rest = (checked("blocking of recurrences", k) for k in panels.apply(rest, panel))
-        done.append(_mapped(ahead, _smaller(plan) if done else plan, checked))
-        if panel <= smallest:
+        done.append(_mapped(ahead, plan, checked))
+        plan = _smaller(plan)
+        if panel <= SMALLEST:
             break
-        panel = max(smallest, panel // DIVISION)
+        panel = max(SMALLEST, panel // DIVISION)
     if kept_rounds.legal(rest, panel) is None:
         rest = checked("keeping of rounds", kept_rounds.apply(rest, panel))
     return (*done, checked("mapping to threads", mapping.blocks(rest, SOLVING, 0)))
-
-
-def _smallest(kernel: ir.Kernel) -> int:
-    """Rounds of the smallest panels, whose values are kept in registers."""
-    return SMALLEST * 4 // max(4, *(a.leaves[0].type.size for a in kernel.arrays if a.written))
 
 
 def _mapped(ahead: ir.Kernel, plan: Decisions, checked: Checked) -> ir.Kernel:

@@ -73,7 +73,7 @@ def default_plan(machine: Machine, work: Work, wish: Plan) -> Decisions:
 def _panelled(machine: Machine, work: Work, wish: Plan) -> Decisions:
     """Long recurrences go by panels; what runs ahead of a panel has as many points as fill the GPU."""
     plain, rounds = Plan(block=BLOCK).filled(NEUTRAL), 0 if work.rounds is None else work.rounds.count
-    shaped = any(getattr(wish, name) is not None for name in SHAPING)
+    shaped = any(getattr(wish, name) is not None for name in (*SHAPING, "slices", "parts"))
     panel = wish.panel if wish.panel is not None else 0 if shaped or rounds < LONG else PANEL
     if shaped or not panel:
         return replace(plain, panel=panel)

@@ -12,7 +12,7 @@ from lanewise.ir import nodes as ir
 from lanewise.ir.interpret import evaluate
 from lanewise.ir.pattern import Rounds, Work
 from lanewise.ir.traverse import reads
-from lanewise.passes import loop_sharing, loop_splitting
+from lanewise.passes import loop_sharing, loop_splitting, panels
 from lanewise.patterns.threadwise.totals import POINT
 
 
@@ -20,7 +20,7 @@ def describe(reference: ir.Kernel, work: Work) -> Work:
     """The work of a call with this reference kernel, apart from its numbers."""
     if loop_sharing.legal(reference) is not None:
         blocked = recurrence(reference)
-        if isinstance(blocked, str):
+        if isinstance(blocked, str) or panels.legal(reference, 1) is not None:
             return work
         long = replace(blocked.outer, start=_first(blocked), stop=_last(blocked))
         return replace(work, rounds=Rounds(_counting(reference, (long,)), panels=True))
