@@ -77,6 +77,17 @@ def longest(x: lw.index, a: lw.Array2[lw.f32], b: lw.Array2[lw.f32]):
         b[i, x] = best + 0.001 * total
 
 
+@lw.threadwise
+def chained(x: lw.index, a: lw.Array2[lw.f32], b: lw.Array2[lw.f32]):
+    """A round begins with what the one before it wrote, and scales with what its own place was."""
+    for i in range(1, len(b)):
+        s = 0.5 * b[i - 1, x]
+        f = b[i, x]
+        for k in range(i):
+            s += f * a[i, k] * b[k, x]
+        b[i, x] = s + f
+
+
 @dataclass(frozen=True)
 class Case:
     """A recurrence. `make` gives its arguments for n rounds and m threads, `expect` what they become."""
@@ -117,6 +128,17 @@ def _chains(a: Array, b: Array) -> dict[str, Array]:
     return {"b": b}
 
 
+def _chained(a: Array, b: Array) -> dict[str, Array]:
+    a, b = a.astype(np.float64), b.astype(np.float64)
+    for i in range(1, len(b)):
+        b[i] = 0.5 * b[i - 1] + b[i] * (a[i, :i] @ b[:i]) + b[i]
+    return {"b": b}
+
+
+def _scaled(rng: np.random.Generator, n: int, m: int) -> dict[str, Any]:
+    return {"a": lower(rng, n) / np.float32(max(1, n)), "b": rng.uniform(-1, 1, (n, m)).astype(np.float32) / 2}
+
+
 def _forward(a: Array, b: Array) -> dict[str, Array]:
     return {"b": _solved(a, b)}
 
@@ -144,6 +166,7 @@ CASES = [
     Case(turned, _system, _back),
     Case(rows, _system_of_rows, _rows),
     Case(longest, _system, _chains),
+    Case(chained, _scaled, _chained),
 ]
 
 

@@ -58,6 +58,19 @@ class Recurrence:
             return None
         return difference(added(self.moving.fixed, read.fixed), store.fixed)
 
+    def is_early(self, load: ir.LoadElement) -> bool:
+        """Whether what a round reads before its inner loop is the same before the panel: nothing writes it, or its own round does."""
+        stores = [a for a in self.accesses if a.is_store and a.array == load.array]
+        readers = [a for a in self.accesses if a.statement == load]
+        return not stores or (bool(readers) and all(self._is_own(r, w) for r in readers for w in stores))
+
+    def _is_own(self, read: Access, store: Access) -> bool:
+        """Whether a round reads the place that it writes, and no other round writes."""
+        v = self.outer.variable
+        pairs = list(zip(read.indices, store.indices, strict=True))
+        same = all(a is not None and b is not None and difference(a, b) == 0 for a, b in pairs)
+        return same and any(b is not None and b.coefficients in (((v, 1),), ((v, -1),)) for _, b in pairs)
+
     @property
     def step(self) -> int:
         assert isinstance(self.outer.step, ir.Literal)
@@ -128,6 +141,8 @@ def _inner(
         return folds
     if not folds or any(isinstance(s, ir.StoreElement) for s in statements(inner.body)):
         return f"the loop over {k} does more than gather values"
+    if any(isinstance(s, ir.StoreElement) for s in statements(outer.body[:at])):
+        return f"a round of {v} writes before its loop over {k}"
     touched = accesses(body, indices)
     around = next((x for a in touched for x in a.loops if x.statement is inner), None)
     first = next((x for a in touched for x in a.loops if x.statement is outer), None)

@@ -2,13 +2,14 @@
 
     parallel for x: for i in range(n): s = b[i, x]; for k in range(i): s -= l[i, k] * b[k, x]; b[i, x] = s / l[i, i]
 ->  for each panel of rounds, from `first` on, one launch after the other:
-      parallel for row in range(rounds): parallel for x: own = 0; i = first + row; for k in range(first): own -= l[i, k] * b[k, x]
-          store partial[row, x] = own
-      parallel for x: for i in range(first, first + rounds): s = b[i, x]; load partial[i - first, x]: piece; s = s + piece
+      parallel for row in range(rounds): parallel for x: i = first + row; s = b[i, x]; for k in range(first): s -= l[i, k] * b[k, x]
+          store partial[row, x] = s
+      parallel for x: for i in range(first, first + rounds): load partial[i - first, x]: piece; s = piece
           for k in range(first, i): s -= l[i, k] * b[k, x]
           b[i, x] = s / l[i, i]
 The first kernel has the shape of a matrix product, and is merged and staged as one. The second one is a recurrence again, which the same
-pass divides into smaller panels. The order of a sum changes, as that of all sums that are shared.
+pass divides into smaller panels. Where rounds begin with something that other rounds of the panel write, the sum that is done ahead begins
+with nothing, and joins theirs in the panel.
 """
 
 from __future__ import annotations
@@ -38,11 +39,9 @@ def legal(kernel: ir.Kernel, panel: int) -> str | None:
         return blocked
     if blocked.outer.start.type != nest_index(kernel):
         return f"{blocked.outer.variable} is counted in {blocked.outer.start.type}, and indices in {nest_index(kernel)}"
-    stored = {s.array for s in statements(blocked.outer.body) if isinstance(s, ir.StoreElement)}
     _, body = nest_of(_Panels(kernel, blocked, panel).ahead())
-    head = body[: -1 - len(blocked.folds)]  # before the loop and its stores
-    for s in statements(head):
-        if isinstance(s, ir.LoadElement) and s.array in stored:
+    for s in statements(body[: -1 - len(blocked.folds)]):  # before the loop and its stores
+        if isinstance(s, ir.LoadElement) and not blocked.is_early(s):
             return f"the loop over {blocked.inner.variable} hangs on what its round of {blocked.outer.variable} reads of {s.array}"
     return None
 
@@ -80,6 +79,10 @@ class _Panels:
             for f in blocked.folds
         )
         self.bound = with_value(blocked.bound, blocked.outer.variable, self.first)
+        self.head = blocked.outer.body[: blocked.at]
+        early = (blocked.is_early(s) for s in statements(self.head) if isinstance(s, ir.LoadElement))
+        self.begins = all(early)  # ahead, with what each round begins with; else with nothing
+        self.plain = _without(self.head, {f.name for f in blocked.folds})
 
     @property
     def round(self) -> ir.Expression:
@@ -95,14 +98,14 @@ class _Panels:
     def ahead(self) -> ir.Kernel:
         """What the rounds of a panel gather of finished rounds, for all of them at once."""
         blocked, inner = self.blocked, self.blocked.inner
-        mine = {f.name: own(f"{f.name.removeprefix(MARK)}.ahead") for f in blocked.folds}
+        mine = {f.name: f.name if self.begins else own(f"{f.name.removeprefix(MARK)}.ahead") for f in blocked.folds}
         ends = replace(inner, stop=self.bound) if blocked.end == "stop" else replace(inner, start=self.bound)
         place = (self.row, *(ir.Local(p.variable, self.index) for p in self.points))
+        nothing = tuple(ir.Assign(mine[f.name], neutral(f.operation, f.type)) for f in blocked.folds)
         body = (
             *self.body[:-1],
             ir.Assign(blocked.outer.variable, self.round),
-            *_without(blocked.outer.body[: blocked.at], {f.name for f in blocked.folds}),
-            *(ir.Assign(mine[f.name], neutral(f.operation, f.type)) for f in blocked.folds),
+            *(self.head if self.begins else (*self.plain, *nothing)),
             *rename((ends,), mine),
             *(
                 ir.StoreElement(a.name, place, ir.Local(mine[f.name], f.type))
@@ -128,7 +131,8 @@ class _Panels:
         for a, f in zip(self.arrays, blocked.folds, strict=True):
             piece = ir.Local(own(f"{f.name.removeprefix(MARK)}.piece.{len(self.kernel.series)}"), f.type)
             pieces.append(ir.LoadElement(a.name, place, piece.name))
-            pieces.append(joined(f.name, join(f.operation, f.variable, piece), f.operation, piece))
+            both = joined(f.name, join(f.operation, f.variable, piece), f.operation, piece)
+            pieces.append(ir.Assign(f.name, piece) if self.begins else both)
         if blocked.end == "stop":
             left = replace(inner, start=self.bound if blocked.reaches else build.maximum(inner.start, self.bound))
         else:
@@ -136,7 +140,7 @@ class _Panels:
         last = build.add(self.first, self.rounds) if blocked.step > 0 else build.subtract(self.first, self.rounds)
         rounds = replace(
             outer, start=self.first, stop=last,
-            body=(*outer.body[: blocked.at], *pieces, left, *outer.body[blocked.at + 1 :]),
+            body=(*(self.plain if self.begins else self.head), *pieces, left, *outer.body[blocked.at + 1 :]),
         )  # fmt: skip
         arrays = (*self.kernel.arrays, *(replace(a, written=False) for a in self.arrays))
         return clean(replace(self._counted(), body=nested((*self.body[:-1], rounds), self.points), arrays=arrays))
