@@ -269,6 +269,8 @@ class Plan(Generic[Open]):
         lambda v, kind: f"{v} rounds of the outer loop are a panel: what they gather of finished rounds is computed ahead, for all at once"
         if v else "every thread goes through all rounds",
         literature="blocked triangular solve", points=(0, 128, 256, 512, 1024),
+        needs=(("slices", 1), ("parts", 1)),
+        shape=(("block", 128), ("across", 16), ("rows", 8), ("targets", 8), ("tile", 16), ("prefetch", "registers"), ("unroll", 0)),
         neutral=0, place=30, rank=25,
     )  # fmt: skip
     vector_bits: int | Open = decision(
