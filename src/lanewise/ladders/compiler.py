@@ -180,7 +180,8 @@ def summary(rungs: list[Rung]) -> list[str]:
 def _conclusion(rung: Rung) -> str:
     factor, library = over_naive(rung), number(rung, "of_library")
     title = next((b.title for b in BENCHMARKS if b.name == rung.extra.get("benchmark")), "")
-    parts = [f"{rung.extra['benchmark']} ({title}): {seconds_text(rung.seconds)} by the default plan"]
+    plan = "the default plan, which is the naive one" if rung.extra.get("code_of") == NAIVE else "the default plan"
+    parts = [f"{rung.extra['benchmark']} ({title}): {seconds_text(rung.seconds)} by {plan}"]
     parts += [] if factor is None else [f"{digits(factor)} times as fast as the naive kernel"]
     parts += [] if library is None else [f"{digits(library)} times as fast as the library"]
     parts.append(f"{number(rung, 'share_of_bound') or 0.0:.0%} of the bound ({rung.extra['bound_by']})")

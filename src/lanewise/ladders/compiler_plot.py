@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 COLOURS = (
     "#c9a0ff", "#3b4fd8", "#4f9df0", "#9fdcf2", "#5fd6a2", "#ffab4a", "#ff6a3d", "#fbe3a1", "#e8c547", "#d96c8f", "#9aa4b8",
 )  # fmt: skip
-LIBRARY, BOUND, EDGE = "#f4f6fb", "#ff4d6d", "#0f131d"
+PLAN, LIBRARY, BOUND, EDGE = "#7d879c", "#f4f6fb", "#ff4d6d", "#0f131d"
 ROW, FOOT, LEFT = 0.36, 0.95, 1.45  # inches
 TITLE, LEGEND, COLUMNS = 0.95, 0.22, 5  # inches of the head, and of a row of its legend
 WIDE, NARROW, GAP = 7.6, 3.0, 0.3
@@ -49,7 +49,7 @@ def plot_compiler(path: Path, ladder: Ladder, rungs: list[Rung], machine: str) -
     rows, names = _rows(rungs), list(dict.fromkeys(p.name for p in every_pass()))
     used = [n for n in names if any(n == p for r in rows for p, _, _ in r.pieces)]
     colours = {n: COLOURS[i % len(COLOURS)] for i, n in enumerate(used)}
-    inches, head = max(1, len(rows)) * ROW, TITLE + LEGEND * -(-(len(colours) + 2) // COLUMNS)
+    inches, head = max(1, len(rows)) * ROW, TITLE + LEGEND * -(-(len(colours) + 3) // COLUMNS)
     width, height = LEFT + WIDE + GAP + NARROW + 0.3, inches + head + FOOT
     figure = dark_figure(width, height)
     factors, shares = (
@@ -101,11 +101,8 @@ def _extra(rung: Rung | None, key: str) -> float | None:
 
 
 def _draw_factors(axes: Axes, rows: list[_Row], colours: dict[str, str]) -> None:
-    every = [
-        1.0,
-        *(f for r in rows for f in (r.factor, r.library, r.bound, *(x for _, *x in r.pieces)) if _is_number(f)),
-    ]
-    low, high = min(0.9, *every) / 1.1, max(1.3, *every)
+    every = [f for r in rows for f in (r.factor, r.library, r.bound, *(end for *_, end in r.pieces)) if f is not None]
+    low, high = min([0.9, *every]) / 1.1, max([1.3, *every])
     axes.set_xscale("log")
     axes.set_xlim(low, high * (high / low) ** 0.1)
     ticks = [t for t in factor_ticks(low, high) if low <= t <= high]
@@ -129,7 +126,7 @@ def _draw_factors(axes: Axes, rows: list[_Row], colours: dict[str, str]) -> None
                 zorder=3,
             )
         if not row.pieces and row.factor is not None:
-            axes.barh(y, row.factor - 1.0, left=1.0, height=THICK, color=FAINT, zorder=3)
+            axes.barh(y, row.factor - 1.0, left=1.0, height=THICK, color=PLAN, zorder=3)
         if row.bound is not None:
             axes.plot([row.bound] * 2, [y - THICK / 2, y + THICK / 2], color=BOUND, linewidth=1.8, zorder=4)
         if row.library is not None:
@@ -148,17 +145,13 @@ def _number(axes: Axes, y: float, text: str) -> None:
     )  # fmt: skip
 
 
-def _is_number(value: float | None) -> bool:
-    return value is not None
-
-
 def _draw_shares(axes: Axes, rows: list[_Row]) -> None:
     most = max((s for r in rows for s in (r.share, r.library_share) if s is not None), default=1.0)
     axes.set_xlim(0, 100 * max(1.0, most) * 1.22)
     axes.axvline(100, color=BOUND, linewidth=1.8, zorder=2)
     for y, row in enumerate(rows):
         if row.share is not None:
-            axes.barh(y, 100 * row.share, height=THICK, color="#ffab4a", zorder=3)
+            axes.barh(y, 100 * row.share, height=THICK, color=PLAN, zorder=3)
         if row.library_share is not None:
             axes.plot(
                 [100 * row.library_share],
@@ -182,6 +175,7 @@ def _head(figure: Figure, ladder: Ladder, machine: str, colours: dict[str, str])
     figure.text(0.25 / width, 1 - 0.3 / height, title, color=TEXT, fontsize=13, va="center")
     handles: list[Patch | Line2D] = [Patch(color=c, label=n) for n, c in colours.items()]
     handles += [
+        Patch(color=PLAN, label="default plan"),
         Line2D([], [], color=LIBRARY, marker="D", markersize=5, markeredgecolor=EDGE, linestyle="", label="library"),
         Line2D([], [], color=BOUND, linewidth=1.8, label="bound"),
     ]

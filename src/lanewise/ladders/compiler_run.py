@@ -28,7 +28,7 @@ from lanewise.target import is_gpu
 RUNS = 3
 LEAST, QUICK_LEAST = 0.03, 0.01  # seconds of one timed run: short kernels are repeated within it
 MOST = 200  # repetitions of a kernel within a run
-ENOUGH = 1.0  # seconds after which a rung is not run again
+ENOUGH = 1.0  # seconds of measuring after which a rung is not run again
 LIMIT, QUICK_LIMIT = 60.0, 6.0  # seconds that one run may take
 SLOW = {
     True: (2e11, 2e10),
@@ -89,7 +89,7 @@ class Runner:
             },
         )  # fmt: skip
 
-    def naive(self, name: str, naive: Rung | None = None) -> Rung:
+    def naive(self, name: str) -> Rung:
         """The benchmark as it is written: its naive plan, or launches of its own."""
         plan, own = naive_plan(self.device), self.case.benchmark.naive
         if own is None:
@@ -138,11 +138,11 @@ class Runner:
             return skipped(
                 blank, "same code", f"its code is that of {self.seen[code]!r}: nothing changes on this device"
             )
-        self.seen.setdefault(code, str(blank.extra["step"]))
+        earlier = self.seen.setdefault(code, str(blank.extra["step"]))
         if reason := self._too_long(decided):
             return skipped(blank, "too long", reason)
         resources = call.compiled.resources
-        extra = {name: resources.get(name) for name in ("registers", "occupancy")}
+        extra = {**{name: resources.get(name) for name in ("registers", "occupancy")}, "code_of": earlier}
         blank = replace(blank, predicted_seconds=self._predicted([call]), extra={**blank.extra, **extra})
         return self._timed(blank, call.launch, lambda: self._result(call))
 
@@ -168,12 +168,13 @@ class Runner:
         if not error <= allowed:
             wrong = f"wrong: the relative error against float64 is {error:.1e}, and {allowed:.1e} is allowed"
             return skipped(blank, "wrong", wrong)
-        runs = [first]
-        if first < ENOUGH:
-            least = QUICK_LEAST if self.options.quick else LEAST
-            self.case.reset()
+        runs, least = [first], QUICK_LEAST if self.options.quick else LEAST
+        if first < least:  # short: again, without what a first run costs, and repeated within a run
             repeats = max(1, min(MOST, round(least / max(self._seconds(work, 1), 1e-9))))
+            self.case.reset()
             runs = [self._seconds(work, repeats) / repeats for _ in range(RUNS)]
+        while len(runs) < RUNS and sum(runs) < ENOUGH:
+            runs.append(self._seconds(work, 1))
         return self._rated(replace(blank, skipped=None, seconds=min(runs)), len(runs))
 
     def _seconds(self, work: Callable[[], object], repeats: int) -> float:
@@ -248,11 +249,12 @@ def compared(rung: Rung, base: Rung | None, naive: Rung | None) -> Rung:
         if naive.predicted_seconds and rung.predicted_seconds:
             extra["over_naive_predicted"] = naive.predicted_seconds / rung.predicted_seconds
         rung = replace(rung, extra=extra)
-    if base is None or base.seconds is None:
+    if base is None or base.seconds is None or rung.seconds is None:
         return rung
-    both = base.predicted_seconds and rung.predicted_seconds
-    predicted = base.predicted_seconds / rung.predicted_seconds if both else None  # pyright: ignore[reportOptionalOperand]
-    return replace(rung, over=base.name, speedup=base.seconds / rung.seconds, predicted=predicted)
+    before, now = base.predicted_seconds, rung.predicted_seconds
+    return replace(
+        rung, over=base.name, speedup=base.seconds / rung.seconds, predicted=before / now if before and now else None
+    )
 
 
 def over_naive(rung: Rung) -> float | None:

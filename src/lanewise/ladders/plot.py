@@ -158,7 +158,7 @@ def _draw_factors(axes: Axes, panel: _Panel, shown: list[_Series], most: int, li
     axes.set_xscale("log")
     low, high = limits
     axes.set_xlim(low, high * (high / low) ** 0.2)  # room for the number behind the longest bar
-    ticks = factor_ticks(*limits)
+    ticks = factor_ticks(*axes.get_xlim())
     axes.set_xticks(ticks, [f"{t:,g}" for t in ticks])
     axes.set_xticks([], minor=True)
     thick = 0.8 / most
