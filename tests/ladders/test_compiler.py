@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+import lanewise as lw
 from bench import gpu_threadwise
 from lanewise.ladders import compiler, compiler_kernels, compiler_run, find_ladder
-from lanewise.ladders.compiler import DEFAULT, LADDER, LIBRARY, NAIVE, climb, climb_benchmark, summary
+from lanewise.ladders.compiler import BESIDES, DEFAULT, LADDER, LIBRARY, NAIVE, climb, climb_benchmark, summary
 from lanewise.ladders.compiler_plans import CAMPING, PREFETCHING, Change, changes, every_pass, left_out, naive_plan
 from lanewise.ladders.compiler_plot import plot_compiler
 from lanewise.ladders.compiler_problems import BENCHMARKS, Benchmark, Library, make_case, sample
@@ -254,6 +255,26 @@ def test_too_large() -> None:
 # ---------------------------------------------------------------- what is checked, and the bound
 
 
+@lw.threadwise
+def count(i: lw.index, a: lw.Array1[lw.i32], c: lw.Array1[lw.i32]):
+    c[i] += a[2 * i] + a[2 * i + 1]
+
+
+def test_a_benchmark_is_one_entry() -> None:
+    """Also one of whole numbers that are added to, with fewer results than elements."""
+
+    def values(xp: Any, name: str, array: Any) -> Any:
+        return (array * 9).astype(xp.int32) if name == "a" else xp.zeros(array.shape, xp.int32)
+
+    counting = Benchmark(
+        name="count", title="pairs", kernel=count, shapes=lambda n: {"a": (n * n,), "c": (n * n // 2,)}, in_place=True, values=values,
+        answer=lambda g, at: np.add(g["a"][2 * at[0]], g["a"][2 * at[0] + 1], dtype=np.float64), original=False,
+        points=lambda g: (len(g["c"]),), library=(Library("CuPy", "NumPy", lambda xp, g: g["a"].reshape(-1, 2).sum(axis=1)),),
+    )  # fmt: skip
+    found = measured(counting)
+    assert {name: r.relative_error for name, r in found.items()} == {NAIVE: 0.0, DEFAULT: 0.0, LIBRARY: 0.0}
+
+
 def test_places() -> None:
     assert [len(p) for p in sample((7, 5), 20)] == [35, 35]
     y, x = sample((5000, 900), 64)
@@ -356,7 +377,8 @@ def test_rungs_compile_for_sm_90(name: str) -> None:
 def test_on_a_gpu() -> None:
     found = list(climb(Options("cuda", (512**2,), quick=True)))
     for r in found:
-        assert r.extra.get("skip") in (None, "illegal", "same code"), (r.name, r.skipped)
+        allowed = (None, "illegal", "same code", *(("failed",) if step(r).startswith(BESIDES) else ()))
+        assert r.extra.get("skip") in allowed, (r.name, r.skipped)
         if step(r) in (NAIVE, DEFAULT, LIBRARY):
             assert r.seconds is not None, (r.name, r.skipped)
     assert {r.extra["benchmark"] for r in found} == set(BY_NAME)

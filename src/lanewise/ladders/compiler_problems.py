@@ -55,11 +55,12 @@ class Benchmark:
         moved: bytes that have to come from memory and go there; None: every array once.
         result: the array that is written; "": the kernel has a sum as its result.
         in_place: whether the result is read as well, and has to be as it was before a kernel is checked.
+        points: how many values each index has, by the arrays; None: those of the result's dimensions.
         original: whether it is one of the ten of the original.
         sampled: how many elements of the result are checked.
         library: the same by a library; the fastest of several counts.
         naive: a naive version that is no plan of `kernel`: its launches and the array whose first element is the result.
-        values: turns random numbers in [0, 1) into arrays that suit the benchmark.
+        values: turns random numbers in [0, 1) into an array that suits the benchmark, by its name; types of four bytes.
     """
 
     name: str
@@ -73,6 +74,7 @@ class Benchmark:
     flops: Callable[[int], float] = lambda n: 0.0
     moved: Callable[[int], float] | None = None
     in_place: bool = False
+    points: Callable[[Arrays], tuple[int, ...]] | None = None
     original: bool = True
     sampled: int = SAMPLE
     naive: Callable[[Any, Arrays, Plan], tuple[list[Call], Any]] | None = None
@@ -109,10 +111,9 @@ class Case:
 
     @property
     def grid(self) -> tuple[int, ...]:
-        """How many values each index has: those of the result's dimensions, the last ones where it has more of them."""
-        shape = self.arrays[self.benchmark.result or "a"].shape
-        rank = self.benchmark.rank
-        return tuple(shape[-rank:] if self.benchmark.in_place else shape[:rank])
+        """How many values each index has."""
+        b = self.benchmark
+        return tuple(self.arrays[b.result].shape) if b.points is None else b.points(self.arrays)
 
     def bind(self, plan: Plan | None) -> Call:
         """The kernel by a plan, None for lanewise's own, bound to the arrays."""
@@ -362,6 +363,10 @@ def _positive(xp: Any, name: str, array: Any) -> Any:
     return array
 
 
+def _of_a(g: Arrays) -> tuple[int, ...]:
+    return tuple(g["a"].shape)
+
+
 def _square(*names: str, times: int = 1) -> Callable[[int], dict[str, tuple[int, ...]]]:
     return lambda n: dict.fromkeys(names, (times * n, times * n))
 
@@ -406,12 +411,13 @@ BENCHMARKS = (
         answer=_outer, flops=lambda n: (4 * n) ** 2, library=_arrays(lambda xp, g: xp.multiply(g["u"][:, None], g["v"], out=g["c"])),
     ),
     Benchmark(
-        name="rd", title="reduction", kernel=kernels.total, shapes=_square("a", times=4), answer=_sum, result="",
+        name="rd", title="reduction", kernel=kernels.total, shapes=_square("a", times=4), answer=_sum, result="", points=_of_a,
         flops=lambda n: (4 * n) ** 2, naive=_halving, values=_positive, library=_arrays(lambda xp, g: g["a"].sum()),
     ),
     Benchmark(
         name="strsm", title="triangular solve, many right-hand sides", kernel=kernels.solve, shapes=_square("t", "b"), answer=_solved,
-        result="b", in_place=True, terms=lambda n: n, flops=lambda n: n**3, moved=lambda n: 10 * n * n, sampled=40, values=_gentle,
+        result="b", in_place=True, points=lambda g: g["b"].shape[1:], terms=lambda n: n, flops=lambda n: n**3,
+        moved=lambda n: 10 * n * n, sampled=40, values=_gentle,
         library=(Library("cuBLAS", "LAPACK (LU)", _library_solve),),
     ),
     Benchmark(
@@ -444,6 +450,7 @@ BENCHMARKS = (
     ),
     Benchmark(
         name="softmax", title="softmax of rows", kernel=kernels.softmax, shapes=lambda n: dict.fromkeys("ac", (16 * n, n)),
-        answer=_softened, terms=lambda n: n, flops=lambda n: 5 * 16 * n * n, original=False, library=_arrays(_library_softmax),
+        answer=_softened, points=lambda g: g["a"].shape[:1], terms=lambda n: n, flops=lambda n: 5 * 16 * n * n,
+        original=False, library=_arrays(_library_softmax),
     ),
 )  # fmt: skip
