@@ -139,8 +139,8 @@ def test_the_passes_of_a_transposition_and_of_sums() -> None:
         "vectorised accesses",
     ]
     assert names_of(ON_GPU, ROWS) == [
-        "reduction: threads of a block",
         "reduction: blocks",
+        "reduction: threads of a block",
         "coalescing by staging",
         "thread-block merging",
         "unrolling",

@@ -27,8 +27,8 @@ MERGING, VECTORS = "thread merging", "vectorised accesses"
 PREFETCHING, CAMPING = "prefetching", "diagonal blocks (partition camping)"
 PASSES = (
     Pass("remapping of threads", ("neighbours",)),
+    Pass("reduction: blocks", ("parts",)),  # first: one block alone would sum a whole array
     Pass("reduction: threads of a block", ("slices",)),  # before staging: the threads that share a row keep it
-    Pass("reduction: blocks", ("parts",)),
     Pass("coalescing by staging", ("tile",)),
     Pass("thread-block merging", ("block", "across", "down")),
     Pass(MERGING, ("targets", "rows", "layers")),

@@ -26,8 +26,8 @@ from lanewise.runtime.memory import array_module
 from lanewise.target import is_gpu
 
 RUNS = 3
-LEAST, QUICK_LEAST = 0.03, 0.01  # seconds of one timed run: short kernels are repeated within it
-MOST = 200  # repetitions of a kernel within a run
+LEAST, QUICK_LEAST = 0.015, 0.01  # seconds of one timed run: short kernels are repeated within it
+MOST = 300  # repetitions of a kernel within a run
 ENOUGH = 1.0  # seconds of measuring after which a rung is not run again
 LIMIT, QUICK_LIMIT = 60.0, 6.0  # seconds that one run may take
 SLOW = {
