@@ -40,15 +40,15 @@ def sizes(device: str, quick: bool) -> tuple[int, ...]:
 def climb(options: Options) -> Iterator[Rung]:
     """The rungs at every size, each as soon as it is measured."""
     for cells in options.bodies:
-        data, known = Data(size_of(cells), options.seed), dict[str, Rung]()
+        data, earlier = Data(size_of(cells), options.seed), dict[str, Rung]()
         for version in VERSIONS:
-            rung = _compared(measure(version, data, cells, options), known.get(version.over or ""))
-            known[version.name] = rung
+            rung = _compared(measure(version, data, cells, options), earlier.get(version.over or ""))
+            earlier[version.name] = rung
             yield rung
         bases = {v.name: v.over or "" for v in MAP_VERSIONS}
         for rung in climb_maps(cells, options):
-            compared = _compared(rung, known.get(bases[rung.name]))
-            known[rung.name] = compared
+            compared = _compared(rung, earlier.get(bases[rung.name]))
+            earlier[rung.name] = compared
             yield compared
 
 
