@@ -78,9 +78,9 @@ def test_every_benchmark_on_a_cpu() -> None:
 
 
 def test_report(rungs: list[Rung]) -> None:
-    found = json.loads(json.dumps(as_json({"name": "here"}, LADDER, rungs), allow_nan=False))
-    wanted = {"benchmark", "original", "step", "n", "bound_seconds", "bound_by", "share_of_bound", "runs"}
-    assert all(wanted <= row.keys() for row in found["rungs"])
+    climbed = json.loads(json.dumps(as_json({"name": "here"}, LADDER, rungs), allow_nan=False))
+    keys = {"benchmark", "original", "step", "n", "bound_seconds", "bound_by", "share_of_bound", "runs"}
+    assert all(keys <= row.keys() for row in climbed["rungs"])
     assert find_ladder("compiler") is LADDER
     assert LADDER.parts == tuple(BY_NAME)
 
@@ -119,8 +119,8 @@ def names_of(start: Decisions, goal: Decisions) -> list[str]:
 
 
 def test_the_passes_of_a_product() -> None:
-    found = list(changes(ON_GPU, PRODUCT))
-    assert [(c.name, dict(c.fields)) for c in found] == [
+    climbed = list(changes(ON_GPU, PRODUCT))
+    assert [(c.name, dict(c.fields)) for c in climbed] == [
         ("coalescing by staging", {"tile": 16}),
         ("thread-block merging", {"block": 128, "across": 16}),
         ("thread merging", {"targets": 8, "rows": 8, "adjacent": 1}),
@@ -195,29 +195,31 @@ def test_a_refused_pass_is_shown_and_tried_again_with_the_next(monkeypatch: pyte
 
     monkeypatch.setattr(compiler, "changes", lambda start, goal: iter(steps))
     monkeypatch.setattr(Runner, "plan", noted)
-    found = measured(BY_NAME["mm"])
+    climbed = measured(BY_NAME["mm"])
     for name in ("one", "two"):
-        assert found[name].extra["skip"] == "illegal"
-        assert "a CPU prefetches by itself" in str(found[name].skipped)
+        assert climbed[name].extra["skip"] == "illegal"
+        assert "a CPU prefetches by itself" in str(climbed[name].skipped)
     assert plans["two"] == replace(NEUTRAL, prefetch="registers", block=64)
     assert plans["three"] == replace(NEUTRAL, block=64)
-    assert found["three"].extra["skip"] == "same code"
+    assert climbed["three"].extra["skip"] == "same code"
 
 
 def test_same_code(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compiler, "changes", lambda start, goal: iter([Change("nothing", {"block": 64})]))
-    found = measured(BY_NAME["vv"])
-    assert found["nothing"].extra["skip"] == "same code"
-    assert found["nothing"].skipped == "its code is that of 'naive': nothing changes on this device"
-    assert found[DEFAULT].extra["code_of"] == NAIVE
-    assert "by the default plan, which is the naive one" in summary(list(found.values()))[0]
+    climbed = measured(BY_NAME["vv"])
+    assert climbed["nothing"].extra["skip"] == "same code"
+    assert climbed["nothing"].skipped == "its code is that of 'naive': nothing changes on this device"
+    assert climbed[DEFAULT].extra["code_of"] == NAIVE
+    assert "by the default plan, which is the naive one" in summary(list(climbed.values()))[0]
 
 
 def test_wrong_results_have_no_time() -> None:
-    found = measured(replace(BY_NAME["vv"], answer=lambda g, at: 1.1 * BY_NAME["vv"].answer(g, at)))
-    assert all(r.seconds is None and r.extra["skip"] == "wrong" for r in found.values())
-    assert str(found[NAIVE].skipped).startswith("wrong: the relative error against float64 is 9.1e-02, and 4.3e-06 is")
-    assert summary(list(found.values())) == []
+    climbed = measured(replace(BY_NAME["vv"], answer=lambda g, at: 1.1 * BY_NAME["vv"].answer(g, at)))
+    assert all(r.seconds is None and r.extra["skip"] == "wrong" for r in climbed.values())
+    assert str(climbed[NAIVE].skipped).startswith(
+        "wrong: the relative error against float64 is 9.1e-02, and 4.3e-06 is"
+    )
+    assert summary(list(climbed.values())) == []
 
 
 def test_elements_that_are_left_out_are_wrong() -> None:
@@ -232,18 +234,18 @@ def test_a_library_that_fails_ends_nothing() -> None:
     def fails(xp: Any, g: Any) -> None:
         raise RuntimeError("not installed")
 
-    found = measured(replace(BY_NAME["vv"], library=(Library("theirs", "theirs", fails),)))
-    assert found[LIBRARY].skipped == "failed: RuntimeError: not installed"
-    assert found[LIBRARY].extra["skip"] == "failed"
-    assert found[DEFAULT].seconds is not None
-    assert "of_library" not in found[DEFAULT].extra
+    climbed = measured(replace(BY_NAME["vv"], library=(Library("theirs", "theirs", fails),)))
+    assert climbed[LIBRARY].skipped == "failed: RuntimeError: not installed"
+    assert climbed[LIBRARY].extra["skip"] == "failed"
+    assert climbed[DEFAULT].seconds is not None
+    assert "of_library" not in climbed[DEFAULT].extra
 
 
 def test_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compiler_run, "QUICK_LIMIT", 1e-9)
-    found = measured(BY_NAME["vv"])
-    assert found[NAIVE].extra["skip"] == "too long"
-    assert "(matrices of 10 x 10 take " in str(found[NAIVE].skipped)
+    climbed = measured(BY_NAME["vv"])
+    assert climbed[NAIVE].extra["skip"] == "too long"
+    assert "(matrices of 10 x 10 take " in str(climbed[NAIVE].skipped)
 
 
 def test_too_large() -> None:
@@ -271,8 +273,8 @@ def test_a_benchmark_is_one_entry() -> None:
         answer=lambda g, at: np.add(g["a"][2 * at[0]], g["a"][2 * at[0] + 1], dtype=np.float64), original=False,
         points=lambda g: (len(g["c"]),), library=(Library("CuPy", "NumPy", lambda xp, g: g["a"].reshape(-1, 2).sum(axis=1)),),
     )  # fmt: skip
-    found = measured(counting)
-    assert {name: r.relative_error for name, r in found.items()} == {NAIVE: 0.0, DEFAULT: 0.0, LIBRARY: 0.0}
+    climbed = measured(counting)
+    assert {name: r.relative_error for name, r in climbed.items()} == {NAIVE: 0.0, DEFAULT: 0.0, LIBRARY: 0.0}
 
 
 def test_places() -> None:
@@ -375,10 +377,10 @@ def test_rungs_compile_for_sm_90(name: str) -> None:
 
 @pytest.mark.cuda
 def test_on_a_gpu() -> None:
-    found = list(climb(Options("cuda", (512**2,), quick=True)))
-    for r in found:
+    climbed = list(climb(Options("cuda", (512**2,), quick=True)))
+    for r in climbed:
         allowed = (None, "illegal", "same code", *(("failed",) if step(r).startswith(BESIDES) else ()))
         assert r.extra.get("skip") in allowed, (r.name, r.skipped)
         if step(r) in (NAIVE, DEFAULT, LIBRARY):
             assert r.seconds is not None, (r.name, r.skipped)
-    assert {r.extra["benchmark"] for r in found} == set(BY_NAME)
+    assert {r.extra["benchmark"] for r in climbed} == set(BY_NAME)

@@ -71,11 +71,11 @@ def plot_compiler(path: Path, ladder: Ladder, rungs: list[Rung], machine: str) -
 def _rows(rungs: list[Rung]) -> list[_Row]:
     several = len({r.bodies for r in rungs}) > 1
     keys = dict.fromkeys((r.bodies, str(r.extra.get("benchmark"))) for r in rungs)
-    found: list[_Row] = []
+    rows: list[_Row] = []
     for bodies, name in keys:
         own = {str(r.extra.get("step")): r for r in rungs if (r.bodies, r.extra.get("benchmark")) == (bodies, name)}
-        found.append(_row(f"{name}, {bodies:,}" if several else name, own))
-    return found
+        rows.append(_row(f"{name}, {bodies:,}" if several else name, own))
+    return rows
 
 
 def _row(label: str, rungs: dict[str, Rung]) -> _Row:

@@ -124,14 +124,14 @@ class Case:
         if self.benchmark.result:
             self.arrays[self.benchmark.result][...] = np.nan if self.first is None else self.first
 
-    def error(self, found: Any) -> float:
+    def error(self, result: Any) -> float:
         """The relative error of a result, max |c - c64| / max |c64| over a sample; infinite where any element is none."""
         module = array_module(self.device)
-        places, wanted = self.answer()
-        if not bool(module.isfinite(found).all()):
+        places, exact = self.answer()
+        if not bool(module.isfinite(result).all()):
             return math.inf
-        own = to_host(pick(found, *places) if places else found).astype(np.float64)
-        return float(np.abs(own - wanted).max() / (np.abs(wanted).max() or 1.0))
+        own = to_host(pick(result, *places) if places else result).astype(np.float64)
+        return float(np.abs(own - exact).max() / (np.abs(exact).max() or 1.0))
 
     def answer(self) -> tuple[Places, Answer]:
         """Where results are checked, and what they should be."""

@@ -113,10 +113,10 @@ class Runner:
         def work() -> None:
             result[0] = library.call(self._module, self.case.arrays)
 
-        def found() -> Any:
+        def result_of() -> Any:
             return self.case.arrays[self.case.benchmark.result] if result[0] is None else result[0]
 
-        return compared(self._guarded(blank, lambda: self._timed(blank, work, found)), naive, naive)
+        return compared(self._guarded(blank, lambda: self._timed(blank, work, result_of)), naive, naive)
 
     def _guarded(self, blank: Rung, measure: Callable[[], Rung]) -> Rung:
         """The rung, or the reason why there is none: one that fails ends nothing but itself."""
@@ -159,11 +159,11 @@ class Runner:
 
     # ------------------------------------------------------------ time
 
-    def _timed(self, blank: Rung, work: Callable[[], object], found: Callable[[], Any]) -> Rung:
+    def _timed(self, blank: Rung, work: Callable[[], object], result: Callable[[], Any]) -> Rung:
         """The rung checked, and with its time if it is right."""
         self.case.reset()
         first = self._seconds(work, 1)
-        error, allowed = self.case.error(found()), self.case.benchmark.tolerance(self.case.n)
+        error, allowed = self.case.error(result()), self.case.benchmark.tolerance(self.case.n)
         blank = replace(blank, relative_error=error)
         if not error <= allowed:
             wrong = f"wrong: the relative error against float64 is {error:.1e}, and {allowed:.1e} is allowed"
@@ -203,14 +203,14 @@ class Runner:
         """Seconds by the model; None where how often a loop runs hangs on data."""
         if any(not is_foreseen(call.compiled.executable.program.kernels) for call in calls):
             return None
-        found = [
+        times = [
             predict(
                 call.compiled.executable.program, call.compiled.environment, self.model,
                 [c.resources for c in call.compiled.executable.cubins], in_graph=len(calls) == 1,
             ).seconds
             for call in calls
         ]  # fmt: skip
-        return sum(found)
+        return sum(times)
 
     def _too_long(self, plan: Decisions) -> str | None:
         """Why a run would take more time than a rung gets, by one of smaller matrices where a slow kernel might take so long."""
