@@ -274,6 +274,14 @@ def test_a_benchmark_is_one_entry() -> None:
         points=lambda g: (len(g["c"]),), library=(Library("CuPy", "NumPy", lambda xp, g: g["a"].reshape(-1, 2).sum(axis=1)),),
     )  # fmt: skip
     climbed = measured(counting)
+    case = make_case(counting, 40, "cpu", 0)
+    call = case.bind(None)
+    for _ in range(3):
+        case.reset()  # what a kernel adds to is as it was
+        call()
+    assert case.error(case.arrays["c"]) == 0.0
+    call()
+    assert case.error(case.arrays["c"]) == 1.0
     assert {name: r.relative_error for name, r in climbed.items()} == {NAIVE: 0.0, DEFAULT: 0.0, LIBRARY: 0.0}
 
 
@@ -283,21 +291,6 @@ def test_places() -> None:
     assert len(y) == len(x) == 64
     corners = {(0, 0), (0, 899), (4999, 0), (4999, 899)}
     assert corners <= set(zip(y.tolist(), x.tolist(), strict=True))
-
-
-def test_what_is_solved_again_and_again_stays_a_number() -> None:
-    case = make_case(BY_NAME["strsm"], 96, "cpu", 0)
-    call = case.bind(None)
-    case.reset()
-    call()
-    once = case.arrays["b"].copy()
-    np.testing.assert_allclose(np.tril(case.arrays["t"]).astype(np.float64) @ once, case.first, atol=1e-5)
-    for _ in range(compiler_run.MOST):
-        call()
-    assert np.isfinite(case.arrays["b"]).all()
-    case.reset()
-    call()
-    np.testing.assert_array_equal(case.arrays["b"], once)
 
 
 def test_bounds() -> None:

@@ -56,13 +56,13 @@ def halve(i: lw.index, a: lw.Array1[lw.f32], c: lw.Array1[lw.f32]):
 
 
 @lw.threadwise
-def solve(x: lw.index, t: lw.Array2[lw.f32], b: lw.Array2[lw.f32]):
-    """T X = B for a lower triangle T, in place of B: a thread for each right-hand side."""
-    for i in range(t.shape[0]):
+def solve(x: lw.index, a: lw.Array2[lw.f32], b: lw.Array2[lw.f32], c: lw.Array2[lw.f32]):
+    """A C = B for a lower triangle A: a thread for each right-hand side."""
+    for i in range(a.shape[0]):
         s = b[i, x]
         for k in range(i):
-            s -= t[i, k] * b[k, x]
-        b[i, x] = s / t[i, i]
+            s -= a[i, k] * c[k, x]
+        c[i, x] = s / a[i, i]
 
 
 @lw.threadwise
