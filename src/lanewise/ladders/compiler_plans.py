@@ -1,7 +1,8 @@
 """From the naive plan of a kernel to its default plan, one pass after the other.
 
 The plans are derived from the default one: its fields are turned on in the order below, those of a pass together. Fields that are not
-listed come last, each as a pass of its own, so that a default plan with a new decision has a rung for it.
+listed come first, each as a pass of its own, as arithmetic and the division into kernels do in the compiler: a default plan with a new
+decision has a rung for it.
 """
 
 from __future__ import annotations
@@ -41,10 +42,10 @@ PASSES = (
 
 
 def every_pass() -> tuple[Pass, ...]:
-    """The passes above, then one for each field of a plan that none of them has."""
+    """One for each field of a plan that none of the passes above has, then these."""
     listed = {f for p in PASSES for f in p.fields}
     rest = sorted((f for f in FIELDS if f not in listed), key=lambda f: DECLARED[f].place)
-    return (*PASSES, *(Pass(DECLARED[f].name, (f,)) for f in rest))
+    return (*(Pass(DECLARED[f].name, (f,)) for f in rest), *PASSES)
 
 
 def naive_plan(device: str) -> Decisions:
