@@ -22,14 +22,16 @@ from lanewise.types import Scalar
 Key = tuple[object, ...]
 
 
-def apply(kernel: ir.Kernel, shape: Shape, indices: tuple[str, ...]) -> ir.Kernel:
-    """Join the accesses of both bodies of a kernel that is mapped to blocks."""
+def apply(kernel: ir.Kernel, shape: Shape, indices: tuple[str, ...], *, joined: bool = False) -> ir.Kernel:
+    """Join the accesses of both bodies of a kernel that is mapped to blocks, or of the one that is `joined`."""
+    if joined:
+        return replace(kernel, body=_body(kernel, kernel.body, shape, indices))
     split = kernel.body[-1]
     assert isinstance(split, ir.If)
-    joined = replace(
+    whole = replace(
         split, then=_body(kernel, split.then, shape, indices), otherwise=_body(kernel, split.otherwise, shape, indices)
     )
-    return replace(kernel, body=(*kernel.body[:-1], joined))
+    return replace(kernel, body=(*kernel.body[:-1], whole))
 
 
 def _body(kernel: ir.Kernel, body: ir.Block, shape: Shape, indices: tuple[str, ...]) -> ir.Block:

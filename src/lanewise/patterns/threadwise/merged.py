@@ -5,7 +5,7 @@ from __future__ import annotations
 from lanewise.errors import PlanError
 from lanewise.ir import nodes as ir
 from lanewise.ir.pattern import Checked
-from lanewise.passes.points import merging, sharing, staging, unrolling
+from lanewise.passes.points import joining, merging, sharing, staging, unrolling
 from lanewise.passes.points.shape import Shape
 from lanewise.plan import NEUTRAL, Decisions
 
@@ -40,9 +40,12 @@ def merged(kernel: ir.Kernel, plan: Decisions, checked: Checked) -> ir.Kernel:
         kernel = checked("shared-memory tiles", staging.apply(kernel, shape, indices, plan.tile, plan.prefetch))
     elif plan.prefetch != "none":
         raise PlanError(f"Plan(prefetch={plan.prefetch!r}): only tiles are loaded ahead; choose a tile")
+    joined = None
+    if plan.tile and (joined := joining.apply(kernel)) is not None:
+        kernel = checked("inside and edges together", joined)
     if plan.unroll != 1:  # after staging, which makes the loops over rounds
         kernel = checked("unrolling", unrolling.apply(kernel, plan.unroll))
-    return checked("wide accesses", sharing.apply(kernel, shape, indices))
+    return checked("wide accesses", sharing.apply(kernel, shape, indices, joined=joined is not None))
 
 
 def shape_of(plan: Decisions, rank: int) -> Shape:
