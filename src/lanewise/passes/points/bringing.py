@@ -22,6 +22,7 @@ from lanewise.passes.points.tiles import Ground, Tile, Walk
 BRING = own("bring")  # the number of a row of a thread
 TOGETHER, MANY, TURNS = 8, 32, 4  # loads before the first store; loads that are written out; rows of a loop that are
 Half = Literal["load", "store"]
+HALVES: tuple[Half, Half] = ("load", "store")
 Tests = tuple[ir.Expression, ...]
 
 
@@ -43,11 +44,10 @@ class Bringing:
     def stage(self, p: Tile, number: int, *, guarded: bool, half: ir.Expression | None = None) -> ir.Block:
         """Bring a tile, all at once where it is small."""
         walk = self._walk(p)
-        if walk.columns * walk.turns > MANY or (guarded and walk.turns > 1):
+        if walk.columns * walk.turns > (TOGETHER if guarded else MANY):
             return self._in_turns(p, number, guarded=guarded, half=half)
         moves = sorted(self._moves(p), key=lambda m: self._ends(walk, m))
-        groups = [moves] if guarded else _together(moves)
-        return tuple(s for g in groups for s in self._both(p, number, g, guarded=guarded, half=half))
+        return self._all(p, number, moves, guarded=guarded, half=half)
 
     def part(self, p: Tile, number: int, which: Half, *, guarded: bool, half: ir.Expression | None = None) -> ir.Block:
         """One half of the way: into registers, or from there into shared memory."""
@@ -70,15 +70,24 @@ class Bringing:
         walk, kind = self._walk(p), self.ground.kind
         row = ir.Local(BRING, kind)
         moves = [_Move(row, column, column) for column in range(walk.columns)]
-        body = tuple(s for g in _together(moves) for s in self._both(p, number, g, guarded=guarded, half=half))
+        body = self._all(p, number, moves, guarded=guarded, half=half)
         zero, one = ir.Literal(0, kind), ir.Literal(1, kind)
         return (ir.For(BRING, zero, ir.Literal(walk.turns, kind), one, body, unroll=TURNS),)
 
-    def _both(
-        self, p: Tile, number: int, moves: Sequence[_Move], *, guarded: bool, half: ir.Expression | None
-    ) -> ir.Block:
-        load = self._part(p, number, moves, "load", guarded=guarded, half=half)
-        return (*load, *self._part(p, number, moves, "store", guarded=guarded, half=half))
+    def _all(self, p: Tile, number: int, moves: list[_Move], *, guarded: bool, half: ir.Expression | None) -> ir.Block:
+        """Both halves of moves: one by one where each has tests of its own."""
+        if guarded:
+            return tuple(
+                s for m in moves for s in _under(self._tests(p, m, guarded=True), self._both(p, number, m, half))
+            )
+        done: list[ir.Statement] = []
+        for first in range(0, len(moves), TOGETHER):
+            for which in HALVES:
+                done += self._part(p, number, moves[first : first + TOGETHER], which, guarded=False, half=half)
+        return tuple(done)
+
+    def _both(self, p: Tile, number: int, m: _Move, half: ir.Expression | None) -> ir.Block:
+        return tuple(s for which in HALVES for s in self._move(p, number, m, which, half))
 
     def _part(
         self, p: Tile, number: int, moves: Sequence[_Move], which: Half, *, guarded: bool, half: ir.Expression | None
@@ -86,10 +95,7 @@ class Bringing:
         """Moves under the same tests stand together under them."""
         done: list[ir.Statement] = []
         for tests, members in groupby(moves, lambda m: self._tests(p, m, guarded=guarded)):
-            body = tuple(s for m in members for s in self._move(p, number, m, which, half))
-            for test in reversed(tests):
-                body = (ir.If(test, body),)
-            done += body
+            done += _under(tests, tuple(s for m in members for s in self._move(p, number, m, which, half)))
         return tuple(done)
 
     def _tests(self, p: Tile, m: _Move, *, guarded: bool) -> Tests:
@@ -165,8 +171,10 @@ class Bringing:
         return tuple(stores)
 
 
-def _together(moves: list[_Move]) -> list[list[_Move]]:
-    return [moves[n : n + TOGETHER] for n in range(0, len(moves), TOGETHER)]
+def _under(tests: Tests, body: ir.Block) -> ir.Block:
+    for test in reversed(tests):
+        body = (ir.If(test, body),)
+    return body
 
 
 def _times(r: int | ir.Expression, factor: int) -> int | ir.Expression:

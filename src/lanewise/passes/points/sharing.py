@@ -28,10 +28,17 @@ def apply(kernel: ir.Kernel, shape: Shape, indices: tuple[str, ...], *, joined: 
         return replace(kernel, body=_body(kernel, kernel.body, shape, indices))
     split = kernel.body[-1]
     assert isinstance(split, ir.If)
-    whole = replace(
-        split, then=_body(kernel, split.then, shape, indices), otherwise=_body(kernel, split.otherwise, shape, indices)
-    )
-    return replace(kernel, body=(*kernel.body[:-1], whole))
+    return replace(kernel, body=(*kernel.body[:-1], _ways(kernel, split, shape, indices)))
+
+
+def _ways(kernel: ir.Kernel, split: ir.If, shape: Shape, indices: tuple[str, ...]) -> ir.If:
+    """The bodies of blocks in the inside, of those that load early, and of all others; each has definitions of its own."""
+    match split.otherwise:
+        case (ir.If() as second,):
+            others: ir.Block = (_ways(kernel, second, shape, indices),)
+        case body:
+            others = _body(kernel, body, shape, indices)
+    return replace(split, then=_body(kernel, split.then, shape, indices), otherwise=others)
 
 
 def _body(kernel: ir.Kernel, body: ir.Block, shape: Shape, indices: tuple[str, ...]) -> ir.Block:

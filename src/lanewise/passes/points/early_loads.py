@@ -1,0 +1,155 @@
+"""Loads before the tests that they stand under: blocks at an edge read all their neighbours at once, as those in the inside do.
+
+    if 0 < x and x < w - 1: load a[x - 1]: u; load a[x + 1]: v; store c[x] = u + v
+->  $test.1 = 0 < x and x < w - 1
+    load a[x - 1] early: u; load a[x + 1] early: v
+    if $test.1: store c[x] = u + v
+A point that fails the test loads a value that nobody reads, at a place that may be beyond a row and in the next one. It lies within the
+array: this is tested once for a block, at the lowest and at the highest place that any of its points reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from lanewise.analysis.index_sums import IndexSum, index_sum, single_definitions
+from lanewise.ir import build
+from lanewise.ir import nodes as ir
+from lanewise.ir.names import own
+from lanewise.ir.traverse import blocks, expressions, reads, statements, writes
+from lanewise.passes.points.shape import Shape, first_of
+from lanewise.types import BOOL, I64
+
+STEEP = 4  # coefficients beyond which the places of a block are not computed
+Ends = tuple[IndexSum, ...]
+
+
+def apply(
+    kernel: ir.Kernel, body: ir.Block, loops: tuple[ir.Parallel, ...], shape: Shape
+) -> tuple[tuple[ir.Expression, ...], ir.Block] | None:
+    """When the loads of a block may be made early, and the body in which they are; None where they cannot be, or stand under no test."""
+    written = {a.name for a in kernel.arrays if a.written}
+    moved = [s for s in statements(body) if isinstance(s, ir.If) for b in blocks(s) for s in _loads(b)]
+    if not moved or any(s.array in written for s in moved) or not _is_plain(body):
+        return None
+    shared = {p.name for p in kernel.counts + kernel.uniforms if p.type.is_integer}
+    definitions = single_definitions(body)
+    tests: dict[ir.Expression, None] = {}
+    for array, sums in _groups(moved, definitions):
+        ends = _ends(sums, loops, shape, shared)
+        if ends is None:
+            return None
+        tests |= dict.fromkeys(_within(kernel, kernel.array(array), *ends))
+    return tuple(tests), _Early().block(body, None)
+
+
+def _loads(body: ir.Block) -> Iterator[ir.LoadElement]:
+    return (s for s in statements(body) if isinstance(s, ir.LoadElement))
+
+
+def _is_plain(body: ir.Block) -> bool:
+    """Whether there are but loads, values, stores and branches, and what a branch gives a value is read in it alone."""
+    every = list(statements(body))
+    if not all(isinstance(s, ir.LoadElement | ir.StoreElement | ir.Assign | ir.If) or _is_short(s) for s in every):
+        return False
+    for branch in (b for s in every if isinstance(s, ir.If) for b in blocks(s)):
+        inside = list(statements(branch))
+        given = {n for s in inside for n in writes(s)}
+        within = {id(s) for s in inside}
+        others = [s for s in every if id(s) not in within]
+        if given & {n for s in others for n in (*writes(s), *(n for e in expressions(s) for n in reads(e)))}:
+            return False
+    return True
+
+
+def _is_short(s: ir.Statement) -> bool:
+    """Whether a function may be applied to any values: no loops, which may go on, and no arrays of its own, whose ends are not tested."""
+    return isinstance(s, ir.Apply) and all(
+        isinstance(x, ir.Assign | ir.If) or _is_short(x) for x in statements(s.function.body)
+    )
+
+
+def _groups(loads: list[ir.LoadElement], definitions: dict[str, IndexSum]) -> list[tuple[str, list[Ends]]]:
+    """The indices of loads as sums; those that differ by constants together."""
+    groups: dict[tuple[object, ...], tuple[str, list[Ends]]] = {}
+    for s in loads:
+        sums = tuple(index_sum(i, definitions) for i in s.indices)
+        groups.setdefault((s.array, *(a.key() for a in sums)), (s.array, []))[1].append(sums)
+    return list(groups.values())
+
+
+def _ends(sums: list[Ends], loops: tuple[ir.Parallel, ...], shape: Shape, shared: set[str]) -> tuple[Ends, Ends] | None:
+    """The lowest and the highest indices in a block; None for what is no sum of indices and of what all threads share."""
+    sides = {loop.variable: shape.side(d) for d, loop in enumerate(loops)}
+    low, high = list[IndexSum](), list[IndexSum]()
+    for same in zip(*sums, strict=True):
+        terms: dict[ir.Expression, int] = {}
+        least, most = min(a.constant for a in same), max(a.constant for a in same)
+        for e, c in same[0].terms.items():
+            if not isinstance(e, ir.Local) or abs(c) > STEEP or e.name not in {*sides, *shared}:
+                return None
+            terms[replace(e, name=first_of(e.name)) if e.name in sides else e] = c
+            reach = c * (sides.get(e.name, 1) - 1)
+            least, most = least + min(0, reach), most + max(0, reach)
+        low.append(IndexSum(least, terms))
+        high.append(IndexSum(most, terms))
+    return tuple(low), tuple(high)
+
+
+def _within(kernel: ir.Kernel, array: ir.ArrayArgument, low: Ends, high: Ends) -> list[ir.Expression]:
+    """Tests in 64 bits that places lie in an array, and indices so near to their dimensions that nothing overflows."""
+    kinds = {p.name: p.type for p in kernel.counts + kernel.uniforms}
+    lengths = [
+        ir.Literal(n, I64) if isinstance(n, int) else ir.Cast(ir.Local(n, kinds[n]), I64, bounded=True)
+        for n in array.shape
+    ]
+    first, last = (_place(e, lengths) for e in (low, high))
+    count: ir.Expression = ir.Literal(1, I64)
+    for n in lengths:
+        count = build.multiply(count, n)
+    zero = ir.Literal(0, I64)
+    tests: list[ir.Expression] = [ir.Compare(">=", first, zero), build.less(last, count)]
+    for least, most, n in list(zip(low, high, lengths, strict=True))[1:]:
+        tests.append(ir.Compare(">=", build.add(least.expression(I64), n), zero))
+        tests.append(build.less(most.expression(I64), build.multiply(n, 2)))
+    return tests
+
+
+def _place(indices: Ends, lengths: list[ir.Expression]) -> ir.Expression:
+    place: ir.Expression = ir.Literal(0, I64)
+    for i, n in zip(indices, lengths, strict=True):
+        place = build.add(build.multiply(place, n), i.expression(I64))
+    return place
+
+
+@dataclass(slots=True)
+class _Early:
+    """Takes branches apart: everything but stores runs without its test."""
+
+    tests: list[str] = field(default_factory=list[str])
+
+    def block(self, block: ir.Block, test: ir.Expression | None) -> ir.Block:
+        return tuple(new for s in block for new in self._statement(s, test))
+
+    def _statement(self, s: ir.Statement, test: ir.Expression | None) -> ir.Block:
+        match s:
+            case ir.If():
+                then, first = self._named(s.condition, test)
+                otherwise, second = (
+                    self._named(ir.Unary("not", first.value, BOOL), test) if s.otherwise else (then, None)
+                )
+                rest = (second, *self.block(s.otherwise, otherwise)) if second else ()
+                return (first, *self.block(s.then, then), *rest)
+            case ir.StoreElement() if test is not None:
+                return (ir.If(test, (s,)),)
+            case ir.LoadElement() if test is not None:
+                return (replace(s, early=True),)
+            case _:
+                return (s,)
+
+    def _named(self, condition: ir.Expression, test: ir.Expression | None) -> tuple[ir.Expression, ir.Assign]:
+        """A condition together with those around it, as a variable."""
+        name = own(f"test.{len(self.tests) + 1}")
+        self.tests.append(name)
+        return ir.Local(name, BOOL), ir.Assign(name, condition if test is None else ir.Logical("and", test, condition))
