@@ -36,29 +36,32 @@ REUSE = 2  # reads of an element from which on it is worth a place in shared mem
 
 def legal(kernel: ir.Kernel, shape: Shape, indices: tuple[str, ...], tile: int, prefetch: str = "none") -> str | None:
     """Why the pass does not apply, or None."""
-    if kernel.grid is None or not (kernel.body and isinstance(kernel.body[-1], ir.If)):
+    done = _staged(kernel, shape, indices, tile, prefetch)
+    return done if isinstance(done, str) else None
+
+
+def apply(kernel: ir.Kernel, shape: Shape, indices: tuple[str, ...], tile: int, prefetch: str = "none") -> ir.Kernel:
+    """Stage what is read several times, or apart in memory, in tiles of `tile` rounds; raises `PlanError` where nothing is."""
+    done = _staged(kernel, shape, indices, tile, prefetch)
+    if isinstance(done, str):
+        raise refuse("shared-memory tiles", kernel, done)
+    return done
+
+
+def _staged(kernel: ir.Kernel, shape: Shape, indices: tuple[str, ...], tile: int, prefetch: str) -> ir.Kernel | str:
+    """The kernel with tiles, or why it has none."""
+    if kernel.grid is None or not (kernel.body and isinstance(split := kernel.body[-1], ir.If)):
         return "its points are not mapped to blocks"
     if tile < 1:
         return f"a tile of {tile} rounds is empty"
     if prefetch == "async":
         return "its tiles are turned round on the way to shared memory, which asynchronous copies cannot do"
-    staged = _Staging(kernel, shape, indices, tile, "none")
-    staged.split(kernel.body[-1])
+    staged = _Staging(kernel, shape, indices, tile, prefetch)
+    body = (*kernel.body[:-1], staged.split(split))
     if not staged.arrays:
         return "no elements are read by several threads of a block in a loop that all threads share, or apart in memory"
     if prefetch != "none" and not staged.simple:
         return "only the tiles of a single loop are loaded ahead"
-    return None
-
-
-def apply(kernel: ir.Kernel, shape: Shape, indices: tuple[str, ...], tile: int, prefetch: str = "none") -> ir.Kernel:
-    """Stage what is read several times, or apart in memory, in tiles of `tile` rounds; raises `PlanError` where nothing is."""
-    if reason := legal(kernel, shape, indices, tile, prefetch):
-        raise refuse("shared-memory tiles", kernel, reason)
-    staged = _Staging(kernel, shape, indices, tile, prefetch)
-    split = kernel.body[-1]
-    assert isinstance(split, ir.If)
-    body = (*kernel.body[:-1], staged.split(split))
     return replace(kernel, body=body, arrays=(*kernel.arrays, *staged.arrays.values()))
 
 

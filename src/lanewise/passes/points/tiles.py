@@ -119,6 +119,8 @@ class Ground:
         if not outer or not words:
             return -(-length // wide) * wide
         lanes = lanes_of(self.shape, self.indices)
+        places = {d: box.place(box.sites[0], d) for d in range(len(box.extents))}
+        lanes_at = {d: [value(place, v) for v in lanes] for d, place in places.items()}
         walk, last = Walk.over(box, across, self.shape.total), len(box.extents) - 1
         best = (1 << 30, 0)
         for pad in range(0, 33):
@@ -130,7 +132,7 @@ class Ground:
             for d in reversed(outer):
                 strides[d] = step
                 step *= box.extents[d]
-            read = [sum(value(box.place(box.sites[0], d), v) * strides[d] for d in strides) * words for v in lanes]
+            read = [sum(lanes_at[d][n] * strides[d] for d in strides) * words for n in range(len(lanes))]
             cost = (
                 wavefronts([r // wide * wide for r in read], wide)
                 * len(box.sites)
