@@ -4,8 +4,8 @@
 ->  $test.1 = 0 < x and x < w - 1
     load a[x - 1] early: u; load a[x + 1] early: v
     if $test.1: store c[x] = u + v
-A point that fails the test loads a value that nobody reads, at a place that may be beyond a row and in the next one. It lies within the
-array: this is tested once for a block, at the lowest and at the highest place that any of its points reads.
+A point that fails the test loads a value that nobody reads, at a place that may be beyond a row and in the next one. That it lies within
+the array is tested once for a block, at the lowest and at the highest indices of its points.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from lanewise.ir import nodes as ir
 from lanewise.ir.names import own
 from lanewise.ir.traverse import blocks, expressions, reads, statements, writes
 from lanewise.passes.points.shape import Shape, first_of
-from lanewise.types import BOOL, I64
+from lanewise.types import BOOL
 
-STEEP = 4  # coefficients beyond which the places of a block are not computed
+STEEP = 2  # variables of a sum, each as often as its coefficient says: twice what 32 bits hold is negative, and outside of an array
 Ends = tuple[IndexSum, ...]
 
 
@@ -82,12 +82,14 @@ def _groups(loads: list[ir.LoadElement], definitions: dict[str, IndexSum]) -> li
 def _ends(sums: list[Ends], loops: tuple[ir.Parallel, ...], shape: Shape, shared: set[str]) -> tuple[Ends, Ends] | None:
     """The lowest and the highest indices in a block; None for what is no sum of indices and of what all threads share."""
     sides = {loop.variable: shape.side(d) for d, loop in enumerate(loops)}
+    kind = loops[0].extent.type
     low, high = list[IndexSum](), list[IndexSum]()
     for same in zip(*sums, strict=True):
         terms: dict[ir.Expression, int] = {}
         least, most = min(a.constant for a in same), max(a.constant for a in same)
+        steepness = sum(abs(c) for c in same[0].terms.values())
         for e, c in same[0].terms.items():
-            if not isinstance(e, ir.Local) or abs(c) > STEEP or e.name not in {*sides, *shared}:
+            if not isinstance(e, ir.Local) or steepness > STEEP or e.name not in {*sides, *shared} or e.type != kind:
                 return None
             terms[replace(e, name=first_of(e.name)) if e.name in sides else e] = c
             reach = c * (sides.get(e.name, 1) - 1)
@@ -98,29 +100,25 @@ def _ends(sums: list[Ends], loops: tuple[ir.Parallel, ...], shape: Shape, shared
 
 
 def _within(kernel: ir.Kernel, array: ir.ArrayArgument, low: Ends, high: Ends) -> list[ir.Expression]:
-    """Tests in 64 bits that places lie in an array, and indices so near to their dimensions that nothing overflows."""
+    """Tests that places lie in an array.
+
+    They are inside of all dimensions but the last, and of the first by one more, so that a row before and a row behind belong to the
+    array; beyond the ends of the last dimension they are by a row at most.
+    """
+    kind = kernel.counts[0].type
     kinds = {p.name: p.type for p in kernel.counts + kernel.uniforms}
-    lengths = [
-        ir.Literal(n, I64) if isinstance(n, int) else ir.Cast(ir.Local(n, kinds[n]), I64, bounded=True)
-        for n in array.shape
-    ]
-    first, last = (_place(e, lengths) for e in (low, high))
-    count: ir.Expression = ir.Literal(1, I64)
-    for n in lengths:
-        count = build.multiply(count, n)
-    zero = ir.Literal(0, I64)
-    tests: list[ir.Expression] = [ir.Compare(">=", first, zero), build.less(last, count)]
-    for least, most, n in list(zip(low, high, lengths, strict=True))[1:]:
-        tests.append(ir.Compare(">=", build.add(least.expression(I64), n), zero))
-        tests.append(build.less(most.expression(I64), build.multiply(n, 2)))
+    tests: list[ir.Expression] = []
+    for d, (least, most, length) in enumerate(zip(low, high, array.shape, strict=True)):
+        n = ir.Literal(length, kind) if isinstance(length, int) else ir.Local(length, kinds[length])
+        first, last = least.expression(kind), most.expression(kind)
+        if d == len(low) - 1 and d > 0:
+            tests.append(build.less(ir.Literal(-1, kind), build.add(first, n)))
+            tests.append(build.less(build.subtract(last, n), n))
+            continue
+        margin = 1 if d == 0 and len(low) > 1 else 0
+        tests.append(build.less(ir.Literal(margin - 1, kind), first))
+        tests.append(build.less(last, build.subtract(n, margin)))
     return tests
-
-
-def _place(indices: Ends, lengths: list[ir.Expression]) -> ir.Expression:
-    place: ir.Expression = ir.Literal(0, I64)
-    for i, n in zip(indices, lengths, strict=True):
-        place = build.add(build.multiply(place, n), i.expression(I64))
-    return place
 
 
 @dataclass(slots=True)
