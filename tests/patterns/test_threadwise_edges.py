@@ -27,6 +27,7 @@ from lanewise.patterns.threadwise.kernel import Threadwise
 from lanewise.patterns.threadwise.merged import shape_of
 from lanewise.pipeline import build_program
 from lanewise.plan import NEUTRAL, Plan
+from lanewise.types import I32
 from tests.patterns.test_threadwise import arguments, copies
 from tests.patterns.threadwise import interpret, run_stage
 from tests.patterns.threadwise_kernels import BY_NAME
@@ -128,7 +129,7 @@ def early_loads(kernel: Threadwise, **given: Any) -> list[ir.LoadElement]:
         changed = copies(given)
         interpret(k, changed, grid)
         results.append(changed["c"])
-    np.testing.assert_array_equal(*results)
+    np.testing.assert_array_equal(results[0], results[1])
     return [s for s in statements(merged.body) if isinstance(s, ir.LoadElement) and s.early]
 
 
@@ -159,7 +160,7 @@ def gathered(y: lw.index, x: lw.index, a: lw.Array2[lw.f32], c: lw.Array2[lw.f32
 
 
 @lw.function
-def halved(v):
+def halved(v: lw.f32) -> lw.i32:
     n = 0
     while v > 1.0:
         v = v / 2
@@ -201,7 +202,7 @@ def test_a_place_outside_of_the_array_is_not_loaded_early() -> None:
 
 
 def test_the_interpreter_knows_early_places() -> None:
-    load = ir.LoadElement("a", (ir.Literal(0, lw.types.I32), ir.Literal(-1, lw.types.I32)), "u", early=True)
+    load = ir.LoadElement("a", (ir.Literal(0, I32), ir.Literal(-1, I32)), "u", early=True)
     given, grid = arguments(BY_NAME["smooth"], (4, 4))
     arrays = {n: v for n, v in given.items() if isinstance(v, np.ndarray)}
     kernel = replace(reference_of("smooth", (4, 4)), body=(load,))

@@ -1,23 +1,24 @@
 """Loads before the tests that they stand under: blocks at an edge read all their neighbours at once, as those in the inside do.
 
     if 0 < x and x < w - 1: load a[x - 1]: u; load a[x + 1]: v; store c[x] = u + v
-->  $test.1 = 0 < x and x < w - 1
+->  $test.1 = 0 < x; $test.2 = x < w - 1
     load a[x - 1] early: u; load a[x + 1] early: v
-    if $test.1: store c[x] = u + v
+    if $test.1 and $test.2: store c[x] = u + v
 A point that fails the test loads a value that nobody reads, at a place that may be beyond a row and in the next one. That it lies within
 the array is tested once for a block, at the lowest and at the highest indices of its points.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 
 from lanewise.analysis.index_sums import IndexSum, index_sum, single_definitions
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import own
 from lanewise.ir.traverse import blocks, expressions, reads, statements, writes
+from lanewise.passes.points import guards
 from lanewise.passes.points.shape import Shape, first_of
 from lanewise.types import BOOL
 
@@ -41,7 +42,7 @@ def apply(
         if ends is None:
             return None
         tests |= dict.fromkeys(_within(kernel, kernel.array(array), *ends))
-    return tuple(tests), _Early().block(body, None)
+    return tuple(tests), _Early(guards.truths(body)).block(body, ())
 
 
 def _loads(body: ir.Block) -> Iterator[ir.LoadElement]:
@@ -125,29 +126,51 @@ def _within(kernel: ir.Kernel, array: ir.ArrayArgument, low: Ends, high: Ends) -
 class _Early:
     """Takes branches apart: everything but stores runs without its test."""
 
-    tests: list[str] = field(default_factory=list[str])
+    definitions: Mapping[str, ir.Expression]  # of truth values
+    tests: int = 0
 
-    def block(self, block: ir.Block, test: ir.Expression | None) -> ir.Block:
-        return tuple(new for s in block for new in self._statement(s, test))
+    def block(self, block: ir.Block, tests: tuple[ir.Expression, ...]) -> ir.Block:
+        return tuple(new for s in block for new in self._statement(s, tests))
 
-    def _statement(self, s: ir.Statement, test: ir.Expression | None) -> ir.Block:
+    def _statement(self, s: ir.Statement, tests: tuple[ir.Expression, ...]) -> ir.Block:
         match s:
             case ir.If():
-                then, first = self._named(s.condition, test)
-                otherwise, second = (
-                    self._named(ir.Unary("not", first.value, BOOL), test) if s.otherwise else (then, None)
-                )
-                rest = (second, *self.block(s.otherwise, otherwise)) if second else ()
-                return (first, *self.block(s.then, then), *rest)
-            case ir.StoreElement() if test is not None:
-                return (ir.If(test, (s,)),)
-            case ir.LoadElement() if test is not None:
+                done: list[ir.Statement] = []
+                for branch, truth in ((s.then, True), (s.otherwise, False)):
+                    if branch:
+                        named = self._named(self._conjuncts(s.condition, truth), done)
+                        done += self.block(branch, (*tests, *named))
+                return tuple(done)
+            case ir.StoreElement() if tests:
+                every = tests[0]
+                for test in tests[1:]:
+                    every = ir.Logical("and", every, test)
+                return (ir.If(every, (s,)),)
+            case ir.LoadElement() if tests:
                 return (replace(s, early=True),)
             case _:
                 return (s,)
 
-    def _named(self, condition: ir.Expression, test: ir.Expression | None) -> tuple[ir.Expression, ir.Assign]:
-        """A condition together with those around it, as a variable."""
-        name = own(f"test.{len(self.tests) + 1}")
-        self.tests.append(name)
-        return ir.Local(name, BOOL), ir.Assign(name, condition if test is None else ir.Logical("and", test, condition))
+    def _conjuncts(self, e: ir.Expression, truth: bool) -> tuple[ir.Expression, ...]:
+        """What has to hold for a condition to have this value: each for itself, and so for the indices that it is about."""
+        match e:
+            case ir.Local() if e.name in self.definitions:
+                return self._conjuncts(self.definitions[e.name], truth)
+            case ir.Unary(operator="not"):
+                return self._conjuncts(e.operand, not truth)
+            case ir.Logical() if (e.operator == "and") == truth:
+                return (*self._conjuncts(e.left, truth), *self._conjuncts(e.right, truth))
+            case ir.Compare() if not truth and e.left.type.is_integer:
+                return (replace(e, operator=guards.NEGATED[e.operator]),)
+            case _:
+                return (e if truth else ir.Unary("not", e, BOOL),)
+
+    def _named(self, conjuncts: tuple[ir.Expression, ...], done: list[ir.Statement]) -> list[ir.Expression]:
+        """Variables of these conditions."""
+        names: list[ir.Expression] = []
+        for e in conjuncts:
+            self.tests += 1
+            name = own(f"test.{self.tests}")
+            done.append(ir.Assign(name, e))
+            names.append(ir.Local(name, BOOL))
+        return names
