@@ -56,10 +56,10 @@ def _is_plain(body: ir.Block) -> bool:
         return False
     for branch in (b for s in every if isinstance(s, ir.If) for b in blocks(s)):
         inside = list(statements(branch))
-        given = {n for s in inside for n in writes(s)}
+        written = {n for s in inside for n in writes(s)}
         within = {id(s) for s in inside}
         others = [s for s in every if id(s) not in within]
-        if given & {n for s in others for n in (*writes(s), *(n for e in expressions(s) for n in reads(e)))}:
+        if written & {n for s in others for n in (*writes(s), *(n for e in expressions(s) for n in reads(e)))}:
             return False
     return True
 

@@ -16,12 +16,12 @@ def adds_up(body: ir.Block) -> bool:
     for s in body:
         inside = [s, *(x for b in blocks(s) for x in statements(b))]
         used = {n for x in inside for e in expressions(x) for n in reads(e)}
-        given = {n for x in inside for n in writes(x)}
+        written = {n for x in inside for n in writes(x)}
         lasting |= (used & _written(every)) - seen
         if isinstance(s, ir.Assign | ir.LoadElement | ir.For):
             seen |= set(writes(s)) - lasting
         else:
-            lasting |= given - seen
+            lasting |= written - seen
     return all(_accumulates(n, every) for n in lasting)
 
 

@@ -39,13 +39,13 @@ def apply(kernel: ir.Kernel) -> ir.Kernel | None:
 
 def raw_places(body: ir.Block) -> dict[str, str]:
     """The indices of points that are moved to the last point where they lie beyond the end, and the names of where they would lie."""
-    found: dict[str, str] = {}
+    places: dict[str, str] = {}
     for s in body:
         if isinstance(s, ir.Assign) and isinstance(s.value, ir.Call) and s.value.intrinsic == "min":
             raw = s.value.arguments[0]
             if isinstance(raw, ir.Local) and original(raw.name) == own(f"{original(s.name)}.at"):
-                found[s.name] = raw.name
-    return found
+                places[s.name] = raw.name
+    return places
 
 
 class _Apart(Exception):
@@ -111,8 +111,8 @@ class _Joining:
 def _leaks(body: ir.Block) -> bool:
     """Whether a variable that one side alone gives a value is read elsewhere, before it has one there."""
     sides = [s for s in statements(body) if _is_test(s)]
-    given = [{n for x in statements(b) for n in writes(x)} for s in sides for b in blocks(s)]
-    some = {n for one, other in zip(given[::2], given[1::2], strict=True) for n in one ^ other}
+    written = [{n for x in statements(b) for n in writes(x)} for s in sides for b in blocks(s)]
+    some = {n for one, other in zip(written[::2], written[1::2], strict=True) for n in one ^ other}
     return bool(some & {n for b in (_common(body), *(b for s in sides for b in blocks(s))) for n in _needed(b)})
 
 

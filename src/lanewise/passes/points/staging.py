@@ -109,7 +109,7 @@ class _Staging:
         self, body: ir.Block, rounds: Mapping[str, int], changed: set[str], *, always: bool = True
     ) -> list[Site]:
         """The reads of a body that can be staged; `changed`: variables that it gives values."""
-        found: list[Site] = []
+        sites: list[Site] = []
         moving = {*rounds, *(thread_of(i) for i in self.indices)}
         for s in body:
             if isinstance(s, ir.LoadElement) and s.array not in self.written and not s.more and self._staged(s):
@@ -118,10 +118,10 @@ class _Staging:
                     n for a in sums for e in a.terms for n in reads(e) if not (isinstance(e, ir.Local) and n in moving)
                 }
                 if not names & (changed | self.varying | moving):
-                    found.append(Site(s, sums, always))
+                    sites.append(Site(s, sums, always))
             for inner in blocks(s):
-                found += self._sites(inner, rounds, changed, always=False)
-        return found
+                sites += self._sites(inner, rounds, changed, always=False)
+        return sites
 
     def _tile(self, box: Box, *, doubled: bool) -> Tile:
         number = self.taken[box.array] = self.taken.get(box.array, 0) + 1
