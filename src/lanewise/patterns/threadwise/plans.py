@@ -33,7 +33,7 @@ PRODUCTS = (
 )  # fmt: skip
 BATCHES = (Plan(block=64, across=4, down=4, rows=4, targets=4, tile=16, unroll=0),)
 WINDOWS = (
-    Plan(block=128, across=4, rows=1, targets=16, adjacent=16, tile=16, unroll=0),
+    Plan(block=128, across=4, rows=1, targets=16, adjacent=16, tile=16, unroll=0, min_blocks=1),
     Plan(block=128, across=4, rows=1, targets=8, adjacent=8, tile=16, unroll=0), Plan(block=128, across=16, targets=2, tile=8, unroll=0),
 )  # fmt: skip
 TURNED = (
