@@ -73,18 +73,26 @@ def checked(signature: Signature) -> Signature:
     if signature.results:
         return _summed(signature)
     if returned is not None:
-        raise source.error(
-            "a threadwise function writes its results into arrays", returned or source.tree.returns or source.tree,
-            found=ast.unparse(returned) if returned else f"-> {ast.unparse(source.tree.returns or source.tree)}",
-            wanted="an assignment to an element, and no result",
-            hint="store a value for each thread, and add them with NumPy or CuPy",
-        )  # fmt: skip
+        raise _returned(signature, returned)
     if not written_arrays(signature):
         raise source.error(
             "this function changes nothing", source.tree, found="no assignment to an element of an array",
             wanted="c[y, x] = ..., with c: lw.Array2[lw.f32] among the parameters",
         )  # fmt: skip
     return signature
+
+
+def _returned(signature: Signature, returned: ast.Return) -> CompileError:
+    """Of a value that is returned by a function without a declared result."""
+    kinds = [a.element for a in signature.arrays.values() if a.element != t.BOOL]
+    summed = f"-> lw.{max(kinds, key=lambda kind: (kind.is_float, kind.size), default=t.I32)}"
+    writes = bool(written_arrays(signature))
+    return signature.source.error(
+        "a threadwise function that returns a value declares it", returned, found=ast.unparse(returned),
+        wanted="an assignment to an element, and no result" if writes
+        else f"{summed} behind the parameters, for the sum over all indices; or an assignment to an element",
+        hint=f"a sum over all indices is a function of its own: without assignments, and with {summed}" if writes else "",
+    )  # fmt: skip
 
 
 def _summed(signature: Signature) -> Signature:
