@@ -17,6 +17,7 @@ from lanewise.ir.names import identifier, own
 from lanewise.ir.traverse import rename, statements, writes
 from lanewise.ir.values import value_array
 from lanewise.patterns.results import total_type
+from lanewise.patterns.threadwise.guards import OUTSIDE, Guards, guarded
 from lanewise.patterns.threadwise.indices import with_bounded_indices
 from lanewise.patterns.threadwise.names import extent_of, length_of
 from lanewise.patterns.threadwise.pattern import THREADWISE
@@ -39,14 +40,24 @@ class ThreadwiseArguments:
     index: Scalar
     narrow: bool
     multiples: Mapping[str, int] = field(default_factory=dict[str, int])
+    guards: Guards = ()
+
+
+def one_thread(function: ir.Function) -> ir.Block:
+    """The statements of a thread: no return, and a result in a variable. Raises `CompileError` for a return in a loop."""
+    result = function.results[0].type if function.results else None
+    body = function.body if result is None else with_value(function.body, result)
+    return with_bounded_indices(without_returns(body))
 
 
 def build_threadwise(function: ir.Function, arguments: ThreadwiseArguments) -> ir.Kernel:
     """The reference kernel: the function's body for each point of the index space. Raises `CompileError` for a return in a loop."""
     index = arguments.index
     result = function.results[0].type if function.results else None
-    own_body = function.body if result is None else with_value(function.body, result)
-    body = with_bounded_indices(without_returns(own_body))
+    body = one_thread(function)
+    if arguments.guards:
+        kinds = {n: kind for n, (kind, _) in arguments.arrays.items()}
+        body = guarded(body, arguments.guards, arguments.indices, kinds, index)
     written = {s.array for s in statements(body) if isinstance(s, ir.StoreElement)}
     arrays: list[ir.ArrayArgument] = []
     counts = [ir.Parameter(extent_of(i), index) for i in arguments.indices]
@@ -56,6 +67,9 @@ def build_threadwise(function: ir.Function, arguments: ThreadwiseArguments) -> i
         plain = value_array(name, kind, written=name in written)
         multiple = arguments.multiples.get(name, 1)
         arrays.append(replace(plain, shape=shape, narrow=arguments.narrow, multiple=multiple))
+    if arguments.guards:
+        extents = tuple(extent_of(i) for i in arguments.indices)
+        arrays.append(replace(value_array(OUTSIDE, t.I64, written=True), shape=extents))
     used = {p.name for p in function.parameters}
     uniforms = tuple(
         ir.Parameter(leaf, t.scalar_of(kind))

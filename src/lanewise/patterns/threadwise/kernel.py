@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from lanewise import types as t
@@ -17,17 +18,18 @@ from lanewise.launch.arguments import Arguments
 from lanewise.launch.support import value_type
 from lanewise.naming import by_name
 from lanewise.patterns.calls import AbstractKernel, Wing
-from lanewise.patterns.threadwise.arguments import call_arguments, counts, repeats, written_arrays
+from lanewise.patterns.threadwise.arguments import call_arguments, counts, written_arrays
 from lanewise.patterns.threadwise.build import ThreadwiseArguments, build_threadwise
 from lanewise.patterns.threadwise.pattern import THREADWISE
 from lanewise.patterns.threadwise.races import refuse_races
+from lanewise.patterns.threadwise.ranges import CHECKS, prove, repeats
 from lanewise.patterns.threadwise.work import describe
 from lanewise.plan import Plan
 from lanewise.record import Record
 from lanewise.types import Scalar
 
 MOST = 3  # indices
-KEYWORDS = ("grid", "plan", "out", "seconds")
+KEYWORDS = ("grid", "plan", "out", "seconds", CHECKS)
 
 
 def build(lowered: Lowered, signature: Signature, given: Arguments, index: Scalar) -> ir.Kernel:
@@ -39,6 +41,7 @@ def build(lowered: Lowered, signature: Signature, given: Arguments, index: Scala
         )  # fmt: skip
     wide, narrow, *rest = given.variant
     multiples: Any = rest[0] if rest else (1,) * len(signature.arrays)
+    guards: Any = rest[1] if len(rest) > 1 else ()
     function = lower_function(signature, index=t.I64).function if wide else lowered.function
     arrays = {n: (kind.element, kind.rank) for n, kind in signature.arrays.items()}
     uniforms = {n: value_type(signature.parameters[n]) for n in signature.parameters}
@@ -48,7 +51,7 @@ def build(lowered: Lowered, signature: Signature, given: Arguments, index: Scala
     )  # fmt: skip
     kernel = build_threadwise(function, arguments)
     refuse_races(*nest_of(kernel))
-    return kernel
+    return build_threadwise(function, replace(arguments, guards=guards)) if guards else kernel
 
 
 def checked(signature: Signature) -> Signature:
@@ -111,6 +114,7 @@ def _summed(signature: Signature) -> Signature:
 
 WING = Wing(
     THREADWISE, build, counts, check=checked, arguments=call_arguments, threads=True, repeats=repeats, total=True, describe=describe,
+    options=(CHECKS,), prove=prove,
 )  # fmt: skip
 
 
@@ -125,6 +129,10 @@ class Threadwise(AbstractKernel):
     A function with a result (`-> lw.f32`) is summed over its indices, in 64 bits and in an order that the plan fixes. A call returns the
     sum as a number; with `out=`, an array of one float64 (int64 for whole numbers) on the device, it is put there and `out` is
     returned, without waiting for it.
+
+    A call some index of which surely is outside of its array raises `ArgumentError`, with the line. With `checks=True` every other index
+    that is not proved to be inside is tested as the kernel runs: an element outside reads as 0 and is not written, and behind the
+    kernel, for which the call waits, `VerificationError` tells the first thread, its line and its index.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -133,9 +141,14 @@ class Threadwise(AbstractKernel):
     def __reduce__(self) -> str | tuple[Any, ...]:
         return by_name(self, (Threadwise, (self.python,)))
 
-    def __call__(self, *arguments: Any, out: Any = None, plan: Plan | None = None, **named: Any) -> Any:
+    def __call__(
+        self, *arguments: Any, out: Any = None, plan: Plan | None = None, checks: bool = False, **named: Any
+    ) -> Any:
         """Run for all indices: None, or the sum of the results."""
-        result = super().__call__(*arguments, out=out, plan=plan, **named)
+        if checks is False:
+            result = super().__call__(*arguments, out=out, plan=plan, **named)
+        else:
+            result = self.bind(*arguments, out=out, plan=plan, checks=checks, **named)()
         return result if result is None or out is not None else result.item()
 
 

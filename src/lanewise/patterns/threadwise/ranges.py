@@ -1,0 +1,167 @@
+"""Indices of a call that are proved to be inside, or refused because they surely are not; the others are tested with `checks=True`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import lru_cache, partial
+from typing import Any
+
+import numpy as np
+
+from lanewise import types as t
+from lanewise.analysis.bounds import Reached, decisive, reached, sites
+from lanewise.checks import shown
+from lanewise.errors import ArgumentError, VerificationError, located
+from lanewise.frontend.function import lower_function
+from lanewise.ir import nodes as ir
+from lanewise.ir.names import extent_of, length_of
+from lanewise.launch.arguments import Arguments
+from lanewise.launch.repeated import Repeats
+from lanewise.patterns.calls import Calls
+from lanewise.patterns.threadwise import guards
+from lanewise.patterns.threadwise.arguments import repeats as plain_repeats
+from lanewise.patterns.threadwise.build import one_thread
+from lanewise.patterns.threadwise.guards import NONE, OUTSIDE, Guards, Side
+from lanewise.runtime.memory import array_module
+
+CHECKS = "checks"  # the keyword of a call
+VALUES = 64  # of uniforms, for which what was proved is remembered
+
+
+def prove(calls: Calls, arguments: Arguments) -> None:
+    """Refuse a call some index of which surely is outside of its array; with `checks=True`, see to tests of what is not proved."""
+    checks = arguments.options.get(CHECKS, False)
+    if not isinstance(checks, bool):
+        raise ArgumentError(f"{calls.name}: checks= is True or False, found {shown(checks)}")
+    found = _reached(calls, arguments, calls.environment(arguments))
+    for r in found:
+        if r.sure and (r.below or r.beyond):
+            raise _outside(calls, arguments, r)
+    if not checks:
+        return
+    wide, narrow, *rest = arguments.variant
+    multiples = rest[0] if rest else (1,) * len(calls.signature.arrays)
+    tested = _guards(found)
+    arguments.variant = (wide, narrow, multiples, tested)
+    if tested:
+        grid = _extents(calls, arguments.totals)
+        outside = array_module(arguments.device).empty(grid, np.int64)
+        arguments.added[OUTSIDE] = (outside.reshape(-1), t.I64)
+        arguments.after = partial(_examine, calls, arguments, outside)
+
+
+def repeats(calls: Calls, arguments: Arguments) -> Repeats:
+    """What calls like this one have to be like, the values included that indices are made of."""
+    plain = plain_repeats(calls.signature, arguments)
+    environment = calls.environment(arguments)
+    names = decisive(_thread(calls, arguments), _whole_numbers(calls, environment))
+    return Repeats(plain.device_of, plain.apart, _holding(calls, arguments, environment, names) if names else None)
+
+
+def _holding(
+    calls: Calls, arguments: Arguments, environment: Mapping[str, Any], names: tuple[str, ...]
+) -> Callable[[Mapping[str, Any]], bool]:
+    """Whether no index surely is outside for other values."""
+
+    @lru_cache(maxsize=VALUES)
+    def holds(*values: int) -> bool:
+        found = _reached(calls, arguments, {**environment, **dict(zip(names, values, strict=True))})
+        return not any(r.sure and (r.below or r.beyond) for r in found)
+
+    return lambda values: holds(*(int(values[n]) for n in names))
+
+
+def _thread(calls: Calls, arguments: Arguments) -> ir.Block:
+    """The statements of one thread, before anything is added to them."""
+    wide = bool(arguments.variant[0])
+    key = ("thread", wide)
+    if key not in calls.kept:
+        lowered = lower_function(calls.signature, index=t.I64) if wide else calls.lowered
+        calls.kept[key] = one_thread(lowered.function)
+    return calls.kept[key]
+
+
+def _reached(calls: Calls, arguments: Arguments, environment: Mapping[str, Any]) -> tuple[Reached, ...]:
+    names, ranks = calls.signature.indices, {n: kind.rank for n, kind in calls.signature.arrays.items()}
+    extents = dict(zip(names, _extents(calls, environment), strict=True))
+    shapes = {n: tuple(int(environment[length_of(n, d)]) for d in range(rank)) for n, rank in ranks.items()}
+    lengths = {length_of(n, d): k for n, shape in shapes.items() for d, k in enumerate(shape)}
+    numbers = {n: int(environment[n]) for n in _whole_numbers(calls, environment)} | lengths
+    return reached(_thread(calls, arguments), extents, numbers, shapes)
+
+
+def _extents(calls: Calls, environment: Mapping[str, Any]) -> tuple[int, ...]:
+    return tuple(int(environment[extent_of(i)]) for i in calls.signature.indices)
+
+
+def _whole_numbers(calls: Calls, environment: Mapping[str, Any]) -> list[str]:
+    """The values for all that are whole numbers."""
+    kinds = calls.signature.parameters
+    return [n for n in environment if isinstance(kind := kinds.get(n), t.Scalar) and kind.is_integer]
+
+
+def _guards(found: tuple[Reached, ...]) -> Guards:
+    tests: dict[tuple[int, int, Side], None] = {}
+    for r in found:
+        if r.below:
+            tests[r.site, r.dimension, "below"] = None
+        if r.beyond:
+            tests[r.site, r.dimension, "beyond"] = None
+    return tuple(sorted(tests))
+
+
+# ------------------------------------------------------------ errors
+
+
+def _outside(calls: Calls, arguments: Arguments, r: Reached) -> ArgumentError:
+    """Of a call that cannot be right."""
+    s, (low, high) = r.statement, r.span
+    grid = _extents(calls, arguments.totals)
+    reach = f"goes from {low} to {high}" if low != high else f"is {low}"
+    what = f"index {r.dimension} {reach}" if len(s.indices) > 1 else f"the index {reach}"
+    return ArgumentError(
+        located(
+            f"{calls.name}: {s.array!r} is {_verb(s)} outside of its elements", s.location,
+            found=f"{what} with grid={_tuple(grid)}, and {s.array!r} has the shape {_shape(calls, arguments, s.array)}",
+            wanted=_valid(r.length),
+            hint="arrays and a grid that fit each other, or a condition around the access",
+        )
+    )  # fmt: skip
+
+
+def _examine(calls: Calls, arguments: Arguments, outside: Any) -> None:
+    """Raise `VerificationError` for the first thread that was outside of an array. Waits for the kernel."""
+    if not outside.size or int(outside.min()) == NONE:
+        return
+    first = int((outside.reshape(-1) != NONE).argmax())
+    place = tuple(int(i) for i in np.unravel_index(first, outside.shape))
+    f = guards.failure(int(outside.reshape(-1)[first]))
+    s = sites(_thread(calls, arguments))[f.site]
+    told = {guards.MOST: f"{f.index} or more", -guards.MOST - 1: f"{f.index} or less"}.get(f.index, str(f.index))
+    what = f"index {f.dimension} is {told}" if len(s.indices) > 1 else f"the index is {told}"
+    thread = ", ".join(f"{n} = {i}" for n, i in zip(calls.signature.indices, place, strict=True))
+    length = int(arguments.totals[length_of(s.array, f.dimension)])
+    raise VerificationError(
+        located(
+            f"{calls.name}: {s.array!r} is {_verb(s)} outside of its elements", s.location,
+            found=f"{what} in the thread {thread}, and {s.array!r} has the shape {_shape(calls, arguments, s.array)}",
+            wanted=_valid(length),
+        )
+    )  # fmt: skip
+
+
+def _verb(s: ir.LoadElement | ir.StoreElement) -> str:
+    return "read" if isinstance(s, ir.LoadElement) else "written"
+
+
+def _valid(length: int) -> str:
+    return f"0 to {length - 1}" if length else "no access: there are no elements"
+
+
+def _shape(calls: Calls, arguments: Arguments, array: str) -> str:
+    rank = calls.signature.arrays[array].rank
+    return str(tuple(int(arguments.totals[length_of(array, d)]) for d in range(rank)))
+
+
+def _tuple(grid: tuple[int, ...]) -> str:
+    return str(grid[0]) if len(grid) == 1 else str(grid)
