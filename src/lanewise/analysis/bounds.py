@@ -376,7 +376,7 @@ def _binary(e: ir.Binary, left: Value, right: Value, state: State) -> Value:
         case "//" if n is not None and n > 0:
             return Value((), a // n, b // n)
         case "%" if n is not None and n > 0:
-            return left if 0 <= a and b < n else Value((), 0, n - 1)
+            return left if a >= 0 and b < n else Value((), 0, n - 1)
         case "&":
             masks = [high for low, high in ((a, b), state.span(right)) if low >= 0]
             return Value((), 0, min(masks)) if masks else _anything(e)

@@ -32,7 +32,7 @@ class Arguments:
 
     `added` are arrays that the pattern makes of them, each with the type of a value; `beyond` says of rows how many values all of
     them have, `totals` what a pattern counts besides, `variant` what else a kernel is specialised to. `options` are keywords of the call
-    that belong to no parameter; `after` is done behind each run.
+    that belong to no parameter; `around` makes a launch of what is launched, with what else a run does.
     """
 
     records: dict[str, RecordArray] = field(default_factory=dict[str, RecordArray])
@@ -44,7 +44,7 @@ class Arguments:
     variant: tuple[Hashable, ...] = ()
     device: str = "cpu"
     options: dict[str, Any] = field(default_factory=dict[str, Any])
-    after: Callable[[], None] | None = None
+    around: Callable[[Callable[[], None]], Callable[[], None]] | None = None
 
 
 def name_arguments(signature: Signature, positional: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, Any]:

@@ -212,7 +212,8 @@ class Result:
 class Repeats:
     """What calls like one have to be like besides.
 
-    device_of: where one would run now. apart: arrays that share no memory, pair by pair. holds: what was proved of a call, for other values.
+    device_of: where one would run now. apart: arrays that share no memory, pair by pair. holds: whether what was proved of a call is so
+    for other values.
     """
 
     device_of: Callable[[], str]
@@ -377,7 +378,8 @@ class Repeated:
         entry = Repeatable(
             signature.source.name, tuple(named), slots, arguments.device, template, results,
             device_of=None if arguments.records else device_of if besides is None else besides.device_of,
-            identical=identical, holds=holds or (None if besides is None else besides.holds), apart=() if besides is None else besides.apart,
+            identical=identical, holds=holds or (None if besides is None else besides.holds),
+            apart=() if besides is None else besides.apart,
         )  # fmt: skip
         if entry.match(positional, named) is not None:  # else it would never be found, and push out another one
             self._entries = (entry, *self._entries[: MOST - 1])

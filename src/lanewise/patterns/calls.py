@@ -31,7 +31,7 @@ from lanewise.launch.arguments import (
     name_arguments,
 )  # fmt: skip
 from lanewise.launch.compiled import Call, Compiled, Tunable
-from lanewise.launch.executable import BoundArray, Launch
+from lanewise.launch.executable import BoundArray
 from lanewise.launch.repeated import NOTHING, Repeated, Repeats, Result, Slot
 from lanewise.launch.support import bind_record, compile_kernel, index_type, layouts_of, machine_of, value_type
 from lanewise.launch.tuned_plans import Key, TunedPlans, make_key, size_class
@@ -217,8 +217,8 @@ class Calls:
         environment = self.environment(arguments)
         self_term.check(self.name, compiled.plan.self_term, compiled.executable.program.self_term, environment)
         launch = compiled.executable.prepare(bound, environment)
-        if (after := arguments.after) is not None:
-            launch = _followed(launch, after)
+        if arguments.around is not None:
+            launch = arguments.around(launch)
         return Call(launch, tuple(results), replace(compiled, environment=environment))
 
     # ------------------------------------------------------------ what a call is made of
@@ -368,14 +368,6 @@ class Calls:
             wish,
             reference.identical,
         )
-
-
-def _followed(launch: Launch, after: Callable[[], None]) -> Launch:
-    def run() -> None:
-        launch()
-        after()
-
-    return run
 
 
 def _pair(arguments: Arguments) -> tuple[str, str, bool] | None:

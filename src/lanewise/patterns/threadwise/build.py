@@ -10,12 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from lanewise import types as t
+from lanewise.frontend.function import Lowered, Signature, lower_function
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import identifier, own
 from lanewise.ir.traverse import rename, statements, writes
 from lanewise.ir.values import value_array
+from lanewise.launch.arguments import Arguments
+from lanewise.launch.support import value_type
 from lanewise.patterns.results import total_type
 from lanewise.patterns.threadwise.guards import OUTSIDE, Guards, guarded
 from lanewise.patterns.threadwise.indices import with_bounded_indices
@@ -41,6 +45,23 @@ class ThreadwiseArguments:
     narrow: bool
     multiples: Mapping[str, int] = field(default_factory=dict[str, int])
     guards: Guards = ()
+    summed: bool = True
+
+
+def build_kernel(
+    lowered: Lowered, signature: Signature, given: Arguments, *, guards: Guards = (), summed: bool = True
+) -> ir.Kernel:
+    """The reference kernel of a call; its indices are as wide as the call needs."""
+    wide, narrow, *rest = given.variant
+    multiples: Any = rest[0] if rest else (1,) * len(signature.arrays)
+    function = lower_function(signature, index=t.I64).function if wide else lowered.function
+    arrays = {n: (kind.element, kind.rank) for n, kind in signature.arrays.items()}
+    uniforms = {n: value_type(signature.parameters[n]) for n in signature.parameters}
+    arguments = ThreadwiseArguments(
+        signature.indices, arrays, uniforms, t.I64 if wide else t.I32, narrow=bool(narrow),
+        multiples=dict(zip(arrays, multiples, strict=True)), guards=guards, summed=summed,
+    )  # fmt: skip
+    return build_threadwise(function, arguments)
 
 
 def one_thread(function: ir.Function) -> ir.Block:
@@ -53,7 +74,7 @@ def one_thread(function: ir.Function) -> ir.Block:
 def build_threadwise(function: ir.Function, arguments: ThreadwiseArguments) -> ir.Kernel:
     """The reference kernel: the function's body for each point of the index space. Raises `CompileError` for a return in a loop."""
     index = arguments.index
-    result = function.results[0].type if function.results else None
+    result = function.results[0].type if function.results and arguments.summed else None
     body = one_thread(function)
     if arguments.guards:
         kinds = {n: kind for n, (kind, _) in arguments.arrays.items()}

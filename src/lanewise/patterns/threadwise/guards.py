@@ -45,7 +45,9 @@ def failure(number: int) -> Failure:
     return Failure(place // RANK, place % RANK, index - MOST - 1)
 
 
-def guarded(body: ir.Block, guards: Guards, indices: tuple[str, ...], kinds: Mapping[str, Scalar], count: Scalar) -> ir.Block:
+def guarded(
+    body: ir.Block, guards: Guards, indices: tuple[str, ...], kinds: Mapping[str, Scalar], count: Scalar
+) -> ir.Block:
     """The statements of a thread with these tests. kinds: of the elements of arrays. count: the type of lengths."""
     tests: dict[int, list[tuple[int, Side]]] = {}
     for site, dimension, side in guards:
@@ -80,12 +82,13 @@ class _Guarding:
         site = self.numbers[id(s)]
         told: ir.Expression | None = None
         inside: ir.Expression | None = None
-        for d in reversed(sorted({d for d, _ in self.tests[site]})):
+        for d in sorted({d for d, _ in self.tests[site]}, reverse=True):
             test = self.test(s, d, [side for n, side in self.tests[site] if n == d])
             number = _number(site * RANK + d, s.indices[d])
             told = number if told is None or inside is None else ir.Select(test, told, number, I64)
             inside = test if inside is None else ir.Logical("and", test, inside)
-        assert inside is not None and told is not None
+        assert inside is not None
+        assert told is not None
         worst = ir.Assign(OUTSIDE, ir.Call("min", (ir.Local(OUTSIDE, I64), told), I64), s.location)
         first: ir.Block = ()
         if isinstance(s, ir.LoadElement):

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
-from lanewise import types as t
 from lanewise.analysis.affine import nest_of
 from lanewise.attributes import sealed
 from lanewise.checks import plain_function
 from lanewise.errors import CompileError
-from lanewise.frontend.function import Lowered, Signature, lower_function
+from lanewise.frontend.function import Lowered, Signature
 from lanewise.ir import nodes as ir
 from lanewise.launch.arguments import Arguments
-from lanewise.launch.support import value_type
 from lanewise.naming import by_name
 from lanewise.patterns.calls import AbstractKernel, Wing
 from lanewise.patterns.threadwise.arguments import call_arguments, counts, written_arrays
-from lanewise.patterns.threadwise.build import ThreadwiseArguments, build_threadwise
+from lanewise.patterns.threadwise.build import build_kernel
 from lanewise.patterns.threadwise.pattern import THREADWISE
 from lanewise.patterns.threadwise.races import refuse_races
 from lanewise.patterns.threadwise.ranges import CHECKS, prove, repeats
@@ -39,19 +36,10 @@ def build(lowered: Lowered, signature: Signature, given: Arguments, index: Scala
             "lw.same asks about the pairs of a pairwise function", lowered.function.location,
             found="a threadwise function", wanted="a comparison of indices",
         )  # fmt: skip
-    wide, narrow, *rest = given.variant
-    multiples: Any = rest[0] if rest else (1,) * len(signature.arrays)
-    guards: Any = rest[1] if len(rest) > 1 else ()
-    function = lower_function(signature, index=t.I64).function if wide else lowered.function
-    arrays = {n: (kind.element, kind.rank) for n, kind in signature.arrays.items()}
-    uniforms = {n: value_type(signature.parameters[n]) for n in signature.parameters}
-    arguments = ThreadwiseArguments(
-        signature.indices, arrays, uniforms, t.I64 if wide else t.I32, narrow=bool(narrow),
-        multiples=dict(zip(arrays, multiples, strict=True)),
-    )  # fmt: skip
-    kernel = build_threadwise(function, arguments)
-    refuse_races(*nest_of(kernel))
-    return build_threadwise(function, replace(arguments, guards=guards)) if guards else kernel
+    kernel = build_kernel(lowered, signature, given)
+    refuse_races(*nest_of(kernel))  # before tests of indices, which hang on threads
+    guards: Any = given.variant[-1] if given.options.get(CHECKS) else ()
+    return build_kernel(lowered, signature, given, guards=guards) if guards else kernel
 
 
 def checked(signature: Signature) -> Signature:

@@ -15,14 +15,19 @@ from lanewise.errors import ArgumentError, VerificationError, located
 from lanewise.frontend.function import lower_function
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import extent_of, length_of
+from lanewise.ir.pattern import BLOCK
 from lanewise.launch.arguments import Arguments
+from lanewise.launch.executable import Launch
 from lanewise.launch.repeated import Repeats
+from lanewise.launch.support import compile_kernel
 from lanewise.patterns.calls import Calls
 from lanewise.patterns.threadwise import guards
 from lanewise.patterns.threadwise.arguments import repeats as plain_repeats
-from lanewise.patterns.threadwise.build import one_thread
+from lanewise.patterns.threadwise.build import build_kernel, one_thread
 from lanewise.patterns.threadwise.guards import NONE, OUTSIDE, Guards, Side
+from lanewise.plan import NEUTRAL, Plan
 from lanewise.runtime.memory import array_module
+from lanewise.target import is_gpu
 
 CHECKS = "checks"  # the keyword of a call
 VALUES = 64  # of uniforms, for which what was proved is remembered
@@ -41,13 +46,40 @@ def prove(calls: Calls, arguments: Arguments) -> None:
         return
     wide, narrow, *rest = arguments.variant
     multiples = rest[0] if rest else (1,) * len(calls.signature.arrays)
-    tested = _guards(found)
-    arguments.variant = (wide, narrow, multiples, tested)
+    tested, summed = _guards(found), bool(calls.signature.results)
+    arguments.variant = (wide, narrow, multiples, () if summed else tested)
     if tested:
-        grid = _extents(calls, arguments.totals)
-        outside = array_module(arguments.device).empty(grid, np.int64)
+        outside = array_module(arguments.device).empty(_extents(calls, arguments.totals), np.int64)
         arguments.added[OUTSIDE] = (outside.reshape(-1), t.I64)
-        arguments.after = partial(_examine, calls, arguments, outside)
+        watched = partial(_tested_before, tested) if summed else _tested_within
+        arguments.around = partial(watched, calls, arguments, outside)
+
+
+def _tested_within(calls: Calls, arguments: Arguments, outside: Any, launch: Launch) -> Launch:
+    """A launch of a kernel with tests: it tells where it was outside."""
+
+    def run() -> None:
+        launch()
+        _examine(calls, arguments, outside)
+
+    return run
+
+
+def _tested_before(tested: Guards, calls: Calls, arguments: Arguments, outside: Any, launch: Launch) -> Launch:
+    """A launch of a sum, whose loops stay as they are: it writes nothing, so that a kernel before it can make the tests."""
+    key = ("tests", arguments.variant, tested, arguments.device)
+    if key not in calls.kept:
+        reference = build_kernel(calls.lowered, calls.signature, arguments, guards=tested, summed=False)
+        plan = Plan(block=BLOCK).filled(NEUTRAL) if is_gpu(arguments.device) else NEUTRAL
+        calls.kept[key] = compile_kernel(reference, plan, arguments.device)
+    tests = calls.kept[key].prepare(calls.bound(arguments), calls.environment(arguments))
+
+    def run() -> None:
+        tests()
+        _examine(calls, arguments, outside)
+        launch()
+
+    return run
 
 
 def repeats(calls: Calls, arguments: Arguments) -> Repeats:
@@ -82,12 +114,22 @@ def _thread(calls: Calls, arguments: Arguments) -> ir.Block:
 
 
 def _reached(calls: Calls, arguments: Arguments, environment: Mapping[str, Any]) -> tuple[Reached, ...]:
-    names, ranks = calls.signature.indices, {n: kind.rank for n, kind in calls.signature.arrays.items()}
-    extents = dict(zip(names, _extents(calls, environment), strict=True))
-    shapes = {n: tuple(int(environment[length_of(n, d)]) for d in range(rank)) for n, rank in ranks.items()}
-    lengths = {length_of(n, d): k for n, shape in shapes.items() for d, k in enumerate(shape)}
-    numbers = {n: int(environment[n]) for n in _whole_numbers(calls, environment)} | lengths
-    return reached(_thread(calls, arguments), extents, numbers, shapes)
+    """Where indices go with these numbers. It takes some tenths of a millisecond, so that the last answers are remembered."""
+    ranks = {n: kind.rank for n, kind in calls.signature.arrays.items()}
+    lengths = [length_of(n, d) for n, rank in ranks.items() for d in range(rank)]
+    names = (*lengths, *_whole_numbers(calls, environment))
+    key = ("reached", bool(arguments.variant[0]))
+    if key not in calls.kept:
+        thread, indices = _thread(calls, arguments), calls.signature.indices
+
+        @lru_cache(maxsize=VALUES)
+        def found(extents: tuple[int, ...], values: tuple[int, ...]) -> tuple[Reached, ...]:
+            numbers = dict(zip(names, values, strict=True))
+            shapes = {n: tuple(numbers[length_of(n, d)] for d in range(rank)) for n, rank in ranks.items()}
+            return reached(thread, dict(zip(indices, extents, strict=True)), numbers, shapes)
+
+        calls.kept[key] = found
+    return calls.kept[key](_extents(calls, environment), tuple(int(environment[n]) for n in names))
 
 
 def _extents(calls: Calls, environment: Mapping[str, Any]) -> tuple[int, ...]:
