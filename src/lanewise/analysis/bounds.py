@@ -47,7 +47,7 @@ def _constant(n: int) -> Value:
 
 @dataclass(slots=True)
 class State:
-    """What is known where a statement runs. box: of variables, narrowed: of sums of several; values: what names stand for."""
+    """What holds where a statement runs. box: of variables, narrowed: of sums of several; values: what names stand for."""
 
     box: dict[str, Span]
     narrowed: dict[Coefficients, Span]
@@ -136,7 +136,7 @@ def reached(
     values = {n: _constant(v) for n, v in numbers.items()} | {i: Value(((i, 1),), 0, 0) for i in extents}
     walk = _Walk(shapes, {id(s): n for n, s in enumerate(sites(body))})
     walk.block(body, State(box, {}, values), sure=True)
-    return tuple(walk.found)
+    return tuple(walk.passed)
 
 
 def decisive(body: ir.Block, names: Iterable[str]) -> tuple[str, ...]:
@@ -155,11 +155,11 @@ def decisive(body: ir.Block, names: Iterable[str]) -> tuple[str, ...]:
 
 @dataclass(slots=True)
 class _Walk:
-    """Goes through statements in order; `found` are the indices of the accesses on the way."""
+    """Goes through statements in order; `passed` are the indices of the accesses on the way."""
 
     shapes: Mapping[str, tuple[int, ...]]
     numbers: Mapping[int, int]  # of the accesses, by identity
-    found: list[Reached] = field(default_factory=list[Reached])
+    passed: list[Reached] = field(default_factory=list[Reached])
     loops: int = 0
 
     def block(self, block: ir.Block, state: State, *, sure: bool) -> State | None:
@@ -195,7 +195,7 @@ class _Walk:
             value = evaluate(e, state)
             low, high = span = state.span(value)
             certain = sure and (value.is_sum or low >= length or high < 0)
-            self.found.append(Reached(self.numbers[id(s)], d, s, span, length, certain))
+            self.passed.append(Reached(self.numbers[id(s)], d, s, span, length, certain))
 
     def branch(self, s: ir.If, state: State) -> State | None:
         then, other = _assume(s.condition, state.copy(), true=True), _assume(s.condition, state.copy(), true=False)

@@ -108,16 +108,16 @@ class KernelSpace:
 
     def __init__(self, job: Job, estimator: Estimator) -> None:
         self._programs, self._estimator = Programs(job.reference, job.kind), estimator
-        self._known: dict[Decisions, Examined] = {}
+        self._examined: dict[Decisions, Examined] = {}
         self._seen: dict[Any, Decisions] = {}
         self.refused: list[tuple[str, Any, str]] = []  # (field, value, reason): optimisations that do not apply at all
         self.default = job.default
         self.families = self._families(job)
 
     def examine(self, plan: Decisions) -> Examined:
-        if plan not in self._known:
-            self._known[plan] = self._look(plan)
-        return self._known[plan]
+        if plan not in self._examined:
+            self._examined[plan] = self._look(plan)
+        return self._examined[plan]
 
     def _look(self, plan: Decisions) -> Examined:
         program = self._programs.get(plan)
@@ -138,7 +138,7 @@ class KernelSpace:
             return tuple(f for f in ways if f is not None)
         own = self.default.reciprocity
         ways: tuple[Any, ...] = (own,)
-        if job.work.pattern.over_pairs and job.wanted.reciprocity is None:
+        if job.work.pattern.over_pairs and job.wish.reciprocity is None:
             every = optimisation("reciprocity").values(job.kind, job.work.pattern)
             ways = (own, *(way for way in every if way != own))
         return tuple(f for way in ways if (f := self._family(job, way)) is not None)
@@ -148,7 +148,7 @@ class KernelSpace:
         shape = Plan(reciprocity=way) if way == "off" else Plan(**RECIPROCAL, reciprocity=way)
         base = self.default
         if way != base.reciprocity:
-            base = complete_plan(job.wanted.filled(shape), job.machine, job.work)
+            base = complete_plan(job.wish.filled(shape), job.machine, job.work)
         if refusal := self._programs.refusal(base):
             self.refused.append(("reciprocity", way, reason_of(refusal)))
             return None
@@ -171,11 +171,11 @@ class KernelSpace:
 
     def _points(self, job: Job) -> Family | None:
         """Plans whose threads have points of their own, or None where the caller has them shared."""
-        if job.wanted.slices not in (None, 1) or job.wanted.parts not in (None, 1):
+        if job.wish.slices not in (None, 1) or job.wish.parts not in (None, 1):
             return None
         base = self.default
         if self._shares(base):
-            base = complete_plan(job.wanted.filled(APART), job.machine, job.work)
+            base = complete_plan(job.wish.filled(APART), job.machine, job.work)
         axes = self._axes(job, base, [n for n in EVERY if n not in ("slices", "parts")])
         return None if self._programs.refusal(base) else Family("points of a thread", base, axes)
 
@@ -183,10 +183,10 @@ class KernelSpace:
         """Plans whose threads share the loops of a point, or None where the kernel or the caller has none of them."""
         base = self.default
         if not self._shares(base):
-            if (job.wanted.slices, job.wanted.parts) == (1, 1):
+            if (job.wish.slices, job.wish.parts) == (1, 1):
                 return None
-            start = PARTED if job.wanted.slices == 1 else SLICED
-            base = job.wanted.filled(start.filled(NEUTRAL))
+            start = PARTED if job.wish.slices == 1 else SLICED
+            base = job.wish.filled(start.filled(NEUTRAL))
         if refusal := self._programs.refusal(base):
             field = "slices" if base.slices != 1 else "parts"
             self.refused.append((field, getattr(base, field), reason_of(refusal)))
@@ -202,7 +202,7 @@ class KernelSpace:
         # What matters most comes first: a search that runs out of time has decided the most.
         for o in sorted((o for o in OPTIMISATIONS if o.rank), key=lambda o: o.rank):
             name = o.field
-            if o.on_request or name not in fields or getattr(job.wanted, name) is not None:
+            if o.on_request or name not in fields or getattr(job.wish, name) is not None:
                 continue
             chosen = getattr(base, name)
             values = _with(o.values(job.kind, job.work.pattern), chosen)

@@ -49,10 +49,10 @@ class ThreadwiseArguments:
 
 
 def build_kernel(
-    lowered: Lowered, signature: Signature, given: Arguments, *, guards: Guards = (), summed: bool = True
+    lowered: Lowered, signature: Signature, classified: Arguments, *, guards: Guards = (), summed: bool = True
 ) -> ir.Kernel:
     """The reference kernel of a call; its indices are as wide as the call needs."""
-    wide, narrow, *rest = given.variant
+    wide, narrow, *rest = classified.variant
     multiples: Any = rest[0] if rest else (1,) * len(signature.arrays)
     function = lower_function(signature, index=t.I64).function if wide else lowered.function
     arrays = {n: (kind.element, kind.rank) for n, kind in signature.arrays.items()}

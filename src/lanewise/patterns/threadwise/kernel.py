@@ -29,17 +29,17 @@ MOST = 3  # indices
 KEYWORDS = ("grid", "plan", "out", "seconds", CHECKS)
 
 
-def build(lowered: Lowered, signature: Signature, given: Arguments, index: Scalar) -> ir.Kernel:
+def build(lowered: Lowered, signature: Signature, classified: Arguments, index: Scalar) -> ir.Kernel:
     """The reference kernel; its indices are as wide as the call needs, whatever the device counts in."""
     if lowered.uses_same:
         raise CompileError(
             "lw.same asks about the pairs of a pairwise function", lowered.function.location,
             found="a threadwise function", wanted="a comparison of indices",
         )  # fmt: skip
-    kernel = build_kernel(lowered, signature, given)
+    kernel = build_kernel(lowered, signature, classified)
     refuse_races(*nest_of(kernel))  # before tests of indices, which hang on threads
-    guards: Any = given.variant[-1] if given.options.get(CHECKS) else ()
-    return build_kernel(lowered, signature, given, guards=guards) if guards else kernel
+    guards: Any = classified.variant[-1] if classified.options.get(CHECKS) else ()
+    return build_kernel(lowered, signature, classified, guards=guards) if guards else kernel
 
 
 def checked(signature: Signature) -> Signature:

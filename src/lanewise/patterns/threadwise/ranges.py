@@ -38,15 +38,15 @@ def prove(calls: Calls, arguments: Arguments) -> None:
     checks = arguments.options.get(CHECKS, False)
     if not isinstance(checks, bool):
         raise ArgumentError(f"{calls.name}: checks= is True or False, found {shown(checks)}")
-    found = _reached(calls, arguments, calls.environment(arguments))
-    for r in found:
+    places = _reached(calls, arguments, calls.environment(arguments))
+    for r in places:
         if r.sure and (r.below or r.beyond):
             raise _outside(calls, arguments, r)
     if not checks:
         return
     wide, narrow, *rest = arguments.variant
     multiples = rest[0] if rest else (1,) * len(calls.signature.arrays)
-    tested, summed = _guards(found), bool(calls.signature.results)
+    tested, summed = _guards(places), bool(calls.signature.results)
     arguments.variant = (wide, narrow, multiples, () if summed else tested)
     if tested:
         outside = array_module(arguments.device).empty(_extents(calls, arguments.totals), np.int64)
@@ -97,8 +97,8 @@ def _holding(
 
     @lru_cache(maxsize=VALUES)
     def holds(*values: int) -> bool:
-        found = _reached(calls, arguments, {**environment, **dict(zip(names, values, strict=True))})
-        return not any(r.sure and (r.below or r.beyond) for r in found)
+        places = _reached(calls, arguments, {**environment, **dict(zip(names, values, strict=True))})
+        return not any(r.sure and (r.below or r.beyond) for r in places)
 
     return lambda values: holds(*(int(values[n]) for n in names))
 
@@ -123,12 +123,12 @@ def _reached(calls: Calls, arguments: Arguments, environment: Mapping[str, Any])
         thread, indices = _thread(calls, arguments), calls.signature.indices
 
         @lru_cache(maxsize=VALUES)
-        def found(extents: tuple[int, ...], values: tuple[int, ...]) -> tuple[Reached, ...]:
+        def places(extents: tuple[int, ...], values: tuple[int, ...]) -> tuple[Reached, ...]:
             numbers = dict(zip(names, values, strict=True))
             shapes = {n: tuple(numbers[length_of(n, d)] for d in range(rank)) for n, rank in ranks.items()}
             return reached(thread, dict(zip(indices, extents, strict=True)), numbers, shapes)
 
-        calls.kept[key] = found
+        calls.kept[key] = places
     return calls.kept[key](_extents(calls, environment), tuple(int(environment[n]) for n in names))
 
 
@@ -142,9 +142,9 @@ def _whole_numbers(calls: Calls, environment: Mapping[str, Any]) -> list[str]:
     return [n for n in environment if isinstance(kind := kinds.get(n), t.Scalar) and kind.is_integer]
 
 
-def _guards(found: tuple[Reached, ...]) -> Guards:
+def _guards(places: tuple[Reached, ...]) -> Guards:
     tests: dict[tuple[int, int, Side], None] = {}
-    for r in found:
+    for r in places:
         if r.below:
             tests[r.site, r.dimension, "below"] = None
         if r.beyond:
