@@ -188,7 +188,7 @@ EXTENTS = st.fixed_dictionaries({"y": st.integers(0, 4), "x": st.integers(1, 4)}
 SHAPES = st.tuples(st.integers(0, 9), st.integers(1, 12))
 
 
-@settings(max_examples=80, suppress_health_check=list(HealthCheck), deadline=None)
+@settings(max_examples=80, suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(straight(), EXTENTS, st.integers(-3, 3), SHAPES)
 def test_sums_are_decided(body: ir.Block, extents: dict[str, int], n: int, shape: tuple[int, ...]) -> None:
     """Said to be inside exactly where no index is outside, and surely outside exactly where one is."""
@@ -201,7 +201,7 @@ def test_sums_are_decided(body: ir.Block, extents: dict[str, int], n: int, shape
         assert (r.below or r.beyond) == any(not 0 <= i < shape[r.dimension] for i in touched[key])
 
 
-@settings(max_examples=150, suppress_health_check=list(HealthCheck), deadline=None)
+@settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(anything(), EXTENTS, st.integers(-3, 3), SHAPES)
 def test_what_is_said_holds(body: ir.Block, extents: dict[str, int], n: int, shape: tuple[int, ...]) -> None:
     """No index is outside of what was said of it; what surely is outside is."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -135,7 +136,10 @@ def test_points_of_some_axes() -> None:
 # ------------------------------------------------------------ points of an index space
 
 
-def points_space(name: str, wanted: Plan | None = None, **numbers: int) -> KernelSpace:
+NO_NUMBERS: Mapping[str, int] = {}
+
+
+def points_space(name: str, wanted: Plan | None = None, numbers: Mapping[str, int] = NO_NUMBERS) -> KernelSpace:
     """The space of a threadwise kernel on an NVIDIA H200, for a call with these numbers."""
     c = BY_NAME[name]
     given, grid = c.make(np.random.default_rng(1), *c.sizes)
@@ -157,7 +161,7 @@ ALONE, TOGETHER = "points of a thread", "shared loops"
 )  # fmt: skip
 def test_points_have_threads_of_their_own_or_share_them(name: str, numbers: dict[str, int], first: str) -> None:
     """Both ways are tried, that of the default plan first; each has what it can choose, and no more."""
-    found = points_space(name, **numbers)
+    found = points_space(name, numbers=numbers)
     assert [f.name for f in found.families] == [first, TOGETHER if first == ALONE else ALONE]
     assert found.families[0].base == found.default
     by_name = {f.name: f for f in found.families}

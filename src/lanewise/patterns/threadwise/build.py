@@ -35,7 +35,8 @@ class ThreadwiseArguments:
     """The indices (the slowest first), the arrays (type of an element, number of dimensions) and the uniform arguments.
 
     index: the type of the indices. narrow: no array has more elements than 32 bits count. multiples: of how many elements the
-    rows of an array begin at multiples.
+    rows of an array begin at multiples. guards: the tests of indices; without any there is no array for what fails. summed: whether a
+    result is summed over the index space, or left in its variable.
     """
 
     indices: tuple[str, ...]
