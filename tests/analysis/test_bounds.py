@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from lanewise.analysis.bounds import Reached, decisive, reached, sites
 from lanewise.ir import nodes as ir
 from lanewise.ir.interpret import evaluate
-from lanewise.types import F32, I32
+from lanewise.types import BOOL, F32, I32
 
-N = ir.Local("n", I32)
+N, T = ir.Local("n", I32), ir.Local("t", BOOL)
 
 
 def number(n: int) -> ir.Literal:
@@ -163,10 +163,10 @@ def condition(draw: st.DrawFn, names: tuple[str, ...]) -> ir.Expression:
 
 @st.composite
 def anything(draw: st.DrawFn, names: tuple[str, ...] = ("y", "x"), depth: int = 0, loops: int = 0) -> ir.Block:
-    """Branches, loops with bounds of their own, variables, jumps."""
+    """Branches, loops with bounds of their own, variables of numbers and of conditions, jumps."""
     block: list[ir.Statement] = []
     for _ in range(draw(st.integers(1, 3))):
-        match draw(st.integers(0, 5 if depth < 3 else 2)):
+        match draw(st.integers(0, 6 if depth < 3 else 2)):
             case 0 | 1:
                 block.append(draw(access(names, any_index)))
             case 2:
@@ -176,7 +176,10 @@ def anything(draw: st.DrawFn, names: tuple[str, ...] = ("y", "x"), depth: int = 
                 otherwise = draw(anything(names, depth + 1, loops)) if draw(st.booleans()) else ()
                 if loops and draw(st.booleans()):
                     then = (*then, draw(st.sampled_from([ir.Break(), ir.Continue()])))
-                block.append(ir.If(draw(condition(names)), then, otherwise))
+                block.append(ir.If(T if draw(st.booleans()) else draw(condition(names)), then, otherwise))
+            case 5:
+                told = draw(condition(names))
+                block.append(ir.Assign("t", ir.Logical("and", T, told) if draw(st.booleans()) else told))
             case _:
                 k, step = f"k{loops}", draw(st.sampled_from([1, 2, -1]))
                 body = draw(anything((*names, k), depth + 1, loops + 1))
@@ -205,7 +208,8 @@ def test_sums_are_decided(body: ir.Block, extents: dict[str, int], n: int, shape
 @given(anything(), EXTENTS, st.integers(-3, 3), SHAPES)
 def test_what_is_said_holds(body: ir.Block, extents: dict[str, int], n: int, shape: tuple[int, ...]) -> None:
     """No index is outside of what was said of it; what surely is outside is."""
-    problem = Problem((ir.Assign("i", number(0)), *body), extents, n, shape)
+    begin = (ir.Assign("i", number(0)), ir.Assign("t", ir.Literal(True, BOOL)))
+    problem = Problem((*begin, *body), extents, n, shape)
     proved = {(r.site, r.dimension): r for r in problem.proved()}
     for key, touched in problem.touched().items():
         low, high = proved[key].span
@@ -230,6 +234,19 @@ def test_conditions_narrow_sums() -> None:
     inside = ir.Logical("and", ir.Compare("<=", number(0), place), ir.Compare("<", place, number(10)))
     window = ir.For("k", number(-2), number(3), number(1), (ir.If(inside, (load(place),)), load(place)))
     assert spans((window,), x=10) == [((0, 9), False), ((-2, 11), True)]
+
+
+def test_conditions_may_be_kept_in_variables() -> None:
+    """That of `a[i + 1] if i + 1 < 10 else ...`; it is about the `i` that there was."""
+    following = binary("+", local("i"), number(1))
+    body = (
+        ir.Assign("i", local("x")),
+        ir.Assign("t", ir.Compare("<", following, number(10))),
+        ir.If(T, (load(following),)),
+        ir.Assign("i", number(40)),
+        ir.If(T, (load(binary("+", local("x"), local("i"))),)),
+    )
+    assert spans(body, x=20) == [((1, 9), False), ((40, 48), False)]
 
 
 def test_bounds_of_loops_narrow_sums() -> None:

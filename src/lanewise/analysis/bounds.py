@@ -14,7 +14,7 @@ from math import gcd
 
 from lanewise.ir import nodes as ir
 from lanewise.ir.traverse import expressions, reads, statements, writes
-from lanewise.types import Scalar, limits
+from lanewise.types import BOOL, Scalar, limits
 
 Coefficients = tuple[tuple[str, int], ...]
 Span = tuple[int, int]
@@ -47,14 +47,23 @@ def _constant(n: int) -> Value:
 
 @dataclass(slots=True)
 class State:
-    """What holds where a statement runs. box: of variables, narrowed: of sums of several; values: what names stand for."""
+    """What holds where a statement runs.
+
+    box: of variables, narrowed: of sums of several. values: what names stand for; truths: the conditions that they stand for.
+    """
 
     box: dict[str, Span]
     narrowed: dict[Coefficients, Span]
     values: dict[str, Value]
+    truths: dict[str, Truth] = field(default_factory=dict[str, "Truth"])
 
     def copy(self) -> State:
-        return State(dict(self.box), dict(self.narrowed), dict(self.values))
+        return State(dict(self.box), dict(self.narrowed), dict(self.values), dict(self.truths))
+
+    def forget(self, name: str) -> None:
+        """A name may stand for anything."""
+        self.values.pop(name, None)
+        self.truths.pop(name, None)
 
     def span(self, value: Value) -> Span:
         """The least and the greatest that a value can be."""
@@ -91,6 +100,15 @@ def _normal(coefficients: Coefficients) -> tuple[Coefficients, int]:
     """A sum as a whole number times one with a positive first coefficient and no common factor."""
     factor = gcd(*(c for _, c in coefficients)) * (1 if coefficients[0][1] > 0 else -1)
     return tuple((v, c // factor) for v, c in coefficients), factor
+
+
+@dataclass(frozen=True, slots=True)
+class Truth:
+    """A condition, and what the names in it stood for."""
+
+    condition: ir.Expression
+    values: dict[str, Value]
+    truths: dict[str, Truth]
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +187,7 @@ class _Walk:
                 case ir.LoadElement() | ir.StoreElement():
                     self.access(s, state, sure=sure)
                     for n in writes(s):
-                        state.values.pop(n, None)
+                        state.forget(n)
                 case ir.If():
                     joined = self.branch(s, state)
                     if joined is None:
@@ -184,6 +202,8 @@ class _Walk:
                         self.block(s.body, inner, sure=False)
                 case ir.Break() | ir.Continue() | ir.Return():
                     return None
+                case ir.Assign() if s.value.type == BOOL:
+                    state.truths[s.name] = Truth(s.value, dict(state.values), dict(state.truths))
                 case ir.Assign() if s.value.type.is_integer:
                     state.values[s.name] = evaluate(s.value, state)
                 case _:
@@ -231,7 +251,7 @@ def _forget(state: State, block: ir.Block) -> None:
     """What a block assigns to may be anything."""
     for s in statements(block):
         for n in writes(s):
-            state.values.pop(n, None)
+            state.forget(n)
 
 
 def _rounds(state: State, start: Value, stop: Value, step: int | None, kind: Scalar) -> Span:
@@ -257,7 +277,7 @@ def _joined(one: State | None, other: State | None) -> State | None:
     }
     box = {n: _hull(s, other.box[n]) for n, s in one.box.items()}
     narrowed = {k: _hull(s, other.narrowed[k]) for k, s in one.narrowed.items() if k in other.narrowed}
-    return State(box, narrowed, values)
+    return State(box, narrowed, values, {n: x for n, x in one.truths.items() if other.truths.get(n) is x})
 
 
 def _hull(a: Span, b: Span) -> Span:
@@ -272,6 +292,8 @@ def _assume(e: ir.Expression, state: State, *, true: bool) -> State | None:
     match e:
         case ir.Literal(value=value):
             return state if bool(value) is true else None
+        case ir.Local(name=name) if name in state.truths:
+            return _assume_truth(state.truths[name], state, true=true)
         case ir.Unary(operator="not", operand=operand):
             return _assume(operand, state, true=not true)
         case ir.Logical(operator=operator, left=left, right=right):
@@ -284,6 +306,16 @@ def _assume(e: ir.Expression, state: State, *, true: bool) -> State | None:
             return state if _compared(e.operator if true else _OPPOSITE[e.operator], left, right, state) else None
         case _:
             return state
+
+
+def _assume_truth(truth: Truth, state: State, *, true: bool) -> State | None:
+    """The same of a condition that was kept in a variable, with what its names stood for then."""
+    values, truths = state.values, state.truths
+    state.values, state.truths = truth.values, truth.truths
+    after = _assume(truth.condition, state, true=true)
+    if after is not None:
+        after.values, after.truths = values, truths
+    return after
 
 
 _OPPOSITE: dict[ir.CompareOperator, ir.CompareOperator] = {
