@@ -386,6 +386,7 @@ class Load:
     buffer: str
     index: Expression
     names: tuple[str, ...]
+    location: Location = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -395,6 +396,7 @@ class Store:
     buffer: str
     index: Expression
     values: tuple[Expression, ...]
+    location: Location = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
