@@ -12,7 +12,7 @@ import numba
 from numba.core import config
 from numba.core.caching import _Cache  # pyright: ignore[reportPrivateUsage]
 from numba.core.compiler import CompileResult
-from numba.core.runtime import rtsys
+from numba.core.runtime.nrt import rtsys
 from numba.core.serialize import dumps
 
 from lanewise.runtime import compile_workers, compiling
