@@ -91,11 +91,12 @@ def _host_look(points: Points, bounds: Bounds) -> tuple[Callable[..., bool], tup
     columns = points.columns()
     if not all(np.may_share_memory(c, points.data) and c.flags.writeable for c in columns):
         return None
-    kind = points.precision.dtype.type
-    most = np.finfo(kind).max
+    kind: Any = points.precision.dtype.type
+    most: Any = np.finfo(points.precision.dtype.name).max  # infinities are not let through either
     with np.errstate(over="ignore"):
         ends = tuple(kind(min(max(kind(x), -most), most)) for pair in bounds for x in pair)
-    return own_kernel(_within_text(points.dimension), "positions_within"), (*columns, *ends)
+    look: Any = own_kernel(_within_text(points.dimension), "positions_within")
+    return look, (*columns, *ends)
 
 
 # ------------------------------------------------------------ on a GPU
@@ -128,7 +129,7 @@ class DeviceLook:
         with cuda.use(device):
             module = cuda.cupy()
             self._pinned = module.cuda.alloc_pinned_memory(8)
-            host = np.frombuffer(self._pinned, np.uint32, 1)
+            host: Any = np.frombuffer(self._pinned, np.uint32, 1)
             host[:] = 0
             self._answer = memoryview(host)
             self._state = module.asarray(np.array([NONE, NONE, 0], np.uint32))
