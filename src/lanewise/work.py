@@ -22,7 +22,7 @@ def describe_work(reference: ir.Kernel, targets: int) -> Work:
     rearranged = fma_rearrangement.legal(simple) is None
     if not reference.pattern.over_pairs:
         suggest, describe = reference.pattern.suggest, reference.pattern.describe
-        plans = suggest(simple) if suggest is not None else ()
+        plans = suggest(simple) if suggest is not None else None
         work = Work(reference.pattern, targets, rearranged=rearranged, suggested=plans)
         return work if describe is None else describe(reference, work)
     used = [x for f in functions(simple.body).values() for x in _all_expressions(f.body)]

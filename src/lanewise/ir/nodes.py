@@ -272,7 +272,8 @@ class LoadElement:
     """Read one element of an array that has a shape into a variable; an index for each dimension, the slowest first.
 
     Indices are whole numbers of any type. None is negative or beyond its dimension. `more`: variables that take the elements behind
-    it in the last dimension, at once; the last index and the length of that dimension are multiples of their number.
+    it in the last dimension, at once; the last index and the length of that dimension are multiples of their number. `early`: the load is
+    made before a test that decides whether its value counts, so that an index may be outside of its dimension; the place is in the array.
     """
 
     array: str
@@ -280,6 +281,7 @@ class LoadElement:
     name: str
     location: Location = field(default=NOWHERE, compare=False, repr=False)
     more: tuple[str, ...] = ()
+    early: bool = False
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -384,6 +386,7 @@ class Load:
     buffer: str
     index: Expression
     names: tuple[str, ...]
+    location: Location = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -393,6 +396,7 @@ class Store:
     buffer: str
     index: Expression
     values: tuple[Expression, ...]
+    location: Location = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

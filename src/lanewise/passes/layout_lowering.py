@@ -131,7 +131,9 @@ class _Lowering:
         across, slot = 1 + len(s.more), array.arrangement.slots[0]
         group = _Group(slot.buffer, slot.offset, across, (slot,) * across)
         buffer, place = self._buffer(array, group).name, _in_groups(place, across)
-        return ir.Load(buffer, place, s.names) if isinstance(s, ir.LoadElement) else ir.Store(buffer, place, s.values)
+        if isinstance(s, ir.LoadElement):
+            return ir.Load(buffer, place, s.names, s.location)
+        return ir.Store(buffer, place, s.values, s.location)
 
     def _across(self, s: ir.LoadRecord | ir.StoreRecord) -> ir.Block:
         """A leaf of neighbouring records at once where they lie side by side, else record by record."""

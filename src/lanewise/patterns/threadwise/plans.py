@@ -12,7 +12,7 @@ from dataclasses import replace
 from lanewise.analysis.affine import Access, accesses, groups, nest_of
 from lanewise.errors import PlanError
 from lanewise.ir import nodes as ir
-from lanewise.ir.pattern import BLOCK, Work
+from lanewise.ir.pattern import BLOCK, Suggestions, Work
 from lanewise.ir.shared import shared_bytes
 from lanewise.ir.traverse import statements
 from lanewise.passes import layout_lowering, panels
@@ -34,6 +34,7 @@ PRODUCTS = (
 )  # fmt: skip
 BATCHES = (Plan(block=64, across=4, down=4, rows=4, targets=4, tile=16, unroll=0),)
 WINDOWS = (
+    Plan(block=128, across=4, rows=1, targets=16, adjacent=16, tile=16, unroll=0, min_blocks=1),
     Plan(block=128, across=4, rows=1, targets=8, adjacent=8, tile=16, unroll=0), Plan(block=128, across=16, targets=2, tile=8, unroll=0),
 )  # fmt: skip
 TURNED = (
@@ -67,7 +68,7 @@ def default_plan(machine: Machine, work: Work, wish: Plan) -> Decisions:
     plain = Plan(block=BLOCK).filled(NEUTRAL)
     if any(getattr(wish, name) is not None for name in SHAPING):
         return plain
-    return _largest(machine, work.suggested, work.targets // WAVES) or plain
+    return _largest(machine, work, work.targets // WAVES) or plain
 
 
 def _panelled(machine: Machine, work: Work, wish: Plan) -> Decisions:
@@ -78,36 +79,34 @@ def _panelled(machine: Machine, work: Work, wish: Plan) -> Decisions:
     if shaped or not panel:
         return replace(plain, panel=panel)
     points = work.targets * min(panel, rounds)
-    return replace(_largest(machine, work.suggested, points) or plain, panel=panel)
+    return replace(_largest(machine, work, points) or plain, panel=panel)
 
 
-def _largest(machine: Machine, plans: tuple[Plan, ...], points: int) -> Decisions | None:
-    """The first plan with a block for each multiprocessor."""
-    for plan in plans:
-        filled = plan.filled(NEUTRAL)
-        if points >= filled.block * filled.targets * filled.rows * filled.layers * machine.multiprocessors:
-            return filled
-    return None
+def _largest(machine: Machine, work: Work, points: int) -> Decisions | None:
+    """The first legal plan with a block for each multiprocessor."""
+    least = machine.multiprocessors
+    chosen = work.suggested and work.suggested.first(lambda p: points >= _points(p.filled(NEUTRAL)) * least)
+    return chosen.filled(NEUTRAL) if chosen else None
 
 
-def suggested(kernel: ir.Kernel) -> tuple[Plan, ...]:
-    """Plans of a reference kernel for a GPU that are legal, those with the largest blocks first."""
+def _points(plan: Decisions) -> int:
+    """Of a block."""
+    return plan.block * plan.targets * plan.rows * plan.layers
+
+
+def suggested(kernel: ir.Kernel) -> Suggestions:
+    """Plans of a reference kernel for a GPU; of a recurrence those of the kernel ahead of a panel."""
     if panels.legal(kernel, PANEL) is None:
-        ahead, _ = panels.apply(kernel, PANEL)
-        return tuple(replace(p, panel=PANEL) for p in _of_accesses(ahead))
-    return _of_accesses(kernel)
-
-
-def _of_accesses(kernel: ir.Kernel) -> tuple[Plan, ...]:
+        kernel, _ = panels.apply(kernel, PANEL)
     indices, body = nest_of(kernel)
     all_accesses = accesses(body, indices)
     if any(isinstance(s, ir.While) for s in statements(body)) or any(
         not x.shared for a in all_accesses for x in a.loops
     ):
-        return ()  # threads go ways of their own
+        return Suggestions((), lambda plan: False)  # threads go ways of their own
     sizes = [a.leaves[0].type.size for a in kernel.arrays]
     plans = tuple(_narrower(p, max(sizes, default=4)) for p in _family(all_accesses, indices))
-    return tuple(p for p in plans if _is_legal(kernel, p))
+    return Suggestions(plans, lambda plan: _is_legal(kernel, plan))
 
 
 def _family(accesses: tuple[Access, ...], indices: tuple[str, ...]) -> tuple[Plan, ...]:
