@@ -56,6 +56,15 @@ def laplace(z: lw.index, y: lw.index, x: lw.index, a: lw.Array3[lw.f32], c: lw.A
         c[z, y, x] = s - 6.0 * a[z, y, x]
 
 
+@lw.threadwise
+def solve(x: lw.index, a: lw.Array2[lw.f32], b: lw.Array2[lw.f32], c: lw.Array2[lw.f32]):
+    for i in range(a.shape[0]):
+        s = b[i, x]
+        for k in range(i):
+            s -= a[i, k] * c[k, x]
+        c[i, x] = s / a[i, i]
+
+
 @dataclass(frozen=True)
 class Benchmark:
     """`make` gives the arguments and the grid, `expect` the float64 result of a part of them; work is in FLOP or bytes a call."""
@@ -181,6 +190,29 @@ def _soft(cp: Any, g: dict[str, Any]) -> Any:
     return e
 
 
+def _triangle(cp: Any) -> tuple[dict[str, Any], tuple[int, ...]]:
+    a = cp.tril(random(cp, N, N) - 0.5) / N**0.5 + 2.0 * cp.eye(N, dtype=cp.float32)
+    return {"a": a, "b": random(cp, N, N), "c": cp.zeros((N, N), cp.float32)}, (N,)
+
+
+def _solved(cp: Any, g: dict[str, Any]) -> Any:
+    from cupyx.scipy.linalg import solve_triangular  # pyright: ignore[reportMissingImports]
+
+    return solve_triangular(g["a"].astype(cp.float64), g["b"].astype(cp.float64), lower=True)
+
+
+def _strsm(cp: Any, g: dict[str, Any]) -> None:
+    """By cuBLAS, in place after a copy. It counts columns first: `a x = b` by rows is `x a = b` with the upper triangle."""
+    from cupy.cuda import cublas, device  # pyright: ignore[reportMissingImports]
+
+    a, c, one = g["a"], g["c"], np.ones(1, np.float32)
+    cp.copyto(c, g["b"])
+    upper, right, plain = cublas.CUBLAS_FILL_MODE_UPPER, cublas.CUBLAS_SIDE_RIGHT, cublas.CUBLAS_OP_N
+    handle, n = device.get_cublas_handle(), c.shape[1]
+    diagonal = cublas.CUBLAS_DIAG_NON_UNIT
+    cublas.strsm(handle, right, upper, plain, diagonal, n, N, one.ctypes.data, a.data.ptr, N, c.data.ptr, n)
+
+
 MATVEC = (
     {"block": 256, "slices": 256, "unroll": 4},
     {"block": 512, "slices": 512, "unroll": 4},
@@ -248,6 +280,10 @@ BATCHED = (
     {"across": 4, "down": 8, "targets": 4, "rows": 2, "tile": 16, "unroll": 0, "block": 128}, {"block": 256},
 )  # fmt: skip
 
+SOLVE = (
+    {**HALF, "panel": 512}, {**HALF, "panel": 1024}, {**HALF, "panel": 256}, {"block": 256, "panel": 512}, {"block": 256, "panel": 0},
+)  # fmt: skip
+
 N = 4096
 BENCHMARKS = (
     Benchmark("matmul 4096", matmul, _matrices(N), "c", _product, 2.0 * N**3, "TFLOP/s", MATMUL,
@@ -275,6 +311,7 @@ BENCHMARKS = (
     Benchmark("convolve 32", convolve, _window(32, N), "c", _convolved, 2.0 * 1024 * N**2, "TFLOP/s", CONVOLVE, original=True),
     Benchmark("batched 16", batched, _batch, "c", _product, 2.0 * 100_000 * 16**3, "TFLOP/s", BATCHED,
               (("cuBLAS", lambda cp, g: cp.matmul(g["a"], g["b"], out=g["c"])),)),
+    Benchmark("triangular solve 4096", solve, _triangle, "c", _solved, 1.0 * N**3, "TFLOP/s", SOLVE, (("cuBLAS", _strsm),)),
     Benchmark("demosaic", demosaic, _image("raw", N, out="green"), "green", _green, 8.0 * N**2, "TB/s", STENCIL, original=True),
     Benchmark("maxima", maxima, _image("a", N), "c", _maxima, 8.0 * N**2, "TB/s", STENCIL, original=True),
 )  # fmt: skip

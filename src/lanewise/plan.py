@@ -98,6 +98,9 @@ class Plan(Generic[Open]):
     adjacent: how many of these `targets` are neighbours. 0: four, or as many as divide them.
     neighbours: which index differs between neighbouring threads: the "last", or the "first" where that one is the last of what is written.
     order: in which order blocks of two indices run: "rows", "panels" of 8 rows of blocks, or along a "diagonal".
+    panel: of a loop whose rounds read what earlier rounds wrote (a triangular solve): so many rounds are a launch of their own, ahead of
+    which another kernel gathers what they read of finished rounds, for all of them at once. The fields about points and tiles are those
+    of that kernel. 0: no panels.
     vector_bits: width of SIMD registers on a CPU: 0 for what the compiler prefers, or 256 or 512.
     segments: of a kernel over lists with a dense axis: "apart" gives a block cells of one list, which share its items; "packed" fills
     blocks with the cells of neighbouring lists (CUDA).
@@ -260,6 +263,15 @@ class Plan(Generic[Open]):
         "order of blocks", choice(rows="row after row", panels="8 rows together, column after column", diagonal="along diagonals"),
         literature="partition camping, L2 blocking", points=("rows", "panels", "diagonal"),
         neutral="rows", place=29, rank=24, apart=True,
+    )  # fmt: skip
+    panel: int | Open = decision(
+        "blocking of recurrences",
+        lambda v, kind: f"{v} rounds of the outer loop are a panel: what they gather of finished rounds is computed ahead, for all at once"
+        if v else "every thread goes through all rounds",
+        literature="blocked triangular solve", points=(0, 128, 256, 512, 1024),
+        needs=(("slices", 1), ("parts", 1)),
+        shape=(("block", 128), ("across", 16), ("rows", 8), ("targets", 8), ("tile", 16), ("prefetch", "registers"), ("unroll", 0)),
+        neutral=0, place=30, rank=25,
     )  # fmt: skip
     vector_bits: int | Open = decision(
         "SIMD width", _vector_bits,

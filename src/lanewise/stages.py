@@ -198,7 +198,7 @@ POINTS = (
     "slices",
     "parts",
 )  # that the points of an index space on a GPU have too
-ONLY_POINTS = ("across", "down", "rows", "layers", "adjacent", "neighbours", "order")  # that nothing else has
+ONLY_POINTS = ("across", "down", "rows", "layers", "adjacent", "neighbours", "order", "panel")  # that nothing else has
 
 
 def check_device(kernel: ir.Kernel, plan: Decisions, target: Target) -> None:

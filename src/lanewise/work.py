@@ -21,9 +21,10 @@ def describe_work(reference: ir.Kernel, targets: int) -> Work:
     simple = dead_code.apply(constant_folding.apply(reference))
     rearranged = fma_rearrangement.legal(simple) is None
     if not reference.pattern.over_pairs:
-        suggest = reference.pattern.suggest
+        suggest, describe = reference.pattern.suggest, reference.pattern.describe
         plans = suggest(simple) if suggest is not None else None
-        return Work(reference.pattern, targets, rearranged=rearranged, suggested=plans)
+        work = Work(reference.pattern, targets, rearranged=rearranged, suggested=plans)
+        return work if describe is None else describe(reference, work)
     used = [x for f in functions(simple.body).values() for x in _all_expressions(f.body)]
     results = [x for a in reference.arrays if a.written for x in a.leaves]
     source = reference.arrays[1]

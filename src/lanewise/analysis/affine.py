@@ -47,6 +47,11 @@ class Affine:
         return not self.variables
 
     @property
+    def fixed(self) -> Affine:
+        """The part that is the same for all threads and rounds."""
+        return Affine(terms=self.terms, constant=self.constant)
+
+    @property
     def moving(self) -> tuple[object, ...]:
         """All but the constant: places that agree in it are a fixed distance apart."""
         return self.coefficients, frozenset(self.terms), self.scaled
@@ -54,12 +59,17 @@ class Affine:
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """A loop around an access. shared: all threads run the same rounds of it. rounds: how many, where literals say so."""
+    """A loop around an access. shared: all threads run the same rounds of it. rounds: how many, where literals say so.
+
+    start, stop: where it begins and ends, as far as that is affine.
+    """
 
     variable: str
     shared: bool
     rounds: int | None
     statement: ir.For | ir.While = field(compare=False, repr=False)
+    start: Affine | None = field(default=None, compare=False, repr=False)
+    stop: Affine | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,11 +259,12 @@ class _Walk:
 
     def loop(self, s: ir.For, loops: tuple[Loop, ...], guards: Names) -> Iterator[Access]:
         before = self.forms.get(s.variable)
+        start, stop = self.form(s.start), self.form(s.stop)
         self.forms[s.variable] = Affine(((s.variable, 1),))
         shared = not self.dependence.threads(self.dependence.expressions((s.start, s.stop, s.step))) and not self.jumps(
             s.body
         )
-        yield from self.block(s.body, (*loops, Loop(s.variable, shared, _rounds(s), s)), guards)
+        yield from self.block(s.body, (*loops, Loop(s.variable, shared, _rounds(s), s, start, stop)), guards)
         self.leave(s.body, s.variable)
         self.forms.pop(s.variable)
         if before is not None:
@@ -283,7 +294,7 @@ class _Walk:
                 return self.form(operand)
             case ir.Unary(operator="-", operand=operand) if e.type.is_integer:
                 inner = self.form(operand)
-                return None if inner is None else _scaled(inner, -1)
+                return None if inner is None else scaled(inner, -1)
             case ir.Binary(operator="+" | "-" | "*" as operator, left=left, right=right) if e.type.is_integer:
                 return self.combined(operator, e, self.form(left), self.form(right))
             case _:
@@ -299,10 +310,10 @@ class _Walk:
         if left is None or right is None:
             return self.shared(e)
         if operator != "*":
-            return _sum(left, right if operator == "+" else _scaled(right, -1))
+            return added(left, right if operator == "+" else scaled(right, -1))
         for one, other in ((left, right), (right, left)):
             if one.is_shared and not one.terms:
-                return _scaled(other, one.constant)
+                return scaled(other, one.constant)
         if left.is_shared and right.is_shared:
             return self.shared(e)
         for one, other in ((left, right), (right, left)):
@@ -316,7 +327,8 @@ def _bare(form: Affine) -> bool:
     return not form.terms and not form.constant
 
 
-def _scaled(form: Affine, factor: int) -> Affine:
+def scaled(form: Affine, factor: int) -> Affine:
+    """So many times a sum."""
     if not factor:
         return Affine()
     return Affine(
@@ -325,7 +337,14 @@ def _scaled(form: Affine, factor: int) -> Affine:
     )  # fmt: skip
 
 
-def _sum(a: Affine, b: Affine) -> Affine:
+def difference(a: Affine, b: Affine) -> int | None:
+    """How much larger one sum is than another one; None where that is no literal."""
+    left = added(a, scaled(b, -1))
+    return left.constant if not left.variables and not left.terms else None
+
+
+def added(a: Affine, b: Affine) -> Affine:
+    """Two sums together."""
     both: dict[str, int] = {}
     for n, c in (*a.coefficients, *b.coefficients):
         both[n] = both.get(n, 0) + c

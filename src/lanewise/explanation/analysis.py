@@ -15,6 +15,7 @@ from lanewise.explanation.subject import Subject
 from lanewise.explanation.threads import body_function, thread_accesses
 from lanewise.ir import nodes as ir
 from lanewise.ir.functions import functions
+from lanewise.ir.series import typical
 from lanewise.pipeline import Program
 
 # The units of a machine, and the kinds of instructions that they execute (`analysis.instructions`).
@@ -38,7 +39,7 @@ def analyse(subject: Subject, program: Program) -> Analysis:
     texts, rows = thread_accesses(subject.reference) if inlined else _accesses(subject.reference, subject.environment)
     facts: dict[str, Any] = {"operations": operations, "accesses": rows}
     lines += [("accesses", text) for text in texts]
-    works = [analyse_regions(k, subject.environment, fast_math=program.plan.fast_math) for k in program.kernels]
+    works = [w for k in program.kernels for w in _launched(k, subject.environment, fast_math=program.plan.fast_math)]
     pattern = subject.reference.pattern
     per = "pair" if pattern.over_pairs else "cell" if pattern.over_items else "point" if inlined else "element"
     units = instructions(works, _units_of_work(subject))
@@ -55,6 +56,12 @@ def analyse(subject: Subject, program: Program) -> Analysis:
         line, facts["symmetry"] = _symmetry(function, *list(subject.layouts)[:2])
         lines.append(("symmetry", line))
     return Analysis(tuple(lines), facts)
+
+
+def _launched(kernel: ir.Kernel, environment: Mapping[str, Any], *, fast_math: bool) -> list[KernelWork]:
+    """The work of each launch of a kernel; of a series each is taken for the one in the middle."""
+    counts, launches = typical(kernel, environment) if kernel.series else (environment, 1)
+    return [analyse_regions(kernel, counts, fast_math=fast_math)] * launches
 
 
 # ---------------------------------------------------------------- accesses, as the user wrote them

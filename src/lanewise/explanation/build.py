@@ -135,6 +135,7 @@ def subject_of(compiled: Compiled) -> Subject:
     counts = counts_of(compiled.environment, tuple(compiled.layouts), reference)
     model = None if not is_compiled(device) else device_model(device)
     work = describe_work(reference, next(iter(counts.values())))
+    work = work if work.rounds is None else replace(work, rounds=work.rounds.at(compiled.environment))
     return Subject(
         compiled.name, reference, compiled.plan, device, model, compiled.environment, counts, compiled.layouts, work,
         tuple(c.resources for c in compiled.executable.cubins), search=compiled.search,

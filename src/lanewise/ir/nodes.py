@@ -507,8 +507,26 @@ class Scratch:
 
 
 @dataclass(frozen=True, slots=True)
+class Series:
+    """Launches one after the other, each for some neighbouring rounds of a loop.
+
+    first, rounds: the counts that say with which value of the loop's variable a launch begins, and how many rounds it has. start, stop: of
+    the loop, by counts and uniforms; step: from one launch to the next, below zero for loops that count down.
+    """
+
+    first: str
+    rounds: str
+    start: Expression
+    stop: Expression
+    step: int
+
+
+@dataclass(frozen=True, slots=True)
 class Kernel:
-    """A launchable piece of work. `uniforms` are the same for all elements; `counts` are array lengths, also uniforms."""
+    """A launchable piece of work. `uniforms` are the same for all elements; `counts` are array lengths, also uniforms.
+
+    `series`: it is launched many times, the outermost series first; kernels with the same series take turns (`ir/series.py`).
+    """
 
     name: str
     pattern: Pattern
@@ -519,6 +537,7 @@ class Kernel:
     grid: Grid | None = None
     buffers: tuple[BufferArgument, ...] = ()
     scratch: tuple[Scratch, ...] = ()
+    series: tuple[Series, ...] = ()
     identical: bool = False  # the targets and the sources of pairs are one array
     location: Location = field(default=NOWHERE, compare=False, repr=False)
 

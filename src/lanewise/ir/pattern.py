@@ -47,7 +47,7 @@ class Rounds:
     of: how many there are, by the counts and uniforms of a call. columns: their loads are coalesced when neighbouring threads are
     neighbouring points. kept: bytes of the elements that a round reads in several loops. divided: parts of them can run in blocks of their
     own. alone: there is one point, which sums over an index space. reused: several
-    points read the same elements in them. count: `of` a call.
+    points read the same elements in them. panels: they are those of a recurrence, which panels of them shorten. count: `of` a call.
     """
 
     of: Callable[[Mapping[str, Any]], int]
@@ -56,6 +56,7 @@ class Rounds:
     divided: bool = False
     alone: bool = False
     reused: bool = False
+    panels: bool = False
     count: int = 0
 
     def at(self, environment: Mapping[str, Any]) -> Rounds:
@@ -148,7 +149,8 @@ class Pattern:
     elements, where no sources are shared.
     no_sums: why float64 accumulation does not apply, for patterns that sum nothing. whole: why the results of a kernel are one whole,
     which loop splitting cannot divide, or None. shape: how a plan shapes the loops of a kernel, for patterns with loops of their own.
-    suggest: plans for a GPU that are read off a kernel's accesses, those with the largest blocks first.
+    suggest: plans for a GPU that are read off a kernel's accesses, those with the largest blocks first. describe: what default plans ask
+    of a reference kernel besides.
     """
 
     name: str
@@ -167,6 +169,7 @@ class Pattern:
     whole: Callable[[Kernel], str | None] = lambda kernel: None
     shape: Callable[[Kernel, Decisions, Target, Checked], tuple[Kernel, ...]] | None = None
     suggest: Callable[[Kernel], Suggestions] | None = None
+    describe: Callable[[Kernel, Work], Work] | None = None
 
     def __repr__(self) -> str:
         return repr(self.name)

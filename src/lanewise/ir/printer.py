@@ -152,6 +152,9 @@ def print_kernel(kernel: ir.Kernel, *, with_functions: bool = True) -> str:
         )
     if kernel.uniforms or kernel.counts:
         lines.append(f"  uniform {_parameters(kernel.uniforms + kernel.counts)}")
+    for x in kernel.series:
+        ends = f"{print_expression(x.start)}, {print_expression(x.stop)}, {x.step}"
+        lines.append(f"  launched for {x.first} in range({ends}): {x.rounds} rounds")
     if g := kernel.grid:
         parts = f", {g.parts} parts" if g.parts > 1 else ""
         cap = f" of {g.registers} registers" if g.registers else ""

@@ -14,10 +14,10 @@ from lanewise.emit.cuda import emit_cuda
 from lanewise.emit.numba import emit_numba
 from lanewise.errors import PlanError
 from lanewise.ir import nodes as ir
-from lanewise.ir.interpret import evaluate
 from lanewise.ir.interpreter import Interpreter, Memory
 from lanewise.ir.names import COUNT, WORK, identifier, is_own, is_view
 from lanewise.ir.printer import print_kernel
+from lanewise.ir.series import launches, whole
 from lanewise.layouts import Arrangement
 from lanewise.passes.base import refuse
 from lanewise.passes.uniform_parameters import UNIFORMS, packed
@@ -87,16 +87,17 @@ class Executable:
                 scratch = _scratch(self.program, self.device, environment)
                 complete = {**arrays, **scratch}
                 turns = cuda.turns(f"a bound call of {self.program.reference.name}", self.device) if scratch else None
+                values = [_uniforms(k, self.device, environment) for k in self.program.kernels]
                 return Prepared(
                     tuple(
                         _cuda_piece(
-                            k,
-                            f,
-                            {**complete, **_uniforms(k, self.device, environment)},
-                            environment,
-                            _is_rigid(self.program, k),
+                            self.program.kernels[n],
+                            self.kernels[n],
+                            {**complete, **values[n]},
+                            counts,
+                            _is_rigid(self.program, self.program.kernels[n]),
                         )
-                        for k, f in zip(self.program.kernels, self.kernels, strict=True)
+                        for n, counts in launches(self.program.kernels, environment)
                     ),
                     turns,
                 )
@@ -219,7 +220,7 @@ def _cpu_piece(
     arguments = buffers + tuple(int(x) if isinstance(x, np.integer) else x for x in _scalars(kernel, environment))
     (loop,) = kernel.body
     assert isinstance(loop, ir.Parallel)
-    extent = _whole(loop.extent, environment)
+    extent = whole(loop.extent, environment)
     grain = kernel.pattern.grain(int(environment[WORK if WORK in environment else kernel.counts[-1].name]))
     if kernel.pattern.over_items:  # a turn of the loop may have several cells
         grain = max(1, grain * extent // max(1, int(environment[kernel.counts[0].name])))
@@ -260,7 +261,7 @@ def _cuda_piece(
     pointers = tuple(memory.address(arrays[p.name].data) + p.offset for p in places)
     arguments = pointers + _scalars(kernel, environment)
     grid = _grid(kernel)
-    elements = _whole(grid.extent, environment)
+    elements = whole(grid.extent, environment)
     shape = (-(-elements // grid.lanes), grid.parts)
     counted = [
         int(environment[c.name]) for c in kernel.counts if c.type.kind == "i"
@@ -303,7 +304,7 @@ def _constant(compiled: cuda.CudaKernel, b: ir.BufferArgument, bound: BoundArray
 def scratch_bytes(program: Program, environment: Environment) -> int:
     """The memory in bytes that a program takes beside its arguments."""
     return sum(
-        k.array(s.array).arrangement.nbytes(_whole(s.length, environment)) for k in program.kernels for s in k.scratch
+        k.array(s.array).arrangement.nbytes(whole(s.length, environment)) for k in program.kernels for s in k.scratch
     )
 
 
@@ -312,7 +313,7 @@ def _scratch(program: Program, device: str, environment: Environment) -> dict[st
     bound: dict[str, BoundArray] = {}
     for kernel in program.kernels:
         for s in kernel.scratch:
-            a, count = kernel.array(s.array), _whole(s.length, environment)
+            a, count = kernel.array(s.array), whole(s.length, environment)
             if count > MAX_GRID_ELEMENTS:
                 raise PlanError(
                     f"{kernel.name} keeps {count:,} partial sums, and a launch on a GPU counts at most {MAX_GRID_ELEMENTS:,} with 32 "
@@ -334,8 +335,3 @@ def _uniforms(kernel: ir.Kernel, device: str, environment: Environment) -> dict[
     data = allocate(device, values.nbytes, f"the uniforms of {kernel.name}")
     data.set(values)
     return {array.name: BoundArray(data, array.arrangement, 1)}
-
-
-def _whole(e: ir.Expression, environment: Environment) -> int:
-    """A number of elements or blocks, computed without overflow."""
-    return int(evaluate(e, {n: np.int64(v) if isinstance(v, int) else v for n, v in environment.items()}))

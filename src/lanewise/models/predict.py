@@ -13,6 +13,7 @@ import numpy as np
 
 from lanewise.analysis.regions import KernelWork, analyse
 from lanewise.ir import nodes as ir
+from lanewise.ir.series import typical
 from lanewise.ir.shared import shared_bytes
 from lanewise.models.cpu_time import cpu_kernel_time
 from lanewise.models.devices import DeviceModel
@@ -57,16 +58,22 @@ def predict(
     """
     compiled = list(resources) if isinstance(resources, Sequence) else [resources] if resources is not None else []
     times: list[KernelTime] = []
+    often: list[int] = []  # launches of each kernel
     for n, kernel in enumerate(program.kernels):
-        work = analyse(kernel, environment, fast_math=program.plan.fast_math)
-        times.append(_time(work, environment, device, compiled[n] if n < len(compiled) else None, program.plan))
-    longest = max(times, key=lambda t: t.seconds)
+        counts, launches = typical(kernel, environment) if kernel.series else (environment, 1)
+        work = analyse(kernel, counts, fast_math=program.plan.fast_math)
+        times.append(_time(work, counts, device, compiled[n] if n < len(compiled) else None, program.plan))
+        often.append(launches)
+    longest, _ = max(zip(times, often, strict=True), key=lambda t: t[0].seconds * t[1])
     launch = device.graph_launch_seconds if in_graph else device.launch_seconds
-    seconds = sum(t.seconds + (ALONE_SECONDS if t.details.get("cores") == 1 else launch) for t in times)
+    seconds = sum(
+        n * (t.seconds + (ALONE_SECONDS if t.details.get("cores") == 1 else launch))
+        for t, n in zip(times, often, strict=True)
+    )
     details = dict(times[0].details)
     for kernel, t in zip(program.kernels[1:], times[1:], strict=True):
         details |= {f"{kernel.name} {name}": value for name, value in t.details.items()}
-    bound = bound_in_sequence([t.bound for t in times])
+    bound = bound_in_sequence([t.bound for t, n in zip(times, often, strict=True) for _ in range(n)])
     return Prediction(seconds, bound, longest.occupancy, longest.efficiency, details)
 
 

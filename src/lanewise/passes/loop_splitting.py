@@ -55,9 +55,9 @@ def apply(kernel: ir.Kernel, parts: int) -> tuple[ir.Kernel, ir.Kernel]:
     _, body = nest_of(kernel)
     index = nest_index(kernel)
     part = ir.Local(PART, index)
-    points = _points(kernel)
+    points = points_of(kernel)
     place = tuple(ir.Local(p.variable, index) for p in points)
-    shape = (parts, *(int(p.extent.value) if isinstance(p.extent, ir.Literal) else _name(p.extent) for p in points))
+    shape = (parts, *(int(p.extent.value) if isinstance(p.extent, ir.Literal) else named(p.extent) for p in points))
     arrays = tuple(
         replace(value_array(partial_of(f.name), f.type, written=True), shape=shape, narrow=index != I64)
         for f in shareable.folds
@@ -70,7 +70,7 @@ def apply(kernel: ir.Kernel, parts: int) -> tuple[ir.Kernel, ir.Kernel]:
     )
     head, loop = _share(shareable, part, parts)
     before = tuple(s for s in body[:at] if not isinstance(s, ir.StoreElement))
-    first_body = _nested((*before, *begin, *head, *rename(loop, mine), *stores), points)
+    first_body = nested((*before, *begin, *head, *rename(loop, mine), *stores), points)
     length: ir.Expression = ir.Literal(parts, index)
     for p in points:
         length = build.multiply(p.extent, length)
@@ -79,7 +79,7 @@ def apply(kernel: ir.Kernel, parts: int) -> tuple[ir.Kernel, ir.Kernel]:
         body=(ir.Parallel(PART, ir.Literal(parts, index), first_body),),
         scratch=tuple(ir.Scratch(a.name, length) for a in arrays),
     )  # fmt: skip
-    return _clean(first), _clean(_second(kernel, shareable, arrays, at, parts))
+    return clean(first), clean(_second(kernel, shareable, arrays, at, parts))
 
 
 def _second(
@@ -87,29 +87,29 @@ def _second(
 ) -> ir.Kernel:
     """The kernel that joins the parts, and goes on with what follows the loop."""
     _, body = nest_of(kernel)
-    points, index = _points(kernel), nest_index(kernel)
+    points, index = points_of(kernel), nest_index(kernel)
     place, part = tuple(ir.Local(p.variable, index) for p in points), ir.Local(PART, index)
     rounds: list[ir.Statement] = []
     for a, f in zip(arrays, shareable.folds, strict=True):
         piece = ir.Local(own(f"{f.name.removeprefix(MARK)}.piece"), f.type)
         rounds.append(ir.LoadElement(a.name, (part, *place), piece.name))
-        rounds.append(_joined(f.name, join(f.operation, f.variable, piece), f.operation, piece))
+        rounds.append(joined(f.name, join(f.operation, f.variable, piece), f.operation, piece))
     zero, one = ir.Literal(0, index), ir.Literal(1, index)
     loop = ir.For(PART, zero, ir.Literal(parts, index), one, tuple(rounds))
     return replace(
         kernel, name=f"{kernel.name}_combine", arrays=(*(replace(a, written=False) for a in arrays), *kernel.arrays),
-        body=_nested((*body[:at], loop, *body[at + 1 :]), points),
+        body=nested((*body[:at], loop, *body[at + 1 :]), points),
     )  # fmt: skip
 
 
-def _joined(name: str, joined: ir.Expression, operation: str, piece: ir.Local) -> ir.Statement:
+def joined(name: str, joined: ir.Expression, operation: str, piece: ir.Local) -> ir.Statement:
     """An update that is seen as one again."""
     if isinstance(joined, ir.Select):
         return ir.If(joined.condition, (ir.Assign(name, piece),))
     return ir.Assign(name, joined)
 
 
-def _clean(kernel: ir.Kernel) -> ir.Kernel:
+def clean(kernel: ir.Kernel) -> ir.Kernel:
     """Without what only the other kernel reads."""
     cleaned = dead_code.apply(kernel)
     touched = {s.array for s in statements(cleaned.body) if isinstance(s, ir.LoadElement | ir.StoreElement)}
@@ -118,7 +118,8 @@ def _clean(kernel: ir.Kernel) -> ir.Kernel:
     return replace(cleaned, arrays=arrays)
 
 
-def _points(kernel: ir.Kernel) -> tuple[ir.Parallel, ...]:
+def points_of(kernel: ir.Kernel) -> tuple[ir.Parallel, ...]:
+    """The parallel loops of a reference kernel, the slowest first."""
     loops, block = list[ir.Parallel](), kernel.body
     while len(block) == 1 and isinstance(loop := block[0], ir.Parallel):
         loops.append(loop)
@@ -126,13 +127,15 @@ def _points(kernel: ir.Kernel) -> tuple[ir.Parallel, ...]:
     return tuple(loops)
 
 
-def _nested(body: ir.Block, points: tuple[ir.Parallel, ...]) -> ir.Block:
+def nested(body: ir.Block, points: tuple[ir.Parallel, ...]) -> ir.Block:
+    """A body within parallel loops."""
     for p in reversed(points):
         body = (replace(p, body=body),)
     return body
 
 
-def _name(extent: ir.Expression) -> str:
+def named(extent: ir.Expression) -> str:
+    """The count that an extent is."""
     assert isinstance(extent, ir.Local)
     return extent.name
 

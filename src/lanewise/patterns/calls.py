@@ -80,9 +80,8 @@ class Wing:
     functions that the pattern has no use for. arguments: the arguments of a call, checked against the parameters. in_place: the
     first record is updated. rows: its functions may read rows of values. alike: how many neighbouring elements go over one list.
     advise: what could make a call faster besides a plan. threads: its functions have indices and arrays. repeats: what calls like one have
-    to be like besides. total: a result is the sum over all elements. describe: what default plans ask of a call besides, by its
-    reference kernel. options: keywords of a call that belong to no parameter. prove: what is proved of a call, or refused, before
-    anything is compiled for it; it may add to the arguments.
+    to be like besides. total: a result is the sum over all elements. options: keywords of a call that belong to no parameter. prove:
+    what is proved of a call, or refused, before anything is compiled for it; it may add to the arguments.
     """
 
     pattern: Pattern
@@ -97,7 +96,6 @@ class Wing:
     threads: bool = False
     repeats: Callable[[Calls, Arguments], Repeats] | None = None
     total: bool = False
-    describe: Callable[[ir.Kernel, Work], Work] | None = None
     options: tuple[str, ...] = ()
     prove: Callable[[Calls, Arguments], None] | None = None
 
@@ -253,11 +251,10 @@ class Calls:
         if not pattern.over_pairs and (pattern.suggest is None or not is_gpu(arguments.device)):
             items = [*self.wing.counts(self.name, arguments).values()][-1] if pattern.over_items else 0
             return Work(pattern, count, alike=self.wing.alike(arguments), items=items)
-        key, describe = self._kind(arguments), self.wing.describe
+        key = self._kind(arguments)
         if key not in self._works:
             reference = self.reference(arguments)
-            work = describe_work(reference, count)
-            self._works[key] = work if describe is None else describe(reference, work)
+            self._works[key] = describe_work(reference, count)
         work = self._works[key]
         rounds = None if work.rounds is None else work.rounds.at(self.environment(arguments))
         return replace(work, targets=count, rounds=rounds)

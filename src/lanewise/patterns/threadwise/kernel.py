@@ -6,6 +6,7 @@ import ast
 from collections.abc import Callable
 from typing import Any
 
+from lanewise import types as t
 from lanewise.analysis.affine import nest_of
 from lanewise.attributes import sealed
 from lanewise.checks import plain_function
@@ -20,7 +21,6 @@ from lanewise.patterns.threadwise.build import build_kernel
 from lanewise.patterns.threadwise.pattern import THREADWISE
 from lanewise.patterns.threadwise.races import refuse_races
 from lanewise.patterns.threadwise.ranges import CHECKS, prove, repeats
-from lanewise.patterns.threadwise.work import describe
 from lanewise.plan import Plan
 from lanewise.record import Record
 from lanewise.types import Scalar
@@ -109,7 +109,7 @@ def _summed(signature: Signature) -> Signature:
 
 
 WING = Wing(
-    THREADWISE, build, counts, check=checked, arguments=call_arguments, threads=True, repeats=repeats, total=True, describe=describe,
+    THREADWISE, build, counts, check=checked, arguments=call_arguments, threads=True, repeats=repeats, total=True,
     options=(CHECKS,), prove=prove,
 )  # fmt: skip
 

@@ -7,8 +7,10 @@ from lanewise.ir.pattern import Checked, HostCode, Pattern
 from lanewise.passes.base import refuse
 from lanewise.patterns.threadwise import mapping
 from lanewise.patterns.threadwise.merged import is_naive, merged
+from lanewise.patterns.threadwise.panelled import panelled
 from lanewise.patterns.threadwise.plans import default_plan, suggested
 from lanewise.patterns.threadwise.shared import is_shared, on_cpu, shared
+from lanewise.patterns.threadwise.work import describe
 from lanewise.plan import Decisions
 from lanewise.target import Target
 
@@ -21,9 +23,11 @@ def grain(work: int) -> int:
 
 
 def shape(kernel: ir.Kernel, plan: Decisions, target: Target, checked: Checked) -> tuple[ir.Kernel, ...]:
-    """One kernel: blocks of threads on a GPU, a loop over rows on a CPU."""
+    """Blocks of threads on a GPU, a loop over rows on a CPU: one kernel, or several for parts and panels."""
     if not target.has_blocks:
         return on_cpu(kernel, checked)
+    if plan.panel:
+        return panelled(kernel, plan, checked)
     if is_shared(plan):
         return shared(kernel, plan, checked)
     if is_naive(plan):
@@ -45,6 +49,6 @@ def whole(kernel: ir.Kernel) -> str:
 
 THREADWISE = Pattern(
     "threadwise", over_points=True, inlined=True, host=HostCode(inline=True, widest_stride=None, separate=True), grain=grain,
-    shape=shape, divide=divide, whole=whole, default_plan=default_plan, suggest=suggested,
+    shape=shape, divide=divide, whole=whole, default_plan=default_plan, suggest=suggested, describe=describe,
     no_sums="its sums are variables of the function: declare them as lw.f64",
 )  # fmt: skip

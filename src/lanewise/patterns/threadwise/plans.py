@@ -15,7 +15,7 @@ from lanewise.ir import nodes as ir
 from lanewise.ir.pattern import BLOCK, Suggestions, Work
 from lanewise.ir.shared import shared_bytes
 from lanewise.ir.traverse import statements
-from lanewise.passes import layout_lowering
+from lanewise.passes import layout_lowering, panels
 from lanewise.passes.thread_mapping import MAX_SHARED_BYTES
 from lanewise.patterns.threadwise.merged import FIELDS, merged
 from lanewise.patterns.threadwise.shared import sharing_plan
@@ -23,6 +23,7 @@ from lanewise.plan import NEUTRAL, Decisions, Plan
 from lanewise.target import Machine
 
 SHAPING = (*FIELDS, "block", "min_blocks", "registers")
+PANEL, LONG = 512, 256  # rounds of a panel; and of a recurrence that is long enough for panels
 WAVES = 2  # blocks that each multiprocessor gets at least, or smaller ones are chosen
 
 PRODUCTS = (
@@ -62,12 +63,30 @@ def default_plan(machine: Machine, work: Work, wish: Plan) -> Decisions:
         return NEUTRAL
     if (together := sharing_plan(machine, work, wish)) is not None:
         return together.filled(NEUTRAL)
+    if work.rounds is not None and work.rounds.panels:
+        return _panelled(machine, work, wish)
     plain = Plan(block=BLOCK).filled(NEUTRAL)
     if any(getattr(wish, name) is not None for name in SHAPING):
         return plain
-    least = machine.multiprocessors * WAVES
-    chosen = work.suggested and work.suggested.first(lambda p: work.targets >= _points(p.filled(NEUTRAL)) * least)
-    return chosen.filled(NEUTRAL) if chosen else plain
+    return _largest(machine, work, work.targets // WAVES) or plain
+
+
+def _panelled(machine: Machine, work: Work, wish: Plan) -> Decisions:
+    """Long recurrences go by panels; what runs ahead of a panel has as many points as fill the GPU."""
+    plain, rounds = Plan(block=BLOCK).filled(NEUTRAL), 0 if work.rounds is None else work.rounds.count
+    shaped = any(getattr(wish, name) is not None for name in (*SHAPING, "slices", "parts"))
+    panel = wish.panel if wish.panel is not None else 0 if shaped or rounds < LONG else PANEL
+    if shaped or not panel:
+        return replace(plain, panel=panel)
+    points = work.targets * min(panel, rounds)
+    return replace(_largest(machine, work, points) or plain, panel=panel)
+
+
+def _largest(machine: Machine, work: Work, points: int) -> Decisions | None:
+    """The first legal plan with a block for each multiprocessor."""
+    least = machine.multiprocessors
+    chosen = work.suggested and work.suggested.first(lambda p: points >= _points(p.filled(NEUTRAL)) * least)
+    return chosen.filled(NEUTRAL) if chosen else None
 
 
 def _points(plan: Decisions) -> int:
@@ -76,7 +95,9 @@ def _points(plan: Decisions) -> int:
 
 
 def suggested(kernel: ir.Kernel) -> Suggestions:
-    """Plans of a reference kernel for a GPU."""
+    """Plans of a reference kernel for a GPU; of a recurrence those of the kernel ahead of a panel."""
+    if panels.legal(kernel, PANEL) is None:
+        kernel, _ = panels.apply(kernel, PANEL)
     indices, body = nest_of(kernel)
     all_accesses = accesses(body, indices)
     if any(isinstance(s, ir.While) for s in statements(body)) or any(

@@ -91,7 +91,7 @@ def on_cpu(kernel: ir.Kernel, checked: Checked) -> tuple[ir.Kernel, ...]:
 def sharing_plan(machine: Machine, work: Work, wish: Plan) -> Plan | None:
     """Slices and parts for calls of few points and long loops; None where a thread for each point is as good."""
     rounds = work.rounds
-    if rounds is None or not machine.target.has_blocks:
+    if rounds is None or rounds.panels or not machine.target.has_blocks:
         return None
     if any(getattr(wish, name) is not None for name in OTHERS) or (wish.slices == 1 and wish.parts in (None, 1)):
         return None

@@ -7,18 +7,23 @@ from dataclasses import replace
 from typing import Any
 
 from lanewise.analysis.affine import accesses, nest_of
+from lanewise.analysis.recurrences import Recurrence, recurrence
 from lanewise.ir import nodes as ir
 from lanewise.ir.interpret import evaluate
 from lanewise.ir.pattern import Rounds, Work
 from lanewise.ir.traverse import reads
-from lanewise.passes import loop_sharing, loop_splitting
+from lanewise.passes import loop_sharing, loop_splitting, panels
 from lanewise.patterns.threadwise.totals import POINT
 
 
 def describe(reference: ir.Kernel, work: Work) -> Work:
     """The work of a call with this reference kernel, apart from its numbers."""
     if loop_sharing.legal(reference) is not None:
-        return work
+        blocked = recurrence(reference)
+        if isinstance(blocked, str) or panels.legal(reference, 1) is not None:
+            return work
+        long = replace(blocked.outer, start=_first(blocked), stop=_last(blocked))
+        return replace(work, rounds=Rounds(_counting(reference, (long,)), panels=True))
     loops = loop_sharing.shareable_loops(reference)
     indices, _ = nest_of(reference)
     kept = sum(r.type.size for r in loop_sharing.rows_of(reference, loops))
@@ -28,6 +33,14 @@ def describe(reference: ir.Kernel, work: Work) -> Work:
         divided=loop_splitting.legal(reference, 2) is None, alone=indices == (POINT,), reused=_reused(reference),
     )  # fmt: skip
     return replace(work, rounds=rounds)
+
+
+def _first(blocked: Recurrence) -> ir.Expression:
+    return blocked.start if blocked.step > 0 else blocked.stop
+
+
+def _last(blocked: Recurrence) -> ir.Expression:
+    return blocked.stop if blocked.step > 0 else blocked.start
 
 
 def _reused(reference: ir.Kernel) -> bool:

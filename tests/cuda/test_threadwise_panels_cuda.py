@@ -1,0 +1,52 @@
+"""Recurrences in panels on a GPU, by default plans and others, against float64."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lanewise as lw
+from tests.patterns.panelled import CASES, Case, copies
+
+cp = pytest.importorskip("cupy")
+
+pytestmark = pytest.mark.cuda
+
+TILES = lw.Plan(block=64, across=8, rows=2, targets=4, tile=16, unroll=0, panel=128)
+SHAPES = [(1, 1), (300, 5), (512, 256), (769, 131), (1024, 1024)]
+
+
+def check(case: Case, arrays: dict[str, Any], changed: dict[str, Any]) -> None:
+    bound = 1e-9 if arrays["a"].dtype == np.float64 else 1e-3
+    for name, expected in case.expect(**copies(arrays)).items():
+        np.testing.assert_allclose(cp.asnumpy(changed[name]), expected, rtol=bound, atol=bound)
+
+
+@pytest.mark.parametrize("plan", [None, lw.Plan(panel=256), TILES], ids=str)
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
+def test_recurrences(case: Case, shape: tuple[int, int], plan: lw.Plan | None) -> None:
+    arrays = case.make(np.random.default_rng(3), *shape)
+    changed = {n: cp.asarray(a) for n, a in arrays.items()}
+    case.kernel(**changed, grid=shape[1], plan=plan)
+    check(case, arrays, changed)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
+def test_calls_like_an_earlier_one(case: Case) -> None:
+    """Launches of a series are filled in with the memory of each call."""
+    for seed in range(3):
+        arrays = case.make(np.random.default_rng(seed), 333, 64)
+        changed = {n: cp.asarray(a) for n, a in arrays.items()}
+        case.kernel(**changed, grid=64)
+        check(case, arrays, changed)
+
+
+def test_explain_tells_of_panels() -> None:
+    arrays = {n: cp.asarray(a) for n, a in CASES[0].make(np.random.default_rng(3), 600, 600).items()}
+    explanation = CASES[0].kernel.compile(**arrays, grid=600).explain(measure_resources=False)
+    text = str(explanation)
+    assert "chosen by default" in text
+    assert "512 rounds of the outer loop are a panel" in text
