@@ -37,6 +37,7 @@ from lanewise.profiling import Profile
 from lanewise.ragged import RaggedArray, ragged
 from lanewise.record import record
 from lanewise.runtime.devices import device
+from lanewise.scatter import scatter_add, scatter_max, scatter_min
 from lanewise.values import (
     Row,
     acos,
@@ -213,6 +214,9 @@ __all__ = [
     "record",
     "rsqrt",
     "same",
+    "scatter_add",
+    "scatter_max",
+    "scatter_min",
     "segmentwise",
     "select",
     "sin",

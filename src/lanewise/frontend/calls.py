@@ -136,6 +136,8 @@ def _known(table: dict[Any, Any], function: Any) -> Any:
 def _hint(function: Any) -> str:
     if function is v.zeros:
         return "a local array needs a name: a = lw.zeros(lw.f32, 8)"
+    if operation := getattr(function, "__lanewise_scatter__", ""):
+        return f"lw.scatter_{operation} has no value: it is a statement of its own, in a threadwise function"
     if name := getattr(function, "__lanewise_reduction__", ""):
         return f"lw.{name} takes whole arrays, outside of kernels; here a loop adds up"
     if hint := _known(_HINTS, function):

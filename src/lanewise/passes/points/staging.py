@@ -141,7 +141,8 @@ class _Staging:
         return found
 
     def _staged(self, s: ir.LoadElement) -> bool:
-        return self.kernel.array(s.array).space != "shared" and s.name not in self.deciding
+        there = s.array in self.arrays or self.kernel.array(s.array).space == "shared"
+        return not there and s.name not in self.deciding
 
     def _worth(self, box: Box) -> bool:
         return box.reads() >= REUSE * box.elements or self._strided(box)
@@ -513,7 +514,7 @@ def _times(r: int | ir.Expression, factor: int) -> int | ir.Expression:
 def adds_up(body: ir.Block) -> bool:
     """Whether rounds may come in any order, but for rounding: variables that last are sums, products, minima or maxima."""
     every = list(statements(body))
-    if any(isinstance(s, ir.StoreElement | ir.SetElement | ir.DeclareArray | ir.Apply | ir.While) for s in every):
+    if any(isinstance(s, ir.ElementWrite | ir.SetElement | ir.DeclareArray | ir.Apply | ir.While) for s in every):
         return False
     seen: set[str] = set()
     lasting: set[str] = set()

@@ -47,7 +47,7 @@ def build_threadwise(function: ir.Function, arguments: ThreadwiseArguments) -> i
     result = function.results[0].type if function.results else None
     own_body = function.body if result is None else with_value(function.body, result)
     body = with_bounded_indices(without_returns(own_body))
-    written = {s.array for s in statements(body) if isinstance(s, ir.StoreElement)}
+    written = {s.array for s in statements(body) if isinstance(s, ir.ElementWrite)}
     arrays: list[ir.ArrayArgument] = []
     counts = [ir.Parameter(extent_of(i), index) for i in arguments.indices]
     for name, (kind, rank) in arguments.arrays.items():
