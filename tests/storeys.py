@@ -15,7 +15,7 @@ PACKAGE = SOURCE.name
 
 STOREYS = (
     ("_version", "errors", "moved"),
-    ("attributes", "checks", "naming"),
+    ("attributes", "checks", "naming", "scatter"),
     ("types",),
     ("vectors",),
     ("array_types", "lattices", "target", "values"),
@@ -31,7 +31,7 @@ STOREYS = (
     ("plans",),
     ("pipeline",),
     ("runtime",),
-    ("field_values",),
+    ("field_values", "scans"),
     ("arrays",),
     ("pickled", "ragged"),
     ("launch",),

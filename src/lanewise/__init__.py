@@ -37,6 +37,7 @@ from lanewise.profiling import Profile
 from lanewise.ragged import RaggedArray, ragged
 from lanewise.record import record
 from lanewise.runtime.devices import device
+from lanewise.scans.cumsum import cumsum
 from lanewise.scatter import scatter_add, scatter_max, scatter_min
 from lanewise.values import (
     Row,
@@ -172,6 +173,7 @@ __all__ = [
     "cos",
     "cosh",
     "cross",
+    "cumsum",
     "device",
     "dot",
     "dpopulations",

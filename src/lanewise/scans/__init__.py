@@ -1,0 +1,1 @@
+"""Prefix sums of whole arrays: `lw.cumsum`, on a CPU and on a GPU."""
