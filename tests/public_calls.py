@@ -161,6 +161,7 @@ CALLS: dict[str, Callable[[], Good]] = {
     **{n: lambda n=n: (getattr(lw, n), [0.5, 0.25, 0.75], {}) for n in ("clamp", "fma", "mix")},
     "sum": lambda: (lw.sum, [np.ones(3)], {}),
     "cumsum": lambda: (lw.cumsum, [np.ones(3)], {"exclusive": True, "out": np.ones(3)}),
+    "histogram": lambda: (lw.histogram, [np.ones(3, np.int32)], {"bins": 4, "out": np.zeros(4, np.int64)}),
     "scatter_add": lambda: (lw.scatter_add, [np.zeros(3, np.int32), 1, 2], {}),
     "scatter_max": lambda: (lw.scatter_max, [np.zeros((2, 3)), (1, 2), 2.0], {}),
     "scatter_min": lambda: (lw.scatter_min, [np.zeros(3), 1, -2], {}),

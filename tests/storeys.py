@@ -31,7 +31,7 @@ STOREYS = (
     ("plans",),
     ("pipeline",),
     ("runtime",),
-    ("field_values", "scans"),
+    ("collective", "field_values"),
     ("arrays",),
     ("pickled", "ragged"),
     ("launch",),

@@ -6,6 +6,8 @@ from lanewise._version import __version__
 from lanewise.advice import LayoutChoice, Use, choose_layout
 from lanewise.array_types import Array1, Array2, Array3, index
 from lanewise.arrays import RecordArray
+from lanewise.collective.cumsum import cumsum
+from lanewise.collective.histogram import histogram
 from lanewise.errors import (
     ArgumentError,
     CompileError,
@@ -37,7 +39,6 @@ from lanewise.profiling import Profile
 from lanewise.ragged import RaggedArray, ragged
 from lanewise.record import record
 from lanewise.runtime.devices import device
-from lanewise.scans.cumsum import cumsum
 from lanewise.scatter import scatter_add, scatter_max, scatter_min
 from lanewise.values import (
     Row,
@@ -188,6 +189,7 @@ __all__ = [
     "floor",
     "fma",
     "function",
+    "histogram",
     "hypot",
     "i32",
     "i64",

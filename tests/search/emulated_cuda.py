@@ -70,7 +70,7 @@ template <class T> static void __stcs(T *to, T v) { *to = v; }
 static int __ffs(unsigned v) { return __builtin_ffs((int)v); }
 static int __popc(unsigned v) { return __builtin_popcount(v); }
 static float __int_as_float(int v) { return value<float>((unsigned)v); }
-static unsigned atomicAdd(unsigned *to, unsigned v) { const unsigned old = *to; *to += v; return old; }
+template <class T> static T atomicAdd(T *to, T v) { const T old = *to; *to += v; return old; }
 static void (*body)();
 static void enter() { body(); fibres[current].done = true; swapcontext(&fibres[current].context, &scheduler); }
 static bool arrived(int first, int last, int what) {

@@ -1,10 +1,10 @@
 """Prefix sums on a GPU in one pass: every element is read once and written once, and floats are added in one order in every run.
 
-A block takes the next tile of elements and adds them up in registers. Its sum is published in global memory. Tiles belong to groups of
-`GROUP`: what precedes a tile is the sum of the tiles before it in its group, which the lanes of a warp fetch and add as a tree, and the
-prefix of the groups before, which the last tile of each group publishes. Which sums are added, and in which order, follows from the
-number of the tile alone, and not from what is published first, as in a decoupled look-back (D. Merrill and M. Garland 2016). No tile
-waits for one that has not begun, since tiles are handed out in the order in which blocks begin.
+A block takes the next tile of elements into registers and publishes its sum in global memory. Tiles belong to
+groups of `GROUP`: what precedes a tile is the sum of the tiles before it in its group, which the lanes of a warp fetch and add as a
+tree, and the prefix of the groups before, which the last tile of each group publishes. Which sums are added, and in which order,
+follows from the number of the tile alone, and not from what is published first, as in a decoupled look-back (D. Merrill and M. Garland
+2016). No tile waits for one that has not begun, since tiles are handed out in the order in which blocks begin.
 
 A word of 64 bits holds 32 bits of a number and whether they are there, so that nobody sees one without the other. Of float32 all that
 lies beyond 128 neighbours is added in float64.
@@ -27,6 +27,7 @@ typedef unsigned long long Word;
 #define THREADS {threads}
 #define CHUNKS {chunks}  // accesses of a thread
 #define GROUP {group}  // tiles
+#define TURNS ((GROUP + 31) / 32)
 #define EXCLUSIVE {exclusive}
 #define WARPS (THREADS / 32)
 #define LANES (16 / (int)sizeof(Element))  // elements of an access
@@ -77,14 +78,14 @@ __device__ __forceinline__ Sum before_tile(Word *tiles, Word *prefixes, unsigned
     const unsigned int group = tile / GROUP, rank = tile % GROUP;
     const volatile Word *const first = tiles + (size_t)(tile - rank) * WORDS;
     const volatile Word *const behind = prefixes + (size_t)(group - 1) * WORDS;
-    Published seen[GROUP / 32], prefix;
+    Published seen[TURNS], prefix;
 #pragma unroll
-    for (int k = 0; k < GROUP / 32; ++k)
+    for (int k = 0; k < TURNS; ++k)
         if (k * 32 + lane < rank) seen[k] = look(first + (k * 32 + lane) * WORDS);
     if (group) prefix = look(behind);
     Sum sum = 0;
 #pragma unroll
-    for (int k = 0; k < GROUP / 32; ++k) {{
+    for (int k = 0; k < TURNS; ++k) {{
         if (k * 32 + lane >= rank) continue;
         while (!is_there(seen[k])) seen[k] = look(first + (k * 32 + lane) * WORDS);
         sum += sum_of(seen[k]);
@@ -112,31 +113,46 @@ template <class T> __device__ __forceinline__ T up_to(T value, int lane)
     return value;
 }}
 
-__device__ __forceinline__ Access read(const Element *values, long long at, long long count)
+// The elements that a thread takes of a tile; what lies beyond the end is zero.
+__device__ __forceinline__ void read(Access *chunk, const Element *values, bool whole, long long at, long long count)
 {{
-    Access a;
-    if ({read_wide} && at + LANES <= count) {{
-        const float4 bits = __ldcs(reinterpret_cast<const float4 *>(values + at));
-        a = *reinterpret_cast<const Access *>(&bits);
-    }} else {{
 #pragma unroll
-        for (int n = 0; n < LANES; ++n) a.lane[n] = at + n < count ? __ldcs(values + at + n) : Element(0);
+    for (int c = 0; c < CHUNKS; ++c) {{
+        const Element *const from = values + at + c * CHUNK;
+        if ({read_wide} && whole) {{
+            const float4 bits = __ldcs(reinterpret_cast<const float4 *>(from));
+            chunk[c] = *reinterpret_cast<const Access *>(&bits);
+        }} else {{
+#pragma unroll
+            for (int n = 0; n < LANES; ++n) chunk[c].lane[n] = at + c * CHUNK + n < count ? __ldcs(from + n) : Element(0);
+        }}
     }}
-    return a;
 }}
 
-__device__ __forceinline__ void write(Element *results, long long at, long long count, const Access &a)
+// Add up the elements of a chunk; returns the sum of all of them.
+__device__ __forceinline__ Element add_up(Access &chunk, int lane)
 {{
-    if ({write_wide} && at + LANES <= count) {{
-        __stcs(reinterpret_cast<float4 *>(results + at), *reinterpret_cast<const float4 *>(&a));
+    Element *const x = chunk.lane;
+    const Element until = up_to(x[LANES - 1], lane);
+    const Element other = __shfl_up_sync(ALL, until, 1);
+    const Element left = lane ? other : Element(0);  // what the lanes before this one have
+#pragma unroll
+    for (int n = LANES - 1; n >= 0; --n) x[n] = EXCLUSIVE ? (n ? left + x[n ? n - 1 : 0] : left) : left + x[n];
+    return __shfl_sync(ALL, until, 31);
+}}
+
+__device__ __forceinline__ void write(Element *results, const Element *x, bool whole, long long at, long long count)
+{{
+    if ({write_wide} && whole) {{
+        __stcs(reinterpret_cast<float4 *>(results + at), *reinterpret_cast<const float4 *>(x));
     }} else {{
 #pragma unroll
         for (int n = 0; n < LANES; ++n)
-            if (at + n < count) __stcs(results + at + n, a.lane[n]);
+            if (at + n < count) __stcs(results + at + n, x[n]);
     }}
 }}
 
-// `words`: a ticket, the prefixes of groups, the sums of tiles; all zero.
+// `words`: a ticket, the prefixes of groups, the sums of tiles; all zero. The sum of a tile is published before its elements are added up.
 extern "C" __global__ void __launch_bounds__(THREADS, {blocks})
 cumsum_kernel(const Element *values, Element *results, long long count, Word *words, unsigned int groups)
 {{
@@ -146,33 +162,30 @@ cumsum_kernel(const Element *values, Element *results, long long count, Word *wo
     if (threadIdx.x == 0) ticket = atomicAdd(reinterpret_cast<unsigned int *>(words), 1u);
     __syncthreads();
     const unsigned int tile = ticket;
+    const bool whole = (long long)(tile + 1) * TILE <= count;
     const long long first = (long long)tile * TILE + warp * (CHUNKS * CHUNK) + lane * LANES;
+    Word *const prefixes = words + 1, *const tiles = prefixes + (size_t)groups * WORDS;
     Access chunk[CHUNKS];
-#pragma unroll
-    for (int c = 0; c < CHUNKS; ++c) chunk[c] = read(values, first + c * CHUNK, count);
-    Element sums[CHUNKS];
+    read(chunk, values, whole, first, count);
     Sum total = 0;
 #pragma unroll
     for (int c = 0; c < CHUNKS; ++c) {{
 #pragma unroll
         for (int n = 1; n < LANES; ++n) chunk[c].lane[n] += chunk[c].lane[n - 1];
-        const Element until = up_to(chunk[c].lane[LANES - 1], lane);
-        const Element other = __shfl_up_sync(ALL, until, 1);
-        const Element left = lane ? other : Element(0);  // what the lanes before this one have
-#pragma unroll
-        for (int n = LANES - 1; n >= 0; --n)
-            chunk[c].lane[n] = EXCLUSIVE ? (n ? left + chunk[c].lane[n ? n - 1 : 0] : left) : left + chunk[c].lane[n];
-        sums[c] = __shfl_sync(ALL, until, 31);
-        total += Sum(sums[c]);
+        total += Sum(chunk[c].lane[LANES - 1]);
     }}
+#pragma unroll
+    for (int step = 16; step; step /= 2) total += __shfl_xor_sync(ALL, total, step);
     if (lane == 0) of_warp[warp] = total;
     __syncthreads();
     const Sum warps = up_to(lane < WARPS ? of_warp[lane] : Sum(0), lane);
     const Sum last = __shfl_sync(ALL, warps, WARPS - 1), other = __shfl_up_sync(ALL, warps, 1);
     const Sum within = __shfl_sync(ALL, lane ? other : Sum(0), warp);
+    if (threadIdx.x == 0) publish(tiles + (size_t)tile * WORDS, last);
+    Element sums[CHUNKS];
+#pragma unroll
+    for (int c = 0; c < CHUNKS; ++c) sums[c] = add_up(chunk[c], lane);
     if (warp == 0) {{
-        Word *const prefixes = words + 1, *const tiles = prefixes + (size_t)groups * WORDS;
-        if (lane == 0) publish(tiles + (size_t)tile * WORDS, last);
         const Sum sum = before_tile(tiles, prefixes, tile, last, lane);
         if (lane == 0) before = sum;
     }}
@@ -183,7 +196,7 @@ cumsum_kernel(const Element *values, Element *results, long long count, Word *wo
         const Element base = Element(start);
 #pragma unroll
         for (int n = 0; n < LANES; ++n) chunk[c].lane[n] += base;
-        write(results, first + c * CHUNK, count, chunk[c]);
+        write(results, chunk[c].lane, whole, first + c * CHUNK, count);
         start += Sum(sums[c]);
     }}
 }}
@@ -203,12 +216,12 @@ WIDE = 16  # bytes of an access
 
 @dataclass(frozen=True, slots=True)
 class Tiles:
-    """How elements are divided: threads of a block, accesses of a thread, tiles of a group (a multiple of 32); blocks that are resident."""
+    """How elements are divided: threads of a block, accesses of a thread, tiles of a group; blocks of a multiprocessor, at least."""
 
     threads: int = 512
-    chunks: int = 4
-    group: int = 128
-    blocks: int = 3
+    chunks: int = 8
+    group: int = 32
+    blocks: int = 2
 
     def elements(self, itemsize: int) -> int:
         """Elements of a tile."""

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lanewise as lw
+from lanewise.collective import cumsum_device as device
+from lanewise.collective.cumsum_host import BLOCK, CHAINS
 from lanewise.errors import ArgumentError
 from lanewise.runtime.nvrtc import compile_cubin
-from lanewise.scans import device
-from lanewise.scans.host import BLOCK, CHAINS
 from tests.search import emulated_cuda
 
 Array = np.ndarray[Any, Any]
@@ -200,8 +200,8 @@ REFUSED: list[tuple[Any, dict[str, Any], str]] = [
     (LINE[::2], {}, f"cumsum: the array of values {WANTED}, found one of float64 with shape (3,), which is not contiguous; pass np.ascontiguousarray(...) of it"),
     (np.ma.zeros(3), {}, f"cumsum: the array of values {WANTED}, found"),
     (LINE, {"out": [0]}, f"cumsum: out {WANTED}, found [0]"),
-    (LINE, {"out": np.zeros(5)}, "cumsum: out must be an array of float64 with shape (6,) on the host, as the values are, found one of float64 with shape (5,) on the host"),
-    (LINE, {"out": np.zeros(6, np.int64)}, "cumsum: out must be an array of float64 with shape (6,) on the host, as the values are, found one of int64"),
+    (LINE, {"out": np.zeros(5)}, "cumsum: out must be an array of float64 with shape (6,) on the host, where the values are, found one of float64 with shape (5,) on the host"),
+    (LINE, {"out": np.zeros(6, np.int64)}, "cumsum: out must be an array of float64 with shape (6,) on the host, where the values are, found one of int64"),
     (LINE, {"out": LOCKED}, "cumsum: out is written, and this array is read-only"),
     (LINE[1:], {"out": LINE[:-1]}, "cumsum: out shares a part of its memory with the values; give it memory of its own, or all of theirs"),
 ]  # fmt: skip
