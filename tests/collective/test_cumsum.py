@@ -178,12 +178,9 @@ def test_more_elements_than_32_bits_count() -> None:
 @pytest.mark.parametrize("exclusive", [False, True])
 @pytest.mark.parametrize("wide", [False, True])
 def test_the_text_for_a_gpu_compiles(kind: str, exclusive: bool, wide: bool) -> None:
-    text = device.text_of(np.dtype(kind), device.TILES, exclusive=exclusive, read_wide=wide, write_wide=wide)
-    assert (
-        0
-        < compile_cubin(text, "cumsum", "sm_90").resources.registers
-        <= 65_536 // (device.TILES.threads * device.TILES.blocks)
-    )
+    tiles = device.TILES[kind]
+    text = device.text_of(np.dtype(kind), tiles, exclusive=exclusive, read_wide=wide, write_wide=wide)
+    assert 0 < compile_cubin(text, "cumsum", "sm_90").resources.registers <= 65_536 // (tiles.threads * tiles.blocks)
 
 
 # ------------------------------------------------------------ refusals

@@ -34,14 +34,15 @@ def on_gpu(values: Array, bins: int) -> Array:
 
 def emulated(values: Array, bins: int) -> Array:
     """The text for a GPU, two blocks after each other; with accesses as wide as the array allows."""
-    counts, shared = np.zeros(bins, np.int64), bins <= device.ROOM
+    shared = bins <= device.ROOM
+    counts = np.zeros(bins, np.int64 if shared else np.uint32)
     wide = device.WIDE if values.ctypes.data % device.WIDE == 0 else values.itemsize
     accesses, rest = divmod(len(values), wide // values.itemsize)
     copies = min(device.COPIES, device.ROOM // max(bins, 1)) if shared else 1
-    text = device.text_of(values.dtype, shared=shared, wide=wide)
+    text = device.text_of(values.dtype, shared=shared, wide=wide, narrow=not shared)
     numbers = (accesses, rest, bins, copies)
     emulated_cuda.launch(text, "histogram", 2, device.THREADS, values.ctypes.data, counts.ctypes.data, *numbers)
-    return counts
+    return counts.astype(np.int64)
 
 
 RUNS = [
@@ -104,7 +105,8 @@ def test_many_values_on_a_gpu(bins: int) -> None:
 @pytest.mark.parametrize("shared", [False, True])
 @pytest.mark.parametrize("wide", [False, True])
 def test_the_text_for_a_gpu_compiles(kind: str, shared: bool, wide: bool) -> None:
-    text = device.text_of(np.dtype(kind), shared=shared, wide=device.WIDE if wide else np.dtype(kind).itemsize)
+    bytes_ = device.WIDE if wide else np.dtype(kind).itemsize
+    text = device.text_of(np.dtype(kind), shared=shared, wide=bytes_, narrow=not shared)
     assert compile_cubin(text, "histogram", "sm_90").resources.shared_bytes == 4 * device.ROOM * shared
 
 

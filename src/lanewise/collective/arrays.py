@@ -40,13 +40,19 @@ def empty_beside(array: Any, dtype: Any, shape: tuple[int, ...]) -> Any:
     """A new array on the device of another one, of anything."""
     if isinstance(array, np.ndarray):
         return np.empty(shape, dtype)
-    with cuda.use(f"cuda:{array.data.device_id}"):
+    with cuda.use(device_of(array)):
         return cuda.cupy().empty(shape, dtype)
+
+
+def device_of(array: Any) -> str:
+    """The name of the device that an array of CuPy lies on."""
+    number = int(array.data.device_id)
+    return f"cuda:{number}" if number else "cuda"
 
 
 def place_of(array: Any) -> str:
     """Where an array lies, for people."""
-    return "the host" if isinstance(array, np.ndarray) else f"'cuda:{array.data.device_id}'"
+    return "the host" if isinstance(array, np.ndarray) else repr(device_of(array))
 
 
 def _is_array(value: Any) -> bool:

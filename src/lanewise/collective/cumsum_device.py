@@ -13,12 +13,13 @@ lies beyond 128 neighbours is added in float64.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
 
+from lanewise.collective.arrays import device_of
 from lanewise.runtime import cuda, memory
-from lanewise.runtime.devices import resolve
 
 TEXT = """
 typedef {element} Element;
@@ -218,19 +219,22 @@ WIDE = 16  # bytes of an access
 class Tiles:
     """How elements are divided: threads of a block, accesses of a thread, tiles of a group; blocks of a multiprocessor, at least."""
 
-    threads: int = 512
-    chunks: int = 8
-    group: int = 32
-    blocks: int = 2
+    threads: int
+    chunks: int
+    group: int
+    blocks: int
 
     def elements(self, itemsize: int) -> int:
         """Elements of a tile."""
         return self.threads * self.chunks * (WIDE // itemsize)
 
 
-TILES = Tiles()
+SMALL, LARGE = Tiles(512, 16, 32, 1), Tiles(256, 16, 32, 2)
+TILES = {"int32": SMALL, "uint32": SMALL, "int64": LARGE, "float32": SMALL, "float64": Tiles(512, 4, 32, 3)}
+"""The fastest of seventeen for 2^28 and 2^27 elements on an NVIDIA H200."""
 
 
+@cache
 def text_of(dtype: np.dtype[Any], tiles: Tiles, *, exclusive: bool, read_wide: bool, write_wide: bool) -> str:
     """The text for elements of a type. read_wide, write_wide: the arrays begin at a multiple of 16 bytes."""
     return TEXT.format(
@@ -239,11 +243,11 @@ def text_of(dtype: np.dtype[Any], tiles: Tiles, *, exclusive: bool, read_wide: b
     )  # fmt: skip
 
 
-def cumsum(values: Any, out: Any, *, exclusive: bool, tiles: Tiles = TILES) -> None:
+def cumsum(values: Any, out: Any, *, exclusive: bool, tiles: Tiles | None = None) -> None:
     """Put the prefix sums of an array of CuPy into another one on the same device, or into itself."""
     if not values.size:
         return
-    device = resolve(f"cuda:{values.data.device_id}")
+    device, tiles = device_of(values), tiles or TILES[values.dtype.name]
     source, to = memory.address(values), memory.address(out)
     text = text_of(values.dtype, tiles, exclusive=exclusive, read_wide=source % WIDE == 0, write_wide=to % WIDE == 0)
     count = -(-values.size // tiles.elements(values.itemsize))

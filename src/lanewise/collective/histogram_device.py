@@ -5,12 +5,13 @@ Few bins have several copies, one for some warps each: threads that add to one p
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
 
+from lanewise.collective.arrays import device_of
 from lanewise.runtime import cuda, memory
-from lanewise.runtime.devices import resolve
 
 VALUES = {"int32": "int", "uint32": "unsigned int", "int64": "long long"}
 THREADS = 512
@@ -18,9 +19,10 @@ BLOCKS = 4  # of a multiprocessor
 ROOM = 12_288  # bins of a block in shared memory, 48 KB
 COPIES = THREADS // 32
 WIDE = 16  # bytes of an access
+NARROW = 2**32  # values, fewer of which are counted in 32 bits: twice as many bins fit the L2 cache
 TEXT = """
 typedef {value} Value;
-typedef unsigned long long Count;
+typedef {count} Count;
 #define ROOM {room}
 #define LANES ({wide} / (int)sizeof(Value))  // values of an access
 #define AHEAD 4  // accesses on their way
@@ -74,22 +76,32 @@ histogram_kernel(const Access *values, Count *counts, long long accesses, int re
 """
 
 
-def text_of(dtype: np.dtype[Any], *, shared: bool, wide: int) -> str:
-    """The text for values of a type. wide: bytes of an access, of which the array begins at a multiple."""
-    return TEXT.format(value=VALUES[dtype.name], threads=THREADS, room=ROOM if shared else 0, wide=wide)
+@cache
+def text_of(dtype: np.dtype[Any], *, shared: bool, wide: int, narrow: bool = False) -> str:
+    """The text for values of a type. wide: bytes of an access, of which the array begins at a multiple. narrow: counts have 32 bits."""
+    count = "unsigned int" if narrow else "unsigned long long"
+    return TEXT.format(value=VALUES[dtype.name], threads=THREADS, room=ROOM if shared else 0, wide=wide, count=count)
 
 
 def histogram(values: Any, counts: Any) -> None:
     """Count the values of an array of CuPy into another one on the same device."""
-    device = resolve(f"cuda:{values.data.device_id}")
+    device = device_of(values)
+    shared = counts.size <= ROOM
+    narrow = not shared and values.size < NARROW
     with cuda.use(device):
-        counts.fill(0)
-    if not values.size or not counts.size:
-        return
+        count = cuda.cupy().zeros(counts.shape, np.uint32) if narrow else counts
+        if not narrow:
+            counts.fill(0)
+        if values.size and counts.size:
+            _launch(device, values, count, shared=shared, narrow=narrow)
+        if narrow:
+            counts[...] = count
+
+
+def _launch(device: str, values: Any, counts: Any, *, shared: bool, narrow: bool) -> None:
     source = memory.address(values)
     wide = WIDE if source % WIDE == 0 else values.itemsize
-    shared = counts.size <= ROOM
-    kernel = cuda.loaded(device, text_of(values.dtype, shared=shared, wide=wide), "histogram", THREADS)
+    kernel = cuda.loaded(device, text_of(values.dtype, shared=shared, wide=wide, narrow=narrow), "histogram", THREADS)
     accesses, rest = divmod(values.size, wide // values.itemsize)
     blocks = min(cuda.multiprocessors(device) * BLOCKS, -(-values.size // THREADS))
     copies = min(COPIES, ROOM // counts.size) if shared else 1
