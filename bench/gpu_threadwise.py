@@ -2,8 +2,9 @@
 
     python -m bench.gpu_threadwise [--seconds 95] [NAME ...]
 Needs CuPy and an NVIDIA GPU. Every kernel is compared with float64 results first; times are medians of rounds that go through all
-plans in turn. A plan that is not legal, or is wrong, says so in its row. Writes bench/results/gpu_threadwise.md, or into the folder that
-the variable OUT names.
+plans in turn. A plan that is not legal, or is wrong, says so in its row. The last table compares the default plans with the naive
+kernels: a thread for each index, which does everything alone (of a sum over all indices: one block). Writes
+bench/results/gpu_threadwise.md, or into the folder that the variable OUT names.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import argparse
 import os
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -95,6 +96,8 @@ class Benchmark:
     plans: tuple[dict[str, Any], ...]
     others: tuple[tuple[str, Callable[[Any, dict[str, Any]], Any]], ...] = ()
     tolerance: float = 2e-4
+    naive: dict[str, Any] = field(default_factory=lambda: {"block": 256})
+    original: bool = False  # one of those of Yang, Xiang, Kong and Zhou, PLDI 2010
 
 
 def random(cp: Any, *shape: int) -> Any:
@@ -272,10 +275,11 @@ MATMUL = (
 )
 WINDOW = {"block": 256, "across": 4, "targets": 8, "adjacent": 8, "tile": 16, "unroll": 0}
 CONVOLVE = (
+    {**WINDOW, "rows": 1, "targets": 16, "adjacent": 16, "block": 128}, {**WINDOW, "rows": 2, "block": 128},
     {**WINDOW, "rows": 1}, {**WINDOW, "rows": 1, "block": 128}, {**WINDOW, "rows": 1, "min_blocks": 3}, {**WINDOW, "rows": 1, "across": 8},
     {**WINDOW, "rows": 1, "across": 8, "block": 128}, {**WINDOW, "rows": 1, "targets": 16, "adjacent": 16},
     {**WINDOW, "rows": 1, "block": 512},
-    {**WINDOW, "rows": 2, "unroll": 16}, {**WINDOW, "block": 128, "rows": 2}, {**WINDOW, "block": 128, "rows": 4},
+    {**WINDOW, "rows": 2, "unroll": 16}, {**WINDOW, "block": 128, "rows": 4},
     {**WINDOW, "block": 128, "rows": 4, "unroll": 16}, {"block": 256, "across": 8, "targets": 8, "rows": 2, "tile": 16, "unroll": 0},
     {"block": 256, "across": 16, "targets": 8, "rows": 4, "tile": 16, "unroll": 16}, {"block": 256},
 )  # fmt: skip
@@ -307,16 +311,18 @@ BATCHED = (
 N = 4096
 BENCHMARKS = (
     Benchmark("matmul 4096", matmul, _matrices(N), "c", _product, 2.0 * N**3, "TFLOP/s", MATMUL,
-              (("cuBLAS", lambda cp, g: cp.matmul(g["a"], g["b"], out=g["c"])),)),
+              (("cuBLAS", lambda cp, g: cp.matmul(g["a"], g["b"], out=g["c"])),), original=True),
     Benchmark("matmul 8192", matmul, _matrices(2 * N), "c", _product, 16.0 * N**3, "TFLOP/s", (HALF, {**HALF, "order": "panels"}),
               (("cuBLAS", lambda cp, g: cp.matmul(g["a"], g["b"], out=g["c"])),)),
     Benchmark("matrix-vector 16384", matvec, _vector, "c", lambda cp, g: g["a"].astype(cp.float64) @ g["x"], 4.0 * 16384**2, "TB/s", MATVEC,
-              (("cuBLAS", lambda cp, g: cp.matmul(g["a"], g["x"], out=g["c"])),)),
+              (("cuBLAS", lambda cp, g: cp.matmul(g["a"], g["x"], out=g["c"])),), original=True),
     Benchmark("transposed matrix-vector 16384", transposed, _vector, "c", lambda cp, g: g["a"].T.astype(cp.float64) @ g["x"],
-              4.0 * 16384**2, "TB/s", DOWN, (("cuBLAS", lambda cp, g: cp.matmul(g["a"].T, g["x"], out=g["c"])),)),
+              4.0 * 16384**2, "TB/s", DOWN, (("cuBLAS", lambda cp, g: cp.matmul(g["a"].T, g["x"], out=g["c"])),), original=True),
     Benchmark("sum 16384", total, _many, "", lambda cp, g: g["a"].sum(dtype=cp.float64), 4.0 * 16384**2, "TB/s", TOTAL,
-              (("CuPy", lambda cp, g: g["a"].sum()),), 1e-4),
+              (("CuPy", lambda cp, g: g["a"].sum()),), 1e-4, naive={"block": 256, "slices": 256, "unroll": 1}, original=True),
     Benchmark("softmax 65536 x 4096", softmax, _rows, "c", _soft, 8.0 * 65536 * 4096, "TB/s", SOFTMAX),
+    Benchmark("transpose 4096", transpose, _image("a", N, 0), "c", lambda cp, g: g["a"].T, 8.0 * N**2, "TB/s", TRANSPOSE,
+              (("CuPy", lambda cp, g: cp.copyto(g["c"], g["a"].T)), ("copy", lambda cp, g: cp.copyto(g["c"], g["a"]))), original=True),
     Benchmark("transpose 16384", transpose, _image("a", 16384, 0), "c", lambda cp, g: g["a"].T, 8.0 * 16384**2, "TB/s", TRANSPOSE,
               (("CuPy", lambda cp, g: cp.copyto(g["c"], g["a"].T)), ("copy", lambda cp, g: cp.copyto(g["c"], g["a"])))),
     Benchmark("filter 3x3", filter3, _image("a", N), "c", _filtered, 8.0 * N**2, "TB/s", STENCIL),
@@ -324,16 +330,16 @@ BENCHMARKS = (
     Benchmark("laplace 512", laplace, _cube(512, 0), "c", lambda cp, g: _laplace(cp, g, inside=True), 8.0 * 512**3, "TB/s", CUBE),
     Benchmark("outer 16384", outer, _vectors,
               "c", lambda cp, g: cp.multiply.outer(g["u"].astype(cp.float64), g["v"]), 4.0 * 16384**2, "TB/s", STENCIL,
-              (("CuPy", lambda cp, g: cp.multiply(g["u"][:, None], g["v"], out=g["c"])),)),
+              (("CuPy", lambda cp, g: cp.multiply(g["u"][:, None], g["v"], out=g["c"])),), original=True),
     Benchmark("convolve 16", convolve, _window(16, N), "c", _convolved, 2.0 * 256 * N**2, "TFLOP/s", CONVOLVE),
-    Benchmark("convolve 32", convolve, _window(32, N), "c", _convolved, 2.0 * 1024 * N**2, "TFLOP/s", CONVOLVE),
+    Benchmark("convolve 32", convolve, _window(32, N), "c", _convolved, 2.0 * 1024 * N**2, "TFLOP/s", CONVOLVE, original=True),
     Benchmark("batched 16", batched, _batch, "c", _product, 2.0 * 100_000 * 16**3, "TFLOP/s", BATCHED,
               (("cuBLAS", lambda cp, g: cp.matmul(g["a"], g["b"], out=g["c"])),)),
-    Benchmark("demosaic", demosaic, _image("raw", N, out="green"), "green", _green, 8.0 * N**2, "TB/s", STENCIL),
+    Benchmark("demosaic", demosaic, _image("raw", N, out="green"), "green", _green, 8.0 * N**2, "TB/s", STENCIL, original=True),
     Benchmark("histogram 1e6", histogram, _places(1_000_000), "counts", lambda cp, g: cp.bincount(g["a"], minlength=1_000_000), 4e8, "TB/s",
               ({"block": 256}, {"block": 256, "targets": 4}), (("CuPy", lambda cp, g: cp.bincount(g["a"], minlength=1_000_000)),), 1e-9),
     _prefix_sums("float32", 2**28), _prefix_sums("int32", 2**28), _prefix_sums("float64", 2**27),
-    Benchmark("maxima", maxima, _image("a", N), "c", _maxima, 8.0 * N**2, "TB/s", STENCIL),
+    Benchmark("maxima", maxima, _image("a", N), "c", _maxima, 8.0 * N**2, "TB/s", STENCIL, original=True),
 )  # fmt: skip
 
 
@@ -355,6 +361,7 @@ class Row:
     rate: float = 0.0
     median: float = 0.0
     problem: str = ""
+    kind: str = ""  # "default" or "naive"
 
 
 def run(cp: Any, b: Benchmark, deadline: float) -> list[Row]:
@@ -363,8 +370,9 @@ def run(cp: Any, b: Benchmark, deadline: float) -> list[Row]:
     expected = b.expect(cp, given)
     scale = float(cp.abs(expected).max())
     calls: list[tuple[str, Callable[[], Any]]] = []
+    kinds: list[str] = []
     failed: list[Row] = []
-    for wish in ({}, *b.plans):
+    for wish in ({}, *(p for p in b.plans if p != b.naive), b.naive):
         plan = lw.Plan(**wish) if wish else None
         text = "by default" if plan is None else str(plan)
         if time.perf_counter() > deadline:
@@ -387,12 +395,14 @@ def run(cp: Any, b: Benchmark, deadline: float) -> list[Row]:
         if plan is None and not isinstance(bound, Bound):
             text += f": {bound.compiled.plan.short()}"
         calls.append((f"{text} (built in {compiled:.1f} s, off by {error:.0e})", bound.launch))
+        kinds.append("default" if plan is None else "naive" if wish == b.naive else "")
     calls += [(name, partial(call, cp, given)) for name, call in b.others]
+    kinds += [""] * len(b.others)
     del expected
     counts = [max(1, min(200, int(SECONDS * 1000 / max(1e-3, milliseconds(cp, call, 2))))) for _, call in calls]
     times = [[milliseconds(cp, call, n) for (_, call), n in zip(calls, counts, strict=True)] for _ in range(ROUNDS)]
     medians = [float(np.median(column)) for column in zip(*times, strict=True)]
-    rows = [Row(text, b.work / ms / 1e9, ms) for (text, _), ms in zip(calls, medians, strict=True)]
+    rows = [Row(text, b.work / ms / 1e9, ms, kind=k) for (text, _), ms, k in zip(calls, medians, kinds, strict=True)]
     return sorted(rows, key=lambda row: row.median) + failed
 
 
@@ -406,6 +416,29 @@ def table(b: Benchmark, rows: list[Row]) -> str:
     return "\n".join([*lines, "", ""])
 
 
+def comparison(measured: list[tuple[Benchmark, list[Row]]]) -> str:
+    """How much faster the default plans are than the naive kernels, and the geometric mean over the original benchmarks."""
+    lines = [
+        "## Naive time by default time",
+        "",
+        "| benchmark | naive ms | default ms | ratio |",
+        "|---|---:|---:|---:|",
+    ]
+    ratios: list[float] = []
+    for b, rows in measured:
+        times = {row.kind: row.median for row in rows if row.kind}
+        if len(times) < 2:
+            continue
+        ratio = times["naive"] / times["default"]
+        ratios += [ratio] if b.original else []
+        mark = " (original)" if b.original else ""
+        lines.append(f"| {b.name}{mark} | {times['naive']:.4f} | {times['default']:.4f} | {ratio:.2f} |")
+    if ratios:
+        mean = float(np.exp(np.mean(np.log(ratios))))
+        lines.append(f"| geometric mean of the {len(ratios)} original ones | | | {mean:.2f} |")
+    return "\n".join([*lines, "", ""])
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", help="beginnings of the names of benchmarks; all without any")
@@ -416,10 +449,14 @@ def main() -> None:
     begin = time.perf_counter()
     chosen = [b for b in BENCHMARKS if not options.names or any(b.name.startswith(n) for n in options.names)]
     tables: list[str] = []
+    measured: list[tuple[Benchmark, list[Row]]] = []
     for b in chosen:
-        tables.append(table(b, run(cp, b, begin + options.seconds)))
+        measured.append((b, run(cp, b, begin + options.seconds)))
+        tables.append(table(*measured[-1]))
         print(tables[-1], flush=True)
         cp.get_default_memory_pool().free_all_blocks()
+    tables.append(comparison(measured))
+    print(tables[-1], flush=True)
     print(f"{time.perf_counter() - begin:.1f} s")
     machine = "\n".join(f"- {n}: {v}" for n, v in describe_machine().items())
     path = Path(os.environ.get("OUT") or "bench/results") / "gpu_threadwise.md"

@@ -39,6 +39,7 @@ TIMED = ("seconds", "pairs_per_second", "steps_per_second", "agents_per_second",
 PLACES = {
     "lanewise.frontend.function": {"lower_function": "frontend"},
     "lanewise.pipeline": {"build_program": "passes"},
+    "lanewise.launch.kept_programs": {"entry_name": "programs", "_read": "programs"},
     "lanewise.launch.executable": {"generated_texts": "emission"},
     "lanewise.runtime.nvrtc": {"_compile": "NVRTC"},
     "lanewise.runtime.cuda": {"CudaKernel.__init__": "loading", "use": "CUDA starts"},

@@ -19,6 +19,13 @@ def near(name: str, names: Iterable[str]) -> str:
     return f"; did you mean {close[0]!r}?" if close else ""
 
 
+def unknown(what: str, name: object, names: Iterable[str], *, more: str = "") -> str:
+    """`unknown integrator 'leepfrog'; did you mean 'leapfrog'? wanted one of euler, leapfrog`; more: what stands behind the names."""
+    listed = list(names)
+    asked = near(name, listed) if isinstance(name, str) else ""
+    return f"unknown {what} {name!r}{asked or ';'} wanted one of {', '.join(listed)}{more}"
+
+
 def public_names(cls: type[Any]) -> list[str]:
     """What users may ask an object of a class for."""
     return [n for n in dir(cls) if not n.startswith("_")]

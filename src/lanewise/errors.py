@@ -47,6 +47,16 @@ def _columns(text: str) -> int:
 NOWHERE = Location("<generated>", 0)
 
 
+def located(message: str, location: Location, *, found: str = "", wanted: str = "", hint: str = "") -> str:
+    """The text of an error about a line of a kernel."""
+    place = f"{location.file}:{location.line}:{location.column + 1}" if location.line else location.file
+    lines = [f"{place}: {message}"]
+    if excerpt := location.excerpt():
+        lines.append(excerpt)
+    lines += [f"  {label}: {text}" for label, text in (("found", found), ("wanted", wanted), ("hint", hint)) if text]
+    return "\n".join(lines)
+
+
 class LanewiseError(Exception):
     """Base of all errors that are meant for the user."""
 
@@ -66,13 +76,7 @@ class CompileError(LanewiseError):
     ) -> None:
         self.message, self.location, self.calls = message, location, calls
         self.found, self.wanted, self.hint = found, wanted, hint
-        place = f"{location.file}:{location.line}:{location.column + 1}" if location.line else location.file
-        lines = [f"{place}: {message}"]
-        if excerpt := location.excerpt():
-            lines.append(excerpt)
-        lines += [
-            f"  {label}: {text}" for label, text in (("found", found), ("wanted", wanted), ("hint", hint)) if text
-        ]
+        lines = [located(message, location, found=found, wanted=wanted, hint=hint)]
         lines += [f"  called: {call}" for call in calls]
         super().__init__("\n".join(lines))
 
@@ -112,4 +116,4 @@ class StateError(LanewiseError):
 
 
 class VerificationError(LanewiseError):
-    """The IR is inconsistent: an error in lanewise, not in the user's code."""
+    """A kernel touched what is not there, or was in a race; or the IR is inconsistent, which is an error in lanewise."""

@@ -120,13 +120,13 @@ class Plan(Generic[Open]):
         "slicing of tiles",
         lambda v, kind: f"{v} groups of threads divide the sources of a tile" if v > 1 else "every thread meets every source",
         literature="several threads a body", cuda=(1, 2, 4, 8, 16),
-        items=(1, 2, 4, 8, 32),
+        items=(1, 2, 4, 8, 32), points=(1, 4, 8, 16, 32, 64, 128, 256),
         neutral=1, place=12, rank=3,
     )  # fmt: skip
     parts: int | Open = decision(
         "splitting of sources", lambda v, kind: f"{v} blocks divide the sources of a target; a second kernel adds their sums in order"
         if v > 1 else "one block meets all sources of its targets",
-        literature="split-k", cuda=(1, 2, 4, 8, 16, 32, 64),
+        literature="split-k", cuda=(1, 2, 4, 8, 16, 32, 64), points=(1, 2, 4, 8, 16, 64, 256, 1024),
         neutral=1, place=13, rank=7,
     )  # fmt: skip
     unroll: int | Open = decision(

@@ -22,7 +22,7 @@ def describe_work(reference: ir.Kernel, targets: int) -> Work:
     rearranged = fma_rearrangement.legal(simple) is None
     if not reference.pattern.over_pairs:
         suggest = reference.pattern.suggest
-        plans = suggest(simple) if suggest is not None else ()
+        plans = suggest(simple) if suggest is not None else None
         return Work(reference.pattern, targets, rearranged=rearranged, suggested=plans)
     used = [x for f in functions(simple.body).values() for x in _all_expressions(f.body)]
     results = [x for a in reference.arrays if a.written for x in a.leaves]

@@ -169,12 +169,12 @@ REFUSED: dict[str, tuple[str, str]] = {
     "endless world": ("--world 1e16", "the radius of the world is 1e+16; wanted at most 1e+15: distances are squared"),
     "steps": ("--steps 0", "the number of steps is 0; wanted a whole number from 1 to 1,000,000,000,000"),
     "dt": ("--dt -1", "the time step dt is -1.0; wanted a finite time above zero"),
-    "precision": ("--precision f16", "unknown precision 'f16'; wanted one of f32, f64"),
+    "precision": ("--precision f16", "unknown precision 'f16'; did you mean 'f64'? wanted one of f32, f64"),
     "semantics": ("--semantics fast", "unknown semantics 'fast'; wanted one of sync, seq, thesis"),
     "search": ("--search tree", "unknown search 'tree'; wanted one of auto, all-pairs, static-grid, dynamic-grid"),
     "boundary": (
         "--boundary round",
-        "unknown boundary 'round'; wanted one of wrap, open, periodic, bounded, inside-sphere, outside-sphere, outside-spheres, "
+        "unknown boundary 'round'; did you mean 'bounded'? wanted one of wrap, open, periodic, bounded, inside-sphere, outside-sphere, outside-spheres, "
         "outside-spheres-wrap, rectangle, rectangle-wrap, outside-box, inside-box",
     ),
     "start": ("--start heap", "unknown start 'heap'; wanted one of ball, world, cube, shell, disc, clusters"),

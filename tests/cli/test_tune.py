@@ -98,7 +98,7 @@ def test_a_kernel_of_a_file_as_text(lanewise: Command, file: Path) -> None:
         ("gravity --set mass=1", "gravity has no value 'mass' to set; it has softening2"),
         ("gravity --set softening2=-1", "--set softening2=-1.0: the square of a softening is zero or more"),
         ("gravity --set softening2", "--set softening2: wanted NAME=NUMBER, as in --set softening2=1e-4"),
-        ("gravity --precision f16", "unknown precision 'f16'; wanted one of f32, f64, mixed"),
+        ("gravity --precision f16", "unknown precision 'f16'; did you mean 'f64'? wanted one of f32, f64, mixed"),
         ("gravity --device gpu", "unknown device 'gpu'; wanted 'cpu', 'cuda', 'cuda:1' (a number for each GPU) or 'python' (the interpreter)"),
         (
             "gravity --device python --bodies 4",

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import lanewise as lw
 from lanewise.runtime import devices
 from lanewise.sims.gravity import run as runner
 from tests.cli.command import Command, Outcome
@@ -44,7 +45,7 @@ OPTIONS: dict[str, tuple[str, str]] = {
     "zero G": ("-G 0", "the gravitational constant is 0.0; wanted a finite number above zero"),
     "nan G": ("-G nan", "the gravitational constant is nan; wanted a finite number above zero"),
     "integrator": ("--integrator foo", "unknown integrator 'foo'; wanted one of euler, leapfrog, yoshida4"),
-    "precision": ("--precision f16", "unknown precision 'f16'; wanted one of f32, f64, mixed"),
+    "precision": ("--precision f16", "unknown precision 'f16'; did you mean 'f64'? wanted one of f32, f64, mixed"),
     "layout": (
         "--layout foo",
         "unknown layout 'foo'; wanted aos, soa, aoas, soaoas, aosoa, or a width with it as in aosoa(16)",
@@ -104,7 +105,7 @@ def test_usage_errors(lanewise: Command, options: str, word: str) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ("foo", "nothing is known of 'foo'; wanted gravity, or a kernel of a file as in path/to/file.py:name"),
+        ("foo", "nothing is known of 'foo'; wanted boids, gravity, or a kernel of a file as in path/to/file.py:name"),
         ("gravity --source x", "unknown device 'x'; wanted cpu or cuda"),
         ("gravity --device x", "unknown device 'x'; wanted cpu or cuda"),
         ("gravity --precision x", "unknown precision 'x'; wanted one of f32, f64, mixed"),
@@ -229,3 +230,47 @@ def test_a_full_disk_is_no_traceback(lanewise: Command, monkeypatch: pytest.Monk
     outcome = lanewise("gravity", "run", "--bodies", 10, "--out", "a.h5")
     assert_refused(outcome, f"a.h5: cannot be written into the folder {Path.cwd()}: No space left on device")
     assert list(Path().iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "product", ["gravity run --ic plummer --bodies 8", "lbm run cavity --size 8", "boids run --agents 8"]
+)
+def test_a_name_that_promises_another_format_is_refused(lanewise: Command, product: str) -> None:
+    outcome = lanewise(*f"{product} --steps 1 --out x.npz".split())
+    assert_refused(outcome, "--out x.npz: wanted a name that ends in .h5 or .hdf5")
+
+
+@pytest.mark.parametrize(
+    ("words", "near"),
+    [
+        ("gravity run --ic plumer", "unknown initial condition 'plumer'; did you mean 'plummer'? wanted one of galaxies"),
+        ("gravity run --integrator leepfrog", "unknown integrator 'leepfrog'; did you mean 'leapfrog'? wanted one of"),
+        ("gravity run --precision fp64", "unknown precision 'fp64'; did you mean 'f64'? wanted one of f32"),
+        ("lbm run karmann", "unknown case 'karmann'; did you mean 'karman'? wanted one of cavity"),
+        ("explain gravit", "nothing is known of 'gravit'; did you mean 'gravity'? wanted boids, gravity, or a kernel of a file"),
+        ("ladder tutoral", "unknown ladder 'tutoral'; did you mean 'tutorial'? wanted one of"),
+    ],
+)  # fmt: skip
+def test_names_that_are_nearly_right(lanewise: Command, words: str, near: str) -> None:
+    outcome = lanewise(*words.split())
+    assert outcome.code == 2
+    assert near in outcome.err
+
+
+def test_numbers_with_an_exponent(lanewise: Command) -> None:
+    outcome = lanewise(*"gravity run --bodies 1e1 --steps 1_0 --dt 1e-3 --quiet --json".split())
+    assert outcome.last_json["bodies"] == 10
+    assert "10,000 target" in lanewise("explain", "gravity", "--bodies", "1e4").out
+    for text in ("1.5", "many", "inf", "nan"):
+        outcome = lanewise("gravity", "run", "--bodies", text)
+        assert outcome.code == 2
+        assert f"{text!r} is no whole number" in " ".join(outcome.err.replace("│", " ").split())
+
+
+def test_the_version(lanewise: Command) -> None:
+    assert lanewise("--version").out == f"lanewise {lw.__version__}\n"
+
+
+@pytest.mark.parametrize("words", ["", "gravity", "gravity run", "explain", "waves fstat"])
+def test_short_help(lanewise: Command, words: str) -> None:
+    assert lanewise(*words.split(), "-h").out == lanewise(*words.split(), "--help").out

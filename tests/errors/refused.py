@@ -407,6 +407,7 @@ REFUSED: dict[str, dict[str, str]] = {
         ),
         "a result": thread("c[y, x] = 1.0", returns=" -> lw.f32"),
         "a returned value": thread("c[y, x] = 1.0\nreturn c[y, x]"),
+        "a returned value, nothing written": thread("return c[y, x]"),
         "nothing written": thread("v = c[y, x]"),
         "no index": thread("c[0, 0] = 1.0", first="n: lw.i32"),
         "an index behind an array": thread("c[y, x] = 1.0", "x: lw.index", first="y: lw.index"),

@@ -119,7 +119,9 @@ def chosen(kernel, shape, points, rounds, **wish):
 
 
 def test_default_plans_on_a_gpu():
-    assert chosen(rows, (3, 8), 16384, 16384) == (256, 32, 1, 0), "a warp for each row"
+    assert chosen(rows, (3, 8), 16384, 16384) == (256, 256, 1, 0), "a block for each row"
+    assert chosen(rows, (3, 8), 65536, 2048) == (256, 128, 1, 0), "sixteen rounds of a thread"
+    assert chosen(rows, (3, 8), 131072, 512) == (256, 32, 1, 0), "a warp for each row"
     assert chosen(rows, (3, 8), 64, 16384)[1:] == (256, 4, 0), "few rows: a block for each, and several blocks"
     assert chosen(columns, (3, 8), 16384, 16384) == (256, 4, 8, 0), "columns along threads"
     assert chosen(columns, (3, 8), 2**20, 16384) == (256, 1, 1, 0), "enough columns for a thread each"

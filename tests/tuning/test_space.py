@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 
 import lanewise as lw
 from lanewise.models.devices import table_model
+from lanewise.patterns.threadwise.names import POINTS
+from lanewise.patterns.threadwise.work import describe
 from lanewise.pipeline import build_program
 from lanewise.plan import Plan
 from lanewise.target import Machine
@@ -16,6 +21,7 @@ from lanewise.tuning.space import KernelSpace, ModelEstimator
 from lanewise.work import describe_work
 from tests.corpus import case
 from tests.harness import reference_kernel
+from tests.patterns.threadwise_kernels import BY_NAME
 from tests.tuning.landscapes import family
 
 NOWHERE: Any = None  # what a job has for measuring; spaces never look at it
@@ -125,3 +131,70 @@ def test_points_of_some_axes() -> None:
     assert len(some) == 30
     assert {p["unroll"] for p in some} == {1}
     assert [p["fma"] for p in f.line(f.start, "fma")] == [True]
+
+
+# ------------------------------------------------------------ points of an index space
+
+
+NO_NUMBERS: Mapping[str, int] = {}
+
+
+def points_space(name: str, wanted: Plan | None = None, numbers: Mapping[str, int] = NO_NUMBERS) -> KernelSpace:
+    """The space of a threadwise kernel on an NVIDIA H200, for a call with these numbers."""
+    c = BY_NAME[name]
+    given, grid = c.make(np.random.default_rng(1), *c.sizes)
+    compiled = c.kernel.compile(**given, grid=grid)
+    reference, environment = compiled.reference, {**compiled.environment, **numbers}
+    work = describe(reference, describe_work(reference, environment[POINTS]))
+    rounds = None if work.rounds is None else work.rounds.at(environment)
+    machine, work = Machine("cuda", 132), replace(work, rounds=rounds)
+    found = Job(name, reference, "cuda", machine, work, {}, environment, wanted or Plan(), NOWHERE, NOWHERE, NOWHERE)
+    return KernelSpace(found, ModelEstimator(environment, table_model("sm_90")))
+
+
+FEW_LONG_ROWS = {"$points": 64, "$y.extent": 64, "$a.shape0": 64, "$a.shape1": 1 << 20, "$v.shape0": 1 << 20}
+ALONE, TOGETHER = "points of a thread", "shared loops"
+
+
+@pytest.mark.parametrize(
+    ("name", "numbers", "first"), [("rows_times", FEW_LONG_ROWS, TOGETHER), ("matmul", {"$points": 1 << 24}, ALONE)]
+)  # fmt: skip
+def test_points_have_threads_of_their_own_or_share_them(name: str, numbers: dict[str, int], first: str) -> None:
+    """Both ways are tried, that of the default plan first; each has what it can choose, and no more."""
+    found = points_space(name, numbers=numbers)
+    assert [f.name for f in found.families] == [first, TOGETHER if first == ALONE else ALONE]
+    assert found.families[0].base == found.default
+    by_name = {f.name: f for f in found.families}
+    assert set(by_name[TOGETHER].axes) == {"block", "slices", "parts", "unroll", "tile", "min_blocks", "registers"}
+    assert {"rows", "targets", "tile", "neighbours"} <= set(by_name[ALONE].axes)
+    assert set(by_name[ALONE].axes).isdisjoint({"slices", "parts"})
+    assert {32, 256} <= set(by_name[TOGETHER].axes["slices"])
+    for f in found.families:
+        assert found.examine(f.base).reason == ""
+        assert f.plan(f.start) == f.base
+        assert not f.relative_tile
+    legal = [
+        p
+        for p in by_name[TOGETHER].line(by_name[TOGETHER].start, "parts")
+        if not found.examine(by_name[TOGETHER].plan(p)).reason
+    ]
+    assert len(legal) > 4
+
+
+@pytest.mark.parametrize(
+    ("wanted", "families"),
+    [(Plan(slices=1, parts=1), [ALONE]), (Plan(slices=8), [TOGETHER]), (Plan(parts=4), [TOGETHER]), (Plan(slices=1), [ALONE, TOGETHER]), (Plan(rows=2), [ALONE])],
+)  # fmt: skip
+def test_points_keep_what_the_caller_fixes(wanted: Plan, families: list[str]) -> None:
+    found = points_space("matmul", wanted)
+    assert [f.name for f in found.families] == families
+    for f in found.families:
+        for point in (f.start, *(p for axis in f.axes for p in f.line(f.start, axis))):
+            assert wanted.filled(f.plan(point)) == f.plan(point)
+
+
+def test_loops_that_no_threads_can_share_are_refused_with_the_reason() -> None:
+    found = points_space("transpose")
+    assert [f.name for f in found.families] == [ALONE]
+    assert ("slices", 32, "it has no loop whose rounds several threads could share") in found.refused
+    assert len(found.refused) == len(set(found.refused))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lanewise.errors import InputError
+from lanewise.sims.common.options import at_least, whole_number
 from lanewise.target import CPU, CUDA, is_gpu
 
 if TYPE_CHECKING:
@@ -30,7 +31,12 @@ def explain(
             metavar="NAME", help="explain for cpu or cuda, which needs no GPU (default cpu; cuda with --arch)"
         ),
     ] = None,
-    bodies: Annotated[int, typer.Option(min=1, metavar="N", help="number of elements, or of sites (about)")] = BODIES,
+    bodies: Annotated[
+        int,
+        typer.Option(
+            parser=whole_number, callback=at_least(1), metavar="N", help="number of elements, or of sites (about)"
+        ),
+    ] = BODIES,
     precision: Annotated[
         str | None,
         typer.Option(metavar="NAME", help="of gravity: f32, f64 or mixed; of boids: f32 or f64 (default f32)"),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lanewise.errors import InputError
+from lanewise.sims.common.options import whole_number
 from lanewise.target import is_compiled, is_gpu
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ Plot = Annotated[
     Path | None,
     typer.Option(metavar="FILE.png", help="the factors here, in the paper and by the model; of boids steps a second"),
 ]
-Seed = Annotated[int, typer.Option(metavar="N", help="of the random initial conditions")]
+Seed = Annotated[int, typer.Option(parser=whole_number, metavar="N", help="of the random initial conditions")]
 
 
 def ladder(
@@ -148,12 +149,12 @@ def _numbers(text: str, what: str = "bodies") -> tuple[int, ...]:
     """The numbers of bodies as written: whole, positive, each once."""
     numbers: list[int] = []
     for part in text.split(","):
-        digits = part.strip().replace("_", "")
-        if not (digits.isascii() and digits.removeprefix("-").isdigit()):
+        try:
+            number = whole_number(part)
+        except typer.BadParameter as error:
             raise InputError(
                 f"--{what} {text}: {part.strip()!r} is no whole number; wanted one, or several with commas"
-            )
-        number = int(digits)
+            ) from error
         if number < 1:
             raise InputError(f"--{what} {text}: {number} {what} asked for; wanted at least 1")
         if number > MOST_BODIES:

@@ -7,11 +7,12 @@ import gc
 import importlib
 import os
 import sys
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
+from lanewise._version import __version__
 from lanewise.cli.compiling import spoken
 from lanewise.cli.explain import explain
 from lanewise.cli.info import info
@@ -34,10 +35,28 @@ class Commands(TyperGroup):
 
 
 app = typer.Typer(
-    name="lanewise", cls=Commands, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False,
+    name="lanewise", cls=Commands, no_args_is_help=True, pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
     help="Write the physics for one element; lanewise designs the data structure and the kernel.",
     epilog="First: lanewise gravity run --plot run.png. Then: lanewise explain gravity. Every command has --help.",
 )  # fmt: skip
+
+
+def _say_version(asked: bool) -> None:
+    if asked:
+        print(f"lanewise {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _lanewise(  # pyright: ignore[reportUnusedFunction]
+    _: Annotated[
+        bool,
+        typer.Option("--version", metavar="", is_eager=True, callback=_say_version, help="the version of lanewise"),
+    ] = False,
+) -> None: ...
+
+
 for _name, _help in PRODUCTS.items():
     app.add_typer(typer.Typer(help=_help), name=_name)
 app.command()(info)

@@ -13,6 +13,7 @@ from types import ModuleType
 from typing import Any, overload
 
 from lanewise import sims
+from lanewise.attributes import near
 from lanewise.errors import InputError, LanewiseError
 from lanewise.launch.arguments import describe
 from lanewise.patterns.elementwise.kernel import Elementwise
@@ -25,6 +26,11 @@ def product_kernels(name: str) -> Any:
     """The module `explain` of a product, which has `explained` and perhaps `tuning_job`; None where there is none."""
     place = f"{sims.__name__}.{name}.explain"
     return importlib.import_module(place) if name in sims.PRODUCTS and importlib.util.find_spec(place) else None
+
+
+def _products_that(can: str) -> list[str]:
+    """The products whose module `explain` has a function of this name."""
+    return [name for name in sims.PRODUCTS if hasattr(product_kernels(name), can)]
 
 
 @overload
@@ -42,8 +48,10 @@ def load_kernel(text: str, *, sites: bool = False) -> Pairwise | Elementwise | S
         if text.endswith(".py"):
             offered = _kernels_of(run_file(Path(text)), sites)
             raise InputError(f"{text}: which kernel? {_choices(text, offered)}")
+        products = _products_that("explained" if sites else "tuning_job")
         raise InputError(
-            f"nothing is known of {text!r}; wanted gravity, or a kernel of a file as in path/to/file.py:name"
+            f"nothing is known of {text!r}{near(text, products) or ';'} wanted {', '.join(products)}, or a kernel of a file as in "
+            "path/to/file.py:name"
         )
     module = run_file(Path(path_text))
     kernels = _kernels_of(module, sites)

@@ -9,6 +9,7 @@ import typer
 
 from lanewise.cli.explain import read_values
 from lanewise.errors import InputError
+from lanewise.sims.common.options import at_least, whole_number
 
 if TYPE_CHECKING:
     from lanewise.tuning import Tuning
@@ -18,7 +19,13 @@ BODIES = 16_384
 
 Name = Annotated[str, typer.Argument(metavar="KERNEL", help="gravity, or a kernel of a file: path/to/file.py:name")]
 Bodies = Annotated[
-    int, typer.Option(min=1, metavar="N", help="number of elements: tuned plans are for numbers like this one")
+    int,
+    typer.Option(
+        parser=whole_number,
+        callback=at_least(1),
+        metavar="N",
+        help="number of elements: tuned plans are for numbers like this one",
+    ),
 ]
 Device = Annotated[str, typer.Option(metavar="NAME", help="cpu, cuda, cuda:1, ...")]
 Precision = Annotated[str | None, typer.Option(metavar="NAME", help="of gravity: f32, f64 or mixed (default f32)")]

@@ -1,4 +1,8 @@
-"""CUDA C++ from the final IR. The text carries the user's names, and `#line` points into the user's file."""
+"""CUDA C++ from the final IR. The text carries the user's names, and `#line` points into the user's file.
+
+A thread of an inlined function has the user's statements and lanewise's own side by side, where `#line` would point there and back again
+at almost every line: comments behind the statements say where they come from.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +13,7 @@ from lanewise.emit.cuda_expressions import cuda_expression
 from lanewise.emit.cuda_prelude import TYPES, literal, prelude, vector_type
 from lanewise.emit.declarations import Declarations, apart, kinds_of
 from lanewise.emit.names import CUDA_WORDS, Names, entry_name, function_names, user_names
+from lanewise.errors import Location
 from lanewise.ir import nodes as ir
 from lanewise.ir.functions import buffers_read, functions
 from lanewise.ir.names import is_own, own
@@ -22,11 +27,11 @@ _RESUME = "@resume"
 def emit_cuda(kernel: ir.Kernel, header: str, *, locations: bool = True) -> str:
     """The complete source of one kernel: prelude, functions, `extern "C"` entry of the kernel's name + `_kernel`.
 
-    With `locations` `#line` points into the user's file.
+    With `locations` `#line` points into the user's file, or comments do.
     """
     called = function_names(kernel, CUDA_WORDS)
     parts = [_FunctionWriter(f, called, kernel, locations).text() for f in functions(kernel.body).values()]
-    body = "\n".join([*parts, _EntryWriter(kernel, called).text()])
+    body = "\n".join([*parts, _EntryWriter(kernel, called, locations).text()])
     text = "".join(f"// {line}\n" for line in header.splitlines()) + "\n" + prelude(body) + body
     lines = text.split("\n")  # after a function that points into the user's file, point back into this one
     return "\n".join(f'#line {n + 2} "{kernel.name}.cu"' if line == _RESUME else line for n, line in enumerate(lines))
@@ -40,6 +45,8 @@ class _Writer:
         self.lines: list[str] = []
         self.results: list[str] = []
         self.file = ""  # the user's file, where lines point to it
+        self.noted = ""  # the user's file, where comments name it
+        self.noted_line = 0  # what the last comment names, until a statement of lanewise's own
         self.next_line = 0  # what the compiler takes the next line of the text for
         self.joinable: tuple[int, str] | None = (
             None  # the user's line and the indentation of a text line that may still grow
@@ -76,7 +83,23 @@ class _Writer:
             if not isinstance(s, ir.Assign | ir.Return | ir.SetElement):
                 location = getattr(s, "location", None)
                 self.point_to(location.line if location is not None else 0)
+            note, first = self.note(s), len(self.lines)
             self.statement(s, depth, pad)
+            self.put_note(note, first)
+
+    def note(self, s: ir.Statement) -> str:
+        """A comment for a statement that comes from another line of the user's than the one before."""
+        location = getattr(s, "location", None)
+        line = location.line if self.noted and location is not None else 0
+        before, self.noted_line = self.noted_line, line
+        return f"  // {self.noted}:{line}" if line and line != before else ""
+
+    def put_note(self, note: str, first: int) -> None:
+        """Behind the first line of a statement."""
+        while first < len(self.lines) and self.lines[first].lstrip().startswith("#"):
+            first += 1
+        if note and first < len(self.lines):
+            self.lines[first] += note
 
     def declaration(self, name: str) -> str:
         kind = self.declarations.kinds[name]
@@ -246,7 +269,7 @@ class _FunctionWriter(_Writer):
         self.function = f
         self.buffers = {b.name: b for b in kernel.buffers}
         self.results = [own(r.name) for r in f.results]
-        self.file = PurePath(f.location.file).name.replace("\\", "/").replace('"', "'") if locations else ""
+        self.file = _file_name(f.location) if locations else ""
         kinds = kinds_of(self.body, {b.name: b.type for b in kernel.buffers})
         self.declarations = Declarations(self.body, kinds, [p.name for p in f.parameters])
 
@@ -267,10 +290,11 @@ class _FunctionWriter(_Writer):
 class _EntryWriter(_Writer):
     """The kernel itself: buffers, counts, uniforms; one thread's work."""
 
-    def __init__(self, kernel: ir.Kernel, called: dict[str, str]) -> None:
+    def __init__(self, kernel: ir.Kernel, called: dict[str, str], locations: bool) -> None:
         first = [*(p.name for p in kernel.uniforms), *user_names(kernel.body)]
         super().__init__(kernel.body, Names(CUDA_WORDS, [*called.values(), entry_name(kernel)], first), called)
         self.kernel = kernel
+        self.noted = _file_name(kernel.location) if locations and kernel.pattern.inlined else ""
         self.buffers = {b.name: b for b in kernel.buffers}
         kinds = kinds_of(self.body, {b.name: b.type for b in kernel.buffers})
         self.declarations = Declarations(self.body, kinds, [p.name for p in kernel.counts + kernel.uniforms])
@@ -310,6 +334,11 @@ class _EntryWriter(_Writer):
         shared_with = any(o.name != b.name and o.array == b.array and o.buffer == b.buffer for o in self.kernel.buffers)
         restrict = "" if b.written and shared_with else "__restrict__ "
         return f"{'' if b.written else 'const '}{kind} *{restrict}{self.buffer(b.name)}"
+
+
+def _file_name(location: Location) -> str:
+    """The user's file, as it can stand in quotation marks and behind a comment's sign."""
+    return PurePath(location.file).name.replace("\\", "/").replace('"', "'")
 
 
 def call(head: str, arguments: list[str], tail: str = "") -> str:

@@ -49,6 +49,7 @@ class Declarations:
         # Asked again and again of the same statements and blocks, which the block keeps alive.
         self._reads: dict[int, frozenset[str]] = {}
         self._names: dict[int, frozenset[str]] = {}
+        self._lines: dict[int, dict[str, list[ir.Statement]]] = {}
         self._met: dict[tuple[int, str], tuple[str, bool]] = {}
         self._place(block, set(kinds) - set(parameters))
 
@@ -81,7 +82,8 @@ class Declarations:
                 for s in where:  # no value passes from one of these statements to another
                     deeper.setdefault(id(s), set()).add(n)
             elif n in writes(first) and _can_declare(first) and n not in self._read(first):
-                once = sum(n in writes(s) for s in statements(tuple(where))) == 1
+                times = (s for s in statements(tuple(where)) if n in writes(s))
+                once = next(times, None) is not None and next(times, None) is None
                 self._inline.setdefault(id(first), {})[n] = once
                 if once and not any(n in self._read(s) for s in statements(tuple(where))):
                     self._unread.add((id(first), n))
@@ -108,9 +110,7 @@ class Declarations:
 
     def _meeting(self, block: ir.Block, name: str) -> tuple[str, bool]:
         first = "none"
-        for s in block:
-            if name not in self._named(s):
-                continue
+        for s in self._mentions(block).get(name, ()):
             if name in self._read(s):
                 return "read", False
             if name in writes(s):
@@ -123,6 +123,16 @@ class Declarations:
                 if isinstance(s, ir.If) and all(sure for _, sure in inner):
                     return "write", True
         return first, False
+
+    def _mentions(self, block: ir.Block) -> dict[str, list[ir.Statement]]:
+        """The statements of a block that each name occurs in."""
+        if id(block) not in self._lines:
+            lines: dict[str, list[ir.Statement]] = {}
+            for s in block:
+                for n in self._named(s):
+                    lines.setdefault(n, []).append(s)
+            self._lines[id(block)] = lines
+        return self._lines[id(block)]
 
     def _read(self, s: ir.Statement) -> frozenset[str]:
         """What a statement reads itself, not in its blocks."""

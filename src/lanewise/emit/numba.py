@@ -49,7 +49,7 @@ def emit_numba(
         _FunctionWriter(f, called, entry_name(kernel), fast_math, inlined, host, locations).text()
         for f in functions(kernel.body).values()
     ]
-    body = "\n\n".join([*parts, _EntryWriter(kernel, called, fast_math, vector_bits).text()])
+    body = "\n\n".join([*parts, _EntryWriter(kernel, called, fast_math, vector_bits, locations).text()])
     imports = (
         IMPORTS
         + width_import(vector_bits)
@@ -293,11 +293,14 @@ class _FunctionWriter(_Writer):
 class _EntryWriter(_Writer):
     """The kernel itself: the loop over a range of elements."""
 
-    def __init__(self, kernel: ir.Kernel, called: dict[str, str], fast_math: bool, vector_bits: int) -> None:
+    def __init__(
+        self, kernel: ir.Kernel, called: dict[str, str], fast_math: bool, vector_bits: int, locations: bool
+    ) -> None:
         first = [*(p.name for p in kernel.uniforms), *user_names(kernel.body)]
         super().__init__(Names(PYTHON_WORDS, [*called.values(), entry_name(kernel)], first), called)
         self.eager, self.widest = kernel.pattern.host.branchless, kernel.pattern.host.widest_stride
         self.kernel, self.fast_math, self.vector_bits = kernel, fast_math, vector_bits
+        self.file = PurePath(kernel.location.file).name if locations and kernel.pattern.inlined else ""
 
     def text(self) -> str:
         k = self.kernel

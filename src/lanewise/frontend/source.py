@@ -85,6 +85,8 @@ class Source:
 
 def _characters(text: str, offset: int) -> int:
     """Characters before a byte offset: `ast` counts the bytes of UTF-8."""
+    if text.isascii():
+        return min(offset, len(text))
     return len(text.encode()[:offset].decode(errors="ignore"))
 
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, BinaryIO
-from xml.sax.saxutils import quoteattr
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -120,10 +119,16 @@ def _header(
     return "\n".join(lines) + "\n_"  # what follows the underscore is data
 
 
+def _quoted(name: str) -> str:
+    from xml.sax.saxutils import quoteattr  # which brings the web along, and few runs write a file
+
+    return quoteattr(name)
+
+
 def _shown_first(arrays: Mapping[str, NDArray[Any]], shape: tuple[int, ...]) -> str:
     scalars = [name for name, array in arrays.items() if array.ndim == len(shape)]
     vectors = [name for name, array in arrays.items() if array.ndim > len(shape)]
-    return "".join(f" {kind}={quoteattr(n[0])}" for kind, n in (("Scalars", scalars), ("Vectors", vectors)) if n)
+    return "".join(f" {kind}={_quoted(n[0])}" for kind, n in (("Scalars", scalars), ("Vectors", vectors)) if n)
 
 
 def _declared(arrays: Mapping[str, NDArray[Any]], shape: tuple[int, ...]) -> Iterator[str]:
@@ -132,7 +137,7 @@ def _declared(arrays: Mapping[str, NDArray[Any]], shape: tuple[int, ...]) -> Ite
     for name, array in arrays.items():
         components = 1 if array.ndim == len(shape) else 3
         yield (
-            f'<DataArray type="{NAMES[array.dtype.name]}" Name={quoteattr(name)} NumberOfComponents="{components}" '
+            f'<DataArray type="{NAMES[array.dtype.name]}" Name={_quoted(name)} NumberOfComponents="{components}" '
             f'format="appended" offset="{offset}"/>'
         )
         offset += LENGTH.itemsize + sites * components * array.dtype.itemsize

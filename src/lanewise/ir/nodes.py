@@ -273,7 +273,8 @@ class LoadElement:
     """Read one element of an array that has a shape into a variable; an index for each dimension, the slowest first.
 
     Indices are whole numbers of any type. None is negative or beyond its dimension. `more`: variables that take the elements behind
-    it in the last dimension, at once; the last index and the length of that dimension are multiples of their number.
+    it in the last dimension, at once; the last index and the length of that dimension are multiples of their number. `early`: the load is
+    made before a test that decides whether its value counts, so that an index may be outside of its dimension; the place is in the array.
     """
 
     array: str
@@ -281,6 +282,7 @@ class LoadElement:
     name: str
     location: Location = field(default=NOWHERE, compare=False, repr=False)
     more: tuple[str, ...] = ()
+    early: bool = False
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -400,6 +402,7 @@ class Load:
     buffer: str
     index: Expression
     names: tuple[str, ...]
+    location: Location = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -409,6 +412,7 @@ class Store:
     buffer: str
     index: Expression
     values: tuple[Expression, ...]
+    location: Location = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -419,6 +423,7 @@ class Scatter:
     index: Expression
     operation: ScatterOperation
     value: Expression
+    location: Location = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

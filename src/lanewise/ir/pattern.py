@@ -7,7 +7,7 @@ that a new pattern is one folder of `patterns/` (or one file) and nothing else.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from lanewise.plan import NEUTRAL, Decisions, Plan
@@ -63,6 +63,24 @@ class Rounds:
         return replace(self, count=self.of(environment))
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Suggestions:
+    """Plans that suit the accesses of a kernel, those with the largest blocks first, and whether one is legal, which takes a while."""
+
+    plans: tuple[Plan, ...]
+    is_legal: Callable[[Plan], bool]
+    tried: dict[Plan, bool] = field(default_factory=dict[Plan, bool])  # what is_legal said
+
+    def first(self, fits: Callable[[Plan], bool]) -> Plan | None:
+        """The first legal one that fits."""
+        return next((p for p in self.plans if fits(p) and self._legal(p)), None)
+
+    def _legal(self, plan: Plan) -> bool:
+        if plan not in self.tried:
+            self.tried[plan] = self.is_legal(plan)
+        return self.tried[plan]
+
+
 @dataclass(frozen=True, slots=True)
 class Work:
     """A pattern over a number of elements, and the traits of its function that decide plans.
@@ -73,7 +91,7 @@ class Work:
     that take a sequence of instructions, such as divisions and exponentials; result_bytes: of the results of one
     element; source_bytes: what one source takes in a tile; alike: how many neighbouring elements go over the same list, and items: how
     long lists are, on average; rounds: of loops that threads could share, where there are such;
-    suggested: plans that suit the accesses of a kernel, those with the largest blocks first.
+    suggested: plans that suit the accesses of a kernel.
     """
 
     pattern: Pattern
@@ -89,7 +107,7 @@ class Work:
     alike: int = 1
     items: int = 0
     rounds: Rounds | None = None
-    suggested: tuple[Plan, ...] = ()
+    suggested: Suggestions | None = None
 
 
 def elementary_plan(machine: Machine, work: Work, wish: Plan) -> Decisions:
@@ -148,7 +166,7 @@ class Pattern:
     no_sums: str = ""
     whole: Callable[[Kernel], str | None] = lambda kernel: None
     shape: Callable[[Kernel, Decisions, Target, Checked], tuple[Kernel, ...]] | None = None
-    suggest: Callable[[Kernel], tuple[Plan, ...]] | None = None
+    suggest: Callable[[Kernel], Suggestions] | None = None
 
     def __repr__(self) -> str:
         return repr(self.name)

@@ -107,7 +107,8 @@ def _lines(s: ir.Statement, pad: str, indent: int) -> list[str]:
         case ir.Store():
             return [f"{pad}store {s.buffer}[{p(s.index)}]: {', '.join(p(v) for v in s.values)}"]
         case ir.LoadElement():
-            return [f"{pad}load {s.array}[{', '.join(p(i) for i in s.indices)}]: {', '.join(s.names)}"]
+            early = " early" if s.early else ""
+            return [f"{pad}load {s.array}[{', '.join(p(i) for i in s.indices)}]{early}: {', '.join(s.names)}"]
         case ir.StoreElement():
             return [f"{pad}store {s.array}[{', '.join(p(i) for i in s.indices)}] = {', '.join(map(p, s.values))}"]
         case ir.ScatterElement():

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import prod
 from typing import Any, Literal
 
 from lanewise.errors import NOWHERE, Location, VerificationError
@@ -109,10 +110,11 @@ def _line(where: Location) -> str:
 
 
 def element_place(s: ir.ElementAccess, indices: tuple[int, ...], lengths: tuple[int, ...]) -> int:
-    """Where an element lies in its array; raises `VerificationError` for an index outside of its dimension."""
+    """Where an element lies in its array; raises `VerificationError` for an index, or an early place, that is outside."""
     place = 0
+    early = isinstance(s, ir.LoadElement) and s.early
     for d, (i, n) in enumerate(zip(indices, lengths, strict=True)):
-        if not 0 <= i < n:
+        if not early and not 0 <= i < n:
             verb = "read" if isinstance(s, ir.LoadElement) else "written"
             whole = f", index {d} of {list(indices)}" if len(indices) > 1 else ""
             raise VerificationError(
@@ -121,4 +123,6 @@ def element_place(s: ir.ElementAccess, indices: tuple[int, ...], lengths: tuple[
                 else f"{s.array} is {verb} at {i}{whole}, and has no elements there{_line(s.location)}"
             )
         place = place * n + i
+    if early and not 0 <= place < prod(lengths):
+        raise VerificationError(f"{s.array} is read early at {list(indices)}, outside of the array{_line(s.location)}")
     return place

@@ -9,6 +9,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from lanewise.attributes import unknown
 from lanewise.errors import InputError
 
 if TYPE_CHECKING:
@@ -20,6 +21,6 @@ LADDERS = ("tutorial", "layouts", "memory", "lbm", "boids", "waves", "compiler")
 def find_ladder(name: str) -> Ladder:
     """The ladder of this name; raises `InputError` for another. Each is the `LADDER` of a module of its name."""
     if name not in LADDERS:
-        raise InputError(f"unknown ladder {name!r}; wanted one of {', '.join(LADDERS)}")
+        raise InputError(unknown("ladder", name, LADDERS))
     ladder: Ladder = import_module(f"lanewise.ladders.{name}").LADDER
     return ladder

@@ -5,7 +5,7 @@ Each is a record array, an array of values, or a uniform argument.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -31,7 +31,8 @@ class Arguments:
     """The arguments of one call, by what they are.
 
     `added` are arrays that the pattern makes of them, each with the type of a value; `beyond` says of rows how many values all of
-    them have, `totals` what a pattern counts besides, `variant` what else a kernel is specialised to.
+    them have, `totals` what a pattern counts besides, `variant` what else a kernel is specialised to. `options` are keywords of the call
+    that belong to no parameter; `around` makes a launch of what is launched, with what else a run does.
     """
 
     records: dict[str, RecordArray] = field(default_factory=dict[str, RecordArray])
@@ -42,6 +43,8 @@ class Arguments:
     totals: dict[str, int] = field(default_factory=dict[str, int])
     variant: tuple[Hashable, ...] = ()
     device: str = "cpu"
+    options: dict[str, Any] = field(default_factory=dict[str, Any])
+    around: Callable[[Callable[[], None]], Callable[[], None]] | None = None
 
 
 def name_arguments(signature: Signature, positional: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, Any]:

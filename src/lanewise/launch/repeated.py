@@ -210,10 +210,15 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Repeats:
-    """What calls like one have to be like besides. device_of: where one would run now. apart: arrays that share no memory, pair by pair."""
+    """What calls like one have to be like besides.
+
+    device_of: where one would run now. apart: arrays that share no memory, pair by pair. holds: whether what was proved of a call is so
+    for other values.
+    """
 
     device_of: Callable[[], str]
     apart: tuple[tuple[str, str], ...]
+    holds: Callable[[Mapping[str, Any]], bool] | None = None
 
 
 class Launchable(Protocol):
@@ -373,7 +378,8 @@ class Repeated:
         entry = Repeatable(
             signature.source.name, tuple(named), slots, arguments.device, template, results,
             device_of=None if arguments.records else device_of if besides is None else besides.device_of,
-            identical=identical, holds=holds, apart=() if besides is None else besides.apart,
+            identical=identical, holds=holds or (None if besides is None else besides.holds),
+            apart=() if besides is None else besides.apart,
         )  # fmt: skip
         if entry.match(positional, named) is not None:  # else it would never be found, and push out another one
             self._entries = (entry, *self._entries[: MOST - 1])

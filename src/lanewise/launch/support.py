@@ -8,8 +8,8 @@ from lanewise import types as t
 from lanewise.arrays import RecordArray
 from lanewise.ir import nodes as ir
 from lanewise.launch.executable import BoundArray, Executable, build_executable
+from lanewise.launch.kept_programs import program_of
 from lanewise.layouts import Layout
-from lanewise.pipeline import build_program
 from lanewise.plan import Decisions, Plan
 from lanewise.record import Record
 from lanewise.runtime import cuda
@@ -40,7 +40,7 @@ def compile_kernel(
     (in `wish`) decided about that cap, such a kernel is compiled again without one (`min_blocks=1`).
     """
     kind = "cuda" if is_gpu(device) else "cpu"
-    executable = build_executable(build_program(reference, plan, kind), device, arch)
+    executable = build_executable(program_of(reference, plan, kind), device, arch)
     if not any(c.resources.spill_stores for c in executable.cubins):
         return executable
     wish = wish or Plan()
@@ -51,7 +51,7 @@ def compile_kernel(
         looser = Plan(min_blocks=1).filled(plan)
     if looser is None:
         return executable
-    relaxed = build_executable(build_program(reference, looser, kind), device, arch)
+    relaxed = build_executable(program_of(reference, looser, kind), device, arch)
     return relaxed if _spills(relaxed) < _spills(executable) else executable
 
 

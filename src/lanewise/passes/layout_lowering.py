@@ -133,11 +133,11 @@ class _Lowering:
         buffer, place = self._buffer(array, group).name, _in_groups(place, across)
         match s:
             case ir.LoadElement():
-                return ir.Load(buffer, place, s.names)
+                return ir.Load(buffer, place, s.names, s.location)
             case ir.StoreElement():
-                return ir.Store(buffer, place, s.values)
+                return ir.Store(buffer, place, s.values, s.location)
             case ir.ScatterElement():
-                return ir.Scatter(buffer, place, s.operation, s.value)
+                return ir.Scatter(buffer, place, s.operation, s.value, s.location)
 
     def _across(self, s: ir.LoadRecord | ir.StoreRecord) -> ir.Block:
         """A leaf of neighbouring records at once where they lie side by side, else record by record."""

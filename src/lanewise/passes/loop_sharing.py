@@ -115,7 +115,7 @@ def _order(body: ir.Block, loops: dict[int, Shareable]) -> str | None:
             if isinstance(s, ir.LoadElement | ir.StoreElement) and s.array == array
         ]
         if shared and len(shared) + len(others) > 1:
-            first, _ = shared[0][1], 0
+            _, first = shared[0]
             places = {indices_in(s, loop, first) for s, loop in shared}
             if others or len(places) > 1 or not all(alike(loop, first) for _, loop in shared):
                 return f"{array} is written in a loop and touched elsewhere: threads that share rounds would have to wait for each other"

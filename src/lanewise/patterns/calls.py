@@ -81,7 +81,8 @@ class Wing:
     first record is updated. rows: its functions may read rows of values. alike: how many neighbouring elements go over one list.
     advise: what could make a call faster besides a plan. threads: its functions have indices and arrays. repeats: what calls like one have
     to be like besides. total: a result is the sum over all elements. describe: what default plans ask of a call besides, by its
-    reference kernel.
+    reference kernel. options: keywords of a call that belong to no parameter. prove: what is proved of a call, or refused, before
+    anything is compiled for it; it may add to the arguments.
     """
 
     pattern: Pattern
@@ -94,9 +95,11 @@ class Wing:
     alike: Callable[[Arguments], int] = lambda arguments: 1
     advise: Callable[[Arguments, Tunable], str] = _no_advice
     threads: bool = False
-    repeats: Callable[[Signature, Arguments], Repeats] | None = None
+    repeats: Callable[[Calls, Arguments], Repeats] | None = None
     total: bool = False
     describe: Callable[[ir.Kernel, Work], Work] | None = None
+    options: tuple[str, ...] = ()
+    prove: Callable[[Calls, Arguments], None] | None = None
 
     def results(self, lowered: Lowered, count: int, axes: tuple[int, ...] = ()) -> list[Result]:
         """The arrays of a call's results."""
@@ -152,7 +155,13 @@ class Calls:
     def given(self, arguments: tuple[Any, ...], named: Mapping[str, Any]) -> Arguments:
         """The arguments of a call, checked."""
         self.notice()
-        return self.wing.arguments(self.signature, name_arguments(self.signature, arguments, named))
+        options = {n: named[n] for n in self.wing.options if n in named}
+        own = {n: v for n, v in named.items() if n not in options} if options else named
+        result = self.wing.arguments(self.signature, name_arguments(self.signature, arguments, own))
+        result.options = options
+        if self.wing.prove is not None:
+            self.wing.prove(self, result)
+        return result
 
     def call(self, arguments: tuple[Any, ...], named: Mapping[str, Any], out: Any) -> tuple[Any, ...]:
         """Run with the default or the tuned plan; the results."""
@@ -179,7 +188,7 @@ class Calls:
             self.signature, positional, named, arguments, call.launch,
             self.wing.results(self.lowered, count, axes),
             identical=None if own else _pair(arguments), holds=self._holding(call, arguments), own=own,
-            besides=None if self.wing.repeats is None else self.wing.repeats(self.signature, arguments),
+            besides=None if self.wing.repeats is None else self.wing.repeats(self, arguments),
         )  # fmt: skip
 
     def _holding(self, call: Call, arguments: Arguments) -> Callable[[Mapping[str, Any]], bool] | None:
@@ -208,6 +217,8 @@ class Calls:
         environment = self.environment(arguments)
         self_term.check(self.name, compiled.plan.self_term, compiled.executable.program.self_term, environment)
         launch = compiled.executable.prepare(bound, environment)
+        if arguments.around is not None:
+            launch = arguments.around(launch)
         return Call(launch, tuple(results), replace(compiled, environment=environment))
 
     # ------------------------------------------------------------ what a call is made of
@@ -288,7 +299,7 @@ class Calls:
             reference = self.reference(arguments)
             executable = compile_kernel(reference, complete, arguments.device, wish=wish)
             self.compiled[key] = Compiled(
-                self.name, executable, partial(self.bound_by, plan=complete), layouts_of(arguments.records),
+                self.name, executable, partial(self.bound_by, plan=complete, **arguments.options), layouts_of(arguments.records),
                 self.environment(arguments), reference, self.kernel,
             )  # fmt: skip
         return self.compiled[key]

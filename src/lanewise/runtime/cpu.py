@@ -63,11 +63,16 @@ def _load(text: str, name: str, key: str) -> Any:
     if isinstance(kernel, Dispatcher):
         dispatcher: Any = kernel
         shorten(dispatcher)
+        dispatcher._compilation_chain_init_hook = _no_extensions
         dispatcher._cache = KernelCache(
             name, text, key, ModuleType(module)
         )  # as its `enable_caching` does with Numba's own
         finalize(kernel, sys.modules.pop, module, None)
     return kernel
+
+
+def _no_extensions() -> None:
+    """Numba's packages of other makers: generated text has none of their types, and what it calls comes with Numba."""
 
 
 def prepare(kernel: Any, arguments: tuple[Any, ...]) -> None:

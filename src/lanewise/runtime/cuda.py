@@ -217,6 +217,28 @@ class Graph:
             self._graph.launch(self._stream)
 
 
+class Replay:
+    """Launches that are captured once and put on whatever stream is the current one, with one call.
+
+    They are captured on a stream of their own: other threads may use theirs meanwhile (`cudaStreamCaptureModeRelaxed`).
+    """
+
+    def __init__(self, device: str, work: Callable[[], None]) -> None:
+        self._device = device
+        with use(device):
+            stream = cupy().cuda.Stream(non_blocking=True)
+            with stream:
+                stream.begin_capture(cupy().cuda.runtime.streamCaptureModeRelaxed)
+                try:
+                    work()
+                finally:
+                    self._graph = stream.end_capture()
+
+    def launch(self) -> None:
+        with use(self._device):
+            self._graph.launch(cupy().cuda.get_current_stream())
+
+
 class Marks:
     """Events that a graph records between its launches: readings of the device's clock, taken anew by every replay.
 

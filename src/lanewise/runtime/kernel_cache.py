@@ -12,6 +12,7 @@ import numba
 from numba.core import config
 from numba.core.caching import _Cache  # pyright: ignore[reportPrivateUsage]
 from numba.core.compiler import CompileResult
+from numba.core.runtime.nrt import rtsys
 from numba.core.serialize import dumps
 
 from lanewise.runtime import compile_workers, compiling
@@ -35,7 +36,9 @@ class KernelCache(_Cache):
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """The compiled function of a signature, or None: then Numba compiles."""
         sys.modules[self.module.__name__] = self.module
-        target_context.refresh()
+        rtsys.initialize(
+            target_context
+        )  # all that finished code needs; what Numba can compile is read by whoever compiles
         entry = self._entry(sig, target_context.codegen())
         content = read_entry(entry)
         if content is not None:

@@ -5,7 +5,7 @@ What the models expect of a program prunes them; only here does tuning ask the m
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import product
 from math import prod
@@ -15,18 +15,24 @@ from lanewise.models.devices import DeviceModel, device_model
 from lanewise.models.predict import predict
 from lanewise.optimisations import OPTIMISATIONS, Programs, optimisation, possible, reason_of
 from lanewise.pipeline import Program
-from lanewise.plan import DECLARED, Decisions, Plan
+from lanewise.plan import DECLARED, NEUTRAL, Decisions, Plan
 from lanewise.plans import complete_plan
 from lanewise.target import is_gpu
 from lanewise.tuning.job import Job
 
 Point = Mapping[str, Any]  # one value for each axis of a family
 TILE = "tile"
+EVERY = tuple(o.field for o in OPTIMISATIONS)
 TILES = (0, 1, 2)  # on a GPU, in blocks: a tile is staged by the threads of a block
 # One warp passes the sources round among its threads: what that leaves no choice about, and targets worth trying.
 RECIPROCAL: Mapping[str, Any] = dict(DECLARED["reciprocity"].needs) | {
     "block": dict(DECLARED["reciprocity"].shape)["block"]
 }
+# Threads that share the loops of a point have that one point: what is left to choose about them, and elements of rows worth keeping.
+SHARED = ("block", "slices", "parts", "unroll", TILE, "min_blocks", "registers")
+APART = Plan(slices=1, parts=1)  # a thread has its points alone
+SLICED, PARTED = Plan(block=256, slices=32, unroll=4), Plan(block=256, parts=8, unroll=4)
+KEPT = (0, 1024, 4096, 8192)
 RECIPROCAL_TARGETS = (1, 2, 3, 4, 6, 8, 10, 12, 16)
 
 
@@ -125,7 +131,11 @@ class KernelSpace:
         return Examined(predicted=self._estimator.seconds(program))
 
     def _families(self, job: Job) -> tuple[Family, ...]:
-        """One for each way to meet the pairs; the default plan lies in the first."""
+        """One for each way to meet the pairs, or to divide points among threads; the default plan lies in the first."""
+        if job.work.pattern.over_points and is_gpu(job.kind):
+            ways = (self._points(job), self._loops(job))
+            ways = ways[::-1] if self._shares(self.default) else ways
+            return tuple(f for f in ways if f is not None)
         own = self.default.reciprocity
         ways: tuple[Any, ...] = (own,)
         if job.work.pattern.over_pairs and job.wish.reciprocity is None:
@@ -155,13 +165,44 @@ class KernelSpace:
             axes[TILE] = _with(TILES, tile // block) if relative else axes[TILE]
         return Family("one-sided", base, axes, relative)
 
-    def _axes(self, job: Job, base: Decisions) -> dict[str, tuple[Any, ...]]:
-        """The values worth trying of every field that the caller leaves open, without those that cannot apply."""
+    def _shares(self, plan: Decisions) -> bool:
+        """Whether several threads share a point."""
+        return (plan.slices, plan.parts) != (1, 1)
+
+    def _points(self, job: Job) -> Family | None:
+        """Plans whose threads have points of their own, or None where the caller has them shared."""
+        if job.wish.slices not in (None, 1) or job.wish.parts not in (None, 1):
+            return None
+        base = self.default
+        if self._shares(base):
+            base = complete_plan(job.wish.filled(APART), job.machine, job.work)
+        axes = self._axes(job, base, [n for n in EVERY if n not in ("slices", "parts")])
+        return None if self._programs.refusal(base) else Family("points of a thread", base, axes)
+
+    def _loops(self, job: Job) -> Family | None:
+        """Plans whose threads share the loops of a point, or None where the kernel or the caller has none of them."""
+        base = self.default
+        if not self._shares(base):
+            if (job.wish.slices, job.wish.parts) == (1, 1):
+                return None
+            start = PARTED if job.wish.slices == 1 else SLICED
+            base = job.wish.filled(start.filled(NEUTRAL))
+        if refusal := self._programs.refusal(base):
+            field = "slices" if base.slices != 1 else "parts"
+            self.refused.append((field, getattr(base, field), reason_of(refusal)))
+            return None
+        axes = self._axes(job, base, SHARED)
+        if TILE in axes:
+            axes[TILE] = _with(KEPT, base.tile)
+        return Family("shared loops", base, axes)
+
+    def _axes(self, job: Job, base: Decisions, fields: Iterable[str] = EVERY) -> dict[str, tuple[Any, ...]]:
+        """The values worth trying of these fields, where the caller leaves them open, without those that cannot apply."""
         axes: dict[str, tuple[Any, ...]] = {}
         # What matters most comes first: a search that runs out of time has decided the most.
         for o in sorted((o for o in OPTIMISATIONS if o.rank), key=lambda o: o.rank):
             name = o.field
-            if o.on_request or getattr(job.wish, name) is not None:
+            if o.on_request or name not in fields or getattr(job.wish, name) is not None:
                 continue
             chosen = getattr(base, name)
             values = _with(o.values(job.kind, job.work.pattern), chosen)

@@ -94,7 +94,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         "separation_weight, alignment_radius, alignment_cosine, alignment_weight, cohesion_radius, cohesion_cosine, cohesion_weight, "
         "max_force, max_speed, mass, agent_radius, avoid_time",
     ),
-    "precision": ({"precision": "f16"}, "unknown precision 'f16'; wanted one of f32, f64"),
+    "precision": ({"precision": "f16"}, "unknown precision 'f16'; did you mean 'f64'? wanted one of f32, f64"),
     "start": ({"start": "x"}, "unknown start 'x'; wanted one of ball, world, cube, shell, disc, clusters"),
     "start radius": ({"start_radius": -1}, "the start radius is -1; wanted a finite length above zero"),
     "seed": ({"seed": -1}, "the seed is -1; wanted zero or more"),

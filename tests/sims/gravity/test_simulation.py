@@ -152,7 +152,10 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: next(Simulation(bodies()).steps(1.0, every=0)),
         "every=0: wanted a whole number of steps from 1 on",
     ),
-    "precision": (lambda: bodies(precision="f16"), "unknown precision 'f16'; wanted one of f32, f64, mixed"),
+    "precision": (
+        lambda: bodies(precision="f16"),
+        "unknown precision 'f16'; did you mean 'f64'? wanted one of f32, f64, mixed",
+    ),
 }
 
 

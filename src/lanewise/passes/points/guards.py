@@ -42,7 +42,7 @@ class _Guards:
         self.body, self.loops, self.shape, self.shared = body, loops, shape, shared
         self.kind: Scalar = loops[0].extent.type
         self.sums = single_definitions(body)
-        self.truths = _truths(body)
+        self.truths = truths(body)
         self.conditions: list[ir.Expression] = []
 
     def result(self) -> tuple[tuple[ir.Expression, ...], ir.Block]:
@@ -124,7 +124,7 @@ class _Guards:
         return _Range(build.subtract(whole, -low) if low else whole, build.add(whole, high))
 
 
-def _truths(body: ir.Block) -> Mapping[str, ir.Expression]:
+def truths(body: ir.Block) -> Mapping[str, ir.Expression]:
     """Truth values that are assigned once, from what does not change."""
     count: dict[str, int] = {}
     for s in statements(body):

@@ -19,7 +19,7 @@ from lanewise.ir.names import numbered, own
 from lanewise.ir.traverse import blocks, expressions, flat_map, reads, rename, rewrite_statement, statements, writes
 from lanewise.passes import thread_mapping
 from lanewise.passes.base import refuse
-from lanewise.passes.points import guards
+from lanewise.passes.points import early_loads, guards
 from lanewise.passes.points.shape import BLOCK, THREAD, Shape, first_of, thread_of
 from lanewise.types import Scalar
 
@@ -52,8 +52,13 @@ def legal(kernel: ir.Kernel, shape: Shape) -> str | None:
     return None
 
 
-def apply(kernel: ir.Kernel, shape: Shape, order: Order = "rows", min_blocks: int = 0) -> ir.Kernel:
-    """The kernel mapped to blocks of this shape; raises `PlanError` for a shape that does not fit."""
+def apply(
+    kernel: ir.Kernel, shape: Shape, order: Order = "rows", min_blocks: int = 0, *, early: bool = False
+) -> ir.Kernel:
+    """The kernel mapped to blocks of this shape; raises `PlanError` for a shape that does not fit.
+
+    early: whether blocks that the user's tests of edges cut through load before these tests, where that is legal.
+    """
     if reason := legal(kernel, shape):
         raise refuse("thread merging", kernel, reason)
     loops, body = nest(kernel)
@@ -67,10 +72,18 @@ def apply(kernel: ir.Kernel, shape: Shape, order: Order = "rows", min_blocks: in
         inside = test if inside is None else ir.Logical("and", inside, test)
     assert inside is not None
     conditions, plain = guards.decided(body, loops, shape, {p.name for p in kernel.counts + kernel.uniforms})
-    for test in conditions:
-        inside = ir.Logical("and", inside, test)
-    split = ir.If(inside, _copies(loops, plain, shape, None), _copies(loops, body, shape, written))
+    others = _copies(loops, body, shape, written)
+    if early and conditions and (moved := early_loads.apply(kernel, body, loops, shape)) is not None:
+        tests, loaded = moved
+        others = (ir.If(_all(inside, tests), _copies(loops, loaded, shape, None), others),)
+    split = ir.If(_all(inside, conditions), _copies(loops, plain, shape, None), others)
     return replace(kernel, body=(*head, split), grid=ir.Grid(total, 1, shape.total, min_blocks=min_blocks))
+
+
+def _all(first: ir.Expression, others: tuple[ir.Expression, ...]) -> ir.Expression:
+    for test in others:
+        first = ir.Logical("and", first, test)
+    return first
 
 
 def _steering(kernel: ir.Kernel, body: ir.Block) -> str | None:

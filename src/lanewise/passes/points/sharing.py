@@ -22,14 +22,23 @@ from lanewise.types import Scalar
 Key = tuple[object, ...]
 
 
-def apply(kernel: ir.Kernel, shape: Shape, indices: tuple[str, ...]) -> ir.Kernel:
-    """Join the accesses of both bodies of a kernel that is mapped to blocks."""
+def apply(kernel: ir.Kernel, shape: Shape, indices: tuple[str, ...], *, joined: bool = False) -> ir.Kernel:
+    """Join the accesses of both bodies of a kernel that is mapped to blocks, or of the one that is `joined`."""
+    if joined:
+        return replace(kernel, body=_body(kernel, kernel.body, shape, indices))
     split = kernel.body[-1]
     assert isinstance(split, ir.If)
-    joined = replace(
-        split, then=_body(kernel, split.then, shape, indices), otherwise=_body(kernel, split.otherwise, shape, indices)
-    )
-    return replace(kernel, body=(*kernel.body[:-1], joined))
+    return replace(kernel, body=(*kernel.body[:-1], _ways(kernel, split, shape, indices)))
+
+
+def _ways(kernel: ir.Kernel, split: ir.If, shape: Shape, indices: tuple[str, ...]) -> ir.If:
+    """The bodies of blocks in the inside, of those that load early, and of all others; each has definitions of its own."""
+    match split.otherwise:
+        case (ir.If() as second,):
+            others: ir.Block = (_ways(kernel, second, shape, indices),)
+        case body:
+            others = _body(kernel, body, shape, indices)
+    return replace(split, then=_body(kernel, split.then, shape, indices), otherwise=others)
 
 
 def _body(kernel: ir.Kernel, body: ir.Block, shape: Shape, indices: tuple[str, ...]) -> ir.Block:
@@ -64,7 +73,29 @@ class _Sharing:
                 self.factors = {**around, s.variable: int(s.step.value) if counts else 1}  # pyright: ignore[reportAttributeAccessIssue]
             done.append(rewrite_statement(s, lambda e: e, self.block))
             self.factors = around
-        return (*done, *self.run(run))
+        return self._tested_stores([*done, *self.run(run)])
+
+    def _tested_stores(self, block: list[ir.Statement]) -> ir.Block:
+        """Neighbouring stores, each with a test: one store where all of the tests hold."""
+        done: list[ir.Statement] = []
+        n = 0
+        while n < len(block):
+            for width in (4, 2):
+                tests = [
+                    s for s in block[n : n + width] if isinstance(s, ir.If) and not s.otherwise and len(s.then) == 1
+                ]
+                joined = self._joined([x for s in tests for x in s.then], width) if len(tests) == width else None
+                if joined is not None:
+                    every = tests[0].condition
+                    for s in tests[1:]:
+                        every = ir.Logical("and", every, s.condition)
+                    done.append(ir.If(every, (joined,), tuple(tests)))
+                    n += width
+                    break
+            else:
+                done.append(block[n])
+                n += 1
+        return tuple(done)
 
     def run(self, run: list[ir.Statement]) -> ir.Block:
         """Statements without loops, branches and barriers."""

@@ -25,6 +25,7 @@ from lanewise.ir.traverse import (
 from lanewise.passes.base import is_source_loop, refuse, source_loops
 
 MOST = 8_192  # statements that a loop becomes
+FEW = 2  # rounds that blocks at the edges write out
 AROUND = 2  # rounds of a loop around one that is written out completely: what its rounds share falls together
 
 
@@ -35,11 +36,20 @@ def legal(kernel: ir.Kernel, factor: int) -> str | None:
     return None if source_loops(kernel) else "no loop of it is cut into tiles"
 
 
-def apply(kernel: ir.Kernel, factor: int) -> ir.Kernel:
-    """Write the innermost loops over the rounds of whole tiles out `factor` times, completely for 0; raises `PlanError` without one."""
+def apply(kernel: ir.Kernel, factor: int, *, joined: bool = True) -> ir.Kernel:
+    """Write the innermost loops over the rounds of whole tiles out `factor` times, completely for 0; raises `PlanError` without one.
+
+    Blocks at the edges are few. Where they have a body of their own (not `joined`) its loops are written out a few times at most, which
+    spares the compiler half of its time.
+    """
     if reason := legal(kernel, factor):
         raise refuse("unrolling", kernel, reason)
-    return replace(kernel, body=_block(kernel.body, factor))
+    if joined or (0 < factor <= FEW):
+        return replace(kernel, body=_block(kernel.body, factor))
+    split = kernel.body[-1]
+    assert isinstance(split, ir.If)
+    split = replace(split, then=_block(split.then, factor), otherwise=_block(split.otherwise, FEW))
+    return replace(kernel, body=(*kernel.body[:-1], split))
 
 
 def _block(block: ir.Block, factor: int) -> ir.Block:

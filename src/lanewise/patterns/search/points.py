@@ -18,7 +18,7 @@ from lanewise.errors import ArgumentError
 from lanewise.field_values import FieldViews
 from lanewise.ir.values import value_array
 from lanewise.layouts import Arrangement
-from lanewise.patterns.search.builders.survey import SAMPLE, Guard, Survey, sampled, survey, survey_text
+from lanewise.patterns.search.builders.survey import SAMPLE, Survey, sampled, survey, survey_text
 from lanewise.patterns.search.worlds import Bounded, World
 from lanewise.runtime.memory import address, to_host
 from lanewise.target import is_gpu
@@ -117,13 +117,12 @@ class Points:
         columns, places = self.columns(), sampled(self.count)
         return points_of_values(np.stack(columns if places is None else [c[places] for c in columns], axis=1), "cpu")
 
-    def _survey(self, bounds: Bounds) -> Survey:
-        text = survey_text(self.arrangement, self.leaves, self.precision)
-        return survey(self.device, text, self.addresses(), self.count, self.precision.dtype, bounds)
+    def survey_text(self) -> str:
+        """The CUDA text of the kernel that looks at them."""
+        return survey_text(self.arrangement, self.leaves, self.precision)
 
-    def _guard(self) -> Guard:
-        text = survey_text(self.arrangement, self.leaves, self.precision)
-        return Guard(self.device, text, self.addresses(), self.count, self.precision.dtype)
+    def _survey(self, bounds: Bounds) -> Survey:
+        return survey(self.device, self.survey_text(), self.addresses(), self.count, self.precision.dtype, bounds)
 
     def check(self, name: str, world: World, reach: float = math.inf) -> None:
         """Raise `ArgumentError` for the first position that is not finite, or that lies outside a bounded world or beyond `reach`.
@@ -132,21 +131,11 @@ class Points:
         refuse it. On a GPU a sample comes by the same transfer, as those who choose a structure ask for one.
         """
         if is_gpu(self.device) or not self._surely_within(*self._common(world, reach)):
-            ends = self._ends(world)
-            self._refuse(name, world, reach, *self._look(_within(ends, reach)))
+            self._refuse(name, world, reach, *self._look(self.bounds(world, reach)))
 
-    def check_while(self, name: str, world: World, reach: float, launch: Callable[[], T]) -> T:
-        """What `launch` gives, which puts work on the stream of a GPU; raises as `check` does, where its results are not yet anybody's.
-
-        The look comes first on the stream and is over when the launches are made, so that nobody waits for it.
-        """
-        if not is_gpu(self.device):
-            self.check(name, world, reach)
-            return launch()
-        guard = self._fixed("guard", Points._guard)
-        bad, outside, result = guard.look(_within(self._ends(world), reach), launch)
-        self._refuse(name, world, reach, bad, outside)
-        return result
+    def bounds(self, world: World, reach: float) -> Bounds:
+        """The lowest and the highest coordinate along every axis that `check` lets through."""
+        return _within(self._ends(world), reach)
 
     def _bounded(self, world: World) -> Bounded | None:
         return world if isinstance(world, Bounded) and len(world.low) == self.dimension else None

@@ -23,6 +23,7 @@ from lanewise.launch.tuned_plans import store_enabled
 from lanewise.patterns.search.base import Structure
 from lanewise.patterns.search.picker import Picked
 from lanewise.patterns.search.points import SAMPLE, Points
+from lanewise.patterns.search.watched import Look, Watched, watched
 from lanewise.runtime.prepared import ArrayPlace, Prepared, Template, Turns
 
 MOST = 2  # calls that a kernel remembers: each has a structure and a sorted copy
@@ -71,7 +72,8 @@ class SearchedTemplate:
 class Kept:
     """A call that can be made again.
 
-    places, sources: what it searches for and among, as they were. arrays: those of its user, which it does not keep alive.
+    places, sources: what it searches for and among, as they were. arrays: those of its user, which it does not keep alive. watched: its
+    quick way, where the structure fits wherever the elements are and no choice depends on it.
     """
 
     call: Repeatable
@@ -80,6 +82,7 @@ class Kept:
     picked: Picked
     structure: Structure
     arrays: tuple[weakref.ref[RecordArray], ...]
+    watched: Watched | None = None
 
     def again(self) -> tuple[Points, Points]:
         """The positions of the targets and of the sources as they are now."""
@@ -121,20 +124,27 @@ class RepeatedSearches:
 
     def remember(
         self, signature: Signature, positional: tuple[Any, ...], named: Mapping[str, Any], arguments: Arguments, launch: SearchedLaunch,
-        results: Sequence[Result], points: tuple[Points, Points], picked: Picked,
+        results: Sequence[Result], points: tuple[Points, Points], picked: Picked, looks: tuple[Look, ...],
     ) -> None:  # fmt: skip
-        """Keep a call for those like it, where they can be recognised and bound by addresses and numbers alone."""
+        """Keep a call for those like it, where they can be recognised and bound by addresses and numbers alone.
+
+        looks: what is looked at in every call, where nothing else has to be asked.
+        """
         slots = slots_of(signature, positional, named, arguments, SameRecords)
         values = frozenset(flatten_uniforms(signature, arguments.uniforms))
         template = launch.template(frozenset(r.name for r in results), values)
         if slots is None or template is None:
             return
-        call = Repeatable(signature.source.name, tuple(named), slots, arguments.device, template, results)
+        make = partial(Repeatable, signature.source.name, tuple(named), slots, arguments.device)
+        call = make(template, results)
         if call.match(positional, named) is None:  # it would never be found, and push out another one
             return
+        quick: Watched | None = None
+        if looks and launch.structure.in_graphs:
+            quick = watched(looks, template.filling, template.kernel, template.turns, call, lambda t: make(t, results))
         drop = partial(_drop, weakref.ref(self))
         arrays = tuple(weakref.ref(r, drop) for r in arguments.records.values())
-        self._entries = (Kept(call, *points, picked, launch.structure, arrays), *self._entries[: MOST - 1])
+        self._entries = (Kept(call, *points, picked, launch.structure, arrays, quick), *self._entries[: MOST - 1])
 
     def discard(self, kept: Kept) -> None:
         """Let go of a call whose structure does not fit any more."""

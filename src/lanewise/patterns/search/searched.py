@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -29,6 +30,7 @@ from lanewise.patterns.search.picker import Picked, SearchPicker
 from lanewise.patterns.search.points import Points, points_of
 from lanewise.patterns.search.repeated import RepeatedSearches, SearchedLaunch
 from lanewise.patterns.search.tuning.job import Choice
+from lanewise.patterns.search.watched import Look, Unsound
 from lanewise.patterns.search.worlds import Periodic
 from lanewise.plan import Decisions, Plan
 from lanewise.plans import complete_plan
@@ -88,13 +90,13 @@ class Searched:
         points: tuple[Points, Points] | None = None
         if match := self._repeated.find(arguments, named):
             kept, matched = match
+            if out is None and kept.watched is not None:
+                with suppress(Unsound):  # then what is wrong is said below, or nothing is wrong any more
+                    return kept.watched.run(matched)
             points = kept.again()
             records = {n: matched.arrays[n] for n in self._records}
-            looks = self._picker.looks(points[1])
-            if out is None and kept.structure.settled and not looks:
-                return self._check_while(records, points, lambda: kept.call.run(matched, None))
             self._check(records, points)
-            pick = partial(self._pick_again, records, points[1]) if looks else None
+            pick = partial(self._pick_again, records, points[1]) if self._picker.looks(points[1]) else None
             if kept.fits(points[1], pick):
                 return kept.call.run(matched, out)
             self._repeated.discard(kept)
@@ -105,7 +107,8 @@ class Searched:
         count = len(next(iter(classified.records.values())))
         results = [Result(n, kind, count) for n, kind in result_arrays(self.lowered)]
         both = (s.places, s.sources)
-        self._repeated.remember(self.signature, arguments, named, classified, launch, results, both, s.picked)
+        looks = self._looks(both) if s.structure.settled and not self._picker.looks(s.sources) else ()
+        self._repeated.remember(self.signature, arguments, named, classified, launch, results, both, s.picked, looks)
         call.launch()
         return call.results
 
@@ -174,16 +177,10 @@ class Searched:
             places.check(f"{self.name}: {target!r}", self.search.world, self._reach)
         sources.check(f"{self.name}: {source!r}", self.search.world, self._reach)
 
-    def _check_while(
-        self, records: Mapping[str, RecordArray], points: tuple[Points, Points], launch: Callable[[], tuple[Any, ...]]
-    ) -> tuple[Any, ...]:
-        """The results of a launch, unless positions are refused."""
-        places, sources = points
-        world, (target, source) = self.search.world, records
-        if places is sources:
-            return sources.check_while(f"{self.name}: {source!r}", world, self._reach, launch)
-        both = partial(sources.check_while, f"{self.name}: {source!r}", world, self._reach, launch)
-        return places.check_while(f"{self.name}: {target!r}", world, self._reach, both)
+    def _looks(self, points: tuple[Points, Points]) -> tuple[Look, ...]:
+        """What `_check` asks of positions."""
+        different = dict.fromkeys(points)  # targets may be the sources
+        return tuple((p, p.bounds(self.search.world, self._reach)) for p in different)
 
     def _environment(
         self, arguments: Arguments, search: Search, sources: Points, structure: Structure

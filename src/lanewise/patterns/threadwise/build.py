@@ -10,13 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from lanewise import types as t
+from lanewise.frontend.function import Lowered, Signature, lower_function
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import identifier, own
 from lanewise.ir.traverse import rename, statements, writes
 from lanewise.ir.values import value_array
+from lanewise.launch.arguments import Arguments
+from lanewise.launch.support import value_type
 from lanewise.patterns.results import total_type
+from lanewise.patterns.threadwise.guards import OUTSIDE, Guards, guarded
 from lanewise.patterns.threadwise.indices import with_bounded_indices
 from lanewise.patterns.threadwise.names import extent_of, length_of
 from lanewise.patterns.threadwise.pattern import THREADWISE
@@ -30,7 +35,8 @@ class ThreadwiseArguments:
     """The indices (the slowest first), the arrays (type of an element, number of dimensions) and the uniform arguments.
 
     index: the type of the indices. narrow: no array has more elements than 32 bits count. multiples: of how many elements the
-    rows of an array begin at multiples.
+    rows of an array begin at multiples. guards: the tests of indices; without any there is no array for what fails. summed: whether a
+    result is summed over the index space, or left in its variable.
     """
 
     indices: tuple[str, ...]
@@ -39,14 +45,41 @@ class ThreadwiseArguments:
     index: Scalar
     narrow: bool
     multiples: Mapping[str, int] = field(default_factory=dict[str, int])
+    guards: Guards = ()
+    summed: bool = True
+
+
+def build_kernel(
+    lowered: Lowered, signature: Signature, classified: Arguments, *, guards: Guards = (), summed: bool = True
+) -> ir.Kernel:
+    """The reference kernel of a call; its indices are as wide as the call needs."""
+    wide, narrow, *rest = classified.variant
+    multiples: Any = rest[0] if rest else (1,) * len(signature.arrays)
+    function = lower_function(signature, index=t.I64).function if wide else lowered.function
+    arrays = {n: (kind.element, kind.rank) for n, kind in signature.arrays.items()}
+    uniforms = {n: value_type(signature.parameters[n]) for n in signature.parameters}
+    arguments = ThreadwiseArguments(
+        signature.indices, arrays, uniforms, t.I64 if wide else t.I32, narrow=bool(narrow),
+        multiples=dict(zip(arrays, multiples, strict=True)), guards=guards, summed=summed,
+    )  # fmt: skip
+    return build_threadwise(function, arguments)
+
+
+def one_thread(function: ir.Function) -> ir.Block:
+    """The statements of a thread: no return, and a result in a variable. Raises `CompileError` for a return in a loop."""
+    result = function.results[0].type if function.results else None
+    body = function.body if result is None else with_value(function.body, result)
+    return with_bounded_indices(without_returns(body))
 
 
 def build_threadwise(function: ir.Function, arguments: ThreadwiseArguments) -> ir.Kernel:
     """The reference kernel: the function's body for each point of the index space. Raises `CompileError` for a return in a loop."""
     index = arguments.index
-    result = function.results[0].type if function.results else None
-    own_body = function.body if result is None else with_value(function.body, result)
-    body = with_bounded_indices(without_returns(own_body))
+    result = function.results[0].type if function.results and arguments.summed else None
+    body = one_thread(function)
+    if arguments.guards:
+        kinds = {n: kind for n, (kind, _) in arguments.arrays.items()}
+        body = guarded(body, arguments.guards, arguments.indices, kinds, index)
     written = {s.array for s in statements(body) if isinstance(s, ir.ElementWrite)}
     arrays: list[ir.ArrayArgument] = []
     counts = [ir.Parameter(extent_of(i), index) for i in arguments.indices]
@@ -56,6 +89,9 @@ def build_threadwise(function: ir.Function, arguments: ThreadwiseArguments) -> i
         plain = value_array(name, kind, written=name in written)
         multiple = arguments.multiples.get(name, 1)
         arrays.append(replace(plain, shape=shape, narrow=arguments.narrow, multiple=multiple))
+    if arguments.guards:
+        extents = tuple(extent_of(i) for i in arguments.indices)
+        arrays.append(replace(value_array(OUTSIDE, t.I64, written=True), shape=extents))
     used = {p.name for p in function.parameters}
     uniforms = tuple(
         ir.Parameter(leaf, t.scalar_of(kind))

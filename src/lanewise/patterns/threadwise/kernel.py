@@ -11,23 +11,23 @@ from lanewise.analysis.affine import nest_of
 from lanewise.attributes import sealed
 from lanewise.checks import plain_function
 from lanewise.errors import CompileError
-from lanewise.frontend.function import Lowered, Signature, lower_function
+from lanewise.frontend.function import Lowered, Signature
 from lanewise.ir import nodes as ir
 from lanewise.launch.arguments import Arguments
-from lanewise.launch.support import value_type
 from lanewise.naming import by_name
 from lanewise.patterns.calls import AbstractKernel, Wing
-from lanewise.patterns.threadwise.arguments import call_arguments, counts, repeats, written_arrays
-from lanewise.patterns.threadwise.build import ThreadwiseArguments, build_threadwise
+from lanewise.patterns.threadwise.arguments import call_arguments, counts, written_arrays
+from lanewise.patterns.threadwise.build import build_kernel
 from lanewise.patterns.threadwise.pattern import THREADWISE
 from lanewise.patterns.threadwise.races import refuse_races
+from lanewise.patterns.threadwise.ranges import CHECKS, prove, repeats
 from lanewise.patterns.threadwise.work import describe
 from lanewise.plan import Plan
 from lanewise.record import Record
 from lanewise.types import Scalar
 
 MOST = 3  # indices
-KEYWORDS = ("grid", "plan", "out", "seconds")
+KEYWORDS = ("grid", "plan", "out", "seconds", CHECKS)
 
 
 def build(lowered: Lowered, signature: Signature, classified: Arguments, index: Scalar) -> ir.Kernel:
@@ -37,18 +37,10 @@ def build(lowered: Lowered, signature: Signature, classified: Arguments, index: 
             "lw.same asks about the pairs of a pairwise function", lowered.function.location,
             found="a threadwise function", wanted="a comparison of indices",
         )  # fmt: skip
-    wide, narrow, *rest = classified.variant
-    multiples: Any = rest[0] if rest else (1,) * len(signature.arrays)
-    function = lower_function(signature, index=t.I64).function if wide else lowered.function
-    arrays = {n: (kind.element, kind.rank) for n, kind in signature.arrays.items()}
-    uniforms = {n: value_type(signature.parameters[n]) for n in signature.parameters}
-    arguments = ThreadwiseArguments(
-        signature.indices, arrays, uniforms, t.I64 if wide else t.I32, narrow=bool(narrow),
-        multiples=dict(zip(arrays, multiples, strict=True)),
-    )  # fmt: skip
-    kernel = build_threadwise(function, arguments)
-    refuse_races(*nest_of(kernel))
-    return kernel
+    kernel = build_kernel(lowered, signature, classified)
+    refuse_races(*nest_of(kernel))  # before tests of indices, which hang on threads
+    guards: Any = classified.variant[-1] if classified.options.get(CHECKS) else ()
+    return build_kernel(lowered, signature, classified, guards=guards) if guards else kernel
 
 
 def checked(signature: Signature) -> Signature:
@@ -73,18 +65,26 @@ def checked(signature: Signature) -> Signature:
     if signature.results:
         return _summed(signature)
     if returned is not None:
-        raise source.error(
-            "a threadwise function writes its results into arrays", returned or source.tree.returns or source.tree,
-            found=ast.unparse(returned) if returned else f"-> {ast.unparse(source.tree.returns or source.tree)}",
-            wanted="an assignment to an element, and no result",
-            hint="store a value for each thread, and add them with NumPy or CuPy",
-        )  # fmt: skip
+        raise _returned(signature, returned)
     if not written_arrays(signature):
         raise source.error(
             "this function changes nothing", source.tree, found="no assignment to an element of an array",
             wanted="c[y, x] = ..., with c: lw.Array2[lw.f32] among the parameters",
         )  # fmt: skip
     return signature
+
+
+def _returned(signature: Signature, returned: ast.Return) -> CompileError:
+    """Of a value that is returned by a function without a declared result."""
+    kinds = [a.element for a in signature.arrays.values() if a.element != t.BOOL]
+    summed = f"-> lw.{max(kinds, key=lambda kind: (kind.is_float, kind.size), default=t.I32)}"
+    writes = bool(written_arrays(signature))
+    return signature.source.error(
+        "a threadwise function that returns a value declares it", returned, found=ast.unparse(returned),
+        wanted="an assignment to an element, and no result" if writes
+        else f"{summed} behind the parameters, for the sum over all indices; or an assignment to an element",
+        hint=f"a sum over all indices is a function of its own: without assignments, and with {summed}" if writes else "",
+    )  # fmt: skip
 
 
 def _summed(signature: Signature) -> Signature:
@@ -111,6 +111,7 @@ def _summed(signature: Signature) -> Signature:
 
 WING = Wing(
     THREADWISE, build, counts, check=checked, arguments=call_arguments, threads=True, repeats=repeats, total=True, describe=describe,
+    options=(CHECKS,), prove=prove,
 )  # fmt: skip
 
 
@@ -125,6 +126,10 @@ class Threadwise(AbstractKernel):
     A function with a result (`-> lw.f32`) is summed over its indices, in 64 bits and in an order that the plan fixes. A call returns the
     sum as a number; with `out=`, an array of one float64 (int64 for whole numbers) on the device, it is put there and `out` is
     returned, without waiting for it.
+
+    A call some index of which surely is outside of its array raises `ArgumentError`, with the line. With `checks=True` every other index
+    that is not proved to be inside is tested as the kernel runs: an element outside reads as 0 and is not written, and behind the
+    kernel, for which the call waits, `VerificationError` tells the first thread, its line and its index.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -133,9 +138,14 @@ class Threadwise(AbstractKernel):
     def __reduce__(self) -> str | tuple[Any, ...]:
         return by_name(self, (Threadwise, (self.python,)))
 
-    def __call__(self, *arguments: Any, out: Any = None, plan: Plan | None = None, **named: Any) -> Any:
+    def __call__(
+        self, *arguments: Any, out: Any = None, plan: Plan | None = None, checks: bool = False, **named: Any
+    ) -> Any:
         """Run for all indices: None, or the sum of the results."""
-        result = super().__call__(*arguments, out=out, plan=plan, **named)
+        if checks is False:
+            result = super().__call__(*arguments, out=out, plan=plan, **named)
+        else:
+            result = self.bind(*arguments, out=out, plan=plan, checks=checks, **named)()
         return result if result is None or out is not None else result.item()
 
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 from lanewise.analysis.affine import Access, accesses, groups, nest_of
 from lanewise.errors import PlanError
 from lanewise.ir import nodes as ir
-from lanewise.ir.pattern import BLOCK, Work
+from lanewise.ir.pattern import BLOCK, Suggestions, Work
 from lanewise.ir.shared import shared_bytes
 from lanewise.ir.traverse import statements
 from lanewise.passes import layout_lowering
@@ -33,6 +33,7 @@ PRODUCTS = (
 )  # fmt: skip
 BATCHES = (Plan(block=64, across=4, down=4, rows=4, targets=4, tile=16, unroll=0),)
 WINDOWS = (
+    Plan(block=128, across=4, rows=1, targets=16, adjacent=16, tile=16, unroll=0, min_blocks=1),
     Plan(block=128, across=4, rows=1, targets=8, adjacent=8, tile=16, unroll=0), Plan(block=128, across=16, targets=2, tile=8, unroll=0),
 )  # fmt: skip
 TURNED = (
@@ -64,25 +65,27 @@ def default_plan(machine: Machine, work: Work, wish: Plan) -> Decisions:
     plain = Plan(block=BLOCK).filled(NEUTRAL)
     if any(getattr(wish, name) is not None for name in SHAPING):
         return plain
-    for plan in work.suggested:
-        filled = plan.filled(NEUTRAL)
-        points = filled.block * filled.targets * filled.rows * filled.layers
-        if work.targets >= points * machine.multiprocessors * WAVES:
-            return filled
-    return plain
+    least = machine.multiprocessors * WAVES
+    chosen = work.suggested and work.suggested.first(lambda p: work.targets >= _points(p.filled(NEUTRAL)) * least)
+    return chosen.filled(NEUTRAL) if chosen else plain
 
 
-def suggested(kernel: ir.Kernel) -> tuple[Plan, ...]:
-    """Plans of a reference kernel for a GPU that are legal, those with the largest blocks first."""
+def _points(plan: Decisions) -> int:
+    """Of a block."""
+    return plan.block * plan.targets * plan.rows * plan.layers
+
+
+def suggested(kernel: ir.Kernel) -> Suggestions:
+    """Plans of a reference kernel for a GPU."""
     indices, body = nest_of(kernel)
     all_accesses = accesses(body, indices)
     if any(isinstance(s, ir.While) for s in statements(body)) or any(
         not x.shared for a in all_accesses for x in a.loops
     ):
-        return ()  # threads go ways of their own
+        return Suggestions((), lambda plan: False)  # threads go ways of their own
     sizes = [a.leaves[0].type.size for a in kernel.arrays]
     plans = tuple(_narrower(p, max(sizes, default=4)) for p in _family(all_accesses, indices))
-    return tuple(p for p in plans if _is_legal(kernel, p))
+    return Suggestions(plans, lambda plan: _is_legal(kernel, plan))
 
 
 def _family(accesses: tuple[Access, ...], indices: tuple[str, ...]) -> tuple[Plan, ...]:

@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from lanewise.attributes import unknown
 from lanewise.checks import check_fields
 from lanewise.errors import InputError
 from lanewise.sims.boids.obstacles import Box, Obstacle, Rectangle, Sphere, Vector
@@ -75,5 +76,5 @@ BOUNDARIES: dict[str, Boundary] = {
 def find_boundary(name: str) -> Boundary:
     """Raises `InputError` for an unknown name."""
     if name not in BOUNDARIES:
-        raise InputError(f"unknown boundary {name!r}; wanted one of {', '.join(BOUNDARIES)}")
+        raise InputError(unknown("boundary", name, BOUNDARIES))
     return BOUNDARIES[name]

@@ -8,6 +8,7 @@ from dataclasses import fields
 from typing import Any
 
 import lanewise as lw
+from lanewise.attributes import unknown
 from lanewise.errors import InputError
 from lanewise.patterns.search import AllPairs, Search, StaticGrid
 from lanewise.patterns.search.base import MOST_NEIGHBORS
@@ -70,7 +71,7 @@ def find_search(name: str | Search, radius: float, k: int | None, world: World) 
         )
     if isinstance(name, str):
         if name not in SEARCHES:
-            raise InputError(f"unknown search {name!r}; wanted one of {', '.join(SEARCHES)}")
+            raise InputError(unknown("search", name, SEARCHES))
         return SEARCHES[name](radius, k, world)
     asked = {"radius": radius, "k": k, "world": world}
     for part, value in asked.items():

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from lanewise.attributes import unknown
 from lanewise.checks import checked
 from lanewise.errors import InputError
 from lanewise.runtime.memory import require_memory
@@ -81,7 +82,7 @@ def make_state(
     The same arguments give the same bits. Raises InputError for values out of range.
     """
     if start not in STARTS:
-        raise InputError(f"unknown start {start!r}; wanted one of {', '.join(STARTS)}")
+        raise InputError(unknown("start", start, STARTS))
     count = check_agents(DEFAULT_AGENTS if agents is None else agents)
     if seed < 0:
         raise InputError(f"the seed is {seed}; wanted zero or more")

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from lanewise.attributes import frozen
+from lanewise.attributes import frozen, unknown
 from lanewise.checks import check_fields
 from lanewise.errors import InputError
 from lanewise.sims.common.options import Option, option_of, setting
@@ -70,7 +70,7 @@ NUMBERS = tuple(f.name for f in fields(Parameters) if option_of(f))
 def check_semantics(name: str) -> None:
     """Refuse an unknown name."""
     if name not in SEMANTICS:
-        raise InputError(f"unknown semantics {name!r}; wanted one of {', '.join(SEMANTICS)}")
+        raise InputError(unknown("semantics", name, SEMANTICS))
 
 
 def make_parameters(semantics: str, chosen: Mapping[str, float] | None = None) -> Parameters:

@@ -16,6 +16,7 @@ from typing import Any
 
 import lanewise as lw
 from lanewise import types as t
+from lanewise.attributes import unknown
 from lanewise.errors import InputError
 from lanewise.patterns.elementwise.kernel import Elementwise
 from lanewise.patterns.pairwise.kernel import Pairwise
@@ -56,7 +57,7 @@ FIELDS = tuple(f.name for f in Boid.__record__.fields)  # type: ignore[attr-defi
 def record_class(precision: str) -> Any:
     """The record of an agent; raises `InputError` for an unknown precision."""
     if precision not in RECORDS:
-        raise InputError(f"unknown precision {precision!r}; wanted one of {', '.join(RECORDS)}")
+        raise InputError(unknown("precision", precision, RECORDS))
     return RECORDS[precision]
 
 

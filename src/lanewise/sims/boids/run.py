@@ -30,7 +30,7 @@ from lanewise.sims.boids.settings import RunPlan
 from lanewise.sims.boids.state import State, read_state, write_state
 from lanewise.sims.boids.statistics import Observer, Statistics, observer_of
 from lanewise.sims.boids.trajectory import MOST_WAITING, Frame, Trajectory, frame_of, state_of
-from lanewise.sims.common.checks import check_files, check_steps, check_time_step, last_step, other_device
+from lanewise.sims.common.checks import HDF5, check_files, check_steps, check_time_step, last_step, other_device
 from lanewise.sims.common.marching import is_due, march, next_stop
 
 if TYPE_CHECKING:
@@ -279,4 +279,4 @@ def check_output(output: Output, resumed: Path | None = None) -> None:
     check_pictures(output.pictures)
     p = output.pictures
     files = {"out": output.out, "final": output.final, "plot": p.plot, "movie": p.movie}
-    check_files(files, overwrite=output.overwrite, resumed=resumed)
+    check_files(files, overwrite=output.overwrite, resumed=resumed, suffixes={"out": HDF5})

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from lanewise.attributes import frozen
+from lanewise.attributes import frozen, unknown
 from lanewise.errors import InputError
 from lanewise.io.schema import record
 from lanewise.layouts import layout_by_name
@@ -105,7 +105,7 @@ def check_think_every(every: int) -> None:
 def check_precision(precision: str) -> None:
     """Refuse an unknown one."""
     if precision not in RECORDS:
-        raise InputError(f"unknown precision {precision!r}; wanted one of {', '.join(RECORDS)}")
+        raise InputError(unknown("precision", precision, RECORDS))
 
 
 def check_settings(settings: Settings) -> None:

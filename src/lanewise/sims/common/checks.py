@@ -58,6 +58,15 @@ def check_format(version: int, formats: tuple[int, int]) -> None:
         raise InputError(f"a checkpoint of format {version}; wanted format {formats[1]} or {formats[0]}")
 
 
+HDF5 = (".h5", ".hdf5")
+
+
+def check_ending(option: str, path: Path, endings: tuple[str, ...]) -> None:
+    """Refuse a name that says that something else is in the file than what will be."""
+    if endings and path.suffix.lower() not in endings:
+        raise InputError(f"{option} {path}: wanted a name that ends in {' or '.join(endings)}")
+
+
 def check_files(
     files: Mapping[str, Path | None], *, overwrite: bool, resumed: Path | None = None, continued: Collection[str] = (),
     suffixes: Mapping[str, tuple[str, ...]] | None = None,
@@ -76,7 +85,6 @@ def check_files(
         if place in taken and not own:
             raise InputError(f"--{name} {path} is the file of {taken[place]}, too; wanted another one")
         taken[place] = f"--{name}"
-        endings = (suffixes or {}).get(name)
-        if endings and path.suffix.lower() not in endings:
-            raise InputError(f"--{name} {path}: wanted a name that ends in {' or '.join(endings)}")
+        if not own:
+            check_ending(f"--{name}", path, (suffixes or {}).get(name, ()))
         writable_target(path, overwrite or own or (resumed is not None and name in continued))

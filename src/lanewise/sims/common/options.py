@@ -252,6 +252,11 @@ def _parameter(f: Field[Any], o: Option, kind: Any) -> inspect.Parameter:
     text = o.help.replace("{default}", _shown(f.default))
     if o.argument:
         described: Any = typer.Argument(metavar=o.metavar, show_default=False, help=text)
+    elif kind in (int, int | None) and not o.parse:
+        described = typer.Option(
+            *(o.flags or (_flag(f, o),)), metavar=o.metavar, help=text, rich_help_panel=o.panel, show_default=False,
+            parser=whole_number, callback=at_least(o.minimum), hidden=o.hidden,
+        )  # fmt: skip
     else:
         described = typer.Option(
             *(o.flags or (_flag(f, o),)), metavar=o.metavar, help=text, rich_help_panel=o.panel, show_default=False,
@@ -262,6 +267,33 @@ def _parameter(f: Field[Any], o: Option, kind: Any) -> inspect.Parameter:
     annotation = Annotated[kind, described] if alone else Annotated[kind | None, described]
     default = False if alone else None
     return inspect.Parameter(f.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+
+
+def whole_number(text: str | int) -> int:
+    """`10000`, `10_000`, `10,000` or `1e4`; raises `typer.BadParameter` for anything else. A number is a default."""
+    plain = str(text).strip().replace("_", "").replace(",", "")
+    try:
+        return int(plain)
+    except ValueError:
+        pass
+    try:
+        number = float(plain)
+    except ValueError:
+        number = math.nan
+    if not number.is_integer():
+        raise typer.BadParameter(f"{text!r} is no whole number; wanted one as 10000 or 1e4")
+    return int(number)
+
+
+def at_least(minimum: float | None) -> Callable[[Any], Any]:
+    """A callback of an option that is no smaller than this."""
+
+    def check(value: Any) -> Any:
+        if minimum is not None and isinstance(value, int) and value < minimum:
+            raise typer.BadParameter(f"{value} is too small; wanted {minimum:g} or more")
+        return value
+
+    return check
 
 
 def _shown(default: Any) -> str:

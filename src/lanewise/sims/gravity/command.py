@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from lanewise.errors import InputError
 from lanewise.profiling import Profile, span
+from lanewise.sims.common.checks import HDF5, check_ending
 from lanewise.sims.common.frame import Product, carry_out
 from lanewise.sims.common.options import Given, product_app, run_command
 from lanewise.sims.gravity.options import ORDER, Asked, Output, Settings
@@ -33,6 +34,8 @@ def run(matched: Given) -> None:
         writable_target(out, output.overwrite)
     if plot is not None:
         _check_picture(plot, output.overwrite, out, resumed)
+    if out is not None and out != resumed:
+        check_ending("--out", out, HDF5)
     if resumed is not None:
         matched.refuse_with_resume(Settings, Asked, but=("steps", "device", "resume", "plot"))
         out = resumed_target(resumed, out, output.overwrite)

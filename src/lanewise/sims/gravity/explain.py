@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from lanewise.attributes import unknown
 from lanewise.errors import DeviceError, InputError
 from lanewise.explanation.offline import Offline, compile_offline
 from lanewise.layouts import layout_by_name
@@ -42,7 +43,7 @@ def compile_gravity(
     As there, `softening2` (in `values`) decides whether it tests for a body that meets itself. Raises `InputError`.
     """
     if precision not in RECORDS:
-        raise InputError(f"unknown precision {precision!r}; wanted one of {', '.join(RECORDS)}")
+        raise InputError(unknown("precision", precision, RECORDS))
     cls: Any = RECORDS[precision]
     numbers = {"softening2": SOFTENING2, **(values or {})}
     if (softening2 := numbers["softening2"]) < 0:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lanewise.attributes import frozen
+from lanewise.attributes import frozen, unknown
 from lanewise.checks import check_fields
 from lanewise.errors import InputError
 
@@ -44,5 +44,5 @@ INTEGRATORS = {i.name: i for i in (EULER, LEAPFROG, YOSHIDA4)}
 def integrator(name: str) -> Integrator:
     """The integrator of this name; raises `InputError` naming the others."""
     if name not in INTEGRATORS:
-        raise InputError(f"unknown integrator {name!r}; wanted one of {', '.join(INTEGRATORS)}")
+        raise InputError(unknown("integrator", name, INTEGRATORS))
     return INTEGRATORS[name]

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from lanewise.arrays import RecordArray
+from lanewise.attributes import unknown
 from lanewise.errors import InputError, PlanError
 from lanewise.io.atomic import writable_target
 from lanewise.io.formats import read_particles
@@ -286,7 +287,7 @@ def load_particles(ic: str, bodies: int | None, seed: int) -> Particles:
         return make_initial_conditions(ic, bodies, seed)
     if not Path(ic).exists() and "." not in ic and "/" not in ic:
         raise InputError(
-            f"unknown initial condition {ic!r}; wanted one of {', '.join(INITIAL_CONDITIONS)}, or a file (Gadget HDF5, Tipsy, NPZ, CSV)"
+            unknown("initial condition", ic, INITIAL_CONDITIONS, more=", or a file (Gadget HDF5, Tipsy, NPZ, CSV)")
         )
     particles = read_particles(ic)
     if bodies is not None and bodies != len(particles):

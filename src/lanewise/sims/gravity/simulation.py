@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from lanewise.arrays import RecordArray
-from lanewise.attributes import sealed
+from lanewise.attributes import sealed, unknown
 from lanewise.checks import checked
 from lanewise.errors import InputError
 from lanewise.io.particles import Particles
@@ -355,7 +355,7 @@ def make_bodies(
 ) -> RecordArray:  # fmt: skip
     """Record arrays from `Particles` (float64 arrays on the host) in a precision, layout and place."""
     if precision not in RECORDS:
-        raise InputError(f"unknown precision {precision!r}; wanted one of {', '.join(RECORDS)}")
+        raise InputError(unknown("precision", precision, RECORDS))
     where = resolve(device)
     cls: Any = RECORDS[precision]
     record = cls.__record__

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lanewise.attributes import unknown
 from lanewise.checks import host_array
 from lanewise.errors import InputError
 from lanewise.lattices import D2Q9, D3Q19, D3Q27, Lattice
@@ -38,7 +39,7 @@ def chosen_lattice(lattice: str | Lattice | None, dimension: int) -> Lattice:
         return D2Q9 if dimension == 2 else D3Q19
     if isinstance(lattice, str):
         if lattice.upper() not in LATTICES:
-            raise InputError(f"unknown lattice {lattice!r}; wanted one of {', '.join(LATTICES)}")
+            raise InputError(unknown("lattice", lattice, LATTICES))
         lattice = LATTICES[lattice.upper()]
     if lattice.dimension != dimension:
         shape = "(ny, nx)" if lattice.dimension == 2 else "(nz, ny, nx)"
@@ -70,7 +71,7 @@ def chosen_numbers(precision: str | None, storage: str | None, device: str) -> t
     """Precision and storage type; raises `InputError` for names and combinations that are none."""
     for what, value, names in (("precision", precision, PRECISIONS), ("storage", storage, STORAGES)):
         if value is not None and value not in names:
-            raise InputError(f"unknown {what} {value!r}; wanted one of {', '.join(names)}")
+            raise InputError(unknown(what, value, names))
     real = precision or ("f64" if storage == "f64" else "f32")
     stored = storage or real
     if stored == "f64" and real == "f32":
@@ -89,7 +90,7 @@ def chosen_streaming(streaming: str | None, device: str) -> str:
     if streaming is None:
         return "pull" if is_gpu(device) else "in-place"
     if streaming not in FORMS:
-        raise InputError(f"unknown streaming {streaming!r}; wanted one of {', '.join(FORMS)}")
+        raise InputError(unknown("streaming", streaming, FORMS))
     return streaming
 
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
+from lanewise.attributes import unknown
 from lanewise.errors import DeviceError, InputError
 from lanewise.lattices.base import Lattice
 from lanewise.sims.lbm.obstacles.boxes import check_shape, site_text, sites_text
@@ -172,7 +173,7 @@ def _ways_out(
 
 def _check_choice(what: str, value: str, choices: dict[str, int]) -> None:
     if value not in choices:
-        raise InputError(f"unknown {what} {value!r}; wanted one of {', '.join(choices)}")
+        raise InputError(unknown(what, value, choices))
 
 
 def gigabytes(nbytes: int) -> str:

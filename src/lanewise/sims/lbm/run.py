@@ -13,13 +13,13 @@ from lanewise.runtime.compile_workers import settle
 from lanewise.runtime.memory import to_host
 from lanewise.runtime.whole_steps import deferred_interruption
 from lanewise.sims.common.marching import is_due, march, next_stop
-from lanewise.sims.lbm.bandwidth import copy_bandwidth
 from lanewise.sims.lbm.cases.registry import Case, Probe, Request, Series, Setup, State
 from lanewise.sims.lbm.checkpoint import write_checkpoint
 from lanewise.sims.lbm.files import TimeSeries
 from lanewise.sims.lbm.options import Output
 from lanewise.sims.lbm.pictures import open_movie
 from lanewise.sims.lbm.remembered import remember
+from lanewise.sims.lbm.remembered_bandwidth import remembered_bandwidth
 from lanewise.sims.lbm.simulation import Simulation
 from lanewise.sims.lbm.watch import Stagger, Steadiness, check_interval
 
@@ -196,10 +196,11 @@ class Run:
         return self.simulation.fluid_sites * steps / self.seconds / 1e6 if self.seconds else 0.0
 
     def bandwidth_fraction(self) -> float | None:
-        """The bytes that the steps moved, over what a copy on this device would have moved in that time."""
+        """The bytes that the steps moved, over what a copy on this device moves in that time (`remembered_bandwidth`)."""
+        moved = self.mlups * 1e6 * self.simulation.bytes_per_site
         with span(self.simulation.profile, "observe", name="bandwidth of a copy"):
-            copied = copy_bandwidth(self.simulation.settings.device)
-        return None if copied is None else self.mlups * 1e6 * self.simulation.bytes_per_site / copied
+            copied = remembered_bandwidth(self.simulation.settings.device, moved)
+        return None if copied is None else moved / copied
 
     def stagger(self) -> Stagger:
         """See `Simulation.stagger`; looked for once a step."""

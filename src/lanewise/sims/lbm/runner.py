@@ -11,13 +11,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from lanewise.attributes import unknown
 from lanewise.errors import DeviceError, InputError
 from lanewise.io.source import reading
 from lanewise.patterns.sitewise.fractions import CENTRAL
 from lanewise.profiling.profile import Profile, span
 from lanewise.runtime.devices import resolve
 from lanewise.runtime.memory import available_memory
-from lanewise.sims.common.checks import check_files, check_steps, last_step, other_device
+from lanewise.sims.common.checks import HDF5, check_files, check_steps, last_step, other_device
 from lanewise.sims.lbm.arguments import LATTICES, chosen_numbers, chosen_streaming
 from lanewise.sims.lbm.cases import Case, Request, Setup, find_case
 from lanewise.sims.lbm.checkpoint import FIRST, Checkpoint, converted, read_checkpoint, restored
@@ -31,7 +32,7 @@ from lanewise.sims.lbm.simulation import Simulation
 from lanewise.sims.lbm.watch import FLOORS, Steadiness
 from lanewise.target import is_gpu
 
-SUFFIXES = {"vti": (".vti",), "plot": (".png",), "movie": (".gif", ".mp4"), "forces": (".csv",)}
+SUFFIXES = {"out": HDF5, "vti": (".vti",), "plot": (".png",), "movie": (".gif", ".mp4"), "forces": (".csv",)}
 
 
 def start(
@@ -113,7 +114,7 @@ def _check_fit(saved: Checkpoint, before: Remembered, setup: Setup) -> None:
 def _surfaces(case: Case, setup: Setup, walls: str | None) -> Mapping[int, Surface]:
     """The surfaces of walls that are interpolated: all that are known, unless half-way walls are wanted."""
     if walls not in (None, *WALLS):
-        raise InputError(f"unknown walls {walls!r}; wanted one of {', '.join(WALLS)}")
+        raise InputError(unknown("walls", walls, WALLS))
     if walls == INTERPOLATED and not setup.surfaces:
         raise InputError(
             f"--walls {INTERPOLATED}: the surface of the walls of {case.name} is not known: flat walls and bodies from pictures or "

@@ -7,10 +7,10 @@ How the text of a CUDA kernel reads a coordinate of an element, in any layout.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,6 @@ from lanewise.runtime.cuda import loaded
 from lanewise.runtime.memory import address, allocate, to_host
 from lanewise.types import COMPONENTS, Scalar
 
-T = TypeVar("T")
 SAMPLE = 4096  # positions that say where all of them are, well enough to choose a structure and the box of a grid
 GOLDEN_SECTION = 0.6180339887498949
 _STEPS = np.sort(np.arange(SAMPLE) * GOLDEN_SECTION % 1)  # from 0 to 1, with nearly the same gaps, and no period
@@ -70,48 +69,6 @@ def sampled(count: int) -> NDArray[np.int64] | None:
     return places[np.diff(places, prepend=-1) > 0]  # each of them once
 
 
-class Guard:
-    """The same look at positions in one place, again and again, without a sample: a launch, and a wait for it.
-
-    The kernel writes to memory of the host, and only where it finds something. Threads take turns at that memory.
-    """
-
-    __slots__ = (
-        "_answer", "_arguments", "_bounds", "_device", "_done", "_grid", "_kernel", "_kind", "_pinned", "_turns", "_values",
-    )  # fmt: skip
-
-    def __init__(self, device: str, text: str, columns: Sequence[int], count: int, kind: np.dtype[Any]) -> None:
-        self._device, self._kind, self._kernel = device, kind.type, loaded(device, text, "survey", THREADS)
-        with cuda.use(device):
-            self._pinned = cuda.cupy().cuda.alloc_pinned_memory(_HEAD)
-            self._done = cuda.cupy().cuda.Event(disable_timing=True)
-        self._answer = np.frombuffer(self._pinned, np.uint32, 2)
-        self._grid, self._arguments = (-(-count // THREADS), 1), (*columns, np.int32(count), 0, np.int32(0))
-        self._turns = cuda.turns("a look at positions", device)
-        self._bounds: Sequence[tuple[float, float]] = ()
-        self._values: tuple[Any, ...] = ()
-
-    def look(
-        self, bounds: Sequence[tuple[float, float]], meanwhile: Callable[[], T]
-    ) -> tuple[int | None, int | None, T]:
-        """The first element that is not finite, and the first outside the bounds, or None; and what was done meanwhile.
-
-        meanwhile: launches that follow the look on the stream, so that the wait for it is over when they are made.
-        """
-        with self._turns:
-            if bounds != self._bounds:
-                self._bounds, self._values = bounds, _typed(bounds, self._kind)
-            self._answer[:] = NONE
-            here = int(self._pinned.ptr)
-            self._kernel.launch(self._grid, (*self._arguments, *self._values, here, here + _HEAD))
-            with cuda.use(self._device):
-                self._done.record()
-                result = meanwhile()
-                self._done.synchronize()
-            unsound, outside = self._answer.tolist()
-        return None if unsound == NONE else unsound, None if outside == NONE else outside, result
-
-
 @cache
 def survey_text(arrangement: Arrangement, leaves: tuple[str, ...], precision: Scalar) -> str:
     """The CUDA text of the kernel, for positions in this arrangement."""
@@ -157,6 +114,18 @@ def survey(
             (*columns, np.int32(count), listed, np.int32(samples), *values, here, here + _HEAD),
         )
         return _read(to_host(result), len(columns), kind)
+
+
+def survey_launch(
+    device: str, text: str, columns: Sequence[int], count: int, kind: np.dtype[Any], bounds: Sequence[tuple[float, float]], first: int,
+) -> None:  # fmt: skip
+    """The same look without a sample and without a wait. first: the address of two uint32 that take the elements; they begin as `NONE`."""
+    kernel = loaded(device, text, "survey", THREADS)
+    nowhere = 0
+    kernel.launch(
+        (-(-count // THREADS), 1),
+        (*columns, np.int32(count), nowhere, np.int32(0), *_typed(bounds, kind.type), first, nowhere),
+    )
 
 
 def _typed(bounds: Sequence[tuple[float, float]], kind: Any) -> tuple[Any, ...]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from lanewise.attributes import unknown
 from lanewise.errors import InputError
 
 CAMERAS = ("fixed", "orbit", "offset", "follow", "pov")
@@ -68,7 +69,7 @@ class Camera:
 def check_camera(name: str) -> None:
     """Refuse an unknown one."""
     if name not in CAMERAS:
-        raise InputError(f"unknown camera {name!r}; wanted one of {', '.join(CAMERAS)}")
+        raise InputError(unknown("camera", name, CAMERAS))
 
 
 def looking(

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lanewise.attributes import unknown
 from lanewise.errors import ArgumentError, InputError
 from lanewise.plot.canvas import speed_colours
 from lanewise.plot.raster import srgb
@@ -33,7 +34,7 @@ HUES = 10
 def check_colouring(name: str) -> None:
     """Refuse an unknown one."""
     if name not in COLOURINGS:
-        raise InputError(f"unknown colour {name!r}; wanted one of {', '.join(COLOURINGS)}")
+        raise InputError(unknown("colour", name, COLOURINGS))
 
 
 def heading_colours(forward: NDArray[Any]) -> NDArray[np.float32]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 
+from lanewise.attributes import unknown
 from lanewise.checks import checked
 from lanewise.errors import InputError
 from lanewise.io.particles import Particles
@@ -36,7 +37,7 @@ def make_initial_conditions(name: str, bodies: int | None = None, seed: int = 0)
     """
     condition = INITIAL_CONDITIONS.get(name)
     if condition is None:
-        raise InputError(f"unknown initial condition {name!r}; wanted one of {', '.join(INITIAL_CONDITIONS)}")
+        raise InputError(unknown("initial condition", name, INITIAL_CONDITIONS))
     if seed < 0:
         raise InputError(f"the seed is {seed}; wanted zero or more")
     if seed > LARGEST_SEED:

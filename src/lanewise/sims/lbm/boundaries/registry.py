@@ -8,6 +8,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any
 
+from lanewise.attributes import unknown
 from lanewise.errors import InputError
 from lanewise.lattices.base import Lattice
 from lanewise.sims.lbm.boundaries.faces import make_face
@@ -97,5 +98,5 @@ BOUNDARIES = _by_name(
 def find_boundary(name: str) -> Boundary:
     """The boundary condition of a name; raises `InputError` for an unknown one."""
     if name not in BOUNDARIES:
-        raise InputError(f"unknown boundary {name!r}; wanted one of {', '.join(BOUNDARIES)}")
+        raise InputError(unknown("boundary", name, BOUNDARIES))
     return BOUNDARIES[name]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 
+from lanewise.attributes import unknown
 from lanewise.errors import InputError
 from lanewise.sims.lbm.cases.registry import Case, Flow, Probe, Request, Series, Setup, State
 
@@ -24,5 +25,5 @@ CASES: dict[str, Case] = _discovered()
 def find_case(name: str) -> Case:
     """The case of this name; raises `InputError` naming the others."""
     if name not in CASES:
-        raise InputError(f"unknown case {name!r}; wanted one of {', '.join(CASES)}")
+        raise InputError(unknown("case", name, CASES))
     return CASES[name]

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
+from lanewise.attributes import unknown
 from lanewise.errors import InputError
 from lanewise.lattices.base import Lattice
 from lanewise.sims.lbm.operators.bgk import make_bgk
@@ -77,5 +78,5 @@ OPERATORS = _by_name(
 def find_operator(name: str) -> Operator:
     """The operator of a name; raises `InputError` for an unknown one."""
     if name not in OPERATORS:
-        raise InputError(f"unknown collision operator {name!r}; wanted one of {', '.join(OPERATORS)}")
+        raise InputError(unknown("collision operator", name, OPERATORS))
     return OPERATORS[name]

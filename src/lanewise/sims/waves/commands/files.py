@@ -27,7 +27,7 @@ def check_outputs(out: Path, plot: Path | None, overwrite: bool, follow_up: Path
     from lanewise.sims.common.checks import check_files
 
     files = {"out": out, "plot": plot, "follow-up": follow_up}
-    check_files(files, overwrite=overwrite, suffixes={"plot": (".png",)})
+    check_files(files, overwrite=overwrite, suffixes={"out": (".csv",), "plot": (".png",)})
 
 
 def read_sfts(patterns: Sequence[str], cover: tuple[float, float] | None, margin: int, skip_bad: bool) -> SftSet:

@@ -1,0 +1,444 @@
+"""From where to where the indices of accesses go, for the numbers of one call: what is in its array, and what surely is not.
+
+    for k in range(n): load a[y, k + 1]     y < 4, n = 10, a.shape = (4, 10)  ->  index 0 from 0 to 3: inside; index 1 from 1 to 10: outside
+A value is a sum of coefficients times indices of threads and variables of loops, plus a number between two others. Conditions narrow
+what these variables can be, and sums of them. What is said to be inside surely is. What is said to be outside surely happens: in a
+statement that every thread comes to, in all rounds, with indices that are such sums and nothing else, some thread is outside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from math import gcd
+
+from lanewise.ir import nodes as ir
+from lanewise.ir.traverse import expressions, reads, statements, writes
+from lanewise.types import BOOL, Scalar, limits
+
+Coefficients = tuple[tuple[str, int], ...]
+Span = tuple[int, int]
+"""The least and the greatest value."""
+
+ENDLESS = 2**80  # beyond every number of 64 bits
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """`sum(coefficient * variable)` plus a number from `low` to `high`; the variables are those of `State.box`."""
+
+    coefficients: Coefficients
+    low: int
+    high: int
+
+    @property
+    def is_sum(self) -> bool:
+        """Whether nothing but the variables decides it."""
+        return self.low == self.high
+
+    @property
+    def number(self) -> int | None:
+        return self.low if self.is_sum and not self.coefficients else None
+
+
+def _constant(n: int) -> Value:
+    return Value((), n, n)
+
+
+@dataclass(slots=True)
+class State:
+    """What holds where a statement runs.
+
+    box: of variables, narrowed: of sums of several. values: what names stand for; truths: the conditions that they stand for.
+    """
+
+    box: dict[str, Span]
+    narrowed: dict[Coefficients, Span]
+    values: dict[str, Value]
+    truths: dict[str, Truth] = field(default_factory=dict[str, "Truth"])
+
+    def copy(self) -> State:
+        return State(dict(self.box), dict(self.narrowed), dict(self.values), dict(self.truths))
+
+    def forget(self, name: str) -> None:
+        """A name may stand for anything."""
+        self.values.pop(name, None)
+        self.truths.pop(name, None)
+
+    def span(self, value: Value) -> Span:
+        """The least and the greatest that a value can be."""
+        low, high = self._total(value.coefficients)
+        return low + value.low, high + value.high
+
+    def _total(self, coefficients: Coefficients) -> Span:
+        if not coefficients:
+            return 0, 0
+        key, factor = _normal(coefficients)
+        ends = [(c * self.box[v][0], c * self.box[v][1]) for v, c in key]
+        low, high = sum(min(e) for e in ends), sum(max(e) for e in ends)
+        if len(key) > 1 and key in self.narrowed:
+            low, high = max(low, self.narrowed[key][0]), min(high, self.narrowed[key][1])
+        return (factor * low, factor * high) if factor > 0 else (factor * high, factor * low)
+
+    def narrow(self, coefficients: Coefficients, span: Span) -> bool:
+        """Learn that a sum lies in a span; whether that can be."""
+        if not coefficients:
+            return span[0] <= 0 <= span[1]
+        key, factor = _normal(coefficients)
+        low, high = span if factor > 0 else (-span[1], -span[0])
+        low, high = -(-low // abs(factor)), high // abs(factor)
+        was = self._total(key)
+        low, high = max(low, was[0]), min(high, was[1])
+        if len(key) == 1:
+            self.box[key[0][0]] = low, high
+        else:
+            self.narrowed[key] = low, high
+        return low <= high
+
+
+def _normal(coefficients: Coefficients) -> tuple[Coefficients, int]:
+    """A sum as a whole number times one with a positive first coefficient and no common factor."""
+    factor = gcd(*(c for _, c in coefficients)) * (1 if coefficients[0][1] > 0 else -1)
+    return tuple((v, c // factor) for v, c in coefficients), factor
+
+
+@dataclass(frozen=True, slots=True)
+class Truth:
+    """A condition, and what the names in it stood for."""
+
+    condition: ir.Expression
+    values: dict[str, Value]
+    truths: dict[str, Truth]
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """An index of an access: the number of the access in order of text, the dimension, and from where to where it goes.
+
+    sure: some thread surely makes the access with the least and another one with the greatest of these.
+    """
+
+    site: int
+    dimension: int
+    statement: ir.ElementAccess
+    span: Span
+    length: int
+    sure: bool
+
+    @property
+    def below(self) -> bool:
+        """Whether it may be negative."""
+        return self.span[0] < 0
+
+    @property
+    def beyond(self) -> bool:
+        """Whether it may be the length or more."""
+        return self.span[1] >= self.length
+
+
+def sites(body: ir.Block) -> tuple[ir.ElementAccess, ...]:
+    """The accesses of a block, in order of text: their places are their numbers."""
+    return tuple(s for s in statements(body) if isinstance(s, ir.ElementAccess))
+
+
+def reached(
+    body: ir.Block, extents: Mapping[str, int], numbers: Mapping[str, int], shapes: Mapping[str, tuple[int, ...]]
+) -> tuple[Reached, ...]:
+    """Every index of every access that any thread can make.
+
+    body: of a thread with these indices. numbers: what all threads share, by name. shapes: of the arrays.
+    """
+    if not all(extents.values()):
+        return ()
+    box = {i: (0, n - 1) for i, n in extents.items()}
+    values = {n: _constant(v) for n, v in numbers.items()} | {i: Value(((i, 1),), 0, 0) for i in extents}
+    walk = _Walk(shapes, {id(s): n for n, s in enumerate(sites(body))})
+    walk.block(body, State(box, {}, values), sure=True)
+    return tuple(walk.passed)
+
+
+def decisive(body: ir.Block, names: Iterable[str]) -> tuple[str, ...]:
+    """Those of some values for all that an index, or the bounds of a loop, are made of."""
+    made: set[str] = set()
+    while True:
+        before = len(made)
+        for s in statements(body):
+            if isinstance(s, ir.ElementAccess):
+                made.update(n for e in s.indices for n in reads(e))
+            elif isinstance(s, ir.For) or not made.isdisjoint(writes(s)):
+                made.update(n for e in expressions(s) for n in reads(e))
+        if len(made) == before:
+            return tuple(n for n in names if n in made)
+
+
+@dataclass(slots=True)
+class _Walk:
+    """Goes through statements in order; `passed` are the indices of the accesses on the way."""
+
+    shapes: Mapping[str, tuple[int, ...]]
+    numbers: Mapping[int, int]  # of the accesses, by identity
+    passed: list[Reached] = field(default_factory=list[Reached])
+    loops: int = 0
+
+    def block(self, block: ir.Block, state: State, *, sure: bool) -> State | None:
+        """The state behind a block; None where no thread comes out of its end."""
+        for s in block:
+            match s:
+                case ir.LoadElement() | ir.StoreElement() | ir.ScatterElement():
+                    self.access(s, state, sure=sure)
+                    for n in writes(s):
+                        state.forget(n)
+                case ir.If():
+                    joined = self.branch(s, state)
+                    if joined is None:
+                        return None
+                    state = joined
+                case ir.For():
+                    state = self.loop(s, state, sure=sure)
+                case ir.While():
+                    _forget(state, s.body)
+                    inner = _assume(s.condition, state.copy(), true=True)
+                    if inner is not None:
+                        self.block(s.body, inner, sure=False)
+                case ir.Break() | ir.Continue() | ir.Return():
+                    return None
+                case ir.Assign() if s.value.type == BOOL:
+                    state.truths[s.name] = Truth(s.value, dict(state.values), dict(state.truths))
+                case ir.Assign() if s.value.type.is_integer:
+                    state.values[s.name] = evaluate(s.value, state)
+                case _:
+                    pass
+        return state
+
+    def access(self, s: ir.ElementAccess, state: State, *, sure: bool) -> None:
+        for d, (e, length) in enumerate(zip(s.indices, self.shapes[s.array], strict=True)):
+            value = evaluate(e, state)
+            low, high = span = state.span(value)
+            certain = sure and (value.is_sum or low >= length or high < 0)
+            self.passed.append(Reached(self.numbers[id(s)], d, s, span, length, certain))
+
+    def branch(self, s: ir.If, state: State) -> State | None:
+        then, other = _assume(s.condition, state.copy(), true=True), _assume(s.condition, state.copy(), true=False)
+        ends = [
+            None if side is None else self.block(block, side, sure=False)
+            for block, side in ((s.then, then), (s.otherwise, other))
+        ]
+        return _joined(ends[0], ends[1])
+
+    def loop(self, s: ir.For, state: State, *, sure: bool) -> State:
+        """The body is gone through once, with a variable that may be that of any round."""
+        start, stop, step = (evaluate(e, state) for e in (s.start, s.stop, s.step))
+        fixed = all(v.number is not None for v in (start, stop, step))
+        jumps = any(isinstance(x, ir.Break | ir.Continue) for x in statements(s.body))
+        self.loops += 1
+        symbol, inner = f"{s.variable}@{self.loops}", state.copy()
+        _forget(inner, (s,))
+        low, high = inner.box[symbol] = _rounds(inner, start, stop, step.number, s.start.type)
+        variable = inner.values[s.variable] = Value(((symbol, 1),), 0, 0)
+        runs = low <= high
+        if runs and not fixed and step.number:
+            first, last = (start, stop) if step.number > 0 else (stop, start)
+            strict = step.number > 0
+            runs = _below(first, variable, inner, strict=not strict) and _below(variable, last, inner, strict=strict)
+        if not runs:
+            return state
+        self.block(s.body, inner, sure=sure and fixed and not jumps)
+        _forget(state, (s,))
+        return state
+
+
+def _forget(state: State, block: ir.Block) -> None:
+    """What a block assigns to may be anything."""
+    for s in statements(block):
+        for n in writes(s):
+            state.forget(n)
+
+
+def _rounds(state: State, start: Value, stop: Value, step: int | None, kind: Scalar) -> Span:
+    """What the variable of a loop may be."""
+    if not step:
+        return _limits(kind)
+    if start.number is not None and stop.number is not None:
+        rounds = range(start.number, stop.number, step)
+        return (min(rounds[0], rounds[-1]), max(rounds[0], rounds[-1])) if rounds else (1, 0)
+    if step > 0:
+        return state.span(start)[0], state.span(stop)[1] - 1
+    return state.span(stop)[0] + 1, state.span(start)[1]
+
+
+def _joined(one: State | None, other: State | None) -> State | None:
+    """Behind a branch: what holds on both sides."""
+    if one is None or other is None:
+        return other if one is None else one
+    values = {
+        n: v if v == other.values[n] else Value((), *_hull(one.span(v), other.span(other.values[n])))
+        for n, v in one.values.items()
+        if n in other.values
+    }
+    box = {n: _hull(s, other.box[n]) for n, s in one.box.items()}
+    narrowed = {k: _hull(s, other.narrowed[k]) for k, s in one.narrowed.items() if k in other.narrowed}
+    return State(box, narrowed, values, {n: x for n, x in one.truths.items() if other.truths.get(n) is x})
+
+
+def _hull(a: Span, b: Span) -> Span:
+    return min(a[0], b[0]), max(a[1], b[1])
+
+
+# ------------------------------------------------------------ conditions
+
+
+def _assume(e: ir.Expression, state: State, *, true: bool) -> State | None:
+    """The state where a condition holds, or where it does not; None where that cannot be. The state given is changed."""
+    match e:
+        case ir.Literal(value=value):
+            return state if bool(value) is true else None
+        case ir.Local(name=name) if name in state.truths:
+            return _assume_truth(state.truths[name], state, true=true)
+        case ir.Unary(operator="not", operand=operand):
+            return _assume(operand, state, true=not true)
+        case ir.Logical(operator=operator, left=left, right=right):
+            if (operator == "and") is true:
+                first = _assume(left, state, true=true)
+                return None if first is None else _assume(right, first, true=true)
+            return _joined(_assume(left, state.copy(), true=true), _assume(right, state, true=true))
+        case ir.Compare() if e.left.type.is_integer and e.right.type.is_integer:
+            left, right = evaluate(e.left, state), evaluate(e.right, state)
+            return state if _compared(e.operator if true else _OPPOSITE[e.operator], left, right, state) else None
+        case _:
+            return state
+
+
+def _assume_truth(truth: Truth, state: State, *, true: bool) -> State | None:
+    """The same of a condition that was kept in a variable, with what its names stood for then."""
+    values, truths = state.values, state.truths
+    state.values, state.truths = truth.values, truth.truths
+    after = _assume(truth.condition, state, true=true)
+    if after is not None:
+        after.values, after.truths = values, truths
+    return after
+
+
+_OPPOSITE: dict[ir.CompareOperator, ir.CompareOperator] = {
+    "==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">",
+}  # fmt: skip
+
+
+def _compared(operator: ir.CompareOperator, left: Value, right: Value, state: State) -> bool:
+    """Learn from a comparison; whether it can be."""
+    match operator:
+        case "<" | "<=":
+            return _below(left, right, state, strict=operator == "<")
+        case ">" | ">=":
+            return _below(right, left, state, strict=operator == ">")
+        case "==":
+            return _below(left, right, state, strict=False) and _below(right, left, state, strict=False)
+        case "!=":
+            between = _sum(left, _scaled(right, -1))
+            low, high = state.span(between)
+            if not between.is_sum or not low <= 0 <= high:
+                return True
+            if low == high:
+                return False
+            ends = (low + (low == 0) - between.low, high - (high == 0) - between.low)
+            return state.narrow(between.coefficients, ends)
+
+
+def _below(left: Value, right: Value, state: State, *, strict: bool) -> bool:
+    """Learn that one value is less than another one; whether that can be."""
+    between = _sum(left, _scaled(right, -1))
+    return state.narrow(between.coefficients, (-ENDLESS, -int(strict) - between.low))
+
+
+# ------------------------------------------------------------ values
+
+
+def _limits(kind: Scalar) -> Span:
+    low, high = limits(kind)
+    return int(low), int(high)
+
+
+def _anything(e: ir.Expression) -> Value:
+    return Value((), *_limits(e.type))
+
+
+def evaluate(e: ir.Expression, state: State) -> Value:
+    """The value of a whole number."""
+    match e:
+        case ir.Literal(value=value):
+            return _constant(int(value))
+        case ir.Local(name=name):
+            return state.values.get(name) or _anything(e)
+        case ir.Cast(operand=operand) if operand.type.is_integer:
+            return _fitting(e, evaluate(operand, state), state)
+        case ir.Unary(operator="-", operand=operand):
+            return _fitting(e, _scaled(evaluate(operand, state), -1), state)
+        case ir.Binary(left=left, right=right):
+            value = _binary(e, evaluate(left, state), evaluate(right, state), state)
+            return value if e.bounded else _fitting(e, value, state)
+        case ir.Call(intrinsic="min" | "max" | "clamp", arguments=arguments):
+            return _extreme(e.intrinsic, [evaluate(a, state) for a in arguments], state)
+        case ir.Select(condition=condition, if_true=one, if_false=other):
+            sides = _assume(condition, state.copy(), true=True), _assume(condition, state.copy(), true=False)
+            spans = [s.span(evaluate(x, s)) for s, x in zip(sides, (one, other), strict=True) if s is not None]
+            return Value((), min(low for low, _ in spans), max(high for _, high in spans)) if spans else _anything(e)
+        case _:
+            return _anything(e)
+
+
+def _fitting(e: ir.Expression, value: Value, state: State) -> Value:
+    """A value that wraps, unless it fits its type."""
+    low, high = state.span(value)
+    least, most = _limits(e.type)
+    return value if least <= low and high <= most else _anything(e)
+
+
+def _binary(e: ir.Binary, left: Value, right: Value, state: State) -> Value:
+    (a, b), n = state.span(left), right.number
+    match e.operator:
+        case "+":
+            return _sum(left, right)
+        case "-":
+            return _sum(left, _scaled(right, -1))
+        case "*":
+            for one, other in ((left, n), (right, left.number)):
+                if other is not None:
+                    return _scaled(one, other)
+            ends = [x * y for x in (a, b) for y in state.span(right)]
+            return Value((), min(ends), max(ends))
+        case "//" if n is not None and n > 0:
+            return Value((), a // n, b // n)
+        case "%" if n is not None and n > 0:
+            return left if a >= 0 and b < n else Value((), 0, n - 1)
+        case "&":
+            masks = [high for low, high in ((a, b), state.span(right)) if low >= 0]
+            return Value((), 0, min(masks)) if masks else _anything(e)
+        case ">>" if n is not None and n >= 0:
+            return Value((), a >> n, b >> n)
+        case _:
+            return _anything(e)
+
+
+def _extreme(which: str, values: list[Value], state: State) -> Value:
+    """The least or the greatest of two values, or one of three between the others."""
+    if which == "clamp":
+        return _extreme("min", [_extreme("max", values[:2], state), values[2]], state)
+    (low, high), (other_low, other_high) = (state.span(v) for v in values)
+    if which == "min":
+        first, second, ends = high <= other_low, other_high <= low, (min(low, other_low), min(high, other_high))
+    else:
+        first, second, ends = low >= other_high, other_low >= high, (max(low, other_low), max(high, other_high))
+    return values[0] if first else values[1] if second else Value((), *ends)
+
+
+def _scaled(value: Value, factor: int) -> Value:
+    if not factor:
+        return _constant(0)
+    ends = sorted((value.low * factor, value.high * factor))
+    return Value(tuple((v, c * factor) for v, c in value.coefficients), *ends)
+
+
+def _sum(a: Value, b: Value) -> Value:
+    both = dict(a.coefficients)
+    for v, c in b.coefficients:
+        both[v] = both.get(v, 0) + c
+    return Value(tuple(sorted((v, c) for v, c in both.items() if c)), a.low + b.low, a.high + b.high)

@@ -1,0 +1,167 @@
+"""Programs on the disk: what the passes made of a reference kernel, for processes that start later.
+
+An entry is named by everything that decides a program: the reference kernel with all that it holds, the plan, the kind of device, the
+text of lanewise's own sources, and the versions of Python and NumPy. It lies in the cache of compiled kernels and is believed like machine
+code, after the checks of `runtime/cache.py`; what cannot be read is made again. Classes of lanewise alone are made of it.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import pickle
+import sys
+import zlib
+from dataclasses import fields
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from lanewise._version import __version__
+from lanewise.ir import nodes as ir
+from lanewise.ir.pattern import COMBINE, Pattern
+from lanewise.pipeline import Program, build_program
+from lanewise.plan import Decisions
+from lanewise.runtime.cache import content_key, read_entry, remove_entry, write_entry
+
+FORMAT = "1"
+PACKAGE = "lanewise"
+ABOVE = ("advice", "cli", "explanation", "io", "ladders", "models", "plot", "profiling", "sims", "tuning")
+"""Folders without a part in a program: no pass imports them, and a function of theirs stands in its reference kernel."""
+
+_OWN, _COMBINE = "its own", "combine"
+_PROTOCOL, _QUICK = 5, 1
+
+
+def program_of(reference: ir.Kernel, plan: Decisions, kind: str) -> Program:
+    """`build_program`, or what an earlier process made of the same. Raises `PlanError` for a plan that does not fit the kernel."""
+    name = entry_name(reference, plan, kind)
+    if name is None:
+        return build_program(reference, plan, kind)
+    content = read_entry(name)
+    if content is not None:
+        try:
+            return _read(content, reference.pattern)
+        except Exception:  # written whole, and yet no program: made again like a damaged one
+            remove_entry(name)
+    program = build_program(reference, plan, kind)
+    if kept := _written(program):
+        write_entry(name, kept)
+    return program
+
+
+# ------------------------------------------------------------ what an entry is called
+
+
+def entry_name(reference: ir.Kernel, plan: Decisions, kind: str) -> str | None:
+    """The name of a program's entry; None for a kernel that later processes would not know again."""
+    sources, pattern = _sources(), _known(reference.pattern)
+    if sources is None or pattern is None:
+        return None
+    content = _pickled((reference, plan), reference.pattern)
+    if content is None:
+        return None
+    made_by = (FORMAT, __version__, sys.implementation.cache_tag, sys.version, np.__version__, sources)
+    return f"programs/{reference.name}-{content_key(*made_by, kind, *pattern, content.hex())}"
+
+
+def _known(pattern: Pattern) -> tuple[str, ...] | None:
+    """What a pattern is, in texts; None for one with code that is not lanewise's own, which may change and keep its name."""
+    texts: list[str] = []
+    for field in fields(pattern):
+        value = getattr(pattern, field.name)
+        if callable(value) or hasattr(value, "apply"):
+            module = getattr(value, "__module__", None) or getattr(value, "__name__", "")
+            if not str(module).startswith(f"{PACKAGE}.") or getattr(value, "__closure__", None):
+                return None
+            value = f"{module}:{getattr(value, '__qualname__', '')}"
+        texts.append(f"{field.name}={value!r}")
+    return tuple(texts)
+
+
+@cache
+def _sources() -> str | None:
+    return sources_key(Path(__file__).parent.parent)
+
+
+def sources_key(root: Path) -> str | None:
+    """A hash of the sources that make programs, by their bytes; None where they are no files.
+
+    Times and sizes satisfy Python for its own compiled files, but builds that give all files one time share a cache, too.
+    """
+    texts: list[str] = []
+    try:
+        for folder, below, names in os.walk(root):
+            below[:] = sorted(n for n in below if n != "__pycache__" and (folder != str(root) or n not in ABOVE))
+            for name in sorted(n for n in names if n.endswith(".py")):
+                with open(os.path.join(folder, name), "rb", buffering=0) as file:
+                    texts += [os.path.relpath(folder, root), name, file.read().decode("latin-1")]
+    except OSError:
+        return None
+    return content_key(*texts) if texts else None
+
+
+# ------------------------------------------------------------ what an entry holds
+
+
+class _Writer(pickle.Pickler):
+    """Patterns have functions: they stand for themselves, by name."""
+
+    def __init__(self, file: io.BytesIO, own: Pattern) -> None:
+        super().__init__(file, _PROTOCOL)
+        self._own = own
+
+    def persistent_id(self, obj: Any) -> str | None:
+        if type(obj) is not Pattern:
+            return None
+        if obj is self._own:
+            return _OWN
+        if obj is COMBINE:
+            return _COMBINE
+        raise pickle.PicklingError(f"a kernel of another pattern: {obj}")
+
+
+class _Reader(pickle.Unpickler):
+    def __init__(self, file: io.BytesIO, own: Pattern) -> None:
+        super().__init__(file)
+        self._patterns = {_OWN: own, _COMBINE: COMBINE}
+
+    def persistent_load(self, pid: Any) -> Pattern:
+        return self._patterns[pid]
+
+    def find_class(self, module_name: str, global_name: str, /) -> Any:
+        if not module_name.startswith(f"{PACKAGE}."):
+            raise pickle.UnpicklingError(f"{module_name}.{global_name} is no part of a program")
+        return super().find_class(module_name, global_name)
+
+
+def _pickled(value: Any, own: Pattern) -> bytes | None:
+    """The bytes of a value, equal for equal ones that were made alike; None for what has none."""
+    file = io.BytesIO()
+    try:
+        _Writer(file, own).dump(value)
+    except (pickle.PicklingError, TypeError, AttributeError, RecursionError):
+        return None
+    return file.getvalue()
+
+
+def _written(program: Program) -> bytes | None:
+    """The content of an entry; None where reading it would not give the same program."""
+    own = program.reference.pattern
+    content = _pickled(program, own)
+    if content is None:
+        return None
+    packed = zlib.compress(content, _QUICK)
+    try:
+        return packed if _read(packed, own) == program else None
+    except Exception:  # with something in it that is not lanewise's
+        return None
+
+
+def _read(content: bytes, own: Pattern) -> Program:
+    found = _Reader(io.BytesIO(zlib.decompress(content)), own).load()
+    if type(found) is not Program:
+        raise pickle.UnpicklingError(f"no program, but a {type(found).__name__}")
+    return found

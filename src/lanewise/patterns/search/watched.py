@@ -1,0 +1,229 @@
+"""Calls over a structure that fits wherever the elements are: a quick look at their positions, and the launches that follow it.
+
+On a CPU compiled code says whether all positions can be used. On a GPU a graph looks at them, says so to the host, and fills the
+structure; the kernel is launched behind it while the host waits for the answer. Where the look finds something, nobody gets the results:
+the call goes the way that looks at each position, and says which one it is.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Protocol
+
+import numpy as np
+
+from lanewise.errors import DeviceError
+from lanewise.launch.repeated import Given, Repeatable
+from lanewise.patterns.search.builders.survey import survey_launch
+from lanewise.patterns.search.points import Bounds, Points
+from lanewise.runtime import cuda
+from lanewise.runtime.cpu import own_kernel
+from lanewise.runtime.prepared import ArrayPlace, Template, Turns
+from lanewise.target import is_gpu
+from lanewise.types import COMPONENTS
+
+Look = tuple[Points, Bounds]
+"""Positions, and the bounds that they have to lie in, one an axis."""
+
+Filling = tuple[Callable[[], object], ...]
+NONE = 0xFFFFFFFF
+ANSWERS = 0x7FFFFFFF  # looks are counted up to here, and from 0 again
+SPINS = 300  # questions before other threads are let through, about 15 microseconds
+NOT_READY = 600  # `cudaErrorNotReady`
+
+
+class Unsound(Exception):
+    """Some position cannot be used; what was launched meanwhile is nobody's."""
+
+
+class Watched(Protocol):
+    """A call whose positions are looked at on the way."""
+
+    def run(self, matched: Given) -> tuple[Any, ...]:
+        """The results. Raises `Unsound`."""
+        ...
+
+
+# ------------------------------------------------------------ on the host
+
+_WITHIN = '''"""Whether all coordinates lie within their bounds; what is no number does not."""
+
+from numba import njit
+
+
+@njit(error_model="numpy", nogil=True)
+def positions_within_kernel({arguments}):
+    outside = 0
+    for i in range(len(x)):
+        if not ({inside}):
+            outside += 1
+    return outside == 0
+'''
+
+
+@cache
+def _within_text(axes: int) -> str:
+    names = COMPONENTS[:axes]
+    bounds = (f"{end}_{c}" for c in names for end in ("low", "high"))
+    inside = " and ".join(f"{c}[i] >= low_{c} and {c}[i] <= high_{c}" for c in names)
+    return _WITHIN.format(arguments=", ".join((*names, *bounds)), inside=inside)
+
+
+@dataclass(frozen=True, slots=True)
+class HostWatched:
+    """looks: compiled code and its arguments, for targets and sources."""
+
+    call: Repeatable
+    looks: tuple[tuple[Callable[..., bool], tuple[Any, ...]], ...]
+
+    def run(self, matched: Given) -> tuple[Any, ...]:
+        for within, arguments in self.looks:
+            if not within(*arguments):
+                raise Unsound
+        return self.call.run(matched, None)
+
+
+def _host_look(points: Points, bounds: Bounds) -> tuple[Callable[..., bool], tuple[Any, ...]] | None:
+    """None for positions in blocks, whose columns are copies, and for memory that nobody may write."""
+    columns = points.columns()
+    if not all(np.may_share_memory(c, points.data) and c.flags.writeable for c in columns):
+        return None
+    kind: Any = points.precision.dtype.type
+    most: Any = np.finfo(points.precision.dtype.name).max  # infinities are not let through either
+    with np.errstate(over="ignore"):
+        ends = tuple(kind(min(max(kind(x), -most), most)) for pair in bounds for x in pair)
+    look: Any = own_kernel(_within_text(points.dimension), "positions_within")
+    return look, (*columns, *ends)
+
+
+# ------------------------------------------------------------ on a GPU
+
+_ANSWER = """// Tell the host that one more look is over, and whether it found a position that cannot be used.
+extern "C" __global__ void __launch_bounds__(32) look_answer_kernel(
+    unsigned *__restrict__ first, unsigned *__restrict__ looks, volatile unsigned *answer)
+{
+    if (threadIdx.x) return;
+    const unsigned number = *looks + 1;
+    const unsigned unsound = first[0] != 0xffffffffu || first[1] != 0xffffffffu;
+    *looks = number;
+    first[0] = first[1] = 0xffffffffu;
+    __threadfence_system();
+    *answer = number << 1 | unsound;
+}
+"""
+
+
+class DeviceLook:
+    """A look at positions and the launches that fill a structure, as one graph; its answer comes through memory of the host.
+
+    Looks are counted on both sides, so that no answer is taken for that of another look. One at a time: `SearchedTemplate` has turns.
+    """
+
+    __slots__ = ("_answer", "_begun", "_device", "_lost", "_pinned", "_replay", "_state")
+
+    def __init__(self, device: str, looks: Sequence[Look], filling: Filling) -> None:
+        self._device, self._begun, self._lost = device, 0, False
+        with cuda.use(device):
+            module = cuda.cupy()
+            self._pinned = module.cuda.alloc_pinned_memory(8)
+            host: Any = np.frombuffer(self._pinned, np.uint32, 1)
+            host[:] = 0
+            self._answer = memoryview(host)
+            self._state = module.asarray(np.array([NONE, NONE, 0], np.uint32))
+        first = int(self._state.data.ptr)
+        answer = cuda.loaded(device, _ANSWER, "look_answer", 32)
+
+        def work() -> None:
+            for points, bounds in looks:
+                survey_launch(
+                    device,
+                    points.survey_text(),
+                    points.addresses(),
+                    points.count,
+                    points.precision.dtype,
+                    bounds,
+                    first,
+                )
+            answer.launch((1, 1), (first, first + 8, int(self._pinned.ptr)))
+            for fill in filling:
+                fill()
+
+        self._replay = cuda.Replay(device, work)
+
+    def begin(self) -> None:
+        """Put the look and what follows it on the current stream."""
+        if self._lost:  # an exception came between a look and its answer
+            cuda.synchronize(self._device)
+            self._begun = self._answer[0] >> 1
+        self._lost, self._begun = True, (self._begun + 1) & ANSWERS
+        self._replay.launch()
+
+    def sound(self) -> bool:
+        """Wait for the answer: whether all positions can be used."""
+        answer, begun = self._answer, self._begun
+        for _ in range(SPINS):
+            if answer[0] >> 1 == begun:
+                break
+        else:
+            self._wait()
+        self._lost = False
+        return not answer[0] & 1
+
+    def _wait(self) -> None:
+        """Let other threads run, and see whether the device still works at it."""
+        with cuda.use(self._device):
+            module = cuda.cupy().cuda
+            stream = module.get_current_stream()
+            while self._answer[0] >> 1 != self._begun:
+                time.sleep(0)
+                if module.runtime.streamQuery(stream.ptr) == NOT_READY:
+                    continue
+                stream.synchronize()  # which raises what went wrong
+                if self._answer[0] >> 1 != self._begun:
+                    raise DeviceError(f"a look at positions on {self._device!r} ended without an answer")
+
+
+class WatchedTemplate:
+    """The launches of a call that waits for its results and its values, behind a look at positions."""
+
+    __slots__ = ("_device", "_filling", "_kernel", "_look", "_looks", "_turns")
+
+    def __init__(self, device: str, looks: tuple[Look, ...], filling: Filling, kernel: Template, turns: Turns) -> None:
+        self._device, self._looks, self._filling, self._kernel, self._turns = device, looks, filling, kernel, turns
+        self._look: DeviceLook | None = None
+
+    def launch(self, views: Callable[[str, tuple[ArrayPlace, ...]], Sequence[Any]], values: Mapping[str, Any]) -> None:
+        with self._turns:
+            look = self._look
+            if look is None:
+                self._look = look = DeviceLook(self._device, self._looks, self._filling)
+            look.begin()
+            self._kernel.launch(views, values)
+            if not look.sound():
+                raise Unsound
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceWatched:
+    """call: with a `WatchedTemplate`."""
+
+    call: Repeatable
+
+    def run(self, matched: Given) -> tuple[Any, ...]:
+        return self.call.run(matched, None)
+
+
+def watched(
+    looks: tuple[Look, ...], filling: Filling, kernel: Template, turns: Turns, call: Repeatable,
+    again: Callable[[WatchedTemplate], Repeatable],
+) -> Watched | None:  # fmt: skip
+    """The quick way of a call, or None. `again`: the same call with another template."""
+    device = looks[0][0].device
+    if is_gpu(device):
+        return DeviceWatched(again(WatchedTemplate(device, looks, filling, kernel, turns)))
+    checks = [_host_look(*look) for look in looks]
+    found = tuple(c for c in checks if c is not None)
+    return HostWatched(call, found) if len(found) == len(checks) else None

@@ -1,0 +1,209 @@
+"""Indices of a call that are proved to be inside, or refused because they surely are not; the others are tested with `checks=True`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import lru_cache, partial
+from typing import Any
+
+import numpy as np
+
+from lanewise import types as t
+from lanewise.analysis.bounds import Reached, decisive, reached, sites
+from lanewise.checks import shown
+from lanewise.errors import ArgumentError, VerificationError, located
+from lanewise.frontend.function import lower_function
+from lanewise.ir import nodes as ir
+from lanewise.ir.names import extent_of, length_of
+from lanewise.ir.pattern import BLOCK
+from lanewise.launch.arguments import Arguments
+from lanewise.launch.executable import Launch
+from lanewise.launch.repeated import Repeats
+from lanewise.launch.support import compile_kernel
+from lanewise.patterns.calls import Calls
+from lanewise.patterns.threadwise import guards
+from lanewise.patterns.threadwise.arguments import repeats as plain_repeats
+from lanewise.patterns.threadwise.build import build_kernel, one_thread
+from lanewise.patterns.threadwise.guards import NONE, OUTSIDE, Guards, Side
+from lanewise.plan import NEUTRAL, Plan
+from lanewise.runtime.memory import array_module
+from lanewise.target import is_gpu
+
+CHECKS = "checks"  # the keyword of a call
+VALUES = 64  # of uniforms, for which what was proved is remembered
+
+
+def prove(calls: Calls, arguments: Arguments) -> None:
+    """Refuse a call some index of which surely is outside of its array; with `checks=True`, see to tests of what is not proved."""
+    checks = arguments.options.get(CHECKS, False)
+    if not isinstance(checks, bool):
+        raise ArgumentError(f"{calls.name}: checks= is True or False, found {shown(checks)}")
+    places = _reached(calls, arguments, calls.environment(arguments))
+    for r in places:
+        if r.sure and (r.below or r.beyond):
+            raise _outside(calls, arguments, r)
+    if not checks:
+        return
+    wide, narrow, *rest = arguments.variant
+    multiples = rest[0] if rest else (1,) * len(calls.signature.arrays)
+    tested, summed = _guards(places), bool(calls.signature.results)
+    arguments.variant = (wide, narrow, multiples, () if summed else tested)
+    if tested:
+        outside = array_module(arguments.device).empty(_extents(calls, arguments.totals), np.int64)
+        arguments.added[OUTSIDE] = (outside.reshape(-1), t.I64)
+        watched = partial(_tested_before, tested) if summed else _tested_within
+        arguments.around = partial(watched, calls, arguments, outside)
+
+
+def _tested_within(calls: Calls, arguments: Arguments, outside: Any, launch: Launch) -> Launch:
+    """A launch of a kernel with tests: it tells where it was outside."""
+
+    def run() -> None:
+        launch()
+        _examine(calls, arguments, outside)
+
+    return run
+
+
+def _tested_before(tested: Guards, calls: Calls, arguments: Arguments, outside: Any, launch: Launch) -> Launch:
+    """A launch of a sum, whose loops stay as they are: it writes nothing, so that a kernel before it can make the tests."""
+    key = ("tests", arguments.variant, tested, arguments.device)
+    if key not in calls.kept:
+        reference = build_kernel(calls.lowered, calls.signature, arguments, guards=tested, summed=False)
+        plan = Plan(block=BLOCK).filled(NEUTRAL) if is_gpu(arguments.device) else NEUTRAL
+        calls.kept[key] = compile_kernel(reference, plan, arguments.device)
+    tests = calls.kept[key].prepare(calls.bound(arguments), calls.environment(arguments))
+
+    def run() -> None:
+        tests()
+        _examine(calls, arguments, outside)
+        launch()
+
+    return run
+
+
+def repeats(calls: Calls, arguments: Arguments) -> Repeats:
+    """What calls like this one have to be like, the values included that indices are made of."""
+    plain = plain_repeats(calls.signature, arguments)
+    environment = calls.environment(arguments)
+    names = decisive(_thread(calls, arguments), _whole_numbers(calls, environment))
+    return Repeats(plain.device_of, plain.apart, _holding(calls, arguments, environment, names) if names else None)
+
+
+def _holding(
+    calls: Calls, arguments: Arguments, environment: Mapping[str, Any], names: tuple[str, ...]
+) -> Callable[[Mapping[str, Any]], bool]:
+    """Whether no index surely is outside for other values."""
+
+    @lru_cache(maxsize=VALUES)
+    def holds(*values: int) -> bool:
+        places = _reached(calls, arguments, {**environment, **dict(zip(names, values, strict=True))})
+        return not any(r.sure and (r.below or r.beyond) for r in places)
+
+    return lambda values: holds(*(int(values[n]) for n in names))
+
+
+def _thread(calls: Calls, arguments: Arguments) -> ir.Block:
+    """The statements of one thread, before anything is added to them."""
+    wide = bool(arguments.variant[0])
+    key = ("thread", wide)
+    if key not in calls.kept:
+        lowered = lower_function(calls.signature, index=t.I64) if wide else calls.lowered
+        calls.kept[key] = one_thread(lowered.function)
+    return calls.kept[key]
+
+
+def _reached(calls: Calls, arguments: Arguments, environment: Mapping[str, Any]) -> tuple[Reached, ...]:
+    """Where indices go with these numbers. It takes some tenths of a millisecond, so that the last answers are remembered."""
+    ranks = {n: kind.rank for n, kind in calls.signature.arrays.items()}
+    lengths = [length_of(n, d) for n, rank in ranks.items() for d in range(rank)]
+    names = (*lengths, *_whole_numbers(calls, environment))
+    key = ("reached", bool(arguments.variant[0]))
+    if key not in calls.kept:
+        thread, indices = _thread(calls, arguments), calls.signature.indices
+
+        @lru_cache(maxsize=VALUES)
+        def places(extents: tuple[int, ...], values: tuple[int, ...]) -> tuple[Reached, ...]:
+            numbers = dict(zip(names, values, strict=True))
+            shapes = {n: tuple(numbers[length_of(n, d)] for d in range(rank)) for n, rank in ranks.items()}
+            return reached(thread, dict(zip(indices, extents, strict=True)), numbers, shapes)
+
+        calls.kept[key] = places
+    return calls.kept[key](_extents(calls, environment), tuple(int(environment[n]) for n in names))
+
+
+def _extents(calls: Calls, environment: Mapping[str, Any]) -> tuple[int, ...]:
+    return tuple(int(environment[extent_of(i)]) for i in calls.signature.indices)
+
+
+def _whole_numbers(calls: Calls, environment: Mapping[str, Any]) -> list[str]:
+    """The values for all that are whole numbers."""
+    kinds = calls.signature.parameters
+    return [n for n in environment if isinstance(kind := kinds.get(n), t.Scalar) and kind.is_integer]
+
+
+def _guards(places: tuple[Reached, ...]) -> Guards:
+    tests: dict[tuple[int, int, Side], None] = {}
+    for r in places:
+        if r.below:
+            tests[r.site, r.dimension, "below"] = None
+        if r.beyond:
+            tests[r.site, r.dimension, "beyond"] = None
+    return tuple(sorted(tests))
+
+
+# ------------------------------------------------------------ errors
+
+
+def _outside(calls: Calls, arguments: Arguments, r: Reached) -> ArgumentError:
+    """Of a call that cannot be right."""
+    s, (low, high) = r.statement, r.span
+    grid = _extents(calls, arguments.totals)
+    reach = f"goes from {low} to {high}" if low != high else f"is {low}"
+    what = f"index {r.dimension} {reach}" if len(s.indices) > 1 else f"the index {reach}"
+    return ArgumentError(
+        located(
+            f"{calls.name}: {s.array!r} is {_verb(s)} outside of its elements", s.location,
+            found=f"{what} with grid={_tuple(grid)}, and {s.array!r} has the shape {_shape(calls, arguments, s.array)}",
+            wanted=_valid(r.length),
+            hint="arrays and a grid that fit each other, or a condition around the access",
+        )
+    )  # fmt: skip
+
+
+def _examine(calls: Calls, arguments: Arguments, outside: Any) -> None:
+    """Raise `VerificationError` for the first thread that was outside of an array. Waits for the kernel."""
+    if not outside.size or int(outside.min()) == NONE:
+        return
+    first = int((outside.reshape(-1) != NONE).argmax())
+    place = tuple(int(i) for i in np.unravel_index(first, outside.shape))
+    f = guards.failure(int(outside.reshape(-1)[first]))
+    s = sites(_thread(calls, arguments))[f.site]
+    told = {guards.MOST: f"{f.index} or more", -guards.MOST - 1: f"{f.index} or less"}.get(f.index, str(f.index))
+    what = f"index {f.dimension} is {told}" if len(s.indices) > 1 else f"the index is {told}"
+    thread = ", ".join(f"{n} = {i}" for n, i in zip(calls.signature.indices, place, strict=True))
+    length = int(arguments.totals[length_of(s.array, f.dimension)])
+    raise VerificationError(
+        located(
+            f"{calls.name}: {s.array!r} is {_verb(s)} outside of its elements", s.location,
+            found=f"{what} in the thread {thread}, and {s.array!r} has the shape {_shape(calls, arguments, s.array)}",
+            wanted=_valid(length),
+        )
+    )  # fmt: skip
+
+
+def _verb(s: ir.ElementAccess) -> str:
+    return "read" if isinstance(s, ir.LoadElement) else "written"
+
+
+def _valid(length: int) -> str:
+    return f"0 to {length - 1}" if length else "no access: there are no elements"
+
+
+def _shape(calls: Calls, arguments: Arguments, array: str) -> str:
+    rank = calls.signature.arrays[array].rank
+    return str(tuple(int(arguments.totals[length_of(array, d)]) for d in range(rank)))
+
+
+def _tuple(grid: tuple[int, ...]) -> str:
+    return str(grid[0]) if len(grid) == 1 else str(grid)
