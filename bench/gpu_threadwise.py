@@ -65,6 +65,31 @@ def solve(x: lw.index, a: lw.Array2[lw.f32], b: lw.Array2[lw.f32], c: lw.Array2[
         c[i, x] = s / a[i, i]
 
 
+def histogram(i: lw.index, a: lw.Array1[lw.i32], counts: lw.Array1[lw.i32]):
+    lw.scatter_add(counts, a[i], 1)
+
+
+@dataclass(frozen=True)
+class Whole:
+    """A call of lanewise that takes whole arrays and has no plans, in the place of a kernel."""
+
+    launch: Callable[[dict[str, Any]], Any]
+
+    def bind(self, *, grid: Any, plan: Any, **given: Any) -> Any:
+        del grid, plan
+        return Bound(partial(self.launch, given))
+
+
+@dataclass(frozen=True)
+class Bound:
+    """Such a call with its arrays."""
+
+    launch: Callable[[], Any]
+
+    def __call__(self) -> Any:
+        return self.launch()
+
+
 @dataclass(frozen=True)
 class Benchmark:
     """`make` gives the arguments and the grid, `expect` the float64 result of a part of them; work is in FLOP or bytes a call."""
@@ -213,6 +238,40 @@ def _strsm(cp: Any, g: dict[str, Any]) -> None:
     cublas.strsm(handle, right, upper, plain, diagonal, n, N, one.ctypes.data, a.data.ptr, N, c.data.ptr, n)
 
 
+def _places(bins: int) -> Callable[[Any], tuple[dict[str, Any], tuple[int, ...]]]:
+    def make(cp: Any) -> tuple[dict[str, Any], tuple[int, ...]]:
+        n = 100_000_000
+        return {"a": (random(cp, n) * bins).astype(cp.int32) % bins, "counts": cp.zeros(bins, cp.int32)}, (n,)
+
+    return make
+
+
+def _line(kind: str, n: int) -> Callable[[Any], tuple[dict[str, Any], tuple[int, ...]]]:
+    def make(cp: Any) -> tuple[dict[str, Any], tuple[int, ...]]:
+        values = random(cp, n) - 0.5 if kind.startswith("f") else (random(cp, n) * 100).astype(kind)
+        return {"values": values.astype(kind), "out": cp.zeros(n, kind)}, (n,)
+
+    return make
+
+
+def _torch_cumsum(cp: Any, g: dict[str, Any]) -> Any:
+    import torch  # pyright: ignore[reportMissingImports]
+
+    out = torch.as_tensor(g["out"], device="cuda")
+    return torch.cumsum(torch.as_tensor(g["values"], device="cuda"), 0, out=out, dtype=out.dtype)
+
+
+def _prefix_sums(kind: str, n: int) -> Benchmark:
+    wide = "float64" if kind.startswith("f") else "int64"
+    return Benchmark(
+        f"cumsum {kind}, {n}", Whole(lambda g: lw.cumsum(g["values"], out=g["out"])), _line(kind, n), "out",
+        lambda cp, g: cp.cumsum(g["values"], dtype=wide).astype(wide if wide == "float64" else kind), 2.0 * n * np.dtype(kind).itemsize,
+        "TB/s", (),
+        (("CuPy", lambda cp, g: cp.cumsum(g["values"], dtype=kind, out=g["out"])), ("PyTorch", _torch_cumsum),
+         ("copy", lambda cp, g: cp.copyto(g["out"], g["values"]))),
+    )  # fmt: skip
+
+
 MATVEC = (
     {"block": 256, "slices": 256, "unroll": 4},
     {"block": 512, "slices": 512, "unroll": 4},
@@ -311,8 +370,11 @@ BENCHMARKS = (
     Benchmark("convolve 32", convolve, _window(32, N), "c", _convolved, 2.0 * 1024 * N**2, "TFLOP/s", CONVOLVE, original=True),
     Benchmark("batched 16", batched, _batch, "c", _product, 2.0 * 100_000 * 16**3, "TFLOP/s", BATCHED,
               (("cuBLAS", lambda cp, g: cp.matmul(g["a"], g["b"], out=g["c"])),)),
-    Benchmark("triangular solve 4096", solve, _triangle, "c", _solved, 1.0 * N**3, "TFLOP/s", SOLVE, (("cuBLAS", _strsm),)),
+    Benchmark("triangular solve 4096", solve, _triangle, "c", _solved, 1.0 * N**3, "TFLOP/s", SOLVE, (("cuBLAS", _strsm),), original=True),
     Benchmark("demosaic", demosaic, _image("raw", N, out="green"), "green", _green, 8.0 * N**2, "TB/s", STENCIL, original=True),
+    Benchmark("histogram 1e6", histogram, _places(1_000_000), "counts", lambda cp, g: cp.bincount(g["a"], minlength=1_000_000), 4e8, "TB/s",
+              ({"block": 256}, {"block": 256, "targets": 4}), (("CuPy", lambda cp, g: cp.bincount(g["a"], minlength=1_000_000)),), 1e-9),
+    _prefix_sums("float32", 2**28), _prefix_sums("int32", 2**28), _prefix_sums("float64", 2**27),
     Benchmark("maxima", maxima, _image("a", N), "c", _maxima, 8.0 * N**2, "TB/s", STENCIL, original=True),
 )  # fmt: skip
 
@@ -366,7 +428,7 @@ def run(cp: Any, b: Benchmark, deadline: float) -> list[Row]:
         if not error < b.tolerance:
             failed.append(Row(text, problem=f"WRONG: off by {error:.1e} of the largest"))
             continue
-        if plan is None:
+        if plan is None and not isinstance(bound, Bound):
             text += f": {bound.compiled.plan.short()}"
         calls.append((f"{text} (built in {compiled:.1f} s, off by {error:.0e})", bound.launch))
         kinds.append("default" if plan is None else "naive" if wish == b.naive else "")

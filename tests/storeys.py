@@ -15,7 +15,7 @@ PACKAGE = SOURCE.name
 
 STOREYS = (
     ("_version", "errors", "moved"),
-    ("attributes", "checks", "naming"),
+    ("attributes", "checks", "naming", "scatter"),
     ("types",),
     ("vectors",),
     ("array_types", "lattices", "random_numbers", "target", "values"),
@@ -31,7 +31,7 @@ STOREYS = (
     ("plans",),
     ("pipeline",),
     ("runtime",),
-    ("field_values",),
+    ("collective", "field_values"),
     ("arrays",),
     ("pickled", "ragged"),
     ("launch",),

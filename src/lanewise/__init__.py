@@ -6,6 +6,8 @@ from lanewise._version import __version__
 from lanewise.advice import LayoutChoice, Use, choose_layout
 from lanewise.array_types import Array1, Array2, Array3, index
 from lanewise.arrays import RecordArray
+from lanewise.collective.cumsum import cumsum
+from lanewise.collective.histogram import histogram
 from lanewise.errors import (
     ArgumentError,
     CompileError,
@@ -47,6 +49,7 @@ from lanewise.random_numbers import (
 )
 from lanewise.record import record
 from lanewise.runtime.devices import device
+from lanewise.scatter import scatter_add, scatter_max, scatter_min
 from lanewise.values import (
     Row,
     acos,
@@ -181,6 +184,7 @@ __all__ = [
     "cos",
     "cosh",
     "cross",
+    "cumsum",
     "device",
     "dot",
     "dpopulations",
@@ -196,6 +200,7 @@ __all__ = [
     "floor",
     "fma",
     "function",
+    "histogram",
     "hypot",
     "i32",
     "i64",
@@ -229,6 +234,9 @@ __all__ = [
     "record",
     "rsqrt",
     "same",
+    "scatter_add",
+    "scatter_max",
+    "scatter_min",
     "segmentwise",
     "select",
     "sin",

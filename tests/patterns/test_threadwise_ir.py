@@ -141,7 +141,8 @@ def where(line):
 
 RACES = [
     ((ir.StoreElement("c", (Y, number(0)), number(1.0, F32), where(7)),),
-     "a race at c[0, 0]: (y, x) = (0, 0) writes it in line 7 and (y, x) = (0, 1) writes it in line 7, and nothing orders them"),
+     "a race at c[0, 0]: (y, x) = (0, 0) writes it in line 7 and (y, x) = (0, 1) writes it in line 7, and nothing orders them"
+     "; sums, minima and maxima that meet are lw.scatter_add, scatter_min and scatter_max"),
     ((ir.LoadElement("c", (Y, number(0)), "c_1", where(3)), ir.StoreElement("c", (Y, X), ir.Local("c_1", F32), where(4))),
      "a race at c[0, 0]: (y, x) = (0, 0) writes it in line 4 and (y, x) = (0, 1) reads it in line 3, and nothing orders them"),
     ((ir.LoadElement("c", (Y, ir.Binary("-", number(2), X, I32)), "c_1", where(3)), ir.StoreElement("c", (Y, X), ir.Local("c_1", F32), where(4))),

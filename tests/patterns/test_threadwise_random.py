@@ -65,6 +65,9 @@ def statements(draw: st.DrawFn, names: tuple[str, ...], depth: int, loops: int) 
         kind = draw(st.integers(0, 6 if depth < 2 else 2))
         if kind <= 1:
             lines.append(f"s {draw(st.sampled_from(['=', '+=', '-=', '*=']))} {draw(value(names))}")
+        elif kind == 2 and draw(st.booleans()):
+            at = f"({draw(index(names))}, {draw(index(names))})"
+            lines.append(f"lw.scatter_add(d, {at}, {draw(value(names))})")
         elif kind == 2:
             lines.append(f"c[y, x] {draw(st.sampled_from(['=', '+=']))} s")
         elif kind == 3:
@@ -95,7 +98,9 @@ HEAD = """import lanewise as lw
 
 
 @lw.threadwise
-def kernel(y: lw.index, x: lw.index, a: lw.Array2[lw.i64], t: lw.Array1[lw.i32], c: lw.Array2[lw.i64]):
+def kernel(
+    y: lw.index, x: lw.index, a: lw.Array2[lw.i64], t: lw.Array1[lw.i32], c: lw.Array2[lw.i64], d: lw.Array2[lw.i64]
+):
     s = lw.i64(1)
 """
 
@@ -103,7 +108,10 @@ def kernel(y: lw.index, x: lw.index, a: lw.Array2[lw.i64], t: lw.Array1[lw.i32],
 def load(lines: list[str], folder: Path) -> Any:
     """The kernel of a file with these lines."""
     path = folder / f"random_kernel_{next(NUMBER)}.py"
-    path.write_text(HEAD + "\n".join(_indented([*lines, "c[y, x] += s"])) + "\n", encoding="utf-8")
+    path.write_text(
+        HEAD + "\n".join(_indented([*lines, "c[y, x] += s", "lw.scatter_add(d, (y % 2, 0), s)"])) + "\n",
+        encoding="utf-8",
+    )
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None
     assert spec.loader is not None
@@ -119,6 +127,7 @@ def arrays() -> dict[str, Any]:
         "a": rng.integers(-9, 9, (SIDE, SIDE)),
         "t": rng.integers(0, 9, SIDE, np.int32),
         "c": np.zeros((SIDE + 1, 7), np.int64),
+        "d": np.zeros((SIDE, SIDE), np.int64),
     }
 
 
@@ -133,14 +142,16 @@ def test_random_kernels_mean_what_python_does(tmp_path: Path) -> None:
             kernel.python(np.int32(y), np.int32(x), **expected)
         on_cpu = arrays()
         kernel(**on_cpu, grid=grid)
-        np.testing.assert_array_equal(on_cpu["c"], expected["c"])
+        for name in "cd":
+            np.testing.assert_array_equal(on_cpu[name], expected[name])
         compiled = kernel.compile(**arrays(), grid=grid)
         stages: list[ir.Kernel] = []
         build_program(compiled.reference, Plan(block=32).filled(NEUTRAL), "cuda", lambda name, k: stages.append(k))
         for stage in (stages[0], stages[-1]):
             found = arrays()
             run_stage(stage, found, compiled.environment)
-            np.testing.assert_array_equal(found["c"], expected["c"])
+            for name in "cd":
+                np.testing.assert_array_equal(found[name], expected[name])
         assert isinstance(kernel.compile(**arrays(), grid=grid).explain().json(), str)
 
     with lw.device("cpu"):

@@ -161,6 +161,38 @@ def powers(y: lw.index, x: lw.index, by: lw.f64, v: lw.vec2, c: lw.Array2[lw.f64
     c[y, x] = by + v.y
 
 
+@lw.threadwise
+def counted(i: lw.index, a: lw.Array1[lw.i32], c: lw.Array1[lw.i32]):
+    if a[i] >= 0:
+        lw.scatter_add(c, a[i], 1)
+
+
+@lw.threadwise
+def voted(
+    y: lw.index,
+    x: lw.index,
+    a: lw.Array2[lw.i64],
+    votes: lw.Array2[lw.i64],
+    all_: lw.Array1[lw.u32],
+    best: lw.Array1[lw.i32],
+):
+    for k in range(3):
+        lw.scatter_add(votes, (k, a[y, x] % 5), a[y, x] - k)
+    lw.scatter_add(all_, 0, lw.u32(3000000000))
+    lw.scatter_max(best, x % 2, y)
+
+
+@lw.threadwise
+def ranged(
+    i: lw.index, at: lw.Array1[lw.i32], v: lw.Array1[lw.f32], w: lw.Array1[lw.f64],
+    low: lw.Array1[lw.f32], high: lw.Array1[lw.f32], least: lw.Array1[lw.f64], most: lw.Array3[lw.f64],
+):  # fmt: skip
+    lw.scatter_min(low, at[i], v[i])
+    lw.scatter_max(high, at[i], v[i])
+    lw.scatter_min(least, at[i], w[i])
+    lw.scatter_max(most, (0, at[i], 1), w[i])
+
+
 @dataclass(frozen=True)
 class Case:
     """`make(rng, sizes)` gives the arguments and the grid; `expect` the written arrays, of copies that it may change."""
@@ -264,6 +296,34 @@ def _powers(by: float, v: tuple[float, float], c: Array) -> dict[str, Array]:
     return {"c": by * 2.0**x + v[1] + x * y}
 
 
+def _counted(a: Array, c: Array) -> dict[str, Array]:
+    np.add.at(c, a[a >= 0], 1)
+    return {"c": c}
+
+
+def _voted(a: Array, votes: Array, all_: Array, best: Array) -> dict[str, Array]:
+    for k in range(3):
+        np.add.at(votes[k], a % 5, a - k)
+    all_[0] += np.uint32(3000000000 * a.size % 2**32)
+    for x in range(a.shape[1]):
+        best[x % 2] = max(best[x % 2], *range(len(a)))
+    return {"votes": votes, "all_": all_, "best": best}
+
+
+def _ranged(at: Array, v: Array, w: Array, low: Array, high: Array, least: Array, most: Array) -> dict[str, Array]:
+    with np.errstate(invalid="ignore"):
+        np.minimum.at(low, at, v)
+        np.maximum.at(high, at, v)
+    np.minimum.at(least, at, w)
+    np.maximum.at(most[0, :, 1], at, w)
+    return {"low": low, "high": high, "least": least, "most": most}
+
+
+def _some_nan(a: Array) -> Array:
+    a[3::11] = np.nan
+    return a
+
+
 def _of_two(kernel: Threadwise, by_row: bool) -> Case:
     def make(rng: np.random.Generator, m: int, n: int) -> tuple[Arguments, Any]:
         return {
@@ -297,6 +357,11 @@ CASES = [
     Case(gather, (29,), lambda rng, n: ({"order": np.abs(rng.integers(-3, n + 1, n)) % max(n, 1) - (np.arange(n) % 5 == 3), "a": f32(rng, n), "c": f32(rng, n)}, n),
          _gather),
     Case(histogram, (7, 40), lambda rng, m, n: ({"a": rng.integers(0, 5, (m, n), np.int32), "c": np.ones((m, 5), np.int32)}, m), _histogram),
+    Case(counted, (301,), lambda rng, n: ({"a": rng.integers(-2, 9, n, np.int32), "c": np.ones(9, np.int32)}, n), _counted),
+    Case(voted, (7, 22), lambda rng, m, n: ({"a": rng.integers(-40, 40, (m, n)), "votes": np.full((3, 5), 2**62), "all_": np.ones(1, np.uint32), "best": np.zeros(2, np.int32)}, (m, n)),
+         _voted),
+    Case(ranged, (83,), lambda rng, n: ({"at": rng.integers(0, 5, n, np.int32), "v": _some_nan(f32(rng, n)), "w": rng.normal(size=n), "low": np.full(5, np.inf, np.float32), "high": np.full(5, -1, np.float32), "least": np.full(5, np.inf), "most": np.full((1, 5, 2), -np.inf)}, n),
+         _ranged),
     Case(powers, (3, 11), lambda rng, m, n: ({"by": 1.5, "v": (1.0, 2.0), "c": np.zeros((m, n))}, (m, n)), _powers),
     Case(median, (31,), lambda rng, n: ({"a": f32(rng, n), "c": np.zeros(n, np.float32)}, n), _median),
     Case(marked, (33,), lambda rng, n: ({"flags": rng.integers(0, 2, n) > 0, "c": np.zeros(n, bool)}, n), lambda flags, c: {"c": ~flags}),

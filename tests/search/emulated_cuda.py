@@ -27,7 +27,7 @@ _SHIM = r"""
 #define __global__
 #define __device__
 #define __forceinline__ inline
-#define __launch_bounds__(n)
+#define __launch_bounds__(...)
 #define __shared__ static
 #define __align__(n) alignas(n)
 using std::fabs; using std::floor; using std::fmax; using std::fmin;
@@ -59,14 +59,18 @@ template <class T> static T __shfl_up_sync(unsigned, T v, int step) {
     const int lane = current % 32;
     return value<T>(exchange(bits(v))[lane >= step ? lane - step : lane]);
 }
+template <class T> static T __shfl_sync(unsigned, T v, int lane) { return value<T>(exchange(bits(v))[lane]); }
 template <class T> static T __shfl_xor_sync(unsigned, T v, int mask) {
     const int lane = current % 32;
     return value<T>(exchange(bits(v))[lane ^ mask]);
 }
+struct float4 { float x, y, z, w; };
+template <class T> static T __ldcs(const T *from) { return *from; }
+template <class T> static void __stcs(T *to, T v) { *to = v; }
 static int __ffs(unsigned v) { return __builtin_ffs((int)v); }
 static int __popc(unsigned v) { return __builtin_popcount(v); }
 static float __int_as_float(int v) { return value<float>((unsigned)v); }
-static unsigned atomicAdd(unsigned *to, unsigned v) { const unsigned old = *to; *to += v; return old; }
+template <class T> static T atomicAdd(T *to, T v) { const T old = *to; *to += v; return old; }
 static void (*body)();
 static void enter() { body(); fibres[current].done = true; swapcontext(&fibres[current].context, &scheduler); }
 static bool arrived(int first, int last, int what) {
@@ -122,7 +126,8 @@ def _library(text: str, name: str) -> Any:
     library = ctypes.CDLL(str(folder / "kernel.so"))
     shutil.rmtree(folder)
     return library, tuple(
-        (n, ctypes.c_void_p if "*" in p else ctypes.c_int) for n, p in zip(names, parameters, strict=True)
+        (n, ctypes.c_void_p if "*" in p else ctypes.c_longlong if "long long" in p else ctypes.c_int)
+        for n, p in zip(names, parameters, strict=True)
     )
 
 

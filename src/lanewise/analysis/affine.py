@@ -74,13 +74,13 @@ class Loop:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """A load or store of an element. indices: None for one that is not affine.
+    """A load, store or scatter of an element. indices: None for one that is not affine.
 
     loops: around it, the outermost first. guards: the indices of threads that decide whether a thread comes here; without any, all
     threads come here together.
     """
 
-    statement: ir.LoadElement | ir.StoreElement
+    statement: ir.ElementAccess
     indices: tuple[Affine | None, ...]
     loops: tuple[Loop, ...]
     guards: Names
@@ -91,7 +91,11 @@ class Access:
 
     @property
     def is_store(self) -> bool:
-        return isinstance(self.statement, ir.StoreElement)
+        return isinstance(self.statement, ir.ElementWrite)
+
+    @property
+    def is_scatter(self) -> bool:
+        return isinstance(self.statement, ir.ScatterElement)
 
     def way(self, variable: str) -> Way:
         """How the places for neighbouring values of a variable lie."""
@@ -241,7 +245,7 @@ class _Walk:
         for s in block:
             own = self.dependence.threads(self.dependence.expressions(expressions(s)))
             match s:
-                case ir.LoadElement() | ir.StoreElement():
+                case ir.LoadElement() | ir.StoreElement() | ir.ScatterElement():
                     yield Access(s, tuple(map(self.form, s.indices)), loops, guards)
                 case ir.If():
                     for side in (s.then, s.otherwise):

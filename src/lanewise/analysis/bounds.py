@@ -120,7 +120,7 @@ class Reached:
 
     site: int
     dimension: int
-    statement: ir.LoadElement | ir.StoreElement
+    statement: ir.ElementAccess
     span: Span
     length: int
     sure: bool
@@ -136,9 +136,9 @@ class Reached:
         return self.span[1] >= self.length
 
 
-def sites(body: ir.Block) -> tuple[ir.LoadElement | ir.StoreElement, ...]:
+def sites(body: ir.Block) -> tuple[ir.ElementAccess, ...]:
     """The accesses of a block, in order of text: their places are their numbers."""
-    return tuple(s for s in statements(body) if isinstance(s, ir.LoadElement | ir.StoreElement))
+    return tuple(s for s in statements(body) if isinstance(s, ir.ElementAccess))
 
 
 def reached(
@@ -163,7 +163,7 @@ def decisive(body: ir.Block, names: Iterable[str]) -> tuple[str, ...]:
     while True:
         before = len(made)
         for s in statements(body):
-            if isinstance(s, ir.LoadElement | ir.StoreElement):
+            if isinstance(s, ir.ElementAccess):
                 made.update(n for e in s.indices for n in reads(e))
             elif isinstance(s, ir.For) or not made.isdisjoint(writes(s)):
                 made.update(n for e in expressions(s) for n in reads(e))
@@ -184,7 +184,7 @@ class _Walk:
         """The state behind a block; None where no thread comes out of its end."""
         for s in block:
             match s:
-                case ir.LoadElement() | ir.StoreElement():
+                case ir.LoadElement() | ir.StoreElement() | ir.ScatterElement():
                     self.access(s, state, sure=sure)
                     for n in writes(s):
                         state.forget(n)
@@ -210,7 +210,7 @@ class _Walk:
                     pass
         return state
 
-    def access(self, s: ir.LoadElement | ir.StoreElement, state: State, *, sure: bool) -> None:
+    def access(self, s: ir.ElementAccess, state: State, *, sure: bool) -> None:
         for d, (e, length) in enumerate(zip(s.indices, self.shapes[s.array], strict=True)):
             value = evaluate(e, state)
             low, high = span = state.span(value)

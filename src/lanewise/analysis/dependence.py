@@ -42,7 +42,7 @@ class Dependence:
 def dependence(body: ir.Block, indices: tuple[str, ...]) -> Dependence:
     """The dependences of a block that runs for every point of these indices."""
     inside = list(statements(body))
-    changed = frozenset(s.array for s in inside if isinstance(s, ir.StoreElement))
+    changed = frozenset(s.array for s in inside if isinstance(s, ir.ElementWrite))
     depends = Dependence(indices, changed, {i: frozenset((i,)) for i in indices})
     often = assigned_often(body)
     while True:

@@ -97,7 +97,7 @@ class _Walk:
                 case ir.Assign():
                     env[s.name] = self.values.number(s.value, env, here)
                     self.samples[s.name] = value_of(s.value, self.samples)
-                case ir.Load() | ir.Store() | ir.CopyLanes():
+                case ir.Load() | ir.Store() | ir.Scatter() | ir.CopyLanes():
                     self.move(s, env, here)
                 case ir.For() | ir.While():
                     self.loop(s, env, here)
@@ -261,7 +261,7 @@ class _Walk:
 
     # ------------------------------------------------------------ memory
 
-    def move(self, s: ir.Load | ir.Store | ir.CopyLanes, env: Environment, here: Region) -> None:
+    def move(self, s: ir.Load | ir.Store | ir.Scatter | ir.CopyLanes, env: Environment, here: Region) -> None:
         match s:
             case ir.Load():
                 self.access(s.buffer, s.index, s.names, env, here, write=False)
@@ -275,6 +275,9 @@ class _Walk:
                 if self.buffers[s.buffer].space == "shared" and stored & self.values.loaded:
                     here.note_staging()
                 self.access(s.buffer, s.index, (WANTED,) * len(s.values), env, here, write=True)
+            case ir.Scatter():  # the memory computes: it counts as a store
+                self.values.want(s.value, env, here)
+                self.access(s.buffer, s.index, (WANTED,), env, here, write=True)
             case ir.CopyLanes():  # one instruction for both sides
                 self.access(s.source, s.source_index, (WANTED,) * s.lanes, env, here, write=False)
                 self.values.want(s.index, env, here)

@@ -170,12 +170,15 @@ class _Writer:
                 self.load(s, pad)
             case ir.Store():
                 self.store(s, pad)
+            case ir.Scatter():
+                self.put(f"{pad}lw_scatter_{s.operation}(&{self.buffer(s.buffer)}[{e(s.index)}], {e(s.value)});")
             case (
                 ir.Parallel()
                 | ir.LoadRecord()
                 | ir.StoreRecord()
                 | ir.LoadElement()
                 | ir.StoreElement()
+                | ir.ScatterElement()
                 | ir.CopyAsync()
             ):
                 raise AssertionError(f"{type(s).__name__} was not lowered")

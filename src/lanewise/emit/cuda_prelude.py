@@ -16,6 +16,44 @@ UNSIGNED = {I32: "unsigned int", I64: "unsigned long long"}
 CONVERSIONS = {I32: "lw_to_int", U32: "lw_to_unsigned", I64: "lw_to_long"}
 _VECTORS = {F16: "ushort", F32: "float", F64: "double", I32: "int", U32: "uint", I64: "longlong"}
 
+_EXCHANGE = """__device__ __forceinline__ void lw_scatter_{{name}}({kind} *element, {kind} value)
+{{{{  // most values change nothing, and are only compared; -0.0 is smaller than 0.0, and NaN wins
+    {word} *const place = reinterpret_cast<{word} *>(element);
+    const {word} bits = value == value ? {bits}(value) : {nan};
+    {word} now = *reinterpret_cast<volatile {word} *>(place);
+    for (;;) {{{{
+        const {kind} old = {number}(now);
+        const bool signs = {{low}} >> {sign_bit} && !({{high}} >> {sign_bit});
+        if (!(old == old) || !(value {{sign}} old || (value == old && signs) || value != value)) return;
+        const {word} before = atomicCAS(place, now, bits);
+        if (before == now) return;
+        now = before;
+    }}}}
+}}}}
+"""
+_SCATTER = (
+    """__device__ __forceinline__ void lw_scatter_{name}(int *element, int value) {{ atomic{Name}(element, value); }}
+__device__ __forceinline__ void lw_scatter_{name}(unsigned int *element, unsigned int value) {{ atomic{Name}(element, value); }}
+__device__ __forceinline__ void lw_scatter_{name}(long long *element, long long value) {{ atomic{Name}(element, value); }}
+"""
+    + _EXCHANGE.format(
+        kind="float",
+        word="unsigned int",
+        bits="__float_as_uint",
+        number="__uint_as_float",
+        nan="0x7fc00000u",
+        sign_bit=31,
+    )
+    + _EXCHANGE.format(
+        kind="double",
+        word="unsigned long long",
+        bits="(unsigned long long)__double_as_longlong",
+        number="__longlong_as_double",
+        nan="0x7ff8000000000000ull",
+        sign_bit=63,
+    )
+)
+
 DEFINITIONS = {
     "lw_rsqrt": """__device__ __forceinline__ float lw_rsqrt(float x)  // approximate by definition; subnormal x counts as zero
 {
@@ -47,6 +85,16 @@ __device__ __forceinline__ double lw_rsqrt(double x)  // an estimate of 20 bits,
     return y;
 }
 """,
+    "lw_scatter_add": """// Whole numbers, which wrap: the sum does not hang on the order.
+__device__ __forceinline__ void lw_scatter_add(int *element, int value) { atomicAdd(element, value); }
+__device__ __forceinline__ void lw_scatter_add(unsigned int *element, unsigned int value) { atomicAdd(element, value); }
+__device__ __forceinline__ void lw_scatter_add(long long *element, long long value)
+{
+    atomicAdd(reinterpret_cast<unsigned long long *>(element), (unsigned long long)value);
+}
+""",
+    "lw_scatter_min": _SCATTER.format(name="min", Name="Min", sign="<", low="bits", high="now"),
+    "lw_scatter_max": _SCATTER.format(name="max", Name="Max", sign=">", low="now", high="bits"),
     "lw_clock": """__device__ __forceinline__ long long lw_clock()  // nothing that touches memory moves across it
 {
     long long cycles;

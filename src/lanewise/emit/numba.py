@@ -20,6 +20,7 @@ from lanewise.emit.numba_prelude import (
     decorator,
     prefer_width,
     prelude,
+    scatters_import,
     width_import,
 )
 from lanewise.ir import nodes as ir
@@ -50,7 +51,11 @@ def emit_numba(
     ]
     body = "\n\n".join([*parts, _EntryWriter(kernel, called, fast_math, vector_bits, locations).text()])
     imports = (
-        IMPORTS + width_import(vector_bits) + (SEPARATE_IMPORT if host.separate else "") + conversions_import(body)
+        IMPORTS
+        + width_import(vector_bits)
+        + (SEPARATE_IMPORT if host.separate else "")
+        + conversions_import(body)
+        + scatters_import(body)
     )
     return f'"""{header}"""\n\n{imports}{prelude(body, fast_math)}\n{body}'
 
@@ -159,6 +164,10 @@ class _Writer:
                 self.lines.append(f"{pad}{self.names(s.names[0])} = {self.buffer(s.buffer)}[{self.place(s.index)}]")
             case ir.Store():
                 self.lines.append(f"{pad}{self.buffer(s.buffer)}[{self.place(s.index)}] = {e(s.values[0])}")
+            case ir.Scatter():
+                self.lines.append(
+                    f"{pad}lw_scatter_{s.operation}({self.buffer(s.buffer)}, {self.place(s.index)}, {e(s.value)})"
+                )
             case (
                 ir.Rotate()
                 | ir.Shuffle()
@@ -171,7 +180,13 @@ class _Writer:
             ):
                 raise AssertionError(f"{type(s).__name__} belongs to the threads of a GPU")
             case (
-                ir.Parallel() | ir.LoadRecord() | ir.StoreRecord() | ir.LoadElement() | ir.StoreElement() | ir.Barrier()
+                ir.Parallel()
+                | ir.LoadRecord()
+                | ir.StoreRecord()
+                | ir.LoadElement()
+                | ir.StoreElement()
+                | ir.ScatterElement()
+                | ir.Barrier()
             ):
                 raise AssertionError(f"{type(s).__name__} does not exist on the CPU")
             case _:

@@ -84,6 +84,12 @@ def conversions_import(body: str) -> str:
     return f"from lanewise.runtime.saturation import {', '.join(used)}\n\n" if used else ""
 
 
+def scatters_import(body: str) -> str:
+    """The line that brings the atomic operations that a text uses."""
+    used = [name for n in ("add", "max", "min") if f"{(name := f'lw_scatter_{n}')}(" in body]
+    return f"from lanewise.runtime.atomics import {', '.join(used)}\n\n" if used else ""
+
+
 SEPARATE_IMPORT = "from lanewise.runtime.separate_arrays import lw_separate\n\n"
 
 

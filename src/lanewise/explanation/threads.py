@@ -43,13 +43,14 @@ def _facts(a: Access, indices: tuple[str, ...]) -> dict[str, Any]:
         "array": a.array, "place": f"{a.array}[{', '.join(print_expression(i) for i in a.statement.indices)}]",
         "line": a.statement.location.line, "written": a.is_store, "pattern": WAYS[a.way(indices[-1])],
         "stride": a.stride(indices[-1]), "shared": list(a.reused(indices)), "rounds": list(a.reused(loops)),
-        "guards": [i for i in indices if i in a.guards], "apart": a.keeps_apart(indices) if a.is_store else None,
+        "guards": [i for i in indices if i in a.guards], "scattered": a.is_scatter,
+        "apart": a.keeps_apart(indices) if a.is_store and not a.is_scatter else None,
     }  # fmt: skip
 
 
 def _text(a: Access, f: dict[str, Any]) -> str:
     pattern = f["pattern"] if f["pattern"] != "strided" else f"strided by {abs(f['stride'])}"
-    parts = [f"{f['place']} {'written' if a.is_store else 'read'}", pattern]
+    parts = [f"{f['place']} {'scattered to' if a.is_scatter else 'written' if a.is_store else 'read'}", pattern]
     if f["shared"] and not a.is_store:
         parts.append(f"shared by threads along {' and '.join(f['shared'])}")
     if f["rounds"]:

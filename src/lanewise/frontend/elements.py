@@ -17,9 +17,9 @@ from lanewise.ir import nodes as ir
 
 def element(scope: Scope, array: ElementsReference, node: ast.Subscript, indices: list[Value]) -> Number:
     """`a[y, x]`: a load."""
-    places, where = _places(scope, array, node, indices), scope.location(node)
+    at, where = places(scope, array, node, index_nodes(node), indices), scope.location(node)
     name = scope.fresh(array.name)
-    scope.emit(ir.LoadElement(array.name, places, name, where))
+    scope.emit(ir.LoadElement(array.name, at, name, where))
     return Number(array.type.element, (ir.Local(name, array.type.element, where),))
 
 
@@ -27,9 +27,9 @@ def store(
     scope: Scope, array: ElementsReference, node: ast.Subscript, indices: list[Value], value: Number, at: ast.AST
 ) -> None:
     """`a[y, x] = value`."""
-    places = _places(scope, array, node, indices)
+    where = places(scope, array, node, index_nodes(node), indices)
     kept = coerce(scope, value, array.type.element, at, f"an element of {array.name!r}")
-    scope.emit(ir.StoreElement(array.name, places, kept.parts[0], scope.location(node)))
+    scope.emit(ir.StoreElement(array.name, where, kept.parts[0], scope.location(node)))
 
 
 def index_nodes(node: ast.Subscript) -> list[ast.expr]:
@@ -37,10 +37,11 @@ def index_nodes(node: ast.Subscript) -> list[ast.expr]:
     return list(node.slice.elts) if isinstance(node.slice, ast.Tuple) else [node.slice]
 
 
-def _places(
-    scope: Scope, array: ElementsReference, node: ast.Subscript, indices: list[Value]
+def places(
+    scope: Scope, array: ElementsReference, node: ast.expr, nodes: list[ast.expr], indices: list[Value]
 ) -> tuple[ir.Expression, ...]:
-    rank, nodes = array.type.rank, index_nodes(node)
+    """The checked indices of an element. nodes: of each index; `node` has them all."""
+    rank = array.type.rank
     if len(indices) != rank:
         raise scope.error(
             f"{array.name!r} has {rank} dimension{'s' if rank > 1 else ''}", node,

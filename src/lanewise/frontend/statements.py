@@ -11,6 +11,7 @@ from lanewise.frontend.directions import items_of, unroll
 from lanewise.frontend.expressions import check_nesting, condition, lower, misfit_error, number, scalar
 from lanewise.frontend.places import coerce
 from lanewise.frontend.promotion import Misfit
+from lanewise.frontend.scatters import operation_of, scatter
 from lanewise.frontend.scope import Retype, Scope
 from lanewise.frontend.syntax import describe_syntax
 from lanewise.frontend.values import Number, PythonObject, Several
@@ -52,6 +53,8 @@ def _statement(scope: Scope, node: ast.stmt) -> bool:
         case ast.Return():
             _return(scope, node)
             return False
+        case ast.Expr(value=ast.Call() as call) if operation := _scattering(scope, call):
+            scatter(scope, operation, call)
         case ast.Expr(value=value) if not isinstance(value, (ast.Yield, ast.YieldFrom, ast.Await)):
             syntax = lower(scope, value)
             raise scope.error(
@@ -65,6 +68,14 @@ def _statement(scope: Scope, node: ast.stmt) -> bool:
                 wanted="assignments, if/elif/else, for over range, while, break, continue, return", hint=hint,
             )  # fmt: skip
     return True
+
+
+def _scattering(scope: Scope, call: ast.Call) -> ir.ScatterOperation | None:
+    """What a call scatters, if it does."""
+    if not isinstance(call.func, (ast.Name, ast.Attribute)):
+        return None
+    callee = lower(scope, call.func)
+    return operation_of(callee.value) if isinstance(callee, PythonObject) else None
 
 
 def _as_load(target: ast.expr) -> ast.expr:

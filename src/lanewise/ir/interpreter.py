@@ -19,10 +19,11 @@ import numpy as np
 from lanewise.errors import NOWHERE, VerificationError
 from lanewise.ir import nodes as ir
 from lanewise.ir.interpret import MEMORY, Environment, Reader, evaluate, loop_range, run_statement
-from lanewise.ir.races import Races, element_place, thread_of
+from lanewise.ir.races import Races, Touch, element_place, thread_of
 from lanewise.ir.shared import group_bytes, shared_groups
 from lanewise.ir.traverse import statements
 from lanewise.layouts.base import Arrangement
+from lanewise.scatter import combined
 
 
 @dataclass
@@ -52,6 +53,9 @@ class Memory:
 
 
 WARP = 32
+_TOUCH: dict[type[ir.ElementAccess], Touch] = {
+    ir.LoadElement: "reads", ir.StoreElement: "writes", ir.ScatterElement: "scatters to",
+}  # fmt: skip
 Running = Generator[bool, None, None]  # a thread: yields True at each barrier
 
 
@@ -199,9 +203,9 @@ class Interpreter:
                     raise _Continue
                 case ir.Parallel():
                     yield from self._parallel(s, env, shared)
-                case ir.LoadRecord() | ir.StoreRecord() | ir.Load() | ir.Store():
+                case ir.LoadRecord() | ir.StoreRecord() | ir.Load() | ir.Store() | ir.Scatter():
                     self._move(s, env, shared)
-                case ir.LoadElement() | ir.StoreElement():
+                case ir.LoadElement() | ir.StoreElement() | ir.ScatterElement():
                     self._element(s, env, shared)
                 case ir.CopyAsync() | ir.CopyLanes():
                     self._copy(s, env, shared)
@@ -285,13 +289,13 @@ class Interpreter:
         for place in places:
             yield from self._block(s.body, place, shared)
 
-    def _element(self, s: ir.LoadElement | ir.StoreElement, env: Environment, shared: Shared) -> None:
+    def _element(self, s: ir.ElementAccess, env: Environment, shared: Shared) -> None:
         """An element of an array with a shape."""
         array = self.kernel.array(s.array)
         first = tuple(int(evaluate(i, env)) for i in s.indices)
         lengths = tuple(n if isinstance(n, int) else int(self.env[n]) for n in array.shape)
-        write, leaf = isinstance(s, ir.StoreElement), array.leaves[0].name
-        across = 1 + len(s.more)
+        write, leaf = isinstance(s, ir.ElementWrite), array.leaves[0].name
+        across = 1 if isinstance(s, ir.ScatterElement) else 1 + len(s.more)
         if first[-1] % across or lengths[-1] % across:
             raise VerificationError(
                 f"{across} elements of {s.array} at {list(first)} in rows of {lengths[-1]}: no multiples of their number"
@@ -302,15 +306,19 @@ class Interpreter:
             place = element_place(s, indices, lengths)
             if array.written and array.space == "global":
                 thread = thread_of(env, shared.barriers)
-                self.races.touch((s.array, place), thread, f"{s.array}{list(indices)}", s.location, write=write)
+                self.races.touch((s.array, place), thread, f"{s.array}{list(indices)}", s.location, _TOUCH[type(s)])
             memory = self._memory(s.array, place, [leaf], env, shared, write=write)
-            if isinstance(s, ir.LoadElement):
-                env[s.names[n]] = memory.read(leaf, place)
-            else:
-                memory.write(leaf, place, evaluate(s.values[n], env))
+            match s:
+                case ir.LoadElement():
+                    env[s.names[n]] = memory.read(leaf, place)
+                case ir.StoreElement():
+                    memory.write(leaf, place, evaluate(s.values[n], env))
+                case ir.ScatterElement():
+                    value = combined(s.operation, memory.read(leaf, place), evaluate(s.value, env))
+                    memory.write(leaf, place, value)
 
     def _move(self, s: ir.Statement, env: Environment, shared: Shared) -> None:
-        assert isinstance(s, ir.LoadRecord | ir.StoreRecord | ir.Load | ir.Store)
+        assert isinstance(s, ir.LoadRecord | ir.StoreRecord | ir.Load | ir.Store | ir.Scatter)
         index = int(evaluate(s.index, env))
         env["@clock"] = env.get("@clock", 0) + 1  # here time is the number of accesses that a thread made
         match s:
@@ -324,11 +332,14 @@ class Interpreter:
                     for leaf, value in s.writes[part]:
                         memory.write(leaf, place, evaluate(value, env))
             case ir.Load():
-                lanes = self._lanes(s.buffer, index, len(s.names), env, shared, write=False)
+                lanes = self._lanes(s.buffer, index, len(s.names), env, shared, "reads")
                 env.update({name: lanes[i] for i, name in enumerate(s.names) if name})
             case ir.Store():
-                lanes = self._lanes(s.buffer, index, len(s.values), env, shared, write=True)
+                lanes = self._lanes(s.buffer, index, len(s.values), env, shared, "writes")
                 lanes[:] = [evaluate(v, env) for v in s.values]
+            case ir.Scatter():
+                lanes = self._lanes(s.buffer, index, 1, env, shared, "scatters to")
+                lanes[0] = combined(s.operation, lanes[0], evaluate(s.value, env))
 
     def _copy(self, s: ir.CopyAsync | ir.CopyLanes, env: Environment, shared: Shared) -> None:
         """Until its thread waits for the copy the destination holds garbage."""
@@ -367,7 +378,7 @@ class Interpreter:
                 shared.touch(name, f".{leaf}", index, env["@id"], write=write)
         return memory
 
-    def _lanes(self, name: str, index: int, count: int, env: Environment, shared: Shared, *, write: bool) -> Any:
+    def _lanes(self, name: str, index: int, count: int, env: Environment, shared: Shared, touch: Touch) -> Any:
         """The scalars of one load or store: `count` neighbours."""
         buffer = shared.contents[name] if name in shared.contents else self.buffers[name]
         start = index * count
@@ -375,11 +386,11 @@ class Interpreter:
             raise VerificationError(f"access to {name}[{start}:{start + count}], outside 0..{len(buffer) - 1}")
         if name in shared.contents:
             for scalar in range(start, start + count):
-                shared.touch(name, "", scalar, env["@id"], write=write)
+                shared.touch(name, "", scalar, env["@id"], write=touch == "writes")
         elif name in self.watched:
             for scalar in range(start, start + count):
                 thread = thread_of(env, shared.barriers)
-                self.races.touch((self.watched[name], scalar), thread, f"{name}[{scalar}]", NOWHERE, write=write)
+                self.races.touch((self.watched[name], scalar), thread, f"{name}[{scalar}]", NOWHERE, touch)
         return buffer[start : start + count]
 
 

@@ -14,6 +14,7 @@ from lanewise.errors import NOWHERE, Location
 from lanewise.ir.pattern import Pattern
 from lanewise.layouts.base import Arrangement
 from lanewise.record import Leaf
+from lanewise.scatter import Operation as ScatterOperation
 from lanewise.types import BOOL, LocalArray, Scalar
 
 # ---------------------------------------------------------------- expressions
@@ -304,6 +305,21 @@ class StoreElement:
 
 
 @dataclass(frozen=True, slots=True)
+class ScatterElement:
+    """Add a value to one element of an array that has a shape, or take the smaller or larger of the two; indices as in `LoadElement`.
+
+    Many threads may do so with one element at the same time: the result has the same bits whatever their order, for `lanewise.scatter`
+    says what is combined how. The kernel neither reads nor stores elements of the array.
+    """
+
+    array: str
+    indices: tuple[Expression, ...]
+    operation: ScatterOperation
+    value: Expression
+    location: Location = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Barrier:
     """All threads of the block, or of the warp, arrive and see each other's shared memory before any goes on."""
 
@@ -400,6 +416,17 @@ class Store:
 
 
 @dataclass(frozen=True, slots=True)
+class Scatter:
+    """One lowered scatter: a scalar of a global buffer is combined with a value, as in `ScatterElement`."""
+
+    buffer: str
+    index: Expression
+    operation: ScatterOperation
+    value: Expression
+    location: Location = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class CopyLanes:
     """One lowered asynchronous copy of `lanes` neighbouring scalars: 4, 8 or 16 bytes on a multiple of their size.
 
@@ -417,10 +444,12 @@ class CopyLanes:
 
 Statement = (
     Assign | DeclareArray | SetElement | If | For | While | Break | Continue | Return | Apply
-    | Parallel | LoadRecord | StoreRecord | LoadElement | StoreElement | Barrier | Rotate | Shuffle | Draw | AwaitTurn | EndTurn
-    | CopyAsync | WaitAsync | Load | Store | CopyLanes
+    | Parallel | LoadRecord | StoreRecord | LoadElement | StoreElement | ScatterElement | Barrier | Rotate | Shuffle | Draw | AwaitTurn
+    | EndTurn | CopyAsync | WaitAsync | Load | Store | Scatter | CopyLanes
 )  # fmt: skip
 Block = tuple[Statement, ...]
+ElementAccess = LoadElement | StoreElement | ScatterElement
+ElementWrite = StoreElement | ScatterElement
 
 # ---------------------------------------------------------------- functions and kernels
 
@@ -450,7 +479,7 @@ class ArrayArgument:
     """An array of records that a kernel reads or writes. `length` is set for arrays in shared memory.
 
     constant: the number of elements copied into a GPU's constant memory before each launch; 0 for none. shape: of an array of plain
-    values in rows, which `LoadElement` and `StoreElement` index: for each dimension, the slowest first, the count or uniform that
+    values in rows, which `LoadElement` and its kin index: for each dimension, the slowest first, the count or uniform that
     is its length, or the length itself (shared memory). narrow: it has so few elements that a place in it fits into 32 bits.
     multiple: its rows begin at multiples of that many elements, which can then be read at once.
     """

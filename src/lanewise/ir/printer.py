@@ -111,6 +111,10 @@ def _lines(s: ir.Statement, pad: str, indent: int) -> list[str]:
             return [f"{pad}load {s.array}[{', '.join(p(i) for i in s.indices)}]{early}: {', '.join(s.names)}"]
         case ir.StoreElement():
             return [f"{pad}store {s.array}[{', '.join(p(i) for i in s.indices)}] = {', '.join(map(p, s.values))}"]
+        case ir.ScatterElement():
+            return [f"{pad}scatter {s.operation} {s.array}[{', '.join(p(i) for i in s.indices)}], {p(s.value)}"]
+        case ir.Scatter():
+            return [f"{pad}scatter {s.operation} {s.buffer}[{p(s.index)}], {p(s.value)}"]
         case ir.CopyAsync():
             leaves = ", ".join(f".{leaf}" for leaf in s.leaves)
             return [f"{pad}copy async {s.array}[{p(s.index)}] <- {s.source}[{p(s.source_index)}]: {leaves}"]

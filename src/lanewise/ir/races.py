@@ -1,16 +1,20 @@
-"""Who touched which element of a global array: two threads may not, when one of them writes and nothing orders them."""
+"""Who touched which element of a global array: two threads may not, when one of them writes and nothing orders them.
+
+Scatters of one element are no race among themselves.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import prod
-from typing import Any
+from typing import Any, Literal
 
 from lanewise.errors import NOWHERE, Location, VerificationError
 from lanewise.ir import nodes as ir
 
 Place = tuple[str, int]
+Touch = Literal["reads", "writes", "scatters to"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +51,11 @@ def thread_of(env: Mapping[str, Any], barriers: int) -> Thread:
 
 @dataclass(slots=True)
 class _Touched:
-    """The last threads that wrote and read an element."""
+    """The last threads that wrote, read and scattered to an element."""
 
     writer: tuple[Thread, Location] | None = None
     readers: dict[Thread, Location] = field(default_factory=dict[Thread, Location])
+    scatterers: dict[Thread, Location] = field(default_factory=dict[Thread, Location])
 
 
 @dataclass(slots=True)
@@ -63,30 +68,48 @@ class Races:
         """A new launch: what came before it is over."""
         self._touched.clear()
 
-    def touch(self, place: Place, thread: Thread, element: str, where: Location, *, write: bool) -> None:
+    def touch(self, place: Place, thread: Thread, element: str, where: Location, touch: Touch) -> None:
         """Note an access; raises `VerificationError` for one that may come before or after that of another thread."""
         seen = self._touched.setdefault(place, _Touched())
+        now = ((thread, where), touch)
         if seen.writer is not None and seen.writer[0].meets(thread):
-            raise _race(element, (seen.writer, "writes"), ((thread, where), "writes" if write else "reads"))
-        if write:
-            for reader in seen.readers.items():
-                if reader[0].meets(thread):
-                    raise _race(element, (reader, "reads"), ((thread, where), "writes"))
-            seen.writer, seen.readers = (thread, where), {}
-        else:
-            seen.readers.setdefault(thread, where)
+            raise _race(element, (seen.writer, "writes"), now)
+        if touch != "reads":
+            _refuse(element, seen.readers, "reads", now)
+        if touch != "scatters to":
+            _refuse(element, seen.scatterers, "scatters to", now)
+        match touch:
+            case "reads":
+                seen.readers.setdefault(thread, where)
+            case "scatters to":
+                seen.scatterers.setdefault(thread, where)
+            case "writes":
+                seen.writer, seen.readers, seen.scatterers = (thread, where), {}, {}
 
 
-def _race(element: str, *threads: tuple[tuple[Thread, Location], str]) -> VerificationError:
+def _refuse(
+    element: str, others: Mapping[Thread, Location], verb: Touch, now: tuple[tuple[Thread, Location], Touch]
+) -> None:
+    for other in others.items():
+        if other[0].meets(now[0][0]):
+            raise _race(element, (other, verb), now)
+
+
+def _race(element: str, *threads: tuple[tuple[Thread, Location], Touch]) -> VerificationError:
     told = [f"{t.name} {verb} it{_line(where)}" for (t, where), verb in threads]
-    return VerificationError(f"a race at {element}: {' and '.join(told)}, and nothing orders them")
+    hint = "; sums, minima and maxima that meet are lw.scatter_add, scatter_min and scatter_max"
+    (one, other) = (where for (_, where), _ in threads)
+    gathers = one != NOWHERE and one.line == other.line  # c[i] += 1
+    return VerificationError(
+        f"a race at {element}: {' and '.join(told)}, and nothing orders them{hint if gathers else ''}"
+    )
 
 
 def _line(where: Location) -> str:
     return "" if where == NOWHERE else f" in line {where.line}"
 
 
-def element_place(s: ir.LoadElement | ir.StoreElement, indices: tuple[int, ...], lengths: tuple[int, ...]) -> int:
+def element_place(s: ir.ElementAccess, indices: tuple[int, ...], lengths: tuple[int, ...]) -> int:
     """Where an element lies in its array; raises `VerificationError` for an index, or an early place, that is outside."""
     place = 0
     early = isinstance(s, ir.LoadElement) and s.early

@@ -85,6 +85,10 @@ def expressions(s: ir.Statement) -> tuple[ir.Expression, ...]:
             return s.indices
         case ir.StoreElement():
             return (*s.indices, *s.values)
+        case ir.ScatterElement():
+            return (*s.indices, s.value)
+        case ir.Scatter():
+            return (s.index, s.value)
         case ir.Rotate():
             return s.values
         case ir.Shuffle():
@@ -206,6 +210,10 @@ def rewrite_statement(
         case ir.StoreElement():
             indices, more = tuple(expression(i) for i in s.indices), tuple(expression(v) for v in s.more)
             return replace(s, indices=indices, value=expression(s.value), more=more)
+        case ir.ScatterElement():
+            return replace(s, indices=tuple(expression(i) for i in s.indices), value=expression(s.value))
+        case ir.Scatter():
+            return replace(s, index=expression(s.index), value=expression(s.value))
         case ir.Rotate():
             return replace(s, values=tuple(replace(v, name=name(v.name)) for v in s.values))
         case ir.Shuffle():

@@ -9,7 +9,7 @@ from lanewise.errors import VerificationError
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import is_own, owner
 from lanewise.ir.printer import print_block
-from lanewise.ir.traverse import expressions, subexpressions, writes
+from lanewise.ir.traverse import expressions, statements, subexpressions, writes
 from lanewise.ir.verify_expression import Known, expression_problem
 from lanewise.types import BOOL, LocalArray, Scalar
 
@@ -223,6 +223,8 @@ class _Verifier:
                 self.move(s, self.kernel)
             case ir.LoadElement() | ir.StoreElement():
                 self.element(s, self.kernel)
+            case ir.ScatterElement() | ir.Scatter():
+                self.scatter(s, self.kernel)
             case ir.CopyAsync():
                 self.copy(s, self.kernel)
             case ir.CopyLanes():
@@ -301,6 +303,25 @@ class _Verifier:
         elif not array.written or any(v.type != kind for v in s.values):
             raise self.fail(s, f"{s.value.type} does not fit {array.name}, or the kernel does not write it")
 
+    def scatter(self, s: ir.ScatterElement | ir.Scatter, kernel: ir.Kernel) -> None:
+        """Whole numbers are added, numbers compared; nothing but scatters of this operation touches the array."""
+        name = s.array if isinstance(s, ir.ScatterElement) else s.buffer
+        indices = s.indices if isinstance(s, ir.ScatterElement) else (s.index,)
+        places: dict[str, tuple[Scalar, bool, int]] = {}
+        if isinstance(s, ir.ScatterElement):
+            for a in kernel.arrays:
+                places[a.name] = (a.leaves[0].type, a.written and a.space == "global", len(a.shape))
+        else:
+            for b in kernel.buffers:
+                places[b.name] = (b.type, b.written and b.space == "global" and b.lanes == 1, 1)
+        kind, written, rank = places.get(name, (s.value.type, False, 1))
+        if not written or len(indices) != rank or not all(i.type.is_integer for i in indices):
+            raise self.fail(s, f"no written array {name} in global memory with {len(indices)} dimensions")
+        if s.value.type != kind or kind == BOOL or (s.operation == "add" and kind.is_float):
+            raise self.fail(s, f"{s.operation} of {s.value.type} does not fit {name} of {kind}")
+        if any(_touches(x, name) and getattr(x, "operation", "") != s.operation for x in statements(kernel.body)):
+            raise self.fail(s, f"{name} is touched in another way, too")
+
     def copy(self, s: ir.CopyAsync, kernel: ir.Kernel) -> None:
         to, source = (next((a for a in kernel.arrays if a.name == n), None) for n in (s.array, s.source))
         if to is None or source is None or not (s.index.type.is_integer and s.source_index.type.is_integer):
@@ -353,5 +374,16 @@ def _ends(s: ir.Statement) -> bool:
             return any(map(_ends, s.then)) and any(map(_ends, s.otherwise))
         case ir.While(condition=ir.Literal(value=True)):
             return not _breaks(s.body)
+        case _:
+            return False
+
+
+def _touches(s: ir.Statement, name: str) -> bool:
+    """Whether a statement reads or writes an array or a buffer of this name."""
+    match s:
+        case ir.LoadElement() | ir.StoreElement() | ir.ScatterElement():
+            return s.array == name
+        case ir.Load() | ir.Store() | ir.Scatter():
+            return s.buffer == name
         case _:
             return False

@@ -69,7 +69,7 @@ class _Lowering:
                 return self._load(s)
             case ir.StoreRecord():
                 return self._store(s)
-            case ir.LoadElement() | ir.StoreElement():
+            case ir.LoadElement() | ir.StoreElement() | ir.ScatterElement():
                 return (self._element(s),)
             case ir.CopyAsync():
                 return self._copies(s)
@@ -119,7 +119,7 @@ class _Lowering:
             loads.append(ir.Load(buffer.name, self._index(array, g, s.index), lanes))
         return tuple(loads)
 
-    def _element(self, s: ir.LoadElement | ir.StoreElement) -> ir.Statement:
+    def _element(self, s: ir.ElementAccess) -> ir.Statement:
         """An element of an array with a shape: row after row."""
         array = self.kernel.array(s.array)
         kinds = {p.name: p.type for p in self.kernel.counts + self.kernel.uniforms}
@@ -128,12 +128,16 @@ class _Lowering:
         for i, n in zip(s.indices[1:], array.shape[1:], strict=True):
             length = ir.Literal(n, index) if isinstance(n, int) else _as(ir.Local(n, kinds[n]), index)
             place = build.add(build.multiply(place, length), _as(i, index))
-        across, slot = 1 + len(s.more), array.arrangement.slots[0]
+        across, slot = 1 if isinstance(s, ir.ScatterElement) else 1 + len(s.more), array.arrangement.slots[0]
         group = _Group(slot.buffer, slot.offset, across, (slot,) * across)
         buffer, place = self._buffer(array, group).name, _in_groups(place, across)
-        if isinstance(s, ir.LoadElement):
-            return ir.Load(buffer, place, s.names, s.location)
-        return ir.Store(buffer, place, s.values, s.location)
+        match s:
+            case ir.LoadElement():
+                return ir.Load(buffer, place, s.names, s.location)
+            case ir.StoreElement():
+                return ir.Store(buffer, place, s.values, s.location)
+            case ir.ScatterElement():
+                return ir.Scatter(buffer, place, s.operation, s.value, s.location)
 
     def _across(self, s: ir.LoadRecord | ir.StoreRecord) -> ir.Block:
         """A leaf of neighbouring records at once where they lie side by side, else record by record."""

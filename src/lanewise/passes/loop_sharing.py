@@ -85,6 +85,8 @@ def legal(kernel: ir.Kernel) -> str | None:
     if kernel.grid is not None:
         return "its points are already mapped to threads"
     indices, body = nest_of(kernel)
+    if any(isinstance(s, ir.ScatterElement) for s in statements(body)):
+        return "it scatters: several threads that share a point would do so several times"
     loops = shareable_loops(kernel)
     if not loops:
         reasons = [shareable(body, n, indices) for n, s in enumerate(body) if isinstance(s, ir.For)]

@@ -9,7 +9,7 @@ from lanewise.ir.traverse import blocks, expressions, reads, statements, writes
 def adds_up(body: ir.Block) -> bool:
     """Whether rounds may come in any order, but for rounding: variables that last are sums, products, minima or maxima."""
     every = list(statements(body))
-    if any(isinstance(s, ir.StoreElement | ir.SetElement | ir.DeclareArray | ir.Apply | ir.While) for s in every):
+    if any(isinstance(s, ir.ElementWrite | ir.SetElement | ir.DeclareArray | ir.Apply | ir.While) for s in every):
         return False
     seen: set[str] = set()
     lasting: set[str] = set()

@@ -101,7 +101,7 @@ def steering(body: ir.Block) -> set[str]:
     names: set[str] = set()
     for s in statements(body):
         match s:
-            case ir.LoadElement() | ir.StoreElement():
+            case ir.LoadElement() | ir.StoreElement() | ir.ScatterElement():
                 names |= {n for i in s.indices for n in reads(i)}
             case ir.For() | ir.While():
                 names |= _control(s)
@@ -244,7 +244,7 @@ def _name(name: str, p: int, points: int) -> str:
 def _guarded(s: ir.Statement, test: ir.Expression, written: dict[str, Scalar]) -> ir.Block:
     """A store, and a load of what is written, only for points that exist."""
     match s:
-        case ir.StoreElement():
+        case ir.StoreElement() | ir.ScatterElement():
             return (ir.If(test, (s,)),)
         case ir.LoadElement() if s.array in written:
             kind = written[s.array]
@@ -263,7 +263,8 @@ class _Copies:
         return tuple(new for s in block for new in self.statement(s))
 
     def statement(self, s: ir.Statement) -> ir.Block:
-        if not (_control(s) | set(writes(s))) & self.varying:
+        scatters = isinstance(s, ir.ScatterElement)  # once for each point, also where all points scatter the same
+        if not scatters and not (_control(s) | set(writes(s))) & self.varying:
             return (rewrite_statement(s, lambda e: e, self.block),)
         copies: list[ir.Statement] = []
         for p in range(self.points):

@@ -130,7 +130,8 @@ class _Staging:
         return tile
 
     def _staged(self, s: ir.LoadElement) -> bool:
-        return self.kernel.array(s.array).space != "shared" and s.name not in self.deciding
+        there = s.array in self.arrays or self.kernel.array(s.array).space == "shared"
+        return not there and s.name not in self.deciding
 
     def _worth(self, box: Box) -> bool:
         return box.reads() >= REUSE * box.elements or self._strided(box)

@@ -12,6 +12,7 @@ import numpy as np
 from lanewise.array_types import ArrayType
 from lanewise.errors import ArgumentError
 from lanewise.frontend.function import Signature
+from lanewise.frontend.scatters import scattered_arrays
 from lanewise.ir.names import WORK, extent_of, length_of
 from lanewise.launch.arguments import Arguments, classify_arguments, describe
 from lanewise.launch.repeated import Repeats
@@ -29,10 +30,10 @@ WIDEST = 16  # bytes of an access
 
 
 def written_arrays(signature: Signature) -> tuple[str, ...]:
-    """The arrays that a function assigns to."""
+    """The arrays that a function assigns to, or scatters to."""
     tree = signature.source.tree
     stores = (n.value for n in ast.walk(tree) if isinstance(n, ast.Subscript) and isinstance(n.ctx, ast.Store))
-    names = {n.id for n in stores if isinstance(n, ast.Name)}
+    names = {n.id for n in stores if isinstance(n, ast.Name)} | scattered_arrays(signature.source)
     return tuple(n for n in signature.arrays if n in names)
 
 

@@ -80,7 +80,7 @@ def build_threadwise(function: ir.Function, arguments: ThreadwiseArguments) -> i
     if arguments.guards:
         kinds = {n: kind for n, (kind, _) in arguments.arrays.items()}
         body = guarded(body, arguments.guards, arguments.indices, kinds, index)
-    written = {s.array for s in statements(body) if isinstance(s, ir.StoreElement)}
+    written = {s.array for s in statements(body) if isinstance(s, ir.ElementWrite)}
     arrays: list[ir.ArrayArgument] = []
     counts = [ir.Parameter(extent_of(i), index) for i in arguments.indices]
     for name, (kind, rank) in arguments.arrays.items():

@@ -69,7 +69,7 @@ class _Guarding:
         return tuple(x for s in block for x in self.statement(s))
 
     def statement(self, s: ir.Statement) -> ir.Block:
-        if isinstance(s, ir.LoadElement | ir.StoreElement):
+        if isinstance(s, ir.ElementAccess):
             return self.access(s) if id(s) in self.numbers else (s,)
         inside = any(id(x) in self.numbers for x in statements((s,)))
         done = rewrite_statement(s, lambda e: e, self.block)
@@ -78,7 +78,7 @@ class _Guarding:
             done = replace(done, condition=ir.Logical("and", fine, done.condition))
         return (done,)
 
-    def access(self, s: ir.LoadElement | ir.StoreElement) -> ir.Block:
+    def access(self, s: ir.ElementAccess) -> ir.Block:
         site = self.numbers[id(s)]
         told: ir.Expression | None = None
         inside: ir.Expression | None = None
@@ -96,7 +96,7 @@ class _Guarding:
             first = (ir.Assign(s.name, ir.Literal(kind.dtype.type(0).item(), kind), s.location),)
         return (*first, ir.If(inside, (s,), (worst,), s.location))
 
-    def test(self, s: ir.LoadElement | ir.StoreElement, dimension: int, sides: list[Side]) -> ir.Expression:
+    def test(self, s: ir.ElementAccess, dimension: int, sides: list[Side]) -> ir.Expression:
         """Whether an index is inside, as far as that is open."""
         index, length = s.indices[dimension], ir.Local(length_of(s.array, dimension), self.count)
         parts: list[ir.Expression] = []

@@ -28,7 +28,7 @@ def with_bounded_indices(block: ir.Block) -> ir.Block:
 def _roots(s: ir.Statement, names: set[str]) -> tuple[ir.Expression, ...]:
     """The expressions of a statement that make indices."""
     match s:
-        case ir.LoadElement() | ir.StoreElement():
+        case ir.LoadElement() | ir.StoreElement() | ir.ScatterElement():
             return s.indices
         case ir.Assign() if s.name in names:
             return (s.value,)
@@ -83,7 +83,7 @@ def _marked(block: ir.Block, names: set[str]) -> ir.Block:
     for s in block:
         s = rewrite_statement(s, lambda e: e, lambda b: _marked(b, names))
         match s:
-            case ir.LoadElement() | ir.StoreElement():
+            case ir.LoadElement() | ir.StoreElement() | ir.ScatterElement():
                 s = replace(s, indices=tuple(map(_bounded, s.indices)))
             case ir.Assign() if s.name in names:
                 s = replace(s, value=_bounded(s.value))

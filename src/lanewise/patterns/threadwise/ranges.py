@@ -192,7 +192,7 @@ def _examine(calls: Calls, arguments: Arguments, outside: Any) -> None:
     )  # fmt: skip
 
 
-def _verb(s: ir.LoadElement | ir.StoreElement) -> str:
+def _verb(s: ir.ElementAccess) -> str:
     return "read" if isinstance(s, ir.LoadElement) else "written"
 
 

@@ -1,0 +1,61 @@
+"""The arrays of collective calls: one row of numbers of NumPy or CuPy, as it lies in memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from lanewise.checks import shown
+from lanewise.errors import ArgumentError
+from lanewise.runtime import cuda
+
+
+def check_row(place: str, array: Any, types: tuple[str, ...], advice: str) -> None:
+    """Refuse what is no contiguous array of shape (n,) of one of these types. advice: what to do about another type."""
+    wanted = f"{place} must be a contiguous array of NumPy or CuPy of shape (n,) of {', '.join(types)}"
+    if not _is_array(array):
+        raise ArgumentError(f"{wanted}, found {shown(array)}")
+    told = f"{wanted}, found one of {array.dtype} with shape {tuple(array.shape)}"
+    if array.dtype.name not in types or not array.dtype.isnative:
+        raise ArgumentError(f"{told}; {advice}")
+    if array.ndim != 1:
+        raise ArgumentError(f"{told}; .reshape(-1) makes one row of it")
+    if not array.flags.c_contiguous:
+        raise ArgumentError(f"{told}, which is not contiguous; pass np.ascontiguousarray(...) of it")
+
+
+def check_out(call: str, out: Any, beside: Any, dtype: Any, shape: tuple[int, ...]) -> None:
+    """Refuse an array for results that has another type or shape, lies elsewhere than the one beside it, or is read-only."""
+    if (place_of(out), out.dtype, out.shape) != (place_of(beside), dtype, shape):
+        raise ArgumentError(
+            f"{call}: out must be an array of {np.dtype(dtype)} with shape {shape} on {place_of(beside)}, where the values are, "
+            f"found one of {out.dtype} with shape {tuple(out.shape)} on {place_of(out)}"
+        )
+    if isinstance(out, np.ndarray) and not out.flags.writeable:
+        raise ArgumentError(f"{call}: out is written, and this array is read-only")
+
+
+def empty_beside(array: Any, dtype: Any, shape: tuple[int, ...]) -> Any:
+    """A new array on the device of another one, of anything."""
+    if isinstance(array, np.ndarray):
+        return np.empty(shape, dtype)
+    with cuda.use(device_of(array)):
+        return cuda.cupy().empty(shape, dtype)
+
+
+def device_of(array: Any) -> str:
+    """The name of the device that an array of CuPy lies on."""
+    number = int(array.data.device_id)
+    return f"cuda:{number}" if number else "cuda"
+
+
+def place_of(array: Any) -> str:
+    """Where an array lies, for people."""
+    return "the host" if isinstance(array, np.ndarray) else repr(device_of(array))
+
+
+def _is_array(value: Any) -> bool:
+    if isinstance(value, np.ndarray):
+        return not isinstance(value, np.ma.MaskedArray)
+    return hasattr(value, "__cuda_array_interface__") and type(value).__module__.partition(".")[0] == "cupy"

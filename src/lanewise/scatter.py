@@ -1,0 +1,68 @@
+"""Scatters: an element of an array is combined with a value, by many threads at once and with the same bits in every run.
+
+Sums of whole numbers wrap, so that their order does not matter. Of floats there are minima and maxima, which have an order of all
+numbers: -0.0 is smaller than 0.0, and what is not a number wins against any number and stays, as NumPy's `nan`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+import numpy as np
+
+from lanewise.errors import ArgumentError
+
+Operation = Literal["add", "min", "max"]
+
+
+def combined(operation: Operation, element: Any, value: Any) -> Any:
+    """What becomes of an element, both of one NumPy type."""
+    if operation == "add":
+        with np.errstate(over="ignore"):
+            return element + value
+    if not _replaces(operation, element, value):
+        return element
+    return value if value == value else type(value)(np.nan)
+
+
+def _replaces(operation: Operation, element: Any, value: Any) -> bool:
+    """Whether a value takes the place of an element."""
+    if element != element:
+        return False
+    if value != value:
+        return True
+    if value == element and value.dtype.kind == "f":
+        low, high = (value, element) if operation == "min" else (element, value)
+        return bool(np.signbit(low)) and not np.signbit(high)
+    return bool(value < element if operation == "min" else value > element)
+
+
+def _scatter(operation: Operation) -> Callable[[Any, Any, Any], None]:
+    def scatter(array: Any, index: Any, value: Any) -> None:
+        if not isinstance(array, np.ndarray) or array.dtype.kind not in "iuf":
+            raise ArgumentError(
+                f"lw.{scatter.__name__} changes an element of an array of NumPy, found {type(array).__name__}"
+            )
+        kind = array.dtype.type
+        array[index] = combined(operation, array[index], kind(value))
+
+    scatter.__name__ = scatter.__qualname__ = f"scatter_{operation}"
+    scatter.__lanewise_scatter__ = operation  # type: ignore[attr-defined]  # what the frontend knows it by
+    return scatter
+
+
+scatter_add, scatter_min, scatter_max = _scatter("add"), _scatter("min"), _scatter("max")
+scatter_add.__doc__ = """Add a whole number to an element: `lw.scatter_add(counts, place[i], 1)`, a statement of a threadwise function.
+
+Several threads may add to one element; the sum, which wraps, has the same bits in every run. index: a whole number, or a tuple of them
+for an array of two or three dimensions. value: takes the type of the elements. The function must not touch the array in another way.
+"""
+scatter_min.__doc__ = """The smaller of an element and a value, put into the element; otherwise as `scatter_add`.
+
+Of floats -0.0 is smaller than 0.0, and what is not a number wins.
+"""
+scatter_max.__doc__ = """The larger of an element and a value, put into the element; otherwise as `scatter_add`.
+
+Of floats 0.0 is larger than -0.0, and what is not a number wins.
+"""
