@@ -20,7 +20,9 @@ INTERPRETER = [sys.executable, "-P"]
 def extended(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the package with all additions."""
     copy = tmp_path_factory.mktemp("copy") / "lanewise"
-    shutil.copytree(SOURCE, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(
+        SOURCE, copy
+    )  # with the bytecode of what stays as it is: Python makes that of the changed files anew
     for a in ADDITIONS:
         (copy / a.file).parent.mkdir(exist_ok=True)
         (copy / a.file).write_text(a.text, encoding="utf-8")
