@@ -29,6 +29,8 @@ run: $(RUN_STAMP)
 	$(BIN)/lanewise gravity run --ic plummer --bodies 16384 --steps 100 --dt 0.001 --softening 0.02 \
 	    --device cpu --out run.h5 --overwrite --plot run.png
 
+# Many tests start processes, each of which would compile the source anew where the environment forbids to keep bytecode.
+test: export PYTHONDONTWRITEBYTECODE :=
 test: lint
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
 

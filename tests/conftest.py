@@ -78,9 +78,22 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 def pytest_collection_finish() -> None:
     # Compiling makes many objects that live long. To look through them, and through all modules, again and again takes a tenth of
     # the time and more; what was imported stays, and the rest is looked through more rarely.
+    _set_apart()
+    gc.set_threshold(50_000, 20, 20)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    # What caches hold at the end of a file, they hold to the end of the run. After some thousand tests a test that asks for a
+    # collection would wait a second for it.
+    if nextitem is None or item.path != nextitem.path:
+        _set_apart()
+
+
+def _set_apart() -> None:
+    """Keep what lives now out of the collections that follow; what nobody holds any more is dropped before."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(50_000, 20, 20)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -20,7 +20,8 @@ INTERPRETER = [sys.executable, "-P"]
 def extended(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the package with all additions."""
     copy = tmp_path_factory.mktemp("copy") / "lanewise"
-    shutil.copytree(SOURCE, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    # With the bytecode of what stays as it is, and without what another process is about to write of it.
+    shutil.copytree(SOURCE, copy, ignore=shutil.ignore_patterns("*.pyc.*"))
     for a in ADDITIONS:
         (copy / a.file).parent.mkdir(exist_ok=True)
         (copy / a.file).write_text(a.text, encoding="utf-8")

@@ -6,9 +6,11 @@ language: which operands they take, how wide they are. The emitters hold the spe
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
+from operator import itemgetter
 from typing import Any, Literal, assert_never
 
 import numpy as np
@@ -140,51 +142,114 @@ _BINARY = {
     "+": np.add, "-": np.subtract, "*": np.multiply, "/": np.divide, "//": np.floor_divide, "%": np.mod, "&": np.bitwise_and,
     "|": np.bitwise_or, "^": np.bitwise_xor, "<<": np.left_shift, ">>": np.right_shift,
 }  # fmt: skip
+_WHOLE = {"+": operator.add, "-": operator.sub, "*": operator.mul}
+
+
+Meaning = Callable[[Environment], Any]
+
+_MEANINGS: dict[
+    int, tuple[ir.Expression, Meaning]
+] = {}  # by the identity of the expression, which lives as long as its entry
+MOST_MEANINGS = 1 << 14  # then it starts anew
 
 
 def evaluate(e: ir.Expression, env: Environment) -> Any:
-    """The value of an expression: a NumPy scalar of its type. Coordinates of the running thread stand in `env` as `@thread`."""
+    """The value of an expression: a NumPy scalar of its type. Coordinates of the running thread stand in `env` as `@thread`.
+
+    Kernels evaluate the same expressions again and again: what each of them does is looked up once.
+    """
+    entry = _MEANINGS.get(id(e))
+    if entry is None:
+        if len(_MEANINGS) >= MOST_MEANINGS:
+            _MEANINGS.clear()
+        _MEANINGS[id(e)] = entry = e, _meaning(e)
+    return entry[1](env)
+
+
+def _meaning(e: ir.Expression) -> Meaning:
+    """What gives the value of an expression, with the variables that it is evaluated with."""
     match e:
         case ir.Literal():
-            return e.type.dtype.type(e.value)
+            value = e.type.dtype.type(e.value)
+            return lambda env: value
         case ir.Local():
-            return env[e.name]
+            return itemgetter(e.name)
         case ir.Builtin():
-            return e.type.dtype.type(env[f"@{e.name}"])
+            kind, name = e.type.dtype.type, f"@{e.name}"
+            return lambda env: kind(env[name])
         case ir.Unary():
-            value = evaluate(e.operand, env)
-            return np.bool_(not value) if e.operator == "not" else -value if e.operator == "-" else ~value
+            return _unary(e.operator, _meaning(e.operand))
         case ir.Binary(bounded=True, operator="+" | "-" | "*"):
-            return _within(e, evaluate(e.left, env), evaluate(e.right, env))
+            return _within(e, _meaning(e.left), _meaning(e.right))
         case ir.Binary():
-            return _BINARY[e.operator](evaluate(e.left, env), evaluate(e.right, env))
+            return _of_two(_BINARY[e.operator], _meaning(e.left), _meaning(e.right))
         case ir.Compare():
-            return np.bool_(_COMPARE[e.operator](evaluate(e.left, env), evaluate(e.right, env)))
+            compared = _of_two(_COMPARE[e.operator], _meaning(e.left), _meaning(e.right))
+            return lambda env: np.bool_(compared(env))
         case ir.Logical():
-            left = evaluate(e.left, env)
-            decided = not left if e.operator == "and" else bool(left)
-            return left if decided else evaluate(e.right, env)
+            return _logical(e.operator, _meaning(e.left), _meaning(e.right))
         case ir.Select():
-            return evaluate(e.if_true if evaluate(e.condition, env) else e.if_false, env)
+            return _select(_meaning(e.condition), _meaning(e.if_true), _meaning(e.if_false))
         case ir.Cast():
-            return convert(evaluate(e.operand, env), e.type)
+            operand, to = _meaning(e.operand), e.type
+            return lambda env: convert(operand(env), to)
         case ir.Call():
-            result = INTRINSICS[e.intrinsic].evaluate(*(evaluate(a, env) for a in e.arguments))
-            return np.asarray(result).astype(e.type.dtype)[()]
+            return _call(INTRINSICS[e.intrinsic].evaluate, [_meaning(a) for a in e.arguments], e.type.dtype)
         case ir.Element():
-            return env[e.array][_element_index(evaluate(e.index, env), env[e.array])]
+            array, index = e.array, _meaning(e.index)
+            return lambda env: env[array][_element_index(index(env), env[array])]
         case _:
             assert_never(e)
 
 
-def _within(e: ir.Binary, left: Any, right: Any) -> Any:
+def _unary(sign: ir.UnaryOperator, operand: Meaning) -> Meaning:
+    match sign:
+        case "not":
+            return lambda env: np.bool_(not operand(env))
+        case "-":
+            return lambda env: -operand(env)
+        case "~":
+            return lambda env: ~operand(env)
+
+
+def _of_two(operation: Callable[[Any, Any], Any], left: Meaning, right: Meaning) -> Meaning:
+    return lambda env: operation(left(env), right(env))
+
+
+def _logical(word: str, left: Meaning, right: Meaning) -> Meaning:
+    """The right side is evaluated where the left one does not decide."""
+
+    def both(env: Environment) -> Any:
+        value = left(env)
+        return right(env) if value else value
+
+    def either(env: Environment) -> Any:
+        value = left(env)
+        return value if value else right(env)
+
+    return both if word == "and" else either
+
+
+def _select(condition: Meaning, if_true: Meaning, if_false: Meaning) -> Meaning:
+    return lambda env: (if_true if condition(env) else if_false)(env)
+
+
+def _call(intrinsic: Callable[..., Any], arguments: list[Meaning], dtype: np.dtype[Any]) -> Meaning:
+    return lambda env: np.asarray(intrinsic(*[a(env) for a in arguments])).astype(dtype)[()]
+
+
+def _within(e: ir.Binary, left: Meaning, right: Meaning) -> Meaning:
     """The result of index arithmetic, which compilers take to fit."""
-    a, b = int(left), int(right)
-    result = a + b if e.operator == "+" else a - b if e.operator == "-" else a * b
-    low, high = limits(e.type)
-    if not low <= result <= high:
-        raise VerificationError(f"{a} {e.operator} {b} of an index is beyond {e.type}")
-    return e.type.dtype.type(result)
+    compute, kind, (low, high) = _WHOLE[e.operator], e.type.dtype.type, limits(e.type)
+
+    def result(env: Environment) -> Any:
+        a, b = int(left(env)), int(right(env))
+        whole = compute(a, b)
+        if not low <= whole <= high:
+            raise VerificationError(f"{a} {e.operator} {b} of an index is beyond {e.type}")
+        return kind(whole)
+
+    return result
 
 
 def _element_index(index: Any, array: Any) -> int:

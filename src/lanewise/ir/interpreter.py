@@ -33,6 +33,9 @@ class Memory:
     data: np.ndarray[Any, Any]
     arrangement: Arrangement
     count: int
+    _views: dict[tuple[str, int], Any] = field(
+        default_factory=dict[tuple[str, int], Any]
+    )  # of leaves that were touched
 
     def read(self, leaf: str, index: int) -> Any:
         return self._view(leaf, index)[0]
@@ -41,7 +44,10 @@ class Memory:
         self._view(leaf, index)[0] = value
 
     def _view(self, leaf: str, index: int) -> Any:
-        return self.raw(leaf, index).view(self.arrangement.slot(leaf).type.dtype)
+        view = self._views.get((leaf, index))
+        if view is None:
+            self._views[leaf, index] = view = self.raw(leaf, index).view(self.arrangement.slot(leaf).type.dtype)
+        return view
 
     def raw(self, leaf: str, index: int) -> Any:
         """The bytes of a leaf of an element, to read or to change."""
@@ -182,6 +188,8 @@ class Interpreter:
     def _block(self, block: ir.Block, env: Environment, shared: Shared) -> Running:
         for s in block:
             match s:
+                case ir.Assign() | ir.Apply():  # most statements are
+                    run_statement(s, env)
                 case ir.Barrier():
                     yield True
                 case ir.Rotate() | ir.Shuffle() | ir.Draw() | ir.AwaitTurn() | ir.EndTurn():
