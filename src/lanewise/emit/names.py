@@ -12,7 +12,7 @@ from lanewise.ir.names import identifier, is_own
 from lanewise.ir.traverse import expressions, reads, statements, writes
 
 PYTHON_WORDS = frozenset(keyword.kwlist).union(
-    ["math", "np", "njit", "bool_", "f32", "f64", "i32", "i64", "u32", "u64", "range", "min", "max", "abs"],
+    ["math", "np", "njit", "lanes", "bool_", "f32", "f64", "i32", "i64", "u32", "u64", "range", "min", "max", "abs"],
     numba_prelude.DEFINITIONS,
     numba_prelude.CONVERSIONS.values(),
     map(numba_prelude.prefer_width, numba_prelude.WIDTHS),

@@ -8,7 +8,8 @@ from lanewise.passes.base import refuse
 from lanewise.patterns.threadwise import mapping
 from lanewise.patterns.threadwise.merged import is_naive, merged
 from lanewise.patterns.threadwise.plans import default_plan, suggested
-from lanewise.patterns.threadwise.shared import is_shared, on_cpu, shared
+from lanewise.patterns.threadwise.host import on_cpu
+from lanewise.patterns.threadwise.shared import is_shared, shared
 from lanewise.plan import Decisions
 from lanewise.target import Target
 
@@ -23,7 +24,7 @@ def grain(work: int) -> int:
 def shape(kernel: ir.Kernel, plan: Decisions, target: Target, checked: Checked) -> tuple[ir.Kernel, ...]:
     """One kernel: blocks of threads on a GPU, a loop over rows on a CPU."""
     if not target.has_blocks:
-        return on_cpu(kernel, checked)
+        return on_cpu(kernel, plan, checked)
     if is_shared(plan):
         return shared(kernel, plan, checked)
     if is_naive(plan):
