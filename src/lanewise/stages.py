@@ -200,7 +200,7 @@ POINTS = (
 )  # that the points of an index space on a GPU have too
 ONLY_POINTS = ("across", "down", "rows", "layers", "adjacent", "neighbours", "order")  # that nothing else has
 ON_A_CPU = ("across", "rows", "layers")  # of these
-HOST_POINTS = ("tile", "targets")  # that the points of an index space on a CPU have too
+HOST_POINTS = ("tile", "targets", "slices")  # that the points of an index space on a CPU have too
 
 
 def check_device(kernel: ir.Kernel, plan: Decisions, target: Target) -> None:
@@ -219,7 +219,7 @@ def check_device(kernel: ir.Kernel, plan: Decisions, target: Target) -> None:
     if plan.segments != "apart":
         raise refuse("segment packing", kernel, "a CPU has no blocks to fill: its cores take cells of any segment")
     for name in ("slices", "parts"):
-        if getattr(plan, name) != 1:
+        if getattr(plan, name) != 1 and not (name == "slices" and kernel.pattern.over_points):
             raise PlanError(
                 f"Plan({name}={getattr(plan, name)}): only a GPU divides the sources of one target; on a CPU {name} is 1"
             )

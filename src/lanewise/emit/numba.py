@@ -146,6 +146,8 @@ class _Writer:
         match s:
             case ir.If() if self.simd is not None and self.simd.differs(s.condition):
                 self.masked(s, self.simd, depth)
+            case ir.For() if self.simd is not None and s.variable in self.simd.loops:
+                self.shared_rounds(s, self.simd, depth)
             case ir.Assign():
                 self.lines.append(f"{pad}{self.names(s.name)} = {e(s.value)}")
             case ir.DeclareArray():
@@ -186,6 +188,22 @@ class _Writer:
                 raise AssertionError(f"{type(s).__name__} does not exist on the CPU")
             case _:
                 assert_never(s)
+
+    def shared_rounds(self, s: ir.For, simd: Simd, depth: int) -> None:
+        """A loop whose rounds lanes share: whole registers of rounds, and the rest in some lanes."""
+        pad = "    " * depth
+        before, head, last, some = simd.rounds(s)
+        assigned = set(simd.assigned)
+        self.lines += [pad + line for line in (*before, head, f"    {simd.round(s)}")]
+        self.block(s.body, depth + 1)
+        simd.assigned = assigned  # the last rounds give what rounds begin with anew
+        self.lines += [pad + line for line in (last, f"if {some}:", f"    {simd.round(s)}")]
+        variable = ir.Local(s.variable, s.start.type)
+        mask, line = simd.mask(ir.Compare("<", variable, s.stop))
+        self.lines.append(f"{pad}    {line}")
+        simd.masks.append(mask)
+        self.block(s.body, depth + 1)
+        simd.masks.pop()
 
     def masked(self, s: ir.If, simd: Simd, depth: int) -> None:
         """Both sides of a branch, each for the lanes that take it."""
@@ -335,13 +353,14 @@ class _EntryWriter(_Writer):
             case (ir.Parallel() as threads,):  # the lanes of SIMD registers
                 simd = Simd(k, threads, self.expression, self.names, self.buffer)
                 body = threads.body
-                self.lines += [f"    {line}" for line in simd.head()]
             case _:
                 pass
+        head = len(self.lines)
         self.lines.append(f"    for {self.names(loop.variable)} in range({begin}, {end}):")
         self.simd = simd
         self.block(body, 2)
         if simd is not None:
+            self.lines[head:head] = [f"    {line}" for line in simd.head()]
             self.lines += [f"    {line}" for line in simd.tail()]
             self.imports = simd.imports()
         return "\n".join([*self.lines, ""])

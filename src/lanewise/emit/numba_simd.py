@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import assert_never
 
 from lanewise.analysis.index_sums import IndexSum, index_sum
-from lanewise.analysis.lane_sums import lane_sums
+from lanewise.analysis.lane_sums import first_round, lane_sums, shared_loops
 from lanewise.analysis.spreading import spread
 from lanewise.emit.numba_prelude import TYPES
 from lanewise.ir import nodes as ir
@@ -37,14 +37,16 @@ class Simd:
         self.kernel, self.scalar, self.names, self.buffer = kernel, scalar, names, buffer
         self.thread, self.kind, self.count = threads.variable, threads.extent.type, int(threads.extent.value)
         self.varying = spread(threads.body, {self.thread})
-        self.bodies = _bodies(threads.body)
+        self.bodies = _bodies(threads.body, self.varying)
         heads = [*threads.body, *(x for s in threads.body if isinstance(s, ir.For) for x in s.body)]
+        self.loops = shared_loops(threads.body, self.varying, self.thread, self.count)
         self.around = lane_sums(tuple(s for s in heads if isinstance(s, ir.Assign)), self.varying)
-        self.sums = self.around
+        self.sums = self.around if self.bodies else lane_sums(threads.body, self.varying, self.loops)
         loaded = {s.buffer for s in statements(threads.body) if isinstance(s, ir.Load)}
         self.streamed = {
             b.name for b in kernel.buffers if b.written and b.space == "global" and b.name not in loaded
         }  # nobody reads them here: they need not stay in the caches
+        self.past: set[str] = set()
         self.masks: list[str] = []
         self.used: set[str] = set()
         self.assigned: set[str] = set()
@@ -59,13 +61,10 @@ class Simd:
 
     def head(self) -> list[str]:
         """What stands before all elements: which arrays are so large that they are written past the caches."""
-        return [f"{self.far(b)} = {self.call('far', self.buffer(b))}" for b in sorted(self.streamed & self._stored())]
+        return [f"{self.far(b)} = {self.call('far', self.buffer(b))}" for b in sorted(self.past)]
 
     def tail(self) -> list[str]:
-        return [f"{self.call('fence')}"] if self.streamed & self._stored() else []
-
-    def _stored(self) -> set[str]:
-        return {s.buffer for s in statements(self.kernel.body) if isinstance(s, ir.Store)}
+        return [self.call("fence")] if self.past else []
 
     def far(self, buffer: str) -> str:
         return self.names(own(f"far.{buffer}"))
@@ -90,7 +89,10 @@ class Simd:
             case ir.Load() if s.names[0] in self.varying:
                 return [self.load(s)]
             case ir.Store():
-                return [self.store(s)]
+                return self.store(s)
+            case ir.Shuffle():
+                operation = f"shuffle_{s.distance}_{s.group}"
+                return [self.assigned_to(s.name, self.call(operation, self.register(s.value)))]
             case _:
                 return None
 
@@ -137,13 +139,44 @@ class Simd:
         self.assigned.add(name)
         return f"{text} = {self.call('load_some', buffer, place, self.masks[-1], other)}"
 
-    def store(self, s: ir.Store) -> str:
-        buffer, place, value = self.buffer(s.buffer), self.place(s.index), self.any(s.values[0])
+    def store(self, s: ir.Store) -> list[str]:
+        buffer = self.buffer(s.buffer)
+        if not self.differs(s.index):  # one element, written by the last lane that is here
+            return self.store_once(s, buffer)
+        place, value = self.place(s.index), self.any(s.values[0])
         if self.masks:
-            return self.call("store_some", buffer, place, self.masks[-1], value)
+            return [self.call("store_some", buffer, place, self.masks[-1], value)]
         if s.buffer in self.streamed:
-            return self.call("stream", buffer, place, value, self.far(s.buffer))
-        return self.call("store", buffer, place, value)
+            self.past.add(s.buffer)
+            return [self.call("stream", buffer, place, value, self.far(s.buffer))]
+        return [self.call("store", buffer, place, value)]
+
+    def store_once(self, s: ir.Store, buffer: str) -> list[str]:
+        value, place = s.values[0], f"{buffer}[u64({self.scalar(s.index)})]"
+        mask = self.masks[-1] if self.masks else self.call("splat", "True")
+        text = self.call("last", mask, self.vector(value)) if self.differs(value) else self.scalar(value)
+        if not self.masks:
+            return [f"{place} = {text}"]
+        return [f"if {self.call('any', mask)}:", f"    {place} = {text}"]
+
+    def rounds(self, s: ir.For) -> tuple[list[str], str, str, str]:
+        """A loop whose rounds the lanes share: the lines before it, its head, where the last rounds begin, and the lanes that have one."""
+        start = index_sum(s.start, self.sums).without([self.thread]).expression(I64)
+        first, begin, whole = (self.names(own(f"{s.variable.lstrip('$')}.{n}")) for n in ("", "begin", "whole"))
+        first = self.names(first_round(s.variable))
+        stop = f"i64({self.scalar(s.stop)})"
+        lines = [
+            f"{begin} = i64({self.scalar(start)})",
+            f"{whole} = {begin} + max({stop} - {begin}, i64(0)) // i64({self.count}) * i64({self.count})",
+        ]
+        head = f"for {first} in range({begin}, {whole}, i64({self.count})):"
+        return lines, head, f"{first} = {whole}", f"{first} < {stop}"
+
+    def round(self, s: ir.For) -> str:
+        """The variable of such a loop, in each lane."""
+        kind = TYPES[s.start.type]
+        numbers = self.call(f"numbers_{kind}")
+        return f"{self.names(s.variable)} = {self.call('add', f'{kind}({self.names(first_round(s.variable))})', numbers)}"
 
     def place(self, index: ir.Expression) -> str:
         """Of the first lane; the others lie behind it."""
@@ -221,12 +254,12 @@ class Simd:
                 return self.call(name, *a)
 
 
-def _bodies(block: ir.Block) -> tuple[ir.Block, ...]:
+def _bodies(block: ir.Block, varying: set[str]) -> tuple[ir.Block, ...]:
     """The two sides of the branch that a thread ends with, within the loop that it ends with."""
     match block[-1]:
         case ir.For(body=body):
-            return _bodies(body)
-        case ir.If(then=then, otherwise=otherwise):
+            return _bodies(body, varying)
+        case ir.If(condition=test, then=then, otherwise=otherwise) if varying.isdisjoint(reads(test)):
             return then, otherwise
         case _:
             return ()

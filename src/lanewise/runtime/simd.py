@@ -316,6 +316,40 @@ def _any(count: int) -> Any:
     return intrinsic(lambda typing_context, mask: (types.boolean(mask), generate))
 
 
+def _last(count: int) -> Any:
+    """The number in the last lane of a mask that has one."""
+
+    def last(typing_context: Any, mask: Any, value: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            bits = ir.IntType(count)
+            leading = builder.ctlz(builder.bitcast(arguments[0], bits), ir.Constant(ir.IntType(1), 0))
+            return builder.extract_element(arguments[1], builder.sub(ir.Constant(bits, count - 1), leading))
+
+        return value.element(mask, value), generate
+
+    return intrinsic(last)
+
+
+def _shuffle(count: int, distance: int, group: int) -> Any:
+    """The number of the lane `distance` behind, its own where its group of lanes ends; of the first of the group for 0."""
+
+    def shuffle(typing_context: Any, value: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            (register,) = arguments
+            order = [
+                n - n % group if not distance else n + distance if n % group + distance < group else n
+                for n in range(count)
+            ]
+            number = ir.VectorType(ir.IntType(32), count)
+            return builder.shuffle_vector(
+                register, ir.Constant(register.type, ir.Undefined), ir.Constant(number, order)
+            )
+
+        return value(value), generate
+
+    return intrinsic(shuffle)
+
+
 # ------------------------------------------------------------ memory
 
 
@@ -485,7 +519,7 @@ is_far = intrinsic(_is_far)
 fence = intrinsic(_fence)
 _MEMORY: dict[str, Callable[[int], Any]] = {
     "load": _load, "load_some": _load_some, "store": _store, "store_some": _store_some, "stream": _stream, "choose": _choose, "any": _any,
-    "turn": _turn,
+    "turn": _turn, "last": _last,
 }  # fmt: skip
 
 
@@ -502,6 +536,9 @@ def _operation(count: int, name: str) -> Any:
             return _convert(count, _KINDS[what])
         case "numbers":
             return _numbers(count, _KINDS[what])
+        case "shuffle":
+            distance, _, group = what.partition("_")
+            return _shuffle(count, int(distance), int(group))
         case _:
             return {"far": is_far, "fence": fence}[name]
 
