@@ -362,5 +362,5 @@ class _EntryWriter(_Writer):
         if simd is not None:
             self.lines[head:head] = [f"    {line}" for line in simd.head()]
             self.lines += [f"    {line}" for line in simd.tail()]
-            self.imports = simd.imports()
+            self.imports = simd.imports(fast_math=self.fast_math)
         return "\n".join([*self.lines, ""])

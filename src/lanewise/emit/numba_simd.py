@@ -69,11 +69,12 @@ class Simd:
     def far(self, buffer: str) -> str:
         return self.names(own(f"far.{buffer}"))
 
-    def imports(self) -> str:
+    def imports(self, *, fast_math: bool) -> str:
         """The line that brings the operations that were used."""
         used = sorted(self.used)
-        left = "".join(f"{PREFIX}{n}, " for n in used).rstrip(" ")
-        return f"from lanewise.runtime.simd import lanes\n\n({left}) = lanes({self.count}, {', '.join(map(repr, used))})\n\n"
+        left, right = "".join(f"{PREFIX}{n}, " for n in used), ", ".join(map(repr, used))
+        fast = ", fast=True" if fast_math else ""
+        return f"from lanewise.runtime.simd import lanes\n\n({left.rstrip()}) = lanes({self.count}, {right}{fast})\n\n"
 
     def call(self, operation: str, *arguments: str) -> str:
         self.used.add(operation)

@@ -21,7 +21,7 @@ _FLAGS = ("contract",)
 _FREE = ("reassoc", "contract", "nsz")
 _APPROXIMATE = ("arcp", "afn", "reassoc", "contract", "nsz")
 FAR = 1 << 24  # bytes of an array from which on what is written is better not kept in a core's own caches
-LINE = 64
+EVEN = 16  # bytes that such a store needs to begin at a multiple of
 
 
 class Lanes(types.Type):
@@ -85,7 +85,10 @@ Make = Callable[[Any, list[Any], Any], Any]
 """What makes the instructions: of a builder, operands that are registers, and the type of their elements."""
 
 
-def _plain(count: int, operands: int, make: Make, result: Any = None) -> Any:
+_FAST = frozenset(("fadd", "fsub", "fmul", "fdiv", "fneg"))
+
+
+def _plain(count: int, operands: int, make: Make, result: Any = None, *, fast: bool = False) -> Any:
     """An operation on numbers of one type; `result` is the type of what it gives, else the same."""
 
     def build(kinds: tuple[Any, ...]) -> Any:
@@ -96,7 +99,10 @@ def _plain(count: int, operands: int, make: Make, result: Any = None) -> Any:
             values = [
                 _operand(context, builder, v, k, element, count) for v, k in zip(arguments, signature.args, strict=True)
             ]
-            return make(builder, values, element)
+            value = make(builder, values, element)
+            if fast and isinstance(value, ir.instructions.Instruction) and value.opname in _FAST:
+                value.flags = ("fast",)
+            return value
 
         return Lanes(result or element, count)(*kinds), generate
 
@@ -176,6 +182,8 @@ def _shifted_right(builder: Any, values: list[Any], element: Any) -> Any:
 
 # e to the power of x in float32: x = n ln 2 + r with |r| <= ln 2 / 2, and the polynomial of least error for e to the power of r
 # (J.-M. Muller, Elementary Functions, 3rd ed. 2016, chapters 3 and 11). ln 2 is taken off in two parts, of which the first has few digits.
+_NORMAL = 87.0  # up to which neither the result nor its inverse is subnormal
+_SHIFT = 12582912.0  # 1.5 * 2^23: a sum with it is a whole number in its last bits
 _LOG2_E, _LN2_HIGH, _LN2_LOW = 1.44269504088896341, 0.693359375, -2.12194440e-4
 _TERMS = (1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 0.5)
 
@@ -184,7 +192,8 @@ def _exponential(builder: Any, values: list[Any], element: Any) -> Any:
     """Within one unit in the last place; infinite and zero where float32 ends, and not a number for what is none."""
     (x,) = values
     kind = x.type
-    whole = ir.VectorType(ir.IntType(32), kind.count)
+    count = kind.count
+    whole = ir.VectorType(ir.IntType(32), count)
 
     def constant(value: float) -> Any:
         return _constant(kind, value)
@@ -192,23 +201,43 @@ def _exponential(builder: Any, values: list[Any], element: Any) -> Any:
     def fused(a: Any, b: Any, c: Any) -> Any:
         return _called(builder, "fma", kind, [a, b, c])
 
-    low = builder.select(builder.fcmp_ordered("<", x, constant(-104.0)), constant(-104.0), x)
-    bounded = builder.select(builder.fcmp_ordered(">", low, constant(89.0)), constant(89.0), low)
-    n = _called(builder, "rint", kind, [builder.fmul(bounded, constant(_LOG2_E))])
-    r = fused(n, constant(-_LN2_LOW), fused(n, constant(-_LN2_HIGH), bounded))
-    p = constant(_TERMS[0])
-    for term in _TERMS[1:]:
-        p = fused(p, r, constant(term))
-    p = builder.fadd(fused(p, builder.fmul(r, r), r), constant(1.0))
-    numbers = builder.fcmp_ordered("ord", x, x)
-    exponent = builder.fptosi(builder.select(numbers, n, constant(0.0)), whole)
-    half = builder.ashr(exponent, ir.Constant(whole, [1] * kind.count))
-    for power in (half, builder.sub(exponent, half)):  # in two steps: results may be subnormal
-        bits = builder.shl(
-            builder.add(power, ir.Constant(whole, [127] * kind.count)), ir.Constant(whole, [23] * kind.count)
-        )
-        p = builder.fmul(p, builder.bitcast(bits, kind))
-    return p
+    def wholes(value: int) -> Any:
+        return ir.Constant(whole, [value] * count)
+
+    def parts(of: Any) -> tuple[Any, Any]:
+        """n, as the last bits of a float, and e to the power of r."""
+        bits = fused(of, constant(_LOG2_E), constant(_SHIFT))
+        n = builder.fsub(bits, constant(_SHIFT))
+        r = fused(n, constant(-_LN2_LOW), fused(n, constant(-_LN2_HIGH), of))
+        p = constant(_TERMS[0])
+        for term in _TERMS[1:]:
+            p = fused(p, r, constant(term))
+        p = builder.fadd(fused(p, builder.fmul(r, r), r), constant(1.0))
+        return builder.bitcast(bits, whole), p
+
+    inside = builder.fcmp_ordered("<=", _called(builder, "fabs", kind, [x]), constant(_NORMAL))
+    mask = builder.bitcast(inside, ir.IntType(count))
+    all_inside = builder.icmp_unsigned("==", mask, ir.Constant(ir.IntType(count), -1))
+    with builder.if_else(all_inside, likely=True) as (normal, other):
+        with normal:
+            bits, p = parts(x)
+            sum_ = builder.add(builder.bitcast(p, whole), builder.shl(bits, wholes(23)))
+            fast = builder.bitcast(sum_, kind)
+            first = builder.block
+        with other:
+            low = builder.select(builder.fcmp_ordered("<", x, constant(-104.0)), constant(-104.0), x)
+            bits, p = parts(builder.select(builder.fcmp_ordered(">", low, constant(89.0)), constant(89.0), low))
+            exponent = builder.sub(bits, builder.bitcast(constant(_SHIFT), whole))
+            half = builder.ashr(exponent, wholes(1))
+            for power in (half, builder.sub(exponent, half)):  # in two steps: results may be subnormal
+                scale = builder.shl(builder.add(power, wholes(127)), wholes(23))
+                p = builder.fmul(p, builder.bitcast(scale, kind))
+            slow = builder.select(builder.fcmp_unordered("uno", x, x), x, p)
+            second = builder.block
+    result = builder.phi(kind)
+    result.add_incoming(fast, first)
+    result.add_incoming(slow, second)
+    return result
 
 
 _OPERATIONS: dict[str, tuple[int, Make, Any]] = {
@@ -441,7 +470,7 @@ def _stream(count: int) -> Any:
 
     def store(typing_context: Any, array: Any, place: Any, value: Any, far: Any) -> Any:
         size = array.dtype.bitwidth // 8
-        align = min(LINE, size * count)
+        align = min(EVEN, size * count)
 
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             pointer = _pointer(context, builder, array, *arguments[:2], signature.args[1])
@@ -524,12 +553,12 @@ _MEMORY: dict[str, Callable[[int], Any]] = {
 
 
 @cache
-def _operation(count: int, name: str) -> Any:
+def _operation(count: int, name: str, fast: bool) -> Any:
     if name in _MEMORY:
         return _MEMORY[name](count)
     if name in _OPERATIONS:
         operands, make, result = _OPERATIONS[name]
-        return _plain(count, operands, make, result)
+        return _plain(count, operands, make, result, fast=fast)
     kind, _, what = name.partition("_")
     match kind:
         case "to":
@@ -543,6 +572,6 @@ def _operation(count: int, name: str) -> Any:
             return {"far": is_far, "fence": fence}[name]
 
 
-def lanes(count: int, *names: str) -> tuple[Any, ...]:
-    """Operations on registers of so many lanes, by their names."""
-    return tuple(_operation(count, name) for name in names)
+def lanes(count: int, *names: str, fast: bool = False) -> tuple[Any, ...]:
+    """Operations on registers of so many lanes, by their names. fast: with every algebraic shortcut."""
+    return tuple(_operation(count, name, fast) for name in names)

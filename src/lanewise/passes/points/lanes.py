@@ -39,6 +39,8 @@ def legal(kernel: ir.Kernel, shape: Shape, rounds: int = 0) -> str | None:
         return f"a SIMD register has {', '.join(map(str, COUNTS[:-1]))} or {COUNTS[-1]} lanes; {shape.total} were asked for"
     if shape.fast != len(loops) - 1:
         return "lanes lie along the last index"
+    if isinstance(loops[-1].extent, ir.Literal):
+        return "it has one point, and lanes are neighbouring points"
     if min(shape.points) < 1:
         return f"{min(shape.points)} points a lane were asked for"
     if reason := _apart(kernel, body, loops[-1].variable):

@@ -17,10 +17,11 @@ from lanewise.ir.shared import shared_bytes
 from lanewise.ir.traverse import statements
 from lanewise.passes import layout_lowering
 from lanewise.passes.thread_mapping import MAX_SHARED_BYTES
+from lanewise.patterns.threadwise.host_plans import host_plan, suggested_on_host
 from lanewise.patterns.threadwise.merged import FIELDS, merged
 from lanewise.patterns.threadwise.shared import sharing_plan
 from lanewise.plan import NEUTRAL, Decisions, Plan
-from lanewise.target import Machine
+from lanewise.target import Machine, Target
 
 SHAPING = (*FIELDS, "block", "min_blocks", "registers")
 WAVES = 2  # blocks that each multiprocessor gets at least, or smaller ones are chosen
@@ -58,7 +59,7 @@ STREAMS = (
 def default_plan(machine: Machine, work: Work, wish: Plan) -> Decisions:
     """Every field decided. A wish about the shape of blocks or threads leaves everything else about it neutral."""
     if not machine.target.has_blocks:
-        return NEUTRAL
+        return host_plan(machine, work, wish)
     if (together := sharing_plan(machine, work, wish)) is not None:
         return together.filled(NEUTRAL)
     plain = Plan(block=BLOCK).filled(NEUTRAL)
@@ -72,8 +73,10 @@ def default_plan(machine: Machine, work: Work, wish: Plan) -> Decisions:
     return plain
 
 
-def suggested(kernel: ir.Kernel) -> tuple[Plan, ...]:
-    """Plans of a reference kernel for a GPU that are legal, those with the largest blocks first."""
+def suggested(kernel: ir.Kernel, target: Target) -> tuple[Plan, ...]:
+    """Plans of a reference kernel that are legal on such devices, those with the largest blocks first."""
+    if not target.has_blocks:
+        return suggested_on_host(kernel)
     indices, body = nest_of(kernel)
     found = accesses(body, indices)
     if any(isinstance(s, ir.While) for s in statements(body)) or any(not x.shared for a in found for x in a.loops):

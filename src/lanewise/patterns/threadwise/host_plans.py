@@ -1,0 +1,88 @@
+"""Default plans of threadwise kernels on a CPU, read off their accesses.
+
+Points whose neighbours read neighbours are lanes of SIMD registers. What several rows read again asks for several rows and registers of
+points, whose sums stay in registers, and is packed; columns ask for many registers, so that each row is read in long pieces; everything else
+asks for a few rows. Where a point's own loop runs along memory its rounds are the lanes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from lanewise.analysis.affine import Access, accesses, groups, nest_of
+from lanewise.ir import nodes as ir
+from lanewise.ir.pattern import Work
+from lanewise.passes import loop_sharing
+from lanewise.passes.points import lanes, packing
+from lanewise.patterns.threadwise.host import SHAPING, shape_of, sliced_problem
+from lanewise.plan import NEUTRAL, Decisions, Plan
+from lanewise.target import Machine
+
+FIELDS = ("across", "slices", *SHAPING)
+BYTES = 64  # of a SIMD register of 512 bits
+SHORT = 64  # rounds that are not worth sharing
+WAVES = 2  # blocks that each core gets at least, or smaller ones are chosen
+PACKED = 2048  # rounds: what is packed of them fits half of a core's second cache
+PRODUCTS = (Plan(rows=8, targets=3, tile=PACKED), Plan(rows=4, targets=2, tile=PACKED), Plan(rows=2, targets=1))
+PRODUCTS_OF_16 = (Plan(rows=6, targets=2, tile=PACKED), Plan(rows=4, targets=1, tile=PACKED), Plan(rows=2, targets=1))
+BATCHES = (Plan(rows=8), Plan(rows=4))
+WINDOWS = (Plan(rows=4, targets=2), Plan(rows=2))
+COLUMNS = (Plan(targets=16), Plan(targets=8), Plan(targets=4))
+LAYERS = (Plan(targets=2),)
+NEAR = (Plan(rows=4), Plan(rows=2))
+STREAMS = (Plan(rows=4, targets=2), Plan(rows=2))
+LINES = (Plan(targets=4),)
+PLAIN = (Plan(),)
+
+
+def host_plan(machine: Machine, work: Work, wish: Plan) -> Decisions:
+    """Every field decided. A wish about lanes or their points leaves everything else about them neutral."""
+    if any(getattr(wish, name) is not None for name in FIELDS):
+        return NEUTRAL
+    bits = wish.vector_bits or machine.vector_bits
+    rounds = 0 if work.rounds is None else work.rounds.count
+    fitting = [p.filled(NEUTRAL) for p in work.suggested if (p.vector_bits == 512) == (bits == 512)]
+    fitting = [p for p in fitting if p.slices == 1 or rounds >= SHORT]
+    for plan in fitting:
+        points = max(1, plan.across) * plan.targets * plan.rows * plan.layers
+        if work.targets >= points * machine.multiprocessors * WAVES:
+            return plan
+    return fitting[-1] if fitting else NEUTRAL
+
+
+def suggested_on_host(kernel: ir.Kernel) -> tuple[Plan, ...]:
+    """Plans of a reference kernel for a CPU that are legal: for registers of 512 bits and of 256, the largest blocks of points first."""
+    return (*_of_width(kernel, 512), *_of_width(kernel, 256))
+
+
+def _of_width(kernel: ir.Kernel, bits: int) -> tuple[Plan, ...]:
+    size = max((a.leaves[0].type.size for a in kernel.arrays), default=4)
+    count = BYTES // max(4, size) * bits // 512
+    indices, body = nest_of(kernel)
+    kept = replace(Plan(), vector_bits=512 if bits == 512 else 0)
+    if lanes.legal(kernel, shape_of(kernel, Plan(across=count).filled(NEUTRAL))) is None:
+        family = _family(kernel, accesses(body, indices), indices, bits, count)
+        return tuple(replace(p, across=count, vector_bits=kept.vector_bits) for p in (*family, *PLAIN))
+    slices = replace(kept, slices=2 * count)
+    if loop_sharing.legal(kernel) is not None or loop_sharing.best_way(kernel) == "column":
+        return ()
+    return (slices,) if sliced_problem(kernel, slices.filled(NEUTRAL)) is None else ()
+
+
+def _family(
+    kernel: ir.Kernel, found: tuple[Access, ...], indices: tuple[str, ...], bits: int, count: int
+) -> tuple[Plan, ...]:
+    rank, loads = len(indices), [a for a in found if not a.is_store]
+    inside = [a for a in loads if a.loops]
+    if rank == 1:
+        return COLUMNS if inside else LINES
+    if rank > 2 and inside:
+        return BATCHES
+    products = PRODUCTS if bits == 512 else PRODUCTS_OF_16
+    shape = shape_of(kernel, replace(products[0], across=count).filled(NEUTRAL))
+    if packing.operands(kernel, shape, PACKED):
+        return tuple(p for p in products if p.tile is None or lanes.legal(kernel, shape, PACKED) is None)
+    if any(a.way(indices[-2]) == "same" for a in inside):
+        return WINDOWS
+    near = any(len(g.accesses) > 1 and g.low != g.high for g in groups(tuple(loads)))
+    return LAYERS if rank > 2 else NEAR if near else STREAMS
