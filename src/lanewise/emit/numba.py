@@ -115,7 +115,15 @@ class _Writer:
             self.simd.enter(block)
         if not block:
             self.lines.append("    " * depth + "pass")
-        for s in block:
+        rest = 0  # of statements that were written together
+        for n, s in enumerate(block):
+            if rest:
+                rest -= 1
+                continue
+            if self.simd is not None and (lines := self.simd.turned(list(block[n : n + self.simd.count]))) is not None:
+                self.lines += ["    " * depth + line for line in lines]
+                rest = self.simd.count - 1
+                continue
             first = len(self.lines)
             self.statement(s, depth)
             location = getattr(s, "location", None)

@@ -8,19 +8,22 @@ lanes alone. Loops run the same rounds in all lanes (passes/points/lanes.py sees
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import assert_never
 
-from lanewise.analysis.index_sums import IndexSum, index_sum
+from lanewise.analysis.index_sums import IndexSum, index_sum, single_definitions
 from lanewise.analysis.lane_sums import first_round, lane_sums, shared_loops
 from lanewise.analysis.spreading import spread
 from lanewise.emit.numba_prelude import TYPES
+from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import own
-from lanewise.ir.traverse import reads, statements
+from lanewise.ir.traverse import reads, rewrite, statements
 from lanewise.types import BOOL, I64, Scalar
 
 PREFIX = "lw_v_"
+LANE = own("this.lane")
 _BINARY = {"+": "add", "-": "sub", "*": "mul", "/": "div", "&": "and", "|": "or", "^": "xor", "<<": "shl", ">>": "shr"}
 _COMPARE = {"==": "eq", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
 _UNARY = {"-": "neg", "not": "not", "~": "not"}
@@ -47,6 +50,7 @@ class Simd:
             b.name for b in kernel.buffers if b.written and b.space == "global" and b.name not in loaded
         }  # nobody reads them here: they need not stay in the caches
         self.past: set[str] = set()
+        self.whole: Mapping[str, IndexSum] = {}  # whole numbers that are assigned once, whatever they hang on
         self.masks: list[str] = []
         self.used: set[str] = set()
         self.assigned: set[str] = set()
@@ -55,6 +59,7 @@ class Simd:
     def enter(self, block: ir.Block) -> None:
         """The points of a block are written twice, with tests and without: variables have one meaning in each."""
         if any(block is b for b in self.bodies):
+            self.whole = single_definitions(block)
             self.sums = lane_sums(block, self.varying, self.around)
 
     # ------------------------------------------------------------ statements
@@ -88,7 +93,7 @@ class Simd:
             case ir.Assign() if s.name in self.varying:
                 return [self.assigned_to(s.name, self.register(s.value))]
             case ir.Load() if s.names[0] in self.varying:
-                return [self.load(s)]
+                return self.load(s)
             case ir.Store():
                 return self.store(s)
             case ir.Shuffle():
@@ -124,26 +129,86 @@ class Simd:
         self.assigned.add(name)
         return f"{text} = {value}"
 
-    def load(self, s: ir.Load) -> str:
+    def load(self, s: ir.Load) -> list[str]:
         name, kind = s.names[0], self._type(s.buffer)
         buffer, text = self.buffer(s.buffer), self.names(name)
         if not self.differs(s.index):  # one element for all lanes that are here
             value = f"{buffer}[u64({self.scalar(s.index)})]"
             if self.masks:
                 value = f"({value} if {self.call('any', self.masks[-1])} else {TYPES[kind]}(0))"
-            return self.assigned_to(name, self.call("splat", value))
+            return [self.assigned_to(name, self.call("splat", value))]
+        if not self.is_beside(s.index):
+            return self.gathered(s, buffer, kind)
         place = self.place(s.index)
         if not self.masks:
             self.assigned.add(name)
-            return f"{text} = {self.call('load', buffer, place)}"
+            return [f"{text} = {self.call('load', buffer, place)}"]
         other = text if name in self.assigned else f"{TYPES[kind]}(0)"
         self.assigned.add(name)
-        return f"{text} = {self.call('load_some', buffer, place, self.masks[-1], other)}"
+        return [f"{text} = {self.call('load_some', buffer, place, self.masks[-1], other)}"]
+
+    def gathered(self, s: ir.Load, buffer: str, kind: Scalar) -> list[str]:
+        """Elements apart in memory, one lane after the other."""
+        name, lane = self.names(s.names[0]), self.names(LANE)
+        value = f"{buffer}[u64({self.scalar(self.at_lane(s.index, ir.Local(LANE, self.kind)))})]"
+        lines = [] if s.names[0] in self.assigned else [f"{name} = {self.call('splat', f'{TYPES[kind]}(0)')}"]
+        self.assigned.add(s.names[0])
+        put = f"{name} = {self.call('put', name, lane, value)}"
+        return [*lines, *self.each_lane(put)]
+
+    def each_lane(self, line: str) -> list[str]:
+        head = f"for {self.names(LANE)} in range({self.count}):"
+        if not self.masks:
+            return [head, f"    {line}"]
+        return [head, f"    if {self.call('lane', self.masks[-1], self.names(LANE))}:", f"        {line}"]
+
+    def at_lane(self, e: ir.Expression, lane: ir.Expression) -> ir.Expression:
+        """A place in the words of one lane."""
+
+        def change(x: ir.Expression) -> ir.Expression:
+            if not isinstance(x, ir.Local) or x.name not in self.varying:
+                return x
+            total = self.sums[x.name]
+            number = build.index_of(lane, x.type) if not isinstance(lane, ir.Literal) else replace(lane, type=x.type)
+            rest = total.without([self.thread]).expression(x.type)
+            return build.add(rest, build.multiply(number, total.coefficient(self.thread)))
+
+        return rewrite(e, change)
+
+    def turned(self, run: list[ir.Statement]) -> list[str] | None:
+        """A square of elements whose rows are the lanes: whole rows are moved, and turned in registers. None for other statements."""
+        if self.masks or len(run) != self.count or not all(isinstance(s, ir.Load | ir.Store) for s in run):
+            return None
+        first = run[0]
+        assert isinstance(first, ir.Load | ir.Store)
+        if not self.differs(first.index) or self.is_beside(first.index):
+            return None
+        sums = [index_sum(self.at_lane(s.index, ir.Literal(0, self.kind)), self.whole) for s in run if isinstance(s, ir.Load | ir.Store)]
+        same = all(type(s) is type(first) and s.buffer == first.buffer for s in run if isinstance(s, ir.Load | ir.Store))
+        if not same or any((t.key(), t.constant) != (sums[0].key(), sums[0].constant + n) for n, t in enumerate(sums)):
+            return None
+        places = [self.scalar(self.at_lane(first.index, ir.Literal(n, self.kind))) for n in range(self.count)]
+        rows = [self.names(own(f"row.{n}")) for n in range(self.count)]
+        buffer = self.buffer(first.buffer)
+        listed = ", ".join(rows)
+        if isinstance(first, ir.Load):
+            names = [s.names[0] for s in run if isinstance(s, ir.Load)]
+            self.assigned |= set(names)
+            lines = [f"{r} = {self.call('load', buffer, p)}" for r, p in zip(rows, places, strict=True)]
+            return [*lines, f"{', '.join(map(self.names, names))} = {self.call('turn', f'({listed})')}"]
+        values = ", ".join(self.register(s.values[0]) for s in run if isinstance(s, ir.Store))
+        lines = [self.call("store", buffer, p, r) for r, p in zip(rows, places, strict=True)]
+        return [f"{listed} = {self.call('turn', f'({values})')}", *lines]
 
     def store(self, s: ir.Store) -> list[str]:
         buffer = self.buffer(s.buffer)
         if not self.differs(s.index):  # one element, written by the last lane that is here
             return self.store_once(s, buffer)
+        if not self.is_beside(s.index):
+            lane = self.names(LANE)
+            place = self.scalar(self.at_lane(s.index, ir.Local(LANE, self.kind)))
+            value = self.call("lane", self.register(s.values[0]), lane)
+            return self.each_lane(f"{buffer}[u64({place})] = {value}")
         place, value = self.place(s.index), self.any(s.values[0])
         if self.masks:
             return [self.call("store_some", buffer, place, self.masks[-1], value)]
@@ -184,6 +249,10 @@ class Simd:
         total = index_sum(index, self.sums)
         assert self.is_next(total), "neighbouring lanes do not touch neighbouring elements"
         return self.scalar(total.without([self.thread]).expression(I64))
+
+    def is_beside(self, index: ir.Expression) -> bool:
+        """Whether neighbouring lanes touch neighbouring elements."""
+        return self.is_next(index_sum(index, self.sums))
 
     def is_next(self, total: IndexSum) -> bool:
         rest = total.without([self.thread])

@@ -359,6 +359,33 @@ def _last(count: int) -> Any:
     return intrinsic(last)
 
 
+def _lane(count: int) -> Any:
+    """The number in one lane."""
+
+    def lane(typing_context: Any, value: Any, number: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            at = context.cast(builder, arguments[1], signature.args[1], types.intp)
+            return builder.extract_element(arguments[0], at)
+
+        return value.element(value, number), generate
+
+    return intrinsic(lane)
+
+
+def _put(count: int) -> Any:
+    """A register with another number in one lane."""
+
+    def put(typing_context: Any, value: Any, number: Any, one: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            at = context.cast(builder, arguments[1], signature.args[1], types.intp)
+            new = context.cast(builder, arguments[2], signature.args[2], value.element)
+            return builder.insert_element(arguments[0], new, at)
+
+        return value(value, number, one), generate
+
+    return intrinsic(put)
+
+
 def _shuffle(count: int, distance: int, group: int) -> Any:
     """The number of the lane `distance` behind, its own where its group of lanes ends; of the first of the group for 0."""
 
@@ -526,7 +553,7 @@ def _turn(count: int) -> Any:
                 distance *= 2
             return context.make_tuple(builder, signature.return_type, values)
 
-        return rows(rows), generate
+        return types.UniTuple(rows.dtype, count)(rows), generate
 
     return intrinsic(turn)
 
@@ -548,7 +575,7 @@ is_far = intrinsic(_is_far)
 fence = intrinsic(_fence)
 _MEMORY: dict[str, Callable[[int], Any]] = {
     "load": _load, "load_some": _load_some, "store": _store, "store_some": _store_some, "stream": _stream, "choose": _choose, "any": _any,
-    "turn": _turn, "last": _last,
+    "turn": _turn, "last": _last, "lane": _lane, "put": _put,
 }  # fmt: skip
 
 

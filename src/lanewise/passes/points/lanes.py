@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from lanewise.analysis.affine import accesses
+from lanewise.analysis.affine import Access, accesses
 from lanewise.analysis.index_sums import index_sum
 from lanewise.analysis.lane_sums import lane_sums
 from lanewise.analysis.spreading import spread
@@ -30,6 +30,7 @@ from lanewise.types import BOOL
 COUNTS = (4, 8, 16)  # lanes
 ROUND = 128  # blocks that a thread runs one after the other along the last index
 ROWS = 1024  # rows that share what was packed
+SQUARES = 2048  # rows of squares that are turned one below the other: what they write lies in rows
 
 
 def legal(kernel: ir.Kernel, shape: Shape, rounds: int = 0) -> str | None:
@@ -43,7 +44,7 @@ def legal(kernel: ir.Kernel, shape: Shape, rounds: int = 0) -> str | None:
         return "it has one point, and lanes are neighbouring points"
     if min(shape.points) < 1:
         return f"{min(shape.points)} points a lane were asked for"
-    if reason := _apart(kernel, body, loops[-1].variable):
+    if reason := _apart(kernel, body, loops, shape):
         return reason
     if name := merging.steers(kernel):
         return f"{name}, which it writes, decides where it reads or how often, and points beyond the end read nothing there"
@@ -55,8 +56,9 @@ def legal(kernel: ir.Kernel, shape: Shape, rounds: int = 0) -> str | None:
     return None
 
 
-def _apart(kernel: ir.Kernel, body: ir.Block, last: str) -> str | None:
+def _apart(kernel: ir.Kernel, body: ir.Block, loops: tuple[ir.Parallel, ...], shape: Shape) -> str | None:
     """Why lanes cannot run together, or None."""
+    last = loops[-1].variable
     varying = spread(body, {last})
     truths = {a.name for a in kernel.arrays if any(x.type == BOOL for x in a.leaves)}
     for s in statements(body):
@@ -78,16 +80,36 @@ def _apart(kernel: ir.Kernel, body: ir.Block, last: str) -> str | None:
             continue
         if a.array in truths:
             return f"{a.array} holds truth values, which take a byte each in memory and a bit each in a register"
-        if a.way(last) != "next":
-            return f"neighbours along {last} do not touch neighbouring elements of {a.array}"
-    return _unresolved(body, last, varying)
+        if a.way(last) == "next":
+            continue
+        if (_is_turned(a, loops)) and shape.points[-2] == shape.total:
+            continue  # as many rows as lanes make a square, which is turned in registers
+        return f"neighbours along {last} do not touch neighbouring elements of {a.array}"
+    return _unresolved(body, last, varying, frozenset(id(a.statement) for a in accesses(body, (last,)) if _is_turned(a, loops)))
 
 
-def _unresolved(body: ir.Block, last: str, varying: set[str]) -> str | None:
+def _is_turned(a: Access, loops: tuple[ir.Parallel, ...]) -> bool:
+    """Whether neighbours along the last index but one touch neighbouring elements, and those along the last one rows."""
+    if len(loops) != 2 or a.loops or a.guards:
+        return False
+    *front, inner = a.statement.indices
+    first, last = (x.variable for x in loops)
+    if not isinstance(inner, ir.Local) or inner.name != first:
+        return False
+    return len(front) == 1 and isinstance(front[0], ir.Local) and front[0].name == last
+
+
+def turned(kernel: ir.Kernel) -> tuple[Access, ...]:
+    """Accesses of a kernel whose rows are another's columns."""
+    loops, body = merging.nest(kernel)
+    return tuple(a for a in accesses(body, (loops[-1].variable,)) if _is_turned(a, loops))
+
+
+def _unresolved(body: ir.Block, last: str, varying: set[str], turned: frozenset[int] = frozenset()) -> str | None:
     """Why the place of an access is not seen to move with its lane alone, or None."""
     sums = lane_sums(body, varying)
     for s in statements(body):
-        if not isinstance(s, ir.LoadElement | ir.StoreElement):
+        if not isinstance(s, ir.LoadElement | ir.StoreElement) or id(s) in turned:
             continue
         for n, i in enumerate(s.indices):
             total = index_sum(i, sums)
@@ -109,9 +131,11 @@ def apply(kernel: ir.Kernel, shape: Shape, rounds: int = 0) -> ir.Kernel:
         raise refuse("SIMD lanes", kernel, reason)
     loops, _ = merging.nest(kernel)
     kind, rank = loops[0].extent.type, len(loops)
-    walked = None if rank == 1 else rank - 2 if rounds else rank - 1
+    down = bool(rounds) or any(a.is_store for a in turned(kernel))  # what was packed is used again, what is written lies in rows
+    walked = None if rank == 1 else rank - 2 if down else rank - 1
     counts = [build.ceil_divide(loop.extent, shape.side(d)) for d, loop in enumerate(loops)]
-    head, total, walk = _numbers(loops, counts, walked, ROWS // shape.side(walked) if rounds and walked is not None else ROUND)
+    most = ROUND if walked is None or not down else (ROWS if rounds else SQUARES) // shape.side(walked)
+    head, total, walk = _numbers(loops, counts, walked, max(1, most))
     lane = ir.Assign(thread_of(loops[-1].variable), ir.Local(THREAD, kind))
 
     def first(d: int) -> ir.Statement:

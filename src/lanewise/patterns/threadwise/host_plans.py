@@ -23,16 +23,15 @@ BYTES = 64  # of a SIMD register of 512 bits
 SHORT = 64  # rounds that are not worth sharing
 WAVES = 2  # blocks that each core gets at least, or smaller ones are chosen
 PACKED = 2048  # rounds: what is packed of them fits half of a core's second cache
-PRODUCTS = (Plan(rows=8, targets=3, tile=PACKED), Plan(rows=4, targets=2, tile=PACKED), Plan(rows=2, targets=1))
-PRODUCTS_OF_16 = (Plan(rows=6, targets=2, tile=PACKED), Plan(rows=4, targets=1, tile=PACKED), Plan(rows=2, targets=1))
-BATCHES = (Plan(rows=8), Plan(rows=4))
-WINDOWS = (Plan(rows=4, targets=2), Plan(rows=2))
-COLUMNS = (Plan(targets=16), Plan(targets=8), Plan(targets=4))
-LAYERS = (Plan(targets=2),)
-NEAR = (Plan(rows=4), Plan(rows=2))
-STREAMS = (Plan(rows=4, targets=2), Plan(rows=2))
-LINES = (Plan(targets=4),)
-PLAIN = (Plan(),)
+PRODUCT, PRODUCT_OF_16 = Plan(rows=8, targets=3, tile=PACKED), Plan(rows=6, targets=2, tile=PACKED)  # 32 registers, or 16
+BATCH = Plan(rows=8)
+WINDOW = Plan(rows=4, targets=2)
+COLUMNS = Plan(targets=16)
+LAYERS = Plan(targets=2)
+NEAR = Plan(rows=4)
+STREAM = Plan(rows=4, targets=2)
+LINE = Plan(targets=4)
+PLAIN = Plan()  # for few points: one kernel serves all small calls
 
 
 def host_plan(machine: Machine, work: Work, wish: Plan) -> Decisions:
@@ -41,13 +40,16 @@ def host_plan(machine: Machine, work: Work, wish: Plan) -> Decisions:
         return NEUTRAL
     bits = wish.vector_bits or machine.vector_bits
     rounds = 0 if work.rounds is None else work.rounds.count
-    fitting = [p.filled(NEUTRAL) for p in work.suggested if (p.vector_bits == 512) == (bits == 512)]
-    fitting = [p for p in fitting if p.slices == 1 or rounds >= SHORT]
-    for plan in fitting:
+    for wanted in work.suggested:
+        plan = wanted.filled(NEUTRAL)
+        if (plan.vector_bits == 512) != (bits == 512):
+            continue
         points = max(1, plan.across) * plan.targets * plan.rows * plan.layers
-        if work.targets >= points * machine.multiprocessors * WAVES:
+        enough = rounds >= SHORT if plan.slices > 1 else work.targets >= points * machine.multiprocessors * WAVES
+        smallest = plan.slices == plan.targets == 1 and plan.rows in (1, plan.across)
+        if enough or smallest:
             return plan
-    return fitting[-1] if fitting else NEUTRAL
+    return NEUTRAL
 
 
 def suggested_on_host(kernel: ir.Kernel) -> tuple[Plan, ...]:
@@ -61,8 +63,11 @@ def _of_width(kernel: ir.Kernel, bits: int) -> tuple[Plan, ...]:
     indices, body = nest_of(kernel)
     kept = replace(Plan(), vector_bits=512 if bits == 512 else 0)
     if lanes.legal(kernel, shape_of(kernel, Plan(across=count).filled(NEUTRAL))) is None:
-        family = _family(kernel, accesses(body, indices), indices, bits, count)
-        return tuple(replace(p, across=count, vector_bits=kept.vector_bits) for p in (*family, *PLAIN))
+        best = _family(kernel, accesses(body, indices), indices, bits, count)
+        return tuple(replace(p, across=count, vector_bits=kept.vector_bits) for p in (best, PLAIN))
+    square = Plan(across=count, rows=count, vector_bits=kept.vector_bits)
+    if len(indices) == 2 and lanes.legal(kernel, shape_of(kernel, square.filled(NEUTRAL))) is None:
+        return (square,)
     slices = replace(kept, slices=2 * count)
     if loop_sharing.legal(kernel) is not None or loop_sharing.best_way(kernel) == "column":
         return ()
@@ -71,18 +76,16 @@ def _of_width(kernel: ir.Kernel, bits: int) -> tuple[Plan, ...]:
 
 def _family(
     kernel: ir.Kernel, found: tuple[Access, ...], indices: tuple[str, ...], bits: int, count: int
-) -> tuple[Plan, ...]:
+) -> Plan:
     rank, loads = len(indices), [a for a in found if not a.is_store]
     inside = [a for a in loads if a.loops]
     if rank == 1:
-        return COLUMNS if inside else LINES
-    if rank > 2 and inside:
-        return BATCHES
-    products = PRODUCTS if bits == 512 else PRODUCTS_OF_16
-    shape = shape_of(kernel, replace(products[0], across=count).filled(NEUTRAL))
-    if packing.operands(kernel, shape, PACKED):
-        return tuple(p for p in products if p.tile is None or lanes.legal(kernel, shape, PACKED) is None)
+        return COLUMNS if inside else LINE
+    product = PRODUCT if bits == 512 else PRODUCT_OF_16
+    shape = shape_of(kernel, replace(product, across=count).filled(NEUTRAL))
+    if rank == 2 and packing.operands(kernel, shape, PACKED) and lanes.legal(kernel, shape, PACKED) is None:
+        return product
     if any(a.way(indices[-2]) == "same" for a in inside):
-        return WINDOWS
+        return WINDOW if rank == 2 else BATCH
     near = any(len(g.accesses) > 1 and g.low != g.high for g in groups(tuple(loads)))
-    return LAYERS if rank > 2 else NEAR if near else STREAMS
+    return LAYERS if rank > 2 else NEAR if near else STREAM
