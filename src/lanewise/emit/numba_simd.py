@@ -46,8 +46,9 @@ class Simd:
         self.around = lane_sums(tuple(s for s in heads if isinstance(s, ir.Assign)), self.varying)
         self.sums = self.around if self.bodies else lane_sums(threads.body, self.varying, self.loops)
         loaded = {s.buffer for s in statements(threads.body) if isinstance(s, ir.Load)}
+        kept = loaded | self._written_in_part(threads.body, 0)
         self.streamed = {
-            b.name for b in kernel.buffers if b.written and b.space == "global" and b.name not in loaded
+            b.name for b in kernel.buffers if b.written and b.space == "global" and b.name not in kept
         }  # nobody reads them here: they need not stay in the caches
         self.past: set[str] = set()
         self.whole: Mapping[str, IndexSum] = {}  # whole numbers that are assigned once, whatever they hang on
@@ -61,6 +62,22 @@ class Simd:
         if any(block is b for b in self.bodies):
             self.whole = single_definitions(block)
             self.sums = lane_sums(block, self.varying, self.around)
+
+    def _written_in_part(self, block: ir.Block, depth: int) -> set[str]:
+        """Buffers that a condition within the test of an edge writes: lines of them are in a cache, and streams would drive them out."""
+        found: set[str] = set()
+        for s in block:
+            match s:
+                case ir.Store() if depth > 1:
+                    found.add(s.buffer)
+                case ir.If():
+                    deeper = depth + self.differs(s.condition)
+                    found |= self._written_in_part(s.then, deeper) | self._written_in_part(s.otherwise, deeper)
+                case ir.For():
+                    found |= self._written_in_part(s.body, depth)
+                case _:
+                    pass
+        return found
 
     # ------------------------------------------------------------ statements
 
