@@ -421,7 +421,7 @@ def table(b: Benchmark, rows: list[Row]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", help="beginnings of the names of benchmarks; all without any")
-    parser.add_argument("--seconds", type=float, default=95.0, help="no kernel is compiled any more after so many")
+    parser.add_argument("--seconds", type=float, default=95.0, help="no kernel is compiled any more after that many")
     options = parser.parse_args()
     import cupy as cp  # pyright: ignore[reportMissingImports]
 

@@ -40,7 +40,7 @@ class Prepared:
 
 
 def grids_of(frequencies: int, ephemeris: waves.Ephemeris) -> Any:
-    """Data of noise for so many frequencies, and the grids of the search."""
+    """Data of noise for that many frequencies, and the grids of the search."""
     count = STACKS * 45
     search = waves.Search(
         freq=60.0, freq_band=(frequencies - 1) / SPAN, f1dot=-4 * STEP, f1dot_band=8 * STEP, f1dot_step=STEP,

@@ -203,7 +203,7 @@ def make_job(subject: Subject, count: int, device: str) -> Job:
 def grid(job: Job, pairs: bool) -> Iterator[Plan]:
     """Every plan that the exhaustive search measures, completed by the defaults for what it leaves open."""
     for wanted in _gpu_grid(pairs) if job.kind == "cuda" else _cpu_grid(pairs):
-        yield complete_plan(wanted.filled(job.wanted), job.machine, job.work)
+        yield complete_plan(wanted.filled(job.wish), job.machine, job.work)
 
 
 def _gpu_grid(pairs: bool) -> Iterator[Plan]:

@@ -21,50 +21,26 @@ STEPS = int(sys.argv[2]) if len(sys.argv) > 2 else 500
 DENSITY, SPEED = 4.0, 0.03
 
 
-@lw.function
-def uniform(number: lw.u32):
-    """Random numbers in (0, 1) without a state: the PCG hash of M. Jarzynski and M. Olano (2020, J. Comput. Graph. Tech. 9, 3)."""
-    state = number * 747796405 + 2891336453
-    word = ((state >> ((state >> 28) + 4)) ^ state) * 277803737
-    return (lw.f32(((word >> 22) ^ word) >> 9) + 0.5) * 2.0**-23
-
-
-@lw.function
-def normal(number: lw.u32):
-    return lw.sqrt(-2 * lw.log(uniform(number))) * lw.cos(2 * lw.pi * uniform(number + 1))
-
-
-@lw.function
-def any_way_2d(number: lw.u32):
-    return lw.vec2(normal(number), normal(number + 2))
-
-
-@lw.function
-def any_way_3d(number: lw.u32):
-    return lw.vec3(normal(number), normal(number + 2), normal(number + 4))
-
-
 @cache
 def make_model(dimension: int, size: float) -> tuple[Any, Any, Any]:
     """The record of a particle, the sum of headings within radius 1, and the move."""
-    vec, any_way = (lw.vec2, any_way_2d) if dimension == 2 else (lw.vec3, any_way_3d)
+    vec, any_way = (lw.vec2, lw.unit_vector2) if dimension == 2 else (lw.vec3, lw.unit_vector)
 
     @lw.record
     class Particle:
         position: vec
         heading: vec
-        number: lw.u32
+        number: lw.i32
 
     @lw.pairwise(search=lw.Neighbors(radius=1.0, world=lw.Periodic((size,) * dimension)))
     def headings(target: Particle, source: Particle) -> vec:
         return source.heading  # its own, too: everyone meets itself
 
     @lw.elementwise
-    def move(p: Particle, around: vec, step: lw.u32, noise: lw.f32):
-        key = (p.number + step * 2654435769) * 7
-        mean, random = lw.normalize(around), any_way(key)
+    def move(p: Particle, around: vec, step: lw.i32, noise: lw.f32):
+        mean, random = lw.normalize(around), any_way(1, step, p.number)
         aside = lw.normalize(random - lw.dot(random, mean) * mean)
-        angle = 0.5 * noise * uniform(key + 6)
+        angle = 0.5 * noise * lw.random(2, step, p.number)
         p.heading = lw.normalize(lw.cos(angle) * mean + lw.sin(angle) * aside)
         place = p.position + SPEED * p.heading
         p.position = place - size * lw.floor(place / size)
@@ -78,7 +54,7 @@ def order_after(dimension: int, noise: float, particles: int = PARTICLES, steps:
     record, headings, move = make_model(dimension, size)
     heading = random.normal(size=(particles, dimension))
     heading /= np.linalg.norm(heading, axis=1, keepdims=True)
-    places, numbers = size * random.random((particles, dimension)), np.arange(particles, dtype=np.uint32)
+    places, numbers = size * random.random((particles, dimension)), np.arange(particles, dtype=np.int32)
     flock = record.array(position=places, heading=heading, number=numbers)
     orders = []
     for step in range(steps):

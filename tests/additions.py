@@ -193,7 +193,7 @@ class Every(Search):
     """All sources in order."""
 
     def describe(self):
-        return f"every source: {self.found()}"
+        return f"every source: {self.in_words()}"
 
     def make(self, sources):
         return AllPairs(radius=self.radius, k=self.k, world=self.world, position=self.position).make(sources)

@@ -18,7 +18,7 @@ STOREYS = (
     ("attributes", "checks", "naming"),
     ("types",),
     ("vectors",),
-    ("array_types", "lattices", "target", "values"),
+    ("array_types", "lattices", "random_numbers", "target", "values"),
     ("decision",),
     ("record",),
     ("layouts",),

@@ -91,6 +91,13 @@ def test_it_is_short() -> None:
     assert len(TEXT.splitlines()) <= 200
 
 
+def test_no_document_has_marks_of_a_merge() -> None:
+    documents = [p for folder in (".", "docs", "design", "bench/results") for p in (ROOT / folder).glob("*.md")]
+    assert len(documents) > 20
+    marked = [p.name for p in documents if re.search(r"^(<<<<<<<|>>>>>>>) ", p.read_text(encoding="utf-8"), re.M)]
+    assert marked == []
+
+
 def test_every_path_it_names_exists() -> None:
     named = set(re.findall(r"`([a-z_]+/(?:[a-z_/]+(?:\.py)?)?)`", TEXT)) | set(re.findall(r"`([a-z_]+\.py)`", TEXT))
     root = ROOT / "src" / "lanewise"

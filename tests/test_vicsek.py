@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 EXAMPLE = Path(__file__).parent.parent / "examples" / "vicsek.py"
-MODEL = ("uniform", "normal", "any_way_2d", "any_way_3d", "make_model")
-LINES = 40
+MODEL = ("make_model",)
+LINES = 24
 
 
 @pytest.fixture(scope="module")

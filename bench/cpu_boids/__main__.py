@@ -77,7 +77,7 @@ def checked(case: Case, flock: Flock) -> str:
 
 
 def on(threads: int, flock: Flock, steps: int) -> Callable[[], None]:
-    """Steps of a flock on so many threads."""
+    """Steps of a flock on that many threads."""
 
     def run() -> None:
         os.environ["LANEWISE_THREADS"] = str(threads)

@@ -90,7 +90,7 @@ def steps(box: Box, form: str, populations: NDArray[Any], count: int, *, walls: 
 
 
 def version(box: Box, form: str, setting: str, threads: int, count: int) -> Callable[[], None]:
-    """`count` steps of lanewise on so many threads, compiled and bound."""
+    """`count` steps of lanewise on that many threads, compiled and bound."""
     flow = make_flow(box)
     framed = box if setting == "walls" else replace(box, edge=box.edge + 2)
     sites = flow.sites(framed.shape, edges=_edges(box, setting == "walls"), streaming=form, device="cpu")

@@ -35,6 +35,16 @@ from lanewise.patterns.threadwise.kernel import threadwise
 from lanewise.plan import Plan
 from lanewise.profiling import Profile
 from lanewise.ragged import RaggedArray, ragged
+from lanewise.random_numbers import (
+    drandom,
+    normal,
+    normal4,
+    random,
+    random4,
+    random_integer,
+    unit_vector,
+    unit_vector2,
+)
 from lanewise.record import record
 from lanewise.runtime.devices import device
 from lanewise.values import (
@@ -174,6 +184,7 @@ __all__ = [
     "device",
     "dot",
     "dpopulations",
+    "drandom",
     "dvec2",
     "dvec3",
     "dvec4",
@@ -204,12 +215,17 @@ __all__ = [
     "mix",
     "nearest",
     "neighbors",
+    "normal",
+    "normal4",
     "normalize",
     "pairwise",
     "pi",
     "populations",
     "pow",
     "ragged",
+    "random",
+    "random4",
+    "random_integer",
     "record",
     "rsqrt",
     "same",
@@ -225,6 +241,8 @@ __all__ = [
     "threadwise",
     "trunc",
     "u32",
+    "unit_vector",
+    "unit_vector2",
     "vec2",
     "vec3",
     "vec4",

@@ -108,8 +108,8 @@ class RecordArray:
 
         Raises `ArgumentError` for a count below 1, `DeviceError` when they do not fit the memory.
         """
-        given: Any = count
-        if isinstance(given, bool) or not isinstance(given, (int, np.integer)) or given < 1:
+        number: Any = count
+        if isinstance(number, bool) or not isinstance(number, (int, np.integer)) or number < 1:
             raise ArgumentError(
                 f"{record.name}: the number of records must be a whole number from 1 on, found {shown(count)}"
             )
@@ -228,12 +228,12 @@ class RecordArray:
 
     def _parts_at(self, places: tuple[ArrayPlace, ...]) -> list[Any]:
         """Parts of the allocation as numbers, on the host. Calls of kernels ask for the same ones again and again."""
-        known = self._buffers.get(id(places))
-        if known is None or known[0] is not places:
+        cached = self._buffers.get(id(places))
+        if cached is None or cached[0] is not places:
             if len(self._buffers) >= MOST_PARTS:  # kernels come and go while an array lives
                 self._buffers.clear()
-            known = self._buffers[id(places)] = (places, [host_view(self._data, p) for p in places])
-        return known[1]
+            cached = self._buffers[id(places)] = (places, [host_view(self._data, p) for p in places])
+        return cached[1]
 
     def __len__(self) -> int:
         return self._count
@@ -244,21 +244,21 @@ class RecordArray:
 
     def __setitem__(self, index: int, value: RecordValue) -> None:
         """Replace one record by the values of another one of its class."""
-        place, given = self._place(index), cast(Any, value)
-        if not isinstance(given, RecordValue) or given.__record__ != self._record:
+        place, record = self._place(index), cast(Any, value)
+        if not isinstance(record, RecordValue) or record.__record__ != self._record:
             raise ArgumentError(
-                f"a row of {self._record.name} is replaced by a {self._record.name}(...), found {type(given).__name__}; "
+                f"a row of {self._record.name} is replaced by a {self._record.name}(...), found {type(record).__name__}; "
                 f"fields are arrays: .{self._record.fields[0].name}[{index}] = ..."
             )
         row = Row(self, place)
-        for field, kept in [(f, getattr(given, f.name)) for f in self._record]:
+        for field, kept in [(f, getattr(record, f.name)) for f in self._record]:
             row.write(field, kept)
 
     def _place(self, index: int) -> int:
-        given: Any = index
-        if isinstance(given, bool) or not isinstance(given, (int, np.integer)):
+        number: Any = index
+        if isinstance(number, bool) or not isinstance(number, (int, np.integer)):
             raise ArgumentTypeError(
-                f"records are taken one by one with a whole number, found {shown(given)}; fields are arrays: "
+                f"records are taken one by one with a whole number, found {shown(number)}; fields are arrays: "
                 f".{self._record.fields[0].name}[...]"
             )
         if not -self._count <= index < self._count:
@@ -347,5 +347,5 @@ def checked_layout(layout: Any) -> Layout:
     """A layout; raises `ArgumentError` for anything else."""
     if isinstance(layout, Layout):
         return layout
-    found = layout.__name__ if isinstance(layout, type) else shown(layout)
-    raise ArgumentError(f"a layout is lw.AoS(), lw.SoA(), lw.AoAS(), lw.SoAoAS() or lw.AoSoA(8), found {found}")
+    described = layout.__name__ if isinstance(layout, type) else shown(layout)
+    raise ArgumentError(f"a layout is lw.AoS(), lw.SoA(), lw.AoAS(), lw.SoAoAS() or lw.AoSoA(8), found {described}")

@@ -13,10 +13,10 @@ C = TypeVar("C", bound=type[Any])
 NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
-def near(name: str, known: Iterable[str]) -> str:
+def near(name: str, names: Iterable[str]) -> str:
     """`; did you mean 'softening'?`, or nothing where no known name is like this one."""
-    found = difflib.get_close_matches(name, list(known), n=1)
-    return f"; did you mean {found[0]!r}?" if found else ""
+    close = difflib.get_close_matches(name, list(names), n=1)
+    return f"; did you mean {close[0]!r}?" if close else ""
 
 
 def public_names(cls: type[Any]) -> list[str]:
@@ -39,9 +39,9 @@ def sealed(reasons: Mapping[str, str] = NOTHING, *, made: str = "") -> Callable[
             if free and name.startswith("_"):
                 object.__setattr__(self, name, value)
                 return
-            if (found := _assignable(cls, name)) is None:
+            if (slot := _assignable(cls, name)) is None:
                 raise AttributeError(_refusal(cls, name, reasons, made))
-            found.__set__(self, value)
+            slot.__set__(self, value)
 
         def remove(self: Any, name: str, /) -> None:
             raise AttributeError(f"attributes of {cls.__name__} cannot be deleted, found {name!r}")
@@ -77,10 +77,10 @@ def frozen(cls: C) -> C:
 
 def _assignable(cls: type[Any], name: str) -> Any:
     """The slot, the property or another descriptor of a name, or None where nothing can be assigned."""
-    found = inspect.getattr_static(cls, name, None)
-    if isinstance(found, property) and found.fset is None:
+    descriptor = inspect.getattr_static(cls, name, None)
+    if isinstance(descriptor, property) and descriptor.fset is None:
         return None
-    return found if inspect.isdatadescriptor(found) and not name.startswith("__") else None
+    return descriptor if inspect.isdatadescriptor(descriptor) and not name.startswith("__") else None
 
 
 def _refusal(cls: type[Any], name: str, reasons: Mapping[str, str], made: str) -> str:

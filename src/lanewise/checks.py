@@ -53,14 +53,14 @@ def checked(error: type[LanewiseError] = ArgumentError) -> Callable[[F], F]:
 
     def decorate(function: F) -> F:
         @functools.wraps(function)
-        def call(*given: Any, **named: Any) -> Any:
+        def call(*positional: Any, **named: Any) -> Any:
             signature, kinds = _parameters(function)
-            if _plainly_fit(given, named, kinds):
-                return function(*given, **named)
+            if _plainly_fit(positional, named, kinds):
+                return function(*positional, **named)
             try:
-                bound = signature.bind(*given, **named)
+                bound = signature.bind(*positional, **named)
             except TypeError:
-                return function(*given, **named)  # Python's own error, in its own words
+                return function(*positional, **named)  # Python's own error, in its own words
             for name, value in bound.arguments.items():
                 kind = kinds[name]
                 match signature.parameters[name].kind:
@@ -97,13 +97,13 @@ def check_fields(instance: Any, error: type[LanewiseError] = ArgumentError) -> N
 _PLAIN = (int, float, str, type(None))
 
 
-def _plainly_fit(given: tuple[Any, ...], named: dict[str, Any], kinds: dict[str, Kind]) -> bool:
+def _plainly_fit(positional: tuple[Any, ...], named: dict[str, Any], kinds: dict[str, Kind]) -> bool:
     """Whether all arguments but `self` are plain values that fit as they are: what calls in a time loop mostly look like.
 
     False says nothing: then the call is looked at in full.
     """
-    values = [*zip(kinds, given, strict=False), *named.items()]
-    if len(values) != len(given) + len(named):
+    values = [*zip(kinds, positional, strict=False), *named.items()]
+    if len(values) != len(positional) + len(named):
         return False
     for name, value in values:
         if name == "self":
@@ -132,11 +132,11 @@ def _evaluated(annotation: Any, names: Any) -> Any:
 
 @functools.cache
 def _field_kinds(cls: type[Any]) -> tuple[tuple[str, Kind], ...]:
-    found: dict[str, Any] = {}
+    annotations: dict[str, Any] = {}
     for base in reversed(cls.__mro__):
         names = vars(sys.modules[base.__module__])
-        found |= {n: _evaluated(a, names) for n, a in inspect.get_annotations(base).items()}
-    return tuple((f.name, kind_of(found[f.name])) for f in fields(cls))
+        annotations |= {n: _evaluated(a, names) for n, a in inspect.get_annotations(base).items()}
+    return tuple((f.name, kind_of(annotations[f.name])) for f in fields(cls))
 
 
 def _argument(error: type[LanewiseError], function: Callable[..., Any], name: str, value: Any, kind: Kind) -> Any:
@@ -266,8 +266,8 @@ def _whole(value: Any) -> int:
     return operator.index(value)
 
 
-def _number(given: Any) -> float:
-    value: Any = given[()] if isinstance(given, np.ndarray) and given.ndim == 0 else given
+def _number(argument: Any) -> float:
+    value: Any = argument[()] if isinstance(argument, np.ndarray) and argument.ndim == 0 else argument
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (numbers.Real, np.floating, np.integer)):
         raise Unfit
     kept: Any = value
@@ -300,15 +300,15 @@ def _callable(value: Any) -> Any:
     return value
 
 
-def _choice(known: tuple[Any, ...]) -> Kind:
-    kinds = {type(k) for k in known}
+def _choice(choices: tuple[Any, ...]) -> Kind:
+    kinds = {type(k) for k in choices}
 
     def fit(value: Any) -> Any:
-        if type(value) not in kinds or value not in known:
+        if type(value) not in kinds or value not in choices:
             raise Unfit
         return value
 
-    wanted = f"one of {', '.join(map(repr, known))}" if len(known) > 2 else " or ".join(map(repr, known))
+    wanted = f"one of {', '.join(map(repr, choices))}" if len(choices) > 2 else " or ".join(map(repr, choices))
     return Kind(wanted, wanted, fit)
 
 
@@ -383,11 +383,11 @@ def _set(kind: Kind) -> Kind:
 
 
 def _mapping(key: Kind, value: Kind) -> Kind:
-    def fit(given: Any) -> Any:
-        if not isinstance(given, abc.Mapping):
+    def fit(mapping: Any) -> Any:
+        if not isinstance(mapping, abc.Mapping):
             raise Unfit
         try:
-            items = list(given.items())  # pyright: ignore[reportUnknownArgumentType, reportUnknownMemberType, reportUnknownVariableType]
+            items = list(mapping.items())  # pyright: ignore[reportUnknownArgumentType, reportUnknownMemberType, reportUnknownVariableType]
         except Exception:  # of the user's class
             raise Unfit from None
         return {key.fit(k): value.fit(v) for k, v in items}  # pyright: ignore[reportUnknownVariableType]

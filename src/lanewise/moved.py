@@ -74,7 +74,7 @@ MOVED = {
 def forward(module: str) -> Callable[[str], Any]:
     """The `__getattr__` of a module that is gone, or that something has left."""
 
-    def found(name: str) -> Any:
+    def forwarded(name: str) -> Any:
         old = f"{module}.{name}"
         from pkgutil import resolve_name  # takes longer to import than all the rest here
 
@@ -89,7 +89,7 @@ def forward(module: str) -> Callable[[str], Any]:
         warnings.warn(f"{old} is now {home}; the old name goes with the next release", DeprecationWarning, stacklevel=2)
         return value
 
-    return found
+    return forwarded
 
 
 class Moved:

@@ -15,16 +15,16 @@ def named_object(module: str, qualname: str, *, load: bool = False) -> Any:
             importlib.import_module(module)
         except ImportError:
             return None
-    found: Any = sys.modules.get(module)
+    named: Any = sys.modules.get(module)
     for part in qualname.split("."):
-        found = getattr(found, part, None)
-    return found
+        named = getattr(named, part, None)
+    return named
 
 
 def by_name(instance: Any, otherwise: tuple[Any, ...]) -> str | tuple[Any, ...]:
     """For `__reduce__`: the qualified name of a kernel that its module has under it, as for functions; else how to make it again."""
-    found = named_object(instance.__module__, instance.__qualname__)
-    return instance.__qualname__ if found is instance else otherwise
+    named = named_object(instance.__module__, instance.__qualname__)
+    return instance.__qualname__ if named is instance else otherwise
 
 
 def at_first_use(

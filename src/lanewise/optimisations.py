@@ -69,8 +69,8 @@ class Programs:
 
     def refusal(self, plan: Decisions) -> str | None:
         """The text of the `PlanError` that refuses a plan, or None."""
-        found = self.get(plan)
-        return found if isinstance(found, str) else None
+        program = self.get(plan)
+        return program if isinstance(program, str) else None
 
     def possible(self, plan: Decisions, name: str, value: Any) -> str | None:
         """See `possible`."""

@@ -35,12 +35,12 @@ def record_class(module: str, qualname: str, record: Record) -> type[RecordValue
 
     Raises `RecordError` where the class of this name has other fields now.
     """
-    found = named_object(module, qualname, load=True)
-    if not (isinstance(found, type) and issubclass(found, RecordValue)):
+    cls = named_object(module, qualname, load=True)
+    if not (isinstance(cls, type) and issubclass(cls, RecordValue)):
         return _made(module, qualname, record)
-    if found.__record__ != record:
-        raise RecordError(f"what was pickled are records {record}, and {module}.{qualname} is now {found.__record__}")
-    return found
+    if cls.__record__ != record:
+        raise RecordError(f"what was pickled are records {record}, and {module}.{qualname} is now {cls.__record__}")
+    return cls
 
 
 @cache

@@ -136,9 +136,9 @@ def _both_sides(kernel: ir.Kernel, plan: Decisions, target: Target, checked: Che
         threads=plan.block, min_blocks=plan.min_blocks, wide=plan.accumulate == "f64",
     )  # fmt: skip
     # After the pass: why a kernel has no reciprocity says more than what is wrong with the rest of its plan.
-    for name, wanted in DECLARED["reciprocity"].needs:
-        if getattr(plan, name) != wanted:
-            reason = f"its tasks belong to single warps and need Plan({name}={wanted!r}), found {getattr(plan, name)!r}"
+    for name, needed in DECLARED["reciprocity"].needs:
+        if getattr(plan, name) != needed:
+            reason = f"its tasks belong to single warps and need Plan({name}={needed!r}), found {getattr(plan, name)!r}"
             raise refuse("reciprocity", kernel, reason)
     combine = (checked("mapping to threads", thread_mapping.apply(k, COMBINE_BLOCK)) for k in rest)
     return (checked("reciprocity", main), *combine)

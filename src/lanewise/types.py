@@ -145,15 +145,15 @@ def convert(value: Any, scalar: Scalar) -> Any:
     Whole numbers wrap. Floats lose what stands behind the point; beyond the limits of a whole number they become the nearest limit, and
     NaN becomes 0. To a narrower float they are rounded, to infinity beyond its largest number.
     """
-    given = np.asarray(value)
-    if not scalar.is_integer or given.dtype.kind != "f":
-        return given.astype(scalar.dtype)[()]
+    array = np.asarray(value)
+    if not scalar.is_integer or array.dtype.kind != "f":
+        return array.astype(scalar.dtype)[()]
     low, high = limits(scalar)
-    if not given.ndim:
-        number = float(given)
+    if not array.ndim:
+        number = float(array)
         whole = 0 if number != number else low if number <= low else high if number >= high else int(number)
         return scalar.dtype.type(whole)
-    wide = given.astype(np.float64)
+    wide = array.astype(np.float64)
     beyond = (wide >= high) | (wide <= low) | (wide != wide)
     limit = np.where(wide >= high, high, np.where(wide <= low, low, 0))
     return np.where(beyond, limit, np.where(beyond, 0.0, wide).astype(np.int64)).astype(scalar.dtype)
@@ -166,5 +166,5 @@ def holds(wide: Scalar, narrow: Scalar) -> bool:
 
 def from_dtype(dtype: npt.DTypeLike) -> Scalar | None:
     """The scalar type that has this NumPy dtype (native byte order), or None."""
-    wanted = np.dtype(dtype)
-    return next((scalar for scalar in SCALARS if scalar.dtype == wanted), None)
+    native = np.dtype(dtype)
+    return next((scalar for scalar in SCALARS if scalar.dtype == native), None)

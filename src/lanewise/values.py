@@ -117,8 +117,8 @@ class Row(Generic[Element]):
     def __getitem__(self, index: int) -> Element:
         place = _place("an index of a row", index)
         inside = 0 <= place < len(self._values)
-        found = self._values[place] if inside else np.full_like(self._values, np.nan, shape=self._values.shape[1:])
-        return cast(Any, make_vector(list(found)) if np.ndim(found) else found[()])
+        element = self._values[place] if inside else np.full_like(self._values, np.nan, shape=self._values.shape[1:])
+        return cast(Any, make_vector(list(element)) if np.ndim(element) else element[()])
 
 
 def window(row: Row[Element], first: int, size: int) -> Row[Element]:
@@ -255,14 +255,14 @@ def _of_values(name: str, kinds: str = "numbers and vectors") -> Callable[[Calla
     return decorate
 
 
-def _is_value(given: Any, numbers: bool) -> bool:
-    if isinstance(given, (VectorValue, LiteralVector)):
+def _is_value(x: Any, numbers: bool) -> bool:
+    if isinstance(x, (VectorValue, LiteralVector)):
         return True
-    if isinstance(given, int):
-        return numbers and abs(given) <= LARGEST
-    if isinstance(given, float):
+    if isinstance(x, int):
+        return numbers and abs(x) <= LARGEST
+    if isinstance(x, float):
         return numbers
-    return numbers and isinstance(given, (np.ndarray, np.generic)) and given.dtype.kind in "biuf"
+    return numbers and isinstance(x, (np.ndarray, np.generic)) and x.dtype.kind in "biuf"
 
 
 def _function(name: str) -> Callable[..., Any]:

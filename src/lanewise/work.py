@@ -18,7 +18,7 @@ _SHORT = frozenset(
 
 
 def describe_work(reference: ir.Kernel, targets: int, target: Target = CUDA) -> Work:
-    """The work of a reference kernel on so many elements, on such a device."""
+    """The work of a reference kernel on that many elements, on such a device."""
     simple = dead_code.apply(constant_folding.apply(reference))
     rearranged = fma_rearrangement.legal(simple) is None
     if not reference.pattern.over_pairs:
@@ -67,5 +67,5 @@ def _is_sequence(e: ir.Expression) -> bool:
 
 def _both_ways(kernel: ir.Kernel) -> int:
     """Operations of a pair from both sides, 0 where there is no reciprocity."""
-    found = reciprocity.examine(kernel)
-    return 0 if isinstance(found, str) else found.both.together
+    reference = reciprocity.examine(kernel)
+    return 0 if isinstance(reference, str) else reference.both.together

@@ -25,7 +25,7 @@ def proof(kernel, *, same: bool = False) -> Proof | str:
 
 def conditions(found: Proof | str) -> list[tuple[str, str]]:
     assert isinstance(found, Proof), found
-    return [(print_expression(c.value), c.wanted) for c in found.conditions]
+    return [(print_expression(c.value), c.demand) for c in found.conditions]
 
 
 CUBE = "rsqrt(softening2) * (rsqrt(softening2) * rsqrt(softening2))"

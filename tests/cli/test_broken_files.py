@@ -32,7 +32,7 @@ main()
 
 
 def limited(limit: int, *arguments: object) -> subprocess.CompletedProcess[str]:
-    """A command in a process whose files may have so many bytes. What it compiled is there already."""
+    """A command in a process whose files may have that many bytes. What it compiled is there already."""
     return subprocess.run(
         [sys.executable, "-c", LIMITED, str(limit), *(str(a) for a in arguments)], capture_output=True, text=True, check=False,
         env={**os.environ, "PYTHONPATH": str(SOURCE), "PYTHONDONTWRITEBYTECODE": "1"},

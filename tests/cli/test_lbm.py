@@ -167,7 +167,7 @@ OPTIONS: dict[str, tuple[str, str]] = {
         "unknown device 'gpu'; wanted 'cpu', 'cuda', 'cuda:1' (a number for each GPU) or 'python' (the interpreter)",
     ),
     "forces": ("cavity --forces a.csv", "cavity measures nothing on the way that --forces could write"),
-    "every": ("cavity --every 5", "--every needs --movie: so many steps lie between two of its frames"),
+    "every": ("cavity --every 5", "--every needs --movie: it is the number of steps between two of its frames"),
     "checkpoints": ("cavity --checkpoint-every 5", "--checkpoint-every needs --out: checkpoints go there"),
     "picture": ("cavity --plot a.jpg", "--plot a.jpg: wanted a name that ends in .png"),
     "movie": ("cavity --movie a.avi", "--movie a.avi: wanted a name that ends in .gif or .mp4"),

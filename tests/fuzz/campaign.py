@@ -26,7 +26,7 @@ import pytest
 
 from tests.fuzz.guarded import Guarded, GuardedError
 
-MOST_FAILURES = 10  # a shard that met so many stops: one fault is met many times
+MOST_FAILURES = 10  # a shard that met 10 stops: one fault is met many times
 
 
 def _number(name: str, default: int) -> int:

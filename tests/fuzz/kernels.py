@@ -30,7 +30,7 @@ from tests.fuzz.shrink import shrunk
 from tests.fuzz.texts import executed
 from tests.fuzz.values import Array, eighths, scalars, values
 
-COMPILED_IN_QUICK = 8  # one of so many quick cases is compiled for the CPU, which takes longer than all else
+COMPILED_IN_QUICK = 8  # one of 8 quick cases is compiled for the CPU, which takes longer than all else
 SEARCHED, REDUCED = 0.25, 0.04  # shares of the programs that can be
 CALLED_AGAIN = 0.15
 SHRINKING = 40.0  # seconds to look for a smaller program that fails in the same way

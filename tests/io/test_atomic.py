@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from lanewise.errors import InputError
-from lanewise.io.atomic import atomic_path
+from lanewise.io.atomic import atomic_path, writable_folder
 
 
 def test_writes_and_leaves_nothing_else(tmp_path: Path) -> None:
@@ -82,3 +82,16 @@ def test_rights_are_those_of_a_plain_file(tmp_path: Path) -> None:
     with atomic_path(tmp_path / "a", overwrite=False):
         pass
     assert (tmp_path / "a").stat().st_mode == (tmp_path / "plain").stat().st_mode
+
+
+def test_a_folder_is_made(tmp_path: Path) -> None:
+    assert writable_folder(tmp_path / "new").is_dir()
+    assert writable_folder(tmp_path / "new") == tmp_path / "new"
+    (tmp_path / "file").touch()
+    for path, reason in (
+        (tmp_path / "file", "exists and is not a folder; wanted the name of a folder to write into"),
+        (tmp_path / "no" / "folder", f"the folder {tmp_path / 'no'} does not exist; create it first"),
+    ):
+        with pytest.raises(InputError) as refusal:
+            writable_folder(path)
+        assert str(refusal.value) == f"{path}: {reason}"

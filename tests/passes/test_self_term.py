@@ -154,7 +154,7 @@ def test_a_part_without_a_test_stays_as_it_is():
     plan = Plan(self_term="drop", fission=True)
     found = program(TWO_PARTS, lw.SoA(), plan, "cpu")
     assert len(found.kernels) == 2
-    assert [c.wanted for c in found.self_term.conditions] == ["> 0"]
+    assert [c.demand for c in found.self_term.conditions] == ["> 0"]
     given = Input(TWO_PARTS, 20)
     assert_close(run_public(given, lw.SoA(), "cpu", plan), expected(given), TWO_PARTS)
     target, source = given.records(lw.SoA())

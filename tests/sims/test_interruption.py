@@ -136,7 +136,7 @@ def press(times: int = 1) -> None:
 def test_steps_end_and_are_counted_before_it_is_raised(
     product: Product, device: str, seconds: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """To the bit: what was interrupted is a run of so many steps, and goes on as one that was not."""
+    """To the bit: what was interrupted is a run of that many steps, and goes on as one that was not."""
     simulation = product.make(device)
     monkeypatch.setattr(whole_steps, "PIECE_SECONDS", seconds)
     with pressed(3), pytest.raises(KeyboardInterrupt):

@@ -115,25 +115,25 @@ def _copies(arrangement: Arrangement, leaves: tuple[Leaf, ...]) -> int:
     return copies
 
 
-def _record(given: Any) -> tuple[Record, Any]:
+def _record(subject: Any) -> tuple[Record, Any]:
     """The record, and the array of records if one was given."""
     from lanewise.arrays import RecordArray
 
-    if isinstance(given, RecordArray):
-        return given.record, given
-    if isinstance(given, type) and issubclass(given, RecordValue):
-        return given.__record__, None
-    raise ArgumentError(f"choose_layout takes a record class or an array of records, found {shown(given)}")
+    if isinstance(subject, RecordArray):
+        return subject.record, subject
+    if isinstance(subject, type) and issubclass(subject, RecordValue):
+        return subject.__record__, None
+    raise ArgumentError(f"choose_layout takes a record class or an array of records, found {shown(subject)}")
 
 
 def layout_advice(records: Mapping[str, RecordArray], kernel: Any) -> str:
     """A sentence for each record that the model expects to be faster in another layout; nothing if there is none."""
-    found: dict[str, str] = {}
+    sentences: dict[str, str] = {}
     for array in records.values():
         choice = choose_layout(array, [kernel])
         if choice.worth_changing:
-            found[array.record.name] = f"another layout for {array.record.name} may help: {choice.verdict}"
-    return "; ".join(found.values())
+            sentences[array.record.name] = f"another layout for {array.record.name} may help: {choice.verdict}"
+    return "; ".join(sentences.values())
 
 
 Group = tuple[Leaf, ...]

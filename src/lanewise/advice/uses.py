@@ -39,24 +39,24 @@ class Use:
                 f"Use(pattern={shown(pattern)}): wanted 'streamed', 'broadcast' or 'gathered', or None for the kernel's own"
             )
         for name, value in (("weight", self.weight), ("neighbors", self.neighbors)):
-            given: Any = value
-            if isinstance(given, bool) or not isinstance(given, (int, float)) or not 0 < given < float("inf"):
-                raise ArgumentError(f"Use({name}={shown(given)}): wanted a number above zero")
+            number: Any = value
+            if isinstance(number, bool) or not isinstance(number, (int, float)) or not 0 < number < float("inf"):
+                raise ArgumentError(f"Use({name}={shown(number)}): wanted a number above zero")
 
 
 def accesses_of(record: Record, kernels: Sequence[Any]) -> list[Access]:
     """The accesses of all kernels to arrays of `record`; raises `ArgumentError` for what is no kernel or uses none."""
     if not kernels:
         raise ArgumentError("choose_layout needs the kernels that use the records, found an empty list")
-    found: list[Access] = []
+    accesses: list[Access] = []
     for use in (k if isinstance(k, Use) else Use(k) for k in kernels):
         own = _accesses(record, use)
         if not own:
             raise ArgumentError(
                 f"{use.kernel.__name__} reads and writes no field of {record.name}: it says nothing about its layout"
             )
-        found += own
-    return found
+        accesses += own
+    return accesses
 
 
 def _accesses(record: Record, use: Use) -> list[Access]:
@@ -88,8 +88,8 @@ def _elementwise(record: Record, use: Use, kernel: Any) -> list[Access]:
     uniforms = {n: k for n, k in kinds.items() if not isinstance(k, Record)}
     reference = build_elementwise(kernel.lowered, ElementwiseArguments(records, {}, uniforms), I64)
     role: Role = use.pattern or "streamed"
-    wanted = [n for n, (k, _) in records.items() if k == record]
-    return _touched(use, reference, dict.fromkeys(wanted, role))
+    names = [n for n, (k, _) in records.items() if k == record]
+    return _touched(use, reference, dict.fromkeys(names, role))
 
 
 def _pairwise(record: Record, use: Use, kernel: Any) -> list[Access]:
@@ -125,7 +125,7 @@ def _touched(use: Use, reference: Any, roles: dict[str, Role]) -> list[Access]:
     from lanewise.passes import constant_folding, dead_code
 
     kernel: ir.Kernel = dead_code.apply(constant_folding.apply(reference))
-    found: list[Access] = []
+    accesses: list[Access] = []
     operations = sum(count_operations(s.function).total() for s in statements(kernel.body) if isinstance(s, ir.Apply))
     for name, role in roles.items():
         read = {
@@ -145,5 +145,5 @@ def _touched(use: Use, reference: Any, roles: dict[str, Role]) -> list[Access]:
         )  # arithmetic counts once, with the sources of a pair
         weight = use.weight * (use.neighbors if reference.pattern.over_pairs and role == "gathered" else 1.0)
         title = f"{use.kernel.__name__}({name})"
-        found.append(Access(title, role, tuple(read), tuple(written), weight, operations if own else 0))
-    return [a for a in found if a.read or a.written]
+        accesses.append(Access(title, role, tuple(read), tuple(written), weight, operations if own else 0))
+    return [a for a in accesses if a.read or a.written]

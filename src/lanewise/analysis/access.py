@@ -48,16 +48,16 @@ def field_accesses(kernel: ir.Kernel, environment: Mapping[str, object] | None =
 
     `environment` holds the counts by their names in the IR (`$target.count`); missing ones are taken as 65,536.
     """
-    known: Known = {p.name: np.asarray(UNKNOWN_COUNT) for p in kernel.counts}
-    known |= {n: np.asarray(v) for n, v in (environment or {}).items() if isinstance(v, (int, float, np.generic))}
-    walk = _Walk(kernel, known)
+    counts: Known = {p.name: np.asarray(UNKNOWN_COUNT) for p in kernel.counts}
+    counts |= {n: np.asarray(v) for n, v in (environment or {}).items() if isinstance(v, (int, float, np.generic))}
+    walk = _Walk(kernel, counts)
     walk.block(kernel.body, 1.0)
     return tuple(walk.rows.values())
 
 
 class _Walk:
     def __init__(self, kernel: ir.Kernel, samples: Known) -> None:
-        self.kernel, self.known = kernel, samples
+        self.kernel, self.samples = kernel, samples
         self.rows: dict[tuple[str, str, Pattern], FieldAccess] = {}
         self.loops: dict[str, Pattern] = {}
         self.loaded: set[str] = set()
@@ -74,7 +74,7 @@ class _Walk:
                     self.loops[s.variable] = "broadcast" if s.role in ("sources", "tiles") else "strided"
                     span = self._number(s.stop, 0.0) - self._number(s.start, 0.0)
                     inner *= max(0.0, span / max(1.0, self._number(s.step, 1.0))) if span else UNKNOWN_COUNT
-                    self.counted &= all(value_of(e, self.known) is not None for e in (s.start, s.stop))
+                    self.counted &= all(value_of(e, self.samples) is not None for e in (s.start, s.stop))
                 case ir.While():
                     self.counted = False
                 case ir.LoadRecord():
@@ -89,7 +89,7 @@ class _Walk:
             self.counted = counted
 
     def _number(self, e: ir.Expression, unknown: float = UNKNOWN_COUNT) -> float:
-        value = value_of(e, self.known)
+        value = value_of(e, self.samples)
         return unknown if value is None else float(np.mean(value))
 
     def _note(self, array: str, index: ir.Expression, leaves: list[str], times: float, *, write: bool) -> None:
@@ -132,9 +132,9 @@ class _Walk:
             self.rows[key] = row
 
     def _length(self, array: str) -> float:
-        value = self.known.get(count_of(array))
+        value = self.samples.get(count_of(array))
         if value is None:
-            value = self.known.get(self.kernel.counts[0].name) if self.kernel.counts else None
+            value = self.samples.get(self.kernel.counts[0].name) if self.kernel.counts else None
         return max(1.0, float(value) if value is not None else UNKNOWN_COUNT)
 
     def _role(self, array: str) -> Role:
@@ -192,16 +192,16 @@ def layout_traffic(work: KernelWork) -> tuple[Traffic, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Reuse:
-    """`wanted` bytes by all applications of the kernel's functions, `loaded` bytes by its loads of global memory."""
+    """`used` bytes by all applications of the kernel's functions, `loaded` bytes by its loads of global memory."""
 
     array: str
-    wanted: float
+    used: float
     loaded: float
 
     @property
     def factor(self) -> float:
         """Uses of each loaded byte: 1 without any reuse."""
-        return self.wanted / self.loaded if self.loaded else 0.0
+        return self.used / self.loaded if self.loaded else 0.0
 
 
 def reuse(work: KernelWork) -> tuple[Reuse, ...]:

@@ -106,7 +106,7 @@ class Access:
         return any(i is not None and i.variables & {*indices} and i.variables & loops for i in self.indices)
 
     def footprint(self, box: Mapping[str, int]) -> tuple[int, ...] | None:
-        """The box of elements that so many neighbouring values of each variable touch, per dimension; None where it is not known.
+        """The elements per dimension that `box` neighbouring values of each variable touch; None where that is not known.
 
         Variables that `box` leaves out stay as they are.
         """
@@ -198,10 +198,10 @@ class Group:
         )
 
 
-def groups(found: tuple[Access, ...]) -> tuple[Group, ...]:
+def groups(accesses: tuple[Access, ...]) -> tuple[Group, ...]:
     """The affine accesses by array, loops and the way that they move."""
     alike: dict[object, list[Access]] = {}
-    for a in found:
+    for a in accesses:
         if all(i is not None and not i.scaled for i in a.indices):
             loops = tuple(x.statement for x in a.loops)
             key = a.array, a.is_store, tuple(map(id, loops)), tuple(i.moving for i in a.indices if i is not None)

@@ -43,13 +43,13 @@ def dependence(body: ir.Block, indices: tuple[str, ...]) -> Dependence:
     """The dependences of a block that runs for every point of these indices."""
     inside = list(statements(body))
     changed = frozenset(s.array for s in inside if isinstance(s, ir.StoreElement))
-    found = Dependence(indices, changed, {i: frozenset((i,)) for i in indices})
+    depends = Dependence(indices, changed, {i: frozenset((i,)) for i in indices})
     often = assigned_often(body)
     while True:
-        before = dict(found.of)
-        _block(body, found, NONE, NONE, often)
-        if found.of == before:
-            return found
+        before = dict(depends.of)
+        _block(body, depends, NONE, NONE, often)
+        if depends.of == before:
+            return depends
 
 
 def assigned_often(body: ir.Block) -> Names:
@@ -68,34 +68,34 @@ def assigned_often(body: ir.Block) -> Names:
     return frozenset(n for n, times in seen.items() if times > 1 and n not in loops)
 
 
-def _block(block: ir.Block, found: Dependence, guards: Names, rounds: Names, often: Names) -> None:
+def _block(block: ir.Block, depends: Dependence, guards: Names, rounds: Names, often: Names) -> None:
     """guards: what decides whether these statements run; rounds: the variables of the loops around."""
     for s in block:
-        own = found.expressions(expressions(s))
+        own = depends.expressions(expressions(s))
         match s:
             case ir.If():
                 for side in (s.then, s.otherwise):
-                    _block(side, found, guards | own, rounds, often)
+                    _block(side, depends, guards | own, rounds, often)
             case ir.For() | ir.While():
                 variable = s.variable if isinstance(s, ir.For) else ROUND
-                inner = guards | own | _leaving(s.body, found)
+                inner = guards | own | _leaving(s.body, depends)
                 if isinstance(s, ir.For):
-                    _add(found, s.variable, inner | {s.variable})
-                _block(s.body, found, inner, rounds | {variable}, often)
-            case ir.LoadElement() if s.array in found.changed:
-                _add(found, s.name, own | rounds | frozenset(found.indices))
+                    _add(depends, s.variable, inner | {s.variable})
+                _block(s.body, depends, inner, rounds | {variable}, often)
+            case ir.LoadElement() if s.array in depends.changed:
+                _add(depends, s.name, own | rounds | frozenset(depends.indices))
             case _:
                 for n in writes(s):  # where a variable has one value, conditions say whether it has it, and not which
-                    _add(found, n, own | guards | rounds if n in often else own)
+                    _add(depends, n, own | guards | rounds if n in often else own)
 
 
-def _add(found: Dependence, name: str, names: Names) -> None:
-    found.of[name] = found.of.get(name, NONE) | names
+def _add(depends: Dependence, name: str, names: Names) -> None:
+    depends.of[name] = depends.of.get(name, NONE) | names
 
 
-def _leaving(body: ir.Block, found: Dependence) -> Names:
+def _leaving(body: ir.Block, depends: Dependence) -> Names:
     """What decides whether a loop is left, or a round cut short."""
-    return frozenset(d for s in _branches(body) if _has_jump(s) for d in found.expression(s.condition))
+    return frozenset(d for s in _branches(body) if _has_jump(s) for d in depends.expression(s.condition))
 
 
 def _branches(body: ir.Block) -> Iterator[ir.If]:

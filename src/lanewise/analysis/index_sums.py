@@ -79,10 +79,10 @@ def single_definitions(block: ir.Block, start: Mapping[str, IndexSum] = {}) -> d
     for s in statements(block):
         for n in writes(s):
             count[n] = count.get(n, 0) + 1
-    known = dict(start)
+    definitions = dict(start)
     for s in statements(block):
-        if not isinstance(s, ir.Assign) or s.name in known or count[s.name] != 1 or not s.value.type.is_integer:
+        if not isinstance(s, ir.Assign) or s.name in definitions or count[s.name] != 1 or not s.value.type.is_integer:
             continue
         if all(count.get(n, 0) <= 1 or n in start for n in reads(s.value)):
-            known[s.name] = index_sum(s.value, known)
-    return known
+            definitions[s.name] = index_sum(s.value, definitions)
+    return definitions

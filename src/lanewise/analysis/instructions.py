@@ -46,7 +46,7 @@ class Instructions:
         return Instructions(_tidy(Counter(self.counts) + Counter(other.counts)))
 
     def times(self, factor: float) -> Instructions:
-        """The same mix, so many times."""
+        """The same mix, that many times."""
         return Instructions(_tidy({k: n * factor for k, n in self.counts.items()}))
 
     @property
@@ -270,11 +270,11 @@ def operation_cost(operation: str, kind: Scalar, operands: tuple[Scalar, ...], *
     return _INTEGER.get(operation, {"integer": 1})
 
 
-def _conversion(found: Scalar, wanted: Scalar) -> Cost:
-    if found == wanted:
+def _conversion(source: Scalar, target: Scalar) -> Cost:
+    if source == target:
         return {}
-    if BOOL in (found, wanted):
-        return {"select": 1} if found == BOOL else {"compare": 1}
-    if found.is_integer and wanted.is_integer:
-        return {"integer": 1} if wanted == I64 and found.kind == "i" else {}
-    return {"wide conversion": 1} if 8 in (found.size, wanted.size) else {"conversion": 1}
+    if BOOL in (source, target):
+        return {"select": 1} if source == BOOL else {"compare": 1}
+    if source.is_integer and target.is_integer:
+        return {"integer": 1} if target == I64 and source.kind == "i" else {}
+    return {"wide conversion": 1} if 8 in (source.size, target.size) else {"conversion": 1}

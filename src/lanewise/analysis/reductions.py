@@ -43,19 +43,19 @@ def shareable(body: ir.Block, place: int, indices: tuple[str, ...]) -> Shareable
     loop = body[place]
     if not isinstance(loop, ir.For):
         return "it is no loop over a range"
-    found = folds_of(loop, body[place + 1 :])
-    if isinstance(found, str):
-        return found
+    folds = folds_of(loop, body[place + 1 :])
+    if isinstance(folds, str):
+        return folds
     if reason := _stores(body, loop, indices):
         return reason
     stores = any(isinstance(s, ir.StoreElement) for s in statements(loop.body))
     inner = loop
-    while not stores and (below := _only_loop(inner, found)) is not None:
+    while not stores and (below := _only_loop(inner, folds)) is not None:
         inside = folds_of(below, inner.body[inner.body.index(below) + 1 :])
-        if isinstance(inside, str) or {f.name for f in inside} - {f.name for f in found}:
+        if isinstance(inside, str) or {f.name for f in inside} - {f.name for f in folds}:
             break
         inner = below
-    return Shareable(loop, inner, found, stores)
+    return Shareable(loop, inner, folds, stores)
 
 
 def folds_of(loop: ir.For, after: ir.Block) -> tuple[Fold, ...] | str:
@@ -161,18 +161,18 @@ def _loads(body: ir.Block) -> Loads:
     """What is loaded into variables that one statement assigns: two loads of one element are one value."""
     stored = {s.array for s in statements(body) if isinstance(s, ir.StoreElement)}
     often = [n for s in statements(body) for n in writes(s)]
-    found: Loads = {}
+    loads: Loads = {}
     for s in statements(body):
         match s:
             case ir.LoadElement() if s.array not in stored and often.count(s.name) == 1:
                 moving = {n for i in s.indices for n in reads(i)}
                 if not any(often.count(n) > 1 for n in moving):
-                    found[s.name] = (s.array, *s.indices)
-            case ir.Assign(value=ir.Local(name=source)) if source in found and often.count(s.name) == 1:
-                found[s.name] = found[source]
+                    loads[s.name] = (s.array, *s.indices)
+            case ir.Assign(value=ir.Local(name=source)) if source in loads and often.count(s.name) == 1:
+                loads[s.name] = loads[source]
             case _:
                 pass
-    return found
+    return loads
 
 
 def _extreme(s: ir.If, name: str, loads: Loads) -> tuple[Operation, Scalar] | None:

@@ -192,5 +192,5 @@ def note_sectors(region: Region, touches: list[Touch]) -> None:
                 (t.places[row] * t.size + d)[t.active[row]] // SECTOR for t in mine for d in range(0, t.size, SECTOR)
             ]
             counts.append(len(np.unique(np.concatenate(sectors))))
-        found = [c for c in counts if c]
-        region.sectors[key] = region.sectors.get(key, 0.0) + (float(np.mean(found)) if found else 0.0)
+        nonzero = [c for c in counts if c]
+        region.sectors[key] = region.sectors.get(key, 0.0) + (float(np.mean(nonzero)) if nonzero else 0.0)

@@ -31,21 +31,21 @@ def analyse(
 
     A count that is missing is taken as 65,536, and a loop whose bounds are not known runs 8 times.
     """
-    known: Known = {p.name: np.asarray(UNKNOWN_COUNT) for p in kernel.counts}
-    known |= {n: np.asarray(v) for n, v in (environment or {}).items() if isinstance(v, (int, float, np.generic))}
+    counts: Known = {p.name: np.asarray(UNKNOWN_COUNT) for p in kernel.counts}
+    counts |= {n: np.asarray(v) for n, v in (environment or {}).items() if isinstance(v, (int, float, np.generic))}
     if (grid := kernel.grid) is not None:
-        across = -(-_whole(grid.extent, known) // grid.lanes)
-        known |= sample_threads(grid.threads, across, grid.parts)
-        root = _walk_kernel(kernel, kernel.body, known, fast_math=fast_math)
+        across = -(-_whole(grid.extent, counts) // grid.lanes)
+        counts |= sample_threads(grid.threads, across, grid.parts)
+        root = _walk_kernel(kernel, kernel.body, counts, fast_math=fast_math)
         return KernelWork(kernel, root, max(across, 1) * grid.parts, grid.threads)
     match kernel.body:
         case (ir.Parallel() as loop,):
-            elements = _whole(loop.extent, known)
-            known[loop.variable] = sample_range(elements)
-            root = _walk_kernel(kernel, loop.body, known, fast_math=fast_math, simd=loop.variable)
+            elements = _whole(loop.extent, counts)
+            counts[loop.variable] = sample_range(elements)
+            root = _walk_kernel(kernel, loop.body, counts, fast_math=fast_math, simd=loop.variable)
             return KernelWork(kernel, root, elements, 1)
         case body:
-            return KernelWork(kernel, _walk_kernel(kernel, body, known, fast_math=fast_math), 1, 1)
+            return KernelWork(kernel, _walk_kernel(kernel, body, counts, fast_math=fast_math), 1, 1)
 
 
 def _whole(e: ir.Expression, samples: Known) -> int:
@@ -62,7 +62,7 @@ Returned = list[Value] | None  # the values of a return on the main path, if the
 
 
 def _walk_kernel(kernel: ir.Kernel, body: ir.Block, samples: Known, *, fast_math: bool, simd: str = "") -> Region:
-    """The regions of `body` for threads whose coordinates stand in `known`.
+    """The regions of `body` for threads whose coordinates stand in `samples`.
 
     `simd` is the variable whose neighbours share a SIMD register, on a CPU.
     """
@@ -77,7 +77,7 @@ def _walk_kernel(kernel: ir.Kernel, body: ir.Block, samples: Known, *, fast_math
 
 class _Walk:
     def __init__(self, kernel: ir.Kernel, samples: Known, simd: str) -> None:
-        self.known, self.simd = samples, simd
+        self.samples, self.simd = samples, simd
         self.told = kernel.grid is not None  # how often to unroll loops over sources: only a GPU's compiler is
         self.buffers = {b.name: b for b in kernel.buffers}
         self.root = Region("kernel", None, 1.0)
@@ -96,7 +96,7 @@ class _Walk:
             match s:
                 case ir.Assign():
                     env[s.name] = self.values.number(s.value, env, here)
-                    self.known[s.name] = value_of(s.value, self.known)
+                    self.samples[s.name] = value_of(s.value, self.samples)
                 case ir.Load() | ir.Store() | ir.CopyLanes():
                     self.move(s, env, here)
                 case ir.For() | ir.While():
@@ -114,11 +114,11 @@ class _Walk:
 
     def other(self, s: ir.Statement, env: Environment, here: Region) -> None:
         """Statements that are little more than their expressions, nested blocks and results."""
-        wanted = [self.values.want(e, env, here) for e in expressions(s)]
+        values = [self.values.want(e, env, here) for e in expressions(s)]
         for inner in blocks(s):
             self.block(inner, env, here)
         for name in writes(s):
-            self.known[name] = None
+            self.samples[name] = None
             if name in env:
                 env[name] = self.values.leaf(name, self.values.type_of(env[name]), here)
         match s:
@@ -126,13 +126,13 @@ class _Walk:
                 here.barriers += 1
                 here.instructions += mix({"barrier": 1})
             case ir.SetElement():
-                here.instructions += mix({f"local store {self.values.type_of(wanted[-1]).size}": 1})
+                here.instructions += mix({f"local store {self.values.type_of(values[-1]).size}": 1})
             case ir.Rotate():
                 here.instructions += mix({"shuffle": sum(max(1, v.type.size // 4) for v in s.values)})
             case ir.Shuffle():
                 here.instructions += mix({"shuffle": max(1, s.value.type.size // 4)})
             case ir.Draw():
-                self.known[s.name] = self.known.get("@block")  # numbers go out in the order of blocks
+                self.samples[s.name] = self.samples.get("@block")  # numbers go out in the order of blocks
                 here.instructions += mix({"global load 4": 1, "integer": 4, "branch": 2})
             case ir.DeclareArray() | ir.Break() | ir.Continue():
                 pass
@@ -157,7 +157,7 @@ class _Walk:
         self.values.carried |= {env[n].number for n in carried}
         if isinstance(s, ir.For):
             env[s.variable] = self.values.leaf(s.variable, s.start.type, region)
-            self.known[s.variable] = at
+            self.samples[s.variable] = at
             self.simd = s.variable if simd and role == "sources" else simd
         else:
             self.values.want(s.condition, env, region)
@@ -173,9 +173,9 @@ class _Walk:
             return np.asarray(UNKNOWN_TRIPS), None
         for e in (s.start, s.stop, s.step):
             self.values.want(e, env, here)
-        start, stop, step = (value_of(e, self.known) for e in (s.start, s.stop, s.step))
+        start, stop, step = (value_of(e, self.samples) for e in (s.start, s.stop, s.step))
         if start is None or stop is None or step is None:
-            mean = self.known.get(ITEMS) if s.role == "sources" else None
+            mean = self.samples.get(ITEMS) if s.role == "sources" else None
             if mean is None:
                 return np.asarray(UNKNOWN_TRIPS), None
             return np.maximum(mean // (1 if step is None else step), 1), None
@@ -195,21 +195,21 @@ class _Walk:
         for name, value in carried.items():
             self.values.roots.append(value.number)
             env[name] = self.values.leaf(name, self.values.type_of(value), to)
-            self.known[name] = None
+            self.samples[name] = None
 
     def branch(self, s: ir.If, env: Environment, here: Region) -> Returned:
-        condition = value_of(s.condition, self.known)
+        condition = value_of(s.condition, self.samples)
         self.values.want(s.condition, env, here)
-        kept, sides, returned = dict(self.known), (dict(env), dict(env)), list[Returned]()
-        for block, side, wanted in ((s.then, sides[0], True), (s.otherwise, sides[1], False)):
-            self.known.update(kept)
-            returned.append(self.side(block, condition, wanted, side, here) if block else None)
+        kept, sides, returned = dict(self.samples), (dict(env), dict(env)), list[Returned]()
+        for block, side, taken in ((s.then, sides[0], True), (s.otherwise, sides[1], False)):
+            self.samples.update(kept)
+            returned.append(self.side(block, condition, taken, side, here) if block else None)
         inner = [x for block in (s.then, s.otherwise) for x in statements(block)]
         selects = all(isinstance(x, (ir.Assign, ir.Apply, ir.If, ir.Return)) for x in inner)
         if not selects:  # too much to run both sides: the compiler jumps
             here.instructions += mix({"branch": 1})
         for n in dict.fromkeys(n for x in inner for n in writes(x)):
-            self.known[n] = None
+            self.samples[n] = None
             if n in env and sides[0].get(n) != sides[1].get(n):
                 env[n] = self.merged([side[n] for side in sides if n in side], here, selects=selects)
         first, second = returned
@@ -222,11 +222,11 @@ class _Walk:
             here.instructions += mix({"select": len(left)})
         return None
 
-    def side(self, block: ir.Block, condition: Sample | None, wanted: bool, env: Environment, here: Region) -> Returned:
+    def side(self, block: ir.Block, condition: Sample | None, taken: bool, env: Environment, here: Region) -> Returned:
         """One side of a branch: a region of its own, run by the warps of which a thread takes it."""
         weight, active = self.weight, self.active
         if condition is not None:
-            self.active = np.broadcast_to(np.equal(condition, wanted), active.shape) & active
+            self.active = np.broadcast_to(np.equal(condition, taken), active.shape) & active
             self.weight = weight * self.active.any(axis=1)
         region = here.add("branch", float(self.weight.mean()), depth=here.depth)
         returned = self.block(block, env, region)
@@ -243,21 +243,21 @@ class _Walk:
         """A call is inlined; its mutable parameters come back changed."""
         here.applications += 1
         inner: Environment = {}
-        known: Known = {n: v for n, v in self.known.items() if n.startswith("@")}
+        constants: Known = {n: v for n, v in self.samples.items() if n.startswith("@")}
         passed = list(zip(s.function.parameters, s.arguments, strict=True))
         for p, a in passed:
             inner[p.name] = self.values.number(a, env, here)
-            known[p.name] = value_of(a, self.known)
-        outer, self.known = self.known, known
+            constants[p.name] = value_of(a, self.samples)
+        outer, self.samples = self.samples, constants
         returned = self.block(s.function.body, inner, here) or []
-        self.known = outer
+        self.samples = outer
         for p, a in passed:
             if p.mutable and isinstance(a, ir.Local):
                 env[a.name] = inner[p.name]
-                self.known[a.name] = None
+                self.samples[a.name] = None
         for k, (name, result) in enumerate(zip(s.results, s.function.results, strict=True)):
             env[name] = returned[k] if k < len(returned) else self.values.leaf(name, result.type, here)
-            self.known[name] = None
+            self.samples[name] = None
 
     # ------------------------------------------------------------ memory
 
@@ -267,7 +267,7 @@ class _Walk:
                 self.access(s.buffer, s.index, s.names, env, here, write=False)
                 for name in filter(None, s.names):
                     env[name] = self.values.leaf(name, self.buffers[s.buffer].type, here)
-                    self.known[name] = None
+                    self.samples[name] = None
                     if self.buffers[s.buffer].space == "global":
                         self.values.loaded.add(env[name].number)
             case ir.Store():
@@ -284,9 +284,9 @@ class _Walk:
         b = self.buffers[buffer]
         size, useful = len(names) * b.type.size, sum(b.type.size for n in names if n)
         if self.simd:
-            lie = lie_along_simd(index, size, self.known, self.simd)
+            lie = lie_along_simd(index, size, self.samples, self.simd)
         else:
-            lie = lie_of_warp(value_of(index, self.known), self.active, size)
+            lie = lie_of_warp(value_of(index, self.samples), self.active, size)
         return Access(buffer, b.space, write, size, useful, lie.pattern, lie.sectors, lie.wavefronts, names)
 
     def access(
@@ -299,7 +299,7 @@ class _Walk:
         here.instructions += mix({f"{b.space} {'store' if write else 'load'} {access.bytes}": 1})
         if b.space != "global":
             return
-        key, places = f"{b.array}/{b.buffer}/{'write' if write else 'read'}", value_of(index, self.known)
+        key, places = f"{b.array}/{b.buffer}/{'write' if write else 'read'}", value_of(index, self.samples)
         if places is None:
             here.sectors[key] = here.sectors.get(key, 0.0) + access.sectors
         else:

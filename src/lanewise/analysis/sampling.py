@@ -44,9 +44,9 @@ def sample_range(extent: int) -> Sample:
     return _spread(extent, BLOCKS * WARPS).reshape(-1, 1)
 
 
-def _spread(count: int, wanted: int) -> Sample:
-    """At most `wanted` whole numbers below `count`, each from the middle of an equal share."""
-    taken = max(1, min(count, wanted))
+def _spread(count: int, most: int) -> Sample:
+    """At most `most` whole numbers below `count`, each from the middle of an equal share."""
+    taken = max(1, min(count, most))
     return np.array([(2 * k + 1) * max(count, 1) // (2 * taken) for k in range(taken)], np.int64)
 
 

@@ -60,7 +60,7 @@ def zero_self_term(function: ir.Function, target: str, source: str, *, same: boo
             blocked = simple.blocked[result.number]
             return f"{p.name} is {sign}{simple.shown(value.number)}{f', and {blocked}' if blocked else ''}"
         conditions |= simple.conditions[result.number]
-    return Proof(tuple(sorted(conditions, key=lambda c: c.wanted == "finite")))
+    return Proof(tuple(sorted(conditions, key=lambda c: c.demand == "finite")))
 
 
 def violated(proof: Proof, uniforms: Mapping[str, Any]) -> str | None:
@@ -70,7 +70,7 @@ def violated(proof: Proof, uniforms: Mapping[str, Any]) -> str | None:
         with np.errstate(all="ignore"):
             value = evaluate(c.value, used)
         limits = np.finfo(np.float64 if c.value.type == F64 else np.float32)
-        if c.wanted == "> 0":  # approximate instructions take anything smaller for zero
+        if c.demand == "> 0":  # approximate instructions take anything smaller for zero
             low, high, bound = float(limits.tiny), math.inf, f"at least {limits.tiny:.3g}"
         else:  # so that a product with a field of ordinary size is finite
             high = math.sqrt(limits.max)
@@ -78,8 +78,8 @@ def violated(proof: Proof, uniforms: Mapping[str, Any]) -> str | None:
         if not low <= value <= high:
             text = print_expression(c.value)
             text = text if len(text) <= SHOWN else text[: SHOWN - 3] + "..."
-            given = (
+            operands = (
                 "" if isinstance(c.value, ir.Local) else f" for {', '.join(f'{n} = {v!s}' for n, v in used.items())}"
             )
-            return f"{text} must be {bound}, and it is {value!s}{given}"
+            return f"{text} must be {bound}, and it is {value!s}{operands}"
     return None

@@ -39,7 +39,7 @@ class Condition:
     """What an expression of uniforms must be: "> 0", or "finite" (and so when a field multiplies it)."""
 
     value: ir.Expression
-    wanted: Literal["> 0", "finite"]
+    demand: Literal["> 0", "finite"]
 
 
 class NotFinite(Exception):
@@ -55,7 +55,7 @@ class Simplification:
         self.conditions: list[dict[Condition, None]] = []
         self.blocked: list[str] = []  # why a value is not simpler, where that is known
         self._sizes: list[int] = []  # by new number: the length of the expression
-        self._found: dict[int, dict[Condition, None] | NotFinite] = {}  # by new number: what makes it finite
+        self._finiteness: dict[int, dict[Condition, None] | NotFinite] = {}  # by new number: what makes it finite
         for node in old.nodes:
             self._node(node)
 
@@ -102,14 +102,14 @@ class Simplification:
         every = list(range(len(operands)))
         zeros = [self.is_zero(v) for v in operands]
         match node.operation, operands:
-            case "select", [condition, *sides] if (known := self._known(condition)) is not None:
-                return sides[0 if known else 1], [0, 1 if known else 2]
+            case "select", [condition, *sides] if (truth := self._truth(condition)) is not None:
+                return sides[0 if truth else 1], [0, 1 if truth else 2]
             case "select", [_, first, second] if first == second or all(zeros[1:]):
                 return first, every
             case "and" | "or", [first, second]:
                 for place, (v, other) in enumerate(((first, second), (second, first))):
-                    if (known := self._known(v)) is not None:
-                        decided = known == (node.operation == "or")
+                    if (truth := self._truth(v)) is not None:
+                        decided = truth == (node.operation == "or")
                         return (v if decided else other), [place] if decided else every
             case "+", [first, second] if any(zeros):
                 return (second if zeros[0] else first), every
@@ -149,7 +149,7 @@ class Simplification:
                 return self._literal(node.type, folded.value)
         return Value(self.table.add(node.operation, numbers, node.type, node.payload))
 
-    def _known(self, value: Value) -> bool | None:
+    def _truth(self, value: Value) -> bool | None:
         node = self.table.nodes[value.number]
         return bool(node.payload) if node.operation == "literal" else None
 
@@ -171,17 +171,17 @@ class Simplification:
 
     def _finite(self, number: int, conditions: dict[Condition, None]) -> None:
         """Add the conditions for a value to be finite, or raise `NotFinite`."""
-        if number not in self._found:
-            found: dict[Condition, None] = {}
+        if number not in self._finiteness:
+            needs: dict[Condition, None] = {}
             try:
-                self._look(number, found)
-                self._found[number] = found
+                self._look(number, needs)
+                self._finiteness[number] = needs
             except NotFinite as reason:
-                self._found[number] = reason
-        known = self._found[number]
-        if isinstance(known, NotFinite):
-            raise known
-        conditions |= known
+                self._finiteness[number] = reason
+        outcome = self._finiteness[number]
+        if isinstance(outcome, NotFinite):
+            raise outcome
+        conditions |= outcome
 
     def _look(self, number: int, conditions: dict[Condition, None]) -> None:
         node = self.table.nodes[number]

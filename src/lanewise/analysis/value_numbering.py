@@ -73,14 +73,14 @@ class Table:
 
     def below(self, numbers: set[int]) -> set[int]:
         """These nodes and everything that they are computed from."""
-        found: set[int] = set()
+        below: set[int] = set()
         waiting = list(numbers)
         while waiting:
             number = waiting.pop()
-            if number not in found:
-                found.add(number)
+            if number not in below:
+                below.add(number)
                 waiting += self.nodes[number].operands
-        return found
+        return below
 
 
 def number_function(table: Table, function: ir.Function, arguments: dict[str, Value]) -> list[Value]:

@@ -28,8 +28,8 @@ class Commands(TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Find the command that runs."""
         if args and args[0] in PRODUCTS:
-            found = importlib.import_module(f"lanewise.sims.{args[0]}.command")
-            self.add_command(typer.main.get_command(found.app), args[0])
+            module = importlib.import_module(f"lanewise.sims.{args[0]}.command")
+            self.add_command(typer.main.get_command(module.app), args[0])
         return super().resolve_command(ctx, args)
 
 

@@ -40,8 +40,8 @@ def load_kernel(text: str, *, sites: bool = False) -> Pairwise | Elementwise | S
     path_text, separator, name = text.rpartition(":")
     if not separator or not path_text.endswith(".py"):
         if text.endswith(".py"):
-            found = _kernels_of(run_file(Path(text)), sites)
-            raise InputError(f"{text}: which kernel? {_choices(text, found)}")
+            offered = _kernels_of(run_file(Path(text)), sites)
+            raise InputError(f"{text}: which kernel? {_choices(text, offered)}")
         raise InputError(
             f"nothing is known of {text!r}; wanted gravity, or a kernel of a file as in path/to/file.py:name"
         )
@@ -111,8 +111,8 @@ def _last_line(error: BaseException, path: Path) -> str:
 
 
 def _kernels_of(module: ModuleType, sites: bool) -> dict[str, Any]:
-    wanted = (Pairwise, Elementwise, Sitewise) if sites else (Pairwise, Elementwise)
-    return {n: v for n, v in vars(module).items() if isinstance(v, wanted)}
+    kinds = (Pairwise, Elementwise, Sitewise) if sites else (Pairwise, Elementwise)
+    return {n: v for n, v in vars(module).items() if isinstance(v, kinds)}
 
 
 def _choices(path: str, kernels: dict[str, Any]) -> str:

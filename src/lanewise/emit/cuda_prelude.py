@@ -212,7 +212,7 @@ def prelude(body: str) -> str:
 
 
 def vector_type(scalar: Scalar, lanes: int) -> str:
-    """The CUDA type of a load of so many scalars."""
+    """The CUDA type of a load of that many scalars."""
     return TYPES[scalar] if lanes == 1 else f"{_VECTORS[scalar]}{lanes}"
 
 

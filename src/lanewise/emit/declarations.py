@@ -96,8 +96,8 @@ class Declarations:
 
     def _first_access(self, nested: tuple[ir.Block, ...], name: str) -> str:
         """How these blocks meet `name` first: "read" when a run of them can read it before writing it, else "write" or "none"."""
-        found = {self._meets(block, name)[0] for block in nested}
-        return next((access for access in ("read", "write") if access in found), "none")
+        accesses = {self._meets(block, name)[0] for block in nested}
+        return next((access for access in ("read", "write") if access in accesses), "none")
 
     def _meets(self, block: ir.Block, name: str) -> tuple[str, bool]:
         """The same for one block, and whether each of its runs writes `name`."""
@@ -107,7 +107,7 @@ class Declarations:
         return self._met[key]
 
     def _meeting(self, block: ir.Block, name: str) -> tuple[str, bool]:
-        found = "none"
+        first = "none"
         for s in block:
             if name not in self._named(s):
                 continue
@@ -119,10 +119,10 @@ class Declarations:
             if any(access == "read" for access, _ in inner):
                 return "read", False
             if any(access == "write" for access, _ in inner):
-                found = "write"
+                first = "write"
                 if isinstance(s, ir.If) and all(sure for _, sure in inner):
                     return "write", True
-        return found, False
+        return first, False
 
     def _read(self, s: ir.Statement) -> frozenset[str]:
         """What a statement reads itself, not in its blocks."""

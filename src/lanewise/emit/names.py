@@ -80,8 +80,8 @@ class Names:
 
 def user_names(block: ir.Block) -> list[str]:
     """The names in a block that are not lanewise's own, in order of text."""
-    found = (n for s in statements(block) for n in (*writes(s), *(x for e in expressions(s) for x in reads(e))))
-    return [n for n in dict.fromkeys(found) if not is_own(n)]
+    names = (n for s in statements(block) for n in (*writes(s), *(x for e in expressions(s) for x in reads(e))))
+    return [n for n in dict.fromkeys(names) if not is_own(n)]
 
 
 def function_names(kernel: ir.Kernel, words: frozenset[str]) -> dict[str, str]:

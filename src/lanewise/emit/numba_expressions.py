@@ -120,11 +120,11 @@ def _modular(e: ir.Expression, text: Callable[[ir.Expression], str], level: int 
 
 def _guarded(x: ir.Binary) -> str | None:
     """The function for what LLVM leaves open: shifts by more bits than there are, and the smallest number divided by -1."""
-    known = x.right.value if isinstance(x.right, ir.Literal) else None
+    literal = x.right.value if isinstance(x.right, ir.Literal) else None
     match x.operator:
-        case "<<" | ">>" if not x.bounded and (known is None or not 0 <= known < 8 * x.type.size):
+        case "<<" | ">>" if not x.bounded and (literal is None or not 0 <= literal < 8 * x.type.size):
             return "lw_shift_left" if x.operator == "<<" else "lw_shift_right"
-        case "//" if x.type == I64 and not x.bounded and known in (None, -1):
+        case "//" if x.type == I64 and not x.bounded and literal in (None, -1):
             return "lw_floor_divide"
         case _:
             return None

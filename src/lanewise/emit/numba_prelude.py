@@ -66,7 +66,7 @@ WIDTHS = (256, 512)
 
 
 def prefer_width(bits: int) -> str:
-    """The call that makes LLVM use SIMD registers of so many bits in the function that it stands in."""
+    """The call that makes LLVM use SIMD registers of that many bits in the function that it stands in."""
     return f"lw_prefer_{bits}"
 
 

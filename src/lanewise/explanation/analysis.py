@@ -114,9 +114,9 @@ def _one(thing: str) -> str:
 
 
 def _symmetry(function: ir.Function, target: str, source: str) -> tuple[str, dict[str, Any]]:
-    found = both_ways(function, target, source)
-    if isinstance(found, str):
-        return f"not known: {found}", {"known": False, "reason": found}
-    shared = 2 * found.alone - found.together
-    text = f"the two directions of a pair share {shared} of {found.alone} operations"
-    return text, {"known": True, "operations": found.alone, "shared": shared}
+    both = both_ways(function, target, source)
+    if isinstance(both, str):
+        return f"not known: {both}", {"known": False, "reason": both}
+    shared = 2 * both.alone - both.together
+    text = f"the two directions of a pair share {shared} of {both.alone} operations"
+    return text, {"known": True, "operations": both.alone, "shared": shared}

@@ -122,8 +122,8 @@ def explain_compiled(
                 f"{compiled.name}: explain(measure=True) of a threadwise kernel takes the arguments of a call, "
                 "because arrays that hold indices cannot be made up"
             )
-        given = named if arguments or named else made_up_arguments(compiled)
-        job = compiled.kernel.tuning_job(*arguments, plan=compiled.plan, **given)
+        values = named if arguments or named else made_up_arguments(compiled)
+        job = compiled.kernel.tuning_job(*arguments, plan=compiled.plan, **values)
         return replace(measure_plans(job, plans), tuned=stored.tuned)
 
     return explain(subject_of(compiled), resources=compiled.resources, measure_resources=measure_resources, times=times)

@@ -52,8 +52,8 @@ class Estimates:
             return tuple(c.resources for c in build_executable(self.program(plan), "cuda", model.arch).cubins)
 
         with ThreadPoolExecutor(cpu_threads()) as pool:
-            found = dict(zip(plans, pool.map(compile_one, plans), strict=True))
-        return replace(self, resources=found, _bounds={})
+            resources = dict(zip(plans, pool.map(compile_one, plans), strict=True))
+        return replace(self, resources=resources, _bounds={})
 
     def program(self, plan: Decisions) -> Program:
         """The program of a legal plan."""
@@ -63,8 +63,8 @@ class Estimates:
 
     def seconds(self, plan: Decisions) -> float | None:
         """The time that the model predicts; None when it cannot."""
-        found = self.bound(plan)
-        return None if found is None else found.predicted_seconds
+        bound = self.bound(plan)
+        return None if bound is None else bound.predicted_seconds
 
     def factor(self, slow: Decisions, fast: Decisions) -> float | None:
         """How many times faster the second plan is than the first."""
@@ -73,13 +73,13 @@ class Estimates:
 
     def fastest(self, plans: Mapping[Any, Decisions]) -> Any:
         """The key of the plan that should be fastest, as far as that is known without compiling; else the first."""
-        known: dict[Any, float] = {}
+        predicted: dict[Any, float] = {}
         for key, plan in plans.items():
             if plan not in self._drafts:
                 self._drafts[plan] = _predict(self.subject, self.program(plan), None)
             if (bound := self._drafts[plan]) is not None:
-                known[key] = bound.predicted_seconds
-        return min(known, key=lambda k: known[k]) if known else next(iter(plans))
+                predicted[key] = bound.predicted_seconds
+        return min(predicted, key=lambda k: predicted[k]) if predicted else next(iter(plans))
 
     def bound(self, plan: Decisions) -> Bottleneck | None:
         """The bound and the prediction of a legal plan."""
@@ -89,8 +89,8 @@ class Estimates:
 
     def registers(self, plan: Decisions) -> int | None:
         """Registers of a thread of the main kernel."""
-        found = self.resources.get(plan)
-        return found[0].registers if found else None
+        resources = self.resources.get(plan)
+        return resources[0].registers if resources else None
 
     def spilled(self, plan: Decisions) -> int:
         """Bytes of registers that the kernels of a plan spill to memory, as far as it was compiled."""
@@ -98,11 +98,11 @@ class Estimates:
 
     def occupancy(self, plan: Decisions) -> float | None:
         """The share of the warps of a multiprocessor that the main kernel can have resident."""
-        found, model = self.resources.get(plan), self.subject.model
+        resources, model = self.resources.get(plan), self.subject.model
         grid = self.program(plan).kernels[0].grid
-        if not found or grid is None or model is None or model.limits is None:
+        if not resources or grid is None or model is None or model.limits is None:
             return None
-        return resident(model.limits, grid.threads, found[0].registers, found[0].shared_bytes).share
+        return resident(model.limits, grid.threads, resources[0].registers, resources[0].shared_bytes).share
 
 
 def _predict(subject: Subject, program: Program, resources: tuple[Resources, ...] | None) -> Bottleneck | None:
@@ -111,8 +111,10 @@ def _predict(subject: Subject, program: Program, resources: tuple[Resources, ...
         return None
     if subject.traffic is not None:  # of steps over sites only the plan itself is foreseen: others move the same bytes
         return _step_bound(subject) if program.plan == subject.plan else None
-    found = predict(program, subject.environment, subject.model, resources, in_graph=is_gpu(subject.kind))
-    return Bottleneck(found.bound.limiter, found.bound.seconds, found.seconds, dict(found.bound.details))
+    prediction = predict(program, subject.environment, subject.model, resources, in_graph=is_gpu(subject.kind))
+    return Bottleneck(
+        prediction.bound.limiter, prediction.bound.seconds, prediction.seconds, dict(prediction.bound.details)
+    )
 
 
 def _step_bound(subject: Subject) -> Bottleneck:

@@ -26,7 +26,7 @@ from lanewise.tuning.job import Job
 from lanewise.tuning.measure import make_measurer
 from lanewise.values import to_python_value
 
-ROUNDS = 7  # interleaved: the median of so many times of each plan
+ROUNDS = 7  # interleaved: the median of 7 times of each plan
 
 
 def stored_times(compiled: Compiled) -> Times:
@@ -54,8 +54,8 @@ def measure_plans(job: Job, plans: Sequence[Decisions]) -> Times:
     """
     measurer = make_measurer(job)
     failures = measurer.prepare(list(dict.fromkeys(plans)))
-    found = measurer.measure([p for p, failure in failures.items() if failure is None], ROUNDS)
-    return Times({p: statistics.median(times) for p, times in found.items()}, "now")
+    measured = measurer.measure([p for p, failure in failures.items() if failure is None], ROUNDS)
+    return Times({p: statistics.median(times) for p, times in measured.items()}, "now")
 
 
 def made_up_arguments(compiled: Compiled) -> dict[str, Any]:

@@ -101,8 +101,8 @@ def _model(device: str, arch: str | None) -> DeviceModel:
 def _reference(kernel: Kernel, roles: Roles, layouts: dict[str, Layout], device: str) -> ir.Kernel:
     if not isinstance(kernel, Pairwise):
         records = {n: (r, layouts[n]) for n, r in roles.records.items()}
-        given = ElementwiseArguments(records, roles.arrays, roles.uniforms)
-        return build_elementwise(kernel.lowered, given, index_type(device))
+        arguments = ElementwiseArguments(records, roles.arrays, roles.uniforms)
+        return build_elementwise(kernel.lowered, arguments, index_type(device))
     (target, source), uniforms = list(roles.records.items()), dict[str, Any](roles.uniforms)
     pair = PairwiseArguments(
         (*target, layouts[target[0]]), (*source, layouts[source[0]]), uniforms, target[1] == source[1]

@@ -65,17 +65,17 @@ def _headline(e: Explanation) -> str:
 def _sections(e: Explanation) -> list[tuple[str, list[str]]]:
     """What stands below the table: titles and lines."""
     chosen = {"default": "by default", "tune()": "by tune()", "given": "by hand"}[e.origin]
-    found = [("plan", [f"chosen {chosen}", f"lw.Plan({e.plan})"]), ("layouts", _layouts(e))]
+    sections = [("plan", [f"chosen {chosen}", f"lw.Plan({e.plan})"]), ("layouts", _layouts(e))]
     width = max((len(title) for title, _ in e.analysis.lines), default=0)
-    found.append(("function", [f"{title:{width}}  {text}" for title, text in e.analysis.lines]))
-    found.append(("bound", _bound(e)))
+    sections.append(("function", [f"{title:{width}}  {text}" for title, text in e.analysis.lines]))
+    sections.append(("bound", _bound(e)))
     width = max((len(n) for n in e.resources), default=0)
-    found.append(("resources", [f"{n:{width}}  {_resource(n, v)}" for n, v in e.resources.items()]))
+    sections.append(("resources", [f"{n:{width}}  {_resource(n, v)}" for n, v in e.resources.items()]))
     if e.invented:
         made_up = ", ".join(f"{n} = {v}" for n, v in e.invented.items())
-        found.append(("made up", [f"{made_up}: values that nobody gave; choose them with --set NAME=VALUE"]))
-    found.append(("warnings", list(e.warnings)))
-    return [(title, lines) for title, lines in found if lines]
+        sections.append(("made up", [f"{made_up}: values that nobody gave; choose them with --set NAME=VALUE"]))
+    sections.append(("warnings", list(e.warnings)))
+    return [(title, lines) for title, lines in sections if lines]
 
 
 def _layouts(e: Explanation) -> list[str]:

@@ -55,12 +55,14 @@ class Rows:
         value = getattr(plan, o.field)
         if value == neutral(o.field, kind):
             return self._absent(o, value, times)
-        found = self._without(o)
-        if isinstance(found, str):
+        without = self._without(o)
+        if isinstance(without, str):
             if value == getattr(NEUTRAL, o.field):  # it is there by itself, and the kernel has no use for it
-                return Row(o.name, o.field, value, False, reason_of(found))
-            return Row(o.name, o.field, value, True, f"{self._describe(o, value)}; not without it: {reason_of(found)}")
-        before, also = found
+                return Row(o.name, o.field, value, False, reason_of(without))
+            return Row(
+                o.name, o.field, value, True, f"{self._describe(o, value)}; not without it: {reason_of(without)}"
+            )
+        before, also = without
         if o.field not in BESIDE_THE_KERNELS and self._same(before, plan):
             return Row(o.name, o.field, value, False, UNCHANGED)
         self.compared.append(before)
@@ -70,12 +72,12 @@ class Rows:
         share = Change(self.estimates.occupancy(before), self.estimates.occupancy(plan))
         return Row(
             o.name, o.field, value, True, reason, self.estimates.factor(before, plan), times.factor(before, plan),
-            registers=_known(registers), occupancy=_known(share),
+            registers=_if_any(registers), occupancy=_if_any(share),
         )  # fmt: skip
 
     def _describe(self, o: Optimisation, value: Any) -> str:
-        found = SITES.get((o.field, value)) if self.subject.traffic is not None else None
-        return found or o.describe(value, self.subject.kind)
+        text = SITES.get((o.field, value)) if self.subject.traffic is not None else None
+        return text or o.describe(value, self.subject.kind)
 
     def _without(self, o: Optimisation) -> tuple[Decisions, tuple[str, ...]] | str:
         """The plan to compare with. Where an optimisation gives a kernel its shape, that is the default plan without it."""
@@ -114,20 +116,20 @@ class Rows:
         """
         kind, pattern, plan = self.subject.kind, self.subject.reference.pattern, self.subject.plan
         worth = [v for v in o.values(kind, pattern) if v != value]
-        found: dict[Any, Decisions] = {}
+        candidates: dict[Any, Decisions] = {}
         refusals: list[str] = []
         for v in worth or [_any_value(o, value)]:
             refused = self.programs.possible(plan, o.field, v)
             if refused is None:
-                found[v] = replace(plan, **{o.field: v})
+                candidates[v] = replace(plan, **{o.field: v})
                 continue
             refusals.append(reason_of(refused))
             own = replace(plan, **o.start(v)) if o.shape else self._default(o.field, v)
             if own is not None and self.programs.possible(own, o.field, v) is None:
-                found[v] = own
-        if not worth and (found or refusals == [UNCHANGED]):  # nothing refuses it, and nothing comes of it
+                candidates[v] = own
+        if not worth and (candidates or refusals == [UNCHANGED]):  # nothing refuses it, and nothing comes of it
             return {}, _unsuited(o, kind, pattern)
-        return found, refusals[0] if refusals else ""
+        return candidates, refusals[0] if refusals else ""
 
     def _default(self, name: str, value: Any) -> Decisions | None:
         if self.subject.model is None:
@@ -152,12 +154,14 @@ class Rows:
             return Row(o.name, o.field, "", False, "the kernel takes no records")
         value = ", ".join(dict.fromkeys(str(layout) for layout in s.layouts.values()))
         others = {str(x): self._against(x) for x in (AoS(), SoA(), SoAoAS(), AoAS()) if {str(x)} != {value}}
-        known = {n: 1 / f for n, f in others.items() if f}  # how many times faster than now
-        best = max(known, key=lambda n: known[n]) if known else None
+        speedups = {n: 1 / f for n, f in others.items() if f}  # how many times faster than now
+        best = max(speedups, key=lambda n: speedups[n]) if speedups else None
         if s.is_plain:
-            reason = verdict(known[best], None, best) if best else "there is no prediction for another one"
-            return Row(o.name, o.field, value, False, reason, known[best] if best else None, best=best)
-        better = f"{best} is predicted to be {known[best]:.2f} x as fast" if best and known[best] > WORTH_IT else ""
+            reason = verdict(speedups[best], None, best) if best else "there is no prediction for another one"
+            return Row(o.name, o.field, value, False, reason, speedups[best] if best else None, best=best)
+        better = (
+            f"{best} is predicted to be {speedups[best]:.2f} x as fast" if best and speedups[best] > WORTH_IT else ""
+        )
         return Row(
             o.name,
             o.field,
@@ -212,7 +216,7 @@ def _unsuited(o: Optimisation, kind: str, pattern: Pattern) -> str:
     return "only a GPU has it" if not is_gpu(kind) else "only a CPU has it"
 
 
-def _known(change: Change) -> Change | None:
+def _if_any(change: Change) -> Change | None:
     return None if change.before is None and change.after is None else change
 
 

@@ -82,8 +82,8 @@ def explain_flow(
     """A flow compiled for a periodic box of about `count` sites of kind 0, and loaded nowhere."""
     function = flow.main
     if unknown := [n for n in values or {} if n not in function.parameters]:
-        known = ", ".join(function.parameters) or "no value"
-        raise InputError(f"{flow.__name__} has no value {unknown[0]!r} to set; it has {known}")
+        names = ", ".join(function.parameters) or "no value"
+        raise InputError(f"{flow.__name__} has no value {unknown[0]!r} to set; it has {names}")
     side = max(1, round(count ** (1 / flow.lattice.dimension)))
     shape = (side,) * flow.lattice.dimension
     form = form_by_name("pull" if is_gpu(device) else "in-place")
@@ -128,8 +128,8 @@ def analyse_step(subject: Subject) -> Analysis:
     assert traffic is not None
     operations = {f.name: dict(sorted(count_operations(f).items())) for f in kinds(subject.reference)}
     lines = [("sites", subject.box)]
-    for name, found in operations.items():
-        lines.append(("operations", f"{name}: {', '.join(f'{n} {o}' for o, n in found.items()) or 'none'}"))
+    for name, counts in operations.items():
+        lines.append(("operations", f"{name}: {', '.join(f'{n} {o}' for o, n in counts.items()) or 'none'}"))
     rows = accesses(subject.reference, traffic)
     lines += [("accesses", text) for text, _ in rows]
     lines.append(("bytes", f"{traffic.nbytes / traffic.fluid:.1f} a step of a site that is updated"))
@@ -146,8 +146,8 @@ def analyse_step(subject: Subject) -> Analysis:
 
 def kinds(reference: ir.Kernel) -> list[ir.Function]:
     """The functions of the kinds of sites, kind 0 first."""
-    found = (s.function for s in statements(reference.body) if isinstance(s, ir.Apply))
-    return list({f.name: f for f in found}.values())
+    applied = (s.function for s in statements(reference.body) if isinstance(s, ir.Apply))
+    return list({f.name: f for f in applied}.values())
 
 
 def operations_of(reference: ir.Kernel) -> tuple[int, bool]:

@@ -47,7 +47,7 @@ class Subject:
 
     @property
     def kind(self) -> str:
-        """The kind of device that the pipeline knows: "cuda" for every GPU, "cpu" for all else."""
+        """The kind of device that the pipeline knows: "cuda" for every GPU, "cpu" otherwise."""
         return "cuda" if is_gpu(self.device) else "cpu"
 
     def default(self, wish: Plan) -> Decisions:

@@ -122,11 +122,11 @@ def attribute(scope: Scope, owner: Value, node: ast.Attribute) -> Value:
             return from_python(getattr(value, node.attr), where)
         case _:
             raise scope.error(
-                f"{owner.describe()} has no {node.attr!r}", node, found=ast.unparse(node), wanted=_wanted(owner)
+                f"{owner.describe()} has no {node.attr!r}", node, found=ast.unparse(node), wanted=_expected(owner)
             )
 
 
-def _wanted(owner: Value) -> str:
+def _expected(owner: Value) -> str:
     """What may stand where an unknown attribute was found."""
     match owner:
         case PythonObject(value=ModuleType()):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import builtins
 import math
+import random
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
@@ -19,6 +20,7 @@ from lanewise.frontend.directions import along, along_of
 from lanewise.frontend.elements import length as array_length
 from lanewise.frontend.literals import exact_of, exact_result
 from lanewise.frontend.mathematics import check_count, intrinsic
+from lanewise.frontend.random_numbers import drawing
 from lanewise.frontend.rows import row_length, window
 from lanewise.frontend.scope import Scope
 from lanewise.frontend.values import (
@@ -71,11 +73,11 @@ _HINTS: dict[Any, str] = {
 
 def _foreign_functions() -> dict[Any, str]:
     """The functions of `math`, NumPy and Python that stand for an intrinsic."""
-    known: dict[Any, str] = {}
+    intrinsics: dict[Any, str] = {}
     for name in INTRINSICS:
         for spelling in (name, *_SPELLINGS.get(name, ())):
-            known |= {f: name for module in (math, np, builtins) if callable(f := getattr(module, spelling, None))}
-    return {f: name for f, name in known.items() if f is not builtins.pow}
+            intrinsics |= {f: name for module in (math, np, builtins) if callable(f := getattr(module, spelling, None))}
+    return {f: name for f, name in intrinsics.items() if f is not builtins.pow}
 
 
 _FOREIGN = _foreign_functions()
@@ -96,6 +98,8 @@ def lowering_of(scope: Scope, callee: PythonObject, node: ast.AST) -> Lowering:
         kind = t.from_dtype(function)
     if getattr(function, "__lanewise_function__", False):
         return lambda scope, arguments, node: scope.call_helper(scope, function, arguments, node)
+    if (draw := drawing(function)) is not None:
+        return draw
     if (direction := along_of(function)) is not None:
         return lambda scope, arguments, node: along(scope, direction, arguments, node)
     if function is v.same:
@@ -110,12 +114,12 @@ def lowering_of(scope: Scope, callee: PythonObject, node: ast.AST) -> Lowering:
         return _numbers_only(lambda scope, numbers, node: _convert(scope, kind, numbers, node))
     if isinstance(kind, t.Vector):
         return _numbers_only(lambda scope, numbers, node: _vector(scope, kind, numbers, node))
-    if found := _known(_OWN, function):
-        return _numbers_only(_also_of_literals(function, found))
+    if own := _looked_up(_OWN, function):
+        return _numbers_only(_also_of_literals(function, own))
     if name := getattr(function, "__lanewise_intrinsic__", None):
         by_component: _OnNumbers = lambda scope, numbers, node: intrinsic(scope, name, numbers, node)  # noqa: E731
         return _numbers_only(_also_of_literals(function, by_component))
-    if name := _known(_FOREIGN, function):
+    if name := _looked_up(_FOREIGN, function):
         return _numbers_only(lambda scope, numbers, node: _foreign(scope, name, numbers, node))
     raise scope.error(
         "this cannot be called in a kernel",
@@ -126,7 +130,7 @@ def lowering_of(scope: Scope, callee: PythonObject, node: ast.AST) -> Lowering:
     )
 
 
-def _known(table: dict[Any, Any], function: Any) -> Any:
+def _looked_up(table: dict[Any, Any], function: Any) -> Any:
     try:
         return table.get(function)
     except TypeError:  # it cannot be hashed, so it is no function
@@ -136,9 +140,13 @@ def _known(table: dict[Any, Any], function: Any) -> Any:
 def _hint(function: Any) -> str:
     if function is v.zeros:
         return "a local array needs a name: a = lw.zeros(lw.f32, 8)"
+    if getattr(function, "__module__", None) == "random" or isinstance(
+        getattr(function, "__self__", None), random.Random
+    ):
+        return "lw.random(seed, step, index), or lw.normal, lw.random_integer, lw.unit_vector: functions of a seed and counters"
     if name := getattr(function, "__lanewise_reduction__", ""):
         return f"lw.{name} takes whole arrays, outside of kernels; here a loop adds up"
-    if hint := _known(_HINTS, function):
+    if hint := _looked_up(_HINTS, function):
         return hint
     if isinstance(function, np.ufunc) or function in vars(math).values():
         return (

@@ -77,11 +77,11 @@ def _lower(scope: Scope, node: ast.expr) -> Value:
         case ast.Call():
             return _call(scope, node)
         case _:
-            found, hint = describe_syntax(node)
+            syntax, hint = describe_syntax(node)
             raise scope.error(
                 "this expression is not part of the kernel language",
                 node,
-                found=found,
+                found=syntax,
                 wanted="arithmetic, comparisons, and/or/not, `a if c else b`, fields, components, indices and calls",
                 hint=hint,
             )
@@ -173,8 +173,8 @@ def condition(scope: Scope, node: ast.expr) -> ir.Expression:
     return _truth(scope, number(scope, node), node)
 
 
-def _truth(scope: Scope, given: Number, node: ast.expr) -> ir.Expression:
-    value = _one(scope, given, node)
+def _truth(scope: Scope, condition: Number, node: ast.expr) -> ir.Expression:
+    value = _one(scope, condition, node)
     if value.scalar != t.BOOL:
         raise scope.error(
             "a condition must be true or false",

@@ -150,11 +150,11 @@ def _finish(scope: Scope, end_reached: bool) -> Lowered:
     source = scope.source
     results = scope.result_types or []
     body = tuple(scope.block)
-    if (found := _indentation(body)) > INDENTED:
+    if (depth := _indentation(body)) > INDENTED:
         raise source.error(
             "this function is nested too deeply",
             source.tree,
-            found=f"{found} branches, loops and conditional expressions one inside the other",
+            found=f"{depth} branches, loops and conditional expressions one inside the other",
             wanted=f"at most {INDENTED}, besides `elif`",
             hint="a loop, a helper for a part of it, or values in a local array",
         )

@@ -67,9 +67,9 @@ class Helpers:
                 wanted=", ".join(names) or "none",
             )
         pairs = zip(names, arguments, strict=True)
-        given = {n: _argument(caller, signature, n, a, node) for n, a in pairs}
-        lowered = self._lowered(caller, signature, given, node)
-        actual = {leaf: e for n, a in given.items() for leaf, e in leaves_of(n, a)}
+        passed = {n: _argument(caller, signature, n, a, node) for n, a in pairs}
+        lowered = self._lowered(caller, signature, passed, node)
+        actual = {leaf: e for n, a in passed.items() for leaf, e in leaves_of(n, a)}
         results = tuple(caller.fresh(function.__name__) for _ in lowered.function.results)
         where = caller.location(node)
         caller.emit(
@@ -122,26 +122,26 @@ def _argument(caller: Scope, signature: Signature, name: str, value: Value, node
 
     Without one a Python number stays weak, unless the helper assigns to it.
     """
-    wanted = signature.parameters.get(name)
-    if name in signature.populations or (isinstance(value, PopulationsReference) and wanted is not None):
-        return _populations(caller, name, signature.populations.get(name), wanted, value, node)
-    if isinstance(value, PopulationsReference) or _is_direction(value, wanted):
+    declared = signature.parameters.get(name)
+    if name in signature.populations or (isinstance(value, PopulationsReference) and declared is not None):
+        return _populations(caller, name, signature.populations.get(name), declared, value, node)
+    if isinstance(value, PopulationsReference) or _is_direction(value, declared):
         return value
     if isinstance(value, RecordReference):
-        if wanted is not None and wanted != value.record:
+        if declared is not None and declared != value.record:
             raise caller.error(
-                f"the argument {name!r} is another record", node, found=value.describe(), wanted=_name(wanted)
+                f"the argument {name!r} is another record", node, found=value.describe(), wanted=_name(declared)
             )
         return value
-    if not isinstance(value, Number) or isinstance(wanted, Record):
+    if not isinstance(value, Number) or isinstance(declared, Record):
         raise caller.error(
             f"the argument {name!r} does not fit",
             node,
             found=value.describe(),
-            wanted=_name(wanted) if wanted else "a scalar, a vector, a record, populations or a direction",
+            wanted=_name(declared) if declared else "a scalar, a vector, a record, populations or a direction",
         )
-    if wanted:
-        return coerce(caller, value, wanted, node, f"the argument {name!r}")
+    if declared:
+        return coerce(caller, value, declared, node, f"the argument {name!r}")
     assigned = {
         n.id for n in ast.walk(signature.source.tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
     }
@@ -149,17 +149,22 @@ def _argument(caller: Scope, signature: Signature, name: str, value: Value, node
 
 
 def _populations(
-    caller: Scope, name: str, scalar: t.Scalar | None, wanted: Record | t.ValueType | None, value: Value, node: ast.AST
+    caller: Scope,
+    name: str,
+    scalar: t.Scalar | None,
+    declared: Record | t.ValueType | None,
+    value: Value,
+    node: ast.AST,
 ) -> Value:
     """Populations for a parameter that says so; every other combination is refused."""
     if isinstance(value, PopulationsReference) and scalar == value.type:
         return value
-    asked = _name(wanted) if wanted else f"populations of type {scalar}"
+    asked = _name(declared) if declared else f"populations of type {scalar}"
     raise caller.error(f"the argument {name!r} does not fit", node, found=value.describe(), wanted=asked)
 
 
-def _is_direction(value: Value, wanted: Record | t.ValueType | None) -> bool:
-    return wanted is None and isinstance(value, PythonObject) and isinstance(value.value, Direction)
+def _is_direction(value: Value, declared: Record | t.ValueType | None) -> bool:
+    return declared is None and isinstance(value, PythonObject) and isinstance(value.value, Direction)
 
 
 def _described(value: Value) -> str:

@@ -48,8 +48,8 @@ def fold_binary(
         x, y = (component(n, i).constant if n.is_vector else n.constant for n in (left, right))
         result = fold(scope, function, (x, y), node).constant
         results.append((result, _exact(symbol, result) if a is not None or b is not None else None))
-    constants, known = tuple(r for r, _ in results), tuple(e for _, e in results)
-    exact = () if all(e is None for e in known) else known
+    constants, exacts = tuple(r for r, _ in results), tuple(e for _, e in results)
+    exact = () if all(e is None for e in exacts) else exacts
     if vector:
         return weak_vector(constants, exact, scope.location(node))
     return replace(weak(constants[0], scope.location(node)), exact=exact)
@@ -78,10 +78,10 @@ def combine(symbol: ir.BinaryOperator, left: Known, right: Known, where: Locatio
             return _zero(left[0], where), 0
         case "*", _, (_, 0):
             return _zero(right[0], where), 0
-        case ("*", (x, known), (_, 1)) | ("*", (_, 1), (x, known)) | ("/", (x, known), (_, 1)):
-            return x, known
-        case ("*", (x, known), (_, -1)) | ("*", (_, -1), (x, known)) | ("/", (x, known), (_, -1)):
-            return negate((x, known), where)
+        case ("*", (x, exact), (_, 1)) | ("*", (_, 1), (x, exact)) | ("/", (x, exact), (_, 1)):
+            return x, exact
+        case ("*", (x, exact), (_, -1)) | ("*", (_, -1), (x, exact)) | ("/", (x, exact), (_, -1)):
+            return negate((x, exact), where)
         case ("+" | "-", kept, (_, 0)) | ("+", (_, 0), kept):
             return kept
         case "-", (_, 0), subtracted:
@@ -94,8 +94,8 @@ def combine(symbol: ir.BinaryOperator, left: Known, right: Known, where: Locatio
 
 def negate(x: Known, where: Location) -> Known:
     """The negative, of a literal at once."""
-    e, known = x
-    opposite = None if known is None else -known
+    e, exact = x
+    opposite = None if exact is None else -exact
     match e:
         case ir.Literal(value=value) if e.type.is_float or -value <= t.limits(e.type)[1]:
             return ir.Literal(-value, e.type, where), opposite

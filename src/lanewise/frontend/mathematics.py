@@ -16,15 +16,15 @@ from lanewise.ir.interpret import INTRINSICS
 from lanewise.values import on_python_numbers
 
 
-def check_count(scope: Scope, name: str, arguments: list[Number], wanted: int, node: ast.AST, hint: str = "") -> None:
+def check_count(scope: Scope, name: str, arguments: list[Number], count: int, node: ast.AST, hint: str = "") -> None:
     """Refuse a wrong number of arguments."""
-    if len(arguments) != wanted:
-        plural = "" if wanted == 1 else "s"
+    if len(arguments) != count:
+        plural = "" if count == 1 else "s"
         raise scope.error(
-            f"{name} takes {wanted} argument{plural}",
+            f"{name} takes {count} argument{plural}",
             node,
             found=f"{len(arguments)} given",
-            wanted=str(wanted),
+            wanted=str(count),
             hint=hint,
         )
 

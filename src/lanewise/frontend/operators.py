@@ -56,10 +56,10 @@ def binary(scope: Scope, op: ast.operator, left: Number, right: Number, node: as
     if left.known and right.known:
         return fold_binary(scope, symbol, function, left, right, node)
     kind = _computed_in(scope, symbol, left, right, node)
-    still_open, given = left.weak and right.weak, (left, right)
+    still_open, operands = left.weak and right.weak, (left, right)
     left, right = same_shape(scope, [scope.settle(left, kind), scope.settle(right, kind)], node)
     where, count = scope.location(node), len(left.parts)
-    sides = [zip(x.parts, exact_of(g, count), strict=True) for x, g in zip((left, right), given, strict=True)]
+    sides = [zip(x.parts, exact_of(g, count), strict=True) for x, g in zip((left, right), operands, strict=True)]
     results = [combine(symbol, a, b, where) for a, b in zip(*sides, strict=True)]
     parts = tuple(e for e, _ in results)
     result = t.Vector(kind, count) if left.is_vector else kind

@@ -120,16 +120,16 @@ def assign_name(scope: Scope, name: str, value: Number, node: ast.AST, declared:
         if not constant:
             raise scope.decide(name, Variable(value.type, value.weak, scope.location(node)))
         del scope.constants[name]
-    known = scope.variables.get(name)
-    if known is None:
-        known = scope.variables[name] = Variable(value.type, value.weak, scope.location(node))
-    if isinstance(known.type, t.LocalArray):
+    variable = scope.variables.get(name)
+    if variable is None:
+        variable = scope.variables[name] = Variable(value.type, value.weak, scope.location(node))
+    if isinstance(variable.type, t.LocalArray):
         raise scope.error(
             f"{name!r} is a local array", node, found="an assignment to the whole array", wanted=f"{name}[i] = value"
         )
-    if known.open:
-        _decide(scope, name, known, known.type, value, node)
-    kept = coerce(scope, value, known.type, node, name, known)
+    if variable.open:
+        _decide(scope, name, variable, variable.type, value, node)
+    kept = coerce(scope, value, variable.type, node, name, variable)
     scope.defined.add(name)
     _store(scope, name, kept, node)
 
@@ -175,7 +175,7 @@ def _stays_constant(scope: Scope, name: str) -> bool:
     return once and (not scope.items or scope.depth == scope.unrolled_at or name not in scope.defined)
 
 
-def _decide(scope: Scope, name: str, known: Variable, current: t.ValueType, value: Number, node: ast.AST) -> None:
+def _decide(scope: Scope, name: str, variable: Variable, current: t.ValueType, value: Number, node: ast.AST) -> None:
     """Give an open variable the type of the first value that has one.
 
     A float stays a float when whole numbers follow.
@@ -185,44 +185,44 @@ def _decide(scope: Scope, name: str, known: Variable, current: t.ValueType, valu
         return
     if value.weak:
         if not narrower:
-            raise scope.decide(name, Variable(value.type, True, known.location))
+            raise scope.decide(name, Variable(value.type, True, variable.location))
     elif value.is_vector or not (t.scalar_of(current).is_float and not value.scalar.is_float):
         raise scope.decide(name, Variable(value.type, False, scope.location(node)))
 
 
 def coerce(
-    scope: Scope, value: Number, wanted: t.ValueType, node: ast.AST, what: str, since: Variable | None = None
+    scope: Scope, value: Number, target: t.ValueType, node: ast.AST, what: str, since: Variable | None = None
 ) -> Number:
     """Widen a value to the type that a place has; refuse what would lose something."""
-    element = t.scalar_of(wanted)
+    element = t.scalar_of(target)
     weak_fits = value.weak and element != t.BOOL and (element.is_float or value.scalar.is_integer)
     suits = t.holds(element, value.scalar) or weak_fits
     if value.constant is not None and not isinstance(value.constant, bool) and not fits(value.constant, element):
         suits = False
-    if value.is_vector != isinstance(wanted, t.Vector) or (
-        isinstance(wanted, t.Vector) and len(value.parts) != wanted.length
+    if value.is_vector != isinstance(target, t.Vector) or (
+        isinstance(target, t.Vector) and len(value.parts) != target.length
     ):
         suits = False
     if not suits:
         where = f" since line {since.location.line}" if since else ""
         raise scope.error(
-            f"{what} is of type {wanted}{where}", node, found=value.describe(), wanted=f"a value of type {wanted}",
-            hint=_conversion(value, wanted, node),
+            f"{what} is of type {target}{where}", node, found=value.describe(), wanted=f"a value of type {target}",
+            hint=_conversion(value, target, node),
         )  # fmt: skip
     return scope.settle(value, element)
 
 
-def _conversion(value: Number, wanted: t.ValueType, node: ast.AST) -> str:
+def _conversion(value: Number, target: t.ValueType, node: ast.AST) -> str:
     """How a value becomes one of the wanted type."""
-    if value.is_vector and not isinstance(wanted, t.Vector):
+    if value.is_vector and not isinstance(target, t.Vector):
         return "take a component, .x, or lw.length(...)"
-    if value.is_vector and isinstance(wanted, t.Vector) and len(value.parts) != wanted.length:
-        if wanted.length < len(value.parts):
-            return f"take the components that you mean: .{t.COMPONENTS[: wanted.length]}"
-        return f"add what is missing: lw.{wanted}(..., {', '.join(['0'] * (wanted.length - len(value.parts)))})"
-    if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Div) and t.scalar_of(wanted).is_integer:
+    if value.is_vector and isinstance(target, t.Vector) and len(value.parts) != target.length:
+        if target.length < len(value.parts):
+            return f"take the components that you mean: .{t.COMPONENTS[: target.length]}"
+        return f"add what is missing: lw.{target}(..., {', '.join(['0'] * (target.length - len(value.parts)))})"
+    if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Div) and t.scalar_of(target).is_integer:
         return "// divides whole numbers"
-    return f"convert it where you mean it: lw.{wanted}(...)"
+    return f"convert it where you mean it: lw.{target}(...)"
 
 
 def _store(scope: Scope, name: str, value: Number, node: ast.AST) -> None:
@@ -239,13 +239,13 @@ def _store(scope: Scope, name: str, value: Number, node: ast.AST) -> None:
 def declare_array(scope: Scope, name: str, array: t.LocalArray, node: ast.stmt) -> None:
     """`name = lw.zeros(...)`."""
     _check_name(scope, name, node)
-    known = scope.variables.setdefault(name, Variable(array, False, scope.location(node)))
-    if known.type != array:
+    variable = scope.variables.setdefault(name, Variable(array, False, scope.location(node)))
+    if variable.type != array:
         raise scope.error(
             f"{name!r} changes its type",
             node,
             found=str(array),
-            wanted=f"{known.type}, as in line {known.location.line}",
+            wanted=f"{variable.type}, as in line {variable.location.line}",
         )
     if name in scope.parameters:
         raise scope.error(

@@ -31,13 +31,13 @@ def window_element(scope: Scope, window: WindowReference, index: Number, node: a
     """`window[j]`, where j surely lies within it."""
     k = _whole(scope, index, node.slice)
     never = any(not len(scope.loop_ranges.get(n, (0,))) for n in reads(k.parts[0]))  # in a loop without rounds
-    found = (0, 0) if never else _limits(scope, k.parts[0])
-    if found is None or found[0] < 0 or found[1] >= window.size:
+    limits = (0, 0) if never else _limits(scope, k.parts[0])
+    if limits is None or limits[0] < 0 or limits[1] >= window.size:
         raise scope.error(
             f"an index into the window {window.name!r} has to lie within it, whatever the data",
             node.slice,
             found=ast.unparse(node.slice)
-            + (f", from {found[0]} to {found[1]}" if found else ", known only at run time"),
+            + (f", from {limits[0]} to {limits[1]}" if limits else ", known only at run time"),
             wanted=f"a literal from 0 to {window.size - 1}, or what the variables of loops over literal ranges give",
             hint=f"{window.row.name}[k] takes any index, and tests each",
         )

@@ -53,15 +53,15 @@ def _statement(scope: Scope, node: ast.stmt) -> bool:
             _return(scope, node)
             return False
         case ast.Expr(value=value) if not isinstance(value, (ast.Yield, ast.YieldFrom, ast.Await)):
-            found = lower(scope, value)
+            syntax = lower(scope, value)
             raise scope.error(
-                "the value of this line is not used", node, found=found.describe(), wanted="an assignment or a return",
+                "the value of this line is not used", node, found=syntax.describe(), wanted="an assignment or a return",
                 hint="functions change nothing: assign their result",
             )  # fmt: skip
         case _:
-            found, hint = describe_syntax(node.value if isinstance(node, ast.Expr) else node)
+            syntax, hint = describe_syntax(node.value if isinstance(node, ast.Expr) else node)
             raise scope.error(
-                "this statement is not part of the kernel language", node, found=found,
+                "this statement is not part of the kernel language", node, found=syntax,
                 wanted="assignments, if/elif/else, for over range, while, break, continue, return", hint=hint,
             )  # fmt: skip
     return True
@@ -175,11 +175,11 @@ def _range(scope: Scope, node: ast.For) -> tuple[t.Scalar, ir.Expression, ir.Exp
                 "the bounds of range() are whole numbers", a, found=b.describe(), wanted="an integer", hint="lw.i32(x)"
             )
     if len(bounds) == 3 and not bounds[2].constant:
-        found = "0" if bounds[2].constant == 0 else bounds[2].describe()
+        described = "0" if bounds[2].constant == 0 else bounds[2].describe()
         raise scope.error(
             "the step of range() is a literal",
             call.args[2],
-            found=found,
+            found=described,
             wanted="a literal that is not 0",
             hint="a while loop",
         )
@@ -225,9 +225,9 @@ def _leave(scope: Scope, node: ast.Break | ast.Continue) -> None:
 
 
 def _return(scope: Scope, node: ast.Return) -> None:
-    given = [] if node.value is None else node.value.elts if isinstance(node.value, ast.Tuple) else [node.value]
-    whole = lower(scope, given[0]) if len(given) == 1 else None
-    values = list(whole.values) if isinstance(whole, Several) else [number(scope, e) for e in given]
+    elements = [] if node.value is None else node.value.elts if isinstance(node.value, ast.Tuple) else [node.value]
+    whole = lower(scope, elements[0]) if len(elements) == 1 else None
+    values = list(whole.values) if isinstance(whole, Several) else [number(scope, e) for e in elements]
     if scope.result_types is None:
         scope.result_types, scope.results_open = [x.type for x in values], [x.weak for x in values]
     if len(values) != len(scope.result_types):
@@ -245,14 +245,14 @@ def _return(scope: Scope, node: ast.Return) -> None:
 def _decide_results(scope: Scope, values: list[Number]) -> None:
     """In a helper without declared results `return 0.0` leaves the type open: the first return that has a type decides."""
     before = list(zip(scope.result_types or [], scope.results_open, strict=False))
-    after = [_wider(x, known, is_open) for x, (known, is_open) in zip(values, before, strict=False)]
+    after = [_wider(x, kind, is_open) for x, (kind, is_open) in zip(values, before, strict=False)]
     if after != before:
         scope.inferred.results = after
         raise Retype
 
 
-def _wider(x: Number, known: t.ValueType, is_open: bool) -> tuple[t.ValueType, bool]:
-    fits = not x.is_vector and t.holds(t.scalar_of(known), x.scalar)
-    if not is_open or (x.weak and fits) or (not x.is_vector and t.scalar_of(known).is_float and not x.scalar.is_float):
-        return known, is_open
+def _wider(x: Number, kind: t.ValueType, is_open: bool) -> tuple[t.ValueType, bool]:
+    fits = not x.is_vector and t.holds(t.scalar_of(kind), x.scalar)
+    if not is_open or (x.weak and fits) or (not x.is_vector and t.scalar_of(kind).is_float and not x.scalar.is_float):
+        return kind, is_open
     return x.type, x.weak

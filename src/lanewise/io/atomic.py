@@ -35,6 +35,20 @@ def writable_target(path: FilePath, overwrite: bool) -> Path:
     return target
 
 
+def writable_folder(path: FilePath) -> Path:
+    """The folder of this name, made if it is not there; the folder around it has to be. Raises InputError where it cannot be."""
+    folder = Path(path)
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"{path}: exists and is not a folder; wanted the name of a folder to write into")
+    if not folder.resolve().parent.is_dir():
+        raise InputError(f"{path}: the folder {folder.parent} does not exist; create it first")
+    try:
+        folder.mkdir(exist_ok=True)
+    except OSError as error:
+        raise unwritable(path, folder.parent, error) from error
+    return folder
+
+
 @contextmanager
 def atomic_path(path: FilePath, overwrite: bool) -> Generator[Path]:
     """Yield a new, empty file in the same folder to fill; at the end it takes the place of `path` in one step.

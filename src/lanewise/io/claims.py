@@ -95,11 +95,11 @@ def lock_of(target: Path) -> Path:
 
 def _distinct(paths: Iterable[Path | None]) -> dict[Path, Path]:
     """The real files by the name that the user gave, each once."""
-    found: dict[Path, Path] = {}
+    files: dict[Path, Path] = {}
     for path in paths:
-        if path is not None and (target := writable_target(path, overwrite=True)) not in found.values():
-            found[path] = target
-    return found
+        if path is not None and (target := writable_target(path, overwrite=True)) not in files.values():
+            files[path] = target
+    return files
 
 
 def _claim(path: Path, target: Path, notes: list[str]) -> Claim:
@@ -167,13 +167,13 @@ def _take_away(lock: Path, holder: Owner | None) -> bool:
         lock.rename(aside)
     except OSError:
         return False
-    found = _read(aside)
-    if found != holder:  # a living claim that came in between: put it back
+    owner = _read(aside)
+    if owner != holder:  # a living claim that came in between: put it back
         with suppress(OSError):
             os.link(aside, lock)
     with suppress(OSError):
         aside.unlink()
-    return found == holder
+    return owner == holder
 
 
 def _read(lock: Path) -> Owner | None:
@@ -190,8 +190,8 @@ def _read(lock: Path) -> Owner | None:
 def _start_of(process: int) -> float | None:
     """Seconds from the start of the machine to that of a process; None for one that is not there, or has ended."""
     try:
-        found = psutil.Process(process)
-        return None if found.status() == psutil.STATUS_ZOMBIE else found.create_time() - psutil.boot_time()
+        running = psutil.Process(process)
+        return None if running.status() == psutil.STATUS_ZOMBIE else running.create_time() - psutil.boot_time()
     except psutil.Error:
         return None
 

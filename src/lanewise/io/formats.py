@@ -41,8 +41,8 @@ class Format:
 def formats() -> tuple[Format, ...]:
     """All formats, by name of their module. Looked up at first use, so that importing lanewise stays fast."""
     names = sorted(info.name for info in pkgutil.iter_modules([str(Path(__file__).parent)]))
-    found = [vars(importlib.import_module(f"lanewise.io.{name}")).get("FORMAT") for name in names]
-    return tuple(entry for entry in found if isinstance(entry, Format))
+    entries = [vars(importlib.import_module(f"lanewise.io.{name}")).get("FORMAT") for name in names]
+    return tuple(entry for entry in entries if isinstance(entry, Format))
 
 
 @checked(InputError)
@@ -58,7 +58,7 @@ def read_particles(path: FilePath) -> Particles:
         if entry.recognises(head):
             return entry.read(path)
     start = head[:16].hex(" ")
-    raise InputError(f"{path}: not a particle file (it starts with the bytes {start}); wanted {_wanted()}")
+    raise InputError(f"{path}: not a particle file (it starts with the bytes {start}); wanted {_listed()}")
 
 
 @checked(InputError)
@@ -72,8 +72,8 @@ def write_particles(path: FilePath, particles: Particles, overwrite: bool = Fals
     for entry in formats():
         if suffix in entry.suffixes:
             return entry.write(path, particles, overwrite)
-    raise InputError(f"{path}: unknown suffix {suffix or '(none)'}; wanted {_wanted()}")
+    raise InputError(f"{path}: unknown suffix {suffix or '(none)'}; wanted {_listed()}")
 
 
-def _wanted() -> str:
+def _listed() -> str:
     return ", ".join(f"{entry.name} ({' '.join(entry.suffixes)})" for entry in formats())

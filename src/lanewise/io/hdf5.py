@@ -74,8 +74,8 @@ def _refuse_other_files(file: Any) -> None:
             raise InputError(f"{shown} is a link to another file; wanted a file that holds its data itself")
     names = [name for name, kind in links if kind == h5py.h5l.TYPE_HARD]
     for name in names:
-        found = file[name]
-        if isinstance(found, h5py.Dataset) and (found.external or found.is_virtual):
+        entry = file[name]
+        if isinstance(entry, h5py.Dataset) and (entry.external or entry.is_virtual):
             shown = name.decode(errors="replace")
             raise InputError(f"the data of {shown} lie in another file; wanted a file that holds its data itself")
 
@@ -84,13 +84,13 @@ def check_sums(file: Any) -> None:
     """Read everything, so that what is damaged anywhere is known before the file is carried on. Raises what h5py does."""
     h5py = import_module("h5py")
 
-    def visit(name: str, found: Any) -> None:
-        for attribute in found.attrs:
-            found.attrs[attribute]
-        if isinstance(found, h5py.Dataset) and found.shape:
-            rows = max(1, PIECE // max(1, found.dtype.itemsize * int(np.prod(found.shape[1:], dtype=object))))
-            for first in range(0, len(found), rows):
-                found[first : first + rows]
+    def visit(name: str, entry: Any) -> None:
+        for attribute in entry.attrs:
+            entry.attrs[attribute]
+        if isinstance(entry, h5py.Dataset) and entry.shape:
+            rows = max(1, PIECE // max(1, entry.dtype.itemsize * int(np.prod(entry.shape[1:], dtype=object))))
+            for first in range(0, len(entry), rows):
+                entry[first : first + rows]
 
     visit("/", file)
     file.visititems(visit)

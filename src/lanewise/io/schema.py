@@ -73,8 +73,8 @@ def read(file: Any, schema: Schema, sizes: dict[str, int] | None = None) -> dict
     `sizes` are known sizes, and gets those that are found. Growing arrays of several axes are checked, and not read: None stands for them.
     Raises `InputError` for the first place where something else is, with what was found and what is wanted.
     """
-    known = {} if sizes is None else sizes
-    return {place: _read(file, place, entry, known) for place, entry in schema.items()}
+    lengths = {} if sizes is None else sizes
+    return {place: _read(file, place, entry, lengths) for place, entry in schema.items()}
 
 
 def _read(file: Any, place: str, entry: Entry, sizes: dict[str, int]) -> Any:
@@ -99,27 +99,27 @@ def _missing(place: str, needed: bool) -> None:
         raise InputError(f"damaged checkpoint: there is no {place}")
 
 
-def _array(found: Any, place: str, entry: Array, sizes: dict[str, int]) -> NDArray[Any] | None:
-    shape: tuple[int, ...] = getattr(found, "shape", None) or ()  # a group has none, and a dataset of nothing None
-    dtype = getattr(found, "dtype", None)
-    wanted = tuple(sizes.get(n, n) if isinstance(n, str) else n for n in entry.shape)
-    fits = len(shape) == len(wanted)
+def _array(dataset: Any, place: str, entry: Array, sizes: dict[str, int]) -> NDArray[Any] | None:
+    shape: tuple[int, ...] = getattr(dataset, "shape", None) or ()  # a group has none, and a dataset of nothing None
+    dtype = getattr(dataset, "dtype", None)
+    extents = tuple(sizes.get(n, n) if isinstance(n, str) else n for n in entry.shape)
+    fits = len(shape) == len(extents)
     if fits:
-        fits = all(isinstance(n, str) or n == m for n, m in zip(wanted, shape, strict=True))
+        fits = all(isinstance(n, str) or n == m for n, m in zip(extents, shape, strict=True))
     if not fits or dtype not in [np.dtype(t) for t in entry.types.split()]:
-        shown = f"({', '.join(map(str, wanted))}{',' if len(wanted) == 1 else ''})"
+        shown = f"({', '.join(map(str, extents))}{',' if len(extents) == 1 else ''})"
         what = "no array" if dtype is None else f"{tuple(shape)} of {dtype}"
         kinds = " or ".join(str(np.dtype(t)) for t in entry.types.split())
         raise InputError(f"damaged checkpoint: {place} is {what}; wanted {shown} of {kinds}")
     sizes.update({n: m for n, m in zip(entry.shape, shape, strict=True) if isinstance(n, str)})
     if entry.growing:
-        if found.chunks is None or found.maxshape[0] is not None:
+        if dataset.chunks is None or dataset.maxshape[0] is not None:
             raise InputError(
                 f"damaged checkpoint: {place} cannot grow; wanted chunks without a limit along its first axis"
             )
         if len(shape) > 1:
             return None
-    values = np.asarray(found[()])
+    values = np.asarray(dataset[()])
     if not entry.any_number and values.size:
         _check_range(values, place, entry)
     return values
@@ -137,18 +137,18 @@ def _check_range(values: NDArray[Any], place: str, entry: Array) -> None:
         )
 
 
-def _attribute(found: Any, place: str, entry: Whole | Real) -> float:
+def _attribute(attribute: Any, place: str, entry: Whole | Real) -> float:
     try:
-        number = _number(found, "iu" if isinstance(entry, Whole) else "iuf")
+        number = _number(attribute, "iu" if isinstance(entry, Whole) else "iuf")
     except ValueError as error:
-        raise InputError(f"damaged checkpoint: {place} is {_shown(found)}; wanted {_KINDS[type(entry)]}") from error
+        raise InputError(f"damaged checkpoint: {place} is {_shown(attribute)}; wanted {_KINDS[type(entry)]}") from error
     if not entry.low <= number <= entry.high:
         raise InputError(f"damaged checkpoint: {place} is {number}; wanted {_range(entry.low, entry.high)}")
     return number
 
 
-def _number(found: Any, kinds: str) -> float:
-    value = np.asarray(found)
+def _number(attribute: Any, kinds: str) -> float:
+    value = np.asarray(attribute)
     if value.shape != () or value.dtype.kind not in kinds:
         raise ValueError
     return value[()].item()
@@ -184,15 +184,15 @@ def record(cls: type[T], values: Any, what: str) -> T:
     """
     if not isinstance(values, dict):
         raise ValueError(f"{what} is {_shown(values)}; wanted names and values")
-    found: dict[str, Any] = {str(n): v for n, v in values.items()}  # pyright: ignore[reportUnknownVariableType]
+    arguments: dict[str, Any] = {str(n): v for n, v in values.items()}  # pyright: ignore[reportUnknownVariableType]
     hints = get_type_hints(cls)
-    known = fields(cls)  # pyright: ignore[reportArgumentType]
-    if unknown := found.keys() - hints.keys():
+    declared = fields(cls)  # pyright: ignore[reportArgumentType]
+    if unknown := arguments.keys() - hints.keys():
         raise ValueError(f"{what} has no {min(unknown)}")
-    for f in known:
-        if f.name not in found and f.default is MISSING and f.default_factory is MISSING:
+    for f in declared:
+        if f.name not in arguments and f.default is MISSING and f.default_factory is MISSING:
             raise ValueError(f"{what} lacks {f.name}")
-    return cls(**{name: converted(value, hints[name], f"its {name}") for name, value in found.items()})
+    return cls(**{name: converted(value, hints[name], f"its {name}") for name, value in arguments.items()})
 
 
 def converted(value: Any, annotation: Any, what: str) -> Any:

@@ -82,8 +82,8 @@ def _lattice_shape(arrays: Mapping[str, NDArray[Any]]) -> tuple[int, ...]:
     candidates = [array.shape for array in arrays.values() if array.ndim in (2, 3)]
     shape = min(candidates, key=len, default=None)
     if shape is None:
-        found = ", ".join(f"{name} {array.shape}" for name, array in arrays.items()) or "no field"
-        raise ArgumentError(f"found {found}; wanted at least one scalar field of shape (ny, nx) or (nz, ny, nx)")
+        described = ", ".join(f"{name} {array.shape}" for name, array in arrays.items()) or "no field"
+        raise ArgumentError(f"found {described}; wanted at least one scalar field of shape (ny, nx) or (nz, ny, nx)")
     if 0 in shape:
         raise ArgumentError(f"a lattice of shape {shape} has no site")
     return shape

@@ -24,7 +24,7 @@ def _pair(a: Operand, b: Operand) -> tuple[ir.Expression, ir.Expression]:
     return a, ir.Literal(b, a.type) if isinstance(b, int) else b
 
 
-def _known(e: ir.Expression) -> int | None:
+def _literal(e: ir.Expression) -> int | None:
     return int(e.value) if isinstance(e, ir.Literal) else None
 
 
@@ -39,7 +39,7 @@ def index_of(e: ir.Expression, scalar: Scalar) -> ir.Expression:
 
 def add(a: Operand, b: Operand) -> ir.Expression:
     left, right = _pair(a, b)
-    match _known(left), _known(right):
+    match _literal(left), _literal(right):
         case 0, _:
             return right
         case _, 0:
@@ -52,12 +52,12 @@ def add(a: Operand, b: Operand) -> ir.Expression:
 
 def subtract(a: Operand, b: Operand) -> ir.Expression:
     left, right = _pair(a, b)
-    return left if _known(right) == 0 else _bounded("-", left, right)
+    return left if _literal(right) == 0 else _bounded("-", left, right)
 
 
 def multiply(a: Operand, b: Operand) -> ir.Expression:
     left, right = _pair(a, b)
-    match _known(left), _known(right):
+    match _literal(left), _literal(right):
         case (0, _) | (_, 0):
             return ir.Literal(0, left.type)
         case 1, _:
@@ -72,7 +72,7 @@ def multiply(a: Operand, b: Operand) -> ir.Expression:
 
 def divide(a: Operand, b: Operand) -> ir.Expression:
     left, right = _pair(a, b)
-    match _known(left), _known(right):
+    match _literal(left), _literal(right):
         case _, 1:
             return left
         case int(x), int(y):
@@ -85,10 +85,10 @@ def divide(a: Operand, b: Operand) -> ir.Expression:
 
 def remainder(a: Operand, b: Operand) -> ir.Expression:
     left, right = _pair(a, b)
-    if _known(right) == 1:
+    if _literal(right) == 1:
         return ir.Literal(0, left.type)
-    if (known := _known(right)) is not None and (parts := _whole(left, known)) is not None:
-        return remainder(parts[0], known)
+    if (divisor := _literal(right)) is not None and (parts := _whole(left, divisor)) is not None:
+        return remainder(parts[0], divisor)
     return _bounded("%", left, right)
 
 

@@ -11,26 +11,26 @@ from lanewise.ir.traverse import flat_map, statements
 
 def functions(block: ir.Block) -> dict[str, ir.Function]:
     """Every function that a block applies, helpers before their users, by name."""
-    found: dict[str, ir.Function] = {}
+    applied: dict[str, ir.Function] = {}
     for s in statements(block):
-        if isinstance(s, ir.Apply) and s.function.name not in found:
-            found |= functions(s.function.body)
-            found.setdefault(s.function.name, s.function)
-    return found
+        if isinstance(s, ir.Apply) and s.function.name not in applied:
+            applied |= functions(s.function.body)
+            applied.setdefault(s.function.name, s.function)
+    return applied
 
 
 def buffers_read(f: ir.Function) -> tuple[str, ...]:
     """The buffers that a function and its helpers read, in order of text."""
-    found: dict[str, None] = {}
+    buffers: dict[str, None] = {}
     for s in statements(f.body):
         match s:
             case ir.Load():
-                found[s.buffer] = None
+                buffers[s.buffer] = None
             case ir.Apply():
-                found |= dict.fromkeys(buffers_read(s.function))
+                buffers |= dict.fromkeys(buffers_read(s.function))
             case _:
                 pass
-    return tuple(found)
+    return tuple(buffers)
 
 
 def map_functions(kernel: ir.Kernel, change: Callable[[ir.Function], ir.Function]) -> ir.Kernel:

@@ -118,8 +118,8 @@ def loop_range(s: ir.For, env: Environment) -> Iterator[Any]:
 
 def _apply(s: ir.Apply, env: Environment) -> None:
     parameters = s.function.parameters
-    given = {p.name: evaluate(a, env) for p, a in zip(parameters, s.arguments, strict=True)}
-    results, inner = call(s.function, given, env.get(MEMORY))
+    arguments = {p.name: evaluate(a, env) for p, a in zip(parameters, s.arguments, strict=True)}
+    results, inner = call(s.function, arguments, env.get(MEMORY))
     for p, a in zip(parameters, s.arguments, strict=True):
         if p.mutable and isinstance(a, ir.Local):
             env[a.name] = inner[p.name]

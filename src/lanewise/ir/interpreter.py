@@ -248,9 +248,9 @@ class Interpreter:
                 yield True
                 env[s.name] = shared.exchanged[s.name, me // WARP * WARP]
             case ir.AwaitTurn():
-                found, wanted = self._counter(s.turns, int(evaluate(s.index, env))), int(evaluate(s.turn, env))
-                if found != wanted:
-                    raise VerificationError(f"{s.turns} waits for turn {wanted} for ever: it is at {found}")
+                count, turn = self._counter(s.turns, int(evaluate(s.index, env))), int(evaluate(s.turn, env))
+                if count != turn:
+                    raise VerificationError(f"{s.turns} waits for turn {turn} for ever: it is at {count}")
                 yield True
             case ir.EndTurn():
                 yield True

@@ -247,7 +247,7 @@ class Parallel:
 class LoadRecord:
     """Read leaves of one record of an array into variables: pairs of (leaf, variable).
 
-    `across` > 1: of so many neighbouring records. The first is at `index`, a multiple of their number; the pairs of one follow those of
+    `across` > 1: of that many neighbouring records. The first is at `index`, a multiple of their number; the pairs of one follow those of
     the one before.
     """
 
@@ -445,10 +445,10 @@ class Function:
 class ArrayArgument:
     """An array of records that a kernel reads or writes. `length` is set for arrays in shared memory.
 
-    constant: so many elements are copied into a GPU's constant memory before each launch; 0 for none. shape: of an array of plain
+    constant: the number of elements copied into a GPU's constant memory before each launch; 0 for none. shape: of an array of plain
     values in rows, which `LoadElement` and `StoreElement` index: for each dimension, the slowest first, the count or uniform that
     is its length, or the length itself (shared memory). narrow: it has so few elements that a place in it fits into 32 bits.
-    multiple: its rows begin at multiples of so many elements, so that as many can be read at once.
+    multiple: its rows begin at multiples of that many elements, which can then be read at once.
     """
 
     name: str

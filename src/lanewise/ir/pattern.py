@@ -112,7 +112,7 @@ class Merging(Protocol):
         ...
 
     def apply(self, kernel: Kernel, targets: int, /) -> Kernel:
-        """The kernel whose threads compute so many elements each."""
+        """The kernel whose threads compute that many elements each."""
         ...
 
 

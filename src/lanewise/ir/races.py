@@ -14,7 +14,7 @@ Place = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class Thread:
-    """A thread of a kernel, and when it is: after so many barriers of its block.
+    """A thread of a kernel, and when it is: after how many barriers of its block.
 
     block: what tells it from threads that it never meets: the indices of parallel loops, or the numbers of the block. name: for people.
     """

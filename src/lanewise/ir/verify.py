@@ -33,11 +33,11 @@ def verify_kernel(kernel: ir.Kernel, sound: Sound | None = None) -> None:
     sound: functions that were verified before, to which those of this kernel are added. Most passes leave functions as they are.
     """
     where = f"kernel {kernel.name}"
-    known: Known = {p.name: p.type for p in kernel.uniforms + kernel.counts}
+    types: Known = {p.name: p.type for p in kernel.uniforms + kernel.counts}
     arrays = [a.name for a in kernel.arrays]
     if len(set(arrays)) != len(arrays):
         raise VerificationError(f"{where}: two arrays of one name in {arrays}")
-    if len(known) != len(kernel.uniforms + kernel.counts):
+    if len(types) != len(kernel.uniforms + kernel.counts):
         raise VerificationError(
             f"{where}: two uniforms of one name in {[p.name for p in kernel.uniforms + kernel.counts]}"
         )
@@ -47,21 +47,21 @@ def verify_kernel(kernel: ir.Kernel, sound: Sound | None = None) -> None:
                 f"{where}: the count {c.name}: {c.type} should be a whole number with a name of lanewise's own"
             )
     for a in kernel.arrays if not kernel.buffers else ():  # places in buffers are made of what they need
-        _check_shape(where, a, known)
+        _check_shape(where, a, types)
     for b in kernel.buffers:
         if b.array not in arrays:
             raise VerificationError(f"{where}: the buffer {b.name} belongs to no array")
-    _Verifier(where, known, kernel=kernel, sound={} if sound is None else sound).block(kernel.body)
+    _Verifier(where, types, kernel=kernel, sound={} if sound is None else sound).block(kernel.body)
 
 
-def _check_shape(where: str, a: ir.ArrayArgument, known: Known) -> None:
+def _check_shape(where: str, a: ir.ArrayArgument, types: Known) -> None:
     """The lengths of an array's dimensions are known, and its elements plain values."""
     if not a.shape:
         return
     if not 1 <= len(a.shape) <= RANK or len(a.leaves) != 1:
         raise VerificationError(f"{where}: {a.name} has {len(a.shape)} dimensions and {len(a.leaves)} leaves")
     for length in a.shape:
-        kind = known.get(length) if isinstance(length, str) else None
+        kind = types.get(length) if isinstance(length, str) else None
         if isinstance(length, str) and not (isinstance(kind, Scalar) and kind.is_integer):
             raise VerificationError(
                 f"{where}: the length {length} of a dimension of {a.name} is no number of the kernel"
@@ -74,10 +74,10 @@ def _check_shape(where: str, a: ir.ArrayArgument, known: Known) -> None:
 
 @dataclass(frozen=True)
 class _Verifier:
-    """Walks statements in order; `known` holds every variable that has a type by now."""
+    """Walks statements in order; `types` holds every variable that has a type by now."""
 
     where: str
-    known: Known
+    types: Known
     results: tuple[Scalar, ...] | None = None
     kernel: ir.Kernel | None = None
     read: ir.Kernel | None = None  # the kernel whose arrays a function may read
@@ -95,7 +95,7 @@ class _Verifier:
         names = [p.name for p in f.parameters]
         if len(set(names)) != len(names):
             raise VerificationError(f"{self.where}: two parameters of one name in {names}")
-        self.known.update({p.name: p.type for p in f.parameters})
+        self.types.update({p.name: p.type for p in f.parameters})
         self.block(f.body)
         if f.results and not any(_ends(s) for s in f.body):
             raise VerificationError(f"{self.where}: a path ends without a return")
@@ -105,7 +105,7 @@ class _Verifier:
             for e in expressions(s):
                 for x in subexpressions(e):
                     if problem := expression_problem(
-                        x, self.known, in_grid=self.kernel is not None and self.kernel.grid is not None
+                        x, self.types, in_grid=self.kernel is not None and self.kernel.grid is not None
                     ):
                         raise self.fail(s, problem)
             if isinstance(s, ir.Apply):
@@ -129,8 +129,8 @@ class _Verifier:
         raise self.fail(s, f"{name} is neither a user's name nor one of lanewise's own")
 
     def declare(self, s: ir.Statement, name: str, kind: Scalar | LocalArray) -> None:
-        if self.known.setdefault(name, kind) != kind:
-            raise self.fail(s, f"{name} was {self.known[name]} and becomes {kind}")
+        if self.types.setdefault(name, kind) != kind:
+            raise self.fail(s, f"{name} was {self.types[name]} and becomes {kind}")
 
     def statement(self, s: ir.Statement) -> None:
         match s:
@@ -141,7 +141,7 @@ class _Verifier:
                     raise self.fail(s, "an empty local array")
                 self.declare(s, s.name, s.type)
             case ir.SetElement():
-                array = self.known.get(s.array)
+                array = self.types.get(s.array)
                 if not isinstance(array, LocalArray) or array.element != s.value.type or not s.index.type.is_integer:
                     raise self.fail(s, f"{s.value.type} at {s.index.type} does not fit {s.array}: {array or 'unknown'}")
             case ir.If():

@@ -50,13 +50,13 @@ def summary(rungs: list[Rung]) -> list[str]:
     """For every flock the fastest search, and whether the automatic choice is as fast."""
     lines: list[str] = []
     for agents, world in dict.fromkeys((r.bodies, r.extra["world"]) for r in rungs):
-        known = {r.name.partition(", ")[2]: r for r in rungs if (r.bodies, r.extra["world"]) == (agents, world)}
-        timed = {n: r.seconds for n, r in known.items() if r.seconds is not None and n != IN_TURN}
+        by_search = {r.name.partition(", ")[2]: r for r in rungs if (r.bodies, r.extra["world"]) == (agents, world)}
+        timed = {n: r.seconds for n, r in by_search.items() if r.seconds is not None and n != IN_TURN}
         if timed:
             best = min(timed, key=timed.__getitem__)
             lines.append(
                 f"{agents:,} agents, world {world:g}: fastest is {best!r}, {seconds_text(timed[best])} a step"
-                f"{_verdict(known.get(AUTOMATIC), timed, best)}"
+                f"{_verdict(by_search.get(AUTOMATIC), timed, best)}"
             )
     return lines
 
@@ -107,11 +107,11 @@ def climb(options: Options) -> Iterator[Rung]:
     pairs: dict[bool, float] = {}
     start, limited = time.perf_counter(), is_limited(options)
     for agents, world in flocks(options):
-        runner, known = FlockRunner(options, agents, world, pairs), dict[str, Rung]()
+        runner, earlier = FlockRunner(options, agents, world, pairs), dict[str, Rung]()
         for version in versions(world, options.device):
             over = limited and time.perf_counter() - start > GPU_SECONDS
-            rung = _left_out(version, options, agents, world) if over else runner.measure(version, known)
-            known[version.name] = rung
+            rung = _left_out(version, options, agents, world) if over else runner.measure(version, earlier)
+            earlier[version.name] = rung
             yield _named(world, rung)
 
 

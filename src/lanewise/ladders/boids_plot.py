@@ -76,10 +76,10 @@ def _pictured(timed: list[Rung]) -> tuple[int, float]:
 
 def _line(axes: Axes, points: Iterable[tuple[float, Rung]], colour: str, label: str | None) -> None:
     """Steps a second of one search; the thesis's are drawn through, ours dashed."""
-    known = sorted((x, 1 / r.seconds, _search(r)) for x, r in points if r.seconds)
-    if known:
-        style = "-" if known[0][2] in EIGHT else "--"
-        x, y, _ = zip(*known, strict=True)
+    measured = sorted((x, 1 / r.seconds, _search(r)) for x, r in points if r.seconds)
+    if measured:
+        style = "-" if measured[0][2] in EIGHT else "--"
+        x, y, _ = zip(*measured, strict=True)
         axes.plot(x, y, color=colour, linestyle=style, linewidth=1.5, marker="o", markersize=4, label=label)
 
 
@@ -110,20 +110,20 @@ def _scales(axes: Axes, places: list[float] | list[int], *, powers: bool) -> Non
 
 def _parts(axes: Axes, rungs: list[Rung]) -> None:
     """How the time of a step divides into its stages, in every search of one flock."""
-    known = [r for r in rungs if number(r, "search_seconds") is not None]
-    what = f": {known[0].bodies:,} agents, world {_world(known[0]):g}" if known else ""
+    profiled = [r for r in rungs if number(r, "search_seconds") is not None]
+    what = f": {profiled[0].bodies:,} agents, world {_world(profiled[0]):g}" if profiled else ""
     dark_axes(axes, f"A step{what}", "share of its time", "")
-    begin = [0.0] * len(known)
-    whole = [sum(number(r, f"{stage}_seconds") or 0.0 for stage in STAGES) for r in known]
+    begin = [0.0] * len(profiled)
+    whole = [sum(number(r, f"{stage}_seconds") or 0.0 for stage in STAGES) for r in profiled]
     for stage, colour in PARTS.items():
-        sizes = [(number(r, f"{stage}_seconds") or 0.0) / total for r, total in zip(known, whole, strict=True)]
-        axes.barh(range(len(known)), sizes, left=begin, height=0.7, color=colour, label=stage)
+        sizes = [(number(r, f"{stage}_seconds") or 0.0) / total for r, total in zip(profiled, whole, strict=True)]
+        axes.barh(range(len(profiled)), sizes, left=begin, height=0.7, color=colour, label=stage)
         begin = [a + b for a, b in zip(begin, sizes, strict=True)]
-    axes.set_yticks(range(len(known)), [_search(r) for r in known])
-    axes.set_ylim(max(len(known), 1) - 0.5, -0.5)
+    axes.set_yticks(range(len(profiled)), [_search(r) for r in profiled])
+    axes.set_ylim(max(len(profiled), 1) - 0.5, -0.5)
     axes.set_xlim(0, 1)
     axes.tick_params(axis="y", length=0)
-    if known:
+    if profiled:
         axes.legend(
             loc="lower center", bbox_to_anchor=(0.45, -0.32), ncols=len(STAGES), fontsize=9, frameon=False, labelcolor=TEXT
         )  # fmt: skip

@@ -127,8 +127,8 @@ class FlockRunner:
 
     def _met(self, version: Version) -> dict[str, float | int | str | None]:
         looked = None if version.search is None else met(version.search, self.agents, self.world)
-        found = (None, None) if looked is None else (looked.sources, looked.boxes)
-        return {"sources_met": found[0], "boxes_met": found[1]}
+        counts = (None, None) if looked is None else (looked.sources, looked.boxes)
+        return {"sources_met": counts[0], "boxes_met": counts[1]}
 
     # ------------------------------------------------------------ running
 
@@ -193,9 +193,9 @@ class FlockRunner:
         flock.run(
             LONG_GRAPH * max(1, round(least / (seconds * LONG_GRAPH))) if graphs else max(1, round(least / seconds))
         )
-        found = profile.summary()
-        count = found["steps"]["count"]
-        return {f"{s}_seconds": found["stages"].get(s, {"seconds": 0.0})["seconds"] / count for s in STAGES}
+        summary = profile.summary()
+        count = summary["steps"]["count"]
+        return {f"{s}_seconds": summary["stages"].get(s, {"seconds": 0.0})["seconds"] / count for s in STAGES}
 
     def _compared(self, rung: Rung, version: Version, rungs: dict[str, Rung]) -> Rung:
         """The rung with its factors: over the one that it names, and over all pairs."""
@@ -280,9 +280,9 @@ def met(search: Search, agents: int, world: float) -> Met | None:
         case AllPairs():
             return Met(agents)
         case StaticGrid():
-            wanted = search.cells if isinstance(search.cells, int) else own_cells(agents, world)
-            side = 2 * world / wanted
-            return Met(around(side), min(wanted, reach / side + 1) ** 2)
+            cells = search.cells if isinstance(search.cells, int) else own_cells(agents, world)
+            side = 2 * world / cells
+            return Met(around(side), min(cells, reach / side + 1) ** 2)
         case DynamicGrid(order="curve"):
             side = (CURVE_LEAF / density) ** (1 / 3)
             return Met(around(side), FAN_OUT * around(side) / CURVE_LEAF * FAN_OUT / (FAN_OUT - 1))

@@ -38,9 +38,9 @@ class Truth:
     def error(self, flock: Flock) -> float:
         """The largest difference of a flock after its first step, over the largest change."""
         speed, forward = (np.asarray(to_host(x), np.float64)[self.rows] for x in (flock.speed, flock.forward))
-        found = forward * speed[:, None] - self.before
+        change = forward * speed[:, None] - self.before
         largest = float(np.max(np.abs(self.change), initial=0.0))
-        difference = float(np.max(np.abs(found - self.change), initial=0.0))
+        difference = float(np.max(np.abs(change - self.change), initial=0.0))
         return difference / largest if largest else difference
 
 

@@ -127,15 +127,15 @@ def figures_of(rung: str, agents: int, world: float) -> tuple[Figure, ...]:
 
 def paper_of(rung: str, agents: int, world: float) -> Mapping[str, float] | None:
     """The thesis's factor over the rung that this one is compared with, by machine."""
-    found = [f.factor for f in figures_of(rung, agents, world) if f.factor is not None]
-    return {GPU: found[0]} if found else None
+    factors = [f.factor for f in figures_of(rung, agents, world) if f.factor is not None]
+    return {GPU: factors[0]} if factors else None
 
 
 def as_extra(rung: str, agents: int, world: float) -> dict[str, float | int | str | None]:
     """All that it says, as extra numbers and words of the rung; None for what it does not say."""
-    found = figures_of(rung, agents, world)
+    figures = figures_of(rung, agents, world)
     return {
-        "thesis": "; ".join(f.text for f in found) or None, "thesis_where": "; ".join(f.where for f in found) or None,
-        "thesis_steps_per_second": next((f.steps for f in found if f.steps is not None), None),
-        "thesis_idle_threads": next((f.idle for f in found if f.idle is not None), None),
+        "thesis": "; ".join(f.text for f in figures) or None, "thesis_where": "; ".join(f.where for f in figures) or None,
+        "thesis_steps_per_second": next((f.steps for f in figures if f.steps is not None), None),
+        "thesis_idle_threads": next((f.idle for f in figures if f.idle is not None), None),
     }  # fmt: skip

@@ -51,15 +51,15 @@ def summary(rungs: list[Rung]) -> list[str]:
     """For every box: the fastest version, and what splitting did to this device."""
     lines: list[str] = []
     for box in dict.fromkeys(_box(r) for r in rungs):
-        known = {r.name.partition(", ")[2]: r for r in rungs if _box(r) == box}
-        timed = [r for r in known.values() if r.seconds is not None and r.extra.get("storage") == "f32"]
+        by_version = {r.name.partition(", ")[2]: r for r in rungs if _box(r) == box}
+        timed = [r for r in by_version.values() if r.seconds is not None and r.extra.get("storage") == "f32"]
         if timed:
             best = min(timed, key=lambda r: r.seconds or 0.0)
             lines.append(
                 f"{box}: fastest in float32 is {best.name.partition(', ')[2]!r} with {seconds_text(best.seconds)} a step "
                 f"({digits(number(best, 'mlups') or 0.0)} MLUPS)"
             )
-            lines += _splitting(box, known)
+            lines += _splitting(box, by_version)
     return lines
 
 
@@ -124,18 +124,18 @@ def sizes(device: str, quick: bool) -> tuple[int, ...]:
 
 
 def boxes(sites: int) -> tuple[Box, ...]:
-    """The box or the two boxes of so many sites; raises `InputError` for a number that is neither a square nor a cube."""
+    """The box or the two boxes of that many sites; raises `InputError` for a number that is neither a square nor a cube."""
     side, edge = isqrt(sites), round(sites ** (1 / 3))
-    found = [Box(D2Q9, (side, side))] if side * side == sites else []
-    found += [Box(D3Q19, (edge, edge, edge))] if edge**3 == sites else []
-    found = [box for box in found if box.shape[0] >= LEAST]
-    if not found:
+    chosen = [Box(D2Q9, (side, side))] if side * side == sites else []
+    chosen += [Box(D3Q19, (edge, edge, edge))] if edge**3 == sites else []
+    chosen = [box for box in chosen if box.shape[0] >= LEAST]
+    if not chosen:
         near = max(side, LEAST), max(edge, LEAST)
         raise InputError(
             f"{sites:,} sites: wanted a square for a D2Q9 box or a cube for a D3Q19 box, of edges of {LEAST} or more; near are "
             f"{near[0]}^2 = {near[0] ** 2:,} and {near[1]}^3 = {near[1] ** 3:,}"
         )
-    return tuple(found)
+    return tuple(chosen)
 
 
 def layouts(device: str) -> Mapping[str, Layout]:
@@ -153,9 +153,9 @@ def best_layout(device: str) -> str:
 
 def forms(device: str, quick: bool) -> Iterator[tuple[Form, str | None]]:
     """The versions, each with the name of the one that it is compared with, which is before it."""
-    known, best = layouts(device), best_layout(device)
-    chosen = known[best]
-    for name, layout in known.items():
+    all_layouts, best = layouts(device), best_layout(device)
+    chosen = all_layouts[best]
+    for name, layout in all_layouts.items():
         if not quick or name in ("AoS", best):
             yield Form(name=f"pull, {name}", layout=layout, streaming="pull"), None if name == "AoS" else "pull, AoS"
     for streaming in ("push", "in-place"):
@@ -183,13 +183,13 @@ def climb(options: Options) -> Iterator[Rung]:
 
 def climb_box(options: Options, box: Box) -> Iterator[Rung]:
     """The rungs of one box; names begin with the lattice, as two boxes may have the same number of sites."""
-    runner, known, found = SiteRunner(options, box), dict[str, Form](), dict[str, Rung]()
+    runner, climbed, earlier = SiteRunner(options, box), dict[str, Form](), dict[str, Rung]()
     for form, under in forms(options.device, options.quick):
-        rung = replace(runner.measure(form, found.get(under or "")), paper=paper_of(form, box))
-        found[form.name], known[form.name] = rung, form
+        rung = replace(runner.measure(form, earlier.get(under or "")), paper=paper_of(form, box))
+        earlier[form.name], climbed[form.name] = rung, form
         branched = SPLIT_FROM.get(form.name)
-        if branched is not None and rung.seconds is not None and (before := found[branched].seconds) is not None:
-            equation = runner.equation(known[branched], before, form)
+        if branched is not None and rung.seconds is not None and (before := earlier[branched].seconds) is not None:
+            equation = runner.equation(climbed[branched], before, form)
             rung = rung if equation is None else replace(rung, extra={**rung.extra, **equation.as_extra()})
         yield _named(box, rung)
 

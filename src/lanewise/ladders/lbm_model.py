@@ -45,13 +45,13 @@ def predicted_seconds(
 
 def environment_of(sites: Sites, values: Mapping[str, Any]) -> dict[str, Any]:
     """All counts and values of a step by their names in the IR."""
-    found: dict[str, Any] = {COUNT: sites.count, **box_counts(sites.shape, sites.row_block)}
+    environment: dict[str, Any] = {COUNT: sites.count, **box_counts(sites.shape, sites.row_block)}
     for name, value in values.items():
         if np.ndim(value) == 0:
-            found[name] = value
+            environment[name] = value
         else:
-            found |= {f"{name}.{axis}": part for axis, part in zip("xyz", value, strict=False)}
-    return found
+            environment |= {f"{name}.{axis}": part for axis, part in zip("xyz", value, strict=False)}
+    return environment
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,25 +88,25 @@ def occupancies(executable: Executable, arch: str | None) -> tuple[float, ...]:
     if arch is None:
         return (1.0,) * len(executable.program.kernels)
     limits = arch if arch in LIMITS else max(LIMITS, key=lambda a: int(a[3:]))
-    found: list[float] = []
+    shares: list[float] = []
     for kernel, cubin in zip(executable.program.kernels, executable.cubins, strict=True):
         assert kernel.grid is not None
         r = cubin.resources
-        found.append(occupancy(limits, kernel.grid.threads, r.registers, r.shared_bytes))
-    return tuple(found)
+        shares.append(occupancy(limits, kernel.grid.threads, r.registers, r.shared_bytes))
+    return tuple(shares)
 
 
 def parts_of(sites: Sites, executable: Executable, arch: str | None) -> tuple[Part, ...]:
     """The kernels of a split step that have any sites."""
-    known = {p.label: p for p in site_splitting.parts(tuple(sorted(sites.present)))}
-    found: list[Part] = []
+    by_label = {p.label: p for p in site_splitting.parts(tuple(sorted(sites.present)))}
+    present: list[Part] = []
     for kernel, rho in zip(executable.program.kernels, occupancies(executable, arch), strict=True):
         label = kernel.name.rpartition("_")[2]
-        kind = known[label].kind
+        kind = by_label[label].kind
         count = sites.count - sites.special if kind is None else len(sites.part(kind))
         if count:
-            found.append(Part(label, max(kind or 0, 0), count / sites.count, rho))
-    return tuple(found)
+            present.append(Part(label, max(kind or 0, 0), count / sites.count, rho))
+    return tuple(present)
 
 
 def equation_1(

@@ -139,13 +139,13 @@ class SiteRunner:
 def _compared(rung: Rung, base: Rung | None) -> Rung:
     if base is None or base.seconds is None or rung.seconds is None:
         return rung
-    known = rung.predicted_seconds and base.predicted_seconds
-    predicted = base.predicted_seconds / rung.predicted_seconds if known else None  # type: ignore[operator]
+    both = rung.predicted_seconds and base.predicted_seconds
+    predicted = base.predicted_seconds / rung.predicted_seconds if both else None  # type: ignore[operator]
     return replace(rung, over=base.name, speedup=base.seconds / rung.seconds, predicted=predicted)
 
 
 def _work(form: Form, flow: Sitewise, sites: Sites, values: dict[str, Any]) -> Callable[[int], None]:
-    """Run so many steps, and wait for them."""
+    """Run that many steps, and wait for them."""
     if not form.launched:
         return flow.stepper(sites, plan=form.plan, **values).run
 

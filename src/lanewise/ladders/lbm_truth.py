@@ -72,8 +72,8 @@ class Truth:
         mark_densely(sites, dense)
         self.load(flow, sites)
         flow.run(sites, STEPS, plan=form.plan, **values)
-        found = flow.populations(sites, **values)
-        return float(np.max(np.abs(found - self.after)) / np.max(np.abs(self.after)))
+        populations = flow.populations(sites, **values)
+        return float(np.max(np.abs(populations - self.after)) / np.max(np.abs(self.after)))
 
     def load(self, flow: Sitewise, sites: Sites) -> None:
         """Give sites the same state as this box had."""

@@ -71,12 +71,12 @@ def _rung(measurer: Measurer, name: str, cell: Cell, base: Rung | None) -> Rung:
         paper=PAPER.get(name) if cell.access == "streamed" else None, predicted_seconds=predicted_seconds(cell, device, count),
         extra={"access": cell.access, "cached": cached, "elements": cell.elements},
     )  # fmt: skip
-    found = measurer.measure(cell)
-    if found.wrong is not None:
-        return skipped(replace(blank, relative_error=found.error), "wrong", found.wrong)
-    own, rate = found.cycles / cell.elements, 4 * cell.elements * count / found.seconds
+    measured = measurer.measure(cell)
+    if measured.wrong is not None:
+        return skipped(replace(blank, relative_error=measured.error), "wrong", measured.wrong)
+    own, rate = measured.cycles / cell.elements, 4 * cell.elements * count / measured.seconds
     rung = replace(
-        blank, skipped=None, seconds=found.seconds, relative_error=found.error,
+        blank, skipped=None, seconds=measured.seconds, relative_error=measured.error,
         extra={**blank.extra, "cycles_per_element": own, "useful_bytes_per_second": rate},
     )  # fmt: skip
     first = None if base is None else number(base, "cycles_per_element")
@@ -110,9 +110,9 @@ def summary(rungs: list[Rung]) -> list[str]:
         timed = [
             (number(r, "cycles_per_element"), r) for r in rungs if (r.bodies, r.extra.get("access")) == (bodies, access)
         ]
-        known = [(c, r) for c, r in timed if c is not None]
-        if known:
-            cycles, best = min(known, key=lambda pair: pair[0])
+        clocked = [(c, r) for c, r in timed if c is not None]
+        if clocked:
+            cycles, best = min(clocked, key=lambda pair: pair[0])
             where = "the cache" if best.extra.get("cached") == "yes" else "memory"
             lines.append(f"{access}, from {where}: {best.layout} takes the fewest cycles an element, {digits(cycles)}")
     return lines

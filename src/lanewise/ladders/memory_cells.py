@@ -232,8 +232,8 @@ class Measurer:
         bound.run()
         if cell.access not in self.sums:
             self.sums = {cell.access: self.bodies.sums(cell.access)}  # of one access at a time: they are large
-        wanted = self.sums[cell.access]
-        return float(np.max(np.abs(to_host(bound.result) - wanted)) / np.max(np.abs(wanted)))
+        exact = self.sums[cell.access]
+        return float(np.max(np.abs(to_host(bound.result) - exact)) / np.max(np.abs(exact)))
 
     def time(self, bound: BoundCell) -> float:
         """The median time of a pass that follows another one."""
@@ -251,9 +251,9 @@ class Measurer:
     def clocked(self, cell: Cell, error: float, seconds: float) -> Measured:
         """The median of the warps' cycles, from the kernel that reads the clock; its sums are checked too."""
         bound = bind(_compile_clocked(cell, self.options.device), self.arrays[cell.layout], self.order, clocked=True)
-        found = self.error(cell, bound)
-        if not found <= TOLERANCE:
-            return Measured(found, wrong=_wrong(found))
+        clocked_error = self.error(cell, bound)
+        if not clocked_error <= TOLERANCE:
+            return Measured(clocked_error, wrong=_wrong(clocked_error))
         medians: list[float] = []
         for _ in range(self.rounds):
             bound.run()

@@ -90,8 +90,8 @@ def plot_ladder(path: Path, ladder: Ladder, rungs: list[Rung], machine: str) -> 
 
 
 def _numbers(rungs: list[Rung], bodies: int, key: Literal["speedup", "predicted"]) -> dict[str, float]:
-    found = {r.name: r.speedup if key == "speedup" else r.predicted for r in rungs if r.bodies == bodies}
-    return {name: value for name, value in found.items() if value is not None}
+    factors = {r.name: r.speedup if key == "speedup" else r.predicted for r in rungs if r.bodies == bodies}
+    return {name: value for name, value in factors.items() if value is not None}
 
 
 def _rates(rungs: list[Rung], bodies: int, key: str) -> dict[str, float]:
@@ -106,8 +106,8 @@ def _panels(names: list[str]) -> tuple[list[str], list[_Panel]]:
         return names, [_Panel("Factor", tuple(names))]
     labels = list(dict.fromkeys(rest for _, _, rest in parts.values()))
     titles = dict.fromkeys(first for first, _, _ in parts.values())
-    known = {(first, rest): n for n, (first, _, rest) in parts.items()}
-    return labels, [_Panel(t, tuple(known.get((t, label)) for label in labels)) for t in titles]
+    by_parts = {(first, rest): n for n, (first, _, rest) in parts.items()}
+    return labels, [_Panel(t, tuple(by_parts.get((t, label)) for label in labels)) for t in titles]
 
 
 def _figure(labels: list[str], panels: int, bars: int, *, with_rates: bool) -> tuple[Figure, list[Axes]]:
@@ -181,11 +181,11 @@ def _draw_rates(axes: Axes, panel: _Panel, here: list[_Series], rates: list[dict
     axes.set_xscale("log")
     axes.grid(which="major", axis="x", color=GRID, linewidth=0.8)
     axes.set_axisbelow(True)
-    for series, found in zip(here, rates, strict=True):
-        rows = [at for at, n in enumerate(panel.rows) if n in found]
-        values = [found[n] for n in panel.rows if n in found]
+    for series, rate in zip(here, rates, strict=True):
+        rows = [at for at, n in enumerate(panel.rows) if n in rate]
+        values = [rate[n] for n in panel.rows if n in rate]
         axes.plot(values, rows, color=series.colour, linewidth=1.0, marker="o", markersize=5, alpha=0.9, zorder=3)
-    every = [v for found in rates for v in found.values()]
+    every = [v for rate in rates for v in rate.values()]
     low, high = min(every) / 1.8, max(every) * 1.8
     axes.set_xlim(low, high)
     decades = range(floor(log10(low)), ceil(log10(high)) + 1)

@@ -60,7 +60,7 @@ FORCE = Law(attracting_force, {"softening2": SOFTENING**2, "gravitational_consta
 
 @dataclass
 class Problem:
-    """A Plummer cluster of so many bodies in float32 under a law; its arrays and float64 answer are made once each."""
+    """A Plummer cluster in float32 under a law; its arrays and float64 answer are made once each."""
 
     bodies: int
     seed: int = 0
@@ -92,17 +92,17 @@ class Problem:
             self._answer = chosen, acceleration * factor
         return self._answer
 
-    def error(self, found: Any) -> float:
+    def error(self, result: Any) -> float:
         """The relative error, max |a - a64| / max |a64| over the sample, of results a of shape (n, 3).
 
         Infinite when a body anywhere has none: the memory of the result holds NaN before the kernel runs.
         """
-        host = to_host(found)
+        host = to_host(result)
         if host.shape != (self.bodies, 3) or not np.isfinite(host).all():
             return float("inf")
-        chosen, wanted = self.answer()
-        difference = np.linalg.norm(host[chosen].astype(np.float64) - wanted, axis=1)
-        return float(difference.max() / (np.linalg.norm(wanted, axis=1).max() or 1.0))
+        chosen, exact = self.answer()
+        difference = np.linalg.norm(host[chosen].astype(np.float64) - exact, axis=1)
+        return float(difference.max() / (np.linalg.norm(exact, axis=1).max() or 1.0))
 
     @property
     def tolerance(self) -> float:

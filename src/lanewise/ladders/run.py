@@ -206,7 +206,7 @@ class Prediction:
 
 
 def _predict_call(call: Call, model: DeviceModel, bodies: int, values: Mapping[str, float]) -> Prediction:
-    """The prediction for a call on all pairs of so many bodies; `values` are those for all elements, by name.
+    """The prediction for a call on all pairs of that many bodies; `values` are the uniform ones, by name.
 
     On a GPU it is timed within a graph, so launches cost what they cost there.
     """
@@ -218,8 +218,10 @@ def predict_executable(
 ) -> Prediction:
     """The same for what a call launches."""
     environment = {**values, **{c.name: bodies for c in executable.program.reference.counts}}
-    found = predict(executable.program, environment, model, [c.resources for c in executable.cubins], in_graph=True)
-    return Prediction(found.seconds, found.bound.seconds, found.bound.limiter)
+    prediction = predict(
+        executable.program, environment, model, [c.resources for c in executable.cubins], in_graph=True
+    )
+    return Prediction(prediction.seconds, prediction.bound.seconds, prediction.bound.limiter)
 
 
 def _model_of(device: str, *, serial: bool) -> DeviceModel:

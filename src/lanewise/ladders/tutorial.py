@@ -101,18 +101,18 @@ def _climb(options: Options, runner: Runner) -> Iterator[Rung]:
         if step.name == ONE_THREAD and not on_gpu:
             yield _skipped(step, runner, device, "a rung of a GPU, and this is a CPU")
             continue
-        wanted, lying = step.change.filled(plan), step.layout or layout
+        asked, lying = step.change.filled(plan), step.layout or layout
         rung = runner.measure(
-            Version(name=step.name, plan=wanted, layout=lying, device=device, paper=_paper(step)), base
+            Version(name=step.name, plan=asked, layout=lying, device=device, paper=_paper(step)), base
         )
         yield rung
         if rung.extra.get("skip") == "illegal":
             continue  # the next rung stands on the last legal one
-        plan, layout = wanted, lying
+        plan, layout = asked, lying
         if rung.extra.get("skip") != "same code":
             base = rung  # without a time when its runs would take too long: then the next one has no factor
-    for name, wanted in ((ASKED, Plan(rsqrt=plan.rsqrt, fast_math=plan.fast_math)), (AUTOMATIC, None)):
-        version = Version(name=name, plan=wanted, layout=default_layout(RECORD, device), device=device)
+    for name, asked in ((ASKED, Plan(rsqrt=plan.rsqrt, fast_math=plan.fast_math)), (AUTOMATIC, None)):
+        version = Version(name=name, plan=asked, layout=default_layout(RECORD, device), device=device)
         rung = runner.measure(version, base, again=True)
         yield rung
         base = rung

@@ -6,10 +6,12 @@ Rungs from the fifth on have Hough maps, too: what they are faster than is the f
 
 from __future__ import annotations
 
-import statistics
 import time
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
 
 from lanewise.errors import DeviceError
 from lanewise.ladders.run import duration, skipped
@@ -38,15 +40,15 @@ def sizes(device: str, quick: bool) -> tuple[int, ...]:
 def climb(options: Options) -> Iterator[Rung]:
     """The rungs at every size, each as soon as it is measured."""
     for cells in options.bodies:
-        data, known = Data(size_of(cells), options.seed), dict[str, Rung]()
+        data, earlier = Data(size_of(cells), options.seed), dict[str, Rung]()
         for version in VERSIONS:
-            rung = _compared(measure(version, data, cells, options), known.get(version.over or ""))
-            known[version.name] = rung
+            rung = _compared(measure(version, data, cells, options), earlier.get(version.over or ""))
+            earlier[version.name] = rung
             yield rung
         bases = {v.name: v.over or "" for v in MAP_VERSIONS}
         for rung in climb_maps(cells, options):
-            compared = _compared(rung, known.get(bases[rung.name]))
-            known[rung.name] = compared
+            compared = _compared(rung, earlier.get(bases[rung.name]))
+            earlier[rung.name] = compared
             yield compared
 
 
@@ -65,38 +67,49 @@ def measure(version: Version, data: Data, cells: int, options: Options) -> Rung:
     try:
         if reason := _too_long(version, data, options):
             return skipped(blank, "too long", reason)
-        found = version.run(data, version.prepare(data, Clock(options.device)), 0, Clock(options.device))
+        first = _turn(version, data, 0, options.device)
     except DeviceError as refusal:
         return skipped(blank, "device", str(refusal))
-    error = data.error(found)
+    error = data.error(first.amplitudes)
     blank = replace(blank, relative_error=error)
     if not error <= TOLERANCE:
         wrong = f"wrong: the relative error against float64 is {error:.1e}, and {TOLERANCE:.0e} is allowed"
         return skipped(blank, "wrong", wrong)
-    return _timed(version, data, blank, options.device)
+    return _timed(version, data, blank, first, options.device)
 
 
-def _timed(version: Version, data: Data, blank: Rung, device: str) -> Rung:
-    """The median of some directions, each prepared and with one of its spin-downs computed."""
-    runs: list[tuple[float, dict[str, float]]] = []
-    for number_of_run in range(RUNS):
-        shared, own = Clock(device), Clock(device)
-        start = time.perf_counter()
-        prepared = version.prepare(data, shared)
-        between = time.perf_counter()
-        version.run(data, prepared, number_of_run % data.size.spins, own)
-        end = time.perf_counter()
-        seconds = (between - start) / data.size.spins + end - between
-        runs.append((seconds, {k: shared.seconds[k] / data.size.spins + own.seconds[k] for k in KINDS}))
-        if end - start > ENOUGH:
-            break
-    seconds = statistics.median_low([s for s, _ in runs])
-    parts = next(p for s, p in runs if s == seconds)
+@dataclass(frozen=True, slots=True)
+class _Turn:
+    """A direction prepared, and one of its spin-downs computed. seconds, parts: with its share of what was prepared."""
+
+    amplitudes: NDArray[np.complex64]
+    whole: float
+    seconds: float
+    parts: dict[str, float]
+
+
+def _turn(version: Version, data: Data, spin: int, device: str) -> _Turn:
+    shared, own = Clock(device), Clock(device)
+    start = time.perf_counter()
+    prepared = version.prepare(data, shared)
+    between = time.perf_counter()
+    amplitudes = version.run(data, prepared, spin, own)
+    end = time.perf_counter()
+    parts = {k: shared.seconds[k] / data.size.spins + own.seconds[k] for k in KINDS}
+    return _Turn(amplitudes, end - start, (between - start) / data.size.spins + end - between, parts)
+
+
+def _timed(version: Version, data: Data, blank: Rung, first: _Turn, device: str) -> Rung:
+    """The median of some turns; the first one, which was checked, where it took so long that it needs no other beside it."""
+    turns = (
+        [first] if first.whole > ENOUGH else [_turn(version, data, n % data.size.spins, device) for n in range(RUNS)]
+    )
+    turn = sorted(turns, key=lambda t: t.seconds)[(len(turns) - 1) // 2]
     extra = {
-        **blank.extra, **{f"{k}_seconds": v for k, v in parts.items()}, "rest_seconds": seconds - sum(parts.values()), "runs": len(runs),
-        "templates_sfts_per_second": data.size.cells * data.size.sfts / seconds,
+        **blank.extra, **{f"{k}_seconds": v for k, v in turn.parts.items()}, "rest_seconds": turn.seconds - sum(turn.parts.values()),
+        "runs": len(turns), "templates_sfts_per_second": data.size.cells * data.size.sfts / turn.seconds,
     }  # fmt: skip
-    return replace(blank, skipped=None, seconds=seconds, extra=extra)
+    return replace(blank, skipped=None, seconds=turn.seconds, extra=extra)
 
 
 def _too_long(version: Version, data: Data, options: Options) -> str | None:

@@ -42,7 +42,7 @@ THESIS = Size(STACKS, SFTS, DETECTORS, FREQUENCIES, SPINS)
 
 
 def size_of(cells: int) -> Size:
-    """The thesis's data with as many stacks as give so many cells of (stack, detector, frequency); fewer frequencies below one stack."""
+    """The thesis's data with as many stacks as give that many cells of (stack, detector, frequency); fewer frequencies below one stack."""
     a_stack = THESIS.detectors * THESIS.frequencies
     stacks = max(1, round(cells / a_stack))
     frequencies = THESIS.frequencies if cells >= a_stack else max(1, cells // THESIS.detectors)
@@ -83,7 +83,7 @@ class Data:
     @cached_property
     def amplitudes(self) -> Floats:
         """(checked, stacks, detectors, 4): Fa and Fb of the first spin-down by the sum over 2 DTERMS bins, all in float64."""
-        found = np.empty((len(self.checked), self.groups, 4))
+        amplitudes = np.empty((len(self.checked), self.groups, 4))
         x, offsets = self.bins.astype(np.complex128), np.arange(2 * DTERMS)
         f1dot, dt = self.f1dots[0], self.delay
         for row, f in enumerate(self.frequencies[self.checked]):
@@ -95,12 +95,12 @@ class Data:
             y *= np.exp(-2j * np.pi * (phase - np.round(phase)))
             for n, weight in enumerate((self.a, self.b)):
                 total = (weight * y).reshape(self.groups, -1).sum(axis=1)
-                found[row, :, 2 * n], found[row, :, 2 * n + 1] = total.real, total.imag
-        return found.reshape(len(self.checked), self.size.stacks, self.size.detectors, 4)
+                amplitudes[row, :, 2 * n], amplitudes[row, :, 2 * n + 1] = total.real, total.imag
+        return amplitudes.reshape(len(self.checked), self.size.stacks, self.size.detectors, 4)
 
-    def error(self, found: Any) -> float:
+    def error(self, amplitudes: Any) -> float:
         """Of amplitudes (frequencies, stacks, detectors, 4) of the first spin-down: the largest deviation over the largest amplitude."""
-        seen = np.asarray(found, np.float64)[self.checked]
+        seen = np.asarray(amplitudes, np.float64)[self.checked]
         return float(np.max(abs(seen - self.amplitudes)) / np.max(abs(self.amplitudes)))
 
 

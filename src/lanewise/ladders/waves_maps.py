@@ -23,7 +23,7 @@ from lanewise.ladders.waves_data import DTERMS, DURATION, FIRST, Size, size_of
 from lanewise.ladders.waves_thesis import BUFFERED, DIRECTIONS, FIGURES, HOUGH, HOUGH_HOST
 from lanewise.runtime.memory import to_host
 from lanewise.sims.waves.demodulation import antenna_matrices, assembled
-from lanewise.sims.waves.hierarchical import Candidates, Grids, Maps, Search, candidates, search_maps
+from lanewise.sims.waves.hierarchical import Candidates, Grids, Maps, MapSearch, Search, candidates, search_maps
 from lanewise.sims.waves.hough import (
     Significance,
     drift_offsets,
@@ -92,7 +92,16 @@ class MapData:
             search, data, reference, resolution, FIRST, size.frequencies, -1e-11 + step * np.arange(size.spins, dtype=np.float64),
             fine * np.arange(-half, half + 1, dtype=np.float64),
         )  # fmt: skip
+        self._searches = dict[tuple[str, int], MapSearch]()
         self.sky: Floats = rng.uniform((-3.0, -1.4), (3.0, 1.4), (DIRECTIONS, 2))
+
+    def search(self, device: str, buffers: int) -> MapSearch:
+        """A search whose data are on the device: they are loaded once, whatever is searched after that."""
+        if (device, buffers) not in self._searches:
+            self._searches[device, buffers] = MapSearch(
+                self.grids, self.ephemeris, device=device, kernel="dirichlet", buffers=buffers
+            )
+        return self._searches[device, buffers]
 
     def points(self, directions: int) -> list[Point]:
         """All spin-downs of the first directions."""
@@ -132,8 +141,8 @@ def _on_the_host(data: MapData, points: list[Point], device: str) -> Iterator[Ca
         templates = cast("Any", Template).array(
             frequency=f, f1dot=np.full(len(f), f1dot), f2dot=np.zeros(len(f)), device=device
         )
-        found = to_host(dirichlet_kernel(DTERMS)(templates, lw.ragged(records, counts=counts, device=device), bins))
-        sums = found.reshape(len(f), d.stacks, -1, 2, 2).astype(np.float64)
+        parts = to_host(dirichlet_kernel(DTERMS)(templates, lw.ragged(records, counts=counts, device=device), bins))
+        sums = parts.reshape(len(f), d.stacks, -1, 2, 2).astype(np.float64)
         amplitudes = (sums[..., 0] + 1j * sums[..., 1]).transpose(3, 1, 2, 0)
         two_f = assembled(amplitudes, np.broadcast_to(antenna_matrices(d, seen), (3, *amplitudes.shape[1:]))).two_f
         ones = np.ones(d.stacks)
@@ -150,9 +159,7 @@ def _on_the_device(buffers: int) -> Callable[[MapData, list[Point], str], Iterat
     """F and maps on the device, several maps at a time; 2 sets of buffers: it computes while the host finishes the last ones."""
 
     def run(data: MapData, points: list[Point], device: str) -> Iterator[Candidates]:
-        return search_maps(
-            data.grids, data.ephemeris, points, MOST, device=device, kernel="dirichlet", buffers=buffers
-        )  # fmt: skip
+        return data.search(device, buffers).candidates(points, MOST)
 
     return run
 
@@ -184,8 +191,8 @@ def measure_maps(version: MapVersion, data: MapData, cells: int, options: Option
     """The rung of a version: checked, then timed; skipped with the reason where it is wrong, too long, or has no device."""
     blank = _blank(version, data, cells, options)
     try:
-        found = next(iter(list(version.run(data, data.points(1)[:1], options.device))))
-        error, same = _compared(found, expected)
+        candidates = next(iter(list(version.run(data, data.points(1)[:1], options.device))))
+        error, same = _compared(candidates, expected)
         blank = replace(blank, relative_error=error)
         if not (error <= TOLERANCE and same >= SAME):
             wrong = f"wrong: the relative error of mean 2F is {error:.1e}, and {same:.0%} of the candidates are those of float64"
@@ -206,11 +213,11 @@ def _blank(version: MapVersion, data: MapData, cells: int, options: Options) -> 
     )  # fmt: skip
 
 
-def _compared(found: Candidates, expected: Candidates) -> tuple[float, float]:
+def _compared(candidates: Candidates, expected: Candidates) -> tuple[float, float]:
     """The largest difference of mean 2F over the largest, of cells that both lists have; and their share."""
     cell = ["freq", "alpha", "delta", "f1dot"]
     there = {tuple(row[cell].tolist()): float(row["twoF"]) for row in expected}
-    both = [(float(row["twoF"]), there[k]) for row in found if (k := tuple(row[cell].tolist())) in there]
+    both = [(float(row["twoF"]), there[k]) for row in candidates if (k := tuple(row[cell].tolist())) in there]
     if not both:
         return math.inf, 0.0
     ours, theirs = np.array(both).T
@@ -232,6 +239,7 @@ def _timed(version: MapVersion, data: MapData, blank: Rung, options: Options) ->
         return skipped(blank, "too long", f"a direction takes {duration(first)}, and a rung gets {duration(limit)}")
     most = DIRECTIONS if is_gpu(options.device) and not options.quick else 4
     points = data.points(max(1, min(most, int(limit / 2 / first))))
+    seconds_of(points)  # loads buffers of this size
     runs: list[float] = []
     for _ in range(RUNS):
         runs.append(seconds_of(points))

@@ -81,9 +81,9 @@ def _templates(data: Data, some: slice, spin: int, device: str) -> lw.RecordArra
 def _call(templates: lw.RecordArray, sfts: lw.RaggedArray, bins: lw.RaggedArray, clock: Clock) -> Any:
     """The kernel, and its amplitudes on the host."""
     with clock.of("kernel"):
-        found = dirichlet_kernel(DTERMS)(templates, sfts, bins)
+        amplitudes = dirichlet_kernel(DTERMS)(templates, sfts, bins)
     with clock.of("transfer"):
-        return to_host(found)
+        return to_host(amplitudes)
 
 
 def _packed(data: Data, some: slice, counts: Any, clock: Clock) -> tuple[lw.RaggedArray, lw.RaggedArray]:
@@ -108,20 +108,20 @@ def _empty(data: Data) -> Any:
     return np.empty((data.size.frequencies, data.groups, 4), np.float32)
 
 
-def _shaped(data: Data, found: Any) -> Any:
-    return found.reshape(data.size.frequencies, data.size.stacks, data.size.detectors, 4)
+def _shaped(data: Data, amplitudes: Any) -> Any:
+    return amplitudes.reshape(data.size.frequencies, data.size.stacks, data.size.detectors, 4)
 
 
 def _one_by_one(data: Data, _: None, spin: int, clock: Clock) -> Any:
     """Version 1: for each stack, frequency and detector memory is allocated, filled, and given back."""
-    found, counts = _empty(data), np.array([[data.size.sfts]])
+    amplitudes, counts = _empty(data), np.array([[data.size.sfts]])
     for group in range(data.groups):
         for f in range(data.size.frequencies):
             sfts, bins = _packed(data, _group(data, group), counts, clock)
             with clock.of("memory"):
                 templates = _templates(data, slice(f, f + 1), spin, clock.device)
-            found[f, group] = _call(templates, sfts, bins, clock)[0, 0, 0]
-    return _shaped(data, found)
+            amplitudes[f, group] = _call(templates, sfts, bins, clock)[0, 0, 0]
+    return _shaped(data, amplitudes)
 
 
 Groups = list[tuple[lw.RaggedArray, lw.RaggedArray]]
@@ -135,13 +135,13 @@ def _pack_groups(data: Data, clock: Clock) -> Groups:
 
 def _frequency_by_frequency(data: Data, groups: Groups, spin: int, clock: Clock) -> Any:
     """Version 2: data are on the device; still a call for each stack, frequency and detector."""
-    found = _empty(data)
+    amplitudes = _empty(data)
     with clock.of("memory"):
         each = [_templates(data, slice(f, f + 1), spin, clock.device) for f in range(data.size.frequencies)]
     for group, (sfts, bins) in enumerate(groups):
         for f, templates in enumerate(each):
-            found[f, group] = _call(templates, sfts, bins, clock)[0, 0, 0]
-    return _shaped(data, found)
+            amplitudes[f, group] = _call(templates, sfts, bins, clock)[0, 0, 0]
+    return _shaped(data, amplitudes)
 
 
 def _pack_stacks(data: Data, clock: Clock) -> Groups:
@@ -152,12 +152,12 @@ def _pack_stacks(data: Data, clock: Clock) -> Groups:
 
 def _band_by_band(data: Data, stacks: Groups, spin: int, clock: Clock) -> Any:
     """Version 3: a call for each stack, with all frequencies (blocks) and detectors (thread y) in it."""
-    found = np.empty((data.size.frequencies, data.size.stacks, data.size.detectors, 4), np.float32)
+    amplitudes = np.empty((data.size.frequencies, data.size.stacks, data.size.detectors, 4), np.float32)
     with clock.of("memory"):
         templates = _templates(data, slice(None), spin, clock.device)
     for stack, (sfts, bins) in enumerate(stacks):
-        found[:, stack] = _call(templates, sfts, bins, clock)[:, 0]
-    return found
+        amplitudes[:, stack] = _call(templates, sfts, bins, clock)[:, 0]
+    return amplitudes
 
 
 def _pack_all(data: Data, clock: Clock) -> Groups:

@@ -173,8 +173,8 @@ MOST = 27  # the velocities with components -1, 0 and 1 in three dimensions
 def _check_lattice(name: str, velocities: tuple[tuple[int, ...], ...], weights: tuple[Fraction, ...]) -> None:
     """Raise `ArgumentError` that says what is wrong, what was found and what is wanted."""
     if not velocities or len(velocities[0]) not in (2, 3):
-        found = f"{len(velocities[0])} components" if velocities else "no velocities"
-        raise ArgumentError(f"lattice {name}: velocities have 2 or 3 components, found {found}")
+        components = f"{len(velocities[0])} components" if velocities else "no velocities"
+        raise ArgumentError(f"lattice {name}: velocities have 2 or 3 components, found {components}")
     _check_velocities(name, velocities)
     if len(weights) != len(velocities):
         raise ArgumentError(f"lattice {name}: found {len(weights)} weights for {len(velocities)} velocities")
@@ -205,11 +205,13 @@ def _check_moments(name: str, velocities: tuple[tuple[int, ...], ...], weights: 
     axes = range(len(velocities[0]))
     for order in (0, 2, 4):
         for chosen in combinations_with_replacement(axes, order):
-            found = sum((w * prod(e[a] for a in chosen) for e, w in zip(velocities, weights, strict=True)), Fraction(0))
-            wanted = Fraction(prod(_moment(chosen.count(a)) for a in axes), 3 ** (order // 2))
-            if found != wanted:
+            moment = sum(
+                (w * prod(e[a] for a in chosen) for e, w in zip(velocities, weights, strict=True)), Fraction(0)
+            )
+            exact = Fraction(prod(_moment(chosen.count(a)) for a in axes), 3 ** (order // 2))
+            if moment != exact:
                 product = " ".join(("w", *(f"e_{'xyz'[a]}" for a in chosen)))
-                raise ArgumentError(f"lattice {name}: the sum of {product} is {wanted}, found {found}")
+                raise ArgumentError(f"lattice {name}: the sum of {product} is {exact}, found {moment}")
 
 
 def _moment(power: int) -> int:

@@ -53,24 +53,24 @@ def name_arguments(signature: Signature, positional: tuple[Any, ...], named: Map
         raise ArgumentError(
             f"{kernel} takes {len(plain)} arguments ({', '.join(plain)}){besides}, found {len(positional)}"
         )
-    given = dict(zip(names, positional, strict=False))
+    values = dict(zip(names, positional, strict=False))
     for name, value in named.items():
         if name not in names:
             raise ArgumentError(f"{kernel} has no parameter {name!r}; its parameters are {', '.join(names)}")
-        if name in given:
+        if name in values:
             raise ArgumentError(f"{kernel} got {name!r} twice")
-        given[name] = value
-    if missing := [n for n in names if n not in given]:
+        values[name] = value
+    if missing := [n for n in names if n not in values]:
         raise ArgumentError(f"{kernel} misses {', '.join(missing)}; its parameters are {', '.join(names)}")
-    return {n: given[n] for n in names}
+    return {n: values[n] for n in names}
 
 
-def classify_arguments(signature: Signature, given: Mapping[str, Any], *, arrays_allowed: bool) -> Arguments:
+def classify_arguments(signature: Signature, values: Mapping[str, Any], *, arrays_allowed: bool) -> Arguments:
     """Check every argument against its parameter. Arrays of values come to the device of the records."""
     kernel, result = signature.source.name, Arguments()
     for name, kind in signature.parameters.items():
         if isinstance(kind, Record):
-            value = given[name]
+            value = values[name]
             if not isinstance(value, RecordArray) or value.record != kind:
                 raise ArgumentError(f"{kernel}: {name!r} must be an array of {kind.name}, found {_other(value, kind)}")
             result.records[name] = value
@@ -82,11 +82,11 @@ def classify_arguments(signature: Signature, given: Mapping[str, Any], *, arrays
     result.device = (
         devices.pop()
         if devices
-        else device_without_records(any(hasattr(v, "__cuda_array_interface__") for v in given.values()))
+        else device_without_records(any(hasattr(v, "__cuda_array_interface__") for v in values.values()))
     )
     for name, kind in signature.parameters.items():
         if not isinstance(kind, Record):
-            _classify_value(kernel, name, kind, given[name], result, arrays_allowed)
+            _classify_value(kernel, name, kind, values[name], result, arrays_allowed)
     return result
 
 
@@ -171,11 +171,11 @@ def flatten_uniforms(signature: Signature, uniforms: Mapping[str, Any]) -> dict[
 
 def make_outputs(kernel: str, kinds: list[t.ValueType], count: int, device: str, out: Any) -> list[Any]:
     """One result array for each kind, or the caller's own: one array for a single result, a tuple of them for several."""
-    given = (None,) * len(kinds) if out is None else out if isinstance(out, tuple) else (out,)
-    if len(given) != len(kinds):
+    arrays = (None,) * len(kinds) if out is None else out if isinstance(out, tuple) else (out,)
+    if len(arrays) != len(kinds):
         wanted = {0: "no out", 1: "one array"}.get(len(kinds), f"a tuple of {len(kinds)} arrays")
-        raise ArgumentError(f"{kernel} has {len(kinds)} results: wanted {wanted}, found {len(given)}")
-    return [make_output(kernel, kind, count, device, array) for kind, array in zip(kinds, given, strict=True)]
+        raise ArgumentError(f"{kernel} has {len(kinds)} results: wanted {wanted}, found {len(arrays)}")
+    return [make_output(kernel, kind, count, device, array) for kind, array in zip(kinds, arrays, strict=True)]
 
 
 def shape_of_result(kind: t.ValueType, count: int) -> tuple[tuple[int, ...], Any]:

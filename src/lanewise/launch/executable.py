@@ -226,7 +226,7 @@ def _cpu_piece(
         grain = max(1, grain * extent // max(1, int(environment[kernel.counts[0].name])))
     cpu.prepare(function, (*arguments, 0, 0))  # Numba compiles at the first call; better now than within a timed run
     return Piece(
-        lambda given: cpu.run_range(function, given, extent, grain), arguments, places, _value_places(kernel, len(buffers)),
+        lambda bound: cpu.run_range(function, bound, extent, grain), arguments, places, _value_places(kernel, len(buffers)),
         rigid=rigid,
     )  # fmt: skip
 
@@ -273,17 +273,17 @@ def _cuda_piece(
             f"{kernel.name} has more than {MAX_GRID_ELEMENTS:,} elements; a launch on a GPU counts them with 32 bits"
         )
 
-    def launch(given: tuple[Any, ...]) -> None:
+    def launch(bound: tuple[Any, ...]) -> None:
         if shape[0]:
-            compiled.launch(shape, given)
+            compiled.launch(shape, bound)
 
-    def filled(given: tuple[Any, ...]) -> None:
+    def filled(bound: tuple[Any, ...]) -> None:
         with (
             compiled.constant_turns
         ):  # a loaded kernel has its constant memory once, for all calls that are bound to it
             for fill in constants:
                 fill()
-            launch(given)
+            launch(bound)
 
     kept = tuple(
         (b.array, arrays[b.array]) for b in (*taken, *constant)
@@ -328,10 +328,10 @@ def _scratch(program: Program, device: str, environment: Environment) -> dict[st
 
 def _uniforms(kernel: ir.Kernel, device: str, environment: Environment) -> dict[str, BoundArray]:
     """The record of uniform arguments of a kernel that loads them from global memory."""
-    found = packed(kernel, environment)
-    if found is None:
+    record = packed(kernel, environment)
+    if record is None:
         return {}
-    array, values = found
+    array, values = record
     data = allocate(device, values.nbytes, f"the uniforms of {kernel.name}")
     data.set(values)
     return {array.name: BoundArray(data, array.arrangement, 1)}

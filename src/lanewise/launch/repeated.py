@@ -263,17 +263,17 @@ class Repeatable:
             return None
         if len(arguments) != len(self._slots) or (self._from is not None and self._from() != self._device):
             return None
-        given = Given()
+        matched = Given()
         for slot, value in zip(self._slots, arguments, strict=True):
-            if not slot.take(value, given):
+            if not slot.take(value, matched):
                 return None
         if self._identical is not None:
             first, second, same = self._identical
-            if (given.arrays[first].data is given.arrays[second].data) is not same:
+            if (matched.arrays[first].data is matched.arrays[second].data) is not same:
                 return None
-        if self._apart and any(overlap(given.arrays[a], given.arrays[b]) for a, b in self._apart):
+        if self._apart and any(overlap(matched.arrays[a], matched.arrays[b]) for a, b in self._apart):
             return None
-        return given if self._holds is None or self._holds(given.values) else None
+        return matched if self._holds is None or self._holds(matched.values) else None
 
     def run(self, matched: Given, out: Any) -> tuple[Any, ...]:
         """The results, new or those of `out`."""
@@ -310,27 +310,27 @@ def slots_of(
     """What arguments like these are; None where one was converted, and would have to be each time. own: slots of the pattern's."""
     host = target_of(arguments.device) is CPU
     names = [*signature.names[: len(positional)], *named]
-    found: list[Slot] = []
+    slots: list[Slot] = []
     for name, value in zip(names, (*positional, *named.values()), strict=True):
         if name in own:
-            found.append(own[name])
+            slots.append(own[name])
             continue
         if name in signature.arrays:  # never converted
-            found.append(ArraySlot(name, value))
+            slots.append(ArraySlot(name, value))
             continue
         if name in signature.asked:
-            found.append(SameSlot(value))
+            slots.append(SameSlot(value))
             continue
         kind = signature.parameters[name]
         if isinstance(kind, Record):
-            found.append(record_slot(name, arguments.records[name]))
+            slots.append(record_slot(name, arguments.records[name]))
         elif name in arguments.uniforms:
-            found.append(ValueSlot(name, kind, host))
+            slots.append(ValueSlot(name, kind, host))
         elif type(value) is array_module(arguments.device).ndarray and arguments.arrays[name] is value:
-            found.append(ArraySlot(name, value))
+            slots.append(ArraySlot(name, value))
         else:
             return None
-    return tuple(found)
+    return tuple(slots)
 
 
 class Repeated:
@@ -347,8 +347,8 @@ class Repeated:
         if self._tuned is not (tuned := store_enabled()):
             self._entries, self._tuned = (), tuned
         for entry in self._entries:
-            if (given := entry.match(arguments, named)) is not None:
-                return entry, given
+            if (matched := entry.match(arguments, named)) is not None:
+                return entry, matched
         return None
 
     def remember(

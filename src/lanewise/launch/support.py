@@ -37,7 +37,7 @@ def compile_kernel(
     """Shape a reference kernel by a complete plan and compile it; with `arch` for that architecture, without a GPU.
 
     A compiler that caps the registers of a thread to fit one more block may spill them to memory. Unless the user
-    (`wanted`) decided about that cap, such a kernel is compiled again without one (`min_blocks=1`).
+    (in `wish`) decided about that cap, such a kernel is compiled again without one (`min_blocks=1`).
     """
     kind = "cuda" if is_gpu(device) else "cpu"
     executable = build_executable(build_program(reference, plan, kind), device, arch)

@@ -35,7 +35,7 @@ class TunedPlans:
     """What the store says for the calls of one kernel, remembered. Another process may tune meanwhile: this one goes on as it began."""
 
     def __init__(self) -> None:
-        self._known: dict[Hashable, Decisions | None] = {}
+        self._plans: dict[Hashable, Decisions | None] = {}
 
     def find(
         self, wish: Plan | None, device: str, specialisation: Hashable, key: Callable[[], Key]
@@ -47,14 +47,14 @@ class TunedPlans:
         if not is_compiled(device) or not store_enabled():
             return None
         place = (wish or ANYTHING, specialisation)
-        if place not in self._known:
+        if place not in self._plans:
             entry = None if _is_complete(place[0]) else read_entry(key())
-            self._known[place] = entry.plan if entry is not None else None
-        return self._known[place]
+            self._plans[place] = entry.plan if entry is not None else None
+        return self._plans[place]
 
     def adopt(self, wish: Plan, specialisation: Hashable, plan: Decisions) -> None:
         """A plan that was tuned just now."""
-        self._known[wish, specialisation] = plan
+        self._plans[wish, specialisation] = plan
 
 
 def _is_complete(plan: Plan) -> bool:
@@ -95,9 +95,9 @@ class Key:
         """One file a key: the kernel's name for people, a hash of everything for lanewise."""
         return f"{self.kernel}-{content_key(*(f'{k}={v!r}' for k, v in self.as_dict().items()))}.json"
 
-    def differences(self, found: Mapping[str, Any]) -> list[str]:
+    def differences(self, content: Mapping[str, Any]) -> list[str]:
         """Where another key's content differs: `driver is 570.1, wanted 580.2`."""
-        other = {"search": "", **found}
+        other = {"search": "", **content}
         return [f"{k} is {other.get(k)!r}, wanted {v!r}" for k, v in asdict(self).items() if other.get(k) != v]
 
 

@@ -71,11 +71,11 @@ class SoAoAS(Layout):
 
 def _named(name: str, left: Mapping[str, Leaf], leaves: Sequence[Leaf]) -> list[Leaf]:
     """The leaves of a field, or the one component that is meant; raises `RecordError` when one is missing or was taken."""
-    found = [leaf for leaf in leaves if name in (leaf.field, leaf.name)]
-    if not found or any(leaf.name not in left for leaf in found):
+    matches = [leaf for leaf in leaves if name in (leaf.field, leaf.name)]
+    if not matches or any(leaf.name not in left for leaf in matches):
         fields = ", ".join(dict.fromkeys(leaf.field for leaf in left.values())) or "none"
         raise RecordError(f"SoAoAS names a field {name!r} that is missing or named twice; left are {fields}")
-    return found
+    return matches
 
 
 def _group_name(group: Sequence[Leaf], leaves: Sequence[Leaf]) -> str:

@@ -158,13 +158,13 @@ def _read_gpu(device: str) -> DeviceModel:
         attribute(_THREADS) // 32, attribute(_BLOCKS), attribute(_SHARED), attribute(_OPT_IN), attribute(_REGISTERS),
         attribute(_BLOCK_REGISTERS), attribute(_RESERVED), 256 if arch == "sm_75" else 128,
     )  # fmt: skip
-    known = arch if arch in _LANES else max(_LANES, key=lambda a: int(a[3:]))
-    like = _TABLE[known]  # for what a driver does not tell
+    tabulated = arch if arch in _LANES else max(_LANES, key=lambda a: int(a[3:]))
+    like = _TABLE[tabulated]  # for what a driver does not tell
     nominal = 2.0 * attribute(_MEMORY_KHZ) * 1e3 * attribute(_BUS_BITS) / 8  # two transfers a clock
     clock = attribute(_CLOCK_KHZ) * 1e3
     name, multiprocessors = cuda.device_name(device), cuda.multiprocessors(device)
     model = _gpu(
-        name, known, multiprocessors, clock or like.clock_hz, nominal or like.memory_bandwidth / COPY_SHARE,
+        name, tabulated, multiprocessors, clock or like.clock_hz, nominal or like.memory_bandwidth / COPY_SHARE,
         attribute(_L2) >> 20, limits,
     )  # fmt: skip
     return replace(model, arch=arch)

@@ -149,7 +149,7 @@ def kernel_time(
 
 
 def _reached(inner: Region | None, warps: float, device: DeviceModel) -> float:
-    """The share of a multiprocessor that so many warps keep busy, from 0 to 1: latency has to be covered by others' work."""
+    """The share of a multiprocessor that `warps` warps keep busy, from 0 to 1: latency has to be covered by others' work."""
     if inner is None:
         return PEAK
     spaces = {a.space for a in inner.accesses if not a.write}

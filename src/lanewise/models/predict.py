@@ -55,11 +55,11 @@ def predict(
     `resources` are the compiler's figures of its kernels, in order, or of the first one; without them registers are
     estimated. `in_graph`: its launches are part of a graph.
     """
-    given = list(resources) if isinstance(resources, Sequence) else [resources] if resources is not None else []
+    compiled = list(resources) if isinstance(resources, Sequence) else [resources] if resources is not None else []
     times: list[KernelTime] = []
     for n, kernel in enumerate(program.kernels):
         work = analyse(kernel, environment, fast_math=program.plan.fast_math)
-        times.append(_time(work, environment, device, given[n] if n < len(given) else None, program.plan))
+        times.append(_time(work, environment, device, compiled[n] if n < len(compiled) else None, program.plan))
     longest = max(times, key=lambda t: t.seconds)
     launch = device.graph_launch_seconds if in_graph else device.launch_seconds
     seconds = sum(t.seconds + (ALONE_SECONDS if t.details.get("cores") == 1 else launch) for t in times)
@@ -111,9 +111,9 @@ def fits(
     what the IR tells is checked: threads and shared memory.
     """
     kernels = work.kernels if isinstance(work, Program) else (work,)
-    given = list(resources) if isinstance(resources, Sequence) else [resources] if resources is not None else []
+    compiled = list(resources) if isinstance(resources, Sequence) else [resources] if resources is not None else []
     for n, kernel in enumerate(kernels):
-        if reason := _lacks(kernel, device, given[n] if n < len(given) else None):
+        if reason := _lacks(kernel, device, compiled[n] if n < len(compiled) else None):
             return reason
     return None
 

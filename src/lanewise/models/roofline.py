@@ -30,7 +30,7 @@ class Bound:
 
 
 def bound_of(seconds: Mapping[str, float]) -> Bound:
-    """The bound of units that work side by side, each for so many seconds. Without any work it is zero, by "issue"."""
+    """The bound of units that work side by side, each for its own number of seconds. Without any work it is zero, by "issue"."""
     if not seconds:
         return Bound(0.0, "issue", {})
     limiter = max(seconds, key=lambda unit: seconds[unit])
@@ -56,8 +56,8 @@ def footprint(work: KernelWork, key: str, counts: Mapping[str, float]) -> float 
         return None
     if array.shape:
         lengths = [n if isinstance(n, int) else counts.get(n) for n in array.shape]
-        known = [n for n in lengths if n is not None]
-        return float(math.prod(known) * array.leaves[0].type.size) if len(known) == len(lengths) else None
+        extents = [n for n in lengths if n is not None]
+        return float(math.prod(extents) * array.leaves[0].type.size) if len(extents) == len(lengths) else None
     first = counts.get(kernel.counts[0].name) if kernel.counts else None
     length = counts.get(count_of(name), counts.get(COUNT, first))
     return None if length is None else float(array.arrangement.buffers[int(number)].bytes_for(int(length)))
@@ -81,7 +81,7 @@ class SiteTraffic:
     """What a step over some sites moves.
 
     sites, fluid: all of them, and those that are updated; special: those that are not of the bulk. populations: of a site;
-    storage: bytes of each. copies: of all populations. flags: every site reads 4 bytes about itself; bits: or so many bits, and a
+    storage: bytes of each. copies: of all populations. flags: every site reads 4 bytes about itself; bits: or that many bits, and a
     special site 4 bytes. values: bytes of values that vary from site to site. dense: many sites are special.
     """
 

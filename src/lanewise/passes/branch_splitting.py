@@ -41,16 +41,16 @@ def legal(kernel: ir.Kernel, *, fast_math: bool = False) -> str | None:
         return "the branch is taken per pair: all sources of a target would be met twice"
     if not kernel.pattern.one_record:
         return "its elements are reduced: both kernels would have to add to one result"
-    found = _find(kernel)
-    if isinstance(found, str):
-        return found
-    condition = _condition(kernel, found)
+    split = _find(kernel)
+    if isinstance(split, str):
+        return split
+    condition = _condition(kernel, split)
     blocks = (condition.body, *(f.body for f in functions(condition.body).values()))
     computed = [e for b in blocks for s in statements(b) for e in expressions(s)]
     if reason := inexact(computed, fast_math=fast_math):
         return f"its condition {reason}, which two kernels may round in two ways"
-    sides = [_changed(found, side) for side in (True, False)]
-    if not found.call.results and not all(sides):
+    sides = [_changed(split, side) for side in (True, False)]
+    if not split.call.results and not all(sides):
         return "one side of its branch does nothing, which needs no kernel"
     changed = [side & {p.name for p in condition.parameters} for side in sides]
     if all(changed):
@@ -63,12 +63,12 @@ def apply(kernel: ir.Kernel, *, fast_math: bool = False) -> tuple[ir.Kernel, ir.
     """The kernels of the two sides, in the order in which they have to run; raises `PlanError` for functions without such a branch."""
     if reason := legal(kernel, fast_math=fast_math):
         raise refuse("branch splitting", kernel, reason)
-    found = _find(kernel)
-    assert isinstance(found, _Branch)
-    condition = _condition(kernel, found)
+    split = _find(kernel)
+    assert isinstance(split, _Branch)
+    condition = _condition(kernel, split)
     read = {p.name for p in condition.parameters}
-    first = not _changed(found, True) & read  # the side that leaves alone what the condition reads
-    return _side(kernel, found, condition, first), _side(kernel, found, condition, not first)
+    first = not _changed(split, True) & read  # the side that leaves alone what the condition reads
+    return _side(kernel, split, condition, first), _side(kernel, split, condition, not first)
 
 
 def _find(kernel: ir.Kernel) -> _Branch | str:
@@ -92,44 +92,44 @@ def _find(kernel: ir.Kernel) -> _Branch | str:
     return _Branch(loop, call, body[: places[0]], branch, body[places[0] + 1 :])
 
 
-def _path(found: _Branch, side: bool) -> ir.Function:
+def _path(split: _Branch, side: bool) -> ir.Function:
     """The function as an element of this side runs through it."""
-    body = (*found.before, *(found.branch.then if side else found.branch.otherwise), *found.after)
-    return dead_code.clean_function(replace(found.call.function, body=body))
+    body = (*split.before, *(split.branch.then if side else split.branch.otherwise), *split.after)
+    return dead_code.clean_function(replace(split.call.function, body=body))
 
 
-def _changed(found: _Branch, side: bool) -> set[str]:
+def _changed(split: _Branch, side: bool) -> set[str]:
     """The parameters that a side gives back changed."""
-    f = _path(found, side)
+    f = _path(split, side)
     written = {n for s in statements(f.body) for n in writes(s)}
     return {p.name for p in f.parameters if p.mutable} & written
 
 
-def _condition(kernel: ir.Kernel, found: _Branch) -> ir.Function:
+def _condition(kernel: ir.Kernel, split: _Branch) -> ir.Function:
     """A function of its own that computes the condition and nothing else."""
-    f, result = found.call.function, ir.Return((found.branch.condition,), found.branch.location)
+    f, result = split.call.function, ir.Return((split.branch.condition,), split.branch.location)
     name = f"{f.name}_condition"
     while name in functions(kernel.body):
         name += "_"
-    body = sliced((*found.before, result), set(), lambda s: isinstance(s, ir.Return))
+    body = sliced((*split.before, result), set(), lambda s: isinstance(s, ir.Return))
     parameters = tuple(replace(p, mutable=False) for p in f.parameters)
     return dead_code.clean_function(ir.Function(name, parameters, (ir.Parameter("holds", BOOL),), body, f.location))
 
 
-def _side(kernel: ir.Kernel, found: _Branch, condition: ir.Function, side: bool) -> ir.Kernel:
+def _side(kernel: ir.Kernel, split: _Branch, condition: ir.Function, side: bool) -> ir.Kernel:
     """The kernel of the elements for which the condition is `side`."""
-    path, changed = _path(found, side), _changed(found, side)
+    path, changed = _path(split, side), _changed(split, side)
     parameters = tuple(replace(p, mutable=p.name in changed) for p in path.parameters)
     function = dead_code.clean_function(replace(path, parameters=parameters))
-    arguments = {p.name: a for p, a in zip(found.call.function.parameters, found.call.arguments, strict=True)}
+    arguments = {p.name: a for p, a in zip(split.call.function.parameters, split.call.arguments, strict=True)}
     early = {p.name for p in condition.parameters}
     late = {p.name for p in function.parameters} - early
     holds = ir.Local(HOLDS, BOOL)
-    call = replace(found.call, function=function, arguments=tuple(arguments[p.name] for p in function.parameters))
-    stores = tuple(s for x in found.loop.body if isinstance(x, ir.StoreRecord) for s in _store(x, changed))
-    inner = (*_loads(found.loop.body, late), call, *stores)
+    call = replace(split.call, function=function, arguments=tuple(arguments[p.name] for p in function.parameters))
+    stores = tuple(s for x in split.loop.body if isinstance(x, ir.StoreRecord) for s in _store(x, changed))
+    inner = (*_loads(split.loop.body, late), call, *stores)
     body: ir.Block = (
-        *_loads(found.loop.body, early),
+        *_loads(split.loop.body, early),
         ir.Apply(condition, tuple(arguments[p.name] for p in condition.parameters), (HOLDS,)),
         ir.If(holds if side else ir.Unary("not", holds, BOOL), inner),
     )
@@ -139,7 +139,7 @@ def _side(kernel: ir.Kernel, found: _Branch, condition: ir.Function, side: bool)
     names = early | late
     uniforms = tuple(u for u in kernel.uniforms if u.name in names)
     name = f"{kernel.name}_{'if' if side else 'else'}"
-    return replace(kernel, name=name, arrays=arrays, uniforms=uniforms, body=(replace(found.loop, body=body),))
+    return replace(kernel, name=name, arrays=arrays, uniforms=uniforms, body=(replace(split.loop, body=body),))
 
 
 def _loads(block: ir.Block, names: set[str]) -> ir.Block:

@@ -36,16 +36,16 @@ class _Part:
 
 def legal(kernel: ir.Kernel, *, fast_math: bool = False) -> str | None:
     """Why the pass does not apply, or None."""
-    found = _parts(kernel, fast_math)
-    return found if isinstance(found, str) else None
+    parts = _parts(kernel, fast_math)
+    return parts if isinstance(parts, str) else None
 
 
 def apply(kernel: ir.Kernel, *, fast_math: bool = False) -> tuple[ir.Kernel, ...]:
     """The kernels of the parts, in the order in which they have to run; raises `PlanError` when there is one part only."""
-    found = _parts(kernel, fast_math)
-    if isinstance(found, str):
-        raise refuse("loop splitting", kernel, found)
-    return tuple(p.kernel for p in _ordered(found))
+    parts = _parts(kernel, fast_math)
+    if isinstance(parts, str):
+        raise refuse("loop splitting", kernel, parts)
+    return tuple(p.kernel for p in _ordered(parts))
 
 
 def _output(array: str, leaf: str) -> Output:
@@ -103,14 +103,14 @@ def _bound(a: _Part, b: _Part, parts: list[_Part]) -> str | None:
 
 def _overwriting(part: _Part, parts: list[_Part]) -> list[_Part]:
     """The parts that have to run after a part: they overwrite what it reads, or what one of them reads."""
-    found: list[_Part] = []
+    later: list[_Part] = []
     waiting = [part]
     while waiting:
         reads = waiting.pop().reads
-        new = [p for p in parts if p not in found and p is not part and not reads.isdisjoint(p.outputs)]
-        found += new
+        new = [p for p in parts if p not in later and p is not part and not reads.isdisjoint(p.outputs)]
+        later += new
         waiting += new
-    return found
+    return later
 
 
 def _ordered(parts: list[_Part]) -> list[_Part]:

@@ -24,10 +24,10 @@ Term = tuple[bool, ir.Expression]  # whether it is subtracted, and what
 
 def saved(kernel: ir.Kernel) -> int:
     """How many instructions one application of each function of the kernel needs less."""
-    found = list(functions(kernel.body).values())
+    bodies = list(functions(kernel.body).values())
     if kernel.pattern.inlined:
-        found.append(ir.Function(kernel.name, (), (), kernel.body))
-    return sum(_Rearrangement(f).run()[1] for f in found)
+        bodies.append(ir.Function(kernel.name, (), (), kernel.body))
+    return sum(_Rearrangement(f).run()[1] for f in bodies)
 
 
 def legal(kernel: ir.Kernel) -> str | None:

@@ -22,12 +22,12 @@ def apply(kernel: ir.Kernel) -> ir.Kernel:
         return kernel
 
     def visit(s: ir.Statement) -> ir.Block:
-        found = next((x for x in loops if x.loop == s), None)
-        if found is None:
+        summing = next((x for x in loops if x.loop == s), None)
+        if summing is None:
             return (s,)
         assert isinstance(s, ir.For)
         body = s.body
-        for fold in found.folds:
+        for fold in summing.folds:
             body = flat_map(body, lambda x, fold=fold: (_freed(x, fold),))
         return (replace(s, body=body),)
 

@@ -23,10 +23,10 @@ def legal(kernel: ir.Kernel, array: str) -> str | None:
     """Why the pass does not apply, or None."""
     if not kernel.pattern.one_record:
         return f"it is a {kernel.pattern.name} kernel, and only an elementwise one reads a record an element"
-    found = next((a for a in kernel.arrays if a.name == array), None)
-    if found is None:
+    gathered = next((a for a in kernel.arrays if a.name == array), None)
+    if gathered is None:
         return f"it has no array {array}"
-    if found.written:
+    if gathered.written:
         return f"it writes {array}: two elements might have the same index"
     if any(a.name == INDEX for a in kernel.arrays):
         return "it reads through an array of indices already"

@@ -70,7 +70,7 @@ class _Motion:
         self.kernel, self.outer, self.call = kernel, outer, _pair(kernel)
         self.function = self.call.function
         self.definitions = definitions(self.function)
-        self.of_target = self._known()
+        self.of_target = self._fixed()
         self.work: set[str] = set()  # variables that take an operation
         for n, value in self.definitions.values.items():
             if n in self.of_target and self._takes_work(value):
@@ -103,19 +103,19 @@ class _Motion:
         body = (*self.outer.body[:first], *head, *flat_map(self.outer.body[first:], visit))
         return replace(self.outer, body=body)
 
-    def _known(self) -> dict[str, bool]:
+    def _fixed(self) -> dict[str, bool]:
         """The names of the function whose values are known before the loop, and whether the target decides them."""
         inside = {n for loop in source_loops(self.kernel) for s in (loop, *statements(loop.body)) for n in writes(s)}
         uniforms = {p.name for p in self.kernel.uniforms}
-        known: dict[str, bool] = {}
+        fixed: dict[str, bool] = {}
         for p, a in zip(self.function.parameters, self.call.arguments, strict=True):
             if p.name in self.definitions.fixed and inside.isdisjoint(reads(a)):
-                known[p.name] = not uniforms.issuperset(reads(a))
+                fixed[p.name] = not uniforms.issuperset(reads(a))
         for name, value in self.definitions.values.items():
             names = set(reads(value))
-            if names and names <= known.keys():
-                known[name] = any(known[n] for n in names)
-        return known
+            if names and names <= fixed.keys():
+                fixed[name] = any(fixed[n] for n in names)
+        return fixed
 
     def _takes_work(self, e: ir.Expression) -> bool:
         """Whether computing it takes an operation other than a sign."""
@@ -155,15 +155,15 @@ class _Motion:
             if isinstance(s, ir.Assign) and s.name in self.of_target and self.of_target[s.name] <= of_target
         )  # fmt: skip
         results = tuple(ir.Parameter(self.names[n].removeprefix(own("")), e.type) for n, e in moved.items())
-        known = [
+        needed = [
             (p, a) for p, a in zip(self.function.parameters, self.call.arguments, strict=True)
             if p.name in self.of_target and self.of_target[p.name] <= of_target
         ]  # fmt: skip
         body = (*assigns, ir.Return(tuple(moved.values())))
         name = _free_name(self.kernel, f"{self.function.name}_{ending}")
-        function = ir.Function(name, tuple(p for p, _ in known), results, body, self.function.location)
+        function = ir.Function(name, tuple(p for p, _ in needed), results, body, self.function.location)
         return (
-            ir.Apply(function, tuple(a for _, a in known), tuple(self.names[n] for n in moved), self.call.location),
+            ir.Apply(function, tuple(a for _, a in needed), tuple(self.names[n] for n in moved), self.call.location),
         )
 
 
@@ -172,8 +172,8 @@ def _is_sign(e: ir.Expression) -> bool:
 
 
 def _free_name(kernel: ir.Kernel, name: str) -> str:
-    taken, n, found = functions(kernel.body), 1, name
-    while found in taken:
+    taken, n, free = functions(kernel.body), 1, name
+    while free in taken:
         n += 1
-        found = f"{name}_{n}"
-    return found
+        free = f"{name}_{n}"
+    return free

@@ -34,7 +34,7 @@ INSIDE, SLICE, LANE = own("inside"), own("slice"), own("lane")
 
 @dataclass(frozen=True, slots=True)
 class Sharing:
-    """How the threads of a block share loops: so many `slices` for each of `lanes` points. unroll: of the shared loops.
+    """How the threads of a block share loops: `slices` threads for each of `lanes` points. unroll: of the shared loops.
 
     keep: elements of a row, read by several loops over one range, that are kept in shared memory from the first one on.
     """
@@ -53,8 +53,8 @@ class Sharing:
 def shareable_loops(kernel: ir.Kernel) -> dict[int, Shareable]:
     """The loops of a reference kernel whose rounds threads may share, by their place in the body of a thread."""
     indices, body = nest_of(kernel)
-    found = {n: shareable(body, n, indices) for n, s in enumerate(body) if isinstance(s, ir.For)}
-    return {n: x for n, x in found.items() if isinstance(x, Shareable)}
+    examined = {n: shareable(body, n, indices) for n, s in enumerate(body) if isinstance(s, ir.For)}
+    return {n: x for n, x in examined.items() if isinstance(x, Shareable)}
 
 
 def best_way(kernel: ir.Kernel) -> Way:
@@ -311,18 +311,20 @@ class _Writer:
 
         return visit
 
-    def shared(self, found: Shareable, number: int) -> ir.Block:
+    def shared(self, shareable: Shareable, number: int) -> ir.Block:
         """A loop whose rounds the slices share, and the meeting of what they gathered."""
         if self.sharing.slices == 1:
-            marked = replace(found.inner, unroll=self.sharing.unroll)
-            return flat_map(with_inner(found.loop, found.inner, (marked,)), self.guard(self.inside, self.inside))
-        mine = {f.name: own(f"{f.name.removeprefix(MARK)}.own") for f in found.folds}
-        rounds = self.rounds(found.inner, number, frozenset(mine))
-        loop = with_inner(found.loop, found.inner, rounds)
+            marked = replace(shareable.inner, unroll=self.sharing.unroll)
+            return flat_map(
+                with_inner(shareable.loop, shareable.inner, (marked,)), self.guard(self.inside, self.inside)
+            )
+        mine = {f.name: own(f"{f.name.removeprefix(MARK)}.own") for f in shareable.folds}
+        rounds = self.rounds(shareable.inner, number, frozenset(mine))
+        loop = with_inner(shareable.loop, shareable.inner, rounds)
         body = flat_map(rename(loop, mine), self.guard(self.inside, self.inside))
-        begin = tuple(ir.Assign(mine[f.name], neutral(f.operation, f.type)) for f in found.folds)
+        begin = tuple(ir.Assign(mine[f.name], neutral(f.operation, f.type)) for f in shareable.folds)
         end: list[ir.Statement] = []
-        for f in found.folds:
+        for f in shareable.folds:
             own_one = replace(f, name=mine[f.name])
             end += self.meet(own_one)
             end.append(ir.Assign(f.name, join(f.operation, f.variable, own_one.variable)))
@@ -360,7 +362,7 @@ class _Writer:
         return tuple(done)
 
     def turns(self, loop: ir.For, start: ir.Expression, stop: ir.Expression, across: int, body: ir.Block) -> ir.For:
-        """Every so many rounds, those of this slice."""
+        """The rounds of this slice, `across` neighbouring ones in every `slices` times as many."""
         kind, slices = loop.start.type, self.sharing.slices
         begin = build.add(start, build.multiply(_as(self.slice, kind), build.multiply(loop.step, across)))
         done = replace(
@@ -417,12 +419,12 @@ class _Writer:
         plain = value_array(name, fold.type, written=True)
         self.arrays.append(replace(plain, space="shared", length=lanes * among, shape=shape))
         lane, number = ir.Local(LANE, index), ir.Local(own("from"), index)
-        given = build.divide(self.slice, WARP) if by_row else self.slice
+        sender = build.divide(self.slice, WARP) if by_row else self.slice
 
         def place(which: ir.Expression) -> tuple[ir.Expression, ...]:
             return (lane, which) if by_row else (which, lane)
 
-        give: ir.Statement = ir.StoreElement(name, place(given), fold.variable)
+        give: ir.Statement = ir.StoreElement(name, place(sender), fold.variable)
         if by_row:
             give = ir.If(build.equal(build.remainder(self.slice, WARP), 0), (give,))
         other = ir.Local(own(f"{fold.name.removeprefix(MARK)}.other"), fold.type)

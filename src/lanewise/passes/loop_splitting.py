@@ -39,10 +39,10 @@ def legal(kernel: ir.Kernel, parts: int) -> str | None:
     _, body = nest_of(kernel)
     if len([s for s in body if isinstance(s, ir.For | ir.While)]) > 1:
         return "its loops follow one another, and each needs all that the one before it gathered"
-    (found,) = shareable_loops(kernel).values()
-    if found.stores:
+    (shareable,) = shareable_loops(kernel).values()
+    if shareable.stores:
         return "its loop writes elements: give them indices of their own, and every part is a thread"
-    if not (isinstance(found.loop.step, ir.Literal) and found.loop.step.value > 0):
+    if not (isinstance(shareable.loop.step, ir.Literal) and shareable.loop.step.value > 0):
         return "its loop does not count up by a literal step"
     return None
 
@@ -51,7 +51,7 @@ def apply(kernel: ir.Kernel, parts: int) -> tuple[ir.Kernel, ir.Kernel]:
     """The kernel that leaves what each part gathered in `$partial.*` arrays, and the kernel that joins it."""
     if reason := legal(kernel, parts):
         raise refuse("splitting of loops", kernel, reason)
-    ((at, found),) = shareable_loops(kernel).items()
+    ((at, shareable),) = shareable_loops(kernel).items()
     _, body = nest_of(kernel)
     index = nest_index(kernel)
     part = ir.Local(PART, index)
@@ -60,15 +60,15 @@ def apply(kernel: ir.Kernel, parts: int) -> tuple[ir.Kernel, ir.Kernel]:
     shape = (parts, *(int(p.extent.value) if isinstance(p.extent, ir.Literal) else _name(p.extent) for p in points))
     arrays = tuple(
         replace(value_array(partial_of(f.name), f.type, written=True), shape=shape, narrow=index != I64)
-        for f in found.folds
+        for f in shareable.folds
     )
-    mine = {f.name: own(f"{f.name.removeprefix(MARK)}.part") for f in found.folds}
-    begin = tuple(ir.Assign(mine[f.name], neutral(f.operation, f.type)) for f in found.folds)
+    mine = {f.name: own(f"{f.name.removeprefix(MARK)}.part") for f in shareable.folds}
+    begin = tuple(ir.Assign(mine[f.name], neutral(f.operation, f.type)) for f in shareable.folds)
     stores = tuple(
         ir.StoreElement(a.name, (part, *place), ir.Local(mine[f.name], f.type))
-        for a, f in zip(arrays, found.folds, strict=True)
+        for a, f in zip(arrays, shareable.folds, strict=True)
     )
-    head, loop = _share(found, part, parts)
+    head, loop = _share(shareable, part, parts)
     before = tuple(s for s in body[:at] if not isinstance(s, ir.StoreElement))
     first_body = _nested((*before, *begin, *head, *rename(loop, mine), *stores), points)
     length: ir.Expression = ir.Literal(parts, index)
@@ -79,18 +79,18 @@ def apply(kernel: ir.Kernel, parts: int) -> tuple[ir.Kernel, ir.Kernel]:
         body=(ir.Parallel(PART, ir.Literal(parts, index), first_body),),
         scratch=tuple(ir.Scratch(a.name, length) for a in arrays),
     )  # fmt: skip
-    return _clean(first), _clean(_second(kernel, found, arrays, at, parts))
+    return _clean(first), _clean(_second(kernel, shareable, arrays, at, parts))
 
 
 def _second(
-    kernel: ir.Kernel, found: Shareable, arrays: tuple[ir.ArrayArgument, ...], at: int, parts: int
+    kernel: ir.Kernel, shareable: Shareable, arrays: tuple[ir.ArrayArgument, ...], at: int, parts: int
 ) -> ir.Kernel:
     """The kernel that joins the parts, and goes on with what follows the loop."""
     _, body = nest_of(kernel)
     points, index = _points(kernel), nest_index(kernel)
     place, part = tuple(ir.Local(p.variable, index) for p in points), ir.Local(PART, index)
     rounds: list[ir.Statement] = []
-    for a, f in zip(arrays, found.folds, strict=True):
+    for a, f in zip(arrays, shareable.folds, strict=True):
         piece = ir.Local(own(f"{f.name.removeprefix(MARK)}.piece"), f.type)
         rounds.append(ir.LoadElement(a.name, (part, *place), piece.name))
         rounds.append(_joined(f.name, join(f.operation, f.variable, piece), f.operation, piece))
@@ -140,13 +140,13 @@ def _name(extent: ir.Expression) -> str:
 # ------------------------------------------------------------ shares
 
 
-def _share(found: Shareable, part: ir.Local, parts: int) -> tuple[ir.Block, ir.Block]:
+def _share(shareable: Shareable, part: ir.Local, parts: int) -> tuple[ir.Block, ir.Block]:
     """What is computed once, and the nest with the rounds of one part."""
-    loop, inner = found.loop, found.inner
+    loop, inner = shareable.loop, shareable.inner
     changed = frozenset(n for s in statements(loop.body) for n in writes(s)) | {loop.variable}
     steady = all(is_steady(e, changed) for e in (inner.start, inner.stop, inner.step))
     counts_up = isinstance(inner.step, ir.Literal) and inner.step.value > 0
-    if not found.is_nest:
+    if not shareable.is_nest:
         head, start, stop = _chunk(loop, part, ir.Literal(parts, part.type), "part")
         return head, (replace(loop, start=start, stop=stop),)
     if not (steady and counts_up):

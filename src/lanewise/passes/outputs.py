@@ -172,9 +172,9 @@ _EXACT_CALLS = frozenset({"min", "max", "abs", "clamp", "floor", "ceil", "trunc"
 _STEPS = frozenset({"floor", "ceil", "trunc"})
 
 
-def inexact(found: Iterable[ir.Expression], *, fast_math: bool = False) -> str | None:
+def inexact(expressions: Iterable[ir.Expression], *, fast_math: bool = False) -> str | None:
     """What in these expressions (with all below them) compilers may round in several ways, or None."""
-    every = [x for e in found for x in subexpressions(e)]
+    every = [x for e in expressions for x in subexpressions(e)]
     real = [x for x in every if isinstance(x, ir.Binary | ir.Call) and x.type.is_float]
     if calls := [x.intrinsic for x in real if isinstance(x, ir.Call) and x.intrinsic not in _EXACT_CALLS]:
         return f"computes {calls[0]}"
@@ -190,14 +190,14 @@ def inexact(found: Iterable[ir.Expression], *, fast_math: bool = False) -> str |
 
 def decisions(block: ir.Block, *, fast_math: bool = False) -> set[tuple[str, str]]:
     """The place and the text of every such decision in the functions that a block applies."""
-    found: set[tuple[str, str]] = set()
+    deciding: set[tuple[str, str]] = set()
     outer = {s.function.name for s in statements(block) if isinstance(s, ir.Apply)}
     for f in functions(block).values():
         for x in (x for e in _of(f.body) for x in subexpressions(e)):
             # What a helper is given may be rounded already.
             if _decides(x) and (f.name not in outer or inexact(_behind(f.body, x), fast_math=fast_math)):
-                found.add((str(x.location), print_expression(x)))
-    return found
+                deciding.add((str(x.location), print_expression(x)))
+    return deciding
 
 
 def _decides(x: ir.Expression) -> bool:

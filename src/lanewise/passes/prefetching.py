@@ -78,15 +78,15 @@ def _pieces(loop: ir.Statement) -> list[_Piece]:
     """The pairs of load and store that stand before the first barrier of a loop over tiles."""
     assert isinstance(loop, ir.For)
     head = loop.body[: _first_barrier(loop)]
-    found: list[_Piece] = []
+    pieces: list[_Piece] = []
     for s in head:
         match s:
             case ir.If(condition=condition, then=(ir.LoadRecord() as load, ir.StoreRecord() as store)):
-                found.append(_Piece(load, store, condition))
+                pieces.append(_Piece(load, store, condition))
             case _:
                 pass
     plain = [(f, c) for f, c in pairwise(head) if isinstance(f, ir.LoadRecord) and isinstance(c, ir.StoreRecord)]
-    return found + [_Piece(f, c, None) for f, c in plain]
+    return pieces + [_Piece(f, c, None) for f, c in plain]
 
 
 def _first_barrier(loop: ir.For) -> int:

@@ -170,26 +170,26 @@ class _Approximation:
 
     def _with_inverses(self, block: ir.Block) -> ir.Block:
         """Compute each inverse that is read right behind its variable."""
-        wanted = self._wanted(block)
+        inverted = self._names_read(block)
 
         def visit(s: ir.Statement) -> ir.Block:
-            if not isinstance(s, ir.Assign) or s.name not in wanted:
+            if not isinstance(s, ir.Assign) or s.name not in inverted:
                 return (s,)
             return s, ir.Assign(_inverse_name(s.name), self.inverses[s.name], s.location)
 
         return flat_map(block, visit)
 
-    def _wanted(self, block: ir.Block) -> set[str]:
+    def _names_read(self, block: ir.Block) -> set[str]:
         """The variables whose inverses are read, by another inverse too."""
         waiting = [n for s in statements(block) for e in expressions(s) for n in reads(e)]
         names = {_inverse_name(n): n for n in self.inverses}
-        wanted: set[str] = set()
+        inverted: set[str] = set()
         while waiting:
             name = names.get(waiting.pop())
-            if name is not None and name not in wanted:
-                wanted.add(name)
+            if name is not None and name not in inverted:
+                inverted.add(name)
                 waiting += reads(self.inverses[name])
-        return wanted
+        return inverted
 
 
 def _share_squares(function: ir.Function) -> ir.Function:

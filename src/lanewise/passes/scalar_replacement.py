@@ -39,10 +39,10 @@ def _replaceable(block: ir.Block) -> Uses:
 
 def _accesses(block: ir.Block) -> list[tuple[str, ir.Expression]]:
     """(array, index) of every element that is read or written."""
-    found = [(s.array, s.index) for s in statements(block) if isinstance(s, ir.SetElement)]
+    elements = [(s.array, s.index) for s in statements(block) if isinstance(s, ir.SetElement)]
     for s in statements(block):
-        found += [(x.array, x.index) for e in expressions(s) for x in subexpressions(e) if isinstance(x, ir.Element)]
-    return found
+        elements += [(x.array, x.index) for e in expressions(s) for x in subexpressions(e) if isinstance(x, ir.Element)]
+    return elements
 
 
 def _statement(s: ir.Statement, uses: Uses) -> ir.Block:

@@ -52,9 +52,9 @@ def proof(kernel: ir.Kernel, choice: Choice) -> Proof | str:
 
 def legal(kernel: ir.Kernel, choice: Choice, targets: int, tile: int) -> str | None:
     """Why the pass does not apply, or None. `targets` a thread and `tile` are what the rest of the plan asks for."""
-    found = proof(kernel, choice)
-    if isinstance(found, str):
-        return found
+    reason = proof(kernel, choice)
+    if isinstance(reason, str):
+        return reason
     if choice == "loops" and (targets != 1 or tile or has_tiles(kernel)):
         return f"each target leaves out another source, which needs Plan(targets=1, tile=0), found targets={targets}, tile={tile}"
     return None
@@ -76,9 +76,9 @@ def has_test(kernel: ir.Kernel) -> bool:
     return not isinstance(_test(kernel), str)
 
 
-def check(name: str, choice: Choice, found: Proof, uniforms: Mapping[str, Any]) -> None:
+def check(name: str, choice: Choice, proof: Proof, uniforms: Mapping[str, Any]) -> None:
     """Raise `PlanError` when the proof does not hold for the values (by name) of a call of the kernel `name`."""
-    if problem := violated(found, uniforms):
+    if problem := violated(proof, uniforms):
         raise PlanError(
             f"Plan(self_term={choice!r}): {name} may not leave out its test for a pair of an element with itself: {problem}; "
             "choose self_term='test'"

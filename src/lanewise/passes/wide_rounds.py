@@ -39,18 +39,18 @@ def wide_accesses(
     kernel: ir.Kernel, body: ir.Block, indices: tuple[str, ...], loop: ir.For, across: int,
     sure: frozenset[str], meant: Definitions,
 ) -> tuple[ir.LoadElement | ir.StoreElement, ...]:  # fmt: skip
-    """The accesses of a loop that so many neighbouring rounds make at once."""
+    """The accesses of a loop that `across` neighbouring rounds make at once."""
     multiples = {a.name: a.multiple for a in kernel.arrays}
     changed = frozenset(n for s in statements(loop.body) for n in writes(s))
-    found: list[ir.LoadElement | ir.StoreElement] = []
+    candidates: list[ir.LoadElement | ir.StoreElement] = []
     for a in accesses(body, indices):
         s, last = a.statement, a.indices[-1]
         if not _is_direct(a, loop) or multiples[a.array] % across or last is None or s.more:
             continue
         even = a.stride(loop.variable) == 1 and _even(last, loop.variable, across, sure, meant)
         if even and all(is_steady(i, changed) for i in s.indices):
-            found.append(s)
-    stored = [s.array for s in found if isinstance(s, ir.StoreElement)]
+            candidates.append(s)
+    stored = [s.array for s in candidates if isinstance(s, ir.StoreElement)]
     order = [s for s in statements(loop.body) if isinstance(s, ir.LoadElement | ir.StoreElement)]
     late = {
         s.array
@@ -58,7 +58,7 @@ def wide_accesses(
         if isinstance(s, ir.LoadElement)
         and any(isinstance(x, ir.StoreElement) and x.array == s.array for x in order[:n])
     }
-    return tuple(s for s in found if s.array not in late and stored.count(s.array) <= 1)
+    return tuple(s for s in candidates if s.array not in late and stored.count(s.array) <= 1)
 
 
 def _even(last: Affine, variable: str, across: int, sure: frozenset[str], meant: Definitions) -> bool:
@@ -73,7 +73,7 @@ def _even(last: Affine, variable: str, across: int, sure: frozenset[str], meant:
 def several(
     loop: ir.For, across: int, wide: tuple[ir.LoadElement | ir.StoreElement, ...], kept: frozenset[str]
 ) -> ir.Block:
-    """The body of so many neighbouring rounds. `kept` are the variables that all rounds have in common."""
+    """The body of `across` neighbouring rounds. `kept` are the variables that all rounds have in common."""
     local = [n for s in statements(loop.body) for n in writes(s) if n not in kept]
     loads: list[ir.Statement] = []
     stores: list[ir.Statement] = []

@@ -56,8 +56,8 @@ def _as_it_is(signature: Signature) -> Signature:
     return signature
 
 
-def _with_arrays(signature: Signature, given: Mapping[str, Any]) -> Arguments:
-    return classify_arguments(signature, given, arrays_allowed=True)
+def _with_arrays(signature: Signature, values: Mapping[str, Any]) -> Arguments:
+    return classify_arguments(signature, values, arrays_allowed=True)
 
 
 def _no_advice(arguments: Arguments, kernel: Tunable) -> str:
@@ -158,11 +158,11 @@ class Calls:
         """Run with the default or the tuned plan; the results."""
         self.notice()
         calls = self.repeated[None]
-        if found := calls.find(arguments, named):
-            return found[0].run(found[1], out)
-        given = self.given(arguments, named)
-        call = self.bind(given, out, None)
-        self.remember(calls, call, arguments, named, given)
+        if match := calls.find(arguments, named):
+            return match[0].run(match[1], out)
+        classified = self.given(arguments, named)
+        call = self.bind(classified, out, None)
+        self.remember(calls, call, arguments, named, classified)
         call.launch()
         return call.results
 
@@ -221,7 +221,7 @@ class Calls:
         return next(iter(self.wing.counts(self.name, arguments).values()))
 
     def environment(self, arguments: Arguments) -> Environment:
-        """Values for all and counts, by IR name."""
+        """Uniform values and counts, by IR name."""
         beyond = {f"{row}.beyond": count for row, count in arguments.beyond.items()}
         return {
             **flatten_uniforms(self.signature, arguments.uniforms),
@@ -281,7 +281,7 @@ class Calls:
         return None if tuned is None else self._compile(arguments, tuned, plan)
 
     def _compile(self, arguments: Arguments, chosen: Plan | None, wish: Plan | None) -> Compiled:
-        """`chosen` by the caller or by tuning; `wanted` by the caller."""
+        """`chosen` by the caller or by tuning; `wish`: the plan that the caller asked for, open fields and all."""
         complete = complete_plan(chosen, machine_of(arguments.device), self.work(arguments))
         key = (self._kind(arguments), complete)
         if key not in self.compiled:
@@ -305,7 +305,7 @@ class Calls:
         """What tuning measures."""
         from lanewise.tuning.job import Job, Workload, check_tunable, make_workload
 
-        wanted = plan or Plan()
+        wish = plan or Plan()
         lengths = {n: len(a) for n, a in (arguments.records | arguments.arrays).items()}
         count, kinds = self.count(arguments), self.signature.parameters
         check_tunable(self.name, arguments.device, {"grid": count} if self.wing.threads else lengths)
@@ -330,8 +330,8 @@ class Calls:
         specialisation = self._specialisation(arguments)
         return Job(
             self.name, reference, arguments.device, machine_of(arguments.device), self.work(arguments),
-            lengths if self.wing.pattern.over_pairs else {"elements": count}, environment, wanted,
-            self._key(arguments, reference, wanted), workload, lambda best: self.adopt(wanted, specialisation, best),
+            lengths if self.wing.pattern.over_pairs else {"elements": count}, environment, wish,
+            self._key(arguments, reference, wish), workload, lambda best: self.adopt(wish, specialisation, best),
             lambda: self.wing.advise(arguments, self.kernel),
         )  # fmt: skip
 

@@ -3,8 +3,8 @@
 What a parameter becomes depends on its type alone (and on `values`, what the user gave by name):
 
     a record       an array of records
-    a vector       of an elementwise kernel: an array of them; of a pairwise kernel: one for all
-    a scalar       one for all; but an elementwise kernel without any array takes its first scalar as an array
+    a vector       of an elementwise kernel: an array of them; of a pairwise kernel: one uniform value
+    a scalar       one uniform value; but an elementwise kernel without any array takes its first scalar as an array
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ class Roles:
 
 
 def sample_roles(kernel: Kernel, values: Mapping[str, float] | None = None) -> Roles:
-    """The parameters of a kernel by role; what is named in `values` is a value for all."""
-    given, parameters = dict(values or {}), kernel.signature.parameters
+    """The parameters of a kernel by role; what is named in `values` is uniform."""
+    chosen, parameters = dict(values or {}), kernel.signature.parameters
     records = {n: k for n, k in parameters.items() if isinstance(k, Record)}
     others: dict[str, t.ValueType] = {n: k for n, k in parameters.items() if not isinstance(k, Record)}
     arrays: dict[str, t.ValueType] = {}
     if isinstance(kernel, Elementwise):
-        open_names = [n for n in others if n not in given]
+        open_names = [n for n in others if n not in chosen]
         arrays = {n: others[n] for n in open_names if isinstance(others[n], t.Vector)}
         if not records and not arrays:
             arrays = {n: others[n] for n in open_names[:1]}
@@ -57,18 +57,18 @@ def sample_roles(kernel: Kernel, values: Mapping[str, float] | None = None) -> R
 
 
 def sample_values(kernel: Kernel, values: Mapping[str, float] | None = None) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """A value for each parameter that is one for all, and the names of those that were made up.
+    """A value for each uniform parameter, and the names of those that were made up.
 
     Made up are 0.01 for names with "softening" or "eps" in them, otherwise 1. A number stands for all components of a
     vector. Raises `InputError` for a name that is no such parameter or a number that its type cannot hold.
     """
-    given, roles = dict(values or {}), sample_roles(kernel, values)
-    for name in given:
+    chosen, roles = dict(values or {}), sample_roles(kernel, values)
+    for name in chosen:
         if name not in roles.uniforms:
             wanted = ", ".join(roles.uniforms) or "no parameter that is a uniform argument"
             raise InputError(f"{kernel.__name__} has no value {name!r} to set; it has {wanted}")
-    invented = tuple(n for n in roles.uniforms if n not in given)
-    numbers = {n: given[n] if n in given else _made_up(n, k) for n, k in roles.uniforms.items()}
+    invented = tuple(n for n in roles.uniforms if n not in chosen)
+    numbers = {n: chosen[n] if n in chosen else _made_up(n, k) for n, k in roles.uniforms.items()}
     return {n: _typed(kernel, n, numbers[n], k) for n, k in roles.uniforms.items()}, invented
 
 

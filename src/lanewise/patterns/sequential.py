@@ -54,8 +54,8 @@ def bind_in_turn(
         raise ArgumentError(f"elements one after another run on a CPU, and the records lie on {records.device!r}")
     target, source = (n for n, kind in pair.signature.parameters.items() if isinstance(kind, Record))
     named = name_arguments(pair.signature, (), {target: records, source: records, **values})
-    given = classify_arguments(pair.signature, named, arrays_allowed=False)
-    environment = {**flatten_uniforms(pair.signature, given.uniforms), COUNT: len(records)}
+    classified = classify_arguments(pair.signature, named, arrays_allowed=False)
+    environment = {**flatten_uniforms(pair.signature, classified.uniforms), COUNT: len(records)}
     kinds: dict[str, t.ValueType] = {n: k for n, k in pair.signature.parameters.items() if not isinstance(k, Record)}
     stages: list[Stage] = []
     for number, step in enumerate(steps, 1):
@@ -76,8 +76,8 @@ def _values(step: Step, record: str, records: RecordArray) -> Arguments:
     """The uniform arguments of a step, checked against those of its parameters that no earlier step gives."""
     signature = step.kernel.signature
     own = replace(signature, parameters={n: k for n, k in signature.parameters.items() if n not in step.takes})
-    given = name_arguments(own, (), {record: records, **step.uniforms})
-    return classify_arguments(own, given, arrays_allowed=False)
+    values = name_arguments(own, (), {record: records, **step.uniforms})
+    return classify_arguments(own, values, arrays_allowed=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,12 +180,12 @@ def _result(stage: int, leaf: str) -> str:
 
 
 def _uniform_name(stage: int, parameter: str) -> str:
-    """What the value for all of a stage is called in the kernel; its components follow a dot."""
+    """What a uniform value of a stage is called in the kernel; its components follow a dot."""
     return own(f"uniform{stage}.{parameter}")
 
 
 def _value(number: int, stage: Stage, leaf: str, lowered: Sequence[Lowered]) -> str:
-    """The variable that a parameter leaf takes: of the record, of an earlier result, or the same for all."""
+    """The variable that a parameter leaf takes: of the record, of an earlier result, or uniform."""
     name, dot, component = leaf.partition(".")
     if name == stage.record:
         return _element(number, leaf)

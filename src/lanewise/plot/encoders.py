@@ -114,8 +114,8 @@ def _block(indices: NDArray[np.uint8], shown: NDArray[np.uint8] | None, palette:
     if shown is not None:
         differs = indices != shown
         rows, columns = np.flatnonzero(differs.any(axis=1)), np.flatnonzero(differs.any(axis=0))
-        top, left = (int(found[0]) if len(found) else 0 for found in (rows, columns))
-        bottom, right = (int(found[-1]) + 1 if len(found) else 1 for found in (rows, columns))
+        top, left = (int(places[0]) if len(places) else 0 for places in (rows, columns))
+        bottom, right = (int(places[-1]) + 1 if len(places) else 1 for places in (rows, columns))
         box = (slice(top, bottom), slice(left, right))
         part = np.where(differs[box], indices[box], np.uint8(UNCHANGED))
     frame = image.frombytes("P", part.shape[::-1], part.tobytes())
@@ -132,16 +132,18 @@ QUALITY = 18
 def find_ffmpeg(path: Path) -> str:
     """An ffmpeg that encodes H.264. Raises InputError, for the animation `path`, when there is none."""
     remedy = "install one with: pip install 'lanewise[movie]', or choose a name that ends in .gif"
-    found = _bundled() or shutil.which("ffmpeg")
-    if found is None:
+    program = _bundled() or shutil.which("ffmpeg")
+    if program is None:
         raise InputError(f"{path}: MP4 needs ffmpeg, and there is none; {remedy}")
     try:
-        listed = subprocess.run([found, "-hide_banner", "-encoders"], capture_output=True, text=True, check=True).stdout
+        listed = subprocess.run(
+            [program, "-hide_banner", "-encoders"], capture_output=True, text=True, check=True
+        ).stdout
     except (OSError, subprocess.CalledProcessError) as error:
-        raise InputError(f"{path}: MP4 needs ffmpeg, but {found} does not run: {error}; {remedy}") from error
+        raise InputError(f"{path}: MP4 needs ffmpeg, but {program} does not run: {error}; {remedy}") from error
     if ENCODER not in listed.split():
-        raise InputError(f"{path}: MP4 needs the encoder {ENCODER}, which {found} lacks; {remedy}")
-    return found
+        raise InputError(f"{path}: MP4 needs the encoder {ENCODER}, which {program} lacks; {remedy}")
+    return program
 
 
 def _bundled() -> str | None:

@@ -64,6 +64,6 @@ def _draw_key(strip: Any, pen: Any, key: Key, right: float, height: int) -> None
 
 @cache
 def font(size: int) -> Any:
-    """Of pictures, so many pixels high."""
+    """Of pictures, that many pixels high."""
     folder = Path(import_module("matplotlib").get_data_path()) / "fonts" / "ttf"
     return import_module("PIL.ImageFont").truetype(folder / "DejaVuSans.ttf", size)

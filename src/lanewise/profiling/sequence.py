@@ -29,7 +29,7 @@ DEVICE_COST = Cost(30_000, 4_000)
 
 
 def interval(nanoseconds: int, launches: int, cost: Cost) -> int:
-    """How many repetitions lie between two samples, when one takes so many nanoseconds: 1 samples all of them."""
+    """How many repetitions lie between two samples, when one takes that many nanoseconds: 1 samples all of them."""
     allowed = max(1.0, SHARE * nanoseconds)
     return max(1, math.ceil((cost.sample + launches * cost.launch) / allowed))
 

@@ -38,12 +38,12 @@ def summarise(profile: Profile) -> dict[str, Any]:
 
 def _parts(profile: Profile) -> dict[tuple[str, str], tuple[int, float, int]]:
     """Calls, nanoseconds and bytes by stage and name: of spans, and of the launches of steps."""
-    found = {key: (t.count, float(t.nanoseconds), t.nbytes) for key, t in profile.totals.items()}
+    parts = {key: (t.count, float(t.nanoseconds), t.nbytes) for key, t in profile.totals.items()}
     for sequence, taken in (part for loop in profile.loops for part in loop.divided()):
         for key, share in zip(sequence.names, sequence.shares(), strict=True):
-            calls, nanoseconds, nbytes = found.get(key, (0, 0.0, 0))
-            found[key] = (calls + sequence.repetitions, nanoseconds + share * taken, nbytes)
-    return found
+            calls, nanoseconds, nbytes = parts.get(key, (0, 0.0, 0))
+            parts[key] = (calls + sequence.repetitions, nanoseconds + share * taken, nbytes)
+    return parts
 
 
 def _steps(profile: Profile) -> dict[str, Any]:

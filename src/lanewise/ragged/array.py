@@ -138,10 +138,10 @@ class RaggedArray:
         return self._data[first:last]
 
     def _place(self, index: int) -> int:
-        given: Any = index
-        if isinstance(given, bool) or not isinstance(given, (int, np.integer)):
+        number: Any = index
+        if isinstance(number, bool) or not isinstance(number, (int, np.integer)):
             raise ArgumentTypeError(
-                f"the lists of a ragged array are taken one by one with a whole number, found {shown(given)}"
+                f"the lists of a ragged array are taken one by one with a whole number, found {shown(number)}"
             )
         if not -len(self) <= index < len(self):
             raise IndexError(f"list {index} of {len(self):,}")

@@ -33,11 +33,11 @@ def ragged(values: Any, counts: Any = None, *, kind: Any = None, device: str | N
 
     Raises `ArgumentError` for values that are no numbers, lists of different depth, and counts that do not go with the values.
     """
-    wanted = _wanted_kind(kind)
+    wish = _wanted_kind(kind)
     if counts is None and type(values).__module__.partition(".")[0] == "awkward":
         values, counts = _from_awkward(values)
     if counts is not None:
-        flat = _flat(values, wanted, device)
+        flat = _flat(values, wish, device)
         return made_of(flat, _offsets(counts, flat.count), _device_of(device), values)
     if isinstance(values, RecordArray) or not isinstance(values, (list, tuple)):
         raise ArgumentError(
@@ -45,7 +45,7 @@ def ragged(values: Any, counts: Any = None, *, kind: Any = None, device: str | N
         )
     levels: list[list[int]] = []
     leaves = _leaves(cast("Sequence[Any]", values), levels, _depth(values, "the list"), "the list")
-    flat = _flat(_joined(leaves, wanted), wanted, device)
+    flat = _flat(_joined(leaves, wish), wish, device)
     ends = [np.concatenate([[0], np.cumsum(np.asarray(c, np.int64), dtype=np.int64)]).astype(np.int64) for c in levels]
     return made_of(flat, ends, _device_of(device), leaves[0] if leaves else None)
 
@@ -57,10 +57,10 @@ def _device_of(device: str | None) -> str:
 def _wanted_kind(kind: Any) -> Record | t.ValueType | None:
     if kind is None:
         return None
-    found = type_of_annotation(kind)
-    if found is None or t.scalar_of(found) == t.BOOL:
+    asked = type_of_annotation(kind)
+    if asked is None or t.scalar_of(asked) == t.BOOL:
         raise ArgumentError(f"lw.ragged: kind is the type of a value, such as lw.f32 or lw.vec2; found {shown(kind)}")
-    return found
+    return asked
 
 
 def _described(value: Any) -> str:
@@ -90,8 +90,10 @@ def _depth(x: Any, place: str) -> int:
         return 0 if len(x) else -1
     depths = {d: n for n, y in enumerate(x) if (d := _depth(y, f"{place}[{n}]")) >= 0}
     if len(depths) > 1:
-        found = " and ".join(f"{place}[{n}] has {d} level{'' if d == 1 else 's'} of lists" for d, n in depths.items())
-        raise ArgumentError(f"lw.ragged: all lists of a level are as deep as each other; found that {found}")
+        described = " and ".join(
+            f"{place}[{n}] has {d} level{'' if d == 1 else 's'} of lists" for d, n in depths.items()
+        )
+        raise ArgumentError(f"lw.ragged: all lists of a level are as deep as each other; found that {described}")
     return 1 + max(depths, default=0)
 
 
@@ -106,14 +108,14 @@ def _leaves(x: Sequence[Any], levels: list[list[int]], depth: int, place: str, l
     if depth == 1:
         levels[level].extend(len(y) for y in x)
         return list(x)
-    found: list[Any] = []
+    arrays: list[Any] = []
     for n, y in enumerate(x):
         levels[level].append(len(y))
-        found += _leaves(y, levels, depth - 1, f"{place}[{n}]", level + 1)
-    return found
+        arrays += _leaves(y, levels, depth - 1, f"{place}[{n}]", level + 1)
+    return arrays
 
 
-def _joined(leaves: list[Any], wanted: Record | t.ValueType | None) -> Any:
+def _joined(leaves: list[Any], wish: Record | t.ValueType | None) -> Any:
     """The innermost lists one after the other."""
     arrays = [a for a in leaves if isinstance(a, RecordArray)]
     if arrays:
@@ -132,21 +134,23 @@ def _joined(leaves: list[Any], wanted: Record | t.ValueType | None) -> Any:
         )
     filled = [np.asarray(to_host(a)) if hasattr(a, "dtype") else np.asarray(a) for a in leaves if len(a)]
     if not filled:
-        shape = (0, wanted.length) if isinstance(wanted, t.Vector) else (0,)
+        shape = (0, wish.length) if isinstance(wish, t.Vector) else (0,)
         return np.zeros(
-            shape, t.scalar_of(wanted).dtype if wanted is not None and not isinstance(wanted, Record) else np.float64
+            shape, t.scalar_of(wish).dtype if wish is not None and not isinstance(wish, Record) else np.float64
         )
     shapes = {a.shape[1:] for a in filled}
     if len(shapes) > 1 or any(a.dtype.kind not in "biufc" for a in filled):
-        found = ", ".join(sorted({f"{a.dtype} {a.shape}" for a in filled}))
-        raise ArgumentError(f"lw.ragged: wanted arrays of numbers of one shape behind the first axis, found {found}")
+        described = ", ".join(sorted({f"{a.dtype} {a.shape}" for a in filled}))
+        raise ArgumentError(
+            f"lw.ragged: wanted arrays of numbers of one shape behind the first axis, found {described}"
+        )
     return np.concatenate(filled)
 
 
-def _flat(values: Any, wanted: Record | t.ValueType | None, device: str | None) -> Flat:
+def _flat(values: Any, wish: Record | t.ValueType | None, device: str | None) -> Flat:
     """All values, checked, on their device."""
     if isinstance(values, RecordArray):
-        if wanted is not None:
+        if wish is not None:
             raise ArgumentError(f"lw.ragged: kind is for values, and these are records of {values.record.name}")
         return Flat(values, values.record, len(values))
     where = resolve(device)
@@ -158,7 +162,7 @@ def _flat(values: Any, wanted: Record | t.ValueType | None, device: str | None) 
             raise ArgumentError(f"lw.ragged: complex values come as an array of shape (n,), found {tuple(array.shape)}")
         array = array.view(_PARTS[np.dtype(array.dtype)]).reshape(-1, 2)
     array = brought("lw.ragged", array, where)
-    kind = wanted if wanted is not None else _kind_of(array)
+    kind = wish if wish is not None else _kind_of(array)
     assert not isinstance(kind, Record)
     shape = (kind.length,) if isinstance(kind, t.Vector) else ()
     if array.shape[1:] != shape or not array.ndim:
@@ -198,9 +202,9 @@ def _offsets(counts: Any, entries: int) -> list[np.ndarray[Any, Any]]:
         ]
         levels.append(whole.reshape(-1))
     for n, (outer, inner) in enumerate(pairwise(levels)):
-        if (wanted := int(outer.sum())) != len(inner):
+        if (lists := int(outer.sum())) != len(inner):
             raise ArgumentError(
-                f"lw.ragged: the counts of level {n} add up to {wanted:,} lists, and level {n + 1} has {len(inner):,}"
+                f"lw.ragged: the counts of level {n} add up to {lists:,} lists, and level {n + 1} has {len(inner):,}"
             )
     total = int(levels[-1].sum()) if levels else 0
     if not levels or total != entries:
@@ -210,16 +214,16 @@ def _offsets(counts: Any, entries: int) -> list[np.ndarray[Any, Any]]:
 
 def _whole(counts: Any) -> np.ndarray[Any, Any]:
     try:
-        found = np.asarray(to_host(counts) if hasattr(counts, "dtype") else counts)
+        array = np.asarray(to_host(counts) if hasattr(counts, "dtype") else counts)
     except Exception as error:  # lists of different lengths, or whatever the user's class raises
         raise ArgumentError(
             f"lw.ragged: counts are one array, or a tuple with an array for each level ({error})"
         ) from error
-    if found.dtype.kind not in "iu" and not found.size:
-        found = found.astype(np.int64)
-    if found.dtype.kind not in "iu" or not found.ndim or (found.size and int(found.min()) < 0):
+    if array.dtype.kind not in "iu" and not array.size:
+        array = array.astype(np.int64)
+    if array.dtype.kind not in "iu" or not array.ndim or (array.size and int(array.min()) < 0):
         raise ArgumentError(f"lw.ragged: counts are whole numbers from 0 on, found {shown(counts)}")
-    return found.astype(np.int64)
+    return array.astype(np.int64)
 
 
 def _from_awkward(values: Any) -> tuple[Any, tuple[Any, ...]]:

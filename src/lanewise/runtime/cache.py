@@ -60,12 +60,12 @@ def read_entry(name: str) -> bytes | None:
     path = cache_directory() / name
     if not os.path.exists(path) or not _usable(path.parent):
         return None
-    found = read_own(path)
-    if found is None:
+    stored = read_own(path)
+    if stored is None:
         return None
     start = len(_MAGIC) + _DIGEST
-    content = found[start:]
-    if found[:start] != _MAGIC + _digest(name, content):
+    content = stored[start:]
+    if stored[:start] != _MAGIC + _digest(name, content):
         remove_entry(name)
         return None
     return content
@@ -106,8 +106,8 @@ def read_own(path: Path) -> bytes | None:
     try:
         handle = os.open(path, flags)
         with os.fdopen(handle, "rb") as file:
-            found = os.fstat(handle)
-            return file.read() if stat.S_ISREG(found.st_mode) and not _others(found) else None
+            status = os.fstat(handle)
+            return file.read() if stat.S_ISREG(status.st_mode) and not _others(status) else None
     except OSError:
         return None
 
@@ -142,23 +142,23 @@ def folder_problem(folder: Path, root: Path) -> str | None:
     """Who else may have put files into this folder, or into one above it up to the root, in words."""
     for each in [folder, *folder.parents]:
         try:
-            found = each.stat()
+            status = each.stat()
         except OSError as error:
             return f"{each} cannot be read: {error.strerror or error}"
-        if who := _others(found):
+        if who := _others(status):
             return f"{each} {who}"
         if each == root:
             return None
     return None
 
 
-def _others(found: os.stat_result) -> str | None:
+def _others(status: os.stat_result) -> str | None:
     """Who else may write a file or folder, in words."""
     if not hasattr(os, "getuid"):  # Windows: the user's folders are the user's
         return None
-    if found.st_uid not in (0, os.getuid()):
-        return f"belongs to the user with the number {found.st_uid}"
-    if found.st_mode & _OTHERS_MAY_WRITE:
+    if status.st_uid not in (0, os.getuid()):
+        return f"belongs to the user with the number {status.st_uid}"
+    if status.st_mode & _OTHERS_MAY_WRITE:
         return "may be written by other users (chmod go-w keeps them out)"
     return None
 

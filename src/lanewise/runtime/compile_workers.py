@@ -186,7 +186,7 @@ def _serve(pipe: Connection, inherited: list[Connection], compiler: Compiler) ->
 
 
 def _receive(batch: _Batch, timeout: float | None) -> None:
-    """Give idle workers something to do, and take what others have made, waiting for it so many seconds (None: as long as it takes)."""
+    """Give idle workers something to do, and take what others have made, waiting for it that many seconds (None: as long as it takes)."""
     workers = batch.workers or []
     _feed(batch, workers)
     busy = {w.pipe: w for w in workers if w.job is not None}

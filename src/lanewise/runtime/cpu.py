@@ -137,7 +137,7 @@ def _keep_compiler_over_forks() -> None:
 
 
 def width_problem(bits: int) -> str | None:
-    """Why kernels cannot use SIMD registers of so many bits here, or None; 0 leaves the choice to the compiler."""
+    """Why kernels cannot use SIMD registers of that many bits here, or None; 0 leaves the choice to the compiler."""
     if not bits:
         return None
     from lanewise.runtime import vector_width

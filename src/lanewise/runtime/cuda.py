@@ -75,7 +75,7 @@ def device_name(device: str) -> str:
 
 @contextmanager
 def fetching(device: str, nbytes: int) -> Generator[None]:
-    """While it lasts the L2 cache asks memory for so many bytes at a time (32, 64 or 128), in all of the process.
+    """While it lasts the L2 cache asks memory for that many bytes at a time (32, 64 or 128), in all of the process.
 
     It is a hint, and both changes take 0.2 ms (CUDA Runtime API, `cudaLimitMaxL2FetchGranularity`; NVIDIA H200).
     """

@@ -56,9 +56,9 @@ def _cpu() -> tuple[str, str]:
 def driver_version() -> str:
     """The version of the NVIDIA driver, for example "580.159.04"; what CUDA calls it where the system does not tell."""
     if _DRIVER_FILE.exists():
-        found = re.search(r"\b(\d{3}\.\d+(?:\.\d+)?)\b", _DRIVER_FILE.read_text(encoding="utf-8"))
-        if found:
-            return found.group(1)
+        match = re.search(r"\b(\d{3}\.\d+(?:\.\d+)?)\b", _DRIVER_FILE.read_text(encoding="utf-8"))
+        if match:
+            return match.group(1)
     return f"CUDA {cuda.cupy().cuda.runtime.driverGetVersion()}"
 
 

@@ -189,14 +189,14 @@ class _Remembering:
         if named or not isinstance(function, types.Function):
             return self._context.resolve_function_type(function, arguments, named)
         key = function, tuple(arguments)
-        found = _KNOWN.get(key)
-        if found is None:
-            found = self._context.resolve_function_type(function, arguments, named)
-            if found is not None:
+        signature = _KNOWN.get(key)
+        if signature is None:
+            signature = self._context.resolve_function_type(function, arguments, named)
+            if signature is not None:
                 if len(_KNOWN) >= MOST_KNOWN:
                     _KNOWN.clear()
-                _KNOWN[key] = found
-        return found
+                _KNOWN[key] = signature
+        return signature
 
 
 @register_pass(mutates_CFG=True, analysis_only=False)

@@ -66,7 +66,7 @@ class Pieces:
 
 
 def allocate_pieces(device: str, sizes: Mapping[str, int], what: str) -> Pieces:
-    """Pieces of so many bytes each, aligned for every layout; not zeroed on a GPU."""
+    """Pieces of that many bytes each, aligned for every layout; not zeroed on a GPU."""
     starts = list(accumulate((-(-n // ALIGNMENT) * ALIGNMENT for n in sizes.values()), initial=0))
     whole = allocate(device, starts[-1], what, zeroed=False)
     first = address(whole)

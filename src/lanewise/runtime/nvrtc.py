@@ -148,11 +148,11 @@ def parse_spills(log: str, name: str) -> tuple[int, int]:
 
     Raises `DeviceError` for a log without the report: no word is not the same as no spills.
     """
-    found = re.search(r"(\d+) bytes spill stores, (\d+) bytes spill loads", log)
-    if found is None:
+    match = re.search(r"(\d+) bytes spill stores, (\d+) bytes spill loads", log)
+    if match is None:
         said = f":\n{log}" if log.strip() else ", as its log is empty"
         raise DeviceError(f"ptxas did not say how many bytes {name} spills{said}")
-    return int(found[1]), int(found[2])
+    return int(match[1]), int(match[2])
 
 
 SECTION = struct.Struct(
@@ -160,7 +160,7 @@ SECTION = struct.Struct(
 )  # name, type, flags, address, offset, size, link, info, alignment, size of an entry
 SYMBOL = struct.Struct("<IBBHQQ")  # name, info, other, section, value, size
 SYMBOL_TABLE, NO_BITS = 2, 8  # types of sections; the second one takes no room in the file
-SIZED = 0x04  # the format of an attribute whose value is followed by so many bytes of data
+SIZED = 0x04  # the format of an attribute whose value is followed by that many bytes of data
 FRAME_SIZE, REGISTER_COUNT = 0x11, 0x2F  # EIATTR_FRAME_SIZE, EIATTR_REGCOUNT
 RESERVED = b".nv.shared.reserved.0"  # from sm_90 on a block's first 1024 bytes of shared memory belong to the driver
 RESERVED_BYTES = 1024
@@ -218,11 +218,11 @@ def _sections(code: bytes) -> list[_Section]:
     size, count, names = struct.unpack_from("<HHH", code, 0x3A)
     raw = [SECTION.unpack_from(code, start + i * size) for i in range(count)]
     texts = raw[names][4]
-    found = [_Section(_text(code, texts + r[0]), r[1], r[4], r[5], r[6]) for r in raw]
-    for s in found:
+    sections = [_Section(_text(code, texts + r[0]), r[1], r[4], r[5], r[6]) for r in raw]
+    for s in sections:
         if s.type != NO_BITS and s.offset + s.size > len(code):
             raise ValueError(f"the section {s.name.decode(errors='replace')} ends behind the end of the file")
-    return found
+    return sections
 
 
 def _symbol(code: bytes, sections: list[_Section], name: bytes) -> int:

@@ -21,7 +21,7 @@ Arguments = tuple[Any, ...]
 
 @dataclass(frozen=True, slots=True)
 class ArrayPlace:
-    """Where a buffer of an array stands among the arguments of a kernel: so many bytes of its memory, from `offset` on."""
+    """Where a buffer of an array stands among the arguments of a kernel: `nbytes` of its memory, from `offset` on."""
 
     name: str
     position: int

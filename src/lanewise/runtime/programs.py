@@ -35,7 +35,7 @@ class ScheduleRunner(Protocol):
 
 
 def repeat(calls: Sequence[Work], times: int) -> None:
-    """All of the calls, in order, so many times."""
+    """All of the calls, in order, that many times."""
     for _ in range(times):
         for call in calls:
             call()

@@ -17,11 +17,11 @@ from numba.extending import intrinsic
 def _saturating(number: Any, operation: str) -> Any:
     def lw_to(typing_context: Any, x: Any) -> Any:
         def convert(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            wanted, given = (context.get_value_type(k) for k in (signature.return_type, signature.args[0]))
+            target, source = (context.get_value_type(k) for k in (signature.return_type, signature.args[0]))
             if number is types.int32 and signature.args[0] is types.float64:
-                return _between(builder, arguments[0], wanted)
+                return _between(builder, arguments[0], target)
             function = builder.module.declare_intrinsic(
-                f"llvm.{operation}.sat", (wanted, given), ir.FunctionType(wanted, (given,))
+                f"llvm.{operation}.sat", (target, source), ir.FunctionType(target, (source,))
             )
             return builder.call(function, arguments)
 
@@ -31,7 +31,7 @@ def _saturating(number: Any, operation: str) -> Any:
     return intrinsic(lw_to)
 
 
-def _between(builder: Any, x: Any, wanted: Any) -> Any:
+def _between(builder: Any, x: Any, target: Any) -> Any:
     """A float64 between the limits of a signed type of 32 bits, and converted; comparisons with NaN are false."""
     low, high = (ir.Constant(x.type, float(limit)) for limit in (-(2**31), 2**31 - 1))
     x = builder.select(
@@ -39,7 +39,7 @@ def _between(builder: Any, x: Any, wanted: Any) -> Any:
         x,
         builder.select(builder.fcmp_ordered("ord", x, x), low, ir.Constant(x.type, 0.0)),
     )
-    return builder.fptosi(builder.select(builder.fcmp_ordered("<", x, high), x, high), wanted)
+    return builder.fptosi(builder.select(builder.fcmp_ordered("<", x, high), x, high), target)
 
 
 lw_to_i32 = _saturating(types.int32, "fptosi")

@@ -171,7 +171,7 @@ class _GraphPart:
         profile.later.add(self)
 
     def capture(self, size: int) -> None:
-        """Make the graphs of so many repetitions, before the time of steps is taken."""
+        """Make the graphs of that many repetitions, before the time of steps is taken."""
         if size in self._plain:
             return
         with self._profile.span("setup", name="capture graphs"):

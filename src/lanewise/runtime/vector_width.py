@@ -24,7 +24,7 @@ def _host() -> tuple[str, dict[str, bool]]:
 
 
 def problem(bits: int) -> str | None:
-    """Why this CPU has no SIMD registers of so many bits, or None."""
+    """Why this CPU has no SIMD registers of that many bits, or None."""
     (feature, name), (host, features) = NEEDED[bits], _host()
     return None if features.get(feature, False) else f"this CPU ({host}) has no {name}"
 

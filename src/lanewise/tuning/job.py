@@ -51,7 +51,7 @@ class Workload:
 class Job:
     """What is tuned.
 
-    counts: elements by the names of the parameters; environment: counts and uniform arguments, by IR name; wanted: the
+    counts: elements by the names of the parameters; environment: counts and uniform arguments, by IR name; wish: the
     fields that the caller fixes; workload: makes one more set of arrays; adopt: told the plan that was
     chosen, so that later calls in this process use it; advise: what could help besides a plan, or nothing.
     """
@@ -63,7 +63,7 @@ class Job:
     work: Work
     counts: Mapping[str, int]
     environment: Mapping[str, Any]
-    wanted: Plan
+    wish: Plan
     key: Key
     workload: Callable[[], Workload]
     adopt: Callable[[Decisions], None]
@@ -76,7 +76,7 @@ class Job:
     @property
     def default(self) -> Decisions:
         """The plan without tuning."""
-        return complete_plan(self.wanted, self.machine, self.work)
+        return complete_plan(self.wish, self.machine, self.work)
 
 
 def check_tunable(name: str, device: str, counts: Mapping[str, int]) -> None:

@@ -81,13 +81,13 @@ class _KernelMeasurer:
             compiled = list(pool.map(self._compile, plans))
         with self._there():
             return {
-                plan: found if isinstance(found, Failure) else self._check(plan, found)
-                for plan, found in zip(plans, compiled, strict=True)
+                plan: executable if isinstance(executable, Failure) else self._check(plan, executable)
+                for plan, executable in zip(plans, compiled, strict=True)
             }
 
     def _start(self, default: Decisions) -> None:
         """The default plan: its errors are the caller's, its result is what others are held against."""
-        executable = compile_kernel(self._job.reference, default, self._job.device, wish=self._job.wanted)
+        executable = compile_kernel(self._job.reference, default, self._job.device, wish=self._job.wish)
         result, ready = self._first_run(executable)
         self._expected, self._ready[default] = result, ready
         self._workloads += [self._job.workload() for _ in range(self._copies() - 1)]
@@ -103,7 +103,7 @@ class _KernelMeasurer:
 
     def _compile(self, plan: Decisions) -> Executable | Failure:
         try:
-            executable = compile_kernel(self._job.reference, plan, self._job.device, wish=self._job.wanted)
+            executable = compile_kernel(self._job.reference, plan, self._job.device, wish=self._job.wish)
         except PlanError as error:
             return Failure("illegal", str(error))
         except LanewiseError as error:
@@ -225,10 +225,11 @@ def make_measurer(job: Job) -> Measurer[Decisions]:
 def misfit(executable: Executable, device: DeviceModel) -> Failure | None:
     """Spills, or more of a resource than the device has."""
     taken = [c.resources for c in executable.cubins]
-    for found, kernel in zip(taken, executable.program.kernels, strict=False):  # a CPU reports no resources
-        if found.spill_stores or found.spill_loads:
+    for resources, kernel in zip(taken, executable.program.kernels, strict=False):  # a CPU reports no resources
+        if resources.spill_stores or resources.spill_loads:
             return Failure(
-                "failed", f"{kernel.name} spills {found.spill_stores + found.spill_loads} bytes of registers to memory"
+                "failed",
+                f"{kernel.name} spills {resources.spill_stores + resources.spill_loads} bytes of registers to memory",
             )
     lacking = fits(executable.program, device, taken)
     return Failure("failed", lacking) if lacking else None
@@ -251,29 +252,29 @@ def tolerance(reference: ir.Kernel, roundings: int = ROUNDINGS) -> float:
     return roundings * float(max(floats, default=0.0))
 
 
-def difference(found: Sequence[HostArray], wanted: Sequence[HostArray], relative: float) -> str:
+def difference(actual: Sequence[HostArray], expected: Sequence[HostArray], relative: float) -> str:
     """What is wrong with a result, or nothing.
 
     Floats are compared relative to the largest finite value of their array, because sums cancel; whole numbers exactly.
     NaN and infinity have to be where they are wanted.
     """
-    for number, (f, w) in enumerate(zip(found, wanted, strict=True)):
+    for number, (f, w) in enumerate(zip(actual, expected, strict=True)):
         if text := _difference(f, w, relative):
-            return f"result {number}: {text}" if len(wanted) > 1 else text
+            return f"result {number}: {text}" if len(expected) > 1 else text
     return ""
 
 
-def _difference(found: HostArray, wanted: HostArray, relative: float) -> str:
-    if wanted.dtype.kind != "f":
-        wrong = int(np.count_nonzero(found != wanted))
-        return f"{wrong:,} of {wanted.size:,} values differ from the default plan's" if wrong else ""
-    finite = np.isfinite(wanted)
-    if not np.array_equal(finite, np.isfinite(found)):
-        wrong = int(np.count_nonzero(finite != np.isfinite(found)))
-        return f"{wrong:,} of {wanted.size:,} values are finite in one result and not in the other"
-    if not np.array_equal(found[~finite], wanted[~finite], equal_nan=True):
+def _difference(actual: HostArray, expected: HostArray, relative: float) -> str:
+    if expected.dtype.kind != "f":
+        wrong = int(np.count_nonzero(actual != expected))
+        return f"{wrong:,} of {expected.size:,} values differ from the default plan's" if wrong else ""
+    finite = np.isfinite(expected)
+    if not np.array_equal(finite, np.isfinite(actual)):
+        wrong = int(np.count_nonzero(finite != np.isfinite(actual)))
+        return f"{wrong:,} of {expected.size:,} values are finite in one result and not in the other"
+    if not np.array_equal(actual[~finite], expected[~finite], equal_nan=True):
         return "infinities or NaN differ"
-    f, w = found[finite].astype(np.float64), wanted[finite].astype(np.float64)
+    f, w = actual[finite].astype(np.float64), expected[finite].astype(np.float64)
     size = float(np.max(np.abs(w), initial=0.0))
     error = float(np.max(np.abs(f - w), initial=0.0))
     if error <= relative * size:

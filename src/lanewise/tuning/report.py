@@ -135,13 +135,13 @@ def _kind(reason: str) -> str:
     )
 
 
-def tuning_of(found: Found[Decisions], log: Mapping[str, Any], path: Path | None = None) -> Tuning:
+def tuning_of(outcome: Found[Decisions], log: Mapping[str, Any], path: Path | None = None) -> Tuning:
     """The report of a search; `log` is what the entry of the store says beside the plans."""
-    order = sorted(found.trials.values(), key=lambda t: (t.status != "measured", t.seconds or 0.0))
-    first = [t for t in order if t.plan == found.best]
-    trials = (*first, *(t for t in order if t.plan != found.best))
+    order = sorted(outcome.trials.values(), key=lambda t: (t.status != "measured", t.seconds or 0.0))
+    first = [t for t in order if t.plan == outcome.best]
+    trials = (*first, *(t for t in order if t.plan != outcome.best))
     refused = tuple((r["field"], r["value"], r["reason"]) for r in log["refused"])
     return Tuning(
-        found.best, found.seconds(found.best), found.default, found.seconds(found.default), trials, refused,
-        found.exhaustive, found.complete, log["about"], path, log["note"],
+        outcome.best, outcome.seconds(outcome.best), outcome.default, outcome.seconds(outcome.default), trials, refused,
+        outcome.exhaustive, outcome.complete, log["about"], path, log["note"],
     )  # fmt: skip

@@ -81,7 +81,7 @@ class _Search:
         starts = self._starts()
         self._try([f.plan(p) for f, points in starts for p in points], "starting points")
         leaders = [(f, p) for f, points in starts if (p := self._leader(f, points)) is not None]
-        leaders.sort(key=lambda found: self.race.scores[found[0].plan(found[1])])
+        leaders.sort(key=lambda leader: self.race.scores[leader[0].plan(leader[1])])
         for family, point in leaders[:2]:  # the second best family may gain more from its details
             if self.race.scores[family.plan(point)] <= SLOW * self.race.scores[self.race.best]:
                 self._along_axes(family, point)
@@ -89,16 +89,16 @@ class _Search:
     def _starts(self) -> list[tuple[Family, list[Point]]]:
         """For each family its base, its two best other shapes by the model, and those among the best of all families."""
         expected = [(family, self._expected(family)) for family in self.space.families]
-        order = sorted(seconds for _, found in expected for seconds, _ in found)
+        order = sorted(seconds for _, shapes in expected for seconds, _ in shapes)
         last = order[min(STARTS, len(order)) - 1] if order else 0.0
         return [
-            (family, [family.start, *(p for n, (seconds, p) in enumerate(found) if n < 2 or seconds <= last)])
-            for family, found in expected
+            (family, [family.start, *(p for n, (seconds, p) in enumerate(shapes) if n < 2 or seconds <= last)])
+            for family, shapes in expected
         ]
 
     def _expected(self, family: Family) -> list[tuple[float, Point]]:
         """The legal shapes of a family with the model's seconds, the best first, as far as there is time to look."""
-        found: list[tuple[float, Point]] = []
+        shapes: list[tuple[float, Point]] = []
         until = self.race.measurer.elapsed() + LOOKING_SHARE * self.race.limit
         for point in family.points(SHAPE):
             if self.race.measurer.elapsed() > until:
@@ -107,8 +107,8 @@ class _Search:
                 continue  # slices of less than a warp: not worth the time that looking at them takes
             shape = self.space.examine(family.plan(point))
             if not shape.reason and shape.same_as is None and shape.predicted is not None and point != family.start:
-                found.append((shape.predicted, point))
-        return sorted(found, key=lambda pair: pair[0])
+                shapes.append((shape.predicted, point))
+        return sorted(shapes, key=lambda pair: pair[0])
 
     def _leader(self, family: Family, points: Iterable[Point]) -> Point | None:
         measured = [p for p in points if family.plan(p) in self.race.scores]
@@ -134,11 +134,11 @@ class _Search:
         for plan in plans:
             if plan in self.race.trials or plan in fresh:
                 continue
-            found = self.space.examine(plan)
-            if found.same_as is not None:
+            examined = self.space.examine(plan)
+            if examined.same_as is not None:
                 continue
-            if found.reason:
-                self.race.trials[plan] = Trial(plan, "illegal", found.reason)
+            if examined.reason:
+                self.race.trials[plan] = Trial(plan, "illegal", examined.reason)
             else:
                 fresh.append(plan)
         expected = {p: self.space.examine(p).predicted for p in fresh}

@@ -102,16 +102,16 @@ class KernelSpace:
 
     def __init__(self, job: Job, estimator: Estimator) -> None:
         self._programs, self._estimator = Programs(job.reference, job.kind), estimator
-        self._known: dict[Decisions, Examined] = {}
+        self._examined: dict[Decisions, Examined] = {}
         self._seen: dict[Any, Decisions] = {}
         self.refused: list[tuple[str, Any, str]] = []  # (field, value, reason): optimisations that do not apply at all
         self.default = job.default
         self.families = self._families(job)
 
     def examine(self, plan: Decisions) -> Examined:
-        if plan not in self._known:
-            self._known[plan] = self._look(plan)
-        return self._known[plan]
+        if plan not in self._examined:
+            self._examined[plan] = self._look(plan)
+        return self._examined[plan]
 
     def _look(self, plan: Decisions) -> Examined:
         program = self._programs.get(plan)
@@ -128,7 +128,7 @@ class KernelSpace:
         """One for each way to meet the pairs; the default plan lies in the first."""
         own = self.default.reciprocity
         ways: tuple[Any, ...] = (own,)
-        if job.work.pattern.over_pairs and job.wanted.reciprocity is None:
+        if job.work.pattern.over_pairs and job.wish.reciprocity is None:
             every = optimisation("reciprocity").values(job.kind, job.work.pattern)
             ways = (own, *(way for way in every if way != own))
         return tuple(f for way in ways if (f := self._family(job, way)) is not None)
@@ -138,7 +138,7 @@ class KernelSpace:
         shape = Plan(reciprocity=way) if way == "off" else Plan(**RECIPROCAL, reciprocity=way)
         base = self.default
         if way != base.reciprocity:
-            base = complete_plan(job.wanted.filled(shape), job.machine, job.work)
+            base = complete_plan(job.wish.filled(shape), job.machine, job.work)
         if refusal := self._programs.refusal(base):
             self.refused.append(("reciprocity", way, reason_of(refusal)))
             return None
@@ -161,7 +161,7 @@ class KernelSpace:
         # What matters most comes first: a search that runs out of time has decided the most.
         for o in sorted((o for o in OPTIMISATIONS if o.rank), key=lambda o: o.rank):
             name = o.field
-            if o.on_request or getattr(job.wanted, name) is not None:
+            if o.on_request or getattr(job.wish, name) is not None:
                 continue
             chosen = getattr(base, name)
             values = _with(o.values(job.kind, job.work.pattern), chosen)

@@ -43,21 +43,21 @@ def tune_job(
     limit = time_limit(job.kind, seconds)
     measurer = measurer or make_measurer(job)  # its clock starts here
     space = KernelSpace(job, make_estimator(job))
-    found = search(space, measurer, seconds=limit, progress=progress)
+    outcome = search(space, measurer, seconds=limit, progress=progress)
     log = {
         "about": about_of(job, measurer.elapsed()),
         "note": job.advise(),
         "families": families_to(space.families),
         "refused": [{"field": f, "value": v, "reason": r} for f, v, r in space.refused],
-        "trials": [t.as_dict() for t in found.trials.values()],
+        "trials": [t.as_dict() for t in outcome.trials.values()],
     }
-    path = write_entry(job.key, _entry(found, log))
-    job.adopt(found.best)
-    return tuning_of(found, log, path)
+    path = write_entry(job.key, _entry(outcome, log))
+    job.adopt(outcome.best)
+    return tuning_of(outcome, log, path)
 
 
-def _entry(found: Found[Decisions], log: dict[str, Any]) -> Entry:
-    return Entry(found.best, found.seconds(found.best), found.default, found.seconds(found.default), log)
+def _entry(outcome: Found[Decisions], log: dict[str, Any]) -> Entry:
+    return Entry(outcome.best, outcome.seconds(outcome.best), outcome.default, outcome.seconds(outcome.default), log)
 
 
 def about_of(job: Job | SearchJob, elapsed: float) -> dict[str, Any]:
@@ -119,9 +119,9 @@ class RecordedMeasurer(Generic[C]):
         return {p: [self._time(self._recording[p], rounds)] * rounds for p in plans}
 
     def _time(self, trial: Trial, rounds: int) -> float:
-        found = trial.score if rounds < ROUNDS else trial.seconds
-        assert found is not None
-        return found
+        seconds = trial.score if rounds < ROUNDS else trial.seconds
+        assert seconds is not None
+        return seconds
 
     def confirm(self, plan: C) -> Failure | None:
         trial = self._recording[plan]

@@ -124,7 +124,7 @@ class Street:
 
 
 def shed(channel: Channel, device: str, before: float = 72, during: int = 28) -> Street:
-    """The mean flow passes so many diameters before and while samples are taken; an oscillation takes 3.3."""
+    """The mean flow passes that many diameters before and while samples are taken; an oscillation takes 3.3."""
     flow = channel.simulation(device)
     passing = channel.diameter / channel.mean
     flow.run(round(before * passing))

@@ -27,7 +27,7 @@ def along_x(lattice: lw.Lattice, value: float) -> tuple[float, ...]:
 
 
 def settled(height: float, viscosity: float, decimals: int, axes: int = 1) -> int:
-    """Steps until the slowest mode, exp(-nu pi^2 axes t / H^2), has lost so many decimal places."""
+    """Steps until the slowest mode, exp(-nu pi^2 axes t / H^2), has lost that many decimal places."""
     return math.ceil(decimals * math.log(10) * height**2 / (viscosity * math.pi**2 * axes))
 
 

@@ -113,8 +113,8 @@ def steering(body: ir.Block) -> set[str]:
     ]
     while True:
         before = len(names)
-        for used, given in parts:
-            if not given.isdisjoint(names):
+        for used, written in parts:
+            if not written.isdisjoint(names):
                 names |= used
         if len(names) == before:
             return names

@@ -2,7 +2,7 @@
 
     load t[k, 4 i]: u#0; load t[k, 4 i + 1]: u#1; ...; load t[k, 4 i]: v   ->   load t[k, 4 i]: u#0, u#1, u#2, u#3; v = u#0
 Accesses are as wide as the rows of an array allow: in shared memory by their length, in global memory where every row begins at a
-multiple of so many elements (`ArrayArgument.multiple`).
+multiple of that many elements (`ArrayArgument.multiple`).
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class _Sharing:
     def run(self, run: list[ir.Statement]) -> ir.Block:
         """Statements without loops, branches and barriers."""
         stored = {s.array for s in run if isinstance(s, ir.StoreElement)}
-        given = Counter(n for s in run for n in writes(s))
+        written = Counter(n for s in run for n in writes(s))
         groups: dict[Key, list[_Read]] = {}
         sites: dict[int, _Read] = {}
         for n, s in enumerate(run):
@@ -77,7 +77,7 @@ class _Sharing:
                 last = index_sum(s.indices[-1], self.definitions)
                 front = tuple((a.key(), a.constant) for a in (index_sum(i, self.definitions) for i in s.indices[:-1]))
                 used = {n for i in s.indices for e in index_sum(i, self.definitions).terms for n in reads(e)}
-                if given[s.name] != 1 or used & given.keys() - self.definitions.keys():
+                if written[s.name] != 1 or used & written.keys() - self.definitions.keys():
                     continue
                 read = _Read(s, (s.array, front, last.key()), last)
                 sites[n] = read
@@ -105,14 +105,14 @@ class _Sharing:
 
     def _plan(self, members: list[_Read]) -> dict[int, tuple[int, int]]:
         """For each constant the first one of the access that brings it, and the width of that access."""
-        wanted = {m.last.constant for m in members}
+        constants = {m.last.constant for m in members}
         widest = self._width(members[0].load.array, members[0].last)
         plan: dict[int, tuple[int, int]] = {}
-        for c in wanted:
+        for c in constants:
             plan[c] = (c, 1)
             for width in (2, 4):
                 first = c // width * width
-                half = {x // (width // 2) for x in wanted if first <= x < first + width}
+                half = {x // (width // 2) for x in constants if first <= x < first + width}
                 if width <= widest and len(half) > 1:
                     plan[c] = (first, width)
         for c, (first, width) in list(plan.items()):  # a wide access takes in the narrow ones

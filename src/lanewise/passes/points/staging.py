@@ -126,7 +126,7 @@ class _Staging:
         self, body: ir.Block, rounds: Mapping[str, int], changed: set[str], *, always: bool = True
     ) -> list[Site]:
         """The reads of a body that can be staged; `changed`: variables that it gives values."""
-        found: list[Site] = []
+        sites: list[Site] = []
         moving = {*rounds, *(thread_of(i) for i in self.indices)}
         for s in body:
             if isinstance(s, ir.LoadElement) and s.array not in self.written and not s.more and self._staged(s):
@@ -135,10 +135,10 @@ class _Staging:
                     n for a in sums for e in a.terms for n in reads(e) if not (isinstance(e, ir.Local) and n in moving)
                 }
                 if not names & (changed | self.varying | moving):
-                    found.append(Site(s, sums, always))
+                    sites.append(Site(s, sums, always))
             for inner in blocks(s):
-                found += self._sites(inner, rounds, changed, always=False)
-        return found
+                sites += self._sites(inner, rounds, changed, always=False)
+        return sites
 
     def _staged(self, s: ir.LoadElement) -> bool:
         return self.kernel.array(s.array).space != "shared" and s.name not in self.deciding
@@ -520,12 +520,12 @@ def adds_up(body: ir.Block) -> bool:
     for s in body:
         inside = [s, *(x for b in blocks(s) for x in statements(b))]
         used = {n for x in inside for e in expressions(x) for n in reads(e)}
-        given = {n for x in inside for n in writes(x)}
+        written = {n for x in inside for n in writes(x)}
         lasting |= (used & _written(every)) - seen
         if isinstance(s, ir.Assign | ir.LoadElement | ir.For):
             seen |= set(writes(s)) - lasting
         else:
-            lasting |= given - seen
+            lasting |= written - seen
     return all(_accumulates(n, every) for n in lasting)
 
 

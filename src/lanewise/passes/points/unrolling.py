@@ -81,10 +81,10 @@ def _own(body: ir.Block) -> set[str]:
     for s in body:
         inside = [s, *(x for b in blocks(s) for x in statements(b))]
         used = {n for x in inside for e in expressions(x) for n in reads(e)}
-        given = {n for x in inside for n in writes(x)}
+        written = {n for x in inside for n in writes(x)}
         if isinstance(s, ir.Assign | ir.LoadElement | ir.DeclareArray):
             lasting |= used - seen
-            seen |= given - lasting
+            seen |= written - lasting
         else:
-            lasting |= (used | given) - seen
+            lasting |= (used | written) - seen
     return seen - lasting

@@ -35,19 +35,19 @@ __all__ = ["Mode", "apply", "examine", "legal"]
 
 def examine(kernel: ir.Kernel) -> Reference | str:
     """The pieces of a kernel whose pairs are worth computing once, or why they are not."""
-    found = take_apart(kernel)
-    if isinstance(found, str) or found.both.saved >= LEAST_SAVING:
-        return found
+    reference = take_apart(kernel)
+    if isinstance(reference, str) or reference.both.saved >= LEAST_SAVING:
+        return reference
     return (
-        f"the two directions of a pair share too little: {100 * found.both.saved:.0f} % of the work would be saved, "
+        f"the two directions of a pair share too little: {100 * reference.both.saved:.0f} % of the work would be saved, "
         f"and the exchange between threads pays from {100 * LEAST_SAVING:.0f} %"
     )
 
 
 def legal(kernel: ir.Kernel, targets: int, threads: int = WARP) -> str | None:
     """Why the pass does not apply, or None."""
-    found = examine(kernel)
-    return found if isinstance(found, str) else _misshapen(targets, threads)
+    reference = examine(kernel)
+    return reference if isinstance(reference, str) else _misshapen(targets, threads)
 
 
 def _misshapen(targets: int, threads: int) -> str | None:
@@ -72,12 +72,12 @@ def apply(
 
     `wide` adds the sums of tasks in float64; raises `PlanError` when the kernel has no reciprocity.
     """
-    found = examine(kernel)
-    if isinstance(found, str):
-        raise refuse("reciprocity", kernel, found)
+    reference = examine(kernel)
+    if isinstance(reference, str):
+        raise refuse("reciprocity", kernel, reference)
     if reason := _misshapen(targets, threads):
         raise refuse("reciprocity", kernel, reason)
-    shape = make_shape(kernel, found, targets, threads // WARP, mode, unroll, wide=wide)
+    shape = make_shape(kernel, reference, targets, threads // WARP, mode, unroll, wide=wide)
     grid = ir.Grid(number_of_tasks(shape.tile_count), threads // WARP, threads, min_blocks=min_blocks)
     pieces, scratch = memory(shape)
     aside = mode == "scratch" or shape.wide  # sums go elsewhere first

@@ -98,33 +98,33 @@ class Elementwise(AbstractKernel):
     def _reduce(self, operation: Operation, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
         calls = self._calls
         calls.notice()
-        known = calls.repeated[operation]
-        if found := known.find(arguments, named):
-            return _reduced(operation, found[0].run(found[1], None))
-        given = calls.given(arguments, named)
+        repeated = calls.repeated[operation]
+        if match := repeated.find(arguments, named):
+            return _reduced(operation, match[0].run(match[1], None))
+        classified = calls.given(arguments, named)
         if not calls.lowered.results:
             raise ArgumentError(f"{self.__name__} returns nothing to take the {operation} of")
-        bound, environment = calls.bound(given), calls.environment(given)
-        environment[LANES] = reduction_lanes(calls.count(given))
+        bound, environment = calls.bound(classified), calls.environment(classified)
+        environment[LANES] = reduction_lanes(calls.count(classified))
         made = [
             Result(partial_of(name), reduced_type(kind, operation), environment[LANES])
             for name, kind in result_arrays(calls.lowered)
         ]
-        partials = [make_output(self.__name__, r.kind, r.count, given.device, None) for r in made]
+        partials = [make_output(self.__name__, r.kind, r.count, classified.device, None) for r in made]
         bound |= {r.name: bind_value_array(p, r.kind) for r, p in zip(made, partials, strict=True)}
-        launch = self._reduction(given, operation).prepare(bound, environment)
-        known.remember(calls.signature, arguments, named, given, launch, made)
+        launch = self._reduction(classified, operation).prepare(bound, environment)
+        repeated.remember(calls.signature, arguments, named, classified, launch, made)
         launch()
         return _reduced(operation, partials)
 
-    def _reduction(self, given: Arguments, operation: Operation) -> Executable:
+    def _reduction(self, classified: Arguments, operation: Operation) -> Executable:
         """The kernel that leaves partial results, by the default plan."""
-        calls, device = self._calls, given.device
-        layouts = tuple((n, r.record, r.layout) for n, r in given.records.items())
-        complete = complete_plan(None, machine_of(device), calls.work(given))
-        key = (layouts, tuple(given.arrays), device, complete, operation)
+        calls, device = self._calls, classified.device
+        layouts = tuple((n, r.record, r.layout) for n, r in classified.records.items())
+        complete = complete_plan(None, machine_of(device), calls.work(classified))
+        key = (layouts, tuple(classified.arrays), device, complete, operation)
         if key not in calls.kept:
-            arguments = _specialised(calls.signature, given)
+            arguments = _specialised(calls.signature, classified)
             reference = build_reduction(calls.lowered, arguments, index_type(device), operation, strided=is_gpu(device))
             calls.kept[key] = compile_kernel(reference, complete, device)
         return calls.kept[key]

@@ -29,7 +29,7 @@ WARP = 32
 
 
 def default_plan(machine: Machine, work: Work, wish: Plan) -> Decisions:
-    """Defaults that go with what the user `wanted`."""
+    """Defaults that go with the `wish` of the user."""
     if not machine.target.has_blocks:
         # SIMD lanes run over sources. One target a loop is fastest when a load brings a whole register of them; sources that
         # have to be gathered first should serve four (bench/results/cpu_gravity.md).
@@ -91,7 +91,7 @@ def _throughput(machine: Machine, targets: int, block: int, slices: int, merged:
 
 LIGHT = 32  # operations for both directions, up to which threads have registers for many targets
 MOST_TASKS = 2**31 - 2**16  # a launch counts them with 32 bits
-# So many targets a thread pay from so many tasks on every multiprocessor: fewer targets make more tasks, and a task alone takes the
+# Targets a thread, and the tasks on every multiprocessor from which they pay: fewer targets make more tasks, and a task alone takes the
 # longer the more targets it has (measured on an NVIDIA H200, 2,048 to 524,288 elements).
 _TASKS_FLOAT64 = {6: 200, 4: 4, 2: 4}
 _TASKS_LONG = {4: 40, 2: 12}

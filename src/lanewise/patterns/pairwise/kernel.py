@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from lanewise.tuning.report import Tuning
 
 
-def _build(lowered: Lowered, signature: Signature, given: Arguments, index: Scalar) -> ir.Kernel:
-    (target_name, target), (source_name, source) = given.records.items()
-    kinds = {n: value_type(signature.parameters[n]) for n in given.uniforms}
+def _build(lowered: Lowered, signature: Signature, classified: Arguments, index: Scalar) -> ir.Kernel:
+    (target_name, target), (source_name, source) = classified.records.items()
+    kinds = {n: value_type(signature.parameters[n]) for n in classified.uniforms}
     arguments = PairwiseArguments(
         (target_name, target.record, target.layout), (source_name, source.record, source.layout), kinds,
         target.data is source.data,
@@ -48,12 +48,12 @@ def _counts(name: str, arguments: Arguments) -> Mapping[str, int]:
 
 def _checked(signature: Signature) -> Signature:
     """A pairwise function takes two records first, then values, and returns something."""
-    source, given = signature.source, signature.parameters
-    kinds = list(given.values())
+    source, parameters = signature.source, signature.parameters
+    kinds = list(parameters.values())
     if len(kinds) < 2 or not (isinstance(kinds[0], Record) and isinstance(kinds[1], Record)):
         raise source.error(
             "a pairwise function starts with two records", source.tree,
-            found=", ".join(f"{n}: {k}" for n, k in given.items()),
+            found=", ".join(f"{n}: {k}" for n, k in parameters.items()),
             wanted="target: Body, source: Body, then uniform arguments",
         )  # fmt: skip
     if any(isinstance(k, Record) for k in kinds[2:]):
@@ -89,9 +89,9 @@ class Pairwise(AbstractKernel):
     def __init__(self, function: Callable[..., Any], search: Search | None = None) -> None:
         if search is not None and not isinstance(search, Search):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ArgumentError(f"search takes a search structure such as lw.AllPairs(), found {shown(search)}")
-        self._search = found = search or AllPairs()
-        every = isinstance(found, AllPairs) and found.is_plain
-        super().__init__(WING, function, None if every else lambda calls: SearchCalls(calls, found))
+        self._search = chosen = search or AllPairs()
+        every = isinstance(chosen, AllPairs) and chosen.is_plain
+        super().__init__(WING, function, None if every else lambda calls: SearchCalls(calls, chosen))
 
     def using(self, search: Search) -> Pairwise:
         """The same interaction over another search structure."""

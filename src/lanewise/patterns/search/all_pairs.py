@@ -24,7 +24,7 @@ class AllPairs(Search):
     """No structure: the loop over all sources, in order."""
 
     def describe(self) -> str:
-        return "all pairs" if self.is_plain else f"all pairs: {self.found()}"
+        return "all pairs" if self.is_plain else f"all pairs: {self.in_words()}"
 
     @property
     def is_plain(self) -> bool:

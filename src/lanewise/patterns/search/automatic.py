@@ -54,7 +54,7 @@ class Neighbors(Search):
             )
 
     def describe(self) -> str:
-        return f"neighbors: {self.found()}"
+        return f"neighbors: {self.in_words()}"
 
     def plan(self, points: Points) -> Search:
         return choose(self, points)[0]
@@ -76,7 +76,7 @@ class Nearest(Search):
             )
 
     def describe(self) -> str:
-        return f"nearest: {self.found()}"
+        return f"nearest: {self.in_words()}"
 
     def plan(self, points: Points) -> Search:
         return choose(self, points)[0]

@@ -30,7 +30,7 @@ Launches = Sequence[Callable[[], object]]
 class Search(ABC):
     """Decides which sources a target meets. Searches are frozen dataclasses, compared and hashed by value.
 
-    radius: sources nearer than it are met (None: at any distance). k: only so many of them, the nearest ones (None: all).
+    radius: sources nearer than it are met (None: at any distance). k: only that many of them, the nearest ones (None: all).
     world: where elements are. position: the field that says where an element is: a vec2, vec3, dvec2 or dvec3.
     """
 
@@ -76,7 +76,7 @@ class Search(ABC):
         del points
         return self
 
-    def found(self) -> str:
+    def in_words(self) -> str:
         """Which sources are met, in words."""
         within = "" if self.radius is None else f" within {self.radius:g}"
         beyond = "" if isinstance(self.world, Open) else f", {self.world}"

@@ -40,7 +40,7 @@ class QueryArguments:
     64-bit keys, the target's number above the source's, for those who sort them all at once; else with the source's numbers.
     """
 
-    wanted: Wanted
+    what: Wanted
     precision: Scalar
     axes: int
     walk: Walk
@@ -82,13 +82,13 @@ class _QueryBuilder:
         queries = [] if a.identical else [value_array(QUERIES, self.vector, written=False)]
         numbers = [
             value_array(name, I32, written=False)
-            for name, there in ((ORDER, a.ordered and (a.identical or a.wanted != "count")), (TURNS, a.turned))
+            for name, there in ((ORDER, a.ordered and (a.identical or a.what != "count")), (TURNS, a.turned))
             if there
         ]
         arrays = (points, *queries, *self.outputs(), *numbers, *a.walk.arguments())
         uniforms = (ir.Parameter(RADIUS2, a.precision), *self.candidates.uniforms(), *a.walk.uniforms())
         loop = ir.Parallel(self.i.name, ir.Local(count.name, self.index), (*self.target(), *self.body()))
-        name = "nearest" if a.wanted == "nearest" else f"neighbors_{a.wanted}"
+        name = "nearest" if a.what == "nearest" else f"neighbors_{a.what}"
         return ir.Kernel(name, SEARCH, arrays, uniforms, (count,), (loop,), identical=a.identical)
 
     @property
@@ -97,7 +97,7 @@ class _QueryBuilder:
 
     def outputs(self) -> tuple[ir.ArrayArgument, ...]:
         a = self.a
-        match a.wanted:
+        match a.what:
             case "nearest":
                 return value_array(INDICES, I32, written=True), value_array(DISTANCES, a.precision, written=True)
             case "count":
@@ -106,7 +106,7 @@ class _QueryBuilder:
                 rows = value_array(ROWS, row_type(a), written=True)
                 return rows, value_array(OFFSETS, self.index, written=False)
             case _:
-                assert_never(a.wanted)
+                assert_never(a.what)
 
     # ------------------------------------------------------------ targets
 
@@ -130,7 +130,7 @@ class _QueryBuilder:
     # ------------------------------------------------------------ what is done with the sources
 
     def body(self) -> ir.Block:
-        match self.a.wanted:
+        match self.a.what:
             case "nearest":
                 return self.nearest()
             case "count":
@@ -148,7 +148,7 @@ class _QueryBuilder:
                     *self.met(lambda j: self.write(j, at)),
                 )
             case _:
-                assert_never(self.a.wanted)
+                assert_never(self.a.what)
 
     def met(self, visit: Visit) -> ir.Block:
         """Visit all sources nearer than the radius."""
@@ -163,16 +163,16 @@ class _QueryBuilder:
 
     def write(self, j: ir.Local, at: ir.Local) -> ir.Block:
         """One entry of a row."""
-        found = ir.Local(own("found"), I32)
+        source = ir.Local(own("found"), I32)
         read = (
-            ir.LoadRecord(ORDER, j, (("value", found.name),))
+            ir.LoadRecord(ORDER, j, (("value", source.name),))
             if self.a.ordered
-            else ir.Assign(found.name, ir.Cast(j, I32))
+            else ir.Assign(source.name, ir.Cast(j, I32))
         )
-        value: ir.Expression = found
+        value: ir.Expression = source
         if self.a.numbered:
             row = build.shift_left(ir.Cast(self.number, I64), 32)
-            value = ir.Binary("|", row, ir.Cast(found, I64), I64)
+            value = ir.Binary("|", row, ir.Cast(source, I64), I64)
         return (read, ir.StoreRecord(ROWS, at, (("value", value),)), ir.Assign(at.name, build.add(at, 1)))
 
     # ------------------------------------------------------------ the k nearest
@@ -193,15 +193,15 @@ class _QueryBuilder:
     def store(self, best: Nearest, m: int, first: ir.Local) -> ir.Block:
         """The m-th nearest, or nobody, infinitely far."""
         place, kind, index = best.place(m), self.a.precision, self.index
-        taken, found = ir.Compare(">=", place, ir.Literal(0, index)), ir.Local(own("found"), I32)
-        read: ir.Statement = ir.Assign(found.name, ir.Cast(place, I32))
+        taken, source = ir.Compare(">=", place, ir.Literal(0, index)), ir.Local(own("found"), I32)
+        read: ir.Statement = ir.Assign(source.name, ir.Cast(place, I32))
         if self.a.ordered:
-            read = ir.LoadRecord(ORDER, build.maximum(place, 0), (("value", found.name),))
+            read = ir.LoadRecord(ORDER, build.maximum(place, 0), (("value", source.name),))
         far = ir.Literal(float("inf"), kind)
         distance = ir.Select(taken, ir.Call("sqrt", (best.d2(m),), kind), far, kind)
         at = build.add(first, m)
         return (
             read,
-            ir.StoreRecord(INDICES, at, (("value", ir.Select(taken, found, ir.Literal(NOBODY, I32), I32)),)),
+            ir.StoreRecord(INDICES, at, (("value", ir.Select(taken, source, ir.Literal(NOBODY, I32), I32)),)),
             ir.StoreRecord(DISTANCES, at, (("value", distance),)),
         )

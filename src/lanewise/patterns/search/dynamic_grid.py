@@ -44,7 +44,7 @@ class DynamicGrid(Search):
     """Leaves with boxes.
 
     order: how elements become leaves. leaf: elements in one; for "curve" a power of two up to 512 (None: 8, larger when boxes would be
-    too many to number), else at most so many (None: 128). leaves: which boxes a target of the other orders looks at, "all" or
+    too many to number), else at most that many (None: 128). leaves: which boxes a target of the other orders looks at, "all" or
     those "around" it; None: as in the thesis, all for "3-D", those around for slices (all of them in a periodic world).
     """
 
@@ -58,8 +58,8 @@ class DynamicGrid(Search):
             raise ArgumentError("DynamicGrid(): wanted a radius, or k nearest sources, or both")
         order, leaves = cast(Any, self.order), cast(Any, self.leaves)
         if not isinstance(order, str) or order not in get_args(Order):
-            known = ", ".join(map(repr, get_args(Order)))
-            raise ArgumentError(f"DynamicGrid(order={shown(order)}): wanted one of {known}")
+            orders = ", ".join(map(repr, get_args(Order)))
+            raise ArgumentError(f"DynamicGrid(order={shown(order)}): wanted one of {orders}")
         if leaves is not None and (not isinstance(leaves, str) or leaves not in get_args(Leaves)):
             raise ArgumentError(f"DynamicGrid(leaves={shown(leaves)}): wanted 'all' or 'around'")
         _check_leaf(self.order, self.leaf)
@@ -88,7 +88,7 @@ class DynamicGrid(Search):
             "3-D": "ordered along all axes",
         }
         looks = {"all": ", all leaves looked at", "around": ", leaves around looked at", None: ""}[self.leaves]
-        return f"dynamic grid {kinds[self.order]}{looks}: {self.found()}"
+        return f"dynamic grid {kinds[self.order]}{looks}: {self.in_words()}"
 
     def make(self, sources: Points) -> Structure:
         check_sources(self, sources)

@@ -215,7 +215,7 @@ class GridExpressions:
 class CellWalk(Walk):
     """What walks through the cells of a grid have in common.
 
-    constant: so many starts of cells lie in constant memory; 0: in global memory.
+    constant: the number of starts of cells in constant memory; 0: they lie in global memory.
     """
 
     grid: GridExpressions

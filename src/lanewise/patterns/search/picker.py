@@ -1,6 +1,6 @@
 """Which structure a call over a search gets: the one asked for, the one that tune() found, or the automatic choice.
 
-What tune() measured for one call is used for all of its kind.
+What tune() measured for one call is used for every call of its kind.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ class Points:
     device: str
     leaves: tuple[str, ...]
     precision: Scalar
-    _found: dict[str, Any] = field(default_factory=dict[str, Any], repr=False)  # out about them, once
+    _facts: dict[str, Any] = field(default_factory=dict[str, Any], repr=False)  # about the positions, each taken once
     _memory: dict[str, Any] = field(default_factory=dict[str, Any], repr=False)  # what holds wherever the elements are
 
     @property
@@ -101,9 +101,9 @@ class Points:
 
     def once(self, name: str, find: Callable[[Points], T]) -> T:
         """What is found out about the positions, the first time that it is asked for."""
-        if name not in self._found:
-            self._found[name] = find(self)
-        return self._found[name]
+        if name not in self._facts:
+            self._facts[name] = find(self)
+        return self._facts[name]
 
     def _fixed(self, name: str, find: Callable[[Points], T]) -> T:
         """What is found out about their memory."""
@@ -144,8 +144,8 @@ class Points:
             self.check(name, world, reach)
             return launch()
         guard = self._fixed("guard", Points._guard)
-        found, outside, result = guard.look(_within(self._ends(world), reach), launch)
-        self._refuse(name, world, reach, found, outside)
+        bad, outside, result = guard.look(_within(self._ends(world), reach), launch)
+        self._refuse(name, world, reach, bad, outside)
         return result
 
     def _bounded(self, world: World) -> Bounded | None:
@@ -161,10 +161,10 @@ class Points:
         bounded = self._bounded(world)
         return (-reach, reach) if bounded is None else (max(-reach, *bounded.low), min(reach, *bounded.high))
 
-    def _refuse(self, name: str, world: World, reach: float, found: int | None, outside: int | None) -> None:
-        if found is not None:
+    def _refuse(self, name: str, world: World, reach: float, bad: int | None, outside: int | None) -> None:
+        if bad is not None:
             raise ArgumentError(
-                f"{name}: the position of element {found} is {_text(self.at(found))}; a search needs finite numbers"
+                f"{name}: the position of element {bad} is {_text(self.at(bad))}; a search needs finite numbers"
             )
         if outside is None:
             return
@@ -183,7 +183,7 @@ class Points:
         """The first element that is not finite, and the first outside the bounds."""
         if is_gpu(self.device):
             seen = self._survey(bounds)
-            self._found["sample"] = points_of_values(seen.sample, "cpu")  # brought by the same transfer
+            self._facts["sample"] = points_of_values(seen.sample, "cpu")  # brought by the same transfer
             return seen.unsound, seen.outside
         columns, kind = self.columns(), self.precision.dtype.type
         with np.errstate(over="ignore"):  # bounds of float64 beyond float32 bound nothing

@@ -44,9 +44,9 @@ def neighbors(
     radius = plain_number(radius)
     _check_given("neighbors", "radius", radius, "a positive number")
     check_radius("neighbors", radius)
-    wanted = search if search is not None else Neighbors(radius=radius, world=_world(world))
-    _check_search("neighbors", wanted, radius, None, world)
-    return _rows(_queried("neighbors", wanted, points, queries, device))
+    chosen = search if search is not None else Neighbors(radius=radius, world=_world(world))
+    _check_search("neighbors", chosen, radius, None, world)
+    return _rows(_queried("neighbors", chosen, points, queries, device))
 
 
 def nearest(
@@ -64,9 +64,9 @@ def nearest(
     _check_given("nearest", "k", k, f"a whole number from 1 to {MOST_NEIGHBORS}")
     check_k("nearest", k)
     check_radius("nearest", radius)
-    wanted = search if search is not None else Nearest(k=k, radius=radius, world=_world(world))
-    _check_search("nearest", wanted, radius, k, world)
-    call = _queried("nearest", wanted, points, queries, device)
+    chosen = search if search is not None else Nearest(k=k, radius=radius, world=_world(world))
+    _check_search("nearest", chosen, radius, k, world)
+    call = _queried("nearest", chosen, points, queries, device)
     shape, what = (call.targets.count, k), f"the {k} nearest of {call.targets.count:,} positions"
     indices, distances = (
         _empty(call.targets.device, shape, dtype, what) for dtype in ("int32", call.sources.precision.dtype)
@@ -141,12 +141,10 @@ def _check_search(name: str, search: Any, radius: float | None, k: int | None, w
         raise ArgumentError(
             f"{name}(world={shown(world)}): wanted lw.Open(), lw.Periodic(size) or lw.Bounded(low, high)"
         )
-    wanted = {"radius": radius, "k": k, **({} if world is None else {"world": world})}
-    for part, value in wanted.items():
-        if (found := getattr(search, part)) != value:
-            raise ArgumentError(
-                f"{name}: the search has {part}={found}, and the call {part}={value}; they have to agree"
-            )
+    asked = {"radius": radius, "k": k, **({} if world is None else {"world": world})}
+    for part, value in asked.items():
+        if (own := getattr(search, part)) != value:
+            raise ArgumentError(f"{name}: the search has {part}={own}, and the call {part}={value}; they have to agree")
 
 
 def _check_alike(name: str, sources: Points, targets: Points) -> None:

@@ -70,16 +70,16 @@ class Queried:
 
     # ------------------------------------------------------------ kernels
 
-    def _arguments(self, wanted: Wanted) -> QueryArguments:
+    def _arguments(self, what: Wanted) -> QueryArguments:
         s, device = self.search, self.sources.device
         return QueryArguments(
-            wanted, self.sources.precision, self.sources.dimension, self.structure.walk(index_type(device)), self.identical,
+            what, self.sources.precision, self.sources.dimension, self.structure.walk(index_type(device)), self.identical,
             self.structure.order is not None, self._turns is not None, s.radius is not None, isinstance(s.world, Periodic), s.k,
             numbered=is_gpu(device),
         )  # fmt: skip
 
-    def _run(self, wanted: Wanted, outputs: dict[str, tuple[Any, Scalar]]) -> None:
-        device, arguments = self.targets.device, self._arguments(wanted)
+    def _run(self, what: Wanted, outputs: dict[str, tuple[Any, Scalar]]) -> None:
+        device, arguments = self.targets.device, self._arguments(what)
         if not self.targets.count:
             return
         executable = query_executable(arguments, device)

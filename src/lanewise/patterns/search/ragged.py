@@ -29,9 +29,9 @@ class Ragged:
 
     def __getitem__(self, row: int) -> Any:
         """One row; a negative number counts from the end. Raises `IndexError` for a row that is not there."""
-        given: Any = row
-        if isinstance(given, bool) or not isinstance(given, (int, np.integer)):
-            raise ArgumentTypeError(f"rows are taken one by one with a whole number, found {shown(given)}")
+        number: Any = row
+        if isinstance(number, bool) or not isinstance(number, (int, np.integer)):
+            raise ArgumentTypeError(f"rows are taken one by one with a whole number, found {shown(number)}")
         count = len(self)
         if not -count <= row < count:
             raise IndexError(f"row {row} of {count:,}")

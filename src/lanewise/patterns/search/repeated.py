@@ -115,8 +115,8 @@ class RepeatedSearches:
         if self._tuned is not (tuned := store_enabled()):
             self._entries, self._tuned = (), tuned
         for kept in self._entries:
-            if (given := kept.call.match(arguments, named)) is not None:
-                return kept, given
+            if (matched := kept.call.match(arguments, named)) is not None:
+                return kept, matched
         return None
 
     def remember(

@@ -53,7 +53,7 @@ def structure_of(call: Call) -> Structure:
 class _Specialisation:
     """A call that is ready to be compiled."""
 
-    given: Arguments
+    classified: Arguments
     picked: Picked
     places: Points
     sources: Points
@@ -86,26 +86,26 @@ class Searched:
     ) -> tuple[Any, ...]:  # fmt: skip
         """Run with the default or the tuned plan; the results. `classify`: the arguments, checked."""
         points: tuple[Points, Points] | None = None
-        if found := self._repeated.find(arguments, named):
-            kept, known = found
+        if match := self._repeated.find(arguments, named):
+            kept, matched = match
             points = kept.again()
-            records = {n: known.arrays[n] for n in self._records}
+            records = {n: matched.arrays[n] for n in self._records}
             looks = self._picker.looks(points[1])
             if out is None and kept.structure.settled and not looks:
-                return self._check_while(records, points, lambda: kept.call.run(known, None))
+                return self._check_while(records, points, lambda: kept.call.run(matched, None))
             self._check(records, points)
             pick = partial(self._pick_again, records, points[1]) if looks else None
             if kept.fits(points[1], pick):
-                return kept.call.run(known, out)
+                return kept.call.run(matched, out)
             self._repeated.discard(kept)
-        given = classify()
-        s = self._specialisation(given, None, points=points)
+        classified = classify()
+        s = self._specialisation(classified, None, points=points)
         call = self._bound(s, out, None, bind)
         launch: Any = call.launch
-        count = len(next(iter(given.records.values())))
+        count = len(next(iter(classified.records.values())))
         results = [Result(n, kind, count) for n, kind in result_arrays(self.lowered)]
         both = (s.places, s.sources)
-        self._repeated.remember(self.signature, arguments, named, given, launch, results, both, s.picked)
+        self._repeated.remember(self.signature, arguments, named, classified, launch, results, both, s.picked)
         call.launch()
         return call.results
 
@@ -123,45 +123,47 @@ class Searched:
         return self._bound(self._specialisation(arguments, plan, choice), out, plan, bind)
 
     def _bound(self, s: _Specialisation, out: Any, plan: Plan | None, bind: Callable[..., Call]) -> Call:
-        given, compiled = s.given, self._compile(s, plan, bind)
-        target, source = given.records.values()
+        classified, compiled = s.classified, self._compile(s, plan, bind)
+        target, source = classified.records.values()
         named = result_arrays(self.lowered)
-        results = make_outputs(self.name, [kind for _, kind in named], len(target), given.device, out)
-        bound = {n: bind_record(r) for n, r in given.records.items()}
+        results = make_outputs(self.name, [kind for _, kind in named], len(target), classified.device, out)
+        bound = {n: bind_record(r) for n, r in classified.records.items()}
         filling: list[Callable[[], object]] = [*s.structure.launches()]
         if s.structure.order is not None:
             order = bind_value_array(s.structure.order, t.I32)
             bound[ORDER] = order
-            copy, gather = self._gather(s, next(reversed(given.records)), source, order)
+            copy, gather = self._gather(s, next(reversed(classified.records)), source, order)
             filling.append(gather)
-            bound |= dict.fromkeys(given.records if s.reference.identical else [next(reversed(given.records))], copy)
+            bound |= dict.fromkeys(
+                classified.records if s.reference.identical else [next(reversed(classified.records))], copy
+            )
         bound |= {n: bind_value_array(a, kind) for (n, kind), a in zip(named, results, strict=True)}
         bound |= s.structure.arrays
         used = {a.name for a in s.reference.arrays}
         kernel = compiled.executable.prepare({n: b for n, b in bound.items() if n in used}, s.environment)
-        turns = cuda.turns(f"a bound call of {self.name}", given.device)
+        turns = cuda.turns(f"a bound call of {self.name}", classified.device)
         return Call(SearchedLaunch(s.structure, tuple(filling), kernel, turns), tuple(results), compiled)
 
     # ------------------------------------------------------------ what a call is
 
     def _specialisation(
-        self, given: Arguments, wish: Plan | None, choice: Choice | None = None, points: tuple[Points, Points] | None = None
+        self, classified: Arguments, wish: Plan | None, choice: Choice | None = None, points: tuple[Points, Points] | None = None
     ) -> _Specialisation:  # fmt: skip
         """points: those of targets and sources, where they are checked already."""
         if points is None:
-            target, source = given.records.values()
+            target, source = classified.records.values()
             sources = points_of(source, self.search.position)
             points = sources if target.data is source.data else points_of(target, self.search.position), sources
-            self._check(given.records, points)
+            self._check(classified.records, points)
         places, sources = points
-        picked = self._picker.pick(given, sources, wish, choice)
+        picked = self._picker.pick(classified, sources, wish, choice)
         search, structure = picked.search, picked.search.make(sources)
-        copied = self.copied(given) if structure.order is not None else ()
-        index = index_type(given.device)
-        arguments = self._arguments(given, search, structure, copied, index)
+        copied = self.copied(classified) if structure.order is not None else ()
+        index = index_type(classified.device)
+        arguments = self._arguments(classified, search, structure, copied, index)
         return _Specialisation(
-            given, picked, places, sources, structure, arguments, self._made(arguments, index), copied,
-            self._environment(given, search, sources, structure),
+            classified, picked, places, sources, structure, arguments, self._made(arguments, index), copied,
+            self._environment(classified, search, sources, structure),
         )  # fmt: skip
 
     def _check(self, records: Mapping[str, RecordArray], points: tuple[Points, Points]) -> None:
@@ -235,17 +237,17 @@ class Searched:
 
     def tuning_job(self, arguments: Arguments, plan: Plan | None, bind: Callable[..., Call]) -> SearchJob:
         """What is measured for a call. Raises `ArgumentError` for a search that leaves no choice, and for arguments that do not fit."""
-        wanted = plan or Plan()
-        default = complete_search_plan(wanted, arguments.device, len(next(iter(arguments.records.values()))))
+        asked = plan or Plan()
+        default = complete_search_plan(asked, arguments.device, len(next(iter(arguments.records.values()))))
         return self._picker.tuning_job(
-            arguments, wanted, default, lambda choice: self.bind(arguments, None, wanted, bind, choice)
+            arguments, asked, default, lambda choice: self.bind(arguments, None, asked, bind, choice)
         )
 
     # ------------------------------------------------------------ making it run
 
     def _compile(self, s: _Specialisation, wish: Plan | None, bind: Callable[..., Call]) -> Compiled:
-        device = s.given.device
-        complete = complete_search_plan(s.picked.plan, device, len(next(iter(s.given.records.values()))))
+        device = s.classified.device
+        complete = complete_search_plan(s.picked.plan, device, len(next(iter(s.classified.records.values()))))
         key = (s.arguments, complete, device)
         if key not in self._compiled:
             self._compiled[key] = compile_kernel(s.reference, complete, device, wish=wish)
@@ -253,7 +255,7 @@ class Searched:
             self.name,
             self._compiled[key],
             bind,
-            layouts_of(s.given.records),
+            layouts_of(s.classified.records),
             s.environment,
             s.reference,
             self.kernel,
@@ -265,7 +267,7 @@ class Searched:
         self, s: _Specialisation, name: str, source: RecordArray, order: BoundArray
     ) -> tuple[BoundArray, Launch]:
         """The sorted copy, and the launch that fills it."""
-        device, arrangement = s.given.device, SoAoAS().arrange(s.copied)
+        device, arrangement = s.classified.device, SoAoAS().arrange(s.copied)
         key = (name, source.record, source.layout, s.copied, device)
         if key not in self._compiled:
             reference = build_gather(name, source.record.leaves, source.layout, s.copied, SoAoAS(), index_type(device))
@@ -291,19 +293,19 @@ def check_positions(signature: Signature, field: str) -> tuple[Scalar, int]:
     for argument in signature.source.tree.args.args[:2]:
         record = signature.parameters[argument.arg]
         assert isinstance(record, Record)
-        found = record.field(field)
-        if found is None:
+        position = record.field(field)
+        if position is None:
             raise signature.source.error(
                 f"{record.name} has no field {field!r}, which says where an element is", argument, found=str(record),
                 wanted=f"{field}: lw.vec3, or lw.vec2, lw.dvec2, lw.dvec3",
                 hint="position='place' of the search names another field",
             )  # fmt: skip
-        if not isinstance(found.type, t.Vector) or not found.type.element.is_float or found.type.length > 3:
+        if not isinstance(position.type, t.Vector) or not position.type.element.is_float or position.type.length > 3:
             raise signature.source.error(
-                f"a search needs positions of two or three floats, and {record.name}.{field} is a {found.type}", argument,
-                found=f"{field}: {found.type}", wanted="lw.vec2, lw.vec3, lw.dvec2 or lw.dvec3",
+                f"a search needs positions of two or three floats, and {record.name}.{field} is a {position.type}", argument,
+                found=f"{field}: {position.type}", wanted="lw.vec2, lw.vec3, lw.dvec2 or lw.dvec3",
             )  # fmt: skip
-        kinds.append(found.type)
+        kinds.append(position.type)
     if kinds[0] != kinds[1]:
         raise signature.source.error(
             "targets and sources of a search have positions of one type", signature.source.tree.args.args[1],

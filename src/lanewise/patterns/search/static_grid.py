@@ -58,16 +58,16 @@ class StaticGrid(Search):
             raise ArgumentError(
                 f"StaticGrid(cells={shown(self.cells)}): wanted a whole number from 1 on, or one for each axis"
             )
-        for name, found, known in (
+        for name, value, choices in (
             ("build", self.build, ("device", "host")),
             ("index", self.index, ("global", "constant")),
         ):
-            given: Any = found
-            if not isinstance(given, str) or found not in known:
-                raise ArgumentError(f"StaticGrid({name}={shown(found)}): wanted {known[0]!r} or {known[1]!r}")
+            choice: Any = value
+            if not isinstance(choice, str) or value not in choices:
+                raise ArgumentError(f"StaticGrid({name}={shown(value)}): wanted {choices[0]!r} or {choices[1]!r}")
 
     def describe(self) -> str:
-        return f"static grid: {self.found()}"
+        return f"static grid: {self.in_words()}"
 
     def make(self, sources: Points) -> Structure:
         check_sources(self, sources)

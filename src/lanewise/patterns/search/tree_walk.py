@@ -100,33 +100,33 @@ class TreeWalk(Walk):
         """One box: if it is near and a leaf, that one waits; and the next node."""
         b = self.boxes
         leaf, link, near, following = b.whole("leaf"), b.whole("next"), b.flag("near"), b.whole("following")
-        found: ir.Expression = ir.Logical("and", near, ir.Compare(">=", leaf, b.number(0)))
+        reached: ir.Expression = ir.Logical("and", near, ir.Compare(">=", leaf, b.number(0)))
         if self.begin != "root":  # the sources of those were met at the beginning
             first = b.whole("first.leaf")
             other = ir.Logical(
                 "or", build.less(leaf, first), ir.Compare(">=", leaf, build.add(first, self.together))
             )  # fmt: skip
-            found = ir.Logical("and", found, other)
+            reached = ir.Logical("and", reached, other)
         return (
             b.load(node),
             ir.Assign(link.name, build.index_of(b.link, self.index)),
             *b.distance(place),
             ir.Assign(near.name, b.near(bound2)),
             ir.Assign(leaf.name, build.subtract(b.number(NONE), link)),
-            ir.Assign(b.flag("found").name, found),
+            ir.Assign(b.flag("found").name, reached),
             *self.join(leaf, b.flag("found")),
             ir.Assign(following.name, build.add(node, 1)),
             ir.Assign(node.name, ir.Select(near, following, build.maximum(link, following), self.index)),
         )
 
-    def join(self, leaf: ir.Local, found: ir.Local) -> ir.Block:
+    def join(self, leaf: ir.Local, reached: ir.Local) -> ir.Block:
         """A leaf that was found waits from now on."""
         b, line = self.boxes, self.line
         moved = tuple(
-            ir.Assign(to.name, ir.Select(found, by, to, self.index))
+            ir.Assign(to.name, ir.Select(reached, by, to, self.index))
             for to, by in reversed(list(zip(line, [leaf, *line[:-1]], strict=True)))
         )
-        one = ir.Select(found, b.number(1), b.number(0), self.index)
+        one = ir.Select(reached, b.number(1), b.number(0), self.index)
         return (*moved, ir.Assign(self.count.name, build.add(self.count, one)))
 
     def first_in_line(self, visit: Visit) -> ir.Block:

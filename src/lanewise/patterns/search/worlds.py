@@ -69,12 +69,12 @@ class Bounded:
 World = Open | Periodic | Bounded
 
 
-def _corner(name: str, given: Any, length: int | None = None) -> tuple[float, ...]:
+def _corner(name: str, numbers: Any, length: int | None = None) -> tuple[float, ...]:
     """Two or three finite numbers."""
     try:
-        values = tuple(float(x) for x in given)
+        values = tuple(float(x) for x in numbers)
     except Exception:  # of the user's class, or of float()
-        raise ArgumentError(f"{name} takes one number for each axis, found {shown(given)}") from None
+        raise ArgumentError(f"{name} takes one number for each axis, found {shown(numbers)}") from None
     if len(values) not in (2, 3) or (length is not None and len(values) != length):
         raise ArgumentError(f"{name} takes {length or '2 or 3'} numbers, found {len(values)}")
     if not all(math.isfinite(x) for x in values):

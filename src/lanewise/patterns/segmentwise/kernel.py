@@ -39,10 +39,10 @@ def _owners(signature: Signature) -> tuple[str | None, str]:
     return (records[0], records[1]) if len(records) == 2 else (None, records[0])
 
 
-def _build(lowered: Lowered, signature: Signature, given: Arguments, index: Scalar) -> ir.Kernel:
+def _build(lowered: Lowered, signature: Signature, classified: Arguments, index: Scalar) -> ir.Kernel:
     dense, item = _owners(signature)
-    layouts = {n: (n, r.record, r.layout) for n, r in given.records.items()}
-    kinds = {n: value_type(signature.parameters[n]) for n in given.uniforms if n in signature.parameters}
+    layouts = {n: (n, r.record, r.layout) for n, r in classified.records.items()}
+    kinds = {n: value_type(signature.parameters[n]) for n in classified.uniforms if n in signature.parameters}
     arguments = SegmentwiseArguments(layouts[dense] if dense else None, layouts[item], signature.rows, kinds)
     return build_segmentwise(lowered, arguments, index)
 
@@ -66,13 +66,13 @@ def _checked(signature: Signature) -> Signature:
     records = [isinstance(k, Record) for k in kinds]
     count = sum(records)
     if not 1 <= count <= 2 or not all(records[:count]):
-        found = ", ".join(
+        described = ", ".join(
             f"{n}: {k if k is not None else f'lw.Row[lw.{signature.rows[n]}]'}"
             for n, k in zip(signature.names, kinds, strict=True)
         )
         raise source.error(
             "a segmentwise function starts with its item, or with a record of the dense axis and its item", source.tree,
-            found=found or "no parameters", wanted="item: Sft, or template: Template, item: Sft; then rows and uniform arguments",
+            found=described or "no parameters", wanted="item: Sft, or template: Template, item: Sft; then rows and uniform arguments",
         )  # fmt: skip
     if not signature.results:
         raise source.error(
@@ -84,21 +84,21 @@ def _checked(signature: Signature) -> Signature:
     return signature
 
 
-def _arguments(signature: Signature, given: Mapping[str, Any]) -> Arguments:
+def _arguments(signature: Signature, arguments: Mapping[str, Any]) -> Arguments:
     """The flat records and values of the ragged arguments, with the offset vectors as arrays of the kernel's."""
     kernel = signature.source.name
     dense, item = _owners(signature)
-    items = _ragged(f"{kernel}: {item!r}", given[item], signature.parameters[item], "")
-    flat = {n: v for n, v in given.items() if n not in signature.rows} | {item: items.data}
+    items = _ragged(f"{kernel}: {item!r}", arguments[item], signature.parameters[item], "")
+    flat = {n: v for n, v in arguments.items() if n not in signature.rows} | {item: items.data}
     result = classify_arguments(signature, flat, arrays_allowed=False)
-    if isinstance(given.get(dense or ""), RaggedArray):
+    if isinstance(arguments.get(dense or ""), RaggedArray):
         raise ArgumentError(f"{kernel}: {dense!r} has a record for each place of the dense axis, found a ragged array")
     begins, ends, _ = views(items)
     result.added |= {FIRST: (begins, I64), LAST: (ends, I64)}
     count = entries(items)
     for name, kind in signature.rows.items():
         place = f"{kernel}: {name!r}"
-        row = _ragged(place, given[name], kind, ", with a list for each item")
+        row = _ragged(place, arguments[name], kind, ", with a list for each item")
         if row.device != items.device:
             raise ArgumentError(
                 f"{place} lies on {row.device!r}, and the items on {items.device!r}; move it with .to(device)"
@@ -117,8 +117,8 @@ def _arguments(signature: Signature, given: Mapping[str, Any]) -> Arguments:
 def _ragged(place: str, value: Any, kind: Record | t.ValueType, note: str) -> RaggedArray:
     name = kind.name if isinstance(kind, Record) else f"lw.{kind}"
     if not isinstance(value, RaggedArray):
-        found = f"an array of {value.record.name}" if isinstance(value, RecordArray) else describe(value)
-        raise ArgumentError(f"{place} must be lw.ragged(...) of {name}{note}, found {found}")
+        described = f"an array of {value.record.name}" if isinstance(value, RecordArray) else describe(value)
+        raise ArgumentError(f"{place} must be lw.ragged(...) of {name}{note}, found {described}")
     if value.kind != kind:
         raise ArgumentError(f"{place} must be lw.ragged(...) of {name}{note}, found {value!r}")
     if not value.is_whole:
@@ -159,9 +159,9 @@ class Segmentwise(AbstractKernel):
             return self.bind(*arguments, out=out, plan=plan, **named)()
         calls = self._calls
         calls.notice()
-        known = calls.repeated[None]
-        if found := known.find(arguments, named):
-            again, matched = found
+        repeated = calls.repeated[None]
+        if match := repeated.find(arguments, named):
+            again, matched = match
             if out is None:
                 return unpacked(again.run(matched, None))
             flat = self._flat(out, again.axes)
@@ -170,16 +170,16 @@ class Segmentwise(AbstractKernel):
             return (
                 out if isinstance(out, tuple) and len(out) != 1 else unpacked(_several(out, len(self.lowered.results)))
             )
-        given = calls.given(arguments, named)
-        axes, ragged = self._axes(given, arguments, named), self._ragged(arguments, named)
-        call = self._bound(given, axes, out, None)
-        calls.remember(known, call, arguments, named, given, own=ragged_slots(ragged), axes=axes)
+        classified = calls.given(arguments, named)
+        axes, ragged = self._axes(classified, arguments, named), self._ragged(arguments, named)
+        call = self._bound(classified, axes, out, None)
+        calls.remember(repeated, call, arguments, named, classified, own=ragged_slots(ragged), axes=axes)
         return call()
 
     def bind(self, *arguments: Any, out: Any = None, plan: Plan | None = None, **named: Any) -> Call:
         """A call with its memory bound, to run many times."""
-        given = self._given(arguments, named, plan)
-        return self._bound(given, self._axes(given, arguments, named), out, plan)
+        classified = self._given(arguments, named, plan)
+        return self._bound(classified, self._axes(classified, arguments, named), out, plan)
 
     def _bound(self, arguments: Arguments, axes: tuple[int, ...], out: Any, plan: Plan | None) -> Call:
         """A call whose results have these axes."""
@@ -196,9 +196,9 @@ class Segmentwise(AbstractKernel):
     def _ragged(self, positional: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, tuple[Places, RaggedArray]]:
         """The ragged arguments of a call, by parameter, and what the kernel calls their parts."""
         _, item = _owners(self.signature)
-        given = dict(zip(self.signature.names, positional, strict=False)) | dict(named)
-        rows = {n: ((first_of(n), last_of(n), n), given[n]) for n in self.signature.rows}
-        return {item: ((FIRST, LAST, item), given[item])} | rows
+        values = dict(zip(self.signature.names, positional, strict=False)) | dict(named)
+        rows = {n: ((first_of(n), last_of(n), n), values[n]) for n in self.signature.rows}
+        return {item: ((FIRST, LAST, item), values[item])} | rows
 
     def _axes(self, arguments: Arguments, positional: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[int, ...]:
         """The axes of the results before those of a vector."""
@@ -223,10 +223,10 @@ class Segmentwise(AbstractKernel):
             return None
         flat: list[Any] = []
         for o, kind in zip(_several(out, len(self.lowered.results)), self.lowered.results, strict=True):
-            wanted = (*shape, kind.length) if isinstance(kind, t.Vector) else shape
-            if getattr(o, "shape", None) != wanted or not o.flags.c_contiguous:
+            expected = (*shape, kind.length) if isinstance(kind, t.Vector) else shape
+            if getattr(o, "shape", None) != expected or not o.flags.c_contiguous:
                 raise ArgumentError(
-                    f"{self.__name__}: out must be a contiguous array of shape {wanted}, found {describe(o)}"
+                    f"{self.__name__}: out must be a contiguous array of shape {expected}, found {describe(o)}"
                 )
             cells = int(np.prod(shape, dtype=np.int64))
             flat.append(o.reshape(cells, kind.length) if isinstance(kind, t.Vector) else o.reshape(cells))
@@ -235,12 +235,12 @@ class Segmentwise(AbstractKernel):
 
 def _several(out: Any, count: int) -> tuple[Any, ...]:
     """The arrays that a caller gives for the results; None for each that lanewise makes."""
-    given = (None,) * count if out is None else out if isinstance(out, tuple) else (out,)
-    if len(given) != count:
+    arrays = (None,) * count if out is None else out if isinstance(out, tuple) else (out,)
+    if len(arrays) != count:
         raise ArgumentError(
-            f"out: wanted {'one array' if count == 1 else f'a tuple of {count} arrays'}, found {len(given)}"
+            f"out: wanted {'one array' if count == 1 else f'a tuple of {count} arrays'}, found {len(arrays)}"
         )
-    return given
+    return arrays
 
 
 def segmentwise(function: Callable[..., Any]) -> Segmentwise:

@@ -32,7 +32,7 @@ TILES, TILE, LANE, SLOT = own("tiles"), own("tile"), own("lane"), own("slot")
 
 
 def grain(items: int) -> int:
-    """Cells worth handing to another thread, where a segment has so many items."""
+    """Cells worth handing to another thread, where a segment has that many items."""
     return max(1, GRAIN_ITEMS // max(1, items))
 
 

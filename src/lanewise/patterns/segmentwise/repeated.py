@@ -39,6 +39,6 @@ def _traits(array: RaggedArray) -> tuple[Any, ...]:
     return array.kind, layout, array.device, entries(array), levels, array.outer_shape
 
 
-def ragged_slots(given: Mapping[str, tuple[Places, Any]]) -> dict[str, Slot]:
+def ragged_slots(ragged: Mapping[str, tuple[Places, Any]]) -> dict[str, Slot]:
     """A slot for each ragged argument, by its parameter."""
-    return {name: RaggedSlot(places, array) for name, (places, array) in given.items()}
+    return {name: RaggedSlot(places, array) for name, (places, array) in ragged.items()}

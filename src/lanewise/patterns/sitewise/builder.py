@@ -168,7 +168,7 @@ class SitewiseArguments:
     marked: bits say which sites are special and which are walls; without them every site reads its flags. dense: many sites
     are special. thin: the box is one site wide along some axis. placed: every site computes where it lies, so that faces that
     wrap are nothing special. framed: besides, all sites are of kind 0, so that what is special follows from that, and no mark or
-    flags are read. row_block: rows along x are whole blocks of so many sites (0: not known), which makes places cheap.
+    flags are read. row_block: rows along x are whole blocks of that many sites (0: not known), which makes places cheap.
     moving_sites: walls that move may be sites of the mask.
     """
 
@@ -202,13 +202,13 @@ def _population_leaves(lattice: Lattice, storage: Scalar) -> tuple[Leaf, ...]:
 
 def check_uniforms(functions: list[tuple[str, dict[str, t.ValueType]]]) -> dict[str, t.ValueType]:
     """The parameters of all functions of a kernel by name; raises `ArgumentError` where two disagree about a type."""
-    found: dict[str, tuple[str, t.ValueType]] = {}
+    first: dict[str, tuple[str, t.ValueType]] = {}
     for function, parameters in functions:
         for name, kind in parameters.items():
-            other, known = found.setdefault(name, (function, kind))
-            if known != kind:
-                raise ArgumentError(f"{name!r} is a {known} of {other} and a {kind} of {function}; wanted one type")
-    return {name: kind for name, (_, kind) in found.items()}
+            other, agreed = first.setdefault(name, (function, kind))
+            if agreed != kind:
+                raise ArgumentError(f"{name!r} is a {agreed} of {other} and a {kind} of {function}; wanted one type")
+    return {name: kind for name, (_, kind) in first.items()}
 
 
 def head(b: SiteBuilder) -> ir.Block:

@@ -124,27 +124,27 @@ class SiteKinds:
         for _, function in self.functions.values():
             function.notice()
 
-    def values(self, sites: Sites, given: Mapping[str, Any]) -> SiteValues:
+    def values(self, sites: Sites, arguments: Mapping[str, Any]) -> SiteValues:
         """What a call gives, by what it is. Raises `ArgumentError` for sites of another flow and values that do not fit."""
         self.notice()
         self.check_sites(sites)
         return classify_values(
-            self.name, sites, given, self.parameters(sites), self.known_values(), self.wall_velocities(sites)
+            self.name, sites, arguments, self.parameters(sites), self.known_values(), self.wall_velocities(sites)
         )
 
-    def unneeded(self, sites: Sites, given: Mapping[str, Any]) -> dict[str, Any]:
+    def unneeded(self, sites: Sites, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Zeros for the parameters of functions that looking does not apply."""
         return {
             n: np.zeros(k.length if isinstance(k, t.Vector) else (), t.scalar_of(k).dtype)
             for n, k in self.parameters(sites).items()
-            if n not in given
+            if n not in arguments
         }
 
     def check_sites(self, sites: Sites) -> None:
         """Refuse sites of another lattice, with kinds that are not this flow's, or functions that do not fit together."""
-        name, given = self.name, cast(Any, sites)
-        if not isinstance(given, Sites):
-            raise ArgumentError(f"{name} runs on sites, made by {name}.sites(...); found {describe(given)}")
+        name, argument = self.name, cast(Any, sites)
+        if not isinstance(argument, Sites):
+            raise ArgumentError(f"{name} runs on sites, made by {name}.sites(...); found {describe(argument)}")
         if sites.lattice != self.lattice:
             raise ArgumentError(f"{name} is a flow on {self.lattice.name}, and the sites are of {sites.lattice.name}")
         walls = sites.edges.walls - {OUTFLOW}

@@ -136,16 +136,16 @@ def bind_outflow(
 
 def bind_interpolated_walls(executable: Executable, sites: Sites, step: int, values: SiteValues) -> SiteCall:
     """Give compiled interpolated walls the sites' memory before this step."""
-    known = sites.interpolation
-    assert known is not None
+    interpolation = sites.interpolation
+    assert interpolation is not None
     name = next(a.name for a in executable.program.reference.arrays if a.written)
     bound: dict[str, Any] = {
         name: bind_record(sites.copies[step % len(sites.copies)]),
         FLAGS: bind_value_array(sites.flags, U32),
-        CURVED: bind_value_array(known.places, index_type(sites.device)),
-        WEIGHTS: bind_record(known.weights),
+        CURVED: bind_value_array(interpolation.places, index_type(sites.device)),
+        WEIGHTS: bind_record(interpolation.weights),
     }
-    environment: dict[str, Any] = {**values.environment, COUNT: sites.count, CURVED_COUNT: len(known.places)}
+    environment: dict[str, Any] = {**values.environment, COUNT: sites.count, CURVED_COUNT: len(interpolation.places)}
     environment |= box_counts(sites.shape, sites.row_block)
     used = {a.name for k in (executable.program.reference, *executable.program.kernels) for a in k.arrays}
     return SiteCall(executable.prepare({n: b for n, b in bound.items() if n in used}, environment), executable)
@@ -198,7 +198,7 @@ MOST_STEPS = 10**12  # far more than anybody waits for
 
 
 def fetching(sites: Sites, steps: int) -> AbstractContextManager[None]:
-    """Memory is asked for as many bytes at a time as these sites want, if so many steps are worth it."""
+    """Memory is asked for as many bytes at a time as these sites want, if there are enough steps to be worth it."""
     if sites.fetched_bytes is None or steps * sites.count < LONG_RUN:
         return nullcontext()
     return cuda.fetching(sites.device, sites.fetched_bytes)
@@ -241,9 +241,9 @@ class SiteStepper:
 
         Ctrl-C ends it after whole steps, which are counted. Raises `StateError` after steps that were stopped in the middle.
         """
-        given = cast(Any, steps)
-        if isinstance(given, bool) or not isinstance(given, int | np.integer):
-            raise ArgumentError(f"{self._name}: the number of steps is whole, found {describe(given)}")
+        number = cast(Any, steps)
+        if isinstance(number, bool) or not isinstance(number, int | np.integer):
+            raise ArgumentError(f"{self._name}: the number of steps is whole, found {describe(number)}")
         if steps < 0:
             raise ArgumentError(f"{self._name}: {steps} steps asked for; wanted 0 or more")
         if steps > MOST_STEPS:
@@ -263,14 +263,14 @@ class SiteStepper:
 
     def _schedule(self, step: int, end: int) -> list[tuple[Hashable, int]]:
         """Whole cycles, and single steps before the first and after the last one; a first step of populations stands alone."""
-        found: list[tuple[Hashable, int]] = []
+        schedule: list[tuple[Hashable, int]] = []
         fresh = self._sites.fresh
         while step < end:
             cycles = (end - step) // self._cycle if not fresh and step % self._cycle == 0 else 0
             taken = self._cycle if cycles else 1
-            found.append((self._part(range(step, step + taken), fresh), cycles or 1))
+            schedule.append((self._part(range(step, step + taken), fresh), cycles or 1))
             step, fresh = step + (cycles or 1) * taken, False
-        return found
+        return schedule
 
     def _part(self, steps: range, fresh: bool) -> Hashable:
         """The key of these steps; they stand for all at the same place of a cycle."""

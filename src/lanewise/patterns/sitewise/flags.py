@@ -77,7 +77,7 @@ def _layer(dimension: int, axis: int, end: int) -> tuple[slice, ...]:
 
 
 def mark_shared_sectors(flags: npt.NDArray[np.uint32], solid: npt.NDArray[np.bool_], sites: int) -> None:
-    """Say at each wall site whether its sector, so many sites that lie together, holds a site that is updated.
+    """Say at each wall site whether its sector, a number of sites that lie together, holds a site that is updated.
 
     Such a wall site is written along with its neighbours: a sector written in part has to be read first.
     """

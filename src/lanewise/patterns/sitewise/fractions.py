@@ -91,24 +91,24 @@ def weight_record(lattice: Lattice, real: Scalar) -> Record:
 
 
 def interpolation_weights(
-    lattice: Lattice, given: WallFractions, flags: npt.NDArray[np.uint32], walls: frozenset[int]
+    lattice: Lattice, table: WallFractions, flags: npt.NDArray[np.uint32], walls: frozenset[int]
 ) -> tuple[Floats, int]:
     """The weights k and s of every place and direction, (2, n, Q), and how many links with a fraction stay half-way (k = s = 0).
 
     Raises `ArgumentError` for places that do not exist or are walls, fractions out of range, and links that no wall cuts.
     """
-    _check(lattice, given, len(flags), flags, walls)
-    known = ~np.isnan(given.fractions)
-    mine = flags[given.places]
+    _check(lattice, table, len(flags), flags, walls)
+    measured = ~np.isnan(table.fractions)
+    mine = flags[table.places]
     cut = np.stack([_cut(mine, q) for q in range(lattice.size)], axis=1)
-    if (wrong := known & ~cut).any():
+    if (wrong := measured & ~cut).any():
         n, q = (int(i) for i in np.argwhere(wrong)[0])
         raise ArgumentError(
             f"{int(np.count_nonzero(wrong)):,} links have a fraction and no wall cuts them, first direction {q} at site "
-            f"{int(given.places[n])}; wanted NaN there"
+            f"{int(table.places[n])}; wanted NaN there"
         )
-    both = known & cut[:, list(lattice.opposite)]
-    d = np.where(known & ~both, given.fractions, 0.5)
+    both = measured & cut[:, list(lattice.opposite)]
+    d = np.where(measured & ~both, table.fractions, 0.5)
     return link_weights(d), int(np.count_nonzero(both))
 
 
@@ -125,9 +125,9 @@ def _cut(flags: npt.NDArray[np.uint32], q: int) -> npt.NDArray[np.bool_]:
 
 
 def _check(
-    lattice: Lattice, given: WallFractions, count: int, flags: npt.NDArray[np.uint32], walls: frozenset[int]
+    lattice: Lattice, table: WallFractions, count: int, flags: npt.NDArray[np.uint32], walls: frozenset[int]
 ) -> None:
-    places, fractions = given.places, given.fractions
+    places, fractions = table.places, table.fractions
     if places.ndim != 1 or fractions.shape != (len(places), lattice.size):
         raise ArgumentError(
             f"fractions have the shape (places, {lattice.size}) on {lattice.name}; found {fractions.shape} for places of shape "
@@ -141,26 +141,26 @@ def _check(
             f"site {int(places[int(np.argmax(solid))])} has fractions and is a wall; wanted sites beside it"
         )
     if ((fractions < 0) | (fractions > 1)).any():  # NaN is neither
-        found = fractions[(fractions < 0) | (fractions > 1)][0]
+        outside = fractions[(fractions < 0) | (fractions > 1)][0]
         raise ArgumentError(
-            f"a fraction of a link is {found:g}; wanted 0 (at the site) to 1 (at its neighbour), or NaN"
+            f"a fraction of a link is {outside:g}; wanted 0 (at the site) to 1 (at its neighbour), or NaN"
         )
 
 
 def make_interpolation(
     lattice: Lattice,
-    given: WallFractions,
+    table: WallFractions,
     flags: npt.NDArray[np.uint32],
     walls: frozenset[int],
     real: Scalar,
     device: str,
 ) -> Interpolation | None:
     """The weights on the device, of the sites that have any; None when all links are half-way."""
-    weights, left = interpolation_weights(lattice, given, flags, walls)
+    weights, left = interpolation_weights(lattice, table, flags, walls)
     used = weights.any(axis=(0, 2))
     if not used.any():
         return None
-    places, weights = given.places[used], weights[:, used]
+    places, weights = table.places[used], weights[:, used]
     return Interpolation(
         place_array(places, device),
         weight_array(lattice, weights, real, device),

@@ -39,11 +39,16 @@ class SiteValues:
 
 
 def classify_values(
-    kernel: str, sites: Sites, given: Mapping[str, Any], parameters: Kinds, known: frozenset[str], velocities: Kinds
+    kernel: str,
+    sites: Sites,
+    arguments: Mapping[str, Any],
+    parameters: Kinds,
+    elsewhere: frozenset[str],
+    velocities: Kinds,
 ) -> SiteValues:
     """Check every value against its parameter; `velocities` are those of walls, which are the same for all sites.
 
-    Values that belong to a kind that does not occur (`known`) are allowed and left alone. Raises `ArgumentError`.
+    Values that belong to a kind that does not occur (`elsewhere`) are allowed and left alone. Raises `ArgumentError`.
     """
     for name, kind in velocities.items():
         if parameters.get(name, kind) != kind:
@@ -51,22 +56,22 @@ def classify_values(
                 f"{name!r} is a {parameters[name]} of {kernel} and the velocity of a wall, a {kind}; wanted one type"
             )
     kinds = {**parameters, **velocities}
-    given = dict(given)
-    speed = _outflow_speed(kernel, sites, given)
-    for name in given:
-        if name not in kinds and name not in known:
+    arguments = dict(arguments)
+    speed = _outflow_speed(kernel, sites, arguments)
+    for name in arguments:
+        if name not in kinds and name not in elsewhere:
             raise ArgumentError(f"{kernel} has no parameter {name!r}; its parameters are {', '.join(kinds) or 'none'}")
-    if missing := [n for n in kinds if n not in given]:
+    if missing := [n for n in kinds if n not in arguments]:
         raise ArgumentError(f"{kernel} misses {', '.join(missing)}; its parameters are {', '.join(kinds)}")
     arrays: dict[str, BoundArray] = {}
     environment: dict[str, Any] = {}
     for name, kind in kinds.items():
         place = f"{kernel}: {name!r}"
-        array = None if name in velocities else _array(place, given[name], kind, sites)
+        array = None if name in velocities else _array(place, arguments[name], kind, sites)
         if array is not None:
             arrays[name] = bind_value_array(array, kind)
         else:
-            environment.update(_uniform(place, name, given[name], kind, may_vary=name not in velocities))
+            environment.update(_uniform(place, name, arguments[name], kind, may_vary=name not in velocities))
     return SiteValues(
         tuple((n, k) for n, k in kinds.items() if n in arrays),
         tuple((n, k) for n, k in kinds.items() if n not in arrays),
@@ -76,9 +81,9 @@ def classify_values(
     )
 
 
-def _outflow_speed(kernel: str, sites: Sites, given: dict[str, Any]) -> float:
-    """The speed at which an outflow carries things out, in links a step; taken from `given`, which may have it without an outflow."""
-    speed = given.pop(_OUTFLOW_SPEED, None)
+def _outflow_speed(kernel: str, sites: Sites, arguments: dict[str, Any]) -> float:
+    """The speed at which an outflow carries things out, in links a step; taken from `arguments`, which may have it without an outflow."""
+    speed = arguments.pop(_OUTFLOW_SPEED, None)
     if not sites.edges.outlets:
         return 0.0
     if speed is None:
@@ -162,12 +167,12 @@ class SiteFunction:
     @property
     def parameters(self) -> dict[str, t.ValueType]:
         """The parameters behind the populations."""
-        found: dict[str, t.ValueType] = {}
+        kinds: dict[str, t.ValueType] = {}
         for name, kind in self.signature.parameters.items():
             if not isinstance(kind, t.Scalar | t.Vector):
                 raise ArgumentError(f"{self.name}: {name!r} is a record; sitewise functions take scalars and vectors")
-            found[name] = kind
-        return found
+            kinds[name] = kind
+        return kinds
 
     @property
     def update(self) -> Update:

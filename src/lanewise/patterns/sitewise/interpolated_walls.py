@@ -39,7 +39,7 @@ def build_interpolated_walls(arguments: SitewiseArguments, index: t.Scalar) -> i
         *(s for q in range(1, lattice.size) for s in _corrected(builder, q)),
     )
     used = {s.array for s in statements(body) if isinstance(s, ir.LoadRecord | ir.StoreRecord)}
-    known = (
+    declared = (
         *(replace(a, written=a.name == builder.populations) for a in builder.arrays()),
         value_array(CURVED, index, written=False),
         record_array(WEIGHTS, fractions.weight_leaves(lattice, real), SoA(), written=False),
@@ -54,7 +54,7 @@ def build_interpolated_walls(arguments: SitewiseArguments, index: t.Scalar) -> i
     count, total = ir.Parameter(CURVED_COUNT, index), ir.Parameter(COUNT, index)
     loop = ir.Parallel(place.name, ir.Local(count.name, index), body)
     return ir.Kernel(
-        "interpolated_walls", SITEWISE, tuple(a for a in known if a.name in used), uniforms,
+        "interpolated_walls", SITEWISE, tuple(a for a in declared if a.name in used), uniforms,
         (count, total, *builder.counts()), (loop,),
     )  # fmt: skip
 
@@ -103,11 +103,11 @@ def change(
 
 
 def unadded(
-    builder: SiteBuilder, q: int, arriving: ir.Expression, met: ir.Local, found: ir.Expression
+    builder: SiteBuilder, q: int, arriving: ir.Expression, met: ir.Local, total: ir.Expression
 ) -> tuple[ir.Block, ir.Expression]:
-    """What `change` has added, from what is `found` where it was added: s is at most 2/3."""
+    """What `change` has added, from the `total` that it was added to: s is at most 2/3."""
     real = builder.a.real
-    before, added = change(builder, q, arriving, met, found)
+    before, added = change(builder, q, arriving, met, total)
     kept = ir.Binary("-", ir.Literal(1.0, real), damping(builder, q), real)
     return before, ir.Binary("/", added, kept, real)
 
@@ -125,9 +125,9 @@ def _corrected(builder: SiteBuilder, q: int) -> ir.Block:
     term = links.added(q, met) if phase.load_links else None
     reflected = old if term is None else ir.Binary("+", old, term, real)
     before, added = change(builder, q, arriving, met, reflected)
-    known = links.wall_met(q, met.name) if links.moving and links.added(q, met) is not None else ()
+    wall = links.wall_met(q, met.name) if links.moving and links.added(q, met) is not None else ()
     body: ir.Block = (
-        *known,
+        *wall,
         *arrived,
         *before,
         ir.LoadRecord(builder.populations, builder.site, ((f"q{slot}", stored.name),)),

@@ -142,9 +142,9 @@ class Sitewise:
         """
         self.kinds.check_sites(sites)
         shape = (self.lattice.size, *sites.shape)
-        if (found := shape_of(populations)) != shape:
+        if (own := shape_of(populations)) != shape:
             raise ArgumentError(
-                f"populations have the shape {shape}, found {describe(populations) if found is None else found}"
+                f"populations have the shape {shape}, found {describe(populations) if own is None else own}"
             )
 
         def each() -> Iterator[Any]:  # one at a time: a second copy of all might not fit the device
@@ -161,10 +161,10 @@ class Sitewise:
 
         `values` are the velocities of moving walls, which add to what they send back.
         """
-        given = self.kinds.values(sites, self._looking(sites, values))
+        classified = self.kinds.values(sites, self._looking(sites, values))
         sites.whole.check()
-        found = self.kernels.arriving(sites, given).numpy()
-        return np.stack([found[f"q{q}"] for q in range(self.lattice.size)]).reshape(self.lattice.size, *sites.shape)
+        arriving = self.kernels.arriving(sites, classified).numpy()
+        return np.stack([arriving[f"q{q}"] for q in range(self.lattice.size)]).reshape(self.lattice.size, *sites.shape)
 
     def _looking(self, sites: Sites, values: Mapping[str, Any]) -> dict[str, Any]:
         """The values of a call that looks: those that it does not apply may be left out."""
@@ -187,13 +187,13 @@ class Sitewise:
         if not isinstance(sites, Sites):  # pyright: ignore[reportUnnecessaryIsInstance]
             self.kinds.check_sites(sites)
         made_of = (plan, self.kinds.versions, self.kinds.walls, sites.interpolation)
-        known = sites.kept.get(self)
-        if known is not None and known[0] == made_of and _same(known[1], values):
-            return self._stepper(sites, plan, known[2], known[3])
-        given = self.kinds.values(sites, values)  # which checks that the sites are of this flow
-        made = self._stepper(sites, plan, given)
+        cached = sites.kept.get(self)
+        if cached is not None and cached[0] == made_of and _same(cached[1], values):
+            return self._stepper(sites, plan, cached[2], cached[3])
+        classified = self.kinds.values(sites, values)  # which checks that the sites are of this flow
+        made = self._stepper(sites, plan, classified)
         if all(map(_is_unchanging, values.values())):
-            sites.kept[self] = (made_of, values, given, made.bound)
+            sites.kept[self] = (made_of, values, classified, made.bound)
         return made
 
     def stepper(self, sites: Sites, *, plan: Plan | None = None, **values: Any) -> SiteStepper:
@@ -213,8 +213,8 @@ class Sitewise:
 
     def compile(self, sites: Sites, *, plan: Plan | None = None, **values: Any) -> SiteCall:
         """The kernel of the next step, without running it: its plan, source, resources, explanation."""
-        given = self.kinds.values(sites, values)
-        return replace(self.kernels.step(sites, sites.step, sites.fresh, given, plan), sites=sites)
+        classified = self.kinds.values(sites, values)
+        return replace(self.kernels.step(sites, sites.step, sites.fresh, classified, plan), sites=sites)
 
     # ------------------------------------------------------------ looking
 
@@ -237,9 +237,9 @@ class Sitewise:
         if not isinstance(weights, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ArgumentError(f"{self.__name__}.force(weights={shown(weights)}): wanted True or False")
         numbers = tuple(sorted(self.kinds.wall_number(name) for name in walls))
-        given = self.kinds.values(sites, self._looking(sites, values))
+        classified = self.kinds.values(sites, self._looking(sites, values))
         sites.whole.check()
-        return self.kernels.force(sites, given, numbers, weights=weights)
+        return self.kernels.force(sites, classified, numbers, weights=weights)
 
 
 def _is_unchanging(value: Any) -> bool:
@@ -256,7 +256,7 @@ def _same(before: dict[str, Any], now: dict[str, Any]) -> bool:
 
 def sitewise(lattice: Lattice) -> Callable[[Callable[..., Any]], Sitewise]:
     """Make a kernel of a function of one site: `@sitewise(D2Q9) def flow(f: populations, omega: f32): ...`."""
-    given: Any = lattice
-    if not isinstance(given, Lattice):
-        raise ArgumentError(f"@lw.sitewise takes a lattice, for example @lw.sitewise(lw.D2Q9); found {shown(given)}")
+    argument: Any = lattice
+    if not isinstance(argument, Lattice):
+        raise ArgumentError(f"@lw.sitewise takes a lattice, for example @lw.sitewise(lw.D2Q9); found {shown(argument)}")
     return lambda function: Sitewise(lattice, plain_function("sitewise(lattice)", function))

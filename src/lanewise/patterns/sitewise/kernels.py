@@ -132,10 +132,10 @@ class SiteKernels:
         self, key: tuple[Any, ...], sites: Sites, values: SiteValues, build: Callable[[Scalar], ir.Kernel]
     ) -> Executable:
         """The kernel of this name and specialisation, with the default plan."""
-        known = (*key, *self.specialisation(sites, values))
-        if known not in self._compiled:
-            self._compiled[known] = compile_phase(build, sites, None)
-        return self._compiled[known]
+        whole_key = (*key, *self.specialisation(sites, values))
+        if whole_key not in self._compiled:
+            self._compiled[whole_key] = compile_phase(build, sites, None)
+        return self._compiled[whole_key]
 
     def specialisation(self, sites: Sites, values: SiteValues) -> tuple[Any, ...]:
         """All that decides about kernels beside what they do."""
@@ -196,10 +196,12 @@ class Observer:
         f.notice()
         if f.real != kinds.real:
             raise ArgumentError(f"{f.name} computes in {f.real}, and {kinds.name} in {kinds.real}")
-        given = classify_values(f.name, sites, values, f.parameters, kinds.known_values(), kinds.wall_velocities(sites))
-        key = (f.version, sites.form.phase(step, fresh=fresh).name, plan, *kernels.specialisation(sites, given))
+        classified = classify_values(
+            f.name, sites, values, f.parameters, kinds.known_values(), kinds.wall_velocities(sites)
+        )
+        key = (f.version, sites.form.phase(step, fresh=fresh).name, plan, *kernels.specialisation(sites, classified))
         if key not in self.compiled:
-            arguments = kernels.arguments(sites, step, fresh, given, (f.update,))
+            arguments = kernels.arguments(sites, step, fresh, classified, (f.update,))
             self.compiled[key] = compile_phase(partial(build_sitewise, arguments), sites, plan)
         module = array_module(sites.device)
         results = tuple(
@@ -208,4 +210,4 @@ class Observer:
         )
         if not results:
             raise ArgumentError(f"{f.name} returns nothing to observe")
-        return bind_phase(self.compiled[key], sites, step, given, results), tuple(r for r, _ in results)
+        return bind_phase(self.compiled[key], sites, step, classified, results), tuple(r for r, _ in results)

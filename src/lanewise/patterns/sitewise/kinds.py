@@ -78,11 +78,11 @@ def read_edges(edges: Mapping[str, Rule] | None, dimension: int, walls: Mapping[
     periodic at one end only.
     """
     axes = AXES[:dimension]
-    given = _by_axis(edges)
-    for axis in given:
+    rules = _by_axis(edges)
+    for axis in rules:
         if axis not in axes:
             raise ArgumentError(f"edges have the axes {', '.join(axes)}, found {shown(axis)}")
-    return Edges(tuple(_pair(axis, given.get(axis, "periodic"), walls) for axis in axes))
+    return Edges(tuple(_pair(axis, rules.get(axis, "periodic"), walls) for axis in axes))
 
 
 def _by_axis(edges: object) -> dict[str, object]:
@@ -114,5 +114,5 @@ def _face(axis: str, rule: object, walls: Mapping[str, int]) -> Face:
         return OUTFLOW
     if isinstance(rule, str) and rule in walls:
         return walls[rule]
-    known = ", ".join(map(repr, ("periodic", "slip", "outflow", *walls)))
-    raise ArgumentError(f"the edge {rule!r} of {axis} is unknown; wanted one of {known}")
+    names = ", ".join(map(repr, ("periodic", "slip", "outflow", *walls)))
+    raise ArgumentError(f"the edge {rule!r} of {axis} is unknown; wanted one of {names}")

@@ -36,7 +36,7 @@ class Links:
     site: ir.Local
     real: Scalar
     placed: bool = False  # every site computes where it lies: faces that wrap need no test
-    row_block: int = 0  # rows along x are whole blocks of so many sites
+    row_block: int = 0  # rows along x are whole blocks of that many sites
     framed: bool = False  # all walls are faces of the box, and every site computes where it lies
     moving_sites: bool = True  # walls that move may be sites of the mask
 
@@ -148,24 +148,24 @@ class Links:
 
     def at_wall(self, q: int) -> ir.Expression:
         """Whether the link that arrives along direction q comes through a wall at a face."""
-        found: ir.Expression = build.FALSE
+        condition: ir.Expression = build.FALSE
         for axis, component in enumerate(self.lattice.velocities[q]):
             if component and isinstance(self.edges.face(axis, -component), int):
                 at = at_face(axis, -component)
-                found = at if found == build.FALSE else ir.Logical("or", found, at)
-        return found
+                condition = at if condition == build.FALSE else ir.Logical("or", condition, at)
+        return condition
 
     def at_moving_face(self) -> ir.Expression | None:
         """Whether the site lies at a face that moves; None where sites of the mask may move, too."""
         if self.solids and self.moving_sites:
             return None
         moving = {w.number for w in self.moving}
-        found: ir.Expression = build.FALSE
+        condition: ir.Expression = build.FALSE
         faces = ((a, s) for a in range(self.lattice.dimension) for s in (-1, 1) if self.edges.face(a, s) in moving)
         for axis, step in faces:
             at = at_face(axis, step)
-            found = at if found == build.FALSE else ir.Logical("or", found, at)
-        return found
+            condition = at if condition == build.FALSE else ir.Logical("or", condition, at)
+        return condition
 
     def is_cut(self, q: int) -> ir.Expression:
         """Whether a wall cuts the link that arrives along direction q."""
@@ -178,14 +178,14 @@ class Links:
 
         Where every site computes where it lies, links that wrap are like others.
         """
-        found: ir.Expression | None = None
+        condition: ir.Expression | None = None
         for axis, component in enumerate(self.lattice.velocities[q]):
             step = sign * component
             face = self.edges.face(axis, step) if step else 0
             if face == "slip" or (face == "periodic" and not self.placed):
                 at = at_face(axis, step)
-                found = at if found is None else ir.Logical("or", found, at)
-        return found
+                condition = at if condition is None else ir.Logical("or", condition, at)
+        return condition
 
     def towards(self, q: int, sign: int, leaf: int, give: Callable[[ir.Expression, int], ir.Block]) -> ir.Block:
         """`give(place, leaf)` for the end of an uncut link along or against q: wrapped at periodic faces, mirrored at slip faces."""
@@ -224,8 +224,8 @@ class Links:
             if isinstance(face, int):
                 own_kind, rest = ir.Literal(face, I32), ir.Literal(REST, I32)
                 alike = ir.Logical("or", build.equal(met, 0), build.equal(met, face))
-                known = own_kind if met == ir.Literal(0, I32) else ir.Select(alike, own_kind, rest, I32)
-                met = ir.Select(at_face(axis, -component), known, met, I32)
+                nearer = own_kind if met == ir.Literal(0, I32) else ir.Select(alike, own_kind, rest, I32)
+                met = ir.Select(at_face(axis, -component), nearer, met, I32)
         result = ir.Local(name, I32)
         body: tuple[ir.Statement, ...] = (ir.Assign(name, met),)
         if self.solids and self.moving_sites:
@@ -274,13 +274,13 @@ class Links:
 def box_counts(shape: tuple[int, ...], row_block: int) -> dict[str, int]:
     """The values of all numbers about a box that kernels may ask for."""
     extents = tuple(reversed(shape))
-    found = {**dict(zip(EXTENTS, extents, strict=False)), PLANE: extents[0] * extents[1]}
+    counts = {**dict(zip(EXTENTS, extents, strict=False)), PLANE: extents[0] * extents[1]}
     for axis, extent in enumerate(extents):
         bits = (extent - 1).bit_length()
-        found |= {MAGIC[axis]: -(-(1 << (31 + bits)) // extent), SHIFT[axis]: 31 + bits}
+        counts |= {MAGIC[axis]: -(-(1 << (31 + bits)) // extent), SHIFT[axis]: 31 + bits}
     if row_block:
-        found |= {ROW: extents[0] // row_block, LAYER: extents[0] // row_block * extents[1]}
-    return found
+        counts |= {ROW: extents[0] // row_block, LAYER: extents[0] // row_block * extents[1]}
+    return counts
 
 
 def kind_of(flag_word: ir.Expression) -> ir.Expression:

@@ -84,34 +84,34 @@ def site_shape(lattice: Lattice, shape: Any) -> tuple[int, ...]:
     return size
 
 
-def site_kinds(mask: Any, shape: tuple[int, ...], known: frozenset[int]) -> npt.NDArray[np.uint8]:
-    """The kind of every site; `known` are the kinds that have a function or are walls."""
+def site_kinds(mask: Any, shape: tuple[int, ...], allowed: frozenset[int]) -> npt.NDArray[np.uint8]:
+    """The kind of every site; `allowed` are the kinds that have a function or are walls."""
     if mask is None:
         return np.zeros(shape, np.uint8)
-    given = (
+    kinds = (
         brought("the mask", mask, "cpu") if hasattr(mask, "__cuda_array_interface__") else host_array("the mask", mask)
     )
-    if given.dtype.kind not in "biu":
-        raise ArgumentError(f"the mask holds kinds, whole numbers from 0 to {MOST - 1}; found {given.dtype}")
-    if given.shape != shape:
-        raise ArgumentError(f"the mask has the shape {given.shape}, and the sites {shape}")
-    for kind in np.unique(given):
-        if int(kind) not in known:
-            place = tuple(int(i) for i in np.argwhere(given == kind)[0])
-            times = int(np.count_nonzero(given == kind))
-            names = ", ".join(map(str, sorted(known)))
+    if kinds.dtype.kind not in "biu":
+        raise ArgumentError(f"the mask holds kinds, whole numbers from 0 to {MOST - 1}; found {kinds.dtype}")
+    if kinds.shape != shape:
+        raise ArgumentError(f"the mask has the shape {kinds.shape}, and the sites {shape}")
+    for kind in np.unique(kinds):
+        if int(kind) not in allowed:
+            place = tuple(int(i) for i in np.argwhere(kinds == kind)[0])
+            times = int(np.count_nonzero(kinds == kind))
+            names = ", ".join(map(str, sorted(allowed)))
             raise ArgumentError(
                 f"the mask has kind {int(kind)} {times:,} times, first at {place}; the kinds are {names} "
                 "(@flow.kind(number, name) and flow.wall(number, name) make others)"
             )
-    return np.ascontiguousarray(given.astype(np.uint8))
+    return np.ascontiguousarray(kinds.astype(np.uint8))
 
 
 def _storage(name: str | None, real: Scalar, device: str) -> Scalar:
-    given: Any = name
-    storage = STORAGES.get(given or real.name) if given is None or isinstance(given, str) else None
+    asked: Any = name
+    storage = STORAGES.get(asked or real.name) if asked is None or isinstance(asked, str) else None
     if storage is None:
-        raise ArgumentError(f"storage={shown(given)}: wanted one of {', '.join(map(repr, STORAGES))}")
+        raise ArgumentError(f"storage={shown(asked)}: wanted one of {', '.join(map(repr, STORAGES))}")
     if storage.size > real.size:
         raise ArgumentError(
             f"storage={name!r} holds more than the {real} that the function computes; wanted {real.name!r} or less"

@@ -60,13 +60,13 @@ def build_momentum_exchange(
         ir.StoreRecord(RESULT, place, tuple((leaf, ir.Local(v, F64)) for leaf, v in pairs(RESULT, vector))),
     )
     used = {s.array for s in statements(body) if isinstance(s, ir.LoadRecord | ir.StoreRecord)}
-    known = (
+    declared = (
         *builder.arrays(),
         value_array(WALLED, index, written=False),
         record_array(WEIGHTS, weight_leaves(arguments.lattice, arguments.real), SoA(), written=False),
         value_array(RESULT, vector, written=True),
     )
-    arrays = tuple(a for a in known if a.name in used)
+    arrays = tuple(a for a in declared if a.name in used)
     count, total = ir.Parameter(WALLED_COUNT, index), ir.Parameter(COUNT, index)
     loop = ir.Parallel(place.name, ir.Local(count.name, index), body)
     uniforms = tuple(
@@ -85,9 +85,9 @@ def _link(
     links, value = builder.links, builder.value(q)
     hit = ir.Local(own(f"hit.{q}"), I32)
     tests = [build.equal(hit, number) for number in measured]
-    wanted = tests[0]
+    is_measured = tests[0]
     for test in tests[1:]:
-        wanted = ir.Logical("or", wanted, test)
+        is_measured = ir.Logical("or", is_measured, test)
     arrived: ir.Expression = _double(value)
     if weights:
         arrived = ir.Binary("+", arrived, ir.Literal(float(links.lattice.weights[q]), F64), F64)
@@ -103,7 +103,7 @@ def _link(
     for axis, total in enumerate(sums):
         if change_of_sum := _component(links, q, axis, hit, into, out):
             body.append(ir.Assign(total.name, ir.Binary("+", total, change_of_sum, F64)))
-    return (ir.If(links.is_cut(q), (*links.wall_met(q, hit.name), ir.If(wanted, tuple(body)))),)
+    return (ir.If(links.is_cut(q), (*links.wall_met(q, hit.name), ir.If(is_measured, tuple(body)))),)
 
 
 def _double(value: ir.Expression) -> ir.Expression:

@@ -66,7 +66,7 @@ def build_outflow(arguments: SitewiseArguments, index: t.Scalar, outlet: Outlet)
         beside = _cut_beside(builder, outlet, q)
         body += update if beside is None else (ir.If(ir.Unary("not", beside, BOOL), update),)
     used = {s.array for s in statements(tuple(body)) if isinstance(s, ir.LoadRecord | ir.StoreRecord)}
-    known = (
+    declared = (
         *(replace(a, written=a.name == builder.populations) for a in builder.arrays()),
         value_array(OUTLET, index, written=False),
         record_array(BEFORE, before_leaves(arguments.lattice, outlet, arguments.real), AoS(), written=True),
@@ -81,7 +81,7 @@ def build_outflow(arguments: SitewiseArguments, index: t.Scalar, outlet: Outlet)
     )
     loop = ir.Parallel(place.name, ir.Local(count.name, index), tuple(body))
     return ir.Kernel(
-        "outflow", SITEWISE, tuple(a for a in known if a.name in used),
+        "outflow", SITEWISE, tuple(a for a in declared if a.name in used),
         (*uniforms, ir.Parameter(WEIGHT, arguments.real)), (count, total, *builder.counts()), (loop,),
     )  # fmt: skip
 
@@ -117,10 +117,10 @@ def _arriving(builder: SiteBuilder, q: int) -> ir.Block:
 
 def _cut_beside(builder: SiteBuilder, outlet: Outlet, q: int) -> ir.Expression | None:
     """Whether a wall beside the face cuts the link, too: then it stays one of the wall."""
-    found: ir.Expression | None = None
+    condition: ir.Expression | None = None
     for axis, component in enumerate(builder.a.lattice.velocities[q]):
         if axis == outlet.axis or not component or not isinstance(builder.a.edges.face(axis, -component), int):
             continue
         at = at_face(axis, -component)
-        found = at if found is None else ir.Logical("or", found, at)
-    return found
+        condition = at if condition is None else ir.Logical("or", condition, at)
+    return condition

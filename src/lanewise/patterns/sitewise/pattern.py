@@ -50,7 +50,7 @@ MOST_POPULATIONS = 40  # that a thread with four sites may hold
 def complete_site_plan(
     wish: Plan | None, machine: Machine, reference: ir.Kernel, count: int = LEAST_MERGED
 ) -> Decisions:
-    """As `plans.complete_plan`, for a kernel over so many sites of a lattice.
+    """As `plans.complete_plan`, for a kernel over that many sites of a lattice.
 
     One plan serves all phases of a streaming form. Where all sites of a phase do the same, there is nothing to split.
     Raises `PlanError` for a wish to keep classes apart that the kernel does not allow.
@@ -87,12 +87,12 @@ def complete_site_plan(
 
 
 def _sites_of_a_thread(reference: ir.Kernel) -> int:
-    """With two bytes a population accesses of single sites are too small; a thread has registers for so many (bench/results/gpu_lbm.md)."""
+    """With two bytes a population accesses of single sites are too small; a thread has registers for 4 or 2 (bench/results/gpu_lbm.md)."""
     leaves = reference.arrays[0].leaves
     if leaves[0].type.size != 2:
         return 1
-    wanted = 4 if 4 * len(leaves) <= MOST_POPULATIONS else 2
-    return next((n for n in (wanted, 2) if merging.legal(reference, n) is None), 1)
+    most = 4 if 4 * len(leaves) <= MOST_POPULATIONS else 2
+    return next((n for n in (most, 2) if merging.legal(reference, n) is None), 1)
 
 
 def _in_place(reference: ir.Kernel) -> bool:

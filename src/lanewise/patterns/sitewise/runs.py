@@ -45,14 +45,14 @@ def make_classes(
     special = np.flatnonzero((flags != 0) & (flags & KINDS == 0))
     faces = _faces(special, shape)
     keys = flags[special].astype(np.int64) << FACE_BITS | faces
-    found, inverse, counts = np.unique(keys, return_inverse=True, return_counts=True)
-    still = ~_may_move(found, edges, moving, moving_sites)
+    patterns, inverse, counts = np.unique(keys, return_inverse=True, return_counts=True)
+    still = ~_may_move(patterns, edges, moving, moving_sites)
     chosen = [n for n in np.argsort(-counts, kind="stable") if still[n]][: MOST_CLASSES - 1]
-    number = np.full(len(found), -1, np.int32)
+    number = np.full(len(patterns), -1, np.int32)
     number[chosen] = np.arange(1, len(chosen) + 1)
     of_site = np.where(flags == 0, 0, -1).astype(np.int32)
     of_site[special] = number[inverse]
-    kept = np.concatenate([[0], found[chosen]])
+    kept = np.concatenate([[0], patterns[chosen]])
     return Classes(kept >> FACE_BITS, kept & (1 << FACE_BITS) - 1, of_site)
 
 
@@ -64,8 +64,8 @@ def make_runs(of_site: npt.NDArray[np.int32], longest: int) -> Whole:
     """
     starts = np.concatenate([[0], np.flatnonzero(np.diff(of_site)) + 1])
     stops = np.append(starts[1:], len(of_site))
-    known = of_site[starts] >= 0
-    starts, stops = starts[known], stops[known]
+    inside = of_site[starts] >= 0
+    starts, stops = starts[inside], stops[inside]
     pieces = -(-(stops - starts) // longest)
     before = np.repeat(np.cumsum(pieces) - pieces, pieces)
     first = np.repeat(starts, pieces) + longest * (np.arange(len(before)) - before)

@@ -99,8 +99,8 @@ class Sites:
     @property
     def nbytes(self) -> int:
         """Bytes of populations, flags and marks on the device."""
-        known = (self.flags, self.marks, self.solids)
-        return sum(c.nbytes for c in self.copies) + sum(int(x.nbytes) for x in known if x is not None)
+        arrays = (self.flags, self.marks, self.solids)
+        return sum(c.nbytes for c in self.copies) + sum(int(x.nbytes) for x in arrays if x is not None)
 
     @property
     def fetched_bytes(self) -> int | None:
@@ -127,22 +127,22 @@ class Sites:
         """The copy that the next step writes."""
         return self.copies[(self.step + 1) % len(self.copies)]
 
-    def _places(self, found: npt.NDArray[np.int64]) -> Any:
+    def _places(self, numbers: npt.NDArray[np.int64]) -> Any:
         """Indices of sites, or spans of them, on the device, in the type that its kernels count in."""
         index = target_of(self.device).index.dtype
-        return bring(np.ascontiguousarray(found.astype(index)), self.device)
+        return bring(np.ascontiguousarray(numbers.astype(index)), self.device)
 
     def part(self, kind: int | None) -> Any:
         """Spans (n, 2) of the bulk (None), or the special sites of a kind (-1: of all but walls), as indices on the device."""
         if kind not in self._parts:
             flags, kinds = to_host(self.flags), self.kinds.reshape(-1)
             if kind is None:
-                found = make_spans(flags == 0, SLAB_UNIT)
+                places = make_spans(flags == 0, SLAB_UNIT)
             elif kind < 0:
-                found = np.flatnonzero((flags != 0) & ~np.isin(kinds, sorted(self._walls)))
+                places = np.flatnonzero((flags != 0) & ~np.isin(kinds, sorted(self._walls)))
             else:
-                found = np.flatnonzero((flags != 0) & (kinds == kind))
-            self._parts[kind] = self._places(found)
+                places = np.flatnonzero((flags != 0) & (kinds == kind))
+            self._parts[kind] = self._places(places)
         return self._parts[kind]
 
     @property
@@ -180,15 +180,15 @@ class Sites:
     def walled_weights(self) -> RecordArray:
         """The weights of interpolated links for each of the sites `walled`, zeros where there are none."""
         if self._walled_weights is None:
-            known = self.interpolation
-            assert known is not None
+            interpolation = self.interpolation
+            assert interpolation is not None
             walled = to_host(self.walled)
             rows = np.zeros((len(WEIGHTS), len(walled), self.lattice.size))
-            found, places = known.weights.numpy(), np.searchsorted(walled, to_host(known.places))
+            weights, places = interpolation.weights.numpy(), np.searchsorted(walled, to_host(interpolation.places))
             for values, name in zip(rows, WEIGHTS, strict=True):
                 for q in range(1, self.lattice.size):
-                    values[places, q] = found[f"{name}{q}"]
-            real = known.weights.record.leaves[0].type
+                    values[places, q] = weights[f"{name}{q}"]
+            real = interpolation.weights.record.leaves[0].type
             self._walled_weights = weight_array(self.lattice, rows, real, self.device)
         return self._walled_weights
 
@@ -200,8 +200,8 @@ class Sites:
             further = list(ends)
             ends[-1 - axis], further[-1 - axis] = (0, 1) if step < 0 else (-1, -2)
             places = np.arange(self.count).reshape(self.shape)[tuple(ends)]
-            found = places[open_sites[tuple(ends)] & open_sites[tuple(further)]].reshape(-1)
-            self._outlets[axis, step] = self._places(found)
+            open_places = places[open_sites[tuple(ends)] & open_sites[tuple(further)]].reshape(-1)
+            self._outlets[axis, step] = self._places(open_places)
         return self._outlets[axis, step]
 
     def before(self, axis: int, step: int, real: Scalar) -> Any:

@@ -60,7 +60,7 @@ FORMS: dict[str, Form] = {
 
 def form_by_name(name: str) -> Form:
     """A streaming form; raises `ArgumentError` for another name."""
-    given: Any = name
-    if not isinstance(given, str) or name not in FORMS:
-        raise ArgumentError(f"streaming={shown(given)}: wanted one of {', '.join(map(repr, FORMS))}")
+    argument: Any = name
+    if not isinstance(argument, str) or name not in FORMS:
+        raise ArgumentError(f"streaming={shown(argument)}: wanted one of {', '.join(map(repr, FORMS))}")
     return FORMS[name]

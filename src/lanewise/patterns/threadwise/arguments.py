@@ -1,4 +1,4 @@
-"""The arguments of a threadwise call: arrays as they lie in memory, an extent for each index, values for all."""
+"""The arguments of a threadwise call: arrays as they lie in memory, an extent for each index, uniform values."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ def written_arrays(signature: Signature) -> tuple[str, ...]:
     return tuple(n for n in signature.arrays if n in names)
 
 
-def call_arguments(signature: Signature, given: Mapping[str, Any]) -> Arguments:
+def call_arguments(signature: Signature, values: Mapping[str, Any]) -> Arguments:
     """What a call brings, checked; raises `ArgumentError`."""
     kernel, written = signature.source.name, written_arrays(signature)
-    arrays = {n: given[n] for n in signature.arrays}
+    arrays = {n: values[n] for n in signature.arrays}
     for name, array in arrays.items():
         _check_array(f"{kernel}: {name!r}", array, signature.arrays[name], name in written)
-    result = classify_arguments(signature, given, arrays_allowed=False)
+    result = classify_arguments(signature, values, arrays_allowed=False)
     result.device = _device(kernel, arrays)
     _check_apart(kernel, arrays, written)
-    extents = grid_extents(kernel, signature.indices, given["grid"])
+    extents = grid_extents(kernel, signature.indices, values["grid"])
     result.totals |= {extent_of(i): n for i, n in zip(signature.indices, extents, strict=True)}
     for name, array in arrays.items():
         result.totals |= {length_of(name, d): n for d, n in enumerate(array.shape)}
@@ -97,15 +97,15 @@ def _check_array(place: str, array: Any, kind: ArrayType, written: bool) -> None
     wanted = f"a contiguous array of NumPy or CuPy with {kind.rank} dimension{'s' if kind.rank > 1 else ''} of {dtype}"
     if not _is_array(array):
         raise ArgumentError(f"{place} must be {wanted}, found {describe(array)}")
-    found = f"{place} must be {wanted}, found one of {array.dtype} with shape {tuple(array.shape)}"
+    refusal = f"{place} must be {wanted}, found one of {array.dtype} with shape {tuple(array.shape)}"
     if array.dtype != dtype:
         hint = "a kernel writes into it" if written else "arrays are passed as they are"
-        raise ArgumentError(f"{found}; nothing is converted, because {hint}: make it one of {dtype}")
+        raise ArgumentError(f"{refusal}; nothing is converted, because {hint}: make it one of {dtype}")
     if array.ndim != kind.rank:
-        raise ArgumentError(f"{found}; reshape it, or declare it as lw.Array{array.ndim}[lw.{kind.element}]")
+        raise ArgumentError(f"{refusal}; reshape it, or declare it as lw.Array{array.ndim}[lw.{kind.element}]")
     if not array.flags.c_contiguous:
         hint = "and copy the result back" if written else "which copies it"
-        raise ArgumentError(f"{found}, which is not contiguous; pass np.ascontiguousarray(...) of it, {hint}")
+        raise ArgumentError(f"{refusal}, which is not contiguous; pass np.ascontiguousarray(...) of it, {hint}")
     if written and isinstance(array, np.ndarray) and not array.flags.writeable:
         raise ArgumentError(f"{place} is written by the kernel, and this array is read-only")
 
@@ -163,7 +163,7 @@ def grid_extents(kernel: str, indices: tuple[str, ...], grid: Any) -> tuple[int,
             f"{kernel}: grid= says how many values {names} {'has' if len(indices) == 1 else 'have'}: wanted {example}, "
             f"{'a whole number' if len(indices) == 1 else f'{len(indices)} whole numbers'} from 0 on, found {grid!r}"
         )
-    found = tuple(int(n) for n in extents)
-    if (points := math.prod(found)) > MOST:
+    lengths = tuple(int(n) for n in extents)
+    if (points := math.prod(lengths)) > MOST:
         raise ArgumentError(f"{kernel}: grid={grid!r} has {points:,} points; 64 bits count up to {MOST:,}")
-    return found
+    return lengths

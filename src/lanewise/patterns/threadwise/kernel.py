@@ -30,14 +30,14 @@ MOST = 3  # indices
 KEYWORDS = ("grid", "plan", "out", "seconds")
 
 
-def build(lowered: Lowered, signature: Signature, given: Arguments, index: Scalar) -> ir.Kernel:
+def build(lowered: Lowered, signature: Signature, classified: Arguments, index: Scalar) -> ir.Kernel:
     """The reference kernel; its indices are as wide as the call needs, whatever the device counts in."""
     if lowered.uses_same:
         raise CompileError(
             "lw.same asks about the pairs of a pairwise function", lowered.function.location,
             found="a threadwise function", wanted="a comparison of indices",
         )  # fmt: skip
-    wide, narrow, *rest = given.variant
+    wide, narrow, *rest = classified.variant
     multiples: Any = rest[0] if rest else (1,) * len(signature.arrays)
     function = lower_function(signature, index=t.I64).function if wide else lowered.function
     arrays = {n: (kind.element, kind.rank) for n, kind in signature.arrays.items()}

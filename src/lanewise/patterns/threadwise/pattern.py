@@ -17,7 +17,7 @@ GRAIN = 4_096  # turns of inner loops worth handing to another thread of a CPU
 
 
 def grain(work: int) -> int:
-    """Values of the slowest index worth handing to another thread, where each is so many turns of inner loops."""
+    """Values of the slowest index worth handing to another thread, where each is that many turns of inner loops."""
     return max(1, GRAIN // max(1, work))
 
 

@@ -78,17 +78,19 @@ def suggested(kernel: ir.Kernel, target: Target) -> tuple[Plan, ...]:
     if not target.has_blocks:
         return suggested_on_host(kernel)
     indices, body = nest_of(kernel)
-    found = accesses(body, indices)
-    if any(isinstance(s, ir.While) for s in statements(body)) or any(not x.shared for a in found for x in a.loops):
+    all_accesses = accesses(body, indices)
+    if any(isinstance(s, ir.While) for s in statements(body)) or any(
+        not x.shared for a in all_accesses for x in a.loops
+    ):
         return ()  # threads go ways of their own
     sizes = [a.leaves[0].type.size for a in kernel.arrays]
-    plans = tuple(_narrower(p, max(sizes, default=4)) for p in _family(found, indices))
+    plans = tuple(_narrower(p, max(sizes, default=4)) for p in _family(all_accesses, indices))
     return tuple(p for p in plans if _is_legal(kernel, p))
 
 
-def _family(found: tuple[Access, ...], indices: tuple[str, ...]) -> tuple[Plan, ...]:
+def _family(accesses: tuple[Access, ...], indices: tuple[str, ...]) -> tuple[Plan, ...]:
     last, rank = indices[-1], len(indices)
-    loads, stores = [a for a in found if not a.is_store], [a for a in found if a.is_store]
+    loads, stores = [a for a in accesses if not a.is_store], [a for a in accesses if a.is_store]
     inside = [a for a in loads if a.loops]
     windows = any(a.slides(indices) for a in inside)
     if rank > 1 and windows:

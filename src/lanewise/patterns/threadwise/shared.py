@@ -83,23 +83,23 @@ def sharing_plan(machine: Machine, work: Work, wish: Plan) -> Plan | None:
         return None
     if any(getattr(wish, name) is not None for name in OTHERS) or (wish.slices == 1 and wish.parts in (None, 1)):
         return None
-    wanted, threads = machine.multiprocessors * FULL, wish.block or COMBINE
+    most_threads, threads = machine.multiprocessors * FULL, wish.block or COMBINE
     if rounds.alone:
         slices = wish.slices or _power(min(threads, max(WARP, rounds.count // EACH)))
         parts = _power(max(1, min(MOST_PARTS, work.targets // (slices * EACH))))
         return Plan(block=max(slices, WARP), slices=slices, parts=parts, unroll=UNROLL)
     if wish.slices is not None or wish.parts is not None:  # the rest is as neutral as it can be
         return Plan(block=max(threads, wish.slices or 1), slices=1, parts=1, unroll=UNROLL)
-    if wish.tile is not None or rounds.count < SHORT or (rounds.reused and work.targets * FEW >= wanted):
+    if wish.tile is not None or rounds.count < SHORT or (rounds.reused and work.targets * FEW >= most_threads):
         return None
     if rounds.columns:
-        return _columns(work.targets, rounds, wanted, threads)
-    return _rows(work.targets, rounds, wanted, threads)
+        return _columns(work.targets, rounds, most_threads, threads)
+    return _rows(work.targets, rounds, most_threads, threads)
 
 
-def _columns(points: int, rounds: Rounds, wanted: int, threads: int) -> Plan | None:
+def _columns(points: int, rounds: Rounds, most_threads: int, threads: int) -> Plan | None:
     """A thread for each column, coalesced as it is: more threads only where there are few columns."""
-    short = -(-wanted // max(1, points))
+    short = -(-most_threads // max(1, points))
     if short <= 1:
         return None
     most = max(1, rounds.count // EACH)
@@ -110,14 +110,14 @@ def _columns(points: int, rounds: Rounds, wanted: int, threads: int) -> Plan | N
     return Plan(block=threads, slices=slices, parts=parts, unroll=UNROLL * 2)
 
 
-def _rows(points: int, rounds: Rounds, wanted: int, threads: int) -> Plan | None:
+def _rows(points: int, rounds: Rounds, most_threads: int, threads: int) -> Plan | None:
     """Neighbouring threads along the row, whose loads are coalesced; a block for each row where rows are long, or are kept."""
     slices = _power(min(WARP, max(1, rounds.count // 4)))
     row = _power(rounds.count * 2 - 1)
     keep = row if rounds.kept and row * rounds.kept <= ROW_BYTES else 0
     while (
         slices < threads
-        and (keep or points * slices < wanted)
+        and (keep or points * slices < most_threads)
         and rounds.count >= slices * 2 * EACH // (2 if keep else 1)
     ):
         slices *= 2
@@ -125,9 +125,9 @@ def _rows(points: int, rounds: Rounds, wanted: int, threads: int) -> Plan | None
         keep = max(keep, slices * 4)
         keep = keep if keep * rounds.kept * (threads // slices) <= ROW_BYTES else 0
     parts = 1
-    if rounds.divided and points * slices < wanted:
+    if rounds.divided and points * slices < most_threads:
         parts = _power(
-            max(1, min(MOST_PARTS, -(-wanted // (max(1, points) * slices)), rounds.count // (slices * EACH)))
+            max(1, min(MOST_PARTS, -(-most_threads // (max(1, points) * slices)), rounds.count // (slices * EACH)))
         )
     return Plan(block=threads, slices=slices, parts=parts, tile=keep, unroll=UNROLL)
 

@@ -44,12 +44,12 @@ def _counting(reference: ir.Kernel, loops: tuple[ir.For, ...]) -> Callable[[Mapp
     shapes = [n for a in reference.arrays for n in a.shape if isinstance(n, str)]
 
     def count(environment: Mapping[str, Any]) -> int:
-        known = {n: kind.dtype.type(environment[n]) for n, kind in kinds.items() if n in environment}
+        values = {n: kind.dtype.type(environment[n]) for n, kind in kinds.items() if n in environment}
         lengths = [
-            int(evaluate(x.stop, known)) - int(evaluate(x.start, known))
+            int(evaluate(x.stop, values)) - int(evaluate(x.start, values))
             for x in loops
-            if all(n in known for e in (x.start, x.stop) for n in reads(e))
+            if all(n in values for e in (x.start, x.stop) for n in reads(e))
         ]
-        return max(lengths, default=max((int(known[n]) for n in shapes if n in known), default=1))
+        return max(lengths, default=max((int(values[n]) for n in shapes if n in values), default=1))
 
     return count

@@ -92,9 +92,9 @@ def write_checkpoint(
             del file[GROUP]
         group = file.create_group(GROUP)
         kept = {"settings": settings_to_json(flock.settings), "clock": json.dumps(asdict(flock.clock))}
-        found = {"search": search_to_json(flock.search), "search_reason": flock.search_reason}
+        searching = {"search": search_to_json(flock.search), "search_reason": flock.search_reason}
         planned = {} if run is None else {"run": json.dumps(asdict(run))}
-        set_attributes(group, {"format": VERSION, "version": __version__, **kept, **found, **planned})
+        set_attributes(group, {"format": VERSION, "version": __version__, **kept, **searching, **planned})
         add_dataset(group, "rows", flock.rows)
         if flock.settings.think_every > 1:
             for number, urge in enumerate(flock.urges):

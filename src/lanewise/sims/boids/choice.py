@@ -72,8 +72,8 @@ def find_search(name: str | Search, radius: float, k: int | None, world: World) 
         if name not in SEARCHES:
             raise InputError(f"unknown search {name!r}; wanted one of {', '.join(SEARCHES)}")
         return SEARCHES[name](radius, k, world)
-    wanted = {"radius": radius, "k": k, "world": world}
-    for part, value in wanted.items():
+    asked = {"radius": radius, "k": k, "world": world}
+    for part, value in asked.items():
         if getattr(name, part) != value:
             raise InputError(
                 f"the search has {part} {getattr(name, part)}, and the flock {value}; build it with the flock's, or name it: "

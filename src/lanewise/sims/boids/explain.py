@@ -49,14 +49,14 @@ def explained(
             numbers[name] = int(numbers[name])
     chosen = layout or str(default_layout(record_class(precision).__record__, device)).lower()
     flock = Flock(agents, start="world", device="cpu", precision=precision, layout=chosen, **numbers)
-    found = f"search: {flock.describe_search()} ({flock.search_reason})"
+    search = f"search: {flock.describe_search()} ({flock.search_reason})"
     if target_of(device) is CPU:
         kernels = (_steer(flock), _move(flock))
         model = device_model("cpu")
     else:
         model = table_model(arch or DEFAULT_ARCH) if arch or missing_for_cuda() else device_model("cuda")
         kernels = (_steer_on_gpu(flock), _move(flock, I32))
-    return found, (_offline(flock, device, model, *kernels[0]), _offline(flock, device, model, *kernels[1]))
+    return search, (_offline(flock, device, model, *kernels[0]), _offline(flock, device, model, *kernels[1]))
 
 
 def _steer(flock: Flock) -> tuple[str, ir.Kernel, Mapping[str, Any]]:
@@ -76,9 +76,9 @@ def _steer_on_gpu(flock: Flock) -> tuple[str, ir.Kernel, Mapping[str, Any]]:
     assert over is not None
     assert structure is not None
     named = name_arguments(steer.signature, (flock.boids, flock.boids), pair_values(flock.settings.parameters))
-    given = classify_arguments(steer.signature, named, arrays_allowed=False)
-    copied = over.copied(given) if structure.order is not None else ()
-    reference = over.reference(given, flock.search, structure, copied, I32)
+    arguments = classify_arguments(steer.signature, named, arrays_allowed=False)
+    copied = over.copied(arguments) if structure.order is not None else ()
+    reference = over.reference(arguments, flock.search, structure, copied, I32)
     return steer.__name__, reference, _compiled(flock).environment
 
 

@@ -72,8 +72,8 @@ class Constant:
 
     def __set__(self, flock: Flock, value: float) -> None:
         p, s = flock.settings.parameters, flock.settings
-        given = {n: getattr(p, n) for n in NUMBERS} | {self._name: value}
-        flock._change(parameters=make_parameters(s.semantics, given))  # pyright: ignore[reportPrivateUsage]
+        numbers = {n: getattr(p, n) for n in NUMBERS} | {self._name: value}
+        flock._change(parameters=make_parameters(s.semantics, numbers))  # pyright: ignore[reportPrivateUsage]
 
 
 _FIXED = {
@@ -99,7 +99,7 @@ class Flock:
     or `state`: where they are, (see `State`, `read_state`).
     world: its radius. boundary: what is at its end, and the scenes of OpenSteerDemo (see `BOUNDARIES`); obstacles: more of them.
     semantics: "sync" (all steer, then all move), "seq" (one after another, on a CPU) or "thesis".
-    k: only so many of the nearest flockmates count (None: all within the radius; 7 in "thesis").
+    k: only that many of the nearest flockmates count (None: all within the radius; 7 in "thesis").
     search: "auto", "all-pairs", "static-grid", "dynamic-grid", or a search such as `lw.StaticGrid(...)`.
     think_every: an agent steers anew in every n-th step only.
     precision: "f32" or "f64"; layout: by default the device's best.
@@ -174,12 +174,12 @@ class Flock:
         if settings.semantics == "seq":
             return lw.AllPairs(radius=radius), "asked for"
         try:
-            found = find_search(asked, radius, settings.k, world)
-            if isinstance(found, Neighbors | Nearest):
-                return choose(found, points_of(self._boids, "position"))
+            search = find_search(asked, radius, settings.k, world)
+            if isinstance(search, Neighbors | Nearest):
+                return choose(search, points_of(self._boids, "position"))
         except ArgumentError as error:  # of a search: its arguments come from the user of the flock
             raise InputError(str(error)) from error
-        return found, "asked for"
+        return search, "asked for"
 
     def _bind(self, settings: Settings, chosen: tuple[Search, str], rows: NDArray[np.int32] | None = None) -> None:
         """Compile, and bind to the memory of the agents. `rows`: of the agent at each place in memory, where that is known."""
@@ -260,7 +260,7 @@ class Flock:
 
     @property
     def k(self) -> int | None:
-        """Only so many of the nearest flockmates count; None: all within the radius."""
+        """Only that many of the nearest flockmates count; None: all within the radius."""
         return self._settings.k
 
     @k.setter
@@ -364,18 +364,18 @@ class Flock:
 
     def _schedule(self, step: int, end: int) -> list[tuple[Hashable, int]]:
         """Rounds in which everybody thinks once, single steps before and after them, and now and then the order in memory."""
-        found: list[tuple[Hashable, int]] = []
+        schedule: list[tuple[Hashable, int]] = []
         period = self._settings.think_every
         while step < end:
             stop = end
             if self._storage is not None:
                 if step % REORDER == 0:
-                    found.append((REORDERING, 1))
+                    schedule.append((REORDERING, 1))
                 stop = min(end, step + REORDER - step % REORDER)
             rounds = (stop - step) // period if step % period == 0 else 0
-            found.append((ROUND, rounds) if rounds else (step % period, 1))
+            schedule.append((ROUND, rounds) if rounds else (step % period, 1))
             step += rounds * period or 1
-        return found
+        return schedule
 
     @checked(InputError)
     def run(self, steps: int, dt: float = DT, callback: Callback | None = None, every: int = 1) -> Flock:

@@ -150,18 +150,18 @@ def parse_obstacle(text: str) -> Obstacle:
     center, sizes = _plain(n[:3]), list[Any](n[3:])
     match kind:
         case "sphere":
-            found: Obstacle = Sphere(center, *sizes, **seen)
+            obstacle: Obstacle = Sphere(center, *sizes, **seen)
         case "box":
-            found = Box(center, *sizes, **seen)
+            obstacle = Box(center, *sizes, **seen)
         case "rectangle":
-            found = Rectangle(center, *sizes, **seen)
+            obstacle = Rectangle(center, *sizes, **seen)
         case _:
-            found = Plane(center, _plain(sizes), **seen)
+            obstacle = Plane(center, _plain(sizes), **seen)
     try:
-        check_obstacle(found)
+        check_obstacle(obstacle)
     except InputError as error:
         raise InputError(f"--obstacle {text}: {error}") from error
-    return found
+    return obstacle
 
 
 @checked(InputError)
@@ -170,28 +170,28 @@ def read_obstacles(path: FilePath) -> tuple[Obstacle, ...]:
     file = existing_file(path)
     with reading(path, "TOML", (tomllib.TOMLDecodeError, UnicodeDecodeError)):
         tables = tomllib.loads(Path(file).read_text(encoding="utf-8"))
-        found: list[Obstacle] = []
+        obstacles: list[Obstacle] = []
         for kind, entries in tables.items():
             if kind not in KINDS or not isinstance(entries, list):
                 raise InputError(f"unknown table {kind!r}; wanted {', '.join(f'[[{k}]]' for k in KINDS)}")
-            found += [obstacle_of(kind, entry) for entry in entries]
-        return tuple(found)
+            obstacles += [obstacle_of(kind, entry) for entry in entries]
+        return tuple(obstacles)
 
 
 def obstacle_of(kind: str, values: Mapping[str, Any]) -> Obstacle:
     """The obstacle with these fields; raises `InputError`."""
     cls: Any = {"sphere": Sphere, "box": Box, "rectangle": Rectangle, "plane": Plane}[kind]
     try:
-        found: Obstacle = cls(**{n: _field(v) for n, v in values.items()})
+        obstacle: Obstacle = cls(**{n: _field(v) for n, v in values.items()})
     except InputError:
         raise
     except (TypeError, ValueError) as error:
-        wanted = ", ".join(cls.__dataclass_fields__)
+        names = ", ".join(cls.__dataclass_fields__)
         raise InputError(
-            f"a {kind} cannot be made of {', '.join(values) or 'nothing'}; its fields are {wanted}"
+            f"a {kind} cannot be made of {', '.join(values) or 'nothing'}; its fields are {names}"
         ) from error
-    check_obstacle(found)
-    return found
+    check_obstacle(obstacle)
+    return obstacle
 
 
 def _field(value: Any) -> Any:

@@ -73,13 +73,13 @@ def check_semantics(name: str) -> None:
         raise InputError(f"unknown semantics {name!r}; wanted one of {', '.join(SEMANTICS)}")
 
 
-def make_parameters(semantics: str, given: Mapping[str, float] | None = None) -> Parameters:
-    """The numbers of these semantics with those `given` instead. Raises `InputError` for unknown names and values out of range."""
+def make_parameters(semantics: str, chosen: Mapping[str, float] | None = None) -> Parameters:
+    """The numbers of these semantics with those `chosen` instead. Raises `InputError` for unknown names and values out of range."""
     check_semantics(semantics)
-    for name in given or {}:
+    for name in chosen or {}:
         if name not in NUMBERS:
             raise InputError(f"unknown parameter {name!r} of the rules; wanted some of {', '.join(NUMBERS)}")
-    result = replace(THESIS if semantics == "thesis" else Parameters(), **dict(given or {}))
+    result = replace(THESIS if semantics == "thesis" else Parameters(), **dict(chosen or {}))
     check_parameters(result)
     return result
 
@@ -99,7 +99,7 @@ def check_parameters(p: Parameters) -> None:
 
 
 def pair_values(p: Parameters) -> dict[str, Any]:
-    """What the function of a pair takes for all. The squares are rounded once, from float64."""
+    """The uniform values of the function of a pair. The squares are rounded once, from float64."""
     radii = (p.separation_radius, p.alignment_radius, p.cohesion_radius)
     return {
         "near2": p.near_radius**2, "facing": p.facing, "radius2": np.array([r * r for r in radii]),
@@ -108,7 +108,7 @@ def pair_values(p: Parameters) -> dict[str, Any]:
 
 
 def move_values(p: Parameters, dt: float) -> dict[str, Any]:
-    """What the function that moves an agent takes for all: OpenSteer's SimpleVehicle in terms of the time step."""
+    """The uniform values of the function that moves an agent: OpenSteer's SimpleVehicle in terms of the time step."""
     return {
         "weights": np.array([p.separation_weight, p.alignment_weight, p.cohesion_weight]), "max_force": p.max_force,
         "max_speed": p.max_speed, "inverse_mass": 1 / p.mass, "dt": dt, "smoothing": min(max(9 * dt, 0.15), 0.4), "roll": min(3 * dt, 1.0),

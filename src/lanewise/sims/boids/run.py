@@ -197,7 +197,7 @@ def start(
     output: Output = NO_FILES, profile: Profile | None = None,
 ) -> Run:  # fmt: skip
     """Check everything, make the flock, and measure the initial state. `chosen`: arguments of `Flock`, without those left open."""
-    given = dict(chosen or {})
+    arguments = dict(chosen or {})
     asked: dict[str, Any] = {"steps": steps, "dt": dt}
     length = Length(**{name: value for name, value in asked.items() if value is not None})
     check_steps(length.steps)
@@ -206,13 +206,13 @@ def start(
     state: State | None = None
     if table is not None:
         for name in ONLY_STARTS:
-            if name in given:
+            if name in arguments:
                 raise InputError(
                     f"--{name.replace('_', '-')} cannot be given with --from: the table says where the agents are"
                 )
         with span(profile, "setup", name="read the agents"):
             state = read_state(table)
-    flock = Flock(state=state, profile=profile, **given)
+    flock = Flock(state=state, profile=profile, **arguments)
     check_shown(output.pictures, flock)
     with span(profile, "observe", name="first (compiles)"):
         first = flock.statistics()
@@ -264,10 +264,10 @@ def _difference(path: Path, saved: Checkpoint, flock: Flock) -> str:
 
 def obstacles_of(texts: Sequence[str]) -> tuple[Obstacle, ...]:
     """The obstacles of `--obstacle`: texts, and names of .toml files."""
-    found: list[Obstacle] = []
+    obstacles: list[Obstacle] = []
     for text in texts:
-        found += read_obstacles(text) if text.endswith(".toml") else [parse_obstacle(text)]
-    return tuple(found)
+        obstacles += read_obstacles(text) if text.endswith(".toml") else [parse_obstacle(text)]
+    return tuple(obstacles)
 
 
 def check_output(output: Output, resumed: Path | None = None) -> None:

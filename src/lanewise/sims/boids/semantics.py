@@ -79,7 +79,7 @@ class Synchronous:
     """All steering from the old state, then all updates: the two substages of the thesis.
 
     Where agents think in every m-th step only, agent i does in those steps whose number has the remainder i % m; in the others it
-    follows its last wish. The thinkers of a step are copied together, so that their search costs what so many agents cost.
+    follows its last wish. The thinkers of a step are copied together, so that their search costs what that many agents cost.
     """
 
     def __init__(self, settings: Settings, boids: RecordArray, search: Search) -> None:

@@ -66,9 +66,9 @@ def check_state(state: State) -> None:
         raise InputError("0 agents; wanted at least 1")
     for name in (*VECTORS, "speed"):
         values: NDArray[Any] = getattr(state, name)
-        wanted = (count, 3) if name in VECTORS else (count,)
-        if values.shape != wanted:
-            raise InputError(f"{name} has shape {values.shape}; wanted {wanted}")
+        shape = (count, 3) if name in VECTORS else (count,)
+        if values.shape != shape:
+            raise InputError(f"{name} has shape {values.shape}; wanted {shape}")
         if (row := _first(~np.isfinite(values))) is not None:
             raise InputError(f"{name} of agent {row} is {_shown(values[row])}; wanted finite numbers")
     length = np.linalg.norm(state.forward.astype(np.float64), axis=1)

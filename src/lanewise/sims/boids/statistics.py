@@ -114,10 +114,10 @@ class Observer:
         )
         least = mean = float("nan")
         if self._nearest is not None:
-            square, found = self._nearest()
-            if some := int(lw.sum(found)):
-                least = float(kernels.reach.min(square, found))
-                mean = float(kernels.distance.sum(square, found)) / some
+            square, neighbours = self._nearest()
+            if some := int(lw.sum(neighbours)):
+                least = float(kernels.reach.min(square, neighbours))
+                mean = float(kernels.distance.sum(square, neighbours)) / some
         populations = cell_populations(position, self._radius)
         return Statistics(
             float(np.linalg.norm(heading)) / count, float(slowest), float(speed) / count, float(fastest), least, mean,

@@ -52,10 +52,10 @@ def readable(part: str) -> Generator[None]:
         raise InputError(f"damaged checkpoint: its {part} cannot be read: {error}") from error
 
 
-def check_format(found: int, formats: tuple[int, int]) -> None:
+def check_format(version: int, formats: tuple[int, int]) -> None:
     """Refuse a checkpoint of a format that is none of the two which are read: the one before, and today's."""
-    if found not in formats:
-        raise InputError(f"a checkpoint of format {found}; wanted format {formats[1]} or {formats[0]}")
+    if version not in formats:
+        raise InputError(f"a checkpoint of format {version}; wanted format {formats[1]} or {formats[0]}")
 
 
 def check_files(
@@ -76,7 +76,7 @@ def check_files(
         if place in taken and not own:
             raise InputError(f"--{name} {path} is the file of {taken[place]}, too; wanted another one")
         taken[place] = f"--{name}"
-        wanted = (suffixes or {}).get(name)
-        if wanted and path.suffix.lower() not in wanted:
-            raise InputError(f"--{name} {path}: wanted a name that ends in {' or '.join(wanted)}")
+        endings = (suffixes or {}).get(name)
+        if endings and path.suffix.lower() not in endings:
+            raise InputError(f"--{name} {path}: wanted a name that ends in {' or '.join(endings)}")
         writable_target(path, overwrite or own or (resumed is not None and name in continued))

@@ -44,7 +44,7 @@ class Marching(Protocol):
         ...
 
     def checkpoint_due(self, since: float, cost: float) -> bool:
-        """Whether to save, so many seconds after the last checkpoint, which took `cost` seconds."""
+        """Whether to save, that many seconds after the last checkpoint, which took `cost` seconds."""
         ...
 
     def save(self) -> None:

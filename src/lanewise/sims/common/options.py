@@ -37,28 +37,28 @@ FLAG, SUFFIX = "--profile", ".json"
 
 def split_trace(args: list[str]) -> list[str]:
     """`--profile FILE.json` and `--profile=FILE.json` as `--profile --profile-trace=FILE.json`; all else stays."""
-    found: list[str] = []
+    words: list[str] = []
     for position, word in enumerate(args):
         name, _, value = word.partition("=")
         if word == "--":
-            return [*found, *args[position:]]
+            return [*words, *args[position:]]
         if name == FLAG and value:
-            found += [FLAG, f"--profile-trace={value}"]
+            words += [FLAG, f"--profile-trace={value}"]
         elif position and args[position - 1] == FLAG and word.lower().endswith(SUFFIX):
-            found.append(f"--profile-trace={word}")
+            words.append(f"--profile-trace={word}")
         else:
-            found.append(word)
-    return found
+            words.append(word)
+    return words
 
 
 class ProfileReport:
     """The profile of a command, from here to `finish`. `profile` is None when nobody asked for one."""
 
-    def __init__(self, wanted: bool, trace: Path | None, overwrite: bool, *others: Path | None) -> None:
+    def __init__(self, asked: bool, trace: Path | None, overwrite: bool, *others: Path | None) -> None:
         """`others`: the other files of the command. Raises `InputError` for a trace that cannot be written."""
         if trace is not None:
             check_trace(trace, overwrite, *others)
-        self.profile = Profile() if wanted or trace is not None else None
+        self.profile = Profile() if asked or trace is not None else None
         self._trace, self._overwrite = trace, overwrite
         self._whole = None if self.profile is None else self.profile.span("rest", name="run")
         if self._whole is not None:
@@ -233,11 +233,11 @@ def run_command(
 
 
 def _declared(classes: tuple[type[Any], ...]) -> list[tuple[Field[Any], Option, dict[str, Any]]]:
-    found: list[tuple[Field[Any], Option, dict[str, Any]]] = []
+    declared: list[tuple[Field[Any], Option, dict[str, Any]]] = []
     for cls in classes:
         hints = get_type_hints(cls)
-        found += [(f, o, hints) for f in fields(cls) if (o := option_of(f)) is not None]
-    return found
+        declared += [(f, o, hints) for f in fields(cls) if (o := option_of(f)) is not None]
+    return declared
 
 
 def _ordered(parameters: list[inspect.Parameter], after: Mapping[str, str]) -> list[inspect.Parameter]:
@@ -251,15 +251,15 @@ def _parameter(f: Field[Any], o: Option, kind: Any) -> inspect.Parameter:
     """The parameter that typer makes an option of."""
     text = o.help.replace("{default}", _shown(f.default))
     if o.argument:
-        found: Any = typer.Argument(metavar=o.metavar, show_default=False, help=text)
+        described: Any = typer.Argument(metavar=o.metavar, show_default=False, help=text)
     else:
-        found = typer.Option(
+        described = typer.Option(
             *(o.flags or (_flag(f, o),)), metavar=o.metavar, help=text, rich_help_panel=o.panel, show_default=False,
             min=o.minimum, callback=None if o.minimum is None else _a_number, hidden=o.hidden,
         )  # fmt: skip
     kind = str if o.parse else kind
     alone = kind is bool  # one flag, which is there or not
-    annotation = Annotated[kind, found] if alone else Annotated[kind | None, found]
+    annotation = Annotated[kind, described] if alone else Annotated[kind | None, described]
     default = False if alone else None
     return inspect.Parameter(f.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 

@@ -179,8 +179,8 @@ def read_checkpoint(path: Path) -> Checkpoint:
             raise InputError(
                 f"a Gadget snapshot but no checkpoint of lanewise; start a new run from it with --ic {path}"
             )
-        found = schema.read(file, SCHEMA)
-        settings = Settings(**{f.name: found[f"{GROUP}@{f.name}"] for f in fields(Settings)})
+        values = schema.read(file, SCHEMA)
+        settings = Settings(**{f.name: values[f"{GROUP}@{f.name}"] for f in fields(Settings)})
         check_names(settings)
         real = np.dtype(np.float32 if settings.precision == "f32" else np.float64)
         for place in (
@@ -188,19 +188,19 @@ def read_checkpoint(path: Path) -> Checkpoint:
         ):
             if file[place].dtype != real:
                 raise InputError(f"damaged checkpoint: {place} is of {file[place].dtype}; wanted {real}")
-        history = [from_row(row) for row in found[HISTORY]]
+        history = [from_row(row) for row in values[HISTORY]]
         if not history:
             raise InputError("damaged checkpoint: its history is empty; wanted the energies of the start")
-        step: int = found[f"{GROUP}@step"]
+        step: int = values[f"{GROUP}@step"]
         if step > settings.steps:
             raise InputError(f"damaged checkpoint: it is at step {step} of {settings.steps}")
-        plans = _read_plans(found)
+        plans = _read_plans(values)
     return Checkpoint(particles, settings, step, history, plans)
 
 
-def _read_plans(found: dict[str, Any]) -> Plans | None:
+def _read_plans(values: dict[str, Any]) -> Plans | None:
     """The plans, or None where there are none: not in a checkpoint of a version that did not keep them."""
-    texts = [found[f"{GROUP}@{name}"] for name in (FORCE_PLAN, POTENTIAL_PLAN)]
+    texts = [values[f"{GROUP}@{name}"] for name in (FORCE_PLAN, POTENTIAL_PLAN)]
     if texts == [None, None]:
         return None
     if None in texts:

@@ -14,7 +14,7 @@ from lanewise.checks import checked
 from lanewise.errors import InputError
 
 ENERGY_TOLERANCE = 1e-3
-"""From this energy error on a run warns: some close encounter was not resolved, or dt is too long for all."""
+"""From this energy error on a run warns: some close encounter was not resolved, or dt is too long throughout."""
 
 
 @frozen

@@ -37,7 +37,7 @@ def compile_gravity(
     arch: str | None = None,
     values: Mapping[str, float] | None = None,
 ) -> Offline:
-    """The force kernel of a simulation of so many bodies, with the fields of its plan that a simulation fixes.
+    """The force kernel of a simulation of that many bodies, with the fields of its plan that a simulation fixes.
 
     As there, `softening2` (in `values`) decides whether it tests for a body that meets itself. Raises `InputError`.
     """

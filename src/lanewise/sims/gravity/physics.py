@@ -61,10 +61,10 @@ class Physics:
 def precision_of(record: Record) -> str:
     """The name of the precision, from the types of the fields; raises `InputError` for a record that is no body."""
     kinds = {f.name: f.type for f in record.fields}
-    found = tuple(kinds.get(n) for n in ("position", "mass", "velocity"))
+    own = tuple(kinds.get(n) for n in ("position", "mass", "velocity"))
     for name, cls in RECORDS.items():
-        wanted = {f.name: f.type for f in cls.__record__.fields}
-        if found == (wanted["position"], wanted["mass"], wanted["velocity"]):
+        expected = {f.name: f.type for f in cls.__record__.fields}
+        if own == (expected["position"], expected["mass"], expected["velocity"]):
             return name
     raise InputError(
         f"{record} is no body: gravity needs position, mass and velocity as vec3, f32, vec3 or dvec3, f64, dvec3 or dvec3, f32, dvec3"

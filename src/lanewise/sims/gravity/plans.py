@@ -40,18 +40,18 @@ def from_json(text: str) -> Plan:
     Fields that a later version added are neutral: the version that wrote the plan did not have what they decide about.
     """
     try:
-        found: Any = json.loads(text)
+        decoded: Any = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise ValueError("it is no JSON") from error
-    if not isinstance(found, dict):
+    if not isinstance(decoded, dict):
         raise ValueError(f"wanted the fields of a plan, found {text!r}")
     allowed = get_type_hints(Plan)
-    for name, value in found.items():  # pyright: ignore[reportUnknownVariableType]
+    for name, value in decoded.items():  # pyright: ignore[reportUnknownVariableType]
         if name not in allowed:
             raise ValueError(f"a plan has no field {name!r}")
         if not _fits(value, allowed[name]):
             raise ValueError(f"its field {name!r} is {value!r}")
-    return Plan(**{f.name: found.get(f.name, getattr(NEUTRAL, f.name)) for f in fields(Plan)})
+    return Plan(**{f.name: decoded.get(f.name, getattr(NEUTRAL, f.name)) for f in fields(Plan)})
 
 
 def _fits(value: object, annotation: Any) -> bool:

@@ -114,10 +114,10 @@ class Run:
         out, every = self.output.out, self.output.snapshot_every
         if out is None or not every:
             return []
-        found = (p for p in out.parent.glob(f"{glob.escape(out.stem)}_*{glob.escape(out.suffix)}") if p.is_file())
+        snapshots = (p for p in out.parent.glob(f"{glob.escape(out.stem)}_*{glob.escape(out.suffix)}") if p.is_file())
         steps = range((self.simulation.step // every + 1) * every, self.settings.steps + 1, every)
         return sorted(
-            p for p in found if p.stem[len(out.stem) + 1 :].isdigit() and int(p.stem[len(out.stem) + 1 :]) in steps
+            p for p in snapshots if p.stem[len(out.stem) + 1 :].isdigit() and int(p.stem[len(out.stem) + 1 :]) in steps
         )
 
     def save(self) -> None:
@@ -238,8 +238,8 @@ def _continued(
             time=s.start_time, plan=plans.force if plans else None, potential_plan=plans.potential if plans else None,
             profile=profile,
         )  # fmt: skip
-        found = simulation.plans  # compiles both kernels: now, not at the first measurement
-        assert plans in (None, found)
+        completed = simulation.plans  # compiles both kernels: now, not at the first measurement
+        assert plans in (None, completed)
     except PlanError as error:
         raise InputError(
             f"{path} goes on with the plans that it keeps, and one does not work here: {error}; "

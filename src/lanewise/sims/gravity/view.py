@@ -134,10 +134,10 @@ def plot_gravity(
 
 def _finite(name: str, values: ArrayLike, shape: tuple[int, ...]) -> NDArray[np.float64]:
     """`values` as float64 of `shape` (-1: any length but zero), refused when it is not."""
-    given = host_array(name, values)
-    if given.dtype.kind not in "fiu":
-        raise ArgumentError(f"{name}: {given.dtype} cannot be drawn, wanted numbers")
-    array = given.astype(np.float64)
+    raw = host_array(name, values)
+    if raw.dtype.kind not in "fiu":
+        raise ArgumentError(f"{name}: {raw.dtype} cannot be drawn, wanted numbers")
+    array = raw.astype(np.float64)
     fits = array.ndim == len(shape) and all(want in (-1, got) for want, got in zip(shape, array.shape, strict=True))
     if not fits or array.size == 0:
         wanted = f"{shape} of at least one".replace("-1", "n")
@@ -232,7 +232,7 @@ def _colour_bar(
     figure: Figure,
     box: tuple[float, float, float, float],
     scale: tuple[float, float],
-    found: tuple[float, float],
+    measured: tuple[float, float],
 ) -> None:
     """A bar to the right of `box`, with pointed ends where speeds were found outside of the scale."""
     from matplotlib.cm import ScalarMappable
@@ -243,7 +243,7 @@ def _colour_bar(
     bar = figure.colorbar(
         ScalarMappable(Normalize(*scale), speed_colours()),  # not the points themselves: they are half transparent
         cax=figure.add_axes((left + width + 0.012, bottom, 0.011, height)),
-        extend=extend[found[0] < scale[0], found[1] > scale[1]],
+        extend=extend[measured[0] < scale[0], measured[1] > scale[1]],
     )
     bar.outline.set_edgecolor(GRID)
     bar.set_label("speed  [N-body units]", color=TEXT, fontsize=10)

@@ -48,7 +48,7 @@ class Memory(Protocol):
         ...
 
     def settle(self, steps: int) -> bool:
-        """Remember the bodies as they are; whether all of them have ended so many steps."""
+        """Remember the bodies as they are; whether all of them have ended that many steps."""
         ...
 
 

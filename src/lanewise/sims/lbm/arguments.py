@@ -50,10 +50,10 @@ def chosen_rate(
     viscosity: float | None, omega: float | None, re: float | None, speed: float | None, length: float | None
 ) -> float:
     """The relaxation rate omega; raises `InputError` unless it is given in exactly one way, and for tau <= 1/2."""
-    given = [n for n, value in (("viscosity", viscosity), ("omega", omega), ("re", re)) if value is not None]
-    if len(given) != 1:
+    ways = [n for n, value in (("viscosity", viscosity), ("omega", omega), ("re", re)) if value is not None]
+    if len(ways) != 1:
         raise InputError(
-            f"the viscosity is given by {' and '.join(given) or 'nothing'}; wanted one of viscosity, omega, re"
+            f"the viscosity is given by {' and '.join(ways) or 'nothing'}; wanted one of viscosity, omega, re"
         )
     if re is not None:
         if speed is None or length is None:
@@ -68,9 +68,9 @@ def chosen_rate(
 
 def chosen_numbers(precision: str | None, storage: str | None, device: str) -> tuple[str, str]:
     """Precision and storage type; raises `InputError` for names and combinations that are none."""
-    for what, value, known in (("precision", precision, PRECISIONS), ("storage", storage, STORAGES)):
-        if value is not None and value not in known:
-            raise InputError(f"unknown {what} {value!r}; wanted one of {', '.join(known)}")
+    for what, value, names in (("precision", precision, PRECISIONS), ("storage", storage, STORAGES)):
+        if value is not None and value not in names:
+            raise InputError(f"unknown {what} {value!r}; wanted one of {', '.join(names)}")
     real = precision or ("f64" if storage == "f64" else "f32")
     stored = storage or real
     if stored == "f64" and real == "f32":
@@ -93,16 +93,16 @@ def chosen_streaming(streaming: str | None, device: str) -> str:
     return streaming
 
 
-def chosen_parameters(collision: str, given: Mapping[str, float] | None) -> dict[str, float]:
+def chosen_parameters(collision: str, chosen: Mapping[str, float] | None) -> dict[str, float]:
     """All parameters of a collision operator, its defaults with those that are given; raises `InputError` for others."""
     operator = find_operator(collision)
-    for name, value in (given or {}).items():
+    for name, value in (chosen or {}).items():
         if name not in operator.parameters:
-            known = ", ".join(operator.parameters) or "none besides omega"
-            raise InputError(f"the collision operator {collision!r} has no parameter {name!r}; it has {known}")
+            names = ", ".join(operator.parameters) or "none besides omega"
+            raise InputError(f"the collision operator {collision!r} has no parameter {name!r}; it has {names}")
         if not math.isfinite(value):
             raise InputError(f"the parameter {name} is {value}; wanted a finite number")
-    return {name: float((given or {}).get(name, default)) for name, default in operator.parameters.items()}
+    return {name: float((chosen or {}).get(name, default)) for name, default in operator.parameters.items()}
 
 
 def chosen_force(force: Sequence[float] | None, dimension: int) -> tuple[float, ...]:
@@ -158,8 +158,8 @@ def check_geometry(shape: tuple[int, ...], mask: Any, kinds: Mapping[int, Kind],
             )
         names[kind.name] = number
         _check_kind(kind, len(shape))
-    known = {0: "fluid", **{n: k.name for n, k in kinds.items()}}
-    array = None if mask is None else as_kinds(mask, shape, known)
+    kind_names = {0: "fluid", **{n: k.name for n, k in kinds.items()}}
+    array = None if mask is None else as_kinds(mask, shape, kind_names)
     for number, kind in kinds.items():
         if isinstance(kind, Open):
             check_opening(number, kind, shape, array)
@@ -176,14 +176,14 @@ def with_surfaces(lattice: Lattice, geometry: Geometry, surfaces: Mapping[int, S
     present = set() if geometry.mask is None else {int(k) for k in np.unique(geometry.mask)}
     for number in surfaces:
         if number not in geometry.walls or number not in present:
-            known = ", ".join(f"{n} ({w.name})" for n, w in geometry.walls.items() if n in present) or "none"
+            listed = ", ".join(f"{n} ({w.name})" for n, w in geometry.walls.items() if n in present) or "none"
             raise InputError(
-                f"a surface is given for kind {number}, which is no wall of the mask; its walls are {known}"
+                f"a surface is given for kind {number}, which is no wall of the mask; its walls are {listed}"
             )
     assert geometry.mask is not None
     names = {n: w.name for n, w in geometry.walls.items()}
-    found = cut_links(lattice, geometry.mask, geometry.edges, surfaces, names)
-    return replace(geometry, mask=found.mask, fractions=found.fractions)
+    links = cut_links(lattice, geometry.mask, geometry.edges, surfaces, names)
+    return replace(geometry, mask=links.mask, fractions=links.fractions)
 
 
 def _check_kind(kind: Kind, dimension: int) -> None:

@@ -192,16 +192,16 @@ def restored(
     from lanewise.sims.lbm.simulation import Simulation
 
     s = saved.settings
-    wanted = replace(
+    settings = replace(
         s,
         device=resolve(device or s.device),
         streaming=streaming or s.streaming,
         layout=layout or _kept_layout(s, device),
     )
     lattice = chosen_lattice(s.lattice, len(s.shape))
-    simulation = Simulation._restored(lattice, wanted, saved.geometry, saved.step, profile)  # pyright: ignore[reportPrivateUsage]
+    simulation = Simulation._restored(lattice, settings, saved.geometry, saved.step, profile)  # pyright: ignore[reportPrivateUsage]
     if converted(s, simulation.settings):
-        before = Simulation._restored(lattice, replace(s, device=wanted.device), saved.geometry, saved.step)  # pyright: ignore[reportPrivateUsage]
+        before = Simulation._restored(lattice, replace(s, device=settings.device), saved.geometry, saved.step)  # pyright: ignore[reportPrivateUsage]
         with reading(saved.path, "checkpoint", ()):
             before.engine.restore(saved.state)
         simulation.engine.set_arriving(before.engine.arriving())

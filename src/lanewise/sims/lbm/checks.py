@@ -170,9 +170,9 @@ def _ways_out(
     return "use " + " or ".join(fitting) if fitting else "use another device"
 
 
-def _check_choice(what: str, value: str, known: dict[str, int]) -> None:
-    if value not in known:
-        raise InputError(f"unknown {what} {value!r}; wanted one of {', '.join(known)}")
+def _check_choice(what: str, value: str, choices: dict[str, int]) -> None:
+    if value not in choices:
+        raise InputError(f"unknown {what} {value!r}; wanted one of {', '.join(choices)}")
 
 
 def gigabytes(nbytes: int) -> str:

@@ -92,9 +92,9 @@ def _mask_sites(path: Path, shape: Sequence[int], said: list[str]) -> Any:
     from lanewise.io.source import reading
     from lanewise.sims.lbm.obstacles import as_solid, read_mask
 
-    found = read_mask(path, shape, report=said.append)
+    mask = read_mask(path, shape, report=said.append)
     with reading(path, "mask", ()):
-        return as_solid(found, shape)
+        return as_solid(mask, shape)
 
 
 def _mesh_sites(path: Path, shape: Sequence[int], centre: Sequence[float], width: float, said: list[str]) -> Any:
@@ -110,8 +110,8 @@ def _mesh_sites(path: Path, shape: Sequence[int], centre: Sequence[float], width
 
 
 def _say(done: Run, s: dict[str, Any]) -> None:
-    if (found := done.stagger()).warned:
-        print(f"warning: {found.warning}", file=sys.stderr)
+    if (stagger := done.stagger()).warned:
+        print(f"warning: {stagger.warning}", file=sys.stderr)
     sizes = " x ".join(f"{n:,}" for n in reversed(s["shape"]))
     method = f"{s['lattice']}, {s['collision']}, {s['storage']}, {s['streaming']}, {s['layout']}"
     print(

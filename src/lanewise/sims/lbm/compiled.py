@@ -113,8 +113,8 @@ class CompiledEngine:
     @property
     def bytes_per_site(self) -> float:
         """Every population is read and written once; beside them a bit, or in place the flags of every second step."""
-        known = 1 / 8 if self._sites.marks is not None else 2 if len(self._sites.copies) == 1 else 4
-        return 2 * len(self._lattice) * self._sites.storage.size + known
+        flags = 1 / 8 if self._sites.marks is not None else 2 if len(self._sites.copies) == 1 else 4
+        return 2 * len(self._lattice) * self._sites.storage.size + flags
 
     @property
     def interpolated_links(self) -> int:
@@ -132,9 +132,9 @@ class CompiledEngine:
                 opening.look.prepare(self._sites, step, **bound.forced, **bound.walls, **opening.values)
         if names:
             kinds, kernels = bound.flow.kinds, bound.flow.kernels
-            given = kinds.values(self._sites, {**bound.walls, **kinds.unneeded(self._sites, bound.walls)})
+            values = kinds.values(self._sites, {**bound.walls, **kinds.unneeded(self._sites, bound.walls)})
             numbers = tuple(sorted(kinds.wall_number(name) for name in names))
-            kernels.prepare_force(self._sites, step, given, numbers, weights=True)
+            kernels.prepare_force(self._sites, step, values, numbers, weights=True)
 
     def run(self, steps: int, counted: Callable[[int], None]) -> None:
         self._steps().run(steps, counted)
@@ -161,10 +161,10 @@ class CompiledEngine:
         device = bound.settings.device
         if opening.look is not None:
             return opening.look(self._sites, **bound.forced, **bound.walls, **opening.values)
-        density, wanted = opening.kind.density, np.array(opening.kind.velocity)
+        density, velocity = opening.kind.density, np.array(opening.kind.velocity)
         profile = np.ones(self._sites.count) if opening.kind.profile is None else np.ravel(opening.kind.profile)
         excess = np.full(self._sites.count, (density or 1.0) - 1)
-        return bring(excess, device), bring(profile[:, None] * wanted, device)
+        return bring(excess, device), bring(profile[:, None] * velocity, device)
 
     def _opening(self, flow: Sitewise, settings: Settings, number: int, kind: Open) -> _Opening:
         mask = self._geometry.mask
@@ -203,13 +203,13 @@ class CompiledEngine:
         sites.current.data[...] = bring(data, sites.device)
         for axis, step in sites.edges.outlets:
             if (kept := saved.get(f"outflow{axis}{step:+d}")) is not None:
-                before, found = sites.before(axis, step, self._bound.flow.real), np.asarray(kept)
-                if (found.shape, found.dtype) != (before.shape, before.dtype):
+                before, left = sites.before(axis, step, self._bound.flow.real), np.asarray(kept)
+                if (left.shape, left.dtype) != (before.shape, before.dtype):
                     raise InputError(
-                        f"damaged checkpoint: what left at axis {axis} has shape {found.shape} of {found.dtype}; "
+                        f"damaged checkpoint: what left at axis {axis} has shape {left.shape} of {left.dtype}; "
                         f"wanted {before.shape} of {before.dtype}"
                     )
-                before[...] = bring(found, sites.device)
+                before[...] = bring(left, sites.device)
         sites.whole.mended()
 
 

@@ -107,9 +107,9 @@ def write_flow(
 def read_flow(path: FilePath) -> FlowFile:
     """What `write_flow` wrote. Raises InputError that names the file for another or a damaged one."""
     with open_hdf5(path) as file:
-        found = text_of(file.attrs["format"]) if "format" in file.attrs else None
-        if found != FORMAT:
-            raise InputError(f"no flow field: its attribute format is {found!r}; wanted {FORMAT!r}")
+        kind = text_of(file.attrs["format"]) if "format" in file.attrs else None
+        if kind != FORMAT:
+            raise InputError(f"no flow field: its attribute format is {kind!r}; wanted {FORMAT!r}")
         parameters = {name: _plain(value) for name, value in file.attrs.items()}
         history = {name: column[()] for name, column in file["history"].items()} if "history" in file else {}
         solid = file["solid"][()].astype(np.bool_) if "solid" in file else None
@@ -230,10 +230,10 @@ def truncate(path: FilePath, columns: Sequence[str], step: int) -> int:
                 break
             if number == 1:
                 _check_header(line, columns)
-            elif (found := _step(number, line)) > step:
+            elif (step_of_line := _step(number, line)) > step:
                 break
             else:
-                last = found
+                last = step_of_line
             kept += len(line)
         if not kept:
             raise InputError(f"no line of column names; wanted {','.join(columns)}")
@@ -243,9 +243,9 @@ def truncate(path: FilePath, columns: Sequence[str], step: int) -> int:
 
 
 def _check_header(line: bytes, columns: Sequence[str]) -> None:
-    found, wanted = line.decode().strip(), ",".join(columns)
-    if found != wanted:
-        raise InputError(f"its columns are {found}; wanted {wanted}, to continue it")
+    header, expected = line.decode().strip(), ",".join(columns)
+    if header != expected:
+        raise InputError(f"its columns are {header}; wanted {expected}, to continue it")
 
 
 def _step(number: int, line: bytes) -> int:

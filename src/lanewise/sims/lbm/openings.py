@@ -53,11 +53,11 @@ def check_opening(number: int, opening: Open, shape: tuple[int, ...], mask: Any)
     """Refuse an opening without what its boundary takes, a profile of another shape, and sites that are not at its face."""
     boundary = find_boundary(opening.boundary)
     for name in ("velocity", "density"):
-        given = getattr(opening, name) is not None
-        if given != (name in boundary.parameters):
-            wanted = "takes none" if given else f"wanted its {name}"
+        is_set = getattr(opening, name) is not None
+        if is_set != (name in boundary.parameters):
+            wanted = "takes none" if is_set else f"wanted its {name}"
             raise InputError(
-                f"{opening.name!r} has {'a' if given else 'no'} {name}; the boundary {boundary.name!r} {wanted}"
+                f"{opening.name!r} has {'a' if is_set else 'no'} {name}; the boundary {boundary.name!r} {wanted}"
             )
     if opening.profile is not None and np.shape(opening.profile) != shape:
         raise InputError(f"the profile of {opening.name!r} has shape {np.shape(opening.profile)}; wanted {shape}")

@@ -105,10 +105,10 @@ class Run:
         return min([next_stop(step, self.steps, *self._intervals()), *measured])
 
     def _intervals(self) -> list[int]:
-        o, found = self.output, [check_interval(self.simulation.sites), self.output.checkpoint_every]
-        found.append(self.steadiness.every if self.steadiness else 0)
-        found.append(self.movie_every if o.movie else 0)
-        return found
+        o, intervals = self.output, [check_interval(self.simulation.sites), self.output.checkpoint_every]
+        intervals.append(self.steadiness.every if self.steadiness else 0)
+        intervals.append(self.movie_every if o.movie else 0)
+        return intervals
 
     @property
     def movie_every(self) -> int:
@@ -118,7 +118,7 @@ class Run:
         """What this step asks for. The flow is looked at before anything is measured: a blown-up one gives no numbers."""
         simulation, step = self.simulation, self.simulation.step
         probe, steady = self.setup.probe, self.steadiness
-        measured = probe is not None and probe.wanted(step)
+        measured = probe is not None and probe.is_due(step)
         compared = steady is not None and step % steady.every == 0
         filmed = self._film is not None and step % self.movie_every == 0
         if self.done or measured or compared or filmed or step % check_interval(simulation.sites) == 0:
@@ -134,14 +134,14 @@ class Run:
 
     def _measure(self, probe: Probe) -> None:
         """What the probe wants of this step. A row that a checkpoint brought is not measured again."""
-        step, wanted = self.simulation.step, probe.wanted(self.simulation.step)
-        known = bool(self.rows) and self.rows[-1][0] >= step
-        if not (probe.prepares(step) or (wanted and not known)):
+        step, is_due = self.simulation.step, probe.is_due(self.simulation.step)
+        measured = bool(self.rows) and self.rows[-1][0] >= step
+        if not (probe.prepares(step) or (is_due and not measured)):
             return
         with span(self.simulation.profile, "observe", name="probe"):
             values = probe.measure(self.simulation)
         before, self._before = self._before, (step, values)
-        if not wanted or known:
+        if not is_due or measured:
             return
         if probe.paired:
             assert before is not None  # `Probe.next` stops at the step before, too

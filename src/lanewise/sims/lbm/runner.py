@@ -89,9 +89,9 @@ def resume(path: Path, method: Method, end: End, output: Output, profile: Profil
     )
     until_steady = before.tolerance > 0 if end.until_steady is None else end.until_steady
     kept = before.tolerance or None if until_steady else None
-    wanted = End(end.steps, until_steady, kept if end.tolerance is None else end.tolerance)
+    ending = End(end.steps, until_steady, kept if end.tolerance is None else end.tolerance)
     return Run(
-        case, before.request, setup, simulation, output, last, _steadiness(setup, simulation, wanted), before.initial_mass,
+        case, before.request, setup, simulation, output, last, _steadiness(setup, simulation, ending), before.initial_mass,
         before.rows, _difference(path, saved, simulation), first_step=saved.step, resumed=True,
     )  # fmt: skip
 
@@ -106,7 +106,7 @@ def _check_fit(saved: Checkpoint, before: Remembered, setup: Setup) -> None:
         raise InputError(f"damaged checkpoint: its measurements have not {columns} columns")
     if steps != sorted(set(steps)) or (steps and not 0 <= steps[0] <= steps[-1] <= saved.step):
         raise InputError(f"damaged checkpoint: its measurements are not of growing steps up to {saved.step}")
-    if setup.probe is not None and setup.probe.wanted(saved.step) and (not steps or steps[-1] != saved.step):
+    if setup.probe is not None and setup.probe.is_due(saved.step) and (not steps or steps[-1] != saved.step):
         raise InputError(f"damaged checkpoint: the measurement of step {saved.step} is missing")
 
 
@@ -124,10 +124,10 @@ def _surfaces(case: Case, setup: Setup, walls: str | None) -> Mapping[int, Surfa
 
 def _steadiness(setup: Setup, simulation: Simulation, end: End) -> Steadiness | None:
     """How to tell that the flow is steady, or None. No tolerance is below what rounding keeps up."""
-    wanted = setup.steady > 0 and end.steps is None if end.until_steady is None else end.until_steady
+    until_steady = setup.steady > 0 and end.steps is None if end.until_steady is None else end.until_steady
     if end.tolerance is not None:
-        _check_tolerance(end.tolerance, wanted)
-    if not wanted:
+        _check_tolerance(end.tolerance, until_steady)
+    if not until_steady:
         return None
     s = simulation.settings
     floor = max(FLOORS[s.storage], FLOORS[s.precision])
@@ -140,13 +140,13 @@ def _steadiness(setup: Setup, simulation: Simulation, end: End) -> Steadiness | 
     return Steadiness(end.tolerance or max(setup.steady or floor, floor), every, s.device)
 
 
-def _check_tolerance(tolerance: float, wanted: bool) -> None:
+def _check_tolerance(tolerance: float, until_steady: bool) -> None:
     """Refuse what no change is below, what every one is, and a tolerance that nothing would look at."""
     if not 0 < tolerance < 1:
         raise InputError(
             f"the tolerance is {tolerance:g}; wanted above 0 and below 1: a relative change of the velocity"
         )
-    if not wanted:
+    if not until_steady:
         raise InputError(
             f"the tolerance {tolerance:g} would not be looked at, because this run takes all its steps; add --until-steady"
         )
@@ -179,7 +179,7 @@ def check_output(case: Case, setup: Setup, output: Output, resumed: Path | None 
     if output.forces is not None and setup.probe is None:
         raise InputError(f"{case.name} measures nothing on the way that --forces could write")
     if output.movie_every and output.movie is None:
-        raise InputError("--every needs --movie: so many steps lie between two of its frames")
+        raise InputError("--every needs --movie: it is the number of steps between two of its frames")
     if output.checkpoint_every and output.out is None:
         raise InputError("--checkpoint-every needs --out: checkpoints go there")
     files = {name: getattr(output, name) for name in ("out", *SUFFIXES)}

@@ -131,7 +131,7 @@ def geometry_from_json(
 
 def _kind(values: Mapping[str, Any], profile: Any) -> Kind:
     names = {"wall": "name", "open": "name"}
-    found = {names.get(name, name): value for name, value in values.items()}
+    arguments = {names.get(name, name): value for name, value in values.items()}
     if "wall" in values:
-        return record(Wall, found, "a wall")
-    return replace(record(Open, found, "an opening"), profile=profile)
+        return record(Wall, arguments, "a wall")
+    return replace(record(Open, arguments, "an opening"), profile=profile)

@@ -330,9 +330,9 @@ class Simulation:
                 callback(self)
         if self.step - self._looked >= LEAST_STEPS and not self._staggered:
             self._looked = self.step
-            if (found := self.stagger()).warned:
+            if (stagger := self.stagger()).warned:
                 self._staggered = True
-                warnings.warn(found.warning, FlowWarning, stacklevel=3)  # past `checked`
+                warnings.warn(stagger.warning, FlowWarning, stacklevel=3)  # past `checked`
         return self
 
     # ------------------------------------------------------------ looking
@@ -372,8 +372,8 @@ class Simulation:
 
         Read-only on a CPU, a copy on a GPU.
         """
-        found = self._moments()[1].reshape(*self.settings.shape, len(self.settings.shape))
-        return found.copy() if is_gpu(self.settings.device) else read_only(found)
+        velocity = self._moments()[1].reshape(*self.settings.shape, len(self.settings.shape))
+        return velocity.copy() if is_gpu(self.settings.device) else read_only(velocity)
 
     def _moments(self) -> tuple[Any, Any]:
         """Density less 1 and velocity after the last step, computed once."""

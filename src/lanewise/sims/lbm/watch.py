@@ -83,7 +83,7 @@ MOST = 0.02
 
 
 LEAST_STEPS = 256
-"""`Simulation.run` looks after so many steps: looking costs about what ten of them do."""
+"""`Simulation.run` looks after that many steps: looking costs about what ten of them do."""
 PART = 1 << 22
 """Sites looked at at a time."""
 
@@ -115,9 +115,9 @@ def find_stagger(velocity: Any, solid: NDArray[np.bool_], device: str) -> Stagge
     """Of a velocity (..., ny, nx, D) on the device."""
     module = array_module(device)
     largest = float(module.sqrt((velocity * velocity).sum(axis=-1)).max())
-    found = Stagger(0.0)
+    stagger = Stagger(0.0)
     if not largest > 0:
-        return found
+        return stagger
     walls = bring(solid, device) if solid.any() else None
     dimension = velocity.shape[-1]
     for axis in range(dimension):
@@ -126,10 +126,10 @@ def find_stagger(velocity: Any, solid: NDArray[np.bool_], device: str) -> Stagge
             for part, first in _slabs(solid.shape, along):
                 here = None if walls is None else walls[part]
                 amplitude, site = _along(module, velocity[..., component][part], here, along)
-                if amplitude / largest > found.amplitude:
+                if amplitude / largest > stagger.amplitude:
                     site = tuple(n + f for n, f in zip(site, first, strict=True))
-                    found = Stagger(amplitude / largest, axis, site)
-    return found
+                    stagger = Stagger(amplitude / largest, axis, site)
+    return stagger
 
 
 def _slabs(shape: tuple[int, ...], along: int) -> Iterator[tuple[tuple[slice, ...], tuple[int, ...]]]:

@@ -378,28 +378,28 @@ def candidates(maps: Maps, most: int) -> Candidates:
     """
     places = _highest(maps.significance, most)
     r, f, row, column = np.unravel_index(places, maps.significance.shape)
-    found = np.empty(len(places), CANDIDATE)
-    found["freq"], found["f1dot"] = maps.frequencies[f], maps.f1dot[r]
-    found["alpha"], found["delta"] = maps.patch.alpha[row, column], maps.patch.delta[row, column]
-    found["significance"], found["count"] = maps.significance[r, f, row, column], maps.counts[r, f, row, column]
-    found["twoF"] = maps.two_f[r, f, row, column]
-    return merged([found], most)
+    rows = np.empty(len(places), CANDIDATE)
+    rows["freq"], rows["f1dot"] = maps.frequencies[f], maps.f1dot[r]
+    rows["alpha"], rows["delta"] = maps.patch.alpha[row, column], maps.patch.delta[row, column]
+    rows["significance"], rows["count"] = maps.significance[r, f, row, column], maps.counts[r, f, row, column]
+    rows["twoF"] = maps.two_f[r, f, row, column]
+    return merged([rows], most)
 
 
 def _candidates_of(maker: MapMaker, batch: Batch, best: Best) -> Iterator[Candidates]:
     """What a device has chosen, map by map."""
     field, spins = maker.field, len(batch.f1dots)
     f, rank, r = np.unravel_index(best.place, (field.frequencies, field.pixels, len(field.residuals)))
-    found = np.empty(best.place.shape, CANDIDATE)
-    found["freq"] = maker.frequencies[f]
-    found["significance"], found["count"], found["twoF"] = best.significance, best.count, best.two_f
+    rows = np.empty(best.place.shape, CANDIDATE)
+    rows["freq"] = maker.frequencies[f]
+    rows["significance"], rows["count"], rows["twoF"] = best.significance, best.count, best.two_f
     for d, direction in enumerate(batch.directions):
         own = slice(d * spins, (d + 1) * spins)
         pixel = direction.order[rank[own]]
-        found["alpha"][own] = direction.patch.alpha.reshape(-1)[pixel]
-        found["delta"][own] = direction.patch.delta.reshape(-1)[pixel]
-        found["f1dot"][own] = np.add.outer(batch.f1dots, field.residuals)[np.arange(spins)[:, None], r[own]]
-    yield from found
+        rows["alpha"][own] = direction.patch.alpha.reshape(-1)[pixel]
+        rows["delta"][own] = direction.patch.delta.reshape(-1)[pixel]
+        rows["f1dot"][own] = np.add.outer(batch.f1dots, field.residuals)[np.arange(spins)[:, None], r[own]]
+    yield from rows
 
 
 def _highest(significance: Floats, most: int) -> NDArray[np.intp]:
@@ -409,8 +409,8 @@ def _highest(significance: Floats, most: int) -> NDArray[np.intp]:
         return np.arange(flat.size)
     least = np.partition(flat, -most)[-most]
     above, ties = np.flatnonzero(flat > least), np.flatnonzero(flat == least)
-    frequency, wanted = np.unravel_index(ties, significance.shape)[1], most - len(above)
-    return np.concatenate([above, ties[frequency <= np.partition(frequency, wanted - 1)[wanted - 1]]])
+    frequency, missing = np.unravel_index(ties, significance.shape)[1], most - len(above)
+    return np.concatenate([above, ties[frequency <= np.partition(frequency, missing - 1)[missing - 1]]])
 
 
 def merged(lists: Sequence[Candidates], most: int) -> Candidates:
@@ -521,10 +521,10 @@ def hierarchical_search(
     grids = set_up(sfts, search)
     points = [(alpha, delta, f1dot) for alpha, delta in sky for f1dot in grids.f1dot.tolist()]
     top = [np.empty(0, CANDIDATE)]
-    for found in search_maps(
+    for batch in search_maps(
         grids, ephemeris, points, most, device=device, method=method, kernel=kernel, buffers=buffers
     ):
-        top.append(found)
+        top.append(batch)
         if len(top) == MERGED:
             top = [merged(top, most)]
     return merged(top, most)

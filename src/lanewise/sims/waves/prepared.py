@@ -158,13 +158,13 @@ def split(sfts: SftSet, duration: float, count: int | None = None) -> list[SftSe
     if length < step:
         raise InputError(f"a stack lasts {duration:g} s, and an SFT {sfts.duration:g} s; wanted at least as much")
     starts = np.unique(np.concatenate([d.start for d in sfts]))
-    found: list[SftSet] = []
-    while len(starts) and (count is None or len(found) < count):
+    parts: list[SftSet] = []
+    while len(starts) and (count is None or len(parts) < count):
         begin = int(starts[0])
         part = sfts.between(begin, begin + length - step + 1)
-        found.append(part)
+        parts.append(part)
         starts = starts[starts > begin + length - step]
-    return found
+    return parts
 
 
 @frozen

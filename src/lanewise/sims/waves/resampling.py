@@ -134,10 +134,10 @@ def _check_frequencies(data: SearchData, band: Band) -> None:
     t = data.duration
     low = (data.first_bin[0] + data.noise_bins) / t
     high = (data.first_bin[0] + (data.offset[1] - data.offset[0]) - data.noise_bins - 1) / t
-    found = band.frequencies[[0, -1]]
-    if found[0] < low or found[1] > high:
+    ends = band.frequencies[[0, -1]]
+    if ends[0] < low or ends[1] > high:
         raise InputError(
-            f"the band is {found[0]:.6f} to {found[1]:.6f} Hz, and the data have {low:.6f} to {high:.6f} Hz: cover a wider band"
+            f"the band is {ends[0]:.6f} to {ends[1]:.6f} Hz, and the data have {low:.6f} to {high:.6f} Hz: cover a wider band"
         )
 
 
@@ -210,8 +210,8 @@ def _transformed(series: Complexes, start: float, band: Band, grid: _Grid) -> Co
         cycles += spin * since**s / math.factorial(s)
     shifted = series * np.exp(-2j * np.pi * cycles)
     spectrum = np.fft.fft(shifted, n=grid.length, axis=1)
-    found = spectrum[:, (np.arange(band.count) * grid.every) % grid.length]
-    return grid.step * found * np.exp(-2j * np.pi * np.mod(band.frequencies * start, 1.0))
+    lines = spectrum[:, (np.arange(band.count) * grid.every) % grid.length]
+    return grid.step * lines * np.exp(-2j * np.pi * np.mod(band.frequencies * start, 1.0))
 
 
 @frozen

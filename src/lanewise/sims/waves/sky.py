@@ -147,6 +147,6 @@ def _ordered(grid: Floats, region: Region | None, reach: float) -> Floats:
         centre = sky_vectors(np.array(region.alpha), np.array(region.delta))
         distance = np.arccos(np.clip(sky_vectors(grid[:, 0], grid[:, 1]) @ centre, -1, 1))
         grid = grid[distance <= region.radius + reach]
-    found: Floats = np.array(grid, np.float64)
-    found[:, 0] %= TURN
-    return found
+    points: Floats = np.array(grid, np.float64)
+    points[:, 0] %= TURN
+    return points

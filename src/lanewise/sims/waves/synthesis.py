@@ -86,7 +86,7 @@ def make_data(
     first, bins = band_bins(*band, duration)
     if first < 0 or band[1] <= band[0]:
         raise InputError(f"the band is {band[0]:g} to {band[1]:g} Hz; wanted 0 or more, low < high")
-    found: list[DetectorSfts] = []
+    sets: list[DetectorSfts] = []
     for name in sorted(starts):
         detector(name)  # it is known
         times = _times(name, starts[name], duration)
@@ -96,28 +96,28 @@ def make_data(
         for signal in signals:
             assert ephemeris is not None
             data += signal_spectra(signal, name, times, first, bins, duration, ephemeris)
-        found.append(
+        sets.append(
             DetectorSfts(
                 name, times, duration, first, data.astype(np.complex64), np.full(len(times), 3, np.uint8),
                 np.full(len(times), Window("rectangular").code, np.uint16), (padded_comment(comment),) * len(times),
             )
         )  # fmt: skip
-    return SftSet(tuple(found))
+    return SftSet(tuple(sets))
 
 
 def _times(name: str, starts: ArrayLike, duration: float) -> Times:
-    given = np.atleast_1d(np.asarray(starts))
-    if given.ndim != 1 or given.dtype.kind not in "iuf" or not len(given):
+    seconds = np.atleast_1d(np.asarray(starts))
+    if seconds.ndim != 1 or seconds.dtype.kind not in "iuf" or not len(seconds):
         raise InputError(
-            f"the starts of {name} have shape {given.shape} and dtype {given.dtype}; wanted GPS seconds, one an SFT"
+            f"the starts of {name} have shape {seconds.shape} and dtype {seconds.dtype}; wanted GPS seconds, one an SFT"
         )
-    whole = np.floor(given).astype(np.int64)
-    times = whole * SECOND + np.round((given - whole) * SECOND).astype(np.int64)
+    whole = np.floor(seconds).astype(np.int64)
+    times = whole * SECOND + np.round((seconds - whole) * SECOND).astype(np.int64)
     short = np.diff(times) < round(duration * SECOND)
     if short.any():
         i = int(np.flatnonzero(short)[0])
         raise InputError(
-            f"the SFTs of {name} at GPS {given[i]} and {given[i + 1]} overlap; wanted starts in order, at least {duration:g} s apart"
+            f"the SFTs of {name} at GPS {seconds[i]} and {seconds[i + 1]} overlap; wanted starts in order, at least {duration:g} s apart"
         )
     return times
 
@@ -209,6 +209,6 @@ def _transforms(
         # Samples lie half a step behind the points of the transform; x = 0, where the phase is counted from, is half an SFT on.
         late = np.exp(-1j * np.pi * k / samples)
         begin = np.exp(2j * np.pi * np.mod(cycles[part] - k_near[part] / 2, 1.0))[:, None] * np.exp(1j * phi0)
-        found = np.take_along_axis(spectrum, k % samples, axis=1)
-        result[part] = found * late * begin * np.sinc((k - fraction) / samples)
+        lines = np.take_along_axis(spectrum, k % samples, axis=1)
+        result[part] = lines * late * begin * np.sinc((k - fraction) / samples)
     return result

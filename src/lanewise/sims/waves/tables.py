@@ -58,7 +58,7 @@ def read_templates(path: FilePath, reference: int) -> TemplateTable:
 
 def read_sky(path: FilePath) -> list[tuple[float, float]]:
     """Directions, one a line: alpha and delta in radians, apart by blanks or a comma; lines with # are comments."""
-    found: list[tuple[float, float]] = []
+    directions: list[tuple[float, float]] = []
     for number, row in enumerate(_read(path, blanks=True), 1):
         words = " ".join(row).split("#")[0].split()
         if not words:
@@ -66,8 +66,8 @@ def read_sky(path: FilePath) -> list[tuple[float, float]]:
         if len(words) != 2:
             raise InputError(f"{path}, line {number}: it has {len(words)} values; wanted alpha and delta")
         alpha, delta = _numbers(path, "direction", words, number)
-        found.append((float(alpha), float(delta)))
-    return found
+        directions.append((float(alpha), float(delta)))
+    return directions
 
 
 def _read(path: FilePath, blanks: bool = False) -> list[list[str]]:
@@ -79,15 +79,15 @@ def _read(path: FilePath, blanks: bool = False) -> list[list[str]]:
 
 
 def _numbers(path: FilePath, name: str, texts: Sequence[str], line: int | None = None) -> NDArray[np.float64]:
-    found = np.empty(len(texts))
+    numbers = np.empty(len(texts))
     for i, text in enumerate(texts):
         try:
-            found[i] = float(text)
+            numbers[i] = float(text)
         except ValueError:
             raise InputError(
                 f"{path}, line {i + 2 if line is None else line}: {name} is {text!r}; wanted a number"
             ) from None
-    return found
+    return numbers
 
 
 def result_names(detectors: Sequence[str]) -> list[str]:
@@ -95,11 +95,21 @@ def result_names(detectors: Sequence[str]) -> list[str]:
     return [*RESULTS, *(f"twoF_{name}" for name in detectors)]
 
 
-def result_columns(found: FStatistic, detectors: Sequence[str]) -> dict[str, NDArray[np.float64]]:
+def result_columns(statistic: FStatistic, detectors: Sequence[str]) -> dict[str, NDArray[np.float64]]:
     """The columns of an F-statistic of one stack: twoF, Fa_re, Fa_im, Fb_re, Fb_im, A, B, C, D and twoF_<detector>."""
-    fa, fb = found.fa[0], found.fb[0]
-    values = (found.two_f[0], fa.real, fa.imag, fb.real, fb.imag, found.a[0], found.b[0], found.c[0], found.d[0])
-    return dict(zip(result_names(detectors), (*values, *found.two_f_detector[0]), strict=True))
+    fa, fb = statistic.fa[0], statistic.fb[0]
+    values = (
+        statistic.two_f[0],
+        fa.real,
+        fa.imag,
+        fb.real,
+        fb.imag,
+        statistic.a[0],
+        statistic.b[0],
+        statistic.c[0],
+        statistic.d[0],
+    )
+    return dict(zip(result_names(detectors), (*values, *statistic.two_f_detector[0]), strict=True))
 
 
 def write_table(

@@ -24,7 +24,7 @@ class Templates:
     alpha        (n) right ascension, radians; delta: declination
     f1dot, ...   (n) Hz/s, Hz/s^2, Hz/s^3
     reference    GPS nanoseconds at the barycentre, see `gps_time`
-    orbit        of the source, one for all
+    orbit        of the source, one for all templates
     """
 
     freq: Floats
@@ -48,19 +48,19 @@ class Templates:
         reference: int,
         orbit: Orbit | None = None,
     ) -> None:
-        given = dict(
+        columns = dict(
             zip((*SPINS[:1], "alpha", "delta", *SPINS[1:]), (freq, alpha, delta, f1dot, f2dot, f3dot), strict=True)
         )
         try:
-            arrays = np.broadcast_arrays(*(np.atleast_1d(np.asarray(v, np.float64)) for v in given.values()))
+            arrays = np.broadcast_arrays(*(np.atleast_1d(np.asarray(v, np.float64)) for v in columns.values()))
         except ValueError as error:
-            shapes = ", ".join(f"{k} {np.shape(v)}" for k, v in given.items())
+            shapes = ", ".join(f"{k} {np.shape(v)}" for k, v in columns.items())
             raise InputError(
                 f"templates have different lengths: {shapes}; wanted one length, or single numbers"
             ) from error
         if arrays[0].ndim != 1:
             raise InputError(f"templates have the shape {arrays[0].shape}; wanted one dimension")
-        for name, array in zip(given, arrays, strict=True):
+        for name, array in zip(columns, arrays, strict=True):
             if (bad := ~np.isfinite(array)).any():
                 raise InputError(f"{name} of template {int(np.flatnonzero(bad)[0])} is not finite")
             object.__setattr__(self, name, array)

@@ -19,7 +19,7 @@ TAIL, MARGIN = (
     0.01,
     0.1,
 )  # share of positions that the box may leave out on each side, and the part that it is widened by
-THIN, SPARE = 32, 4  # of the sorted values every 32nd is a guess at their places; and so many places more, to be sure
+THIN, SPARE = 32, 4  # of the sorted values every 32nd is a guess at their places; and 4 places more, to be sure
 MOST_ALONG = 2**23  # cells along an axis: a float32 counts them exactly
 MOST_CELLS = 2**31 - 2**16  # a cell's number has 32 bits
 

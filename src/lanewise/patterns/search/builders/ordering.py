@@ -213,7 +213,7 @@ class Idle:
 
 
 def idle_threads(members: NDArray[np.int64], block: int) -> Idle:
-    """Of leaves with so many members, a block each (several for leaves that are larger)."""
+    """Of leaves with that many members, a block each (several for leaves that are larger)."""
     blocks = -(-members // block)
     threads = int(blocks.sum()) * block
     return Idle(threads, threads - int(members.sum()), int((-members % 32).sum()))

@@ -63,7 +63,7 @@ class Survey:
 
 @lru_cache(maxsize=16)
 def sampled(count: int) -> NDArray[np.int64] | None:
-    """Which of so many elements the sample has: evenly from all, but in no step with what repeats in them. None: all of them."""
+    """Which of `count` elements the sample has: evenly from all, but in no step with what repeats in them. None: all of them."""
     if count <= SAMPLE:
         return None
     places = (_STEPS * count).astype(np.int64)

@@ -19,7 +19,7 @@ from lanewise.record import Leaf
 from lanewise.types import F32, Scalar
 
 FAN = 4  # fewest boxes are tested: about 60 for a target that meets two of a million elements, against 62 with 2 and 74 with 8
-EXACT_LINKS = {4: 2**24, 8: 2**53}  # whole numbers that a float of so many bytes holds
+EXACT_LINKS = {4: 2**24, 8: 2**53}  # whole numbers that a float of 4 or 8 bytes holds
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +65,9 @@ class Tree:
         return links
 
 
-def fitting_leaf(count: int, wanted: int, precision: Scalar) -> int:
+def fitting_leaf(count: int, asked: int, precision: Scalar) -> int:
     """The leaf size, doubled until all links are exact in the precision of the boxes."""
-    leaf = wanted
+    leaf = asked
     while Tree(count, leaf).nodes >= EXACT_LINKS[precision.size]:
         leaf *= 2
     return leaf

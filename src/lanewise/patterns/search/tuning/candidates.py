@@ -116,8 +116,8 @@ class Configuration:
     leaf: int | None = None
 
     def __str__(self) -> str:
-        given = "" if self.side is None else f"(side={self.side:g})"
-        return f"{self.name}{given}" if self.leaf is None else f"{self.name}(leaf={self.leaf})"
+        side = "" if self.side is None else f"(side={self.side:g})"
+        return f"{self.name}{side}" if self.leaf is None else f"{self.name}(leaf={self.leaf})"
 
     def search(self, wish: Search, points: Points) -> Search:
         """The concrete search for these sources."""
@@ -146,7 +146,7 @@ def configuration_from(text: str) -> Configuration:
 
 
 def cells_of(wish: Search, points: Points, side: float) -> Geometry:
-    """Cells with sides of at least so many radii: larger ones where they would be more than 16 for each source."""
+    """Cells with sides of at least that many radii: larger ones where they would be more than 16 for each source."""
     (low, extent), periodic = box_of(wish.world, points.sample()), isinstance(wish.world, Periodic)
     most = points.count * MOST_CELLS_A_SOURCE
     return fitted(low, extent, side * _unit(wish, points), most, periodic=periodic)

@@ -27,7 +27,7 @@ AXES = {"cuda": ("block", "min_blocks"), "cpu": ("vector_bits",)}
 class SearchJob:
     """What is tuned.
 
-    wish: what is searched for; sources: where; counts: elements by the names of the parameters; wanted: the fields of the plan
+    wish: what is searched for; sources: where; counts: elements by the names of the parameters; asked: the fields of the plan
     that the caller fixes; default: the complete plan without tuning. bind: a call of a choice, with memory of its own; adopt: told
     what was chosen, so that later calls in this process use it.
     """
@@ -37,7 +37,7 @@ class SearchJob:
     wish: Search
     sources: Points
     counts: Mapping[str, int]
-    wanted: Plan
+    asked: Plan
     default: Decisions
     key: Key
     bind: Callable[[Choice], Call]
@@ -62,12 +62,12 @@ class SearchSpace:
 
 def space_of(job: SearchJob) -> SearchSpace:
     """The space of a job, by what its sources look like."""
-    found = candidates(job.wish, job.sources)
-    free = (name for name in AXES[job.kind] if getattr(job.wanted, name) is None)
+    offered = candidates(job.wish, job.sources)
+    free = (name for name in AXES[job.kind] if getattr(job.asked, name) is None)
     return SearchSpace(
-        tuple(Choice(configuration, job.default) for configuration in found.configurations),
+        tuple(Choice(configuration, job.default) for configuration in offered.configurations),
         {name: optimisation(name).values(job.kind, SEARCH) for name in free},
-        tuple(("structure", str(configuration), reason) for configuration, reason in found.refused),
+        tuple(("structure", str(configuration), reason) for configuration, reason in offered.refused),
     )
 
 
@@ -91,20 +91,20 @@ class TunedSearches:
     """What the store says, remembered. Another process may tune meanwhile: this one goes on as it began."""
 
     def __init__(self) -> None:
-        self._known: dict[Hashable, Tuned | None] = {}
+        self._tuned: dict[Hashable, Tuned | None] = {}
 
     def find(self, device: str, specialisation: Hashable, key: Callable[[], Key]) -> Tuned | None:
         """What was measured for calls of this specialisation, or None. `key` is asked once: it builds a kernel."""
         if not is_compiled(device) or not store_enabled():
             return None
-        if specialisation not in self._known:
+        if specialisation not in self._tuned:
             entry = read_entry(key(), tuned_of)
-            self._known[specialisation] = None if entry is None else tuned_of(entry)
-        return self._known[specialisation]
+            self._tuned[specialisation] = None if entry is None else tuned_of(entry)
+        return self._tuned[specialisation]
 
     def adopt(self, specialisation: Hashable, tuned: Tuned) -> None:
         """What was measured just now."""
-        self._known[specialisation] = tuned
+        self._tuned[specialisation] = tuned
 
 
 def tuned_of(entry: Entry) -> Tuned:

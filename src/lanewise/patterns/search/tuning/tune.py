@@ -43,27 +43,30 @@ def tune_search(job: SearchJob, seconds: float | None = None, *, measurer: Measu
     limit = time_limit(job.kind, seconds)
     measurer = measurer or CallMeasurer(job)  # its clock starts here
     space = space_of(job)
-    found = _find(space, measurer, limit)
-    entry = _entry(found, space, {**about_of(job, measurer.elapsed()), "search": job.wish.describe()})
+    outcome = _find(space, measurer, limit)
+    entry = _entry(outcome, space, {**about_of(job, measurer.elapsed()), "search": job.wish.describe()})
     path = write_entry(job.key, entry)
     job.adopt(tuned_of(entry))
-    return _search_report(found, entry.log, path)
+    return _search_report(outcome, entry.log, path)
 
 
 def _find(
-    space: SearchSpace, measurer: Measurer[Choice], limit: float, known: Callable[[Choice], bool] = lambda choice: True
+    space: SearchSpace,
+    measurer: Measurer[Choice],
+    limit: float,
+    allowed: Callable[[Choice], bool] = lambda choice: True,
 ) -> Found[Choice]:
-    """The fastest choice of a space. `known`: choices that are looked at, all others do not exist."""
+    """The fastest choice of a space. `allowed`: choices that are looked at, all others do not exist."""
     default = space.structures[0]
     race = Race(default, measurer, limit)
     race.begin(_trial(default))
-    _add(race, filter(known, space.structures[1:]))
+    _add(race, filter(allowed, space.structures[1:]))
     for axis, values in space.axes.items():
         along = [replace(race.best, plan=replace(race.best.plan, **{axis: value})) for value in values]
-        _add(race, filter(known, along))
+        _add(race, filter(allowed, along))
     # A plan may suit another structure better than the one that it was found with.
     near = [c for c in space.structures if race.scores.get(c, math.inf) <= SLOW * race.scores[race.best]]
-    _add(race, filter(known, [replace(c, plan=race.best.plan) for c in near]))
+    _add(race, filter(allowed, [replace(c, plan=race.best.plan) for c in near]))
     return race.finish(False)
 
 
@@ -84,27 +87,28 @@ def _trial(choice: Choice) -> Trial:
     return Trial(choice.plan, "measured", structure=str(choice.configuration))
 
 
-def _entry(found: Found[Choice], space: SearchSpace, about: Mapping[str, Any]) -> Entry:
-    best, default = found.best, found.default
+def _entry(outcome: Found[Choice], space: SearchSpace, about: Mapping[str, Any]) -> Entry:
+    best, default = outcome.best, outcome.default
     log = {
         "about": dict(about), "note": "", "structure": str(best.configuration), "default_structure": str(default.configuration),
         "structures": [str(c.configuration) for c in space.structures], "axes": {n: list(v) for n, v in space.axes.items()},
         "refused": [{"field": f, "value": v, "reason": r} for f, v, r in space.refused],
-        "trials": [t.as_dict() for t in found.trials.values()],
+        "trials": [t.as_dict() for t in outcome.trials.values()],
     }  # fmt: skip
-    return Entry(best.plan, found.seconds(best), default.plan, found.seconds(default), log)
+    return Entry(best.plan, outcome.seconds(best), default.plan, outcome.seconds(default), log)
 
 
-def _search_report(found: Found[Choice], log: Mapping[str, Any], path: Path | None = None) -> Tuning:
+def _search_report(outcome: Found[Choice], log: Mapping[str, Any], path: Path | None = None) -> Tuning:
     """The report of a search; `log` is what the entry of the store says beside the plans."""
     order = sorted(
-        found.trials,
-        key=lambda c: (c != found.best, found.trials[c].status != "measured", found.trials[c].seconds or 0.0),
+        outcome.trials,
+        key=lambda c: (c != outcome.best, outcome.trials[c].status != "measured", outcome.trials[c].seconds or 0.0),
     )
     return Tuning(
-        found.best.plan, found.seconds(found.best), found.default.plan, found.seconds(found.default),
-        tuple(found.trials[c] for c in order), tuple((r["field"], r["value"], r["reason"]) for r in log["refused"]),
-        found.exhaustive, found.complete, log["about"], path, log["note"], str(found.best.configuration), str(found.default.configuration),
+        outcome.best.plan, outcome.seconds(outcome.best), outcome.default.plan, outcome.seconds(outcome.default),
+        tuple(outcome.trials[c] for c in order), tuple((r["field"], r["value"], r["reason"]) for r in log["refused"]),
+        outcome.exhaustive, outcome.complete, log["about"], path, log["note"],
+        str(outcome.best.configuration), str(outcome.default.configuration),
     )  # fmt: skip
 
 
@@ -150,26 +154,26 @@ class CallMeasurer:
     def _check(self, choice: Choice) -> Failure | None:
         assert self._expected is not None
         try:
-            found = self._first_run(choice, self._job.bind(choice))
+            results = self._first_run(choice, self._job.bind(choice))
         except PlanError as error:
             return Failure("illegal", str(error))
         except LanewiseError as error:
             return Failure("failed", first_lines(error))
         except Exception as error:  # whatever a driver says of a launch: the choice is out, the search goes on
             return Failure("failed", first_lines(error))
-        if wrong := difference(found, self._expected, self._tolerance):
+        if wrong := difference(results, self._expected, self._tolerance):
             del self._ready[choice]
             return Failure("wrong", wrong)
         return None
 
     def _first_run(self, choice: Choice, call: Call) -> list[HostArray]:
         """The results, which nobody but the call may have written; a second run that is warm tells how often to repeat it."""
-        once, found = self._run(call)
+        once, results = self._run(call)
         if once < LONG:
             once = min(once, self._run(call)[0])
         watch = stopwatch(self._job.device, [call.launch], once)
-        self._ready[choice] = _Ready(call, [a.tobytes() for a in found], watch)
-        return found
+        self._ready[choice] = _Ready(call, [a.tobytes() for a in results], watch)
+        return results
 
     def _run(self, call: Call) -> tuple[float, list[HostArray]]:
         for result in call.results:
@@ -206,8 +210,8 @@ class CallMeasurer:
 def replay_search(entry: Entry) -> Tuning:
     """The search of an entry, without the device: a choice that was not looked at then does not exist."""
     space, recording = recorded_space(entry), recorded_trials(entry)
-    found = _find(space, RecordedMeasurer(recording), float("inf"), recording.__contains__)
-    return _search_report(found, entry.log)
+    outcome = _find(space, RecordedMeasurer(recording), float("inf"), recording.__contains__)
+    return _search_report(outcome, entry.log)
 
 
 def recorded_space(entry: Entry) -> SearchSpace:

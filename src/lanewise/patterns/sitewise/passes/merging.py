@@ -119,11 +119,11 @@ class _Merge:
         """The statement for one site, without what cannot be."""
         if isinstance(s, ir.Assign) and s.name in self.never[r]:
             return ()
-        known = _without((s,), self.never[r])
-        return fold_block(rename(known, {n: numbered(n, r) for n in self.varying}))
+        possible = _without((s,), self.never[r])
+        return fold_block(rename(possible, {n: numbered(n, r) for n in self.varying}))
 
     def _is_aligned(self, index: ir.Expression) -> bool:
-        """Whether it is the site, or so many sites further that the first of a thread is again at a multiple of their number."""
+        """Whether it is the site, or so far behind it that the first of a thread is again at a multiple of their number."""
         match index:
             case ir.Local(name=name):
                 return name == self.site

@@ -69,8 +69,8 @@ def apply(kernel: ir.Kernel) -> ir.Kernel:
 def _populations(kernel: ir.Kernel) -> ir.ArrayArgument | None:
     """The array that the sites load from leaf by leaf."""
     loaded = {s.array for s in _loads(kernel.body) if len(s.reads) == 1}
-    found = [a for a in kernel.arrays if a.name in loaded and len(a.leaves) > 1]
-    single = [a for a in found if all(len(s.reads) == 1 for s in _loads(kernel.body) if s.array == a.name)]
+    candidates = [a for a in kernel.arrays if a.name in loaded and len(a.leaves) > 1]
+    single = [a for a in candidates if all(len(s.reads) == 1 for s in _loads(kernel.body) if s.array == a.name)]
     return single[0] if single else None
 
 

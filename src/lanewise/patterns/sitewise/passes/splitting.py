@@ -95,7 +95,7 @@ def _masked(kernel: ir.Kernel) -> ir.Kernel:
     (loop,) = kernel.body
     assert isinstance(loop, ir.Parallel)
     end = next(n for n, s in enumerate(loop.body) if isinstance(s, ir.Assign) and s.name == SPECIAL) + 1
-    inner = _simplified(loop.body[end:], _known(BULK))
+    inner = _simplified(loop.body[end:], _constants(BULK))
     bulk = ir.If(ir.Unary("not", ir.Local(SPECIAL, BOOL), BOOL), inner)
     body = (replace(loop, body=(*loop.body[:end], bulk)),)
     used, names = _used(body)
@@ -123,8 +123,8 @@ def _part(kernel: ir.Kernel, part: Part) -> ir.Kernel:
     (loop,) = kernel.body
     assert isinstance(loop, ir.Parallel)
     index = loop.extent.type
-    known = _known(part)
-    body = _without_unread_flags(_simplified(loop.body, known))
+    constants = _constants(part)
+    body = _without_unread_flags(_simplified(loop.body, constants))
     count = ir.Parameter(part.count, index)
     outer = _spans(loop, part, body, index) if part.kind is None else _sites(loop, part, body, index)
     array = value_array(part.array, Vector(index, 2) if part.kind is None else index, written=False)
@@ -142,7 +142,7 @@ def _part(kernel: ir.Kernel, part: Part) -> ir.Kernel:
     )
 
 
-def _known(part: Part) -> dict[str, ir.Expression]:
+def _constants(part: Part) -> dict[str, ir.Expression]:
     """What the sites of a part need not ask."""
     special = ir.Literal(part.kind is not None, BOOL)
     return {SPECIAL: special, WALL: ir.Literal(False, BOOL), KIND: ir.Literal(max(part.kind or 0, 0), I32)}
@@ -161,15 +161,15 @@ def _sites(loop: ir.Parallel, part: Part, body: ir.Block, index: Scalar) -> ir.P
     return ir.Parallel(place.name, ir.Local(part.count, index), (load, *body))
 
 
-def _simplified(block: ir.Block, known: dict[str, ir.Expression]) -> ir.Block:
+def _simplified(block: ir.Block, constants: dict[str, ir.Expression]) -> ir.Block:
     """What is left of a site's work when its class is known."""
-    special = known[SPECIAL] == ir.Literal(True, BOOL)
+    special = constants[SPECIAL] == ir.Literal(True, BOOL)
 
     def value(e: ir.Expression) -> ir.Expression:
-        return known.get(e.name, e) if isinstance(e, ir.Local) else constant_folding.fold(e)
+        return constants.get(e.name, e) if isinstance(e, ir.Local) else constant_folding.fold(e)
 
     def visit(s: ir.Statement) -> ir.Block:
-        if isinstance(s, ir.Assign) and s.name in known:
+        if isinstance(s, ir.Assign) and s.name in constants:
             return ()
         if isinstance(s, ir.LoadRecord) and (s.array in (MARKS, SOLIDS) or s.reads == (("value", ALL),)):
             return ()

@@ -74,12 +74,12 @@ class ClusterColours:
         votes = self._votes(labels, own)
         taken: set[int] = set()
         for cluster in range(min(own, 40 * HUES)):
-            wanted = int(votes[cluster].argmax()) if votes[cluster].any() else -1
-            if wanted < 0 or (wanted in taken and cluster < HUES):
+            colour = int(votes[cluster].argmax()) if votes[cluster].any() else -1
+            if colour < 0 or (colour in taken and cluster < HUES):
                 free = [c for c in range(HUES) if c not in taken]
-                wanted = free[0] if free else cluster % HUES
-            taken.add(wanted)
-            chosen[cluster] = wanted
+                colour = free[0] if free else cluster % HUES
+            taken.add(colour)
+            chosen[cluster] = colour
         rest = np.arange(40 * HUES, own)
         chosen[rest] = rest % HUES
         self._before = chosen[labels]

@@ -131,9 +131,9 @@ class Canvas:
 
     def pixels(self) -> NDArray[np.uint8]:
         """(height, width, 3): the mean of each pixel's samples."""
-        found = np.empty((*self._size, 3), np.uint8)
-        run_range(own_kernel(_PIXELS, "pixels"), (self._picture, found), self._size[0], GRAIN)
-        return found
+        pixels = np.empty((*self._size, 3), np.uint8)
+        run_range(own_kernel(_PIXELS, "pixels"), (self._picture, pixels), self._size[0], GRAIN)
+        return pixels
 
 
 NOSE, TAIL, NOTCH = 0.60, -0.40, -0.22
@@ -158,7 +158,7 @@ HAZE = np.array((13, 20, 34), np.float32)
 
 
 def dart_length(agents: int, camera: Camera, size: tuple[int, int]) -> float:
-    """In units of the world: true, unless agents would be too small to see for a picture of `size` (height, width) with so many."""
+    """In units of the world: true, unless agents would be too small to see for a picture of `size` (height, width) with that many."""
     share = CROWDING * math.sqrt(size[0] * size[1] / agents)
     unit = size[0] / 1000  # large pictures have larger darts
     pixels = min(max(share, SMALLEST * unit), LARGEST * unit)

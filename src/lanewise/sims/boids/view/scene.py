@@ -40,14 +40,14 @@ def lines(
     wide = max(width, THINNEST)
     seen = camera.project(ends, size)
     whole = (seen[..., 2] > 0).all(axis=-1)
-    seen, given = seen[whole], np.broadcast_to(np.asarray(opacity, np.float32), len(ends))[whole]
+    seen, opacities = seen[whole], np.broadcast_to(np.asarray(opacity, np.float32), len(ends))[whole]
     along = seen[:, 1, :2] - seen[:, 0, :2]
     length = np.maximum(np.linalg.norm(along, axis=1, keepdims=True), 1e-6)
     across = np.zeros_like(seen[:, 0])
     across[:, :2] = along[:, ::-1] * (-1, 1) / length * (wide / 2)
     a, b, c, d = seen[:, 0] - across, seen[:, 0] + across, seen[:, 1] - across, seen[:, 1] + across
     corners = np.stack([a, b, c, b, d, c], axis=1).reshape(-1, 3, 3)
-    shown = np.repeat(given * (width / wide) * fog(seen[..., 2].mean(axis=1), camera), 2)
+    shown = np.repeat(opacities * (width / wide) * fog(seen[..., 2].mean(axis=1), camera), 2)
     colours = np.broadcast_to(np.array(colour, np.float32), (len(corners), 3))
     return Triangles(np.ascontiguousarray(corners, np.float32), np.ascontiguousarray(colours), shown.astype(np.float32))
 
@@ -90,13 +90,13 @@ def world_lines(edge: Edge, radius: float) -> NDArray[Any]:
 
 def box_lines(center: Any, halves: Any) -> NDArray[Any]:
     """The twelve edges of a box, in pieces that may lie behind the eye one by one. halves: (3, 3), from the middle to its faces."""
-    found: list[NDArray[Any]] = []
+    edges: list[NDArray[Any]] = []
     for axis in range(3):
         along, one, other = np.roll(np.asarray(halves, np.float64), -axis, axis=0)
         for s, t in ((-1, -1), (-1, 1), (1, -1), (1, 1)):
             place = np.asarray(center) + s * one + t * other
-            found.append(joined(place + np.linspace(-1, 1, 25)[:, None] * along))
-    return np.concatenate(found)
+            edges.append(joined(place + np.linspace(-1, 1, 25)[:, None] * along))
+    return np.concatenate(edges)
 
 
 def sphere_faces(center: Any, radius: float, parts: int = 96) -> NDArray[Any]:
@@ -111,13 +111,13 @@ def sphere_faces(center: Any, radius: float, parts: int = 96) -> NDArray[Any]:
 
 def box_faces(center: Any, halves: Any) -> NDArray[Any]:
     """Triangles (n, 3, 3) of a box."""
-    found: list[NDArray[Any]] = []
+    faces: list[NDArray[Any]] = []
     for axis in range(3):
         out, one, other = np.roll(np.asarray(halves, np.float64), -axis, axis=0)
         for sign in (1.0, -1.0):
             middle, second = np.asarray(center) + sign * out, sign * other
-            found.append(quads(*(middle + s * one + t * second for s, t in ((-1, -1), (1, -1), (1, 1), (-1, 1)))))
-    return np.concatenate(found)
+            faces.append(quads(*(middle + s * one + t * second for s, t in ((-1, -1), (1, -1), (1, 1), (-1, 1)))))
+    return np.concatenate(faces)
 
 
 def quads(a: Any, b: Any, c: Any, d: Any) -> NDArray[Any]:
@@ -191,13 +191,13 @@ def _wires(o: Obstacle, world: float) -> NDArray[Any]:
 def _globe(o: Sphere) -> NDArray[Any]:
     """Circles of latitude and six of longitude, a little above the surface."""
     radius, center = 1.004 * o.radius, np.array(o.center)
-    found: list[NDArray[Any]] = []
+    circles: list[NDArray[Any]] = []
     for angle in np.linspace(-np.pi / 2, np.pi / 2, CIRCLES + 2)[1:-1]:
         r = radius * np.cos(angle)
-        found.append(circle(center + np.array((0, radius * np.sin(angle), 0)), (r, 0, 0), (0, 0, r)))
+        circles.append(circle(center + np.array((0, radius * np.sin(angle), 0)), (r, 0, 0), (0, 0, r)))
     for angle in np.arange(6) * np.pi / 6:
-        found.append(circle(center, (radius * np.cos(angle), 0, radius * np.sin(angle)), (0, radius, 0)))
-    return np.concatenate(found)
+        circles.append(circle(center, (radius * np.cos(angle), 0, radius * np.sin(angle)), (0, radius, 0)))
+    return np.concatenate(circles)
 
 
 def _halves(o: Box) -> NDArray[Any]:

@@ -66,8 +66,8 @@ class DiscGalaxy:
         radius = np.linalg.norm(position, axis=1)
         # The sphere alone would be in balance with speeds for its own pull; the virial theorem 2K = sum m v_c^2
         # says how much faster its bodies must be with the disc inside it.
-        wanted = np.sum(self.circular_speed(radius) ** 2)
-        velocity *= np.sqrt(wanted / np.sum(velocity**2))
+        needed = np.sum(self.circular_speed(radius) ** 2)
+        velocity *= np.sqrt(needed / np.sum(velocity**2))
         return Particles.of(position, velocity, (1.0 - self.disc_share) * self.mass / bodies, component=HALO)
 
     def _disc(self, bodies: int, random: np.random.Generator) -> Particles:

@@ -32,9 +32,9 @@ class Face:
 @cache
 def make_face(lattice: Lattice, name: str) -> Face:
     """The face "x-", "x+", "y-", ... of a box of this lattice; raises `InputError` for another name."""
-    wanted = [a + side for a in AXES[: lattice.dimension] for side in "-+"]
-    if name not in wanted:
-        raise InputError(f"a box of {lattice.name} has no face {name!r}; wanted one of {', '.join(wanted)}")
+    names = [a + side for a in AXES[: lattice.dimension] for side in "-+"]
+    if name not in names:
+        raise InputError(f"a box of {lattice.name} has no face {name!r}; wanted one of {', '.join(names)}")
     axis, sign = AXES.index(name[0]), 1 if name[1] == "-" else -1
     inward = tuple(sign if a == axis else 0 for a in range(lattice.dimension))
     through = [sign * v[axis] for v in lattice.velocities]

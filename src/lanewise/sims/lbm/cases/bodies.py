@@ -51,8 +51,8 @@ def place(
     """The body that is asked for, or the case's own: round, of this diameter."""
     if obstacle is None:
         return Body(own(shape, centre, diameter / 2), diameter, Round(point(centre), diameter / 2))
-    found = as_solid_body(obstacle(shape, centre, diameter))
-    return Body(_checked(found.mask), extent(found.mask), found.surface)
+    body = as_solid_body(obstacle(shape, centre, diameter))
+    return Body(_checked(body.mask), extent(body.mask), body.surface)
 
 
 def extent(solid: Mask) -> float:

@@ -98,7 +98,7 @@ def deviations(velocity: Any, lid: float, re: float) -> dict[str, float]:
     }
     result: dict[str, float] = {}
     for component, (places, values) in lines.items():
-        wanted_places, wanted = table(component, int(re))
-        found = interpolate(places, values, wanted_places)
-        result[f"ghia_{component}_deviation"] = float(np.max(np.abs(found - wanted)))
+        wanted_places, published = table(component, int(re))
+        computed = interpolate(places, values, wanted_places)
+        result[f"ghia_{component}_deviation"] = float(np.max(np.abs(computed - published)))
     return result

@@ -49,14 +49,14 @@ def make(request: Request) -> Setup:
 
 def results(state: State, speed: float) -> dict[str, Any]:
     """The profile in the middle of the channel against the parabola."""
-    found = np.asarray(state.velocity[:, state.velocity.shape[1] // 2, 0], np.float64)
-    height = len(found)
+    profile = np.asarray(state.velocity[:, state.velocity.shape[1] // 2, 0], np.float64)
+    height = len(profile)
     y = np.arange(height) + 0.5
     exact = 4 * speed * y * (height - y) / height**2
     return {
-        "profile_error": float(np.max(np.abs(found - exact)) / speed),
-        "mean_velocity": float(found.mean()), "mean_velocity_exact": float(exact.mean()),
-        "largest_velocity": float(found.max()),
+        "profile_error": float(np.max(np.abs(profile - exact)) / speed),
+        "mean_velocity": float(profile.mean()), "mean_velocity_exact": float(exact.mean()),
+        "largest_velocity": float(profile.max()),
     }  # fmt: skip
 
 

@@ -64,8 +64,8 @@ def make(request: Request) -> Setup:
     every = max(1, round(diameter / scale.speed / 12))  # an oscillation takes about 3 diameters: 40 samples
 
     def results(state: State, series: Series) -> dict[str, Any]:
-        found = {**shedding(series, diameter, scale.speed), "diameter": diameter}
-        return {**found, PRESSURE: _later_pressure(series, pressure_difference(state.density, scale))}
+        measured = {**shedding(series, diameter, scale.speed), "diameter": diameter}
+        return {**measured, PRESSURE: _later_pressure(series, pressure_difference(state.density, scale))}
 
     return Setup(
         lattice="D2Q9", shape=(ny, nx), viscosity=viscosity, speed=request.speed, length=diameter,
@@ -115,12 +115,12 @@ def _pressure_at(density: Any, scale: Scale, place: tuple[float, float], side: i
 
 def _later_pressure(series: Series, last: float) -> float:
     """In a steady flow the last value; in an oscillating one that half a period after the last peak of the lift."""
-    found = oscillation(series.steps, series.column("lift")) if len(series) else None
-    if found is None:
+    cycles = oscillation(series.steps, series.column("lift")) if len(series) else None
+    if cycles is None:
         return last
     lift, pressure = series.column("lift"), series.column(PRESSURE)
-    period = 1 / found.frequency
-    within = (series.steps <= found.stop) & (series.steps >= found.stop - period)
+    period = 1 / cycles.frequency
+    within = (series.steps <= cycles.stop) & (series.steps >= cycles.stop - period)
     peak = series.steps[within][int(np.argmax(lift[within]))]
     return float(np.interp(peak + period / 2, series.steps, pressure))
 

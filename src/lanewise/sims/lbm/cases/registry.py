@@ -80,7 +80,7 @@ class Probe:
     paired: bool = False
     walls: tuple[str, ...] = ()
 
-    def wanted(self, step: int) -> bool:
+    def is_due(self, step: int) -> bool:
         """Whether a value belongs to this step."""
         return step % self.every == 0 and not (self.paired and step == 0)
 
@@ -163,8 +163,8 @@ class Case:
         drive: str | None = None, obstacle: Obstacle | None = None,
     ) -> Request:  # fmt: skip
         """What is asked for, completed; InputError for what the case does not have."""
-        found = self.lattices[0] if lattice is None else lattice.upper()
-        if found not in self.lattices:
+        chosen_lattice = self.lattices[0] if lattice is None else lattice.upper()
+        if chosen_lattice not in self.lattices:
             raise InputError(f"{self.name} runs on {_listed(self.lattices)}, found lattice {lattice!r}")
         if drive is not None and drive not in self.drives:
             wanted = f"wanted one of {_listed(self.drives)}" if self.drives else "it has only one"
@@ -174,7 +174,7 @@ class Case:
                 f"{self.name} has no obstacle that a mask or a mesh could replace; wanted {_with_obstacle()}"
             )
         chosen = Request(
-            self.re if re is None else re, self.size if size is None else size, self.speed if speed is None else speed, found,
+            self.re if re is None else re, self.size if size is None else size, self.speed if speed is None else speed, chosen_lattice,
             drive or (self.drives[0] if self.drives else ""), obstacle,
         )  # fmt: skip
         _check(chosen)
@@ -205,7 +205,7 @@ def _with_obstacle() -> str:
 
 
 def steps_for(length: float, speed: float, crossings: float) -> int:
-    """The steps in which the flow crosses `length` so many times."""
+    """The steps in which the flow crosses `length` that many times."""
     return max(1, round(crossings * length / speed))
 
 
@@ -244,12 +244,12 @@ class Series:
 NODES = 4  # a cubic: its error is far below that of the flow
 
 
-def interpolate(places: Any, values: Any, wanted: Any) -> NDArray[np.float64]:
-    """The values at `wanted` (m,) from those at `places` (n,), ascending and not evenly spaced; float64 of shape (m,).
+def interpolate(places: Any, values: Any, targets: Any) -> NDArray[np.float64]:
+    """The values at `targets` (m,) from those at `places` (n,), ascending and not evenly spaced; float64 of shape (m,).
 
     Each uses the four nodes around it, fewer if there are fewer. Outside the nodes it extrapolates.
     """
-    x, y, at = (np.asarray(a, np.float64) for a in (places, values, wanted))
+    x, y, at = (np.asarray(a, np.float64) for a in (places, values, targets))
     width = min(NODES, len(x))
     first = np.clip(np.searchsorted(x, at) - width // 2, 0, len(x) - width)
     nodes = first[:, None] + np.arange(width)

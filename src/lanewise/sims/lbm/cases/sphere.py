@@ -33,8 +33,8 @@ def make(request: Request) -> Setup:
 
     def results(state: State, series: Series) -> dict[str, Any]:
         del state
-        found = {**shedding(series, body.width, speed), "diameter": body.width, "frontal_area": area}
-        return {**found, "drag_schiller_naumann": schiller_naumann(request.re)} if own else found
+        measured = {**shedding(series, body.width, speed), "diameter": body.width, "frontal_area": area}
+        return {**measured, "drag_schiller_naumann": schiller_naumann(request.re)} if own else measured
 
     return Setup(
         lattice=request.lattice, shape=shape, viscosity=speed * body.width / request.re, speed=speed, length=body.width,

@@ -65,16 +65,16 @@ def shedding(series: Series, length: float, speed: float) -> dict[str, Any]:
     if not len(series):
         return {}
     lift = series.column("lift")
-    found = oscillation(series.steps, lift)
-    if found is None or found.spread > STEADY_PERIODS or _amplitude(series) < LEAST_LIFT:
+    cycles = oscillation(series.steps, lift)
+    if cycles is None or cycles.spread > STEADY_PERIODS or _amplitude(series) < LEAST_LIFT:
         return {"drag": float(series.column("drag")[-1]), "lift": float(lift[-1])}
-    within = (series.steps >= found.start) & (series.steps <= found.stop)
+    within = (series.steps >= cycles.start) & (series.steps <= cycles.stop)
     drag = series.column("drag")
-    lowest, highest = found.extremes(series.steps, lift)
+    lowest, highest = cycles.extremes(series.steps, lift)
     return {
-        "drag": float(drag[within].mean()), "drag_max": found.extremes(series.steps, drag)[1], "lift_max": highest,
-        "lift_min": lowest, "strouhal": found.frequency * length / speed, "periods": found.periods,
-        "period_spread": found.spread,
+        "drag": float(drag[within].mean()), "drag_max": cycles.extremes(series.steps, drag)[1], "lift_max": highest,
+        "lift_min": lowest, "strouhal": cycles.frequency * length / speed, "periods": cycles.periods,
+        "period_spread": cycles.spread,
     }  # fmt: skip
 
 

@@ -37,11 +37,11 @@ def _planar(request: Request) -> Setup:
     def results(state: State, series: Series) -> dict[str, Any]:
         del series
         exact = velocity * np.exp(-rate * state.step)
-        found = np.asarray(state.velocity, np.float64)
-        energy = float(np.sum(found**2) / np.sum(velocity**2))
+        computed = np.asarray(state.velocity, np.float64)
+        energy = float(np.sum(computed**2) / np.sum(velocity**2))
         measured = -np.log(energy) / (2 * state.step) if state.step and energy > 0 else float("nan")
         return {
-            "velocity_error": float(np.sqrt(np.sum((found - exact) ** 2) / np.sum(exact**2))),
+            "velocity_error": float(np.sqrt(np.sum((computed - exact) ** 2) / np.sum(exact**2))),
             "decay_rate": float(measured), "decay_rate_exact": rate, "decay_rate_error": float(measured / rate - 1),
         }  # fmt: skip
 

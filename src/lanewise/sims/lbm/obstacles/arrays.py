@@ -63,23 +63,23 @@ def check_array(mask: ArrayLike, shape: Sequence[int]) -> NDArray[Any]:
     return array
 
 
-def _transposed(found: tuple[int, ...], wanted: tuple[int, ...]) -> str:
-    return ": its axes are in the order x, y, z, so give mask.T" if found == wanted[::-1] else ""
+def _transposed(own: tuple[int, ...], shape: tuple[int, ...]) -> str:
+    return ": its axes are in the order x, y, z, so give mask.T" if own == shape[::-1] else ""
 
 
-def _check_kinds(array: NDArray[Any], known: Mapping[int, str]) -> None:
+def _check_kinds(array: NDArray[Any], kinds: Mapping[int, str]) -> None:
     present = [int(kind) for kind in np.unique(array)]
-    unknown = [kind for kind in present if kind not in known]
+    unknown = [kind for kind in present if kind not in kinds]
     if not unknown:
         return
-    found = [_found(array, kind) for kind in unknown[:NAMED]]
+    described = [_described(array, kind) for kind in unknown[:NAMED]]
     if len(unknown) > NAMED:
-        found.append(f"{len(unknown) - NAMED} more kinds")
-    names = ", ".join(f"{kind} ({name})" for kind, name in sorted(known.items()))
-    raise InputError(f"the mask holds {', '.join(found)}; wanted one of the kinds {names}")
+        described.append(f"{len(unknown) - NAMED} more kinds")
+    names = ", ".join(f"{kind} ({name})" for kind, name in sorted(kinds.items()))
+    raise InputError(f"the mask holds {', '.join(described)}; wanted one of the kinds {names}")
 
 
-def _found(array: NDArray[Any], kind: int) -> str:
+def _described(array: NDArray[Any], kind: int) -> str:
     places = array == kind
     count = int(np.count_nonzero(places))
     first = np.unravel_index(int(np.argmax(places)), array.shape)
@@ -91,16 +91,16 @@ Report: TypeAlias = Callable[[str], object]
 """Called with one sentence on what was read, how it was scaled and where it lies; `print` and loggers fit."""
 
 
-def existing(path: FilePath, wanted: str) -> Path:
-    """`path` as a readable, non-empty, regular file; anything else is an InputError that says what was `wanted`."""
+def existing(path: FilePath, what: str) -> Path:
+    """`path` as a readable, non-empty, regular file; anything else is an InputError that says `what` is wanted."""
     file = Path(path)
-    with reading(path, wanted, ()):
+    with reading(path, what, ()):
         if not file.exists():
-            raise InputError(f"there is no such file; wanted {wanted}")
+            raise InputError(f"there is no such file; wanted {what}")
         if not file.is_file():
-            raise InputError(f"this is {'a folder' if file.is_dir() else 'not a regular file'}; wanted {wanted}")
+            raise InputError(f"this is {'a folder' if file.is_dir() else 'not a regular file'}; wanted {what}")
         if file.stat().st_size == 0:
-            raise InputError(f"the file is empty; wanted {wanted}")
+            raise InputError(f"the file is empty; wanted {what}")
         file.open("rb").close()
     return file
 

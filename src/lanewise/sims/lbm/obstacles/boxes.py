@@ -24,14 +24,14 @@ Mask = NDArray[np.bool_]
 def check_shape(shape: Sequence[int]) -> tuple[int, ...]:
     """`shape` as whole numbers from 1 on, two or three of them; raises InputError."""
     try:
-        given = listed(shape)
-        sizes = tuple(int(n) for n in given)
-        fits = len(sizes) in (2, 3) and min(sizes) >= 1 and sizes == given
-        found: object = given
+        lengths = listed(shape)
+        sizes = tuple(int(n) for n in lengths)
+        fits = len(sizes) in (2, 3) and min(sizes) >= 1 and sizes == lengths
+        described: object = lengths
     except Exception:  # of the user's class, or what is no list of numbers
-        sizes, fits, found = (), False, shown(shape)
+        sizes, fits, described = (), False, shown(shape)
     if not fits:
-        raise InputError(f"the shape of the box is {found}; wanted (ny, nx) or (nz, ny, nx), from 1 site on each")
+        raise InputError(f"the shape of the box is {described}; wanted (ny, nx) or (nz, ny, nx), from 1 site on each")
     return sizes
 
 
@@ -102,13 +102,13 @@ class Placement:
 
         Raises InputError for two sizes and for one that is not positive.
         """
-        given = {
+        ways = {
             n: v
             for n, v in (("fraction", self.fraction), ("length", self.length), ("scale", self.scale))
             if v is not None
         }
-        if len(given) > 1:
-            raise InputError(f"the size is given by {' and '.join(given)}; wanted one of them")
+        if len(ways) > 1:
+            raise InputError(f"the size is given by {' and '.join(ways)}; wanted one of them")
         if len(extent) != len(check_shape(shape)):
             raise InputError(f"what is placed has {len(extent)} edges, and the box {len(shape)}; wanted as many")
         if not all(math.isfinite(e) and e >= 0 for e in extent) or not any(extent):

@@ -60,18 +60,18 @@ def cut_links(
     Links of sites of other kinds, such as openings, and those through slip faces stay half-way, and so do the few that miss the
     surface by rounding. Raises InputError for a surface that meets none of its wall's links.
     """
-    found = _all_met(lattice, mask, edges, surfaces, names)
+    links = _all_met(lattice, mask, edges, surfaces, names)
     near = on_surface(mask.shape)
-    if (on := found.fraction >= 1 - near).any():
-        released = _lower_ends(lattice, mask, found.chosen(on))
+    if (on := links.fraction >= 1 - near).any():
+        released = _lower_ends(lattice, mask, links.chosen(on))
         mask = _changed(mask, released, np.zeros(len(released), np.uint8))
-        found = _all_met(lattice, mask, edges, surfaces, names)
-    touching, first = np.unique(found.site[on := found.fraction <= near], return_index=True)
+        links = _all_met(lattice, mask, edges, surfaces, names)
+    touching, first = np.unique(links.site[on := links.fraction <= near], return_index=True)
     if len(touching):
-        upper = ~_lower(lattice, found.chosen(on), touching)
-        kinds = found.kind[on][first]
-        mask, found = _with_sites(lattice, mask, edges, found, touching, upper, kinds, frozenset(names))
-    return CutLinks(mask, _table(lattice, found))
+        upper = ~_lower(lattice, links.chosen(on), touching)
+        kinds = links.kind[on][first]
+        mask, links = _with_sites(lattice, mask, edges, links, touching, upper, kinds, frozenset(names))
+    return CutLinks(mask, _table(lattice, links))
 
 
 def _all_met(
@@ -99,17 +99,17 @@ def _met(lattice: Lattice, mask: Kinds, edges: Edges, number: int, surface: Surf
         every = _Links(sites, np.full(len(sites), q), fractions, np.full(len(sites), number, np.uint8))
         parts.append(every.chosen(~np.isnan(fractions)))
         cut += len(sites)
-    found = _Links.joined(parts)
-    if cut and not len(found.site):
+    links = _Links.joined(parts)
+    if cut and not len(links.site):
         raise InputError(
             f"the surface of {name!r} meets none of the {cut:,} links that its sites cut; wanted the surface of the "
             "same body, in site coordinates"
         )
-    return found
+    return links
 
 
 def _with_sites(
-    lattice: Lattice, mask: Kinds, edges: Edges, found: _Links, touching: Whole, upper: NDArray[np.bool_], kinds: Kinds,
+    lattice: Lattice, mask: Kinds, edges: Edges, links: _Links, touching: Whole, upper: NDArray[np.bool_], kinds: Kinds,
     walls: frozenset[int],
 ) -> tuple[Kinds, _Links]:  # fmt: skip
     """The mask in which the upper ones of the touching sites are walls of these kinds, and its links."""
@@ -117,7 +117,7 @@ def _with_sites(
     roomy = _roomy(lattice, _changed(mask, touching[upper], kinds[upper]), edges, places, walls)
     solid, places, kinds = touching[upper][roomy], places[roomy], kinds[upper][roomy]
     mask = _changed(mask, solid, kinds)
-    parts = [found.chosen(~np.isin(found.site, solid))]
+    parts = [links.chosen(~np.isin(links.site, solid))]
     for q in range(1, lattice.size):
         _, sites, ends = _starts(mask, edges, places, lattice.velocities[q])
         fractions = np.where(np.isin(sites, touching), 0.0, 1.0)
@@ -125,21 +125,21 @@ def _with_sites(
     return mask, _Links.joined(parts)
 
 
-def _lower(lattice: Lattice, found: _Links, sites: Whole) -> NDArray[np.bool_]:
+def _lower(lattice: Lattice, links: _Links, sites: Whole) -> NDArray[np.bool_]:
     """Whether a lower side of the body goes through these sites on its surface, by the sum of their links that lead into it."""
     inward = np.zeros((len(sites), lattice.dimension))
-    np.add.at(inward, np.searchsorted(sites, found.site), -np.array(lattice.velocities, np.float64)[found.direction])
+    np.add.at(inward, np.searchsorted(sites, links.site), -np.array(lattice.velocities, np.float64)[links.direction])
     # Of a face near an edge some links are missing, which tilts the sum by less than half.
     return (inward > 0.5 * np.abs(inward).max(axis=1, keepdims=True)).any(axis=1)
 
 
-def _lower_ends(lattice: Lattice, mask: Kinds, found: _Links) -> Whole:
+def _lower_ends(lattice: Lattice, mask: Kinds, links: _Links) -> Whole:
     """The walls at which these links end, which lie on a surface, where that is a lower side of the body."""
-    starts = np.stack(np.unravel_index(found.site, mask.shape)[::-1], axis=1)
-    ends = (starts - np.array(lattice.velocities)[found.direction]) % np.array(mask.shape[::-1])
+    starts = np.stack(np.unravel_index(links.site, mask.shape)[::-1], axis=1)
+    ends = (starts - np.array(lattice.velocities)[links.direction]) % np.array(mask.shape[::-1])
     numbers = np.ravel_multi_index(tuple(ends.T[::-1]), mask.shape).astype(np.int64)
     sites = np.unique(numbers)
-    return sites[_lower(lattice, replace(found, site=numbers), sites)]
+    return sites[_lower(lattice, replace(links, site=numbers), sites)]
 
 
 def _changed(mask: Kinds, sites: Whole, kinds: Kinds) -> Kinds:
@@ -160,10 +160,10 @@ def _roomy(lattice: Lattice, mask: Kinds, edges: Edges, places: Whole, walls: fr
     return roomy
 
 
-def _table(lattice: Lattice, found: _Links) -> WallFractions:
-    sites, rows = np.unique(found.site, return_inverse=True)
+def _table(lattice: Lattice, links: _Links) -> WallFractions:
+    sites, rows = np.unique(links.site, return_inverse=True)
     table = np.full((len(sites), lattice.size), np.nan)
-    table[rows, found.direction] = found.fraction
+    table[rows, links.direction] = links.fraction
     return WallFractions(sites.astype(np.int64), table)
 
 

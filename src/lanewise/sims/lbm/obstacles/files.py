@@ -34,8 +34,8 @@ def read_mask(
     if suffix in image.SUFFIXES:
         return image.image_mask(path, shape, placement=placement, report=report)
     if suffix != ".npy":
-        known = ", ".join(" ".join(s) for s in ((".npy",), image.SUFFIXES, mesh.SUFFIXES))
-        raise InputError(f"{path}: unknown suffix {suffix or '(none)'}; wanted {known}")
+        suffixes = ", ".join(" ".join(s) for s in ((".npy",), image.SUFFIXES, mesh.SUFFIXES))
+        raise InputError(f"{path}: unknown suffix {suffix or '(none)'}; wanted {suffixes}")
     if placement is not None:
         raise InputError(f"{path}: a .npy mask has its size and place already; wanted no placement")
     return _array(path, shape, report)

@@ -190,10 +190,10 @@ def _is_binary_stl(content: bytes) -> bool:
     if len(content) < HEADER:
         return False
     (triangles,) = struct.unpack_from("<I", content, HEADER - 4)
-    if len(content) == (wanted := HEADER + TRIANGLE * triangles):
+    if len(content) == (size := HEADER + TRIANGLE * triangles):
         return True
     if b"\0" in content[:HEADER]:
         raise InputError(
-            f"damaged STL file: it has {len(content):,} bytes, and its {triangles:,} triangles need {wanted:,}: it may be cut off"
+            f"damaged STL file: it has {len(content):,} bytes, and its {triangles:,} triangles need {size:,}: it may be cut off"
         )
     return False

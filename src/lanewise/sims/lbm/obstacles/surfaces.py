@@ -93,26 +93,26 @@ class SignedDistance:
         outside, inside = np.zeros(len(starts)), np.ones(len(starts))
         start, end = self.distance(starts), self.distance(starts + step)
         least = rounding(float(np.abs(starts).max(initial=0))) * np.abs(start - end)
-        known = (start >= -least) & (end <= least)
+        crossed = (start >= -least) & (end <= least)
         for _ in range(HALVINGS):
             middle = (outside + inside) / 2
             out = self.distance(starts + middle[:, None] * step) > 0
             outside, inside = np.where(out, middle, outside), np.where(out, inside, middle)
-        return np.where(known, (outside + inside) / 2, np.nan)
+        return np.where(crossed, (outside + inside) / 2, np.nan)
 
 
-def first_on_link(*found: Floats) -> Floats:
+def first_on_link(*fractions: Floats) -> Floats:
     """The smallest of these that lies between 0 and 1, but for rounding; NaN where none does."""
-    on = [np.where((t >= -ROUNDING) & (t <= 1 + ROUNDING), np.clip(t, 0, 1), np.nan) for t in found]
+    on = [np.where((t >= -ROUNDING) & (t <= 1 + ROUNDING), np.clip(t, 0, 1), np.nan) for t in fractions]
     first = on[0]
     for other in on[1:]:
         first = np.fmin(first, other)
     return first
 
 
-def as_solid_body(found: Mask | Solid) -> Solid:
+def as_solid_body(body: Mask | Solid) -> Solid:
     """A body of which only the sites are known stays as it is."""
-    return found if isinstance(found, Solid) else Solid(found)
+    return body if isinstance(body, Solid) else Solid(body)
 
 
 def point(values: Sequence[float]) -> tuple[float, ...]:
@@ -182,9 +182,9 @@ def _ball(shape: Sequence[int], centre: Sequence[float], radius: float, axes: st
     return distance2 <= radius * radius  # infinite for radii whose square no number holds
 
 
-def _check_axes(what: str, shape: Sequence[int], wanted: int, other: str) -> None:
-    if len(shape) != wanted:
-        box = "(ny, nx)" if wanted == 2 else "(nz, ny, nx)"
+def _check_axes(what: str, shape: Sequence[int], axes: int, other: str) -> None:
+    if len(shape) != axes:
+        box = "(ny, nx)" if axes == 2 else "(nz, ny, nx)"
         raise InputError(f"a {what} needs a box of shape {box}, found {tuple(shape)}; use {other} there")
 
 
@@ -219,12 +219,12 @@ def _grain(dimension: int, radius: float) -> NDArray[np.int64]:
     return offsets[(offsets**2).sum(axis=1) <= radius**2]
 
 
-def _packed(shape: tuple[int, ...], wanted: float, grain: NDArray[np.int64], random: np.random.Generator) -> Mask:
+def _packed(shape: tuple[int, ...], share: float, grain: NDArray[np.int64], random: np.random.Generator) -> Mask:
     mask = np.zeros(shape, np.bool_)
     marked, solid = mask.reshape(-1), 0
-    while solid < wanted * mask.size:
+    while solid < share * mask.size:
         # As many as cannot be too many, even if none overlaps another.
-        count = max(1, min(int(wanted * mask.size - solid), MOST_INDICES) // len(grain))
+        count = max(1, min(int(share * mask.size - solid), MOST_INDICES) // len(grain))
         centres = np.stack([random.integers(n, size=count) for n in shape], axis=-1)
         sites = (centres[:, None] + grain) % np.array(shape)
         flat = np.ravel_multi_index(tuple(np.moveaxis(sites, -1, 0)), shape)

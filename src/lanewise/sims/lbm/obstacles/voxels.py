@@ -75,21 +75,21 @@ def voxelise(vertices: Floats, faces: Whole, shape: Sequence[int], rule: Rule = 
             opposite orientation. "parity": inside is where an odd number of crossings lies below, whatever the orientation.
     """
     depth, height, width = shape
-    found = [
+    crossings = [
         _crossings(_spans(vertices, part, height), width, depth) for part in _parts(vertices, faces, height, width)
     ]
-    column = np.concatenate([c.column for c in found]) if found else np.empty(0, np.int64)
-    plane = np.concatenate([c.plane for c in found]) if found else np.empty(0, np.int64)
-    sign = np.concatenate([c.sign for c in found]) if found else np.empty(0, np.int64)
+    column = np.concatenate([c.column for c in crossings]) if crossings else np.empty(0, np.int64)
+    plane = np.concatenate([c.plane for c in crossings]) if crossings else np.empty(0, np.int64)
+    sign = np.concatenate([c.sign for c in crossings]) if crossings else np.empty(0, np.int64)
     return _filled(Crossings(column, plane, sign), (depth, height, width), rule)
 
 
 def columns_cut(vertices: Floats, faces: Whole, height: int, width: int) -> tuple[Whole, Floats]:
     """The crossings of the columns y width + x of sites (x, y) with triangles: their columns, and their heights z."""
-    found = [_heights(_spans(vertices, part, height), width) for part in _parts(vertices, faces, height, width)]
-    if not found:
+    heights = [_heights(_spans(vertices, part, height), width) for part in _parts(vertices, faces, height, width)]
+    if not heights:
         return np.empty(0, np.int64), np.empty(0)
-    spans, x, z = zip(*((s.row[n], x, z) for s, n, x, z in found), strict=True)
+    spans, x, z = zip(*((s.row[n], x, z) for s, n, x, z in heights), strict=True)
     return np.concatenate(spans) * width + np.concatenate(x), np.concatenate(z)
 
 
@@ -212,8 +212,8 @@ class MeshSurface:
         vertices, begin = vertices - low, begin - low
         width, height = (int(n) for n in begin[:, :2].max(axis=0) + 1)
         column, z = columns_cut(vertices, self.mesh.faces, height, width)
-        wanted = np.rint(begin[:, 1]).astype(np.int64) * width + np.rint(begin[:, 0]).astype(np.int64)
-        return _first(column, z, wanted, begin[:, 2], up)
+        own = np.rint(begin[:, 1]).astype(np.int64) * width + np.rint(begin[:, 0]).astype(np.int64)
+        return _first(column, z, own, begin[:, 2], up)
 
 
 def _sheared(points: Floats, slope: Floats) -> Floats:
@@ -222,17 +222,17 @@ def _sheared(points: Floats, slope: Floats) -> Floats:
     return moved
 
 
-def _first(column: Whole, z: Floats, wanted: Whole, begin: Floats, up: float) -> Floats:
+def _first(column: Whole, z: Floats, own: Whole, begin: Floats, up: float) -> Floats:
     """The crossing of the wanted column next to `begin`, upwards or downwards, as a fraction; NaN if it is more than a link away."""
     if not len(z):
-        return np.full(len(wanted), np.nan)
+        return np.full(len(own), np.nan)
     bits = int(np.ceil(np.log2(max(z.max(), begin.max()) + 2))) + FINE
     key = (column << bits) + np.rint(z * 2**FINE).astype(np.int64)
     order = np.argsort(key, kind="stable")
     key, column, z = key[order], column[order], z[order]
-    near = (wanted << bits) + np.rint(begin * 2**FINE).astype(np.int64)
-    found = np.searchsorted(key, near - 1) if up > 0 else np.searchsorted(key, near + 1, side="right") - 1
-    inside = np.clip(found, 0, len(z) - 1)
+    near = (own << bits) + np.rint(begin * 2**FINE).astype(np.int64)
+    nearest = np.searchsorted(key, near - 1) if up > 0 else np.searchsorted(key, near + 1, side="right") - 1
+    inside = np.clip(nearest, 0, len(z) - 1)
     t = (z[inside] - begin) * up
-    on = (found == inside) & (column[inside] == wanted) & (t >= -2 * ROUNDING) & (t <= 1 + 2 * ROUNDING)
+    on = (nearest == inside) & (column[inside] == own) & (t >= -2 * ROUNDING) & (t <= 1 + 2 * ROUNDING)
     return np.where(on, np.clip(t, 0, 1), np.nan)

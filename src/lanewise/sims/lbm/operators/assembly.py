@@ -78,15 +78,15 @@ def _parsed(function: Function) -> tuple[ast.FunctionDef, dict[str, Any]]:
     return tree, values | _annotations(tree, source.annotations())
 
 
-def _annotations(tree: ast.FunctionDef, found: Mapping[str, Any]) -> dict[str, Any]:
+def _annotations(tree: ast.FunctionDef, annotations: Mapping[str, Any]) -> dict[str, Any]:
     """The names that annotations use: their values are known where the function was defined. Those without are named."""
     values: dict[str, Any] = {}
     for arg in tree.args.args:
         if isinstance(arg.annotation, ast.Name):
-            values[arg.annotation.id] = found[arg.arg]
+            values[arg.annotation.id] = annotations[arg.arg]
     if tree.returns is not None:
         tree.returns = ast.Name("Result", ast.Load())
-        values["Result"] = found["return"]
+        values["Result"] = annotations["return"]
     return values
 
 
@@ -121,15 +121,15 @@ def _made(tree: ast.FunctionDef, names: Mapping[str, Any]) -> Function:
 class _Decide(ast.NodeTransformer):
     """Take the branches that known names decide."""
 
-    def __init__(self, known: Mapping[str, bool]) -> None:
-        self.known = known
+    def __init__(self, decided: Mapping[str, bool]) -> None:
+        self.decided = decided
 
     def decision(self, test: ast.expr) -> bool | None:
         match test:
-            case ast.Name(id=name) if name in self.known:
-                return self.known[name]
-            case ast.UnaryOp(op=ast.Not(), operand=ast.Name(id=name)) if name in self.known:
-                return not self.known[name]
+            case ast.Name(id=name) if name in self.decided:
+                return self.decided[name]
+            case ast.UnaryOp(op=ast.Not(), operand=ast.Name(id=name)) if name in self.decided:
+                return not self.decided[name]
             case _:
                 return None
 

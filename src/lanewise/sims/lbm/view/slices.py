@@ -69,9 +69,9 @@ def middle_slice(
 
 def checked_quantity(quantity: str) -> Quantity:
     """`quantity`, or an ArgumentError that says which there are."""
-    for known in QUANTITIES:
-        if quantity == known:
-            return known
+    for name in QUANTITIES:
+        if quantity == name:
+            return name
     raise ArgumentError(f"quantity is {quantity!r}; wanted one of {', '.join(QUANTITIES)}")
 
 
@@ -222,8 +222,8 @@ def _difference(values: NDArray[Any], axis: int, fluid: NDArray[np.bool_], perio
         valid[-1] = False
     steps = np.where(valid, steps, 0)
     count = valid.astype(np.int8) + np.roll(valid, 1, axis=0)
-    found = (steps + np.roll(steps, 1, axis=0)) / np.maximum(count, 1).astype(values.dtype)
-    return np.moveaxis(np.where(fluid, found, 0), 0, axis)
+    mean = (steps + np.roll(steps, 1, axis=0)) / np.maximum(count, 1).astype(values.dtype)
+    return np.moveaxis(np.where(fluid, mean, 0), 0, axis)
 
 
 MAIN = np.array((0.01, 0.04, 0.1, 0.2, 0.3, 0.42, 0.54, 0.66, 0.78, 0.88, 0.95, 0.99))

@@ -47,7 +47,9 @@ class Input:
 class Made:
     """What `make-data` makes."""
 
-    out: Path | None = setting(None, Option(OUTPUT, "FOLDER", "where the files go, one a detector (required)"))
+    out: Path | None = setting(
+        None, Option(OUTPUT, "FOLDER", "where the files go, one a detector; made if it is not there (required)")
+    )
     band: tuple[float, float] = setting(
         (0.0, 0.0), Option(DATA, "LOW,HIGH", "of the SFTs, Hz (required)", parse=lambda text: pair(text, "--band"))
     )

@@ -79,7 +79,7 @@ class _Run:
     seconds: float
     announce: Callable[[Memory], None]
     step: int = 0
-    found: Found | None = None
+    outcome: Found | None = None
     note: str = ""
     first_step: int = 0
     output: _Output = field(default_factory=_Output)
@@ -93,7 +93,7 @@ class _Run:
             self.step += steps
             progress(self)
 
-        self.found = self.search.compute(self.seconds, report, self.announce)
+        self.outcome = self.search.compute(self.seconds, report, self.announce)
 
 
 def follow_up_file(out: Path) -> Path:
@@ -108,20 +108,20 @@ def run(matched: Given) -> None:
     to, start = sys.stderr if matched["json"] else sys.stdout, time.perf_counter()
     memory: list[Memory] = []
 
-    def announce(found: Memory) -> None:
-        memory.append(found)
+    def announce(need: Memory) -> None:
+        memory.append(need)
         if not matched["quiet"]:
-            print(f"memory: {found}", file=to)
+            print(f"memory: {need}", file=to)
 
     with side_by_side(), claimed((*asked.files, matched["profile_trace"])) as notes:
         for note in notes:
             say_note(note)
-        found = _searched(asked, report.profile, announce, quiet=matched["quiet"])
-        followed = _write(asked, found, report.profile, quiet=matched["quiet"])
+        outcome = _searched(asked, report.profile, announce, quiet=matched["quiet"])
+        followed = _write(asked, outcome, report.profile, quiet=matched["quiet"])
         seconds = time.perf_counter() - start
-        summary = _summary(asked, found, followed, seconds, memory)
+        summary = _summary(asked, outcome, followed, seconds, memory)
         report.finish(summary)
-    _say(asked, found, followed, seconds, to)
+    _say(asked, outcome, followed, seconds, to)
     if matched["json"]:
         print_json(summary)
 
@@ -129,7 +129,7 @@ def run(matched: Given) -> None:
 def _asked(matched: Given) -> _Asked:
     """Refuses what cannot be searched or written, before anything is read."""
     require(matched, "sfts", "ref_time", "freq", "freq_band", "sky", "stack", "out", flags=FLAGS)
-    given, where, kept = matched.make(Input), matched.make(Directions), matched.make(InUnits)
+    inputs, where, kept = matched.make(Input), matched.make(Directions), matched.make(InUnits)
     assert where.out is not None
     if where.most < 1:
         raise InputError(f"--candidates is {where.most}; wanted at least 1")
@@ -140,21 +140,21 @@ def _asked(matched: Given) -> _Asked:
     if where.follow_up < 0:
         raise InputError(f"--follow-up is {where.follow_up}; wanted a number of candidates, 0 for none")
     if kept.scheduler is None or where.follow_up:  # else its workers have the device, and nobody here needs it
-        check_device(given.device)
+        check_device(inputs.device)
     followed = follow_up_file(where.out) if where.follow_up else None
     check_outputs(where.out, where.plot, where.overwrite, followed)
     job = Job(
-        sfts=tuple(given.sfts or ()), search=_search(matched, given), sky=tuple(directions(where.sky or ())), ephemeris=given.ephemeris,
-        most=where.most, skip_bad=given.skip_bad, method=where.method, device=given.device,
+        sfts=tuple(inputs.sfts or ()), search=_search(matched, inputs), sky=tuple(directions(where.sky or ())), ephemeris=inputs.ephemeris,
+        most=where.most, skip_bad=inputs.skip_bad, method=where.method, device=inputs.device,
     )  # fmt: skip
     return _Asked(job, where.out, where.plot, where.overwrite, where.follow_up, kept)
 
 
-def _search(matched: Given, given: Input) -> waves.Search:
+def _search(matched: Given, inputs: Input) -> waves.Search:
     """What is left out has the defaults of `Search`."""
     chosen = matched.of(Grid)
     low, width = chosen.pop("f1dot", (0.0, 0.0))
-    return waves.Search(**chosen, f1dot=low, f1dot_band=width, reference=given.ref_time, dterms=given.dterms)
+    return waves.Search(**chosen, f1dot=low, f1dot_band=width, reference=inputs.ref_time, dterms=inputs.dterms)
 
 
 def _searched(asked: _Asked, profile: Profile | None, announce: Callable[[Memory], None], *, quiet: bool) -> Found:
@@ -169,14 +169,14 @@ def _searched(asked: _Asked, profile: Profile | None, announce: Callable[[Memory
         say_left_out(one.ready.left_out)
         run = _Run(one, kept.checkpoint_every, announce)
         follow(product, run, quiet=quiet)
-    assert run.found is not None
-    say_note(_ends_within(run.found))
-    return run.found
+    assert run.outcome is not None
+    say_note(_ends_within(run.outcome))
+    return run.outcome
 
 
-def _ends_within(found: Found) -> str:
+def _ends_within(outcome: Found) -> str:
     """What is to be known of a list that ends among candidates of one significance, as it does where a signal is loud."""
-    level, most = found.candidates["significance"], found.ready.job.most
+    level, most = outcome.candidates["significance"], outcome.ready.job.most
     if len(level) < most or level[0] != level[-1]:
         return ""
     return (
@@ -201,45 +201,45 @@ def _rate(now: _Run) -> str:
     return f"{now.step:,} of {now.steps:,} maps"
 
 
-def _write(asked: _Asked, found: Found, profile: Profile | None, *, quiet: bool) -> Rows | None:
+def _write(asked: _Asked, outcome: Found, profile: Profile | None, *, quiet: bool) -> Rows | None:
     """The list, the picture, and the candidates that are followed up; then checkpoints have done their service."""
     with span(profile, "output", name="table"):
-        write_table(asked.out, {name: found.candidates[name] for name in COLUMNS}, asked.overwrite)
+        write_table(asked.out, {name: outcome.candidates[name] for name in COLUMNS}, asked.overwrite)
     if asked.plot is not None:
         with span(profile, "output", name="picture"):
-            _draw(asked.plot, found)
+            _draw(asked.plot, outcome)
     followed = None
     if asked.followed is not None:
         with span(profile, "follow-up", name="stages"):
-            followed = _followed(asked, found, quiet=quiet)
+            followed = _followed(asked, outcome, quiet=quiet)
         names = followed.dtype.names or ()
         columns = {n: followed[n].astype(np.int64) if n in WHOLE else followed[n] for n in names}
         with span(profile, "output", name="table"):
             write_table(asked.followed, columns, asked.overwrite)
     if asked.kept.checkpoint_folder is None:
-        forget(asked.folder, found.units)
+        forget(asked.folder, outcome.units)
     return followed
 
 
-def _followed(asked: _Asked, found: Found, *, quiet: bool) -> Rows:
+def _followed(asked: _Asked, outcome: Found, *, quiet: bool) -> Rows:
     """The best candidates, refined; a progress bar counts them."""
     from rich.console import Console
     from rich.progress import Progress
 
-    ready, console = found.ready, Console(stderr=True)
+    ready, console = outcome.ready, Console(stderr=True)
     with Progress(console=console, disable=quiet or not console.is_terminal, transient=True) as bar:
         task = bar.add_task("follow-up", total=asked.follow_up)
         return follow_up(
-            ready.grids, ready.ephemeris, found.candidates, asked.follow_up, directions=len(asked.job.sky), device=asked.job.device,
+            ready.grids, ready.ephemeris, outcome.candidates, asked.follow_up, directions=len(asked.job.sky), device=asked.job.device,
             report=lambda done: bar.advance(task, done),
         )  # fmt: skip
 
 
-def _draw(path: Path, found: Found) -> None:
+def _draw(path: Path, outcome: Found) -> None:
     """The map of the most significant candidate; of several the one with the largest mean 2F."""
     from lanewise.sims.waves.view import draw_map
 
-    ready, rows = found.ready, found.candidates
+    ready, rows = outcome.ready, outcome.candidates
     leading = rows[rows["significance"] == rows["significance"][0]]
     row = leading[int(np.argmax(leading["twoF"]))]
     origin = next(origins(ready, row, (0, len(ready.job.sky)), (0, len(ready.grids.f1dot))))
@@ -255,13 +255,14 @@ def _draw(path: Path, found: Found) -> None:
 
 
 def _summary(
-    asked: _Asked, found: Found, followed: Rows | None, seconds: float, memory: list[Memory]
+    asked: _Asked, outcome: Found, followed: Rows | None, seconds: float, memory: list[Memory]
 ) -> dict[str, Any]:
-    best: Candidates = found.candidates
-    grids = found.ready.grids
+    best: Candidates = outcome.candidates
+    grids = outcome.ready.grids
     return {
-        "maps": found.maps, "units": len(found.units), "directions": len(asked.job.sky), "stacks": grids.data.stacks, "seconds": seconds,
-        "candidates": len(best), "reference": middle_time(grids), "best": {name: float(best[name][0]) for name in COLUMNS},
+        "maps": outcome.maps, "units": len(outcome.units), "directions": len(asked.job.sky), "stacks": grids.data.stacks,
+        "seconds": seconds, "candidates": len(best), "reference": middle_time(grids),
+        "best": {name: float(best[name][0]) for name in COLUMNS},
         "out": str(asked.out), "method": asked.job.method, "device": asked.job.device, "memory": memory[0].total if memory else None,
         "plot": None if asked.plot is None else str(asked.plot), "follow_up": None if followed is None else _rows(asked, followed),
     }  # fmt: skip
@@ -272,9 +273,9 @@ def _rows(asked: _Asked, followed: Rows) -> dict[str, Any]:
     return {"out": str(asked.followed), "candidates": [dict(zip(names, r, strict=True)) for r in followed.tolist()]}
 
 
-def _say(asked: _Asked, found: Found, followed: Rows | None, seconds: float, to: Any) -> None:
-    grids, best, job = found.ready.grids, found.candidates, asked.job
-    maps = "1 map" if found.maps == 1 else f"{found.maps:,} maps"
+def _say(asked: _Asked, outcome: Found, followed: Rows | None, seconds: float, to: Any) -> None:
+    grids, best, job = outcome.ready.grids, outcome.candidates, asked.job
+    maps = "1 map" if outcome.maps == 1 else f"{outcome.maps:,} maps"
     what = f"{maps} of {grids.frequencies:,} frequencies and {len(grids.residuals)} spin-downs"
     print(f"{grids.data}", file=to)
     print(f"{job.method} on {job.device}: {what} in {seconds:.3f} s", file=to)

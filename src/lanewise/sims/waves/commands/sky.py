@@ -40,14 +40,14 @@ def _grid(kind: str, rest: str, text: str) -> Directions:
     each = numbers(steps, f"--sky {kind}:")
     region = _region(place, text) if at else None
     if kind == "isotropic" and len(each) == 1:
-        found = isotropic_sky(each[0], region)
+        points = isotropic_sky(each[0], region)
     elif kind == "uniform" and len(each) in (1, 2):
-        found = uniform_sky(each[0], each[-1], region)
+        points = uniform_sky(each[0], each[-1], region)
     else:
         raise InputError(
             f"--sky is {text!r}; wanted isotropic:STEP, or uniform:STEP,STEP for alpha and delta, in radians"
         )
-    return list(zip(found[:, 0].tolist(), found[:, 1].tolist(), strict=True))
+    return list(zip(points[:, 0].tolist(), points[:, 1].tolist(), strict=True))
 
 
 def _region(text: str, whole: str) -> Region:

@@ -59,16 +59,16 @@ def fstat(matched: Given) -> None:
     with claimed((out, plot, matched["profile_trace"])) as notes:
         for note in notes:
             say_note(note)
-        found = (_of_a_file if sought.templates is not None else _of_a_band)(asked, sought, report.profile)
+        computed = (_of_a_file if sought.templates is not None else _of_a_band)(asked, sought, report.profile)
         with span(report.profile, "output", name="table"):
-            write_table(out, found.columns, sought.overwrite, found.before)
+            write_table(out, computed.columns, sought.overwrite, computed.before)
         if plot is not None:
             with span(report.profile, "output", name="picture"):
-                _draw(plot, found)
+                _draw(plot, computed)
         seconds = time.perf_counter() - start
-        summary = _summary(found, asked, seconds, out, plot)
+        summary = _summary(computed, asked, seconds, out, plot)
         report.finish(summary)
-    _say(found, seconds, out, sys.stderr if matched["json"] else sys.stdout)
+    _say(computed, seconds, out, sys.stderr if matched["json"] else sys.stdout)
     if matched["json"]:
         print_json(summary)
 
@@ -109,9 +109,9 @@ def _of_a_file(asked: Input, sought: Sought, profile: Profile | None) -> _Comput
     if both := [n for n in result_names(data.detectors) if n in table.names]:
         raise InputError(f"{sought.templates}: it has the column {both[0]} already; wanted a file without results")
     with span(profile, "compute", name="demodulation"):
-        found = waves.f_statistic(data, table.templates, orbits, dterms=asked.dterms, device=asked.device)
-    columns = result_columns(found, data.detectors)
-    return _Computed(found, data, columns, (table.names, table.rows), "demod", asked.device, "")
+        statistic = waves.f_statistic(data, table.templates, orbits, dterms=asked.dterms, device=asked.device)
+    columns = result_columns(statistic, data.detectors)
+    return _Computed(statistic, data, columns, (table.names, table.rows), "demod", asked.device, "")
 
 
 def _of_a_band(asked: Input, sought: Sought, profile: Profile | None) -> _Computed:
@@ -120,17 +120,17 @@ def _of_a_band(asked: Input, sought: Sought, profile: Profile | None) -> _Comput
     method, reason = _method(data, band, asked, sought)
     with span(profile, "compute", name="resampling" if method == "resamp" else "demodulation"):
         if method == "resamp":
-            found = waves.f_statistic_band(data, band, orbits, dterms=asked.dterms)
+            statistic = waves.f_statistic_band(data, band, orbits, dterms=asked.dterms)
         else:
             templates = waves.Templates(
                 band.frequencies, band.alpha, band.delta, sought.f1dot, sought.f2dot, reference=asked.ref_time
             )
-            found = waves.f_statistic(data, templates, orbits, dterms=asked.dterms, device=asked.device)
+            statistic = waves.f_statistic(data, templates, orbits, dterms=asked.dterms, device=asked.device)
     fixed = {"alpha": band.alpha, "delta": band.delta, "f1dot": sought.f1dot, "f2dot": sought.f2dot}
     columns = {"freq": band.frequencies, **{k: np.full(band.count, v) for k, v in fixed.items()}}
     where = "numpy" if method == "resamp" else asked.device
     return _Computed(
-        found, data, columns | result_columns(found, data.detectors), ((), ()), method, where, reason
+        statistic, data, columns | result_columns(statistic, data.detectors), ((), ()), method, where, reason
     )  # fmt: skip
 
 
@@ -156,27 +156,27 @@ def _band(asked: Input, sought: Sought) -> waves.Band:
     return waves.Band(freq, step, count, *sky, asked.ref_time, sought.f1dot, sought.f2dot)
 
 
-def _draw(path: Path, found: _Computed) -> None:
+def _draw(path: Path, computed: _Computed) -> None:
     from lanewise.sims.waves.view import draw_band
 
-    alpha, delta, f1dot = (float(found.columns[n][0]) for n in ("alpha", "delta", "f1dot"))
+    alpha, delta, f1dot = (float(computed.columns[n][0]) for n in ("alpha", "delta", "f1dot"))
     where = f"towards ({alpha:.4f}, {delta:.4f}) rad, {f1dot:g} Hz/s"
-    draw_band(path, found.columns["freq"], found.statistic, found.data.detectors, found.method, where)
+    draw_band(path, computed.columns["freq"], computed.statistic, computed.data.detectors, computed.method, where)
 
 
-def _summary(found: _Computed, asked: Input, seconds: float, out: Path, plot: Path | None) -> dict[str, Any]:
-    best = int(found.statistic.two_f[0].argmax())
+def _summary(computed: _Computed, asked: Input, seconds: float, out: Path, plot: Path | None) -> dict[str, Any]:
+    best = int(computed.statistic.two_f[0].argmax())
     return {
-        "templates": found.count, "method": found.method, "device": found.where, "reason": found.reason, "seconds": seconds,
-        "sfts": len(found.data), "ephemeris": asked.ephemeris,
-        "largest": {"template": best, "twoF": float(found.statistic.two_f[0, best])}, "out": str(out),
+        "templates": computed.count, "method": computed.method, "device": computed.where, "reason": computed.reason, "seconds": seconds,
+        "sfts": len(computed.data), "ephemeris": asked.ephemeris,
+        "largest": {"template": best, "twoF": float(computed.statistic.two_f[0, best])}, "out": str(out),
         "plot": None if plot is None else str(plot),
     }  # fmt: skip
 
 
-def _say(found: _Computed, seconds: float, out: Path, to: Any) -> None:
-    two_f = found.statistic.two_f[0]
-    best, why = int(two_f.argmax()), f" ({found.reason})" if found.reason else ""
-    print(f"{found.data}", file=to)
-    print(f"{found.method} on {found.where}: {found.count} templates in {seconds:.3f} s{why}", file=to)
+def _say(computed: _Computed, seconds: float, out: Path, to: Any) -> None:
+    two_f = computed.statistic.two_f[0]
+    best, why = int(two_f.argmax()), f" ({computed.reason})" if computed.reason else ""
+    print(f"{computed.data}", file=to)
+    print(f"{computed.method} on {computed.where}: {computed.count} templates in {seconds:.3f} s{why}", file=to)
     print(f"largest 2F: {two_f[best]:.4f}, template {best}; results in {out}", file=to)

@@ -125,7 +125,7 @@ class Shape:
 
 
 def shape_of(field: MapField, directions: int, f1dots: tuple[float, ...], most: int) -> Shape:
-    """Of the maps of so many directions, of which the `most` best cells are asked for."""
+    """Of the maps of that many directions, of which the `most` best cells are asked for."""
     cells = field.pixels * len(field.residuals)
     chosen = min(most, cells)
     maps = directions * len(f1dots)

@@ -70,7 +70,7 @@ class HoughDevice:
         self._views: list[list[View]] = [[] for _ in range(buffers)]
 
     def memory(self, largest: Shape) -> Memory:
-        """What maps of at most this size take, with what is there for all."""
+        """What maps of at most this size take, with what all maps share."""
         return search_memory(self.data, largest, self.device, self._kernel, self._pipeline.buffers)
 
     def load(self, largest: Shape) -> None:

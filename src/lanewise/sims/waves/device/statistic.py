@@ -46,8 +46,8 @@ def device_f_statistic(
     where = resolve(device)
     alpha, delta, which = templates.directions()
     seen = geometry(data, ephemeris, alpha, delta, templates.orbit)
-    found = _amplitudes(Spectra(data, where, dterms, kernel=kernel), seen, which, templates)
-    result = _assembled(found, antenna_matrices(data, seen), which)
+    amplitudes = _amplitudes(Spectra(data, where, dterms, kernel=kernel), seen, which, templates)
+    result = _assembled(amplitudes, antenna_matrices(data, seen), which)
     _check(data, seen, which, templates, dterms, result)
     return result
 
@@ -89,20 +89,20 @@ def _size(count: int) -> int:
     return count if count < SIZES else -(-count // step) * step
 
 
-def _assembled(found: NDArray[np.float32], matrix: Floats, which: NDArray[np.int64]) -> FStatistic:
+def _assembled(amplitudes: NDArray[np.float32], matrix: Floats, which: NDArray[np.int64]) -> FStatistic:
     """From amplitudes of detectors (n, s d, 4) and the antenna matrices (3, s, d, p) of all directions.
 
     Some templates at a time: what is computed of them stays in the caches.
     """
     _, s, d, directions = matrix.shape
-    n = len(found)
+    n = len(amplitudes)
     both, apart = np.empty((s, n)), np.empty((s, d, n))
     fa, fb = np.empty((s, n), np.complex128), np.empty((s, n), np.complex128)
     abc = np.empty((3, s, n))
     for first in range(0, n, TOGETHER):
         some = slice(first, first + TOGETHER)
         own = matrix if directions == 1 else matrix[..., which[some]]
-        parts = np.ascontiguousarray(found[some].reshape(-1, s, d, 4).transpose(3, 1, 2, 0), np.float64)
+        parts = np.ascontiguousarray(amplitudes[some].reshape(-1, s, d, 4).transpose(3, 1, 2, 0), np.float64)
         total, sums = parts.sum(axis=2), own.sum(axis=2)
         fa.real[:, some], fa.imag[:, some], fb.real[:, some], fb.imag[:, some] = total
         abc[..., some] = sums

@@ -88,7 +88,7 @@ class Direction:
 @frozen
 @dataclass(frozen=True, slots=True, eq=False)
 class Batch:
-    """Maps that are computed together: of directions, for spin-downs (Hz/s) each. There is room for so many directions.
+    """Maps that are computed together: of directions, for spin-downs (Hz/s) each. There is memory for `room` directions.
 
     f   (directions, spin-downs) of (s, bins) where F is known already, with a margin in bins each; None to compute it by demodulation
     """

@@ -36,7 +36,7 @@ MISMATCH = 0.2  # at most, of the templates of a stage
 FINER, TWICE = (
     10.0,
     2.0,
-)  # from one lattice of the last stage to the next; each looks so many mismatches about the best before it
+)  # from one lattice of the last stage to the next; each looks that many mismatches about the best before it
 NOISE = (
     0.5  # of the squared signal-to-noise ratio: what a mismatch may cost at the end, as noise moves the maximum by more
 )
@@ -126,10 +126,10 @@ def follow_up(
         metrics.append(metric)
         report(1)
     names = (*FOLLOWED, *(f"twoF_{d}" for d in grids.data.detectors))
-    found = np.array(rows, [(n, np.float64) for n in names])
-    falling = np.argsort(-found["twoF"], kind="stable").tolist()
-    once = list(_apart(list(_apart(falling, found, lambda _: first)), found, lambda n: metrics[n] / UNCERTAIN))
-    return found[once]
+    table = np.array(rows, [(n, np.float64) for n in names])
+    falling = np.argsort(-table["twoF"], kind="stable").tolist()
+    once = list(_apart(list(_apart(falling, table, lambda _: first)), table, lambda n: metrics[n] / UNCERTAIN))
+    return table[once]
 
 
 def _point(row: Candidates) -> _Point:

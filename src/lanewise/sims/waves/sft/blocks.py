@@ -96,8 +96,8 @@ def read_header(stream: BinaryIO, path: Path, number: int, size: int) -> Block:
         (not 0 <= comment_bytes <= LARGEST_COMMENT or comment_bytes % 8, f"its comment has {comment_bytes} bytes"),
         (not (detector.isalnum() and detector[:1].isupper()), f"its detector is {detector!r}"),
     ]
-    if found := [text for bad, text in wrong if bad]:
-        raise Damage(f"not the header of an SFT, or damaged: {', '.join(found)}")
+    if faults := [text for bad, text in wrong if bad]:
+        raise Damage(f"not the header of an SFT, or damaged: {', '.join(faults)}")
     block = Block(
         path, number, offset, order, int(version), seconds * SECOND + nanoseconds, duration,
         first_bin, bins, crc, detector.decode("ascii"), window, comment_bytes,
@@ -108,12 +108,12 @@ def read_header(stream: BinaryIO, path: Path, number: int, size: int) -> Block:
 
 
 def _byte_order(raw: bytes, number: int) -> str:
-    found = {order: struct.unpack_from(f"{order}d", raw)[0] for order in "<>"}
-    for order, version in found.items():
+    versions = {order: struct.unpack_from(f"{order}d", raw)[0] for order in "<>"}
+    for order, version in versions.items():
         if version in VERSIONS:
             return order
     # A small whole number in one of the orders is a version that this reader does not know.
-    for version in found.values():
+    for version in versions.values():
         if version.is_integer() and 0 < version < 100:
             raise Damage(f"SFT version {version:g} is not supported; wanted 2 or 3")
     where = "not an SFT file" if number == 0 else "not an SFT"

@@ -37,14 +37,14 @@ def crc64(words: Words, state: int = START) -> int:
     padded[-len(words)] ^= np.uint64(state)
     columns = np.ascontiguousarray(padded.reshape(lanes, steps).T)
     table = _advance(0)
-    found = np.zeros(lanes, np.uint64)
+    sums = np.zeros(lanes, np.uint64)
     for column in columns:
-        found = _apply(table, found ^ column)
+        sums = _apply(table, sums ^ column)
     power = steps.bit_length() - 1
-    while len(found) > 1:
-        found = _apply(_advance(power), found[0::2]) ^ found[1::2]
+    while len(sums) > 1:
+        sums = _apply(_advance(power), sums[0::2]) ^ sums[1::2]
         power += 1
-    return int(found[0])
+    return int(sums[0])
 
 
 def _apply(table: Words, state: Words) -> Words:

@@ -56,13 +56,13 @@ class SftName:
 
 def parse_name(name: str) -> SftName:
     """What a name says; raises InputError for a name that does not follow the convention."""
-    found = _PATTERN.fullmatch(name)
-    if found is None or found["site"] != found["detector"][0]:
+    match = _PATTERN.fullmatch(name)
+    if match is None or match["site"] != match["detector"][0]:
         raise InputError(
             f"{name}: no name of an SFT file; wanted for example H-21_H1_1800SFT_label-1238166018-43200.sft"
         )
     band = None
-    if found["f"] is not None:
-        band = ((int(found["f"]), int(found["fr"])), (int(found["w"]), int(found["wr"])))
-    count, duration, start, span = (int(found[k]) for k in ("count", "duration", "start", "span"))
-    return SftName(found["detector"], count, duration, start, span, found["label"] or "", band)
+    if match["f"] is not None:
+        band = ((int(match["f"]), int(match["fr"])), (int(match["w"]), int(match["wr"])))
+    count, duration, start, span = (int(match[k]) for k in ("count", "duration", "start", "span"))
+    return SftName(match["detector"], count, duration, start, span, match["label"] or "", band)

@@ -75,7 +75,7 @@ def load_sfts(
     paths = _paths(files)
     for path in paths:
         blocks += _headers(path, report)
-    blocks = [b for b in blocks if _wanted(b, detectors, span)]
+    blocks = [b for b in blocks if _is_chosen(b, detectors, span)]
     with ExitStack() as stack:
         streams: dict[Path, BinaryIO] = {}
 
@@ -90,16 +90,16 @@ def load_sfts(
             blocks = [b for b in blocks if _is_sound(stream(b), b, report)]
         _one_duration(blocks)  # of sound ones: a damaged header may say any
         blocks.sort(key=lambda b: (b.detector, b.start, b.first_bin))
-        found: list[DetectorSfts] = []
+        sets: list[DetectorSfts] = []
         for _, own in groupby(blocks, key=lambda b: b.detector):
             sfts = _detector(list(own), band, margin, stream, report)
             if sfts is not None:
-                found.append(sfts)
-    if not found:
+                sets.append(sfts)
+    if not sets:
         reasons = "".join(f"\n  {x}" for x in left_out)
         raise InputError(f"no SFT of {_listed(paths)} can be used; wanted at least one{reasons}")
-    _one_band(found)
-    return SftSet(tuple(found), tuple(left_out))
+    _one_band(sets)
+    return SftSet(tuple(sets), tuple(left_out))
 
 
 def _listed(paths: Sequence[Path]) -> str:
@@ -116,9 +116,9 @@ def _leave_out(left_out: list[LeftOut], path: Path, number: int, reason: str) ->
 
 def _paths(files: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> list[Path]:
     """The files that are named, each once, in the order of their names within a pattern."""
-    given: Iterable[str | os.PathLike[str]] = [files] if isinstance(files, str | os.PathLike) else files
-    found: dict[Path, None] = {}
-    for name in given:
+    names: Iterable[str | os.PathLike[str]] = [files] if isinstance(files, str | os.PathLike) else files
+    paths: dict[Path, None] = {}
+    for name in names:
         text = os.fspath(name)
         matches = [text] if Path(text).exists() else sorted(glob.glob(text))
         if not matches:
@@ -126,10 +126,10 @@ def _paths(files: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> 
         for match in matches:
             if not Path(match).is_file():
                 raise InputError(f"{match}: not a file; wanted SFT files, for example {Path(match) / '*.sft'}")
-            found[Path(match)] = None
-    if not found:
+            paths[Path(match)] = None
+    if not paths:
         raise InputError("no SFT files are named; wanted a path, a pattern or several of them")
-    return list(found)
+    return list(paths)
 
 
 def _open(path: Path) -> BinaryIO:
@@ -179,18 +179,18 @@ def _misplaced(block: Block, before: Sequence[Block]) -> str | None:
     return None
 
 
-def _wanted(block: Block, detectors: Sequence[str] | None, span: tuple[float, float] | None) -> bool:
+def _is_chosen(block: Block, detectors: Sequence[str] | None, span: tuple[float, float] | None) -> bool:
     if detectors is not None and block.detector not in detectors:
         return False
     return span is None or round(span[0] * SECOND) <= block.start < round(span[1] * SECOND)
 
 
 def _is_sound(stream: BinaryIO, block: Block, report: Report) -> bool:
-    if (found := checksum(stream, block)) == block.crc:
+    if (computed := checksum(stream, block)) == block.crc:
         return True
     report(
         block.path, block.number,
-        f"damaged: its checksum (CRC-64) is {found:016x}, and its header says {block.crc:016x}",
+        f"damaged: its checksum (CRC-64) is {computed:016x}, and its header says {block.crc:016x}",
     )  # fmt: skip
     return False
 
@@ -203,11 +203,11 @@ def _one_duration(blocks: Sequence[Block]) -> None:
             )
 
 
-def _one_band(found: Sequence[DetectorSfts]) -> None:
-    for d in found[1:]:
-        if (d.first_bin, d.bins) != (found[0].first_bin, found[0].bins):
+def _one_band(sets: Sequence[DetectorSfts]) -> None:
+    for d in sets[1:]:
+        if (d.first_bin, d.bins) != (sets[0].first_bin, sets[0].bins):
             raise InputError(
-                f"the SFTs of {found[0].detector} have the bins {_bins(found[0].first_bin, found[0].bins)}, those of "
+                f"the SFTs of {sets[0].detector} have the bins {_bins(sets[0].first_bin, sets[0].bins)}, those of "
                 f"{d.detector} {_bins(d.first_bin, d.bins)}; give a band that both have"
             )
 

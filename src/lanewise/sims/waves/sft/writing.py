@@ -6,7 +6,7 @@ import math
 from pathlib import Path
 
 from lanewise.errors import InputError
-from lanewise.io.atomic import atomic_path, writing
+from lanewise.io.atomic import atomic_path, writable_folder, writing
 from lanewise.io.source import FilePath
 from lanewise.sims.waves.sft.blocks import SECOND, Block, packed
 from lanewise.sims.waves.sft.names import SftName
@@ -32,8 +32,12 @@ def write_file(path: FilePath, sfts: DetectorSfts, overwrite: bool = False) -> P
 
 
 def write_sfts(folder: FilePath, sfts: SftSet, label: str = "", overwrite: bool = False) -> list[Path]:
-    """Write one file a detector into a folder, under the name that LIGO-T040164 gives it; returns the paths. Errors: see `write_file`."""
-    return [write_file(Path(folder) / str(name_of(d, label)), d, overwrite) for d in sfts]
+    """Write one file a detector into a folder, made if it is not there, under the name that LIGO-T040164 gives it; returns the paths.
+
+    Errors: see `write_file`.
+    """
+    target = writable_folder(folder)
+    return [write_file(target / str(name_of(d, label)), d, overwrite) for d in sfts]
 
 
 def name_of(sfts: DetectorSfts, label: str = "") -> SftName:

@@ -69,12 +69,12 @@ def read_state(folder: Path, unit: Unit, digest: str) -> State:
     path = path_of(folder, unit)
     if not path.exists():
         return start_of(unit, digest)
-    found = _read(path, UNIT)
+    saved = _read(path, UNIT)
     try:
-        sky, spin = (int(x) for x in found["next"])
-        rows = np.array([tuple(map(float, row)) for row in found["candidates"]], CANDIDATE)
-        parts = [tuple(found[n]) for n in ("sky", "spins", "frequencies")]
-        number, columns, search = found["unit"], tuple(found["columns"]), found["search"]
+        sky, spin = (int(x) for x in saved["next"])
+        rows = np.array([tuple(map(float, row)) for row in saved["candidates"]], CANDIDATE)
+        parts = [tuple(saved[n]) for n in ("sky", "spins", "frequencies")]
+        number, columns, search = saved["unit"], tuple(saved["columns"]), saved["search"]
     except (KeyError, TypeError, ValueError) as error:
         raise _damaged(path, f"{type(error).__name__}: {error}") from error
     if search != digest:
@@ -97,8 +97,8 @@ def write_configuration(folder: Path, configuration: Configuration, units: int) 
 def read_configuration(folder: Path) -> tuple[Configuration, int]:
     """What is searched in a folder, and the number of units asked for."""
     path = folder / SEARCH
-    found = _read(path, WHOLE)
-    configuration, units = found.get("configuration"), found.get("units")
+    saved = _read(path, WHOLE)
+    configuration, units = saved.get("configuration"), saved.get("units")
     if not isinstance(configuration, dict) or not isinstance(units, int):
         raise _damaged(path, "it has no configuration")
     return cast("dict[str, Any]", configuration), units
@@ -112,14 +112,14 @@ def _write(path: Path, kind: str, content: dict[str, Any]) -> None:
 
 def _read(path: Path, kind: str) -> dict[str, Any]:
     try:
-        found: Any = json.loads(path.read_text(encoding="utf-8"))
+        decoded: Any = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror or error}") from error
     except ValueError as error:
         raise _damaged(path, "it is no JSON") from error
-    if not isinstance(found, dict):
+    if not isinstance(decoded, dict):
         raise _damaged(path, "it is no JSON object")
-    body = cast("dict[str, Any]", found)
+    body = cast("dict[str, Any]", decoded)
     expected = body.pop("sha256", None)
     if (body.get("format"), body.get("version")) != (kind, 1):
         raise _damaged(path, f"it is no {kind} of version 1")

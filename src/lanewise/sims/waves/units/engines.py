@@ -136,6 +136,6 @@ def described_workers(workers: int, on_gpus: bool) -> list[dict[str, Any]]:
 
 def visible_gpus() -> list[str]:
     """The GPUs of this machine as CUDA_VISIBLE_DEVICES names them."""
-    if (given := os.environ.get("CUDA_VISIBLE_DEVICES")) is not None:
-        return [g.strip() for g in given.split(",") if g.strip()]
+    if (listed := os.environ.get("CUDA_VISIBLE_DEVICES")) is not None:
+        return [g.strip() for g in listed.split(",") if g.strip()]
     return [str(n) for n in range(cuda_device_count())]

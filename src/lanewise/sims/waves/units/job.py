@@ -123,7 +123,7 @@ def _data(d: DetectorSfts) -> str:
 
 
 def _sum(*content: bytes) -> str:
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     for part in content:
-        found.update(part)
-    return found.hexdigest()[:16]
+        digest.update(part)
+    return digest.hexdigest()[:16]

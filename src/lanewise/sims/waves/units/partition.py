@@ -32,22 +32,22 @@ class Unit:
         return (sky - self.sky[0]) * (self.spins[1] - self.spins[0]) + spin - self.spins[0]
 
 
-def divide(directions: int, spins: int, frequencies: int, wanted: int, whole_bands: bool = False) -> tuple[Unit, ...]:
-    """At least `wanted` units, of parts that differ by one at most.
+def divide(directions: int, spins: int, frequencies: int, least: int, whole_bands: bool = False) -> tuple[Unit, ...]:
+    """At least `least` units, of parts that differ by one at most.
 
     Directions are divided first, then spin-downs, then frequencies: parts of a band compute F beside their ends twice. whole_bands: they
     are not divided. Raises InputError where there are fewer parts of a search than units.
     """
-    if wanted < 1:
-        raise InputError(f"{wanted} work units asked for; wanted at least 1")
-    if wanted > directions * spins * (1 if whole_bands else frequencies):
+    if least < 1:
+        raise InputError(f"{least} work units asked for; wanted at least 1")
+    if least > directions * spins * (1 if whole_bands else frequencies):
         band = "one band, which resampling does not divide" if whole_bands else f"{frequencies:,} frequencies"
         raise InputError(
-            f"{wanted:,} work units asked for; there are {directions:,} directions, {spins:,} spin-downs and {band}"
+            f"{least:,} work units asked for; there are {directions:,} directions, {spins:,} spin-downs and {band}"
         )
-    a = min(wanted, directions)
-    b = min(ceil(wanted / a), spins)
-    c = min(ceil(wanted / (a * b)), frequencies)
+    a = min(least, directions)
+    b = min(ceil(least / a), spins)
+    c = min(ceil(least / (a * b)), frequencies)
     parts = [(s, f, n) for s in _parts(directions, a) for f in _parts(spins, b) for n in _parts(frequencies, c)]
     return tuple(Unit(number, *part) for number, part in enumerate(parts))
 

@@ -95,7 +95,7 @@ class Opened:
     def compute(
         self, seconds: float = SECONDS, report: Report = lambda steps: None, announce: Announce = None
     ) -> Found:
-        """Go on to the end, with a checkpoint of each unit every so many seconds.
+        """Go on to the end, with a checkpoint of each unit every `seconds`.
 
         report: is told of steps that are done, those of checkpoints first. announce: is told the memory that a device takes, where this
         process computes.
@@ -123,17 +123,17 @@ def opened(
     ready = job.load()
     _make(folder)
     with claimed([folder / SEARCH]):
-        known = _open(folder, ready, resume=resume, overwrite=overwrite)
-        if known is not None and units is not None and units != known:
+        before = _open(folder, ready, resume=resume, overwrite=overwrite)
+        if before is not None and units is not None and units != before:
             raise InputError(
-                f"{folder}: the search there was divided into {known} work units, and --units is {units}; leave --units out"
+                f"{folder}: the search there was divided into {before} work units, and --units is {units}; leave --units out"
             )
-        if units is None and workers.scheduler is not None and known is None:
+        if units is None and workers.scheduler is not None and before is None:
             raise InputError("--scheduler needs --units, as the number of its workers may change: some for each worker")
-        wanted = known or units or min(_most(ready), UNITS_A_WORKER * (workers.count or 0) or 1)
-        every = _divided(ready, wanted)
-        if known is None:
-            write_configuration(folder, ready.configuration, wanted)
+        count = before or units or min(_most(ready), UNITS_A_WORKER * (workers.count or 0) or 1)
+        every = _divided(ready, count)
+        if before is None:
+            write_configuration(folder, ready.configuration, count)
         yield Opened(ready, every, folder, workers)
 
 
@@ -169,9 +169,9 @@ def forget(folder: Path, units: tuple[Unit, ...]) -> None:
         folder.rmdir()
 
 
-def _divided(ready: Ready, wanted: int) -> tuple[Unit, ...]:
+def _divided(ready: Ready, least: int) -> tuple[Unit, ...]:
     job, grids = ready.job, ready.grids
-    return divide(len(job.sky), len(grids.f1dot), grids.frequencies, wanted, whole_bands=not job.divides_bands)
+    return divide(len(job.sky), len(grids.f1dot), grids.frequencies, least, whole_bands=not job.divides_bands)
 
 
 def _most(ready: Ready) -> int:

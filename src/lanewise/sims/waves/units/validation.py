@@ -36,21 +36,21 @@ class ResultError(LanewiseError):
 
 def validate(ready: Ready, state: State) -> None:
     """Raise ResultError unless a unit's result is complete, of this search, in range, in order, and right where it is computed again."""
-    unit, found = state.unit, state.candidates
+    unit, rows = state.unit, state.candidates
     if state.digest != ready.digest:
         raise _refused(state, f"it is of another search, {state.digest[:16]}; wanted {ready.digest[:16]}")
     if not state.complete:
         raise _refused(state, f"it has {state.done:,} of {unit.steps:,} steps")
-    if not 1 <= len(found) <= ready.job.most:
-        raise _refused(state, f"it has {len(found):,} candidates; wanted 1 to {ready.job.most:,}")
+    if not 1 <= len(rows) <= ready.job.most:
+        raise _refused(state, f"it has {len(rows):,} candidates; wanted 1 to {ready.job.most:,}")
     for name in COLUMNS:
-        if (bad := ~np.isfinite(found[name])).any():
+        if (bad := ~np.isfinite(rows[name])).any():
             raise _refused(state, f"{name} of candidate {int(np.flatnonzero(bad)[0])} is not finite")
     _check_ranges(ready, state)
-    if merged([found], len(found)).tobytes() != found.tobytes():
+    if merged([rows], len(rows)).tobytes() != rows.tobytes():
         raise _refused(state, "its candidates are not in their order")
     check = _Recomputed(ready, state)
-    for place in sorted({0, len(found) // 2, len(found) - 1})[:RECOMPUTED]:
+    for place in sorted({0, len(rows) // 2, len(rows) - 1})[:RECOMPUTED]:
         check(place)
 
 
@@ -59,7 +59,7 @@ def _refused(state: State, why: str) -> ResultError:
 
 
 def _check_ranges(ready: Ready, state: State) -> None:
-    grids, unit, found = ready.grids, state.unit, state.candidates
+    grids, unit, rows = ready.grids, state.unit, state.candidates
     step, spins = grids.resolution, grids.f1dot[slice(*unit.spins)]
     first = step * grids.first_bin + grids.correction
     slack = NEAREST * float(abs(grids.residuals).max() + abs(spins).max())
@@ -70,10 +70,10 @@ def _check_ranges(ready: Ready, state: State) -> None:
         "count": (0.0, grids.data.stacks * (1 + NEAREST)),
     }  # fmt: skip
     for name, (low, high) in bounds.items():
-        bad = (found[name] < low) | (found[name] > high)
+        bad = (rows[name] < low) | (rows[name] > high)
         if bad.any():
             row = int(np.flatnonzero(bad)[0])
-            raise _refused(state, f"{name} of candidate {row} is {found[name][row]:g}; wanted {low:g} to {high:g}")
+            raise _refused(state, f"{name} of candidate {row} is {rows[name][row]:g}; wanted {low:g} to {high:g}")
 
 
 class _Recomputed:
@@ -93,10 +93,10 @@ class _Recomputed:
             if right:
                 return
             seen.append(f"{f'{low:g}' if low == high else f'{low:g} to {high:g}'} and mean 2F {two_f:g}")
-        wanted = f"computed again it has the count {' or '.join(seen)}" if seen else "no pixel of the unit lies there"
+        again = f"computed again it has the count {' or '.join(seen)}" if seen else "no pixel of the unit lies there"
         raise _refused(
             self.state,
-            f"candidate {place} has the count {row['count']:g}, significance {row['significance']:g}, mean 2F {row['twoF']:g}; {wanted}",
+            f"candidate {place} has the count {row['count']:g}, significance {row['significance']:g}, mean 2F {row['twoF']:g}; {again}",
         )
 
     def _values(self, origin: Origin, row: Candidates) -> tuple[float, float, float, bool]:
@@ -133,9 +133,9 @@ class _Recomputed:
                 grids.first - margin * resolution, resolution, grids.frequencies + 2 * margin, alpha, delta, grids.middle,
                 origin.f1dot,
             )  # fmt: skip
-            found = f_statistic_band(data, band, self.ready.ephemeris, dterms=grids.search.dterms).two_f / 2
-            return found[np.arange(data.stacks), margin + places]
-        found = np.empty(data.stacks)
+            values = f_statistic_band(data, band, self.ready.ephemeris, dterms=grids.search.dterms).two_f / 2
+            return values[np.arange(data.stacks), margin + places]
+        values = np.empty(data.stacks)
         # Of few stacks at a time: the frequency of one is of no use to the others.
         step = math.isqrt(data.stacks - 1) + 1
         for first in range(0, data.stacks, step):
@@ -144,5 +144,5 @@ class _Recomputed:
             templates = Templates(freq, alpha, delta, origin.f1dot, reference=grids.middle)
             some = some_stacks(data, first, end)
             two_f = f_statistic(some, templates, self.ready.ephemeris, dterms=grids.search.dterms).two_f
-            found[first:end] = np.diagonal(two_f) / 2
-        return found
+            values[first:end] = np.diagonal(two_f) / 2
+        return values

@@ -26,8 +26,8 @@ class Searches:
         if self._last is None or self._last[0] is not ready or self._last[1] != part:
             self._last = None  # its memory is free before the next is taken
             job = ready.job
-            found = MapSearch(ready.grids, ready.ephemeris, device=job.device, method=job.method, part=part)
-            self._last = ready, part, found
+            search = MapSearch(ready.grids, ready.ephemeris, device=job.device, method=job.method, part=part)
+            self._last = ready, part, search
         return self._last[2]
 
 
@@ -66,8 +66,8 @@ def process(
     report(state.done)
     written = time.monotonic()
     try:
-        for found in steps(ready, unit, state.sky, state.spin, searches or Searches(), announce):
-            state = _after(state, merged([state.candidates, found], ready.job.most))
+        for rows in steps(ready, unit, state.sky, state.spin, searches or Searches(), announce):
+            state = _after(state, merged([state.candidates, rows], ready.job.most))
             report(1)
             if state.complete or time.monotonic() - written >= seconds:
                 write_state(folder, state)
@@ -78,12 +78,12 @@ def process(
     return state
 
 
-def _after(state: State, found: Candidates) -> State:
+def _after(state: State, rows: Candidates) -> State:
     """The state one step later."""
     unit, sky, spin = state.unit, state.sky, state.spin + 1
     if spin == unit.spins[1]:
         sky, spin = sky + 1, unit.spins[0]
-    return State(unit, state.digest, sky, spin, found)
+    return State(unit, state.digest, sky, spin, rows)
 
 
 @lru_cache(maxsize=1)
@@ -99,8 +99,8 @@ def process_remotely(job: Job, configuration: dict[str, object], unit: Unit, fol
     """`process` on a worker, which reads the data itself and makes sure that it is what the coordinator has read."""
     ready = _loaded(job)
     if ready.configuration != configuration:
-        found = differences(ready.configuration, configuration)
-        raise InputError(f"a worker has read another search than the coordinator: {found}")
+        differing = differences(ready.configuration, configuration)
+        raise InputError(f"a worker has read another search than the coordinator: {differing}")
     if not Path(folder).is_dir():
         raise InputError(
             f"{folder}: the worker does not see this folder; wanted one on a file system that all workers share"

@@ -24,7 +24,7 @@ MOST_POINTS = 20_000  # of a line: of more, the highest of each stretch is drawn
 def draw_band(
     path: Path,
     frequencies: NDArray[np.float64],
-    found: FStatistic,
+    statistic: FStatistic,
     detectors: Sequence[str],
     method: str,
     where: str = "",
@@ -32,8 +32,8 @@ def draw_band(
     """Write a PNG of the first stack: frequencies (n) in Hz; method: "demod" or "resamp"; where: the direction, in words."""
     figure = dark_figure(11.0, 5.5)
     axes = figure.add_axes((0.08, 0.12, 0.89, 0.78))
-    best = int(found.two_f[0].argmax())
-    largest = f"largest {found.two_f[0, best]:.1f} at {frequencies[best]:.7f} Hz"
+    best = int(statistic.two_f[0].argmax())
+    largest = f"largest {statistic.two_f[0, best]:.1f} at {frequencies[best]:.7f} Hz"
     title = f"2F by {METHODS.get(method, method)}: {len(frequencies):,} frequencies{where and f' {where}'}, {largest}"
     # A short tick label needs a round number to count from.
     digits = max(0, int(-np.floor(np.log10(max(float(np.ptp(frequencies)), 1e-9)))))
@@ -43,10 +43,10 @@ def draw_band(
     axes.set_axisbelow(True)
     x = (frequencies - base) * 1e3
     point: dict[str, Any] = {"marker": "o", "markersize": 3} if len(x) < 200 else {}
-    for i, (name, values) in enumerate(zip(detectors, found.two_f_detector[0], strict=True)):
+    for i, (name, values) in enumerate(zip(detectors, statistic.two_f_detector[0], strict=True)):
         if len(detectors) > 1:
             axes.plot(*_thinned(x, values), color=COLOURS[i % len(COLOURS)], linewidth=0.9, alpha=0.8, label=name)
-    axes.plot(*_thinned(x, found.two_f[0]), color=TOGETHER, linewidth=1.4, label=" + ".join(detectors), **point)
+    axes.plot(*_thinned(x, statistic.two_f[0]), color=TOGETHER, linewidth=1.4, label=" + ".join(detectors), **point)
     axes.axhline(EXPECTED, color=FAINT, linewidth=0.9, linestyle="--", label=f"expected in noise: {EXPECTED:g}")
     axes.set_ylim(bottom=0)
     axes.margins(x=0.01)
