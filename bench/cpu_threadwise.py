@@ -1,10 +1,10 @@
 """How near to a copy, and to NumPy's BLAS, do naive array kernels come on a CPU? All cores, in one run, versions interleaved.
 
     python -m bench.cpu_threadwise [NAME ...]
-Every version is compared with float64 results first. Of kernels that read and write each element once, or all of a matrix once, the bound is
-the rate of a copy of a large matrix by as many threads: bytes that have to be moved, over the time of the copy in the same rounds. (A copy
-moves more than it counts: a line that is written is read first.) Of the matrix product the bound is NumPy's, that is its BLAS. Beside each
-kernel stands what NumPy offers for it in one call or few, and the kernel as it is written: with neither lanes nor tiles. Writes
+Every version is compared with float64 results first. Of kernels that read and write each element once the bound is the rate of a copy of a
+large matrix by as many threads: bytes that have to be moved, over the time of the copy in the same rounds. (A copy moves more than it
+counts: a line that is written is read first.) Of the matrix product the bound is NumPy's, that is its BLAS. Beside each kernel stands
+what NumPy offers for it in one call or few, and the kernel as it is written: with neither lanes nor tiles. Writes
 bench/results/cpu_threadwise.{md,json}, or into the folder that the variable OUT names.
 """
 
@@ -152,8 +152,10 @@ BENCHMARKS = (
     Benchmark("transposed matrix-vector", transposed, _vector, "c", lambda g: g["x"].astype(np.float64) @ g["a"], MATRIX,
               lambda g: np.matmul(g["x"], g["a"], out=g["c"])),
     Benchmark("outer product", outer, lambda: ({"u": random(N), "v": random(N), "c": blank(N, N)}, (N, N)), "c",
-              lambda g: np.multiply.outer(g["u"].astype(np.float64), g["v"]), MATRIX, lambda g: np.multiply.outer(g["u"], g["v"], out=g["c"])),
-    Benchmark("sum", total, lambda: ({"a": random(N, N)}, (N, N)), "", lambda g: g["a"].sum(dtype=np.float64), MATRIX, lambda g: g["a"].sum()),
+              lambda g: np.multiply.outer(g["u"].astype(np.float64), g["v"]), MATRIX,
+              lambda g: np.multiply.outer(g["u"], g["v"], out=g["c"])),
+    Benchmark("sum", total, lambda: ({"a": random(N, N)}, (N, N)), "", lambda g: g["a"].sum(dtype=np.float64), MATRIX,
+              lambda g: g["a"].sum()),
     Benchmark("transpose", transpose, _image(edge=0), "c", lambda g: g["a"].T, 2 * MATRIX, lambda g: np.copyto(g["c"], g["a"].T)),
     Benchmark("filter 3x3", filter3, _image(), "c", _filtered, 2 * MATRIX),
     Benchmark("demosaic", demosaic, _image("raw", "green"), "green", _green, 2 * MATRIX),
@@ -171,7 +173,9 @@ def copier() -> Callable[[], None]:
     edges = np.linspace(0, N, threads + 1).astype(int)
 
     def run() -> None:
-        list(pool.map(lambda n: np.copyto(to[edges[n] : edges[n + 1]], source[edges[n] : edges[n + 1]]), range(threads)))
+        list(
+            pool.map(lambda n: np.copyto(to[edges[n] : edges[n + 1]], source[edges[n] : edges[n + 1]]), range(threads))
+        )
 
     return run
 

@@ -13,9 +13,7 @@ from lanewise.ir.names import MARK, own
 from lanewise.ir.traverse import reads, statements, writes
 
 
-def lane_sums(
-    body: ir.Block, varying: set[str], start: Mapping[str, IndexSum] = {}
-) -> dict[str, IndexSum]:
+def lane_sums(body: ir.Block, varying: set[str], start: Mapping[str, IndexSum] = {}) -> dict[str, IndexSum]:
     """The whole numbers that differ between lanes and are assigned once, as sums; `start` holds those of the statements before."""
     count: dict[str, int] = {}
     for s in statements(body):
@@ -23,9 +21,10 @@ def lane_sums(
             count[n] = count.get(n, 0) + 1
     sums = dict(start)
     for s in statements(body):
-        if isinstance(s, ir.Assign) and s.name in varying and count[s.name] == 1 and s.value.type.is_integer:
-            if all(count.get(n, 0) <= 1 for n in reads(s.value)):
-                sums[s.name] = index_sum(s.value, sums)
+        if not isinstance(s, ir.Assign) or s.name not in varying or not s.value.type.is_integer:
+            continue
+        if count[s.name] == 1 and all(count.get(n, 0) <= 1 for n in reads(s.value)):
+            sums[s.name] = index_sum(s.value, sums)
     return sums
 
 

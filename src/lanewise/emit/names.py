@@ -69,6 +69,8 @@ class Names:
     def __call__(self, name: str) -> str:
         if name not in self._identifiers:
             base = identifier(name)
+            if base.startswith(numba_prelude.SIMD):  # those of operations on SIMD registers
+                base = f"own_{base}"
             candidate, n = base, 1
             while candidate in self._used:
                 candidate = f"{base}_" if n == 1 else f"{base}_{n}"

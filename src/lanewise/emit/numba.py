@@ -52,7 +52,11 @@ def emit_numba(
     entry = _EntryWriter(kernel, called, fast_math, vector_bits)
     body = "\n\n".join([*parts, entry.text()])
     imports = (
-        IMPORTS + width_import(vector_bits) + (SEPARATE_IMPORT if host.separate else "") + conversions_import(body) + entry.imports
+        IMPORTS
+        + width_import(vector_bits)
+        + (SEPARATE_IMPORT if host.separate else "")
+        + conversions_import(body)
+        + entry.imports
     )
     return f'"""{header}"""\n\n{imports}{prelude(body, fast_math)}\n{body}'
 

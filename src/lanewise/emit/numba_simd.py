@@ -15,14 +15,13 @@ from typing import assert_never
 from lanewise.analysis.index_sums import IndexSum, index_sum, single_definitions
 from lanewise.analysis.lane_sums import first_round, lane_sums, shared_loops
 from lanewise.analysis.spreading import spread
-from lanewise.emit.numba_prelude import TYPES
+from lanewise.emit.numba_prelude import SIMD, TYPES
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import own
 from lanewise.ir.traverse import reads, rewrite, statements
 from lanewise.types import BOOL, I64, Scalar
 
-PREFIX = "lw_v_"
 LANE = own("this.lane")
 _BINARY = {"+": "add", "-": "sub", "*": "mul", "/": "div", "&": "and", "|": "or", "^": "xor", "<<": "shl", ">>": "shr"}
 _COMPARE = {"==": "eq", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
@@ -94,13 +93,13 @@ class Simd:
     def imports(self, *, fast_math: bool) -> str:
         """The line that brings the operations that were used."""
         used = sorted(self.used)
-        left, right = "".join(f"{PREFIX}{n}, " for n in used), ", ".join(map(repr, used))
+        left, right = "".join(f"{SIMD}{n}, " for n in used), ", ".join(map(repr, used))
         fast = ", fast=True" if fast_math else ""
         return f"from lanewise.runtime.simd import lanes\n\n({left.rstrip()}) = lanes({self.count}, {right}{fast})\n\n"
 
     def call(self, operation: str, *arguments: str) -> str:
         self.used.add(operation)
-        return f"{PREFIX}{operation}({', '.join(arguments)})"
+        return f"{SIMD}{operation}({', '.join(arguments)})"
 
     def statement(self, s: ir.Statement) -> list[str] | None:
         """The lines of a statement whose effect differs between lanes; None for one that is the same for all of them."""
@@ -200,8 +199,14 @@ class Simd:
         assert isinstance(first, ir.Load | ir.Store)
         if not self.differs(first.index) or self.is_beside(first.index):
             return None
-        sums = [index_sum(self.at_lane(s.index, ir.Literal(0, self.kind)), self.whole) for s in run if isinstance(s, ir.Load | ir.Store)]
-        same = all(type(s) is type(first) and s.buffer == first.buffer for s in run if isinstance(s, ir.Load | ir.Store))
+        sums = [
+            index_sum(self.at_lane(s.index, ir.Literal(0, self.kind)), self.whole)
+            for s in run
+            if isinstance(s, ir.Load | ir.Store)
+        ]
+        same = all(
+            type(s) is type(first) and s.buffer == first.buffer for s in run if isinstance(s, ir.Load | ir.Store)
+        )
         if not same or any((t.key(), t.constant) != (sums[0].key(), sums[0].constant + n) for n, t in enumerate(sums)):
             return None
         places = [self.scalar(self.at_lane(first.index, ir.Literal(n, self.kind))) for n in range(self.count)]
@@ -259,7 +264,9 @@ class Simd:
         """The variable of such a loop, in each lane."""
         kind = TYPES[s.start.type]
         numbers = self.call(f"numbers_{kind}")
-        return f"{self.names(s.variable)} = {self.call('add', f'{kind}({self.names(first_round(s.variable))})', numbers)}"
+        return (
+            f"{self.names(s.variable)} = {self.call('add', f'{kind}({self.names(first_round(s.variable))})', numbers)}"
+        )
 
     def place(self, index: ir.Expression) -> str:
         """Of the first lane; the others lie behind it."""
@@ -304,7 +311,9 @@ class Simd:
                 return self.call(e.operator, self.any(e.left), self.any(e.right))
             case ir.Select():
                 if not self.differs(e.condition):
-                    return f"({self.register(e.if_true)} if {self.scalar(e.condition)} else {self.register(e.if_false)})"
+                    return (
+                        f"({self.register(e.if_true)} if {self.scalar(e.condition)} else {self.register(e.if_false)})"
+                    )
                 return self.call("choose", self.vector(e.condition), self.any(e.if_true), self.any(e.if_false))
             case ir.Cast():
                 if e.type == BOOL:

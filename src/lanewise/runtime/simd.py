@@ -281,8 +281,7 @@ def _choose(count: int) -> Any:
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             m, *both = arguments
             one, other = (
-                _operand(context, builder, v, k, element, count)
-                for v, k in zip(both, signature.args[1:], strict=True)
+                _operand(context, builder, v, k, element, count) for v, k in zip(both, signature.args[1:], strict=True)
             )
             return builder.select(m, one, other)
 

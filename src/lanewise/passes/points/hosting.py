@@ -1,6 +1,7 @@
 """The threads of a block as the lanes of SIMD registers: a kernel mapped to a grid becomes one for a CPU.
 
-$block = @block; $thread = @thread; $slice = $thread % 32; ...   ->  parallel for $block: parallel for $thread in range(32): $slice = $thread; ...
+$block = @block; $thread = @thread; $slice = $thread % 32; ...
+->  parallel for $block: parallel for $thread in range(32): $slice = $thread; ...
 What threads share is memory of a core, and they run together, so that barriers cost nothing. Legal where all lanes run the same
 statements, in loops of the same rounds or in loops whose rounds they share one by one (lane after lane, `lockstep`).
 """
@@ -23,9 +24,7 @@ def apply(kernel: ir.Kernel) -> ir.Kernel:
     """The kernel with its blocks and threads in parallel loops; `lockstep` says whether a CPU can run them."""
     grid = kernel.grid
     assert grid is not None
-    body = tuple(
-        s for s in kernel.body if not (isinstance(s, ir.Assign) and isinstance(s.value, ir.Builtin))
-    )
+    body = tuple(s for s in kernel.body if not (isinstance(s, ir.Assign) and isinstance(s.value, ir.Builtin)))
     kind = grid.extent.type
     thread, count = ir.Local(THREAD, kind), ir.Literal(grid.threads, kind)
 
@@ -47,7 +46,8 @@ def lockstep(kernel: ir.Kernel) -> str | None:
     (outer,) = kernel.body
     assert isinstance(outer, ir.Parallel)
     (threads,) = outer.body
-    assert isinstance(threads, ir.Parallel) and isinstance(threads.extent, ir.Literal)
+    assert isinstance(threads, ir.Parallel)
+    assert isinstance(threads.extent, ir.Literal)
     body, count = threads.body, int(threads.extent.value)
     varying = spread(body, {THREAD})
     truths = {a.name for a in kernel.arrays if any(x.type == BOOL for x in a.leaves)}

@@ -4,10 +4,11 @@
 ->  parallel for block: parallel for lane in range(16):
       for $y.number in ...: y#0 = ...; y#1 = ...; x#0 = $x.first + lane; x#1 = $x.first + lane + 16
         for k: load a[y#0, k]: u#0; load a[y#1, k]: u#1; load b[k, x#0]: v#0; load b[k, x#1]: v#1; s#0#0 = s#0#0 + u#0 * v#0; ...
-The points of a block are those of a GPU's (merging.py): a SIMD register is a warp whose lanes run together. What is different is who comes
-next: a thread of a CPU goes on to the following block along one index, whose lines are still in its cache. Points beyond the end of the last
-index are lanes that a mask leaves out.
-What all rows of a block read of an array in a loop is packed side by side first (packing.py).
+The points of a block are those of a GPU's (merging.py): a SIMD register is a warp whose lanes run together. What is different is who
+comes next: a thread of a CPU goes on to the following block along one index, whose lines are still in its cache. Points beyond the end of
+the last index are lanes that a mask leaves out.
+What all rows of a block read of an array in a loop is packed side by side first (packing.py). Where rows are another array's columns,
+as many rows as lanes make a square, which is turned in registers.
 """
 
 from __future__ import annotations
@@ -85,7 +86,9 @@ def _apart(kernel: ir.Kernel, body: ir.Block, loops: tuple[ir.Parallel, ...], sh
         if (_is_turned(a, loops)) and shape.points[-2] == shape.total:
             continue  # as many rows as lanes make a square, which is turned in registers
         return f"neighbours along {last} do not touch neighbouring elements of {a.array}"
-    return _unresolved(body, last, varying, frozenset(id(a.statement) for a in accesses(body, (last,)) if _is_turned(a, loops)))
+    return _unresolved(
+        body, last, varying, frozenset(id(a.statement) for a in accesses(body, (last,)) if _is_turned(a, loops))
+    )
 
 
 def _is_turned(a: Access, loops: tuple[ir.Parallel, ...]) -> bool:
@@ -131,7 +134,9 @@ def apply(kernel: ir.Kernel, shape: Shape, rounds: int = 0) -> ir.Kernel:
         raise refuse("SIMD lanes", kernel, reason)
     loops, _ = merging.nest(kernel)
     kind, rank = loops[0].extent.type, len(loops)
-    down = bool(rounds) or any(a.is_store for a in turned(kernel))  # what was packed is used again, what is written lies in rows
+    down = bool(rounds) or any(
+        a.is_store for a in turned(kernel)
+    )  # what was packed is used again, what is written lies in rows
     walked = None if rank == 1 else rank - 2 if down else rank - 1
     counts = [build.ceil_divide(loop.extent, shape.side(d)) for d, loop in enumerate(loops)]
     most = ROUND if walked is None or not down else (ROWS if rounds else SQUARES) // shape.side(walked)
@@ -179,9 +184,7 @@ def _numbers(
         done += [
             ir.Assign(count, sides[d]),
             ir.Assign(behind, build.divide(rest, ir.Local(count, kind))),
-            ir.Assign(
-                name, build.subtract(rest, build.multiply(ir.Local(behind, kind), ir.Local(count, kind)))
-            ),
+            ir.Assign(name, build.subtract(rest, build.multiply(ir.Local(behind, kind), ir.Local(count, kind)))),
         ]
         rest = ir.Local(behind, kind)
     if walked is None:

@@ -214,9 +214,7 @@ def _name(name: str, p: int, points: int) -> str:
     return name if points == 1 else numbered(name, p)
 
 
-def _guarded(
-    s: ir.Statement, test: ir.Expression, tested: dict[str, Scalar], of: set[str] | None = None
-) -> ir.Block:
+def _guarded(s: ir.Statement, test: ir.Expression, tested: dict[str, Scalar], of: set[str] | None = None) -> ir.Block:
     """A store, and a load of an array that is tested, only for points that exist; of loads those alone whose place hangs on `of`."""
     match s:
         case ir.StoreElement():

@@ -41,6 +41,7 @@ class Packed:
 
 
 def nothing(kernel: ir.Kernel) -> Packed:
+    """The kernel as it is."""
     return Packed(kernel, ())
 
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 from lanewise.ir import nodes as ir
 from lanewise.ir.traverse import reads, subexpressions
 
-FUNCTIONS = frozenset(
-    ("min", "max", "clamp", "mix", "abs", "sqrt", "rsqrt", "floor", "ceil", "trunc", "exp", "fma")
-)
+FUNCTIONS = frozenset(("min", "max", "clamp", "mix", "abs", "sqrt", "rsqrt", "floor", "ceil", "trunc", "exp", "fma"))
 
 
 def problem(e: ir.Expression, varying: set[str]) -> str | None:

@@ -1,8 +1,8 @@
 """Default plans of threadwise kernels on a CPU, read off their accesses.
 
 Points whose neighbours read neighbours are lanes of SIMD registers. What several rows read again asks for several rows and registers of
-points, whose sums stay in registers, and is packed; columns ask for many registers, so that each row is read in long pieces; everything else
-asks for a few rows. Where a point's own loop runs along memory its rounds are the lanes.
+points, whose sums stay in registers, and is packed; columns ask for many registers, so that each row is read in long pieces; everything
+else asks for a few rows. Where a point's own loop runs along memory its rounds are the lanes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,10 @@ BYTES = 64  # of a SIMD register of 512 bits
 SHORT = 64  # rounds that are not worth sharing
 WAVES = 2  # blocks that each core gets at least, or smaller ones are chosen
 PACKED = 2048  # rounds: what is packed of them fits half of a core's second cache
-PRODUCT, PRODUCT_OF_16 = Plan(rows=8, targets=3, tile=PACKED), Plan(rows=6, targets=2, tile=PACKED)  # 32 registers, or 16
+PRODUCT, PRODUCT_OF_16 = (
+    Plan(rows=8, targets=3, tile=PACKED),
+    Plan(rows=6, targets=2, tile=PACKED),
+)  # 32 registers, or 16
 BATCH = Plan(rows=8)
 WINDOW = Plan(rows=4, targets=2)
 COLUMNS = Plan(targets=16)
@@ -74,9 +77,7 @@ def _of_width(kernel: ir.Kernel, bits: int) -> tuple[Plan, ...]:
     return (slices,) if sliced_problem(kernel, slices.filled(NEUTRAL)) is None else ()
 
 
-def _family(
-    kernel: ir.Kernel, found: tuple[Access, ...], indices: tuple[str, ...], bits: int, count: int
-) -> Plan:
+def _family(kernel: ir.Kernel, found: tuple[Access, ...], indices: tuple[str, ...], bits: int, count: int) -> Plan:
     rank, loads = len(indices), [a for a in found if not a.is_store]
     inside = [a for a in loads if a.loops]
     if rank == 1:

@@ -6,9 +6,9 @@ from lanewise.ir import nodes as ir
 from lanewise.ir.pattern import Checked, HostCode, Pattern
 from lanewise.passes.base import refuse
 from lanewise.patterns.threadwise import mapping
+from lanewise.patterns.threadwise.host import on_cpu
 from lanewise.patterns.threadwise.merged import is_naive, merged
 from lanewise.patterns.threadwise.plans import default_plan, suggested
-from lanewise.patterns.threadwise.host import on_cpu
 from lanewise.patterns.threadwise.shared import is_shared, shared
 from lanewise.plan import Decisions
 from lanewise.target import Target

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from lanewise.ir import nodes as ir
 from lanewise.ir.pattern import Checked, Rounds, Work
-from lanewise.passes import free_sums, loop_sharing, loop_splitting, thread_mapping
+from lanewise.passes import loop_sharing, loop_splitting, thread_mapping
 from lanewise.passes.base import refuse
 from lanewise.passes.loop_sharing import WARP, Sharing, Way
-from lanewise.patterns.threadwise import mapping
 from lanewise.patterns.threadwise.merged import FIELDS
 from lanewise.plan import NEUTRAL, Decisions, Plan
 from lanewise.target import Machine
