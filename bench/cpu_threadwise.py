@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -171,11 +172,13 @@ def copier() -> Callable[[], None]:
     source, to, threads = random(N, N), blank(N, N), cpu_threads()
     pool = ThreadPoolExecutor(threads)
     edges = np.linspace(0, N, threads + 1).astype(int)
+    pieces = [slice(*pair) for pair in pairwise(edges)]
+
+    def one(piece: slice) -> None:
+        np.copyto(to[piece], source[piece])
 
     def run() -> None:
-        list(
-            pool.map(lambda n: np.copyto(to[edges[n] : edges[n + 1]], source[edges[n] : edges[n + 1]]), range(threads))
-        )
+        list(pool.map(one, pieces))
 
     return run
 

@@ -45,6 +45,14 @@ def _unroll(value: int, kind: str) -> str:
     )
 
 
+def _slices(value: int, kind: str) -> str:
+    if value == 1:
+        return "every thread meets every source"
+    if is_gpu(kind):
+        return f"{value} groups of threads divide the sources of a tile"
+    return f"{value} lanes of SIMD registers share the rounds of loops"
+
+
 def _across(value: int, kind: str) -> str:
     if is_gpu(kind):
         return f"{value} threads of a block along the index of neighbours" if value else "blocks of 16 or 32 neighbours"
@@ -101,8 +109,8 @@ class Plan(Generic[Open]):
     reciprocity: compute each pair once for both sides: "off", "scratch" with partial sums in memory, or "ordered" with
     blocks that add to the result in a fixed order (CUDA).
     across: threads of a block along the index of neighbouring threads (threadwise, CUDA, as the next six). 0: 16, or 32 of large blocks.
-    On a CPU lanes of SIMD registers along the last index: 4, 8 or 16; `targets`, `rows` and `layers` are points of a lane, and `tile` is up to
-    how many rounds what all rows read is packed. 0: the loops as they are written.
+    On a CPU lanes of SIMD registers along the last index: 4, 8 or 16; `targets`, `rows` and `layers` are points of a lane, and what rows
+    share in a loop is packed for up to `tile` rounds. 0: the loops as they are written.
     down: threads of a block along the next slower index; those that remain lie along the slowest of three. 0: all that remain.
     rows, layers: points of a thread along the next slower index, and along the slowest of three; `targets` are those along the
     index of neighbouring threads.
@@ -129,8 +137,7 @@ class Plan(Generic[Open]):
     )  # fmt: skip
     slices: int | Open = decision(
         "slicing of tiles",
-        lambda v, kind: (f"{v} groups of threads divide the sources of a tile" if is_gpu(kind) else f"{v} SIMD lanes share the rounds of loops")
-        if v > 1 else "every thread meets every source",
+        _slices,
         literature="several threads a body", cuda=(1, 2, 4, 8, 16),
         items=(1, 2, 4, 8, 32),
         neutral=1, place=12, rank=3,

@@ -101,18 +101,21 @@ def _plain(count: int, operands: int, make: Make, result: Any = None, *, fast: b
             ]
             value = make(builder, values, element)
             if fast and isinstance(value, ir.instructions.Instruction) and value.opname in _FAST:
-                value.flags = ("fast",)
+                value.flags = ["fast"]
             return value
 
         return Lanes(result or element, count)(*kinds), generate
 
-    match operands:
-        case 1:
-            return intrinsic(lambda typing_context, a: build((a,)))
-        case 2:
-            return intrinsic(lambda typing_context, a, b: build((a, b)))
-        case _:
-            return intrinsic(lambda typing_context, a, b, c: build((a, b, c)))
+    def of_one(typing_context: Any, a: Any) -> Any:
+        return build((a,))
+
+    def of_two(typing_context: Any, a: Any, b: Any) -> Any:
+        return build((a, b))
+
+    def of_three(typing_context: Any, a: Any, b: Any, c: Any) -> Any:
+        return build((a, b, c))
+
+    return intrinsic({1: of_one, 2: of_two, 3: of_three}[operands])
 
 
 def _arithmetic(on_floats: str, on_numbers: str, flags: tuple[str, ...]) -> Make:
@@ -322,7 +325,10 @@ def _convert(count: int, wanted: Any) -> Any:
                     return builder.trunc(value, to)
                 return builder.sext(value, to) if given.signed else builder.zext(value, to)
 
-    return intrinsic(lambda typing_context, x: (Lanes(wanted, count)(x), generate))
+    def convert(typing_context: Any, x: Any) -> Any:
+        return Lanes(wanted, count)(x), generate
+
+    return intrinsic(convert)
 
 
 def _numbers(count: int, kind: Any) -> Any:
@@ -331,7 +337,10 @@ def _numbers(count: int, kind: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return ir.Constant(ir.VectorType(_scalar(kind), count), list(range(count)))
 
-    return intrinsic(lambda typing_context: (Lanes(kind, count)(), generate))
+    def numbers(typing_context: Any) -> Any:
+        return Lanes(kind, count)(), generate
+
+    return intrinsic(numbers)
 
 
 def _any(count: int) -> Any:
@@ -341,7 +350,10 @@ def _any(count: int) -> Any:
         bits = builder.bitcast(arguments[0], ir.IntType(count))
         return builder.icmp_unsigned("!=", bits, ir.Constant(ir.IntType(count), 0))
 
-    return intrinsic(lambda typing_context, mask: (types.boolean(mask), generate))
+    def some(typing_context: Any, mask: Any) -> Any:
+        return types.boolean(mask), generate
+
+    return intrinsic(some)
 
 
 def _last(count: int) -> Any:
@@ -423,7 +435,7 @@ def _load(count: int) -> Any:
 
     def load(typing_context: Any, array: Any, place: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            pointer = _pointer(context, builder, signature.args[0], *arguments, signature.args[1])
+            pointer = _pointer(context, builder, array, arguments[0], arguments[1], signature.args[1])
             return builder.load(_vector_pointer(builder, pointer, count), align=array.dtype.bitwidth // 8)
 
         return Lanes(array.dtype, count)(array, place), generate
@@ -464,7 +476,7 @@ def _load_some(count: int) -> Any:
 def _store(count: int) -> Any:
     def store(typing_context: Any, array: Any, place: Any, value: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            pointer = _pointer(context, builder, array, *arguments[:2], signature.args[1])
+            pointer = _pointer(context, builder, array, arguments[0], arguments[1], signature.args[1])
             register = _operand(context, builder, arguments[2], signature.args[2], array.dtype, count)
             builder.store(register, _vector_pointer(builder, pointer, count), align=array.dtype.bitwidth // 8)
             return context.get_dummy_value()
@@ -499,7 +511,7 @@ def _stream(count: int) -> Any:
         align = min(EVEN, size * count)
 
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            pointer = _pointer(context, builder, array, *arguments[:2], signature.args[1])
+            pointer = _pointer(context, builder, array, arguments[0], arguments[1], signature.args[1])
             register = _operand(context, builder, arguments[2], signature.args[2], array.dtype, count)
             word = ir.IntType(64)
             low = builder.and_(builder.ptrtoint(pointer, word), ir.Constant(word, align - 1))
