@@ -21,69 +21,23 @@ import numpy as np
 
 import lanewise as lw
 from bench.harness import describe_machine
+from lanewise.ladders.compiler_kernels import (
+    batched,
+    convolve,
+    demosaic,
+    matmul,
+    matvec,
+    maxima,
+    outer,
+    softmax,
+    stencil,
+    total,
+    transpose,
+    transposed,
+)
 
 ROUNDS = 7
 SECONDS = 0.004  # of a measurement
-
-
-@lw.threadwise
-def matmul(y: lw.index, x: lw.index, a: lw.Array2[lw.f32], b: lw.Array2[lw.f32], c: lw.Array2[lw.f32]):
-    s = 0.0
-    for k in range(a.shape[1]):
-        s += a[y, k] * b[k, x]
-    c[y, x] = s
-
-
-@lw.threadwise
-def matvec(y: lw.index, a: lw.Array2[lw.f32], x: lw.Array1[lw.f32], c: lw.Array1[lw.f32]):
-    s = 0.0
-    for k in range(a.shape[1]):
-        s += a[y, k] * x[k]
-    c[y] = s
-
-
-@lw.threadwise
-def transposed(j: lw.index, a: lw.Array2[lw.f32], x: lw.Array1[lw.f32], c: lw.Array1[lw.f32]):
-    s = 0.0
-    for k in range(a.shape[0]):
-        s += a[k, j] * x[k]
-    c[j] = s
-
-
-@lw.threadwise
-def total(y: lw.index, x: lw.index, a: lw.Array2[lw.f32]) -> lw.f32:
-    return a[y, x]
-
-
-@lw.threadwise
-def softmax(y: lw.index, a: lw.Array2[lw.f32], c: lw.Array2[lw.f32]):
-    m = a[y, 0]
-    for k in range(a.shape[1]):
-        m = lw.max(m, a[y, k])
-    s = 0.0
-    for k in range(a.shape[1]):
-        s += lw.exp(a[y, k] - m)
-    for k in range(a.shape[1]):
-        c[y, k] = lw.exp(a[y, k] - m) / s
-
-
-@lw.threadwise
-def transpose(y: lw.index, x: lw.index, a: lw.Array2[lw.f32], c: lw.Array2[lw.f32]):
-    c[x, y] = a[y, x]
-
-
-@lw.threadwise
-def convolve(y: lw.index, x: lw.index, a: lw.Array2[lw.f32], f: lw.Array2[lw.f32], c: lw.Array2[lw.f32]):
-    s = 0.0
-    for j in range(f.shape[0]):
-        for i in range(f.shape[1]):
-            s += a[y + j, x + i] * f[j, i]
-    c[y, x] = s
-
-
-@lw.threadwise
-def outer(y: lw.index, x: lw.index, u: lw.Array1[lw.f32], v: lw.Array1[lw.f32], c: lw.Array2[lw.f32]):
-    c[y, x] = u[y] * v[x]
 
 
 @lw.threadwise
@@ -95,39 +49,10 @@ def filter3(y: lw.index, x: lw.index, a: lw.Array2[lw.f32], c: lw.Array2[lw.f32]
 
 
 @lw.threadwise
-def demosaic(y: lw.index, x: lw.index, raw: lw.Array2[lw.f32], green: lw.Array2[lw.f32]):
-    around = (raw[y, x + 1] + raw[y + 2, x + 1] + raw[y + 1, x] + raw[y + 1, x + 2]) * 0.25
-    green[y, x] = raw[y + 1, x + 1] if (y + x) % 2 == 0 else around
-
-
-@lw.threadwise
-def maxima(y: lw.index, x: lw.index, a: lw.Array2[lw.f32], c: lw.Array2[lw.f32]):
-    top = lw.max(lw.max(a[y, x], a[y, x + 1]), a[y, x + 2])
-    middle = lw.max(a[y + 1, x], a[y + 1, x + 2])
-    bottom = lw.max(lw.max(a[y + 2, x], a[y + 2, x + 1]), a[y + 2, x + 2])
-    c[y, x] = 1.0 if a[y + 1, x + 1] > lw.max(lw.max(top, middle), bottom) else 0.0
-
-
-@lw.threadwise
 def laplace(z: lw.index, y: lw.index, x: lw.index, a: lw.Array3[lw.f32], c: lw.Array3[lw.f32]):
     if 0 < z < a.shape[0] - 1 and 0 < y < a.shape[1] - 1 and 0 < x < a.shape[2] - 1:
         s = a[z - 1, y, x] + a[z + 1, y, x] + a[z, y - 1, x] + a[z, y + 1, x] + a[z, y, x - 1] + a[z, y, x + 1]
         c[z, y, x] = s - 6.0 * a[z, y, x]
-
-
-@lw.threadwise
-def stencil(z: lw.index, y: lw.index, x: lw.index, a: lw.Array3[lw.f32], c: lw.Array3[lw.f32]):
-    s = a[z, y + 1, x + 1] + a[z + 2, y + 1, x + 1] + a[z + 1, y, x + 1] + a[z + 1, y + 2, x + 1]
-    s += a[z + 1, y + 1, x] + a[z + 1, y + 1, x + 2]
-    c[z, y, x] = s - 6.0 * a[z + 1, y + 1, x + 1]
-
-
-@lw.threadwise
-def batched(n: lw.index, y: lw.index, x: lw.index, a: lw.Array3[lw.f32], b: lw.Array3[lw.f32], c: lw.Array3[lw.f32]):
-    s = 0.0
-    for k in range(a.shape[2]):
-        s += a[n, y, k] * b[n, k, x]
-    c[n, y, x] = s
 
 
 @dataclass(frozen=True)

@@ -67,7 +67,7 @@ def test_table_of_the_layouts(lanewise: Command) -> None:
 
 
 MISTAKES = {
-    "ladder": ("stairs", "unknown ladder 'stairs'; wanted one of tutorial, layouts, memory, lbm, boids, waves"),
+    "ladder": ("stairs", "unknown ladder 'stairs'; wanted one of tutorial, layouts, memory, lbm, boids, waves, compiler"),
     "none": ("tutorial --bodies 0", "--bodies 0: 0 bodies asked for; wanted at least 1"),
     "negative": ("layouts --bodies 10,-5", "--bodies 10,-5: -5 bodies asked for; wanted at least 1"),
     "word": (
@@ -104,6 +104,12 @@ MISTAKES = {
         "--world 50,-1: '-1' is no radius; wanted a positive number, or several with commas",
     ),
     "wide": ("boids --world inf", "--world inf: 'inf' is no radius; wanted a positive number, or several with commas"),
+    "parts": ("lbm --only mm", "--only mm: ladder lbm is climbed as a whole; wanted ladder compiler"),
+    "part": (
+        "compiler --only mm,lu",
+        "--only mm,lu: 'lu' is no part of compiler; wanted tmv, mm, mv, vv, rd, strsm, conv, tp, demosaic, imregionmax, batched, stencil, softmax",
+    ),
+    "few elements": ("compiler --bodies 900", "900 elements: wanted matrices of 32 x 32 = 1,024 or more"),
     "seed": ("tutorial --seed -1", f"the seed is -1; wanted zero to {2**63 - 1}"),
     "jpeg": ("tutorial --plot bars.jpg", "--plot bars.jpg: pictures are PNG; wanted a name that ends in .png"),
     "folder": ("tutorial --plot nowhere/bars.png", "nowhere/bars.png: the folder nowhere does not exist; create it first"),
@@ -144,8 +150,18 @@ def test_flocks_of_the_command_line(lanewise: Command, monkeypatch: pytest.Monke
     assert Path("flocks.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_parts_of_a_ladder(lanewise: Command) -> None:
+    found = lanewise(
+        "ladder", "compiler", "--quick", "--bodies", "1024", "--only", "vv, tp", "--json", "--plot", "passes.png"
+    )
+    assert (found.code, found.err) == (0, "")
+    assert {r["benchmark"] for r in found.last_json["rungs"]} == {"vv", "tp"}
+    assert all(r.keys() >= KEYS for r in found.last_json["rungs"])
+    assert Path("passes.png").read_bytes().startswith(b"\x89PNG")
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["tutorial", "layouts", "memory", "boids"])
+@pytest.mark.parametrize("name", ["tutorial", "layouts", "memory", "boids", "compiler"])
 def test_quick_climbs_as_they_are(lanewise: Command, name: str) -> None:
     found = lanewise("ladder", name, "--quick", "--json")
     assert (found.code, found.err) == (0, "")

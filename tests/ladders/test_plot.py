@@ -7,7 +7,7 @@ import pytest
 
 from lanewise.errors import InputError
 from lanewise.ladders import layouts, tutorial
-from lanewise.ladders.plot import EDGE_HIGH, EDGE_LOW, plot_ladder
+from lanewise.ladders.plot import EDGE_HIGH, EDGE_LOW, factor_ticks, plot_ladder
 from lanewise.ladders.plot import _limits as limits
 from lanewise.ladders.plot import _panels as panels
 from lanewise.ladders.rung import Ladder, Rung
@@ -58,9 +58,23 @@ def test_rungs_in_panels():
 
 def test_limits_hold_what_is_inside_them():
     for factors in ([], [1.0], [0.7, 1.6], [EDGE_LOW / 10, 5.0], [2.0, EDGE_HIGH * 100]):
-        low, high = limits(factors)
+        low, high = limits([[f] for f in factors])
         assert low < 1 < high
         assert all(low <= f <= high for f in factors if EDGE_LOW <= f <= EDGE_HIGH)
+
+
+def test_the_axis_reaches_large_factors_where_many_are():
+    low, high = limits([[20.0, 70.0], [108.0, 3.0], [945.0], [5.2], [6.1]])
+    assert (round(low, 2), high) == (0.82, 945.0)
+    assert limits([[0.001], [0.01], [1.2]])[0] == 0.001
+    few = [[1.2]] * 11
+    assert limits([[0.014], [9000.0, 12150.0], *few]) == (EDGE_LOW, EDGE_HIGH)
+
+
+def test_ticks():
+    assert factor_ticks(0.82, 8) == [1, 1.5, 2, 3, 5, 8]
+    assert factor_ticks(0.82, 1200) == [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000]
+    assert factor_ticks(0.04, 3e4) == [0.1, 1, 10, 100, 1000, 10_000]
 
 
 def test_a_folder_that_is_missing(tmp_path):

@@ -21,14 +21,16 @@ Names = Annotated[
     str,
     typer.Argument(
         metavar="LADDER",
-        help="tutorial (n-body step by step), layouts (of gravity), memory (records), lbm (flow), boids (searches) or waves (F-statistic)",
+        help="tutorial (n-body step by step), layouts (of gravity), memory (records), lbm (flow), boids (searches), waves (F-statistic) or "
+        "compiler (naive array kernels)",
     ),
 ]
 Bodies = Annotated[
     str | None,
     typer.Option(
         metavar="N[,N...]",
-        help="numbers of bodies, of sites for lbm, of amplitudes for waves (default: the paper's; fewer on a CPU or with --quick)",
+        help="numbers of bodies, of sites for lbm, of amplitudes for waves, of elements of a matrix for compiler "
+        "(default: the paper's; fewer on a CPU or with --quick)",
         show_default=False,
     ),
 ]
@@ -39,6 +41,12 @@ Worlds = Annotated[
     str | None,
     typer.Option(
         "--world", metavar="R[,R...]", help="of boids: radii of worlds (default: the paper's)", show_default=False
+    ),
+]
+Only = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME[,NAME...]", help="of compiler: benchmarks (mm, mv, tp, ...; default: all)", show_default=False
     ),
 ]
 Device = Annotated[str, typer.Option(metavar="NAME", help="cpu, cuda, cuda:1, ...")]
@@ -58,6 +66,7 @@ def ladder(
     bodies: Bodies = None,
     agents: Agents = None,
     worlds: Worlds = None,
+    only: Only = None,
     device: Device = "cpu",
     quick: Quick = False,
     json_: Json = False,
@@ -78,7 +87,7 @@ def ladder(
     if plot is not None:
         _check_picture(plot)
     counts = _counts(chosen, bodies, agents) or chosen.sizes(where, quick)
-    options = Options(where, counts, quick, seed, _radii(chosen, worlds))
+    options = Options(where, counts, quick, seed, _radii(chosen, worlds), _parts(chosen, only))
     rungs = _follow(chosen, options)
     machine = _machine(where)
     if plot is not None:
@@ -120,6 +129,19 @@ def _radii(chosen: Ladder, text: str | None) -> tuple[float, ...]:
             )
         radii.append(radius)
     return tuple(dict.fromkeys(radii))
+
+
+def _parts(chosen: Ladder, text: str | None) -> tuple[str, ...]:
+    """The parts of a ladder that are asked for, each once, in the order of the ladder."""
+    if text is None:
+        return ()
+    if not chosen.parts:
+        raise InputError(f"--only {text}: ladder {chosen.name} is climbed as a whole; wanted ladder compiler")
+    asked = [part.strip() for part in text.split(",")]
+    for part in asked:
+        if part not in chosen.parts:
+            raise InputError(f"--only {text}: {part!r} is no part of {chosen.name}; wanted {', '.join(chosen.parts)}")
+    return tuple(p for p in chosen.parts if p in asked)
 
 
 def _numbers(text: str, what: str = "bodies") -> tuple[int, ...]:

@@ -14,7 +14,7 @@ from lanewise.errors import InputError
 if TYPE_CHECKING:
     from lanewise.ladders.rung import Ladder
 
-LADDERS = ("tutorial", "layouts", "memory", "lbm", "boids", "waves")
+LADDERS = ("tutorial", "layouts", "memory", "lbm", "boids", "waves", "compiler")
 
 
 def find_ladder(name: str) -> Ladder:

@@ -1,7 +1,7 @@
 """A ladder as bars: the factor of every rung here, at each size, beside the paper's machines; and the rates reached.
 
-The axis of factors is logarithmic and starts at 1, so that a loss is as long as the gain that undoes it. Factors far
-outside the others end at the edge of the panel and carry their number, as all bars do.
+The axis of factors is logarithmic and starts at 1, so that a loss is as long as the gain that undoes it. Where many factors
+are large it reaches the largest; a few that are far outside the others end at the edge of the panel and carry their number, as all bars do.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 HERE = ("#ffab4a", "#ff6a3d", "#fbe3a1", "#e8c547", "#d96c8f", "#c9a0ff")
 PAPER = ("#3b4fd8", "#4f9df0", "#9fdcf2")
 MODEL, EDGE = "#f4f6fb", "#0f131d"
-EDGE_LOW, EDGE_HIGH = 0.3, 8.0  # factors beyond these end at the panel's edge
+EDGE_LOW, EDGE_HIGH = 0.3, 8.0  # factors beyond these end at the panel's edge, where few are
+FEW = 1 / 6  # of the rungs
 MANY = 24  # rungs that one panel holds; more are divided by the first part of their names
 BAR, GAP = 0.17, 0.16  # inches
 HEAD, FOOT = 1.5, 0.95
@@ -76,7 +77,8 @@ def plot_ladder(path: Path, ladder: Ladder, rungs: list[Rung], machine: str) -> 
     with_rates = len(panels) == 1 and any(rates.values())
     bars = max((sum(n in s.factors for s in shown) for n in names), default=1)
     figure, axes = _figure(labels, len(panels), bars, with_rates=with_rates)
-    limits = _limits([f for s in shown for f in (*s.factors.values(), *s.model.values())])
+    every = [[f for s in shown for f in (s.factors.get(n), s.model.get(n)) if f is not None] for n in names]
+    limits = _limits(every)
     for i, (place, panel) in enumerate(zip(axes, panels, strict=False)):
         dark_axes(place, panel.title, "factor (1: no change)", "")
         _rows(place, labels, named=i == 0)
@@ -125,39 +127,59 @@ def _figure(labels: list[str], panels: int, bars: int, *, with_rates: bool) -> t
     return figure, axes
 
 
-def _limits(factors: list[float]) -> tuple[float, float]:
-    """The panel's range: what the factors need, between the edges, and always with 1 inside."""
-    inside = [f for f in factors if EDGE_LOW < f < EDGE_HIGH]
-    low = EDGE_LOW if any(f <= EDGE_LOW for f in factors) else min([0.9, *inside]) / 1.1
-    high = EDGE_HIGH if any(f >= EDGE_HIGH for f in factors) else max([1.2, *inside])
-    return low, high * (high / low) ** 0.2  # room for the number behind the longest bar
+def _limits(factors: list[list[float]]) -> tuple[float, float]:
+    """Where the shortest and the longest bar end, for the factors of each rung: what they need, between edges, with 1 inside."""
+    least, most = _edges(factors)
+    every = [f for own in factors for f in own]
+    inside = [f for f in every if least < f < most]
+    low = least if any(f <= least for f in every) else min([0.9, *inside]) / 1.1
+    high = most if any(f >= most for f in every) else max([1.2, *inside])
+    return low, high
+
+
+def _edges(factors: list[list[float]]) -> tuple[float, float]:
+    """Where bars end: at the usual edges, or at the extreme factor where more than a few rungs are beyond one."""
+    above = [max(own) for own in factors if own and max(own) > EDGE_HIGH]
+    below = [min(own) for own in factors if own and min(own) < EDGE_LOW]
+    few = FEW * len(factors)
+    return min(below) if len(below) > few else EDGE_LOW, max(above) if len(above) > few else EDGE_HIGH
+
+
+def factor_ticks(low: float, high: float) -> list[float]:
+    """Ticks of a logarithmic axis of factors: more of them where it is short."""
+    if high < 10 and low > 0.25:
+        return [t for t in (0.3, 0.5, 0.7, 1, 1.5, 2, 3, 5, 8) if low <= t <= high]
+    steps = (1, 2, 5) if high < 3000 * low else (1,)
+    decades = range(floor(log10(low)), ceil(log10(high)) + 1)
+    return [t for d in decades for m in steps if low <= (t := float(f"{m}e{d}")) <= high]
 
 
 def _draw_factors(axes: Axes, panel: _Panel, shown: list[_Series], most: int, limits: tuple[float, float]) -> None:
     axes.set_xscale("log")
-    axes.set_xlim(*limits)
-    ticks = [t for t in (0.3, 0.5, 0.7, 1, 1.5, 2, 3, 5, 8) if limits[0] <= t <= limits[1]]
-    axes.set_xticks(ticks, [f"{t:g}" for t in ticks])
+    low, high = limits
+    axes.set_xlim(low, high * (high / low) ** 0.2)  # room for the number behind the longest bar
+    ticks = factor_ticks(*axes.get_xlim())
+    axes.set_xticks(ticks, [f"{t:,g}" for t in ticks])
     axes.set_xticks([], minor=True)
     thick = 0.8 / most
     for at, name in enumerate(panel.rows):
         bars = [s for s in shown if name in s.factors]
         for i, s in enumerate(bars):
             assert name is not None
-            _bar(axes, at + (i - (len(bars) - 1) / 2) * thick, thick, s, name, limits[0])
+            _bar(axes, at + (i - (len(bars) - 1) / 2) * thick, thick, s, name, limits)
     axes.axvline(1.0, color=FAINT, linewidth=1.0, zorder=2)
     if not panel.rows:
         axes.text(1.02, 0, "no two rungs were timed", color=FAINT, fontsize=9, va="center")
 
 
-def _bar(axes: Axes, y: float, thick: float, series: _Series, name: str, low: float) -> None:
+def _bar(axes: Axes, y: float, thick: float, series: _Series, name: str, limits: tuple[float, float]) -> None:
     """One bar from 1 on, the model as a diamond on it, and its number behind both; an arrow where it goes on beyond the edge."""
-    factor, model = series.factors[name], series.model.get(name)
-    end = min(max(factor, low), EDGE_HIGH)
+    factor, model, (low, high) = series.factors[name], series.model.get(name), limits
+    end = min(max(factor, low), high)
     axes.barh(y, end - 1.0, left=1.0, height=thick * 0.86, color=series.colour, zorder=3)
     behind = max(1.0, end)
     if model is not None:
-        place = min(max(model, low), EDGE_HIGH)
+        place = min(max(model, low), high)
         axes.plot(
             [place],
             [y],
@@ -169,7 +191,7 @@ def _bar(axes: Axes, y: float, thick: float, series: _Series, name: str, low: fl
             clip_on=False,
         )
         behind = max(behind, place)
-    arrow = "▸ " if factor > EDGE_HIGH else "◂ " if factor < low else ""
+    arrow = "▸ " if factor > high else "◂ " if factor < low else ""
     axes.annotate(
         f"{arrow}{digits(factor)}", (behind, y), (5, 0), textcoords="offset points", color=TEXT, fontsize=PRECISE, va="center",
         zorder=5,

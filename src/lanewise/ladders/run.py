@@ -144,7 +144,9 @@ class Runner:
         )
 
 
-def skipped(rung: Rung, kind: Literal["illegal", "same code", "too long", "wrong", "device"], reason: str) -> Rung:
+def skipped(
+    rung: Rung, kind: Literal["illegal", "same code", "too long", "wrong", "device", "failed"], reason: str
+) -> Rung:
     """The rung without a time. `kind` says in a word why, for programs: the JSON's key "skip"."""
     return replace(rung, seconds=None, skipped=reason, extra={**rung.extra, "skip": kind})
 

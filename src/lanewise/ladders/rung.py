@@ -73,7 +73,7 @@ def _finite(value: Any) -> Any:
 class Options:
     """What a user chooses. `bodies` are the sizes, in order; `quick` asks for few repeats and the cheap rungs.
 
-    worlds: radii for flocks; empty: those of the ladder.
+    worlds: radii for flocks; empty: those of the ladder. only: parts of a ladder that has some; empty: all.
     """
 
     device: str
@@ -81,6 +81,7 @@ class Options:
     quick: bool = False
     seed: int = 0
     worlds: tuple[float, ...] = ()
+    only: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +116,7 @@ class Ladder:
         elements: what the numbers of bodies count.
         rate: what a picture shows beside the factors, where rungs have it.
         draw: writes the picture of (path, ladder, rungs, machine); None: bars of factors.
+        parts: names of its parts, which can be climbed alone.
     """
 
     name: str
@@ -127,6 +129,7 @@ class Ladder:
     elements: str = "bodies"
     rate: Rate = Rate()
     draw: Callable[[Path, Ladder, list[Rung], str], None] | None = None
+    parts: tuple[str, ...] = ()
 
 
 NOTHING = "–"

@@ -1,0 +1,87 @@
+"""From the naive plan of a kernel to its default plan, one pass after the other.
+
+The plans are derived from the default one: its fields are turned on in the order below, those of a pass together. Fields that are not
+listed come first, each as a pass of its own, as arithmetic and the division into kernels do in the compiler: a default plan with a new
+decision has a rung for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from lanewise.ir.pattern import BLOCK
+from lanewise.plan import DECLARED, FIELDS, NEUTRAL, Decisions, Plan
+from lanewise.target import is_gpu
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """A pass, or what a plan leaves open of it: the name of its rung, and the fields of the plan that belong together."""
+
+    name: str
+    fields: tuple[str, ...]
+
+
+MERGING, VECTORS = "thread merging", "vectorised accesses"
+PREFETCHING, CAMPING = "prefetching", "diagonal blocks (partition camping)"
+PASSES = (
+    Pass("remapping of threads", ("neighbours",)),
+    Pass("reduction: blocks", ("parts",)),  # first: one block alone would sum a whole array
+    Pass("reduction: threads of a block", ("slices",)),  # before staging: the threads that share a row keep it
+    Pass("coalescing by staging", ("tile",)),
+    Pass("thread-block merging", ("block", "across", "down")),
+    Pass(MERGING, ("targets", "rows", "layers")),
+    Pass(PREFETCHING, ("prefetch",)),
+    Pass(VECTORS, ("adjacent",)),
+    Pass("unrolling", ("unroll",)),
+    Pass("order of blocks", ("order",)),
+    Pass("register caps", ("min_blocks", "registers")),
+)
+
+
+def every_pass() -> tuple[Pass, ...]:
+    """One for each field of a plan that none of the passes above has, then these."""
+    listed = {f for p in PASSES for f in p.fields}
+    rest = sorted((f for f in FIELDS if f not in listed), key=lambda f: DECLARED[f].place)
+    return (*(Pass(DECLARED[f].name, (f,)) for f in rest), *PASSES)
+
+
+def naive_plan(device: str) -> Decisions:
+    """A thread for each output: in blocks of 16 x 16 on a GPU, as the original's naive kernels; nothing else."""
+    return Plan(block=BLOCK).filled(NEUTRAL) if is_gpu(device) else NEUTRAL
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What a rung changes in the plan before it."""
+
+    name: str
+    fields: Mapping[str, Any]
+
+    def on(self, plan: Decisions, refused: Mapping[str, Any]) -> Decisions:
+        """The plan of the rung, with what was refused before it."""
+        return replace(plan, **{**refused, **self.fields})
+
+
+def changes(start: Decisions, goal: Decisions) -> Iterator[Change]:
+    """The changes that lead from one plan to the other, in the order of the passes."""
+    at = start
+    for one in every_pass():
+        fields = {f: getattr(goal, f) for f in one.fields if getattr(goal, f) != getattr(at, f)}
+        if one.name == MERGING and "targets" in fields and goal.adjacent != 1:
+            fields["adjacent"] = 1  # neighbouring points together, in one access, are the pass after it
+        if fields:
+            yield Change(one.name, fields)
+            at = replace(at, **fields)
+
+
+def left_out(plan: Decisions, rank: int) -> Iterator[Change]:
+    """Passes of the original that a default plan does without though there is something to apply them to."""
+    if plan.slices != 1 or plan.parts != 1:
+        return
+    if plan.tile and plan.prefetch == "none":
+        yield Change(PREFETCHING, {"prefetch": "registers"})
+    if rank == 2 and plan.order != "diagonal":
+        yield Change(CAMPING, {"order": "diagonal"})

@@ -1,0 +1,262 @@
+"""How a rung of the ladder `compiler` is bound, checked and timed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from lanewise.errors import DeviceError, LanewiseError, PlanError
+from lanewise.ir import nodes as ir
+from lanewise.ir.traverse import statements
+from lanewise.ladders.compiler_plans import naive_plan
+from lanewise.ladders.compiler_problems import Benchmark, Case, Library, make_case
+from lanewise.ladders.run import duration, skipped
+from lanewise.ladders.rung import Options, Rung, number
+from lanewise.launch.compiled import Call
+from lanewise.models.devices import DeviceModel, device_model
+from lanewise.models.predict import predict
+from lanewise.plan import Decisions, Plan
+from lanewise.runtime import cuda
+from lanewise.runtime.devices import cpu_threads
+from lanewise.runtime.memory import array_module
+from lanewise.target import is_gpu
+
+RUNS = 3
+LEAST, QUICK_LEAST = 0.015, 0.01  # seconds of one timed run: short kernels are repeated within it
+MOST = 300  # repetitions of a kernel within a run
+ENOUGH = 1.0  # seconds of measuring after which a rung is not run again
+LIMIT, QUICK_LIMIT = 60.0, 6.0  # seconds that one run may take
+SLOW = {
+    True: (2e11, 2e10),
+    False: (1e9, 1e9),
+}  # operations and bytes a second of a kernel that is slow, on a GPU or a CPU
+PILOT = 4  # how many times smaller the matrices are of a run that tells how long a larger one takes
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """The least time of a benchmark on a device in seconds, and what takes it: memory, or arithmetic."""
+
+    seconds: float
+    limiter: str
+
+
+def bound_of(benchmark: Benchmark, n: int, device: DeviceModel) -> Bound:
+    """By what has to be moved at the bandwidth of a copy, and by fused multiply-adds on all lanes."""
+    memory = benchmark.traffic(n) / device.memory_bandwidth
+    arithmetic = benchmark.flops(n) / (2 * device.fp32_operations)
+    return Bound(max(memory, arithmetic), "fp32" if arithmetic > memory else "memory")
+
+
+@dataclass
+class Runner:
+    """Measures the rungs of one benchmark, and knows the code of those before."""
+
+    options: Options
+    case: Case
+    seen: dict[Any, str] = field(default_factory=dict[Any, str])
+
+    def __post_init__(self) -> None:
+        self.device = self.options.device
+        self.model = device_model(self.device)
+        self.bound = bound_of(self.case.benchmark, self.case.n, self.model)
+
+    def prepare(self, plans: Sequence[Plan | None]) -> None:
+        """Compile these plans side by side on a GPU, whose compiler needs tenths of a second for each; what is refused says so later."""
+
+        def compile_one(plan: Plan | None) -> None:
+            with suppress(LanewiseError):
+                self.case.bind(plan)
+
+        if is_gpu(self.device):
+            with ThreadPoolExecutor(min(len(plans), cpu_threads())) as pool:
+                list(pool.map(compile_one, plans))
+
+    # ------------------------------------------------------------ rungs
+
+    def blank(self, name: str) -> Rung:
+        """A rung that says what it is about, and nothing else yet."""
+        b = self.case.benchmark
+        return Rung(
+            name=f"{b.name}, {name}", bodies=self.options.bodies[0], device=self.device, skipped="not run",
+            extra={
+                "benchmark": b.name, "original": "yes" if b.original else "no", "step": name, "n": self.case.n,
+                "bound_seconds": self.bound.seconds, "bound_by": self.bound.limiter,
+            },
+        )  # fmt: skip
+
+    def naive(self, name: str) -> Rung:
+        """The benchmark as it is written: its naive plan, or launches of its own."""
+        plan, own = naive_plan(self.device), self.case.benchmark.naive
+        if own is None:
+            return self.plan(name, plan, None, None)
+        blank = replace(self.blank(name), plan=plan.short())
+        return self._guarded(blank, lambda: self._launches(blank, *own(self._module, self.case.arrays, plan)))
+
+    def plan(self, name: str, plan: Plan | None, base: Rung | None, naive: Rung | None, *, again: bool = False) -> Rung:
+        """The kernel by a plan (None: lanewise's own), compared with a rung; `again`: even if its code is that of an earlier one."""
+        blank = replace(self.blank(name), plan=None if plan is None else plan.short())
+        rung = self._guarded(blank, lambda: self._plan(blank, plan, again=again))
+        return compared(rung, base, naive)
+
+    def library(self, name: str, library: Library, naive: Rung | None) -> Rung:
+        """The same by a library."""
+        blank = self.blank(name)
+        text = library.on_gpu if is_gpu(self.device) else library.on_cpu
+        blank = replace(blank, extra={**blank.extra, "library": text})
+        result: list[Any] = [None]
+
+        def work() -> None:
+            result[0] = library.call(self._module, self.case.arrays)
+
+        def result_of() -> Any:
+            return self.case.arrays[self.case.benchmark.result] if result[0] is None else result[0]
+
+        return compared(self._guarded(blank, lambda: self._timed(blank, work, result_of)), naive, naive)
+
+    def _guarded(self, blank: Rung, measure: Callable[[], Rung]) -> Rung:
+        """The rung, or the reason why there is none: one that fails ends nothing but itself."""
+        try:
+            return measure()
+        except DeviceError as refusal:
+            return skipped(blank, "device", str(refusal))
+        except PlanError as refusal:
+            return skipped(blank, "illegal", str(refusal))
+        except Exception as error:  # a library that is not there, a compiler that fails: the others are worth measuring
+            return skipped(blank, "failed", f"failed: {type(error).__name__}: {error}")
+
+    def _plan(self, blank: Rung, plan: Plan | None, *, again: bool) -> Rung:
+        call = self.case.bind(plan)
+        decided, program = call.compiled.plan, call.compiled.executable.program
+        blank = replace(blank, plan=decided.short())
+        code = (program.kernels, decided.fast_math, decided.vector_bits, decided.registers)
+        if code in self.seen and not again:
+            return skipped(
+                blank, "same code", f"its code is that of {self.seen[code]!r}: nothing changes on this device"
+            )
+        earlier = self.seen.setdefault(code, str(blank.extra["step"]))
+        if reason := self._too_long(decided):
+            return skipped(blank, "too long", reason)
+        resources = call.compiled.resources
+        extra = {**{name: resources.get(name) for name in ("registers", "occupancy")}, "code_of": earlier}
+        blank = replace(blank, predicted_seconds=self._predicted([call]), extra={**blank.extra, **extra})
+        return self._timed(blank, call.launch, lambda: self._result(call))
+
+    def _launches(self, blank: Rung, calls: list[Call], result: Any) -> Rung:
+        def work() -> None:
+            for call in calls:
+                call.launch()
+
+        blank = replace(blank, predicted_seconds=self._predicted(calls), extra={**blank.extra, "launches": len(calls)})
+        return self._timed(blank, work, lambda: result[:1])
+
+    def _result(self, call: Call) -> Any:
+        return call.results[0] if call.results else self.case.arrays[self.case.benchmark.result]
+
+    # ------------------------------------------------------------ time
+
+    def _timed(self, blank: Rung, work: Callable[[], object], result: Callable[[], Any]) -> Rung:
+        """The rung checked, and with its time if it is right."""
+        self.case.reset()
+        first = self._seconds(work, 1)
+        error, allowed = self.case.error(result()), self.case.benchmark.tolerance(self.case.n)
+        blank = replace(blank, relative_error=error)
+        if not error <= allowed:
+            wrong = f"wrong: the relative error against float64 is {error:.1e}, and {allowed:.1e} is allowed"
+            return skipped(blank, "wrong", wrong)
+        runs, least = [first], QUICK_LEAST if self.options.quick else LEAST
+        if first < least:  # short: again, without what a first run costs, and repeated within a run
+            repeats = max(1, min(MOST, round(least / max(self._seconds(work, 1), 1e-9))))
+            self.case.reset()
+            runs = [self._seconds(work, repeats) / repeats for _ in range(RUNS)]
+        while len(runs) < RUNS and sum(runs) < ENOUGH:
+            runs.append(self._seconds(work, 1))
+        return self._rated(replace(blank, skipped=None, seconds=min(runs)), len(runs))
+
+    def _seconds(self, work: Callable[[], object], repeats: int) -> float:
+        """The time of some repetitions, one launched after the other."""
+
+        def repeated() -> None:
+            for _ in range(repeats):
+                work()
+
+        if is_gpu(self.device):
+            return cuda.timer(self.device)(repeated)
+        start = time.perf_counter()
+        repeated()
+        return time.perf_counter() - start
+
+    def _rated(self, rung: Rung, runs: int) -> Rung:
+        assert rung.seconds is not None
+        b, n = self.case.benchmark, self.case.n
+        extra = {
+            **rung.extra, "runs": runs, "flops_per_second": b.flops(n) / rung.seconds,
+            "bytes_per_second": b.traffic(n) / rung.seconds, "share_of_bound": self.bound.seconds / rung.seconds,
+        }  # fmt: skip
+        return replace(rung, extra=extra)
+
+    def _predicted(self, calls: Sequence[Call]) -> float | None:
+        """Seconds by the model; None where how often a loop runs hangs on data."""
+        if any(not is_foreseen(call.compiled.executable.program.kernels) for call in calls):
+            return None
+        times = [
+            predict(
+                call.compiled.executable.program, call.compiled.environment, self.model,
+                [c.resources for c in call.compiled.executable.cubins], in_graph=len(calls) == 1,
+            ).seconds
+            for call in calls
+        ]  # fmt: skip
+        return sum(times)
+
+    def _too_long(self, plan: Decisions) -> str | None:
+        """Why a run would take more time than a rung gets, by one of smaller matrices where a slow kernel might take so long."""
+        b, n = self.case.benchmark, self.case.n
+        limit = QUICK_LIMIT if self.options.quick else LIMIT
+        operations, moved = SLOW[is_gpu(self.device)]
+        if max(b.flops(n) / operations, b.traffic(n) / moved) <= limit:
+            return None
+        small = n // PILOT
+        call = make_case(b, small, self.device, self.options.seed).bind(plan)
+        seconds = min(self._seconds(call.launch, 1) for _ in range(2))
+        total = seconds * max(b.flops(n) / max(1.0, b.flops(small)), b.traffic(n) / b.traffic(small))
+        if total <= limit:
+            return None
+        return (
+            f"a run would take about {duration(total)}, and a rung gets {duration(limit)} "
+            f"(matrices of {small} x {small} take {seconds * 1e3:.3g} ms)"
+        )
+
+    @property
+    def _module(self) -> Any:
+        return array_module(self.device)
+
+
+def is_foreseen(kernels: Sequence[ir.Kernel]) -> bool:
+    """Whether the model knows how often loops run."""
+    return not any(isinstance(s, ir.While) for k in kernels for s in statements(k.body))
+
+
+def compared(rung: Rung, base: Rung | None, naive: Rung | None) -> Rung:
+    """The rung with its factor over another one, and over the naive one."""
+    if rung.seconds is None:
+        return rung
+    if naive is not None and naive.seconds is not None:
+        extra: dict[str, float | int | str | None] = {**rung.extra, "over_naive": naive.seconds / rung.seconds}
+        if naive.predicted_seconds and rung.predicted_seconds:
+            extra["over_naive_predicted"] = naive.predicted_seconds / rung.predicted_seconds
+        rung = replace(rung, extra=extra)
+    if base is None or base.seconds is None or rung.seconds is None:
+        return rung
+    before, now = base.predicted_seconds, rung.predicted_seconds
+    return replace(
+        rung, over=base.name, speedup=base.seconds / rung.seconds, predicted=before / now if before and now else None
+    )
+
+
+def over_naive(rung: Rung) -> float | None:
+    """How many times faster a rung is than the naive one."""
+    return number(rung, "over_naive")
