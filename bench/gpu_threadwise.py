@@ -31,6 +31,7 @@ from lanewise.ladders.compiler_kernels import (
     maxima,
     outer,
     softmax,
+    solve,
     stencil,
     total,
     transpose,
@@ -57,14 +58,6 @@ def laplace(z: lw.index, y: lw.index, x: lw.index, a: lw.Array3[lw.f32], c: lw.A
 
 
 @lw.threadwise
-def solve(x: lw.index, a: lw.Array2[lw.f32], b: lw.Array2[lw.f32], c: lw.Array2[lw.f32]):
-    for i in range(a.shape[0]):
-        s = b[i, x]
-        for k in range(i):
-            s -= a[i, k] * c[k, x]
-        c[i, x] = s / a[i, i]
-
-
 def histogram(i: lw.index, a: lw.Array1[lw.i32], counts: lw.Array1[lw.i32]):
     lw.scatter_add(counts, a[i], 1)
 

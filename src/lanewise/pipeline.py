@@ -86,8 +86,9 @@ def build_program(
     light = lighten_loops(parts, plan, checked)  # while a loop over sources is one loop
     kernels = tuple(k for part in light for k in shape(part, plan, target, checked))
     kernels = _finish(kernels, plan, target, checked)
-    for k in kernels:
-        check_shared_memory(k, plan)
+    if target.has_blocks:
+        for k in kernels:
+            check_shared_memory(k, plan)
     return Program(plan, simple, kernels, conditions(parts, plan))
 
 

@@ -36,12 +36,28 @@ def _tile(value: int, kind: str) -> str:
         return "sources are read one by one"
     if is_gpu(kind):
         return f"{value} sources at a time are staged in shared memory by the whole block"
-    return f"sources are summed in tiles of {value}"
+    return f"sources are summed (for points: packed) in tiles of {value}"
 
 
 def _unroll(value: int, kind: str) -> str:
     return {0: "the inner loop is written out completely", 1: "the inner loop is as written"}.get(
         value, f"the inner loop is written out {value} times"
+    )
+
+
+def _slices(value: int, kind: str) -> str:
+    if value == 1:
+        return "every thread meets every source"
+    if is_gpu(kind):
+        return f"{value} groups of threads divide the sources of a tile"
+    return f"{value} lanes of SIMD registers share the rounds of loops"
+
+
+def _across(value: int, kind: str) -> str:
+    if is_gpu(kind):
+        return f"{value} threads of a block along the index of neighbours" if value else "blocks of 16 or 32 neighbours"
+    return (
+        f"{value} neighbouring points are lanes of SIMD registers" if value else "points are loops as they are written"
     )
 
 
@@ -70,7 +86,8 @@ class Plan(Generic[Open]):
     reads; neighbouring sites of a lattice (1, 2 or 4, CUDA) are moved together.
     tile: sources in one tile; on CUDA a tile is staged in shared memory by the whole block, one source a thread. 0:
     no tiles.
-    slices: groups of threads of one block that share the targets and divide every tile of the sources (CUDA).
+    slices: groups of threads of one block that share the targets and divide every tile of the sources (CUDA); of points on a CPU lanes of
+    SIMD registers that share the rounds of loops: 4, 8, 16 or 32.
     parts: blocks along the second axis of the grid that divide the sources; a second kernel adds their sums in order
     (CUDA).
     unroll: how many times the innermost source loop is written out; 0 means fully (CUDA; on a CPU LLVM decides).
@@ -92,6 +109,8 @@ class Plan(Generic[Open]):
     reciprocity: compute each pair once for both sides: "off", "scratch" with partial sums in memory, or "ordered" with
     blocks that add to the result in a fixed order (CUDA).
     across: threads of a block along the index of neighbouring threads (threadwise, CUDA, as the next six). 0: 16, or 32 of large blocks.
+    On a CPU lanes of SIMD registers along the last index: 4, 8 or 16; `targets`, `rows` and `layers` are points of a lane, and what rows
+    share in a loop is packed for up to `tile` rounds. 0: the loops as they are written.
     down: threads of a block along the next slower index; those that remain lie along the slowest of three. 0: all that remain.
     rows, layers: points of a thread along the next slower index, and along the slowest of three; `targets` are those along the
     index of neighbouring threads.
@@ -121,7 +140,7 @@ class Plan(Generic[Open]):
     )  # fmt: skip
     slices: int | Open = decision(
         "slicing of tiles",
-        lambda v, kind: f"{v} groups of threads divide the sources of a tile" if v > 1 else "every thread meets every source",
+        _slices,
         literature="several threads a body", cuda=(1, 2, 4, 8, 16),
         items=(1, 2, 4, 8, 32), points=(1, 4, 8, 16, 32, 64, 128, 256),
         neutral=1, place=12, rank=3,
@@ -228,7 +247,7 @@ class Plan(Generic[Open]):
     )  # fmt: skip
     across: int | Open = decision(
         "shape of blocks",
-        lambda v, kind: f"{v} threads of a block along the index of neighbours" if v else "blocks of 16 or 32 neighbours",
+        _across,
         literature="thread-block shape", points=(0, 4, 8, 16, 32, 64),
         neutral=0, place=24, rank=19,
     )  # fmt: skip

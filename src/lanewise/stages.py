@@ -199,6 +199,8 @@ POINTS = (
     "parts",
 )  # that the points of an index space on a GPU have too
 ONLY_POINTS = ("across", "down", "rows", "layers", "adjacent", "neighbours", "order", "panel")  # that nothing else has
+ON_A_CPU = ("across", "rows", "layers")  # of these
+HOST_POINTS = ("tile", "targets", "slices")  # that the points of an index space on a CPU have too
 
 
 def check_device(kernel: ir.Kernel, plan: Decisions, target: Target) -> None:
@@ -217,7 +219,7 @@ def check_device(kernel: ir.Kernel, plan: Decisions, target: Target) -> None:
     if plan.segments != "apart":
         raise refuse("segment packing", kernel, "a CPU has no blocks to fill: its cores take cells of any segment")
     for name in ("slices", "parts"):
-        if getattr(plan, name) != 1:
+        if getattr(plan, name) != 1 and not (name == "slices" and kernel.pattern.over_points):
             raise PlanError(
                 f"Plan({name}={getattr(plan, name)}): only a GPU divides the sources of one target; on a CPU {name} is 1"
             )
@@ -229,12 +231,9 @@ def check_pattern(kernel: ir.Kernel, plan: Decisions, target: Target) -> None:
         raise refuse("segment packing", kernel, "it has no segments")
     for name in ONLY_POINTS:
         value = getattr(plan, name)
-        if value != getattr(NEUTRAL, name) and not (kernel.pattern.over_points and target.has_blocks):
-            reason = (
-                "its threads are no points of an index space"
-                if target.has_blocks
-                else "only a GPU has blocks of threads"
-            )
+        has_it = target.has_blocks or name in ON_A_CPU
+        if value != getattr(NEUTRAL, name) and not (kernel.pattern.over_points and has_it):
+            reason = "its threads are no points of an index space" if has_it else "only a GPU has blocks of threads"
             raise refuse(DECLARED[name].name, kernel, reason)
     if kernel.pattern.over_pairs:
         return
@@ -248,8 +247,8 @@ def check_pattern(kernel: ir.Kernel, plan: Decisions, target: Target) -> None:
         "prefetch": ("prefetching", prefetching.legal(kernel, _prefetch(plan))),
     }
     own = ("slices", "unroll") if kernel.pattern.over_items else ()
-    if kernel.pattern.over_points and target.has_blocks:
-        own = POINTS
+    if kernel.pattern.over_points:
+        own = POINTS if target.has_blocks else HOST_POINTS
     for name, (title, reason) in refusals.items():
         if name in own:
             continue

@@ -10,19 +10,20 @@ from lanewise.ir.pattern import Work
 from lanewise.ir.traverse import expressions, statements, subexpressions
 from lanewise.layouts import SoA
 from lanewise.passes import constant_folding, dead_code, fma_rearrangement, reciprocity, shared_memory
+from lanewise.target import CUDA, Target
 
 _SHORT = frozenset(
     {"rsqrt", "fma", "min", "max", "abs", "clamp", "mix", "isnan", "isinf", "isfinite", "floor", "ceil", "trunc"}
 )
 
 
-def describe_work(reference: ir.Kernel, targets: int) -> Work:
-    """The work of a reference kernel on that many elements."""
+def describe_work(reference: ir.Kernel, targets: int, target: Target = CUDA) -> Work:
+    """The work of a reference kernel on that many elements, on such a device."""
     simple = dead_code.apply(constant_folding.apply(reference))
     rearranged = fma_rearrangement.legal(simple) is None
     if not reference.pattern.over_pairs:
         suggest, describe = reference.pattern.suggest, reference.pattern.describe
-        plans = suggest(simple) if suggest is not None else None
+        plans = suggest(simple, target) if suggest is not None and target.compiled else None
         work = Work(reference.pattern, targets, rearranged=rearranged, suggested=plans)
         return work if describe is None else describe(reference, work)
     used = [x for f in functions(simple.body).values() for x in _all_expressions(f.body)]

@@ -286,7 +286,7 @@ def test_results_are_the_same_to_the_bit_for_every_number_of_threads(monkeypatch
 
 def test_plans_that_do_not_apply_are_refused() -> None:
     given, grid = arguments(BY_NAME["matmul"])
-    for plan, reason in ((Plan(tile=32), "tiling"), (Plan(targets=2), "thread merging"), (Plan(accumulate="f64"), "its sums are variables"),
+    for plan, reason in ((Plan(tile=32), "choose across=16, or tile=0"), (Plan(targets=2), "choose across=16, or targets=1"), (Plan(accumulate="f64"), "its sums are variables"),
                          (Plan(hoist=True), "invariant code motion"), (Plan(fission=True), "loop splitting")):  # fmt: skip
         with pytest.raises(lw.PlanError, match=reason):
             matmul(**given, grid=grid, plan=plan)
@@ -295,7 +295,7 @@ def test_plans_that_do_not_apply_are_refused() -> None:
 def test_golden_texts(golden: Callable[[str, str], None]) -> None:
     for case in (BY_NAME["matmul"], BY_NAME["smooth"], BY_NAME["laplace"]):
         given, grid = arguments(case)
-        compiled = case.kernel.compile(**given, grid=grid)
+        compiled = case.kernel.compile(**given, grid=grid, plan=Plan(across=0))
         on_gpu = compile_kernel(compiled.reference, Plan(block=256).filled(NEUTRAL), "cuda", arch="sm_90")
         entry = on_gpu.source[on_gpu.source.index('extern "C"') :]
         python = compiled.source[compiled.source.index("@njit") :]

@@ -179,4 +179,4 @@ def test_what_does_not_fit_is_refused(wish: Plan, message: str) -> None:
 def test_only_points_have_these_decisions() -> None:
     given, grid = arguments(BY_NAME["matmul"])
     with pytest.raises(PlanError, match="only a GPU has blocks of threads"):
-        BY_NAME["matmul"].kernel(**given, grid=grid, plan=Plan(rows=2))
+        BY_NAME["matmul"].kernel(**given, grid=grid, plan=Plan(down=2))

@@ -12,7 +12,7 @@ from lanewise.ir.names import identifier, is_own
 from lanewise.ir.traverse import expressions, reads, statements, writes
 
 PYTHON_WORDS = frozenset(keyword.kwlist).union(
-    ["math", "np", "njit", "bool_", "f32", "f64", "i32", "i64", "u32", "u64", "range", "min", "max", "abs"],
+    ["math", "np", "njit", "lanes", "bool_", "f32", "f64", "i32", "i64", "u32", "u64", "range", "min", "max", "abs"],
     numba_prelude.DEFINITIONS,
     numba_prelude.CONVERSIONS.values(),
     map(numba_prelude.prefer_width, numba_prelude.WIDTHS),
@@ -69,6 +69,8 @@ class Names:
     def __call__(self, name: str) -> str:
         if name not in self._identifiers:
             base = identifier(name)
+            if base.startswith(numba_prelude.SIMD):  # those of operations on SIMD registers
+                base = f"own_{base}"
             candidate, n = base, 1
             while candidate in self._used:
                 candidate = f"{base}_" if n == 1 else f"{base}_{n}"

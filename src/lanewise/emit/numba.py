@@ -23,6 +23,7 @@ from lanewise.emit.numba_prelude import (
     scatters_import,
     width_import,
 )
+from lanewise.emit.numba_simd import Simd
 from lanewise.ir import nodes as ir
 from lanewise.ir.functions import buffers_read, functions
 from lanewise.ir.names import is_own, own
@@ -49,13 +50,15 @@ def emit_numba(
         _FunctionWriter(f, called, entry_name(kernel), fast_math, inlined, host, locations).text()
         for f in functions(kernel.body).values()
     ]
-    body = "\n\n".join([*parts, _EntryWriter(kernel, called, fast_math, vector_bits, locations).text()])
+    entry = _EntryWriter(kernel, called, fast_math, vector_bits, locations)
+    body = "\n\n".join([*parts, entry.text()])
     imports = (
         IMPORTS
         + width_import(vector_bits)
         + (SEPARATE_IMPORT if host.separate else "")
         + conversions_import(body)
         + scatters_import(body)
+        + entry.imports
     )
     return f'"""{header}"""\n\n{imports}{prelude(body, fast_math)}\n{body}'
 
@@ -89,6 +92,7 @@ class _Writer:
         self.file = ""
         self.temporaries = 0
         self.eager = False  # no branches in conditions
+        self.simd: Simd | None = None  # where statements run for all lanes of a SIMD register at once
         self.widest: float | None = 1  # stride of places whose test for a sign is left out; None: all of them
 
     def returned(self, values: tuple[ir.Expression, ...], pad: str) -> None:
@@ -113,9 +117,19 @@ class _Writer:
         return self.names(own(f"{name}.array"))
 
     def block(self, block: ir.Block, depth: int) -> None:
+        if self.simd is not None:
+            self.simd.enter(block)
         if not block:
             self.lines.append("    " * depth + "pass")
-        for s in block:
+        rest = 0  # of statements that were written together
+        for n, s in enumerate(block):
+            if rest:
+                rest -= 1
+                continue
+            if self.simd is not None and (lines := self.simd.turned(list(block[n : n + self.simd.count]))) is not None:
+                self.lines += ["    " * depth + line for line in lines]
+                rest = self.simd.count - 1
+                continue
             first = len(self.lines)
             self.statement(s, depth)
             location = getattr(s, "location", None)
@@ -140,7 +154,14 @@ class _Writer:
 
     def statement(self, s: ir.Statement, depth: int) -> None:
         e, pad = self.expression, "    " * depth
+        if self.simd is not None and (lines := self.simd.statement(s)) is not None:
+            self.lines += [pad + line for line in lines]
+            return
         match s:
+            case ir.If() if self.simd is not None and self.simd.differs(s.condition):
+                self.masked(s, self.simd, depth)
+            case ir.For() if self.simd is not None and s.variable in self.simd.loops:
+                self.shared_rounds(s, self.simd, depth)
             case ir.Assign():
                 self.lines.append(f"{pad}{self.names(s.name)} = {e(s.value)}")
             case ir.DeclareArray():
@@ -191,6 +212,38 @@ class _Writer:
                 raise AssertionError(f"{type(s).__name__} does not exist on the CPU")
             case _:
                 assert_never(s)
+
+    def shared_rounds(self, s: ir.For, simd: Simd, depth: int) -> None:
+        """A loop whose rounds lanes share: whole registers of rounds, and the rest in some lanes."""
+        pad = "    " * depth
+        before, head, last, some = simd.rounds(s)
+        assigned = set(simd.assigned)
+        self.lines += [pad + line for line in (*before, head, f"    {simd.round(s)}")]
+        self.block(s.body, depth + 1)
+        simd.assigned = assigned  # the last rounds give what rounds begin with anew
+        self.lines += [pad + line for line in (last, f"if {some}:", f"    {simd.round(s)}")]
+        variable = ir.Local(s.variable, s.start.type)
+        mask, line = simd.mask(ir.Compare("<", variable, s.stop))
+        self.lines.append(f"{pad}    {line}")
+        simd.masks.append(mask)
+        self.block(s.body, depth + 1)
+        simd.masks.pop()
+
+    def masked(self, s: ir.If, simd: Simd, depth: int) -> None:
+        """Both sides of a branch, each for the lanes that take it."""
+        pad = "    " * depth
+        mask, line = simd.mask(s.condition)
+        sides = [(mask, s.then)]
+        self.lines.append(pad + line)
+        if s.otherwise:
+            other, line = simd.opposite(mask)
+            sides.append((other, s.otherwise))
+            self.lines.append(pad + line)
+        for name, block in sides:
+            if block:
+                simd.masks.append(name)
+                self.block(block, depth)
+                simd.masks.pop()
 
     def branch(self, s: ir.If, depth: int) -> None:
         """With `elif` for an else that is nothing but a branch: Python takes 100 levels of indentation."""
@@ -301,12 +354,14 @@ class _EntryWriter(_Writer):
         self.eager, self.widest = kernel.pattern.host.branchless, kernel.pattern.host.widest_stride
         self.kernel, self.fast_math, self.vector_bits = kernel, fast_math, vector_bits
         self.file = PurePath(kernel.location.file).name if locations and kernel.pattern.inlined else ""
+        self.imports = ""
 
     def text(self) -> str:
         k = self.kernel
         flags = '{"reassoc", "contract", "nsz"}' if k.pattern.host.reassociate else '{"contract"}'
         begin, end = self.names(own("begin")), self.names(own("end"))
-        parameters = [self.buffer(b.name) for b in k.buffers] + [self.names(p.name) for p in k.counts + k.uniforms]
+        global_buffers = [b for b in k.buffers if b.space == "global"]
+        parameters = [self.buffer(b.name) for b in global_buffers] + [self.names(p.name) for p in k.counts + k.uniforms]
         self.lines.append(decorator(flags, self.fast_math, ", nogil=True"))
         self.lines.append(f"def {entry_name(k)}({', '.join([*parameters, begin, end])}):")
         if self.vector_bits:
@@ -317,6 +372,22 @@ class _EntryWriter(_Writer):
         assert isinstance(loop, ir.Parallel)
         for name, kind in local_arrays(k.body).items():
             self.lines.append(f"    {self.names(name)} = np.empty({kind.length}, np.{kind.element.dtype.name})")
+        for b in k.buffers:
+            if b.space == "shared":
+                self.lines.append(f"    {self.buffer(b.name)} = np.empty({b.length}, np.{b.type.dtype.name})")
+        body, simd = loop.body, None
+        match body:
+            case (ir.Parallel() as threads,):  # the lanes of SIMD registers
+                simd = Simd(k, threads, self.expression, self.names, self.buffer)
+                body = threads.body
+            case _:
+                pass
+        head = len(self.lines)
         self.lines.append(f"    for {self.names(loop.variable)} in range({begin}, {end}):")
-        self.block(loop.body, 2)
+        self.simd = simd
+        self.block(body, 2)
+        if simd is not None:
+            self.lines[head:head] = [f"    {line}" for line in simd.head()]
+            self.lines += [f"    {line}" for line in simd.tail()]
+            self.imports = simd.imports(fast_math=self.fast_math)
         return "\n".join([*self.lines, ""])

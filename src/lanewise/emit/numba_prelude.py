@@ -62,6 +62,8 @@ DEFINITIONS = {
 """),
 }  # fmt: skip
 
+SIMD = "lw_v_"  # how the names of operations on SIMD registers begin
+
 WIDTHS = (256, 512)
 
 

@@ -21,7 +21,7 @@ from lanewise.models.devices import device_model
 from lanewise.optimisations import Programs
 from lanewise.patterns.threadwise.names import POINTS
 from lanewise.plan import Decisions, Plan
-from lanewise.target import is_compiled, is_gpu
+from lanewise.target import is_compiled, is_gpu, target_of
 from lanewise.work import describe_work
 
 
@@ -134,7 +134,7 @@ def subject_of(compiled: Compiled) -> Subject:
     device, reference = compiled.executable.device, compiled.reference
     counts = counts_of(compiled.environment, tuple(compiled.layouts), reference)
     model = None if not is_compiled(device) else device_model(device)
-    work = describe_work(reference, next(iter(counts.values())))
+    work = describe_work(reference, next(iter(counts.values())), target_of(device))
     work = work if work.rounds is None else replace(work, rounds=work.rounds.at(compiled.environment))
     return Subject(
         compiled.name, reference, compiled.plan, device, model, compiled.environment, counts, compiled.layouts, work,

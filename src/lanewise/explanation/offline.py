@@ -74,8 +74,8 @@ def compile_offline(
     uniforms, invented = sample_values(kernel, values)
     layouts = {n: layout or default_layout(r, device) for n, r in roles.records.items()}
     reference = _reference(kernel, roles, layouts, device)
-    work = describe_work(reference, count)
-    plan = complete_plan(wish, Machine(model.kind, model.multiprocessors), work)
+    work = describe_work(reference, count, target_of(device))
+    plan = complete_plan(wish, Machine(model.kind, model.multiprocessors, model.vector_bits or 256), work)
     executable = compile_kernel(reference, plan, device, wish=wish, arch=model.arch if is_gpu(device) else None)
     pairwise = isinstance(kernel, Pairwise)
     counts = dict.fromkeys(roles.records if pairwise else ("elements",), count)

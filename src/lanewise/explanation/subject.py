@@ -56,7 +56,8 @@ class Subject:
         if self.traffic is not None:
             machine = Machine(self.kind, self.model.multiprocessors, self.model.vector_bits or 256)
             return complete_site_plan(wish, machine, self.reference, self.traffic.sites)
-        return complete_plan(wish, Machine(self.kind, self.model.multiprocessors), self.work)
+        machine = Machine(self.kind, self.model.multiprocessors, self.model.vector_bits or 256)
+        return complete_plan(wish, machine, self.work)
 
     def with_layout(self, layout: Layout) -> Subject:
         """The same with all records in another layout."""

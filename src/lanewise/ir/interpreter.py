@@ -291,7 +291,7 @@ class Interpreter:
             for i in range(int(evaluate(s.extent, env)))
         ]
         own = [x for x in statements(s.body) if isinstance(x, ir.Parallel)]
-        if not own and any(isinstance(x, ir.Barrier) for x in statements(s.body)):
+        if not own and any(isinstance(x, ir.Barrier | ir.Shuffle) for x in statements(s.body)):
             self._threads(places, s.body)
             return
         for place in places:

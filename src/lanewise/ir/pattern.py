@@ -149,8 +149,8 @@ class Pattern:
     elements, where no sources are shared.
     no_sums: why float64 accumulation does not apply, for patterns that sum nothing. whole: why the results of a kernel are one whole,
     which loop splitting cannot divide, or None. shape: how a plan shapes the loops of a kernel, for patterns with loops of their own.
-    suggest: plans for a GPU that are read off a kernel's accesses, those with the largest blocks first. describe: what default plans ask
-    of a reference kernel besides.
+    suggest: plans for a kind of device that are read off a kernel's accesses, those with the largest blocks first. describe: what default
+    plans ask of a reference kernel besides.
     """
 
     name: str
@@ -168,7 +168,7 @@ class Pattern:
     no_sums: str = ""
     whole: Callable[[Kernel], str | None] = lambda kernel: None
     shape: Callable[[Kernel, Decisions, Target, Checked], tuple[Kernel, ...]] | None = None
-    suggest: Callable[[Kernel], Suggestions] | None = None
+    suggest: Callable[[Kernel, Target], Suggestions] | None = None
     describe: Callable[[Kernel, Work], Work] | None = None
 
     def __repr__(self) -> str:

@@ -41,6 +41,15 @@ PASSES = (
 )
 
 
+ON_A_CPU = (
+    Pass(
+        "SIMD lanes", ("across", "slices", "targets", "rows", "layers", "vector_bits")
+    ),  # squares have as many rows as lanes
+    Pass("packing", ("tile",)),
+)
+"""The same on a CPU, whose plans have no blocks: packing rests on rows, and rows on lanes."""
+
+
 def every_pass() -> tuple[Pass, ...]:
     """One for each field of a plan that none of the passes above has, then these."""
     listed = {f for p in PASSES for f in p.fields}
@@ -68,7 +77,7 @@ class Change:
 def changes(start: Decisions, goal: Decisions) -> Iterator[Change]:
     """The changes that lead from one plan to the other, in the order of the passes."""
     at = start
-    for one in every_pass():
+    for one in every_pass() if goal.block else ON_A_CPU:
         fields = {f: getattr(goal, f) for f in one.fields if getattr(goal, f) != getattr(at, f)}
         if one.name == MERGING and "targets" in fields and goal.adjacent != 1:
             fields["adjacent"] = 1  # neighbouring points together, in one access, are the pass after it
@@ -79,7 +88,7 @@ def changes(start: Decisions, goal: Decisions) -> Iterator[Change]:
 
 def left_out(plan: Decisions, rank: int) -> Iterator[Change]:
     """Passes of the original that a default plan does without though there is something to apply them to."""
-    if plan.slices != 1 or plan.parts != 1:
+    if plan.slices != 1 or plan.parts != 1 or not plan.block:
         return
     if plan.tile and plan.prefetch == "none":
         yield Change(PREFETCHING, {"prefetch": "registers"})

@@ -215,7 +215,8 @@ def _array_place(b: ir.BufferArgument, bound: BoundArray, position: int) -> Arra
 def _cpu_piece(
     kernel: ir.Kernel, function: cpu.RangeKernel, arrays: Arrays, environment: Environment, rigid: bool
 ) -> Piece:
-    places = tuple(_array_place(b, arrays[b.array], n) for n, b in enumerate(kernel.buffers))
+    taken = tuple(b for b in kernel.buffers if b.space == "global")
+    places = tuple(_array_place(b, arrays[b.array], n) for n, b in enumerate(taken))
     buffers = tuple(host_view(arrays[p.name].data, p) for p in places)
     arguments = buffers + tuple(int(x) if isinstance(x, np.integer) else x for x in _scalars(kernel, environment))
     (loop,) = kernel.body

@@ -45,7 +45,9 @@ def wide_accesses(
     candidates: list[ir.LoadElement | ir.StoreElement] = []
     for a in accesses(body, indices):
         s, last = a.statement, a.indices[-1]
-        if not _is_direct(a, loop) or multiples[a.array] % across or last is None or s.more:
+        if isinstance(s, ir.ScatterElement) or not _is_direct(a, loop) or multiples[a.array] % across:
+            continue
+        if last is None or s.more:
             continue
         even = a.stride(loop.variable) == 1 and _even(last, loop.variable, across, sure, meant)
         if even and all(is_steady(i, changed) for i in s.indices):

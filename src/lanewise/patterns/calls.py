@@ -41,7 +41,7 @@ from lanewise.patterns.results import result_arrays, total_type
 from lanewise.plan import Decisions, Plan, check_plan
 from lanewise.plans import complete_plan
 from lanewise.record import Record
-from lanewise.target import is_gpu
+from lanewise.target import target_of
 from lanewise.types import Scalar, scalar_of
 from lanewise.work import describe_work
 
@@ -248,13 +248,13 @@ class Calls:
     def work(self, arguments: Arguments) -> Work:
         """What default plans ask of a call."""
         count, pattern = self.count(arguments), self.wing.pattern
-        if not pattern.over_pairs and (pattern.suggest is None or not is_gpu(arguments.device)):
+        if not pattern.over_pairs and pattern.suggest is None:
             items = [*self.wing.counts(self.name, arguments).values()][-1] if pattern.over_items else 0
             return Work(pattern, count, alike=self.wing.alike(arguments), items=items)
         key = self._kind(arguments)
         if key not in self._works:
             reference = self.reference(arguments)
-            self._works[key] = describe_work(reference, count)
+            self._works[key] = describe_work(reference, count, target_of(arguments.device))
         work = self._works[key]
         rounds = None if work.rounds is None else work.rounds.at(self.environment(arguments))
         return replace(work, targets=count, rounds=rounds)

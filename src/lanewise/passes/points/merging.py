@@ -13,10 +13,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Literal
 
+from lanewise.analysis.spreading import control, spread
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import numbered, own
-from lanewise.ir.traverse import blocks, expressions, flat_map, reads, rename, rewrite_statement, statements, writes
+from lanewise.ir.traverse import blocks, flat_map, reads, rename, rewrite_statement, statements, writes
 from lanewise.passes import thread_mapping
 from lanewise.passes.base import refuse
 from lanewise.passes.points import early_loads, guards
@@ -40,14 +41,14 @@ def legal(kernel: ir.Kernel, shape: Shape) -> str | None:
     """Why the pass does not apply, or None."""
     if reason := thread_mapping.legal(kernel, shape.total):
         return reason
-    loops, body = nest(kernel)
+    loops, _ = nest(kernel)
     if len(loops) != len(shape.threads):
         return f"it has {len(loops)} indices, and blocks of {len(shape.threads)} dimensions were asked for"
     if min(shape.points) < 1:
         return f"{min(shape.points)} points a thread were asked for"
     if shape.points[shape.fast] % shape.group(shape.fast):
         return f"{shape.points[shape.fast]} points are no groups of {shape.adjacent} neighbours"
-    if name := _steering(kernel, body):
+    if name := steers(kernel):
         return f"{name}, which it writes, decides where it reads or how often, and points beyond the end read nothing there"
     return None
 
@@ -61,9 +62,21 @@ def apply(
     """
     if reason := legal(kernel, shape):
         raise refuse("thread merging", kernel, reason)
-    loops, body = nest(kernel)
+    loops, _ = nest(kernel)
     head, total = _head(loops, shape, order)
-    written = {a.name: a.leaves[0].type for a in kernel.arrays if a.written}
+    grid = ir.Grid(total, 1, shape.total, min_blocks=min_blocks)
+    return replace(kernel, body=(*head, points_of_a_block(kernel, shape, early=early)), grid=grid)
+
+
+def points_of_a_block(kernel: ir.Kernel, shape: Shape, masked: int | None = None, *, early: bool = False) -> ir.If:
+    """What a thread does for its points: without tests in the inside of the space, with tests in the blocks at its end.
+
+    masked: the position of an index along which points beyond the end stay where they are, and read nothing. early: see
+    `apply`.
+    """
+    loops, body = nest(kernel)
+    written = {a.name: a.leaves[0].type for a in kernel.arrays if a.written and a.space == "global"}
+    kinds = {a.name: a.leaves[0].type for a in kernel.arrays if a.space == "global"}
     kind = loops[0].extent.type
     inside: ir.Expression | None = None
     for d, loop in enumerate(loops):
@@ -72,12 +85,12 @@ def apply(
         inside = test if inside is None else ir.Logical("and", inside, test)
     assert inside is not None
     conditions, plain = guards.decided(body, loops, shape, {p.name for p in kernel.counts + kernel.uniforms})
-    others = _copies(loops, body, shape, written)
+    tested = tuple(kinds if d == masked else written for d in range(len(loops)))
+    others = _copies(loops, body, shape, tested, masked)
     if early and conditions and (moved := early_loads.apply(kernel, body, loops, shape)) is not None:
         tests, loaded = moved
         others = (ir.If(_all(inside, tests), _copies(loops, loaded, shape, None), others),)
-    split = ir.If(_all(inside, conditions), _copies(loops, plain, shape, None), others)
-    return replace(kernel, body=(*head, split), grid=ir.Grid(total, 1, shape.total, min_blocks=min_blocks))
+    return ir.If(_all(inside, conditions), _copies(loops, plain, shape, None), others)
 
 
 def _all(first: ir.Expression, others: tuple[ir.Expression, ...]) -> ir.Expression:
@@ -86,8 +99,9 @@ def _all(first: ir.Expression, others: tuple[ir.Expression, ...]) -> ir.Expressi
     return first
 
 
-def _steering(kernel: ir.Kernel, body: ir.Block) -> str | None:
+def steers(kernel: ir.Kernel) -> str | None:
     """An array that is written and whose values, read again, decide about indices or loops."""
+    _, body = nest(kernel)
     deciding = steering(body)
     for array in sorted(a.name for a in kernel.arrays if a.written):
         names = {n for s in statements(body) if isinstance(s, ir.LoadElement) and s.array == array for n in s.names}
@@ -104,11 +118,11 @@ def steering(body: ir.Block) -> set[str]:
             case ir.LoadElement() | ir.StoreElement() | ir.ScatterElement():
                 names |= {n for i in s.indices for n in reads(i)}
             case ir.For() | ir.While():
-                names |= _control(s)
+                names |= control(s)
             case _:
                 continue
     parts = [
-        (_control(s), {*writes(s), *(n for b in blocks(s) for x in statements(b) for n in writes(x))})
+        (control(s), {*writes(s), *(n for b in blocks(s) for x in statements(b) for n in writes(x))})
         for s in statements(body)
     ]
     while True:
@@ -118,40 +132,6 @@ def steering(body: ir.Block) -> set[str]:
                 names |= used
         if len(names) == before:
             return names
-
-
-def spread(body: ir.Block, names: set[str]) -> set[str]:
-    """These variables and all whose value depends on them."""
-    names = set(names)
-    while True:
-        before = len(names)
-        for s in statements(body):
-            if _control(s) & names:
-                names |= {*writes(s), *(n for b in blocks(s) for x in statements(b) for n in writes(x))}
-        if len(names) == before:
-            return names
-
-
-def _control(s: ir.Statement) -> set[str]:
-    """What decides what a statement does: its expressions, and the conditions under which a loop is left."""
-    used = {n for e in expressions(s) for n in reads(e)}
-    if isinstance(s, ir.For | ir.While):
-        used |= _leaving(s.body, frozenset())
-    return used
-
-
-def _leaving(block: ir.Block, around: frozenset[str]) -> set[str]:
-    used: set[str] = set()
-    for s in block:
-        match s:
-            case ir.Break() | ir.Continue():
-                used |= around
-            case ir.If():
-                inner = around | set(reads(s.condition))
-                used |= _leaving(s.then, inner) | _leaving(s.otherwise, inner)
-            case _:
-                pass
-    return used
 
 
 def _head(loops: tuple[ir.Parallel, ...], shape: Shape, order: Order) -> tuple[ir.Block, ir.Expression]:
@@ -213,27 +193,34 @@ def _numbers(
     return [*numbers[:-2], build.add(first, down), across], tuple(extra)
 
 
+Tested = tuple[dict[str, Scalar], ...]
+"""For each index the arrays that points beyond its end must not touch, with the types of their elements."""
+
+
 def _copies(
-    loops: tuple[ir.Parallel, ...], body: ir.Block, shape: Shape, written: dict[str, Scalar] | None
+    loops: tuple[ir.Parallel, ...], body: ir.Block, shape: Shape, tested: Tested | None, masked: int | None = None
 ) -> ir.Block:
-    """The body for all points of a thread. `written`: arrays that points beyond the end must not touch; None where there are none."""
+    """The body for all points of a thread. `tested` is None where all of them exist."""
     starts: list[ir.Statement] = []
     for d in reversed(shape.order()):  # the copies of neighbours lie side by side
         loop, points = loops[d], shape.points[d]
         kind = loop.extent.type
         at = own(f"{loop.variable}.at")
-        if written is not None:
+        if tested is not None:
             test = build.less(ir.Local(at, kind), loop.extent)
-            body = flat_map(body, lambda s, test=test: _guarded(s, test, written))
+            own_place = spread(body, {loop.variable}) if d == masked else None
+            body = flat_map(body, lambda s, test=test, d=d, own=own_place: _guarded(s, test, tested[d], own))
         body = _Copies(spread(body, {loop.variable, at}), points).block(body)
         for p in range(points):
             name, raw = _name(loop.variable, p, points), _name(at, p, points)
             place = build.add(ir.Local(first_of(loop.variable), kind), shape.place(d, p, loop.variable, kind))
-            if written is None:
+            if tested is None:
                 starts.append(ir.Assign(name, place))
                 continue
             starts.append(ir.Assign(raw, place))
-            starts.append(ir.Assign(name, build.minimum(ir.Local(raw, kind), build.subtract(loop.extent, 1))))
+            last = ir.Local(raw, kind)
+            moved = last if d == masked else build.minimum(last, build.subtract(loop.extent, 1))
+            starts.append(ir.Assign(name, moved))
     return (*starts, *body)
 
 
@@ -241,13 +228,15 @@ def _name(name: str, p: int, points: int) -> str:
     return name if points == 1 else numbered(name, p)
 
 
-def _guarded(s: ir.Statement, test: ir.Expression, written: dict[str, Scalar]) -> ir.Block:
-    """A store, and a load of what is written, only for points that exist."""
+def _guarded(s: ir.Statement, test: ir.Expression, tested: dict[str, Scalar], of: set[str] | None = None) -> ir.Block:
+    """A store, and a load of an array that is tested, only for points that exist; of loads those alone whose place hangs on `of`."""
     match s:
         case ir.StoreElement() | ir.ScatterElement():
             return (ir.If(test, (s,)),)
-        case ir.LoadElement() if s.array in written:
-            kind = written[s.array]
+        case ir.LoadElement() if s.array in tested:
+            if of is not None and of.isdisjoint(n for i in s.indices for n in reads(i)):
+                return (s,)
+            kind = tested[s.array]
             return (ir.Assign(s.name, ir.Literal(0.0 if kind.is_float else 0, kind)), ir.If(test, (s,)))
         case _:
             return (s,)
@@ -264,7 +253,7 @@ class _Copies:
 
     def statement(self, s: ir.Statement) -> ir.Block:
         scatters = isinstance(s, ir.ScatterElement)  # once for each point, also where all points scatter the same
-        if not scatters and not (_control(s) | set(writes(s))) & self.varying:
+        if not scatters and not (control(s) | set(writes(s))) & self.varying:
             return (rewrite_statement(s, lambda e: e, self.block),)
         copies: list[ir.Statement] = []
         for p in range(self.points):

@@ -6,10 +6,11 @@ from lanewise.ir import nodes as ir
 from lanewise.ir.pattern import Checked, HostCode, Pattern
 from lanewise.passes.base import refuse
 from lanewise.patterns.threadwise import mapping
+from lanewise.patterns.threadwise.host import on_cpu
 from lanewise.patterns.threadwise.merged import is_naive, merged
 from lanewise.patterns.threadwise.panelled import panelled
 from lanewise.patterns.threadwise.plans import default_plan, suggested
-from lanewise.patterns.threadwise.shared import is_shared, on_cpu, shared
+from lanewise.patterns.threadwise.shared import is_shared, shared
 from lanewise.patterns.threadwise.work import describe
 from lanewise.plan import Decisions
 from lanewise.target import Target
@@ -25,7 +26,7 @@ def grain(work: int) -> int:
 def shape(kernel: ir.Kernel, plan: Decisions, target: Target, checked: Checked) -> tuple[ir.Kernel, ...]:
     """Blocks of threads on a GPU, a loop over rows on a CPU: one kernel, or several for parts and panels."""
     if not target.has_blocks:
-        return on_cpu(kernel, checked)
+        return on_cpu(kernel, plan, checked)
     if plan.panel:
         return panelled(kernel, plan, checked)
     if is_shared(plan):

@@ -17,10 +17,11 @@ from lanewise.ir.shared import shared_bytes
 from lanewise.ir.traverse import statements
 from lanewise.passes import layout_lowering, panels
 from lanewise.passes.thread_mapping import MAX_SHARED_BYTES
+from lanewise.patterns.threadwise.host_plans import host_plan, suggested_on_host
 from lanewise.patterns.threadwise.merged import FIELDS, merged
 from lanewise.patterns.threadwise.shared import sharing_plan
 from lanewise.plan import NEUTRAL, Decisions, Plan
-from lanewise.target import Machine
+from lanewise.target import Machine, Target
 
 SHAPING = (*FIELDS, "block", "min_blocks", "registers")
 PANEL, LONG = 512, 256  # rounds of a panel; and of a recurrence that is long enough for panels
@@ -60,7 +61,7 @@ STREAMS = (
 def default_plan(machine: Machine, work: Work, wish: Plan) -> Decisions:
     """Every field decided. A wish about the shape of blocks or threads leaves everything else about it neutral."""
     if not machine.target.has_blocks:
-        return NEUTRAL
+        return host_plan(machine, work, wish)
     if (together := sharing_plan(machine, work, wish)) is not None:
         return together.filled(NEUTRAL)
     if work.rounds is not None and work.rounds.panels:
@@ -94,8 +95,10 @@ def _points(plan: Decisions) -> int:
     return plan.block * plan.targets * plan.rows * plan.layers
 
 
-def suggested(kernel: ir.Kernel) -> Suggestions:
-    """Plans of a reference kernel for a GPU; of a recurrence those of the kernel ahead of a panel."""
+def suggested(kernel: ir.Kernel, target: Target) -> Suggestions:
+    """Plans of a reference kernel for such devices; on a GPU of a recurrence those of the kernel ahead of a panel."""
+    if not target.has_blocks:
+        return suggested_on_host(kernel)
     if panels.legal(kernel, PANEL) is None:
         kernel, _ = panels.apply(kernel, PANEL)
     indices, body = nest_of(kernel)

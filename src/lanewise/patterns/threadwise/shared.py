@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from lanewise.ir import nodes as ir
 from lanewise.ir.pattern import Checked, Rounds, Work
-from lanewise.passes import free_sums, loop_sharing, loop_splitting, thread_mapping
+from lanewise.passes import loop_sharing, loop_splitting, thread_mapping
 from lanewise.passes.base import refuse
 from lanewise.passes.loop_sharing import WARP, Sharing, Way
-from lanewise.patterns.threadwise import mapping
 from lanewise.patterns.threadwise.merged import FIELDS
 from lanewise.plan import NEUTRAL, Decisions, Plan
 from lanewise.target import Machine
 
 COMBINE = 256  # threads of a block that join parts
-HOST_PARTS = 64  # of a sum on a CPU, whose bits do not hang on the threads there are
 SHORT = 32  # rounds that are not worth sharing
 EACH = 16  # rounds at least that a thread keeps
 FULL = 2048  # threads of a multiprocessor
@@ -72,17 +70,6 @@ def _joining(kernel: ir.Kernel, parts: int) -> Sharing:
     if alone:
         slices = max(slices, WARP)
     return Sharing(way, slices, 1 if alone else COMBINE // slices, UNROLL)
-
-
-def on_cpu(kernel: ir.Kernel, checked: Checked) -> tuple[ir.Kernel, ...]:
-    """The slowest index in parallel; of a sum over all, parts of it."""
-    (outer,) = kernel.body
-    assert isinstance(outer, ir.Parallel)
-    if not isinstance(outer.extent, ir.Literal):
-        freed = free_sums.apply(kernel)
-        return (checked("rows", mapping.rows(kernel if freed == kernel else checked("free sums", freed))),)
-    parts = [free_sums.apply(k) for k in loop_splitting.apply(kernel, HOST_PARTS)]
-    return tuple(checked("splitting of loops", mapping.rows(k)) for k in parts)
 
 
 # ------------------------------------------------------------ default plans

@@ -1,0 +1,236 @@
+"""How near to a copy, and to NumPy's BLAS, do naive array kernels come on a CPU? All cores, in one run, versions interleaved.
+
+    python -m bench.cpu_threadwise [NAME ...]
+Every version is compared with float64 results first. Of kernels that read and write each element once the bound is the rate of a copy of a
+large matrix by as many threads: bytes that have to be moved, over the time of the copy in the same rounds. (A copy moves more than it
+counts: a line that is written is read first.) Of the matrix product the bound is NumPy's, that is its BLAS. Beside each kernel stands
+what NumPy offers for it in one call or few, and the kernel as it is written: with neither lanes nor tiles. Writes
+bench/results/cpu_threadwise.{md,json}, or into the folder that the variable OUT names.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import lanewise as lw
+from bench.gpu_threadwise import (
+    demosaic,
+    filter3,
+    laplace,
+    matmul,
+    matvec,
+    maxima,
+    outer,
+    softmax,
+    stencil,
+    total,
+    transpose,
+    transposed,
+)
+from bench.harness import Measurement, describe_machine, interleave, write_results
+from lanewise.runtime.devices import cpu_threads
+
+ROUNDS = 7
+N = 8192  # rows and columns of matrices
+PRODUCT = 2048
+CUBE = 384
+AS_WRITTEN = lw.Plan(across=0, slices=1, vector_bits=0)
+SLOW = ("matmul", "transpose", "transposed matrix-vector", "softmax")  # as written they take seconds
+Given = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """`make` gives the arguments and the grid, `expect` the float64 result; work is in bytes a call, or FLOP of the product."""
+
+    name: str
+    kernel: Any
+    make: Callable[[], tuple[Given, tuple[int, ...]]]
+    result: str
+    expect: Callable[[Given], Any]
+    work: float
+    numpy: Callable[[Given], Any] | None = None
+    tolerance: float = 2e-4
+    unit: str = "bytes"
+
+
+def random(*shape: int) -> Any:
+    return np.random.default_rng(5).random(shape, dtype=np.float32)
+
+
+def blank(*shape: int) -> Any:
+    """Memory that was touched: the first write to a page is not what is measured."""
+    made = np.empty(shape, np.float32)
+    made.fill(0)
+    return made
+
+
+def _nine(a: Any) -> list[Any]:
+    h, w = a.shape
+    return [a[j : h - 2 + j, i : w - 2 + i] for j in range(3) for i in range(3)]
+
+
+def _filtered(g: Given) -> Any:
+    found = np.zeros(g["c"].shape)
+    for f, p in zip((1, 2, 1, 2, 4, 2, 1, 2, 1), _nine(g["a"]), strict=True):
+        found += f / 16 * p.astype(np.float64)
+    return found
+
+
+def _green(g: Given) -> Any:
+    p = _nine(g["raw"])
+    y, x = np.ogrid[: p[0].shape[0], : p[0].shape[1]]
+    around = (p[1].astype(np.float64) + p[3] + p[5] + p[7]) / 4
+    return np.where((y + x) % 2 == 0, p[4], around)
+
+
+def _maxima(g: Given) -> Any:
+    p = _nine(g["a"])
+    highest = p[0].copy()
+    for q in (*p[1:4], *p[5:]):
+        np.maximum(highest, q, out=highest)
+    return (p[4] > highest).astype(np.float64)
+
+
+def _laplace(g: Given, *, inside: bool) -> Any:
+    w, i = g["a"].astype(np.float64), slice(1, -1)
+    s = w[:-2, i, i] + w[2:, i, i] + w[i, :-2, i] + w[i, 2:, i] + w[i, i, :-2] + w[i, i, 2:] - 6 * w[i, i, i]
+    if not inside:
+        return s
+    found = np.zeros(w.shape)
+    found[i, i, i] = s
+    return found
+
+
+def _soft(g: Given) -> Any:
+    a = g["a"].astype(np.float64)
+    e = np.exp(a - a.max(axis=1, keepdims=True))
+    e /= e.sum(axis=1, keepdims=True)
+    return e
+
+
+def _soft32(g: Given) -> None:
+    a, c = g["a"], g["c"]
+    np.subtract(a, a.max(axis=1, keepdims=True), out=c)
+    np.exp(c, out=c)
+    c /= c.sum(axis=1, keepdims=True)
+
+
+def _product() -> tuple[Given, tuple[int, ...]]:
+    a = random(PRODUCT, PRODUCT) - np.float32(0.5)
+    return {"a": a, "b": a[::-1].copy(), "c": blank(PRODUCT, PRODUCT)}, (PRODUCT, PRODUCT)
+
+
+def _vector() -> tuple[Given, tuple[int, ...]]:
+    return {"a": random(N, N), "x": random(N), "c": blank(N)}, (N,)
+
+
+def _image(name: str = "a", out: str = "c", edge: int = 2) -> Callable[[], tuple[Given, tuple[int, ...]]]:
+    return lambda: ({name: random(N + edge, N + edge), out: blank(N, N)}, (N, N))
+
+
+def _cube(edge: int) -> Callable[[], tuple[Given, tuple[int, ...]]]:
+    shape = (CUBE, CUBE, CUBE)
+    return lambda: ({"a": random(*(n + edge for n in shape)), "c": blank(*shape)}, shape)
+
+
+MATRIX = 4.0 * N * N  # bytes
+BENCHMARKS = (
+    Benchmark("matmul", matmul, _product, "c", lambda g: g["a"].astype(np.float64) @ g["b"], 2.0 * PRODUCT**3,
+              lambda g: np.matmul(g["a"], g["b"], out=g["c"]), unit="FLOP"),
+    Benchmark("matrix-vector", matvec, _vector, "c", lambda g: g["a"].astype(np.float64) @ g["x"], MATRIX,
+              lambda g: np.matmul(g["a"], g["x"], out=g["c"])),
+    Benchmark("transposed matrix-vector", transposed, _vector, "c", lambda g: g["x"].astype(np.float64) @ g["a"], MATRIX,
+              lambda g: np.matmul(g["x"], g["a"], out=g["c"])),
+    Benchmark("outer product", outer, lambda: ({"u": random(N), "v": random(N), "c": blank(N, N)}, (N, N)), "c",
+              lambda g: np.multiply.outer(g["u"].astype(np.float64), g["v"]), MATRIX,
+              lambda g: np.multiply.outer(g["u"], g["v"], out=g["c"])),
+    Benchmark("sum", total, lambda: ({"a": random(N, N)}, (N, N)), "", lambda g: g["a"].sum(dtype=np.float64), MATRIX,
+              lambda g: g["a"].sum()),
+    Benchmark("transpose", transpose, _image(edge=0), "c", lambda g: g["a"].T, 2 * MATRIX, lambda g: np.copyto(g["c"], g["a"].T)),
+    Benchmark("filter 3x3", filter3, _image(), "c", _filtered, 2 * MATRIX),
+    Benchmark("demosaic", demosaic, _image("raw", "green"), "green", _green, 2 * MATRIX),
+    Benchmark("maxima", maxima, _image(), "c", _maxima, 2 * MATRIX),
+    Benchmark("7-point stencil", stencil, _cube(2), "c", lambda g: _laplace(g, inside=False), 8.0 * CUBE**3),
+    Benchmark("7-point stencil with edges", laplace, _cube(0), "c", lambda g: _laplace(g, inside=True), 8.0 * CUBE**3),
+    Benchmark("softmax", softmax, lambda: ({"a": random(N, N), "c": blank(N, N)}, (N,)), "c", _soft, 2 * MATRIX, _soft32),
+)  # fmt: skip
+
+
+def copier() -> Callable[[], None]:
+    """A copy of a matrix of the largest size, in one piece for each thread."""
+    source, to, threads = random(N, N), blank(N, N), cpu_threads()
+    pool = ThreadPoolExecutor(threads)
+    edges = np.linspace(0, N, threads + 1).astype(int)
+    pieces = [slice(*pair) for pair in pairwise(edges)]
+
+    def one(piece: slice) -> None:
+        np.copyto(to[piece], source[piece])
+
+    def run() -> None:
+        list(pool.map(one, pieces))
+
+    return run
+
+
+def checked(b: Benchmark, given: Given, grid: tuple[int, ...], plan: lw.Plan | None) -> tuple[str, Callable[[], Any]]:
+    """A kernel bound to its arguments, and its plan with the seconds to its first result; raises ValueError for a wrong one."""
+    if b.result:
+        given[b.result].fill(0)
+    start = time.perf_counter()
+    bound = b.kernel.bind(**given, grid=grid, plan=plan)
+    result = bound()
+    first = time.perf_counter() - start
+    expected = b.expect(given)
+    found = given[b.result] if b.result else np.asarray(result)[0]
+    error = float(np.abs(found - expected).max() / np.abs(expected).max())
+    if not error < b.tolerance:
+        raise ValueError(f"{b.name}: off by {error:.1e} of the largest value")
+    return f"{bound.compiled.plan.short()}; first result after {first:.1f} s, off by {error:.0e}", bound.launch
+
+
+def measured(b: Benchmark, copy: Callable[[], None]) -> list[Measurement]:
+    """One benchmark beside its bound, which is measured in the same rounds."""
+    given, grid = b.make()
+    text, call = checked(b, given, grid, None)
+    versions: dict[str, Callable[[], Any]] = {"copy": copy, f"{b.name}: {text}": call}
+    if b.name not in SLOW:
+        versions[f"{b.name}, as written"] = checked(b, given, grid, AS_WRITTEN)[1]
+    if b.numpy is not None:
+        numpy = b.numpy
+        versions[f"{b.name}, NumPy"] = lambda: numpy(given)
+    times = interleave(versions, ROUNDS)
+    bound = Measurement("copy", times.pop("copy"), 2 * MATRIX, "bytes")
+    if b.unit == "FLOP":
+        bound = Measurement("NumPy", times[f"{b.name}, NumPy"], b.work, b.unit)
+    rows = [Measurement(name, seconds, b.work, b.unit, bound.rate) for name, seconds in times.items()]
+    for row in rows:
+        print(f"{row.rate / bound.rate:7.1%}  {row.rate / 1e9:8.1f} G{row.unit}/s  {row.name}", flush=True)
+    return rows
+
+
+def main() -> None:
+    names = sys.argv[1:]
+    chosen = [b for b in BENCHMARKS if not names or any(b.name.startswith(n) for n in names)]
+    copy = copier()
+    rows = [row for b in chosen for row in measured(b, copy)]
+    title = (
+        f"Naive array kernels on a CPU, {cpu_threads()} threads, float32: matrices of {N} x {N}, products of {PRODUCT}, cubes of {CUBE}; "
+        "bytes (FLOP of the product) a second; the bound is a copy in the same rounds, and NumPy for the product"
+    )
+    path = Path(os.environ.get("OUT") or "bench/results") / "cpu_threadwise.md"
+    print(write_results(path, title, rows, describe_machine()))
+
+
+if __name__ == "__main__":
+    main()

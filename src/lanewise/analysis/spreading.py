@@ -1,0 +1,40 @@
+"""What hangs on what: the variables whose values depend on others, through arithmetic, memory, branches and loops."""
+
+from __future__ import annotations
+
+from lanewise.ir import nodes as ir
+from lanewise.ir.traverse import blocks, expressions, reads, statements, writes
+
+
+def spread(body: ir.Block, names: set[str]) -> set[str]:
+    """These variables and all whose value depends on them."""
+    names = set(names)
+    while True:
+        before = len(names)
+        for s in statements(body):
+            if control(s) & names:
+                names |= {*writes(s), *(n for b in blocks(s) for x in statements(b) for n in writes(x))}
+        if len(names) == before:
+            return names
+
+
+def control(s: ir.Statement) -> set[str]:
+    """What decides what a statement does: its expressions, and the conditions under which a loop is left."""
+    used = {n for e in expressions(s) for n in reads(e)}
+    if isinstance(s, ir.For | ir.While):
+        used |= _leaving(s.body, frozenset())
+    return used
+
+
+def _leaving(block: ir.Block, around: frozenset[str]) -> set[str]:
+    used: set[str] = set()
+    for s in block:
+        match s:
+            case ir.Break() | ir.Continue():
+                used |= around
+            case ir.If():
+                inner = around | set(reads(s.condition))
+                used |= _leaving(s.then, inner) | _leaving(s.otherwise, inner)
+            case _:
+                pass
+    return used

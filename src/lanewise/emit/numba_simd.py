@@ -1,0 +1,361 @@
+"""Python text for the threads of a block that are the lanes of SIMD registers: every statement runs for all lanes at once.
+
+    parallel for $thread in range(16): x = $x.first + $thread; load a[y * w + x]: a_1; store c[y * w + x] = 2.0 * a_1
+->  a_1 = lw_v_load(a_array, y * w + x_first); lw_v_store(c_array, y * w + x_first, lw_v_mul(f32(2.0), a_1))
+What does not depend on the lane stays a number. Conditions that do are masks: what stands under them reads, writes and assigns in their
+lanes alone. Loops run the same rounds in all lanes (passes/points/lanes.py sees to it), so that a barrier is nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import assert_never
+
+from lanewise.analysis.index_sums import IndexSum, index_sum, single_definitions
+from lanewise.analysis.lane_sums import first_round, lane_sums, shared_loops
+from lanewise.analysis.spreading import spread
+from lanewise.emit.numba_prelude import SIMD, TYPES
+from lanewise.ir import build
+from lanewise.ir import nodes as ir
+from lanewise.ir.names import own
+from lanewise.ir.traverse import reads, rewrite, statements
+from lanewise.types import BOOL, I64, Scalar
+
+LANE = own("this.lane")
+_BINARY = {"+": "add", "-": "sub", "*": "mul", "/": "div", "&": "and", "|": "or", "^": "xor", "<<": "shl", ">>": "shr"}
+_COMPARE = {"==": "eq", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
+_UNARY = {"-": "neg", "not": "not", "~": "not"}
+
+
+class Simd:
+    """The text of what differs between lanes. `scalar` and `names` write what does not, `buffer` names memory."""
+
+    def __init__(
+        self, kernel: ir.Kernel, threads: ir.Parallel, scalar: Callable[[ir.Expression], str], names: Callable[[str], str],
+        buffer: Callable[[str], str],
+    ) -> None:  # fmt: skip
+        assert isinstance(threads.extent, ir.Literal)
+        self.kernel, self.scalar, self.names, self.buffer = kernel, scalar, names, buffer
+        self.thread, self.kind, self.count = threads.variable, threads.extent.type, int(threads.extent.value)
+        self.varying = spread(threads.body, {self.thread})
+        self.bodies = _bodies(threads.body, self.varying)
+        heads = [*threads.body, *(x for s in threads.body if isinstance(s, ir.For) for x in s.body)]
+        self.loops = shared_loops(threads.body, self.varying, self.thread, self.count)
+        self.around = lane_sums(tuple(s for s in heads if isinstance(s, ir.Assign)), self.varying)
+        self.sums = self.around if self.bodies else lane_sums(threads.body, self.varying, self.loops)
+        loaded = {s.buffer for s in statements(threads.body) if isinstance(s, ir.Load)}
+        kept = loaded | self._written_in_part(threads.body, 0)
+        self.streamed = {
+            b.name for b in kernel.buffers if b.written and b.space == "global" and b.name not in kept
+        }  # nobody reads them here: they need not stay in the caches
+        self.past: set[str] = set()
+        self.whole: Mapping[str, IndexSum] = {}  # whole numbers that are assigned once, whatever they hang on
+        self.masks: list[str] = []
+        self.used: set[str] = set()
+        self.assigned: set[str] = set()
+        self.temporaries = 0
+
+    def enter(self, block: ir.Block) -> None:
+        """The points of a block are written twice, with tests and without: variables have one meaning in each."""
+        if any(block is b for b in self.bodies):
+            self.whole = single_definitions(block)
+            self.sums = lane_sums(block, self.varying, self.around)
+
+    def _written_in_part(self, block: ir.Block, depth: int) -> set[str]:
+        """Buffers that a condition within the test of an edge writes: lines of them are in a cache, and streams would drive them out."""
+        found: set[str] = set()
+        for s in block:
+            match s:
+                case ir.Store() if depth > 1:
+                    found.add(s.buffer)
+                case ir.If():
+                    deeper = depth + self.differs(s.condition)
+                    found |= self._written_in_part(s.then, deeper) | self._written_in_part(s.otherwise, deeper)
+                case ir.For():
+                    found |= self._written_in_part(s.body, depth)
+                case _:
+                    pass
+        return found
+
+    # ------------------------------------------------------------ statements
+
+    def head(self) -> list[str]:
+        """What stands before all elements: which arrays are so large that they are written past the caches."""
+        return [f"{self.far(b)} = {self.call('far', self.buffer(b))}" for b in sorted(self.past)]
+
+    def tail(self) -> list[str]:
+        return [self.call("fence")] if self.past else []
+
+    def far(self, buffer: str) -> str:
+        return self.names(own(f"far.{buffer}"))
+
+    def imports(self, *, fast_math: bool) -> str:
+        """The line that brings the operations that were used."""
+        used = sorted(self.used)
+        left, right = "".join(f"{SIMD}{n}, " for n in used), ", ".join(map(repr, used))
+        fast = ", fast=True" if fast_math else ""
+        return f"from lanewise.runtime.simd import lanes\n\n({left.rstrip()}) = lanes({self.count}, {right}{fast})\n\n"
+
+    def call(self, operation: str, *arguments: str) -> str:
+        self.used.add(operation)
+        return f"{SIMD}{operation}({', '.join(arguments)})"
+
+    def statement(self, s: ir.Statement) -> list[str] | None:
+        """The lines of a statement whose effect differs between lanes; None for one that is the same for all of them."""
+        match s:
+            case ir.Barrier():
+                return []
+            case ir.Assign() if s.name in self.varying:
+                return [self.assigned_to(s.name, self.register(s.value))]
+            case ir.Load() if s.names[0] in self.varying:
+                return self.load(s)
+            case ir.Store():
+                return self.store(s)
+            case ir.Shuffle():
+                operation = f"shuffle_{s.distance}_{s.group}"
+                return [self.assigned_to(s.name, self.call(operation, self.register(s.value)))]
+            case _:
+                return None
+
+    def differs(self, e: ir.Expression) -> bool:
+        """Whether lanes have values of their own."""
+        return any(n in self.varying for n in reads(e))
+
+    def mask(self, condition: ir.Expression) -> tuple[str, str]:
+        """The name of the lanes in which a condition holds, and the line that makes it."""
+        self.temporaries += 1
+        name = self.names(own(f"mask.{self.temporaries}"))
+        text = self.register(condition)
+        if self.masks:
+            text = self.call("and", self.masks[-1], text)
+        return name, f"{name} = {text}"
+
+    def opposite(self, mask: str) -> tuple[str, str]:
+        """The other lanes of those that are here."""
+        self.temporaries += 1
+        name = self.names(own(f"mask.{self.temporaries}"))
+        text = self.call("not", mask)
+        return name, f"{name} = {self.call('and', self.masks[-1], text) if self.masks else text}"
+
+    def assigned_to(self, name: str, value: str) -> str:
+        text = self.names(name)
+        if self.masks and name in self.assigned:
+            value = self.call("choose", self.masks[-1], value, text)
+        self.assigned.add(name)
+        return f"{text} = {value}"
+
+    def load(self, s: ir.Load) -> list[str]:
+        name, kind = s.names[0], self._type(s.buffer)
+        buffer, text = self.buffer(s.buffer), self.names(name)
+        if not self.differs(s.index):  # one element for all lanes that are here
+            value = f"{buffer}[u64({self.scalar(s.index)})]"
+            if self.masks:
+                value = f"({value} if {self.call('any', self.masks[-1])} else {TYPES[kind]}(0))"
+            return [self.assigned_to(name, self.call("splat", value))]
+        if not self.is_beside(s.index):
+            return self.gathered(s, buffer, kind)
+        place = self.place(s.index)
+        if not self.masks:
+            self.assigned.add(name)
+            return [f"{text} = {self.call('load', buffer, place)}"]
+        other = text if name in self.assigned else f"{TYPES[kind]}(0)"
+        self.assigned.add(name)
+        return [f"{text} = {self.call('load_some', buffer, place, self.masks[-1], other)}"]
+
+    def gathered(self, s: ir.Load, buffer: str, kind: Scalar) -> list[str]:
+        """Elements apart in memory, one lane after the other."""
+        name, lane = self.names(s.names[0]), self.names(LANE)
+        value = f"{buffer}[u64({self.scalar(self.at_lane(s.index, ir.Local(LANE, self.kind)))})]"
+        lines = [] if s.names[0] in self.assigned else [f"{name} = {self.call('splat', f'{TYPES[kind]}(0)')}"]
+        self.assigned.add(s.names[0])
+        put = f"{name} = {self.call('put', name, lane, value)}"
+        return [*lines, *self.each_lane(put)]
+
+    def each_lane(self, line: str) -> list[str]:
+        head = f"for {self.names(LANE)} in range({self.count}):"
+        if not self.masks:
+            return [head, f"    {line}"]
+        return [head, f"    if {self.call('lane', self.masks[-1], self.names(LANE))}:", f"        {line}"]
+
+    def at_lane(self, e: ir.Expression, lane: ir.Expression) -> ir.Expression:
+        """A place in the words of one lane."""
+
+        def change(x: ir.Expression) -> ir.Expression:
+            if not isinstance(x, ir.Local) or x.name not in self.varying:
+                return x
+            total = self.sums[x.name]
+            number = build.index_of(lane, x.type) if not isinstance(lane, ir.Literal) else replace(lane, type=x.type)
+            rest = total.without([self.thread]).expression(x.type)
+            return build.add(rest, build.multiply(number, total.coefficient(self.thread)))
+
+        return rewrite(e, change)
+
+    def turned(self, run: list[ir.Statement]) -> list[str] | None:
+        """A square of elements whose rows are the lanes: whole rows are moved, and turned in registers. None for other statements."""
+        if self.masks or len(run) != self.count or not all(isinstance(s, ir.Load | ir.Store) for s in run):
+            return None
+        first = run[0]
+        assert isinstance(first, ir.Load | ir.Store)
+        if not self.differs(first.index) or self.is_beside(first.index):
+            return None
+        sums = [
+            index_sum(self.at_lane(s.index, ir.Literal(0, self.kind)), self.whole)
+            for s in run
+            if isinstance(s, ir.Load | ir.Store)
+        ]
+        same = all(
+            type(s) is type(first) and s.buffer == first.buffer for s in run if isinstance(s, ir.Load | ir.Store)
+        )
+        if not same or any((t.key(), t.constant) != (sums[0].key(), sums[0].constant + n) for n, t in enumerate(sums)):
+            return None
+        places = [self.scalar(self.at_lane(first.index, ir.Literal(n, self.kind))) for n in range(self.count)]
+        rows = [self.names(own(f"row.{n}")) for n in range(self.count)]
+        buffer = self.buffer(first.buffer)
+        listed = ", ".join(rows)
+        if isinstance(first, ir.Load):
+            names = [s.names[0] for s in run if isinstance(s, ir.Load)]
+            self.assigned |= set(names)
+            lines = [f"{r} = {self.call('load', buffer, p)}" for r, p in zip(rows, places, strict=True)]
+            return [*lines, f"{', '.join(map(self.names, names))} = {self.call('turn', f'({listed})')}"]
+        values = ", ".join(self.register(s.values[0]) for s in run if isinstance(s, ir.Store))
+        lines = [self.call("store", buffer, p, r) for r, p in zip(rows, places, strict=True)]
+        return [f"{listed} = {self.call('turn', f'({values})')}", *lines]
+
+    def store(self, s: ir.Store) -> list[str]:
+        buffer = self.buffer(s.buffer)
+        if not self.differs(s.index):  # one element, written by the last lane that is here
+            return self.store_once(s, buffer)
+        if not self.is_beside(s.index):
+            lane = self.names(LANE)
+            place = self.scalar(self.at_lane(s.index, ir.Local(LANE, self.kind)))
+            value = self.call("lane", self.register(s.values[0]), lane)
+            return self.each_lane(f"{buffer}[u64({place})] = {value}")
+        place, value = self.place(s.index), self.any(s.values[0])
+        if self.masks:
+            return [self.call("store_some", buffer, place, self.masks[-1], value)]
+        if s.buffer in self.streamed:
+            self.past.add(s.buffer)
+            return [self.call("stream", buffer, place, value, self.far(s.buffer))]
+        return [self.call("store", buffer, place, value)]
+
+    def store_once(self, s: ir.Store, buffer: str) -> list[str]:
+        value, place = s.values[0], f"{buffer}[u64({self.scalar(s.index)})]"
+        mask = self.masks[-1] if self.masks else self.call("splat", "True")
+        text = self.call("last", mask, self.vector(value)) if self.differs(value) else self.scalar(value)
+        if not self.masks:
+            return [f"{place} = {text}"]
+        return [f"if {self.call('any', mask)}:", f"    {place} = {text}"]
+
+    def rounds(self, s: ir.For) -> tuple[list[str], str, str, str]:
+        """A loop whose rounds the lanes share: the lines before it, its head, where the last rounds begin, and the lanes that have one."""
+        start = index_sum(s.start, self.sums).without([self.thread]).expression(I64)
+        first, begin, whole = (self.names(own(f"{s.variable.lstrip('$')}.{n}")) for n in ("", "begin", "whole"))
+        first = self.names(first_round(s.variable))
+        stop = f"i64({self.scalar(s.stop)})"
+        lines = [
+            f"{begin} = i64({self.scalar(start)})",
+            f"{whole} = {begin} + max({stop} - {begin}, i64(0)) // i64({self.count}) * i64({self.count})",
+        ]
+        head = f"for {first} in range({begin}, {whole}, i64({self.count})):"
+        return lines, head, f"{first} = {whole}", f"{first} < {stop}"
+
+    def round(self, s: ir.For) -> str:
+        """The variable of such a loop, in each lane."""
+        kind = TYPES[s.start.type]
+        numbers = self.call(f"numbers_{kind}")
+        return (
+            f"{self.names(s.variable)} = {self.call('add', f'{kind}({self.names(first_round(s.variable))})', numbers)}"
+        )
+
+    def place(self, index: ir.Expression) -> str:
+        """Of the first lane; the others lie behind it."""
+        total = index_sum(index, self.sums)
+        assert self.is_next(total), "neighbouring lanes do not touch neighbouring elements"
+        return self.scalar(total.without([self.thread]).expression(I64))
+
+    def is_beside(self, index: ir.Expression) -> bool:
+        """Whether neighbouring lanes touch neighbouring elements."""
+        return self.is_next(index_sum(index, self.sums))
+
+    def is_next(self, total: IndexSum) -> bool:
+        rest = total.without([self.thread])
+        return total.coefficient(self.thread) == 1 and not any(self.differs(e) for e in rest.terms)
+
+    def _type(self, buffer: str) -> Scalar:
+        return next(b.type for b in self.kernel.buffers if b.name == buffer)
+
+    # ------------------------------------------------------------ expressions
+
+    def register(self, e: ir.Expression) -> str:
+        """The text of a value of which each lane has one."""
+        return self.vector(e) if self.differs(e) else self.call("splat", self.scalar(e))
+
+    def any(self, e: ir.Expression) -> str:
+        """The text of a value, as one number where all lanes have the same one."""
+        return self.vector(e) if self.differs(e) else self.scalar(e)
+
+    def vector(self, e: ir.Expression) -> str:
+        match e:
+            case ir.Local():
+                if e.name == self.thread:
+                    return self.call(f"numbers_{TYPES[self.kind]}")
+                return self.names(e.name)
+            case ir.Unary():
+                return self.call(_UNARY[e.operator], self.vector(e.operand))
+            case ir.Binary():
+                return self.binary(e)
+            case ir.Compare():
+                return self.call(_COMPARE[e.operator], self.any(e.left), self.any(e.right))
+            case ir.Logical():
+                return self.call(e.operator, self.any(e.left), self.any(e.right))
+            case ir.Select():
+                if not self.differs(e.condition):
+                    return (
+                        f"({self.register(e.if_true)} if {self.scalar(e.condition)} else {self.register(e.if_false)})"
+                    )
+                return self.call("choose", self.vector(e.condition), self.any(e.if_true), self.any(e.if_false))
+            case ir.Cast():
+                if e.type == BOOL:
+                    return self.call("ne", self.vector(e.operand), f"{TYPES[e.operand.type]}(0)")
+                return self.call(f"to_{TYPES[e.type]}", self.vector(e.operand))
+            case ir.Call():
+                return self.function(e)
+            case ir.Literal() | ir.Element() | ir.Builtin():
+                raise AssertionError(f"{type(e).__name__} is the same in all lanes, or has no lanes")
+            case _:
+                assert_never(e)
+
+    def binary(self, e: ir.Binary) -> str:
+        left, right = self.any(e.left), self.any(e.right)
+        match e.operator:
+            case "+" | "*" if e.free and e.type.is_float:
+                return self.call("free_sum" if e.operator == "+" else "free_product", left, right)
+            case "//" | "%":  # by a power of two (passes/points/lanes.py): both round down, as these do
+                assert isinstance(e.right, ir.Literal)
+                by = int(e.right.value)
+                operation, number = ("shr", by.bit_length() - 1) if e.operator == "//" else ("and", by - 1)
+                return self.call(operation, left, f"{TYPES[e.type]}({number})")
+            case operator:
+                return self.call(_BINARY[operator], left, right)
+
+    def function(self, e: ir.Call) -> str:
+        a = [self.any(x) for x in e.arguments]
+        match e.intrinsic:
+            case "clamp":
+                return self.call("min", self.call("max", a[0], a[1]), a[2])
+            case "mix":
+                return self.call("fma", self.call("sub", a[1], a[0]), a[2], a[0])
+            case name:
+                return self.call(name, *a)
+
+
+def _bodies(block: ir.Block, varying: set[str]) -> tuple[ir.Block, ...]:
+    """The two sides of the branch that a thread ends with, within the loop that it ends with."""
+    match block[-1]:
+        case ir.For(body=body):
+            return _bodies(body, varying)
+        case ir.If(condition=test, then=then, otherwise=otherwise) if varying.isdisjoint(reads(test)):
+            return then, otherwise
+        case _:
+            return ()

@@ -1,0 +1,85 @@
+"""The threads of a block as the lanes of SIMD registers: a kernel mapped to a grid becomes one for a CPU.
+
+$block = @block; $thread = @thread; $slice = $thread % 32; ...
+->  parallel for $block: parallel for $thread in range(32): $slice = $thread; ...
+What threads share is memory of a core, and they run together, so that barriers cost nothing. Legal where all lanes run the same
+statements, in loops of the same rounds or in loops whose rounds they share one by one (lane after lane, `lockstep`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from lanewise.analysis.index_sums import IndexSum, index_sum
+from lanewise.analysis.lane_sums import lane_sums, shared_loops
+from lanewise.analysis.spreading import spread
+from lanewise.ir import nodes as ir
+from lanewise.ir.traverse import expressions, reads, rewrite_block, statements
+from lanewise.passes.points import simd_operations
+from lanewise.passes.points.shape import BLOCK, THREAD
+from lanewise.types import BOOL
+
+
+def apply(kernel: ir.Kernel) -> ir.Kernel:
+    """The kernel with its blocks and threads in parallel loops; `lockstep` says whether a CPU can run them."""
+    grid = kernel.grid
+    assert grid is not None
+    body = tuple(s for s in kernel.body if not (isinstance(s, ir.Assign) and isinstance(s.value, ir.Builtin)))
+    kind = grid.extent.type
+    thread, count = ir.Local(THREAD, kind), ir.Literal(grid.threads, kind)
+
+    def simplified(e: ir.Expression) -> ir.Expression:
+        match e:
+            case ir.Binary(operator="%", left=left, right=right) if left == thread and right == count:
+                return thread
+            case ir.Binary(operator="//", left=left, right=right) if left == thread and right == count:
+                return ir.Literal(0, kind)
+            case _:
+                return e
+
+    lanes = ir.Parallel(THREAD, count, rewrite_block(body, simplified))
+    return replace(kernel, body=(ir.Parallel(BLOCK, grid.extent, (lanes,)),), grid=None)
+
+
+def lockstep(kernel: ir.Kernel) -> str | None:
+    """Why the threads of a block cannot be lanes, or None."""
+    (outer,) = kernel.body
+    assert isinstance(outer, ir.Parallel)
+    (threads,) = outer.body
+    assert isinstance(threads, ir.Parallel)
+    assert isinstance(threads.extent, ir.Literal)
+    body, count = threads.body, int(threads.extent.value)
+    varying = spread(body, {THREAD})
+    truths = {a.name for a in kernel.arrays if any(x.type == BOOL for x in a.leaves)}
+    loops = shared_loops(body, varying, THREAD, count)
+    sums = lane_sums(body, varying, loops)
+    for s in statements(body):
+        match s:
+            case ir.Assign() | ir.If() | ir.Barrier() | ir.Shuffle():
+                pass
+            case ir.LoadElement() | ir.StoreElement():
+                if reason := _apart(s, varying, sums, truths):
+                    return reason
+            case ir.For():
+                if s.variable not in loops and varying & {n for e in (s.start, s.stop, s.step) for n in reads(e)}:
+                    return f"how often the loop over {s.variable} runs is not the same in all lanes"
+            case _:
+                return "its loops are left early, or it has arrays of its own: lanes run together"
+        for e in expressions(s):
+            if not varying.isdisjoint(reads(e)) and (reason := simd_operations.problem(e, varying)):
+                return reason
+    return None
+
+
+def _apart(
+    s: ir.LoadElement | ir.StoreElement, varying: set[str], sums: dict[str, IndexSum], truths: set[str]
+) -> str | None:
+    totals = [index_sum(i, sums) for i in s.indices]
+    rest = [t.without([THREAD]) for t in totals]
+    steps = [t.coefficient(THREAD) for t in totals]
+    text = f"neighbouring lanes do not touch neighbouring elements of {s.array}"
+    if any(not varying.isdisjoint(reads(e)) for t in rest for e in t.terms):
+        return text
+    if any(steps) and s.array in truths:
+        return f"{s.array} holds truth values, which take a byte each in memory and a bit each in a register"
+    return text if any(steps[:-1]) or steps[-1] not in (0, 1) else None

@@ -1,0 +1,194 @@
+"""Blocks of points for the threads of a CPU: lanes of SIMD registers along the last index, several registers and rows of points in each.
+
+    parallel for y: parallel for x: s = 0; for k: load a[y, k]: u; load b[k, x]: v; s = s + u * v; store c[y, x] = s
+->  parallel for block: parallel for lane in range(16):
+      for $y.number in ...: y#0 = ...; y#1 = ...; x#0 = $x.first + lane; x#1 = $x.first + lane + 16
+        for k: load a[y#0, k]: u#0; load a[y#1, k]: u#1; load b[k, x#0]: v#0; load b[k, x#1]: v#1; s#0#0 = s#0#0 + u#0 * v#0; ...
+The points of a block are those of a GPU's (merging.py): a SIMD register is a warp whose lanes run together. What is different is who
+comes next: a thread of a CPU goes on to the following block along one index, whose lines are still in its cache. Points beyond the end of
+the last index are lanes that a mask leaves out.
+What all rows of a block read of an array in a loop is packed side by side first (packing.py). Where rows are another array's columns,
+as many rows as lanes make a square, which is turned in registers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from lanewise.analysis.affine import Access, accesses
+from lanewise.analysis.index_sums import index_sum
+from lanewise.analysis.lane_sums import lane_sums
+from lanewise.analysis.spreading import spread
+from lanewise.ir import build
+from lanewise.ir import nodes as ir
+from lanewise.ir.names import own
+from lanewise.ir.traverse import expressions, reads, statements
+from lanewise.passes.base import refuse
+from lanewise.passes.points import merging, packing, simd_operations
+from lanewise.passes.points.shape import BLOCK, THREAD, Shape, first_of, thread_of
+from lanewise.types import BOOL
+
+COUNTS = (4, 8, 16)  # lanes
+ROUND = 128  # blocks that a thread runs one after the other along the last index
+ROWS = 1024  # rows that share what was packed
+SQUARES = 2048  # rows of squares that are turned one below the other: what they write lies in rows
+
+
+def legal(kernel: ir.Kernel, shape: Shape, rounds: int = 0) -> str | None:
+    """Why the pass does not apply, or None. rounds: as in `apply`."""
+    loops, body = merging.nest(kernel)
+    if shape.threads[shape.fast] not in COUNTS or shape.total != shape.threads[shape.fast]:
+        return f"a SIMD register has {', '.join(map(str, COUNTS[:-1]))} or {COUNTS[-1]} lanes; {shape.total} were asked for"
+    if shape.fast != len(loops) - 1:
+        return "lanes lie along the last index"
+    if isinstance(loops[-1].extent, ir.Literal):
+        return "it has one point, and lanes are neighbouring points"
+    if min(shape.points) < 1:
+        return f"{min(shape.points)} points a lane were asked for"
+    if reason := _apart(kernel, body, loops, shape):
+        return reason
+    if name := merging.steers(kernel):
+        return f"{name}, which it writes, decides where it reads or how often, and points beyond the end read nothing there"
+    if rounds and not packing.operands(kernel, shape, rounds):
+        return "no elements are read by all rows of a block in a loop"
+    if rounds:
+        _, body = merging.nest(packing.apply(kernel, shape, rounds).kernel)
+        return _unresolved(body, loops[-1].variable, spread(body, {loops[-1].variable}))
+    return None
+
+
+def _apart(kernel: ir.Kernel, body: ir.Block, loops: tuple[ir.Parallel, ...], shape: Shape) -> str | None:
+    """Why lanes cannot run together, or None."""
+    last = loops[-1].variable
+    varying = spread(body, {last})
+    truths = {a.name for a in kernel.arrays if any(x.type == BOOL for x in a.leaves)}
+    for s in statements(body):
+        match s:
+            case ir.Assign() | ir.If() | ir.LoadElement() | ir.StoreElement():
+                pass
+            case ir.For():
+                if varying & {n for e in (s.start, s.stop, s.step) for n in reads(e)}:
+                    return f"how often a loop runs hangs on {last}, and lanes run together"
+            case _:
+                return "its loops are left early, or it has arrays of its own: lanes run together"
+        for e in expressions(s):
+            if not varying.isdisjoint(reads(e)) and (reason := simd_operations.problem(e, varying)):
+                return reason
+    for a in accesses(body, (last,)):
+        if a.is_store and a.way(last) == "same":
+            return f"{a.array} is written where {last} says nothing"
+        if not a.statement.indices or varying.isdisjoint(n for i in a.statement.indices for n in reads(i)):
+            continue
+        if a.array in truths:
+            return f"{a.array} holds truth values, which take a byte each in memory and a bit each in a register"
+        if a.way(last) == "next":
+            continue
+        if (_is_turned(a, loops)) and shape.points[-2] == shape.total:
+            continue  # as many rows as lanes make a square, which is turned in registers
+        return f"neighbours along {last} do not touch neighbouring elements of {a.array}"
+    return _unresolved(
+        body, last, varying, frozenset(id(a.statement) for a in accesses(body, (last,)) if _is_turned(a, loops))
+    )
+
+
+def _is_turned(a: Access, loops: tuple[ir.Parallel, ...]) -> bool:
+    """Whether neighbours along the last index but one touch neighbouring elements, and those along the last one rows."""
+    if len(loops) != 2 or a.loops or a.guards:
+        return False
+    *front, inner = a.statement.indices
+    first, last = (x.variable for x in loops)
+    if not isinstance(inner, ir.Local) or inner.name != first:
+        return False
+    return len(front) == 1 and isinstance(front[0], ir.Local) and front[0].name == last
+
+
+def turned(kernel: ir.Kernel) -> tuple[Access, ...]:
+    """Accesses of a kernel whose rows are another's columns."""
+    loops, body = merging.nest(kernel)
+    return tuple(a for a in accesses(body, (loops[-1].variable,)) if _is_turned(a, loops))
+
+
+def _unresolved(body: ir.Block, last: str, varying: set[str], turned: frozenset[int] = frozenset()) -> str | None:
+    """Why the place of an access is not seen to move with its lane alone, or None."""
+    sums = lane_sums(body, varying)
+    for s in statements(body):
+        if not isinstance(s, ir.LoadElement | ir.StoreElement) or id(s) in turned:
+            continue
+        for n, i in enumerate(s.indices):
+            total = index_sum(i, sums)
+            rest = total.without([last])
+            moved = total.coefficient(last)
+            if any(not varying.isdisjoint(reads(e)) for e in rest.terms) or moved not in (0, 1):
+                return f"neighbours along {last} do not touch neighbouring elements of {s.array}"
+            if moved and n != len(s.indices) - 1:
+                return f"neighbours along {last} do not touch neighbouring elements of {s.array}"
+    return None
+
+
+def apply(kernel: ir.Kernel, shape: Shape, rounds: int = 0) -> ir.Kernel:
+    """The kernel in blocks of this shape; raises `PlanError` for a shape that does not fit.
+
+    rounds: of a loop, what is packed of the elements that all rows of a block read in them; 0 packs nothing.
+    """
+    if reason := legal(kernel, shape, rounds):
+        raise refuse("SIMD lanes", kernel, reason)
+    loops, _ = merging.nest(kernel)
+    kind, rank = loops[0].extent.type, len(loops)
+    down = bool(rounds) or any(
+        a.is_store for a in turned(kernel)
+    )  # what was packed is used again, what is written lies in rows
+    walked = None if rank == 1 else rank - 2 if down else rank - 1
+    counts = [build.ceil_divide(loop.extent, shape.side(d)) for d, loop in enumerate(loops)]
+    most = ROUND if walked is None or not down else (ROWS if rounds else SQUARES) // shape.side(walked)
+    head, total, walk = _numbers(loops, counts, walked, max(1, most))
+    lane = ir.Assign(thread_of(loops[-1].variable), ir.Local(THREAD, kind))
+
+    def first(d: int) -> ir.Statement:
+        number = ir.Local(_number(loops[d].variable), kind)
+        return ir.Assign(first_of(loops[d].variable), build.multiply(number, shape.side(d)))
+
+    packed = packing.apply(kernel, shape, rounds) if rounds else packing.nothing(kernel)
+    inner: ir.Block = (merging.points_of_a_block(packed.kernel, shape, masked=rank - 1),)
+    others = [first(d) for d in range(rank) if d != walked]
+    others += [
+        ir.Assign(thread_of(loop.variable), ir.Literal(0, kind)) for d, loop in enumerate(loops) if d != rank - 1
+    ]
+    if walked is not None and walk is not None:
+        inner = (replace(walk, body=(first(walked), *inner)),)
+    block = (*head, lane, *others, *packed.before, *inner)
+    lanes = ir.Parallel(THREAD, ir.Literal(shape.total, kind), block)
+    return replace(packed.kernel, body=(ir.Parallel(BLOCK, total, (lanes,)),))
+
+
+def _number(index: str) -> str:
+    return own(f"{index}.number")
+
+
+def _numbers(
+    loops: tuple[ir.Parallel, ...], counts: list[ir.Expression], walked: int | None, most: int
+) -> tuple[ir.Block, ir.Expression, ir.For | None]:
+    """The number of a block along each index but the one that is walked, how many there are, and the loop of the walk."""
+    kind = loops[0].extent.type
+    sides = [build.ceil_divide(c, most) if d == walked else c for d, c in enumerate(counts)]
+    total: ir.Expression = ir.Literal(1, kind)
+    for side in sides:
+        total = build.multiply(total, side)
+    done: list[ir.Statement] = []
+    rest: ir.Expression = ir.Local(BLOCK, kind)
+    for d in reversed(range(len(loops))):
+        name = own(f"{loops[d].variable}.round") if d == walked else _number(loops[d].variable)
+        if d == 0:
+            done.append(ir.Assign(name, rest))
+            break
+        count, behind = own(f"{loops[d].variable}.blocks"), own(f"{loops[d].variable}.behind")
+        done += [
+            ir.Assign(count, sides[d]),
+            ir.Assign(behind, build.divide(rest, ir.Local(count, kind))),
+            ir.Assign(name, build.subtract(rest, build.multiply(ir.Local(behind, kind), ir.Local(count, kind)))),
+        ]
+        rest = ir.Local(behind, kind)
+    if walked is None:
+        return tuple(done), total, None
+    start = build.multiply(ir.Local(own(f"{loops[walked].variable}.round"), kind), most)
+    end = build.minimum(build.add(start, most), counts[walked])
+    return tuple(done), total, ir.For(_number(loops[walked].variable), start, end, ir.Literal(1, kind), ())

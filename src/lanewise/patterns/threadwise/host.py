@@ -1,0 +1,86 @@
+"""What a plan makes of a kernel on a CPU: lanes of SIMD registers, or loops as they are written."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from lanewise.errors import PlanError
+from lanewise.ir import nodes as ir
+from lanewise.ir.pattern import Checked
+from lanewise.passes import free_sums, loop_sharing, loop_splitting
+from lanewise.passes.base import refuse
+from lanewise.passes.loop_sharing import Sharing
+from lanewise.passes.points import hosting, lanes
+from lanewise.passes.points.merging import nest
+from lanewise.passes.points.shape import Shape
+from lanewise.patterns.threadwise import mapping
+from lanewise.plan import NEUTRAL, Decisions
+
+HOST_PARTS = 64  # of a sum on a CPU, whose bits do not hang on the threads there are
+SLICES = (4, 8, 16, 32)  # lanes of one or two registers
+SHAPING = ("targets", "rows", "layers", "tile")  # of points in lanes
+
+
+def on_cpu(kernel: ir.Kernel, plan: Decisions, checked: Checked) -> tuple[ir.Kernel, ...]:
+    """Blocks of lanes where a plan has some. Else the slowest index in parallel; of a sum over all, parts of it."""
+    if plan.across:
+        return (checked("SIMD lanes", lanes.apply(kernel, shape_of(kernel, plan), plan.tile)),)
+    if plan.slices != 1:
+        return _sliced(kernel, plan, checked)
+    for name in SHAPING:
+        if getattr(plan, name) != getattr(NEUTRAL, name):
+            raise PlanError(
+                f"Plan({name}={getattr(plan, name)}): on a CPU points are taken together in lanes; choose across=16, or {name}="
+                f"{getattr(NEUTRAL, name)}"
+            )
+    (outer,) = kernel.body
+    assert isinstance(outer, ir.Parallel)
+    if not isinstance(outer.extent, ir.Literal):
+        freed = free_sums.apply(kernel)
+        return (checked("rows", mapping.rows(kernel if freed == kernel else checked("free sums", freed))),)
+    parts = [free_sums.apply(k) for k in loop_splitting.apply(kernel, HOST_PARTS)]
+    return tuple(checked("splitting of loops", mapping.rows(k)) for k in parts)
+
+
+def _sliced(kernel: ir.Kernel, plan: Decisions, checked: Checked) -> tuple[ir.Kernel, ...]:
+    """Lanes share the rounds of a point's loops, as the threads of a block do on a GPU; of a sum over all, those of each part."""
+    if reason := sliced_problem(kernel, plan):
+        raise refuse("slicing", kernel, reason)
+    first, *rest = _parts(kernel)
+    done = [checked("SIMD lanes", sliced(first, plan.slices))]
+    return (*done, *(checked("splitting of loops", mapping.rows(free_sums.apply(k))) for k in rest))
+
+
+def _parts(kernel: ir.Kernel) -> tuple[ir.Kernel, ...]:
+    (outer,) = kernel.body
+    assert isinstance(outer, ir.Parallel)
+    return loop_splitting.apply(kernel, HOST_PARTS) if isinstance(outer.extent, ir.Literal) else (kernel,)
+
+
+def sliced(kernel: ir.Kernel, slices: int) -> ir.Kernel:
+    """A kernel whose points have a block of lanes each."""
+    plain = replace(kernel, arrays=tuple(replace(a, multiple=1) for a in kernel.arrays))  # a lane takes one round
+    return hosting.apply(loop_sharing.apply(plain, Sharing("row", slices, 1)))
+
+
+def sliced_problem(kernel: ir.Kernel, plan: Decisions) -> str | None:
+    """Why lanes cannot share the rounds of loops, or None."""
+    for name in SHAPING:
+        if getattr(plan, name) != getattr(NEUTRAL, name):
+            return f"lanes that share a point have one: {name} has to be {getattr(NEUTRAL, name)!r}"
+    if plan.slices not in SLICES:
+        return f"a SIMD register has {', '.join(map(str, SLICES[:-1]))} or {SLICES[-1]} lanes; {plan.slices} were asked for"
+    if reason := loop_sharing.legal(kernel):
+        return reason
+    return hosting.lockstep(sliced(_parts(kernel)[0], plan.slices))
+
+
+def shape_of(kernel: ir.Kernel, plan: Decisions) -> Shape:
+    """How a plan divides the points of an index space; raises `PlanError` for indices that there are not."""
+    rank = len(nest(kernel)[0])
+    if (rank < 2 and plan.rows != 1) or (rank < 3 and plan.layers != 1):
+        name = "layers" if plan.layers != 1 else "rows"
+        indices = "1 index" if rank == 1 else f"{rank} indices"
+        raise PlanError(f"Plan({name}={getattr(plan, name)}): the index space has {indices}")
+    points = (plan.layers, plan.rows, plan.targets)[3 - rank :]
+    return Shape((*(1 for _ in range(rank - 1)), plan.across), points, rank - 1, 1)

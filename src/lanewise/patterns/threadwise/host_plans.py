@@ -1,0 +1,93 @@
+"""Default plans of threadwise kernels on a CPU, read off their accesses.
+
+Points whose neighbours read neighbours are lanes of SIMD registers. What several rows read again asks for several rows and registers of
+points, whose sums stay in registers, and is packed; columns ask for many registers, so that each row is read in long pieces; everything
+else asks for a few rows. Where a point's own loop runs along memory its rounds are the lanes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from lanewise.analysis.affine import Access, accesses, groups, nest_of
+from lanewise.ir import nodes as ir
+from lanewise.ir.pattern import Suggestions, Work
+from lanewise.passes import loop_sharing
+from lanewise.passes.points import lanes, packing
+from lanewise.patterns.threadwise.host import SHAPING, shape_of, sliced_problem
+from lanewise.plan import NEUTRAL, Decisions, Plan
+from lanewise.target import Machine
+
+FIELDS = ("across", "slices", *SHAPING)
+BYTES = 64  # of a SIMD register of 512 bits
+SHORT = 64  # rounds that are not worth sharing
+WAVES = 2  # blocks that each core gets at least, or smaller ones are chosen
+PACKED = 2048  # rounds: what is packed of them fits half of a core's second cache
+PRODUCT, PRODUCT_OF_16 = (
+    Plan(rows=8, targets=3, tile=PACKED),
+    Plan(rows=6, targets=2, tile=PACKED),
+)  # 32 registers, or 16
+BATCH = Plan(rows=8)
+WINDOW = Plan(rows=4, targets=2)
+COLUMNS = Plan(targets=16)
+LAYERS = Plan(targets=2)
+NEAR = Plan(rows=4)
+STREAM = Plan(rows=4, targets=2)
+LINE = Plan(targets=4)
+PLAIN = Plan()  # for few points: one kernel serves all small calls
+
+
+def host_plan(machine: Machine, work: Work, wish: Plan) -> Decisions:
+    """Every field decided. A wish about lanes or their points leaves everything else about them neutral."""
+    if any(getattr(wish, name) is not None for name in FIELDS):
+        return NEUTRAL
+    bits = wish.vector_bits or machine.vector_bits
+    rounds = 0 if work.rounds is None else work.rounds.count
+
+    def fits(suggestion: Plan) -> bool:
+        plan = suggestion.filled(NEUTRAL)
+        if (plan.vector_bits == 512) != (bits == 512):
+            return False
+        points = max(1, plan.across) * plan.targets * plan.rows * plan.layers
+        enough = rounds >= SHORT if plan.slices > 1 else work.targets >= points * machine.multiprocessors * WAVES
+        return enough or (plan.slices == plan.targets == 1 and plan.rows in (1, plan.across))
+
+    chosen = work.suggested and work.suggested.first(fits)
+    return chosen.filled(NEUTRAL) if chosen else NEUTRAL
+
+
+def suggested_on_host(kernel: ir.Kernel) -> Suggestions:
+    """Plans of a reference kernel for a CPU, all legal: for registers of 512 bits and of 256, the largest blocks of points first."""
+    return Suggestions((*_of_width(kernel, 512), *_of_width(kernel, 256)), lambda plan: True)
+
+
+def _of_width(kernel: ir.Kernel, bits: int) -> tuple[Plan, ...]:
+    size = max((a.leaves[0].type.size for a in kernel.arrays), default=4)
+    count = BYTES // max(4, size) * bits // 512
+    indices, body = nest_of(kernel)
+    kept = replace(Plan(), vector_bits=512 if bits == 512 else 0)
+    if lanes.legal(kernel, shape_of(kernel, Plan(across=count).filled(NEUTRAL))) is None:
+        best = _family(kernel, accesses(body, indices), indices, bits, count)
+        return tuple(replace(p, across=count, vector_bits=kept.vector_bits) for p in (best, PLAIN))
+    square = Plan(across=count, rows=count, vector_bits=kept.vector_bits)
+    if len(indices) == 2 and lanes.legal(kernel, shape_of(kernel, square.filled(NEUTRAL))) is None:
+        return (square,)
+    slices = replace(kept, slices=2 * count)
+    if loop_sharing.legal(kernel) is not None or loop_sharing.best_way(kernel) == "column":
+        return ()
+    return (slices,) if sliced_problem(kernel, slices.filled(NEUTRAL)) is None else ()
+
+
+def _family(kernel: ir.Kernel, found: tuple[Access, ...], indices: tuple[str, ...], bits: int, count: int) -> Plan:
+    rank, loads = len(indices), [a for a in found if not a.is_store]
+    inside = [a for a in loads if a.loops]
+    if rank == 1:
+        return COLUMNS if inside else LINE
+    product = PRODUCT if bits == 512 else PRODUCT_OF_16
+    shape = shape_of(kernel, replace(product, across=count).filled(NEUTRAL))
+    if rank == 2 and packing.operands(kernel, shape, PACKED) and lanes.legal(kernel, shape, PACKED) is None:
+        return product
+    if any(a.way(indices[-2]) == "same" for a in inside):
+        return WINDOW if rank == 2 else BATCH
+    near = any(len(g.accesses) > 1 and g.low != g.high for g in groups(tuple(loads)))
+    return LAYERS if rank > 2 else NEAR if near else STREAM

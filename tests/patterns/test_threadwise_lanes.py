@@ -1,0 +1,211 @@
+"""Points and rounds in the lanes of SIMD registers: every stage and the machine code compute what the reference does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import lanewise as lw
+from lanewise.errors import PlanError
+from lanewise.ir import nodes as ir
+from lanewise.ir.pattern import Work
+from lanewise.ir.printer import print_kernel
+from lanewise.pipeline import build_program
+from lanewise.plan import NEUTRAL, Plan
+from lanewise.plans import complete_plan
+from lanewise.runtime import simd
+from lanewise.target import CPU, Machine
+from lanewise.work import describe_work
+from tests.patterns.reductions import softmax, total
+from tests.patterns.test_threadwise import arguments, check, copies
+from tests.patterns.threadwise import run_stage
+from tests.patterns.threadwise_kernels import BY_NAME, CASES, Case
+
+PLANS = {
+    "lanes": Plan(across=16), "few lanes": Plan(across=4, targets=3), "rows": Plan(across=8, rows=3, targets=2),
+    "packed": Plan(across=4, rows=2, targets=2, tile=5), "square": Plan(across=4, rows=4), "layers": Plan(across=8, layers=2, rows=2),
+    "slices": Plan(slices=16), "few slices": Plan(slices=4),
+}  # fmt: skip
+REFUSED = (
+    "do not touch neighbouring elements of", "the index space has", "no elements are read by all rows of a block in a loop",
+    "it has no loop whose rounds several threads could share", "its rounds cannot be shared", "lanes run together",
+    "takes one number after the other", "truth values, which take a byte each", "its loops stand in a branch",
+)  # fmt: skip
+
+
+def bound(case: Case, sizes: tuple[int, ...], plan: Plan) -> None:
+    """The machine code of a plan against NumPy."""
+    data, grid = arguments(case, sizes)
+    changed = copies(data)
+    case.kernel(**changed, grid=grid, plan=plan)
+    check(case, changed, data)
+
+
+@pytest.mark.parametrize("name", PLANS)
+@pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
+def test_every_plan_means_the_same(case: Case, name: str) -> None:
+    sizes = tuple(min(n, 6) for n in case.sizes)
+    data, grid = arguments(case, sizes)
+    compiled = case.kernel.compile(**data, grid=grid, plan=Plan(across=0))
+    stages: list[ir.Kernel] = []
+    refused = ""
+    try:
+        build_program(compiled.reference, PLANS[name].filled(NEUTRAL), "cpu", lambda stage, k: stages.append(k))
+    except PlanError as error:
+        refused = str(error)
+    if refused:
+        assert any(reason in refused for reason in REFUSED), refused
+        with pytest.raises(PlanError):
+            case.kernel(**data, grid=grid, plan=PLANS[name])
+        return
+    for stage in stages:
+        changed = copies(data)
+        run_stage(stage, changed, compiled.environment)
+        check(case, changed, data)
+    bound(case, case.sizes, PLANS[name])
+
+
+SIZES = st.sampled_from([0, 1, 2, 3, 7, 8, 15, 16, 17, 31, 37, 64, 97])
+
+
+@pytest.mark.parametrize(("name", "plan"), [
+    ("matmul", "packed"), ("matmul", "rows"), ("transpose", "square"), ("smooth", "rows"), ("outer", "lanes"), ("columns_times", "few lanes"),
+    ("rows_times", "slices"), ("convolve", "rows"), ("laplace", "layers"), ("solve", "lanes"),
+])  # fmt: skip
+def test_shapes_of_all_kinds(name: str, plan: str) -> None:
+    case = BY_NAME[name]
+
+    @settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(st.tuples(*[SIZES] * len(case.sizes)))
+    def holds(sizes: tuple[int, ...]) -> None:
+        most = 17 if name in ("laplace", "convolve") else 97
+        bound(case, tuple(min(n, most) for n in sizes), PLANS[plan])
+
+    holds()
+
+
+@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
+@given(SIZES.filter(bool), SIZES.filter(bool), st.sampled_from([4, 8, 16, 32]))
+def test_rows_of_all_lengths(m: int, n: int, slices: int) -> None:
+    a = np.random.default_rng(m * 100 + n).normal(size=(m, n)).astype(np.float32)
+    c = np.zeros_like(a)
+    softmax(a, c, grid=m, plan=Plan(slices=slices))
+    e = np.exp(a.astype(np.float64) - a.max(axis=1, keepdims=True))
+    np.testing.assert_allclose(c, e / e.sum(axis=1, keepdims=True), rtol=1e-5)
+    np.testing.assert_allclose(total(a, grid=a.shape, plan=Plan(slices=slices)), a.sum(dtype=np.float64), rtol=1e-6)
+
+
+def test_large_arrays_are_written_past_the_caches() -> None:
+    shape = (1031, 4099)
+    assert np.prod(shape) * 4 > simd.FAR
+    rng = np.random.default_rng(1)
+    u, v, c = rng.normal(size=shape[0]).astype("f4"), rng.normal(size=shape[1]).astype("f4"), np.zeros(shape, "f4")
+
+    run = product.bind(u, v, c, grid=shape, plan=Plan(across=16, rows=4, targets=2))
+    assert "stream(c" in run.compiled.source
+    run()
+    np.testing.assert_array_equal(c, u[:, None] * v)
+
+
+@lw.threadwise
+def product(y: lw.index, x: lw.index, u: lw.Array1[lw.f32], v: lw.Array1[lw.f32], c: lw.Array2[lw.f32]):
+    c[y, x] = u[y] * v[x]
+
+
+@lw.threadwise
+def exponential(i: lw.index, a: lw.Array1[lw.f32], c: lw.Array1[lw.f32]):
+    c[i] = lw.exp(a[i])
+
+
+def test_exponentials_are_within_a_unit_in_the_last_place_and_end_where_floats_do() -> None:
+    edges = [np.inf, -np.inf, np.nan, 0.0, -0.0, 1e30, -1e30, 88.72283, 88.72284, -87.4, -103.9, -104.0]
+    a = np.concatenate([np.linspace(-106, 90, 200_003), edges]).astype(np.float32)
+    c = np.empty_like(a)
+    exponential(a, c, grid=len(a), plan=Plan(across=16))
+    with np.errstate(all="ignore"):
+        exact = np.exp(a.astype(np.float64))
+        rounded = exact.astype(np.float32)
+    whole = np.isfinite(rounded)
+    assert (np.abs(c[whole] - exact[whole]) / np.spacing(rounded[whole])).max() < 1.02
+    np.testing.assert_array_equal(c[~whole], rounded[~whole])
+
+
+@lw.threadwise
+def numbers(i: lw.index, a: lw.Array1[lw.i32], b: lw.Array1[lw.f32], c: lw.Array1[lw.f32], d: lw.Array1[lw.i32]):
+    n = lw.clamp(a[i] * 3 - 7, -50, 60)
+    x = lw.mix(b[i], lw.sqrt(lw.abs(b[i])), 0.25)
+    if n > 4 and not b[i] < 0.0:
+        x = lw.max(x, lw.floor(b[i] * 5.0)) if i % 4 == 1 else -x
+        n = (n // 8) ^ (i << 2)
+    c[i] = lw.min(x, lw.f32(n)) / 3.0
+    d[i] = lw.i32(b[i] * 1e10) + (n >> 1) % 16
+
+
+def test_operations_are_those_of_the_interpreter() -> None:
+    rng = np.random.default_rng(2)
+    a, b = rng.integers(-99, 99, 101, np.int32), rng.normal(size=101).astype("f4") * 9
+    b[::17] = np.nan
+    results = []
+    for plan, device in ((Plan(across=8, targets=2), "cpu"), (None, "python")):
+        c, d = np.zeros(101, "f4"), np.zeros(101, np.int32)
+        with lw.device(device):
+            numbers(a, b, c, d, grid=101, plan=plan)
+        results.append((c, d))
+    np.testing.assert_allclose(results[0][0], results[1][0], rtol=1e-6)
+    np.testing.assert_array_equal(results[0][1], results[1][1])
+
+
+# ------------------------------------------------------------ plans
+
+
+def chosen(name: str, points: int, bits: int, **wish: Any) -> str:
+    data, grid = arguments(BY_NAME[name])
+    reference = BY_NAME[name].kernel.compile(**data, grid=grid, plan=Plan(across=0)).reference
+    work = describe_work(reference, points, CPU)
+    assert isinstance(work, Work)
+    return complete_plan(Plan(**wish), Machine("cpu", 2, bits), work).short()
+
+
+def test_default_plans() -> None:
+    assert chosen("matmul", 10**6, 512) == "targets=3, tile=2048, across=16, rows=8, vector_bits=512"
+    assert chosen("matmul", 10**6, 256) == "targets=2, tile=2048, across=8, rows=6"
+    assert chosen("matmul", 100, 512) == "across=16, vector_bits=512", "few points"
+    assert chosen("columns_times", 10**6, 512) == "targets=16, across=8, vector_bits=512", "numbers of 8 bytes"
+    assert chosen("smooth", 10**6, 512) == "across=16, rows=4, vector_bits=512"
+    assert chosen("transpose", 10**6, 512) == "across=8, rows=8, vector_bits=512"
+    assert chosen("collatz", 10**6, 512) == "neutral"
+    assert chosen("rows_times", 10**6, 512) == "neutral", "nothing says how long rows are"
+    assert chosen("matmul", 10**6, 512, across=0) == "neutral", "a wish leaves the rest neutral"
+    assert chosen("matmul", 10**6, 512, vector_bits=256).endswith("across=8, rows=6, vector_bits=256")
+
+
+@pytest.mark.parametrize(("plan", "reason"), [
+    (Plan(across=5), "a SIMD register has 4, 8 or 16 lanes; 5 were asked for"), (Plan(across=16, rows=0), "0 points a lane were asked for"),
+    (Plan(across=16, layers=2), "the index space has 2 indices"), (Plan(rows=2), "choose across=16, or rows=1"),
+    (Plan(across=16, down=2), "only a GPU has blocks of threads"), (Plan(across=16, order="panels"), "only a GPU has blocks of threads"),
+    (Plan(slices=3), "a SIMD register has 4, 8, 16 or 32 lanes; 3 were asked for"), (Plan(slices=16, parts=2), "parts is 1"),
+])  # fmt: skip
+def test_what_does_not_fit_is_refused(plan: Plan, reason: str) -> None:
+    data, grid = arguments(BY_NAME["matmul"])
+    with pytest.raises(PlanError) as error:
+        BY_NAME["matmul"].kernel(**data, grid=grid, plan=plan)
+    assert reason in str(error.value)
+
+
+def test_golden_texts(golden: Callable[[str, str], None]) -> None:
+    for name, plan in (
+        ("matmul", PLANS["packed"]),
+        ("transpose", PLANS["square"]),
+        ("rows_times", PLANS["few slices"]),
+    ):
+        data, grid = arguments(BY_NAME[name])
+        compiled = BY_NAME[name].kernel.compile(**data, grid=grid, plan=plan)
+        stages: dict[str, ir.Kernel] = {}
+        build_program(compiled.reference, plan.filled(NEUTRAL), "cpu", lambda stage, k, s=stages: s.update({stage: k}))
+        python = compiled.source[compiled.source.index("@njit") :]
+        golden(f"lanes of {name}", "\n".join([print_kernel(stages["SIMD lanes"]), python]))
