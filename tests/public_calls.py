@@ -162,6 +162,8 @@ CALLS: dict[str, Callable[[], Good]] = {
     "sum": lambda: (lw.sum, [np.ones(3)], {}),
     "cumsum": lambda: (lw.cumsum, [np.ones(3)], {"exclusive": True, "out": np.ones(3)}),
     "histogram": lambda: (lw.histogram, [np.ones(3, np.int32)], {"bins": 4, "out": np.zeros(4, np.int64)}),
+    **{n: (lambda n=n: (getattr(lw, n), [7, 1, 2], {})) for n in ("random", "random4", "drandom", "normal", "normal4", "unit_vector", "unit_vector2")},
+    "random_integer": lambda: (lw.random_integer, [0, 6, 7, 1], {}),
     "scatter_add": lambda: (lw.scatter_add, [np.zeros(3, np.int32), 1, 2], {}),
     "scatter_max": lambda: (lw.scatter_max, [np.zeros((2, 3)), (1, 2), 2.0], {}),
     "scatter_min": lambda: (lw.scatter_min, [np.zeros(3), 1, -2], {}),
@@ -216,7 +218,7 @@ CALLS: dict[str, Callable[[], Good]] = {
     "Profile.trace": lambda: (lw.Profile().trace, [], {}),
     "Profile.write_trace": lambda: (lw.Profile().write_trace, [_file("trace.json")], {"overwrite": True}),
     **{f"{s}.{m}": lambda s=s, m=m: (getattr(getattr(lw, s)(radius=1.0, k=None if s == "Neighbors" else 2), m), [], {})
-       for s in ("AllPairs", "DynamicGrid", "Nearest", "Neighbors", "StaticGrid") for m in ("describe", "found")},
+       for s in ("AllPairs", "DynamicGrid", "Nearest", "Neighbors", "StaticGrid") for m in ("describe", "in_words")},
     "Record.array": lambda: (
         Grain.array, [], {"position": positions(), "mass": np.ones(6), "kind": [1] * 6, "layout": lw.AoS(), "device": "cpu"}
     ),

@@ -34,7 +34,7 @@ PLANS = {
 REFUSED = (
     "do not touch neighbouring elements of", "the index space has", "no elements are read by all rows of a block in a loop",
     "it has no loop whose rounds several threads could share", "its rounds cannot be shared", "lanes run together",
-    "takes one number after the other", "truth values, which take a byte each", "its loops stand in a branch",
+    "takes one number after the other", "truth values, which take a byte each", "its loops stand in a branch", "it scatters",
 )  # fmt: skip
 
 
