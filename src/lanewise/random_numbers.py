@@ -64,11 +64,22 @@ def words(name: str, seed: Any, counters: tuple[Any, ...]) -> tuple[tuple[Any, .
     return (*flat, *[np.uint64(0)] * (MOST_WORDS - len(flat))), (low, high)
 
 
-def _integer(name: str, value: Any) -> tuple[Any, Any, bool]:
-    """The lower and the upper word of a whole number, and whether both count: those of 64 bits have two."""
-    array = np.asarray(value)
+def _whole(name: str, value: Any) -> Any:
+    """A whole number or an array of them."""
+    try:
+        array = np.asarray(value)
+    except Exception as error:  # of the user's class, or of NumPy
+        raise ArgumentTypeError(f"lw.{name} takes whole numbers, found {shown(value)}") from error
+    if isinstance(value, int) and not isinstance(value, bool):
+        return array  # of any size: what does not fit is told apart
     if array.dtype.kind not in "iu":
         raise ArgumentTypeError(f"lw.{name} takes whole numbers, found {shown(value)}")
+    return array
+
+
+def _integer(name: str, value: Any) -> tuple[Any, Any, bool]:
+    """The lower and the upper word of a whole number, and whether both count: those of 64 bits have two."""
+    array = _whole(name, value)
     if isinstance(value, int):
         wide = False
         if not -(2**31) <= value < 2**32:
@@ -122,7 +133,12 @@ def _vector(*components: Any) -> Any:
 
 
 def _draw(name: str, seed: Any, counters: tuple[Any, ...]) -> tuple[Words, Words, Words, Words]:
-    a, b, c, d = np.broadcast_arrays(*philox(*words(name, seed, counters)))  # pyright: ignore[reportArgumentType]
+    counter, key = words(name, seed, counters)
+    try:
+        np.broadcast_shapes(*(np.shape(w) for w in (*counter, *key)))
+    except ValueError as error:
+        raise ArgumentError(f"lw.{name}: seed and counters do not fit together: {error}") from error
+    a, b, c, d = np.broadcast_arrays(*philox(counter, key))  # pyright: ignore[reportArgumentType]
     return a, b, c, d
 
 
@@ -150,9 +166,16 @@ def drandom(seed: int, *counters: Any) -> Any:
 def random_integer(low: Any, high: Any, seed: int, *counters: Any) -> Any:
     """An int32 from low on and below high, each as likely to 1 in 2^32; low, where high is not above it. See `random`."""
     a, b, _, _ = _draw("random_integer", seed, counters)
-    first, last = (np.asarray(x) for x in (low, high))
-    if first.dtype.kind not in "iu" or last.dtype.kind not in "iu":
-        raise ArgumentTypeError(f"lw.random_integer takes whole numbers, found {shown(low)} and {shown(high)}")
+    first, last = (_whole("random_integer", x) for x in (low, high))
+    for bound in (first, last):
+        if bound.size and not (bound.min() >= -(2**31) and bound.max() < 2**31):
+            raise ArgumentError(
+                f"lw.random_integer: {shown(low)} to {shown(high)} are not whole numbers of 32 bits with a sign"
+            )
+    try:
+        np.broadcast_shapes(first.shape, last.shape, a.shape)
+    except ValueError as error:
+        raise ArgumentError(f"lw.random_integer: limits and counters do not fit together: {error}") from error
     count = ((last.astype(np.int64) - first.astype(np.int64)) & 0xFFFFFFFF).astype(np.uint64)
     place = _high(a * count + _high(b * count))
     drawn = (first.astype(np.int64) + place.astype(np.int64)).astype(np.int32)

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from lanewise.checks import shown
 from lanewise.errors import ArgumentError
 
 Operation = Literal["add", "min", "max"]
@@ -38,14 +39,36 @@ def _replaces(operation: Operation, element: Any, value: Any) -> bool:
     return bool(value < element if operation == "min" else value > element)
 
 
+def _place(name: str, array: Any, index: Any) -> tuple[int, ...]:
+    """The place of one element, inside of the array."""
+    place = index if isinstance(index, tuple) else (index,)
+    whole = all(isinstance(i, (int, np.integer)) and not isinstance(i, (bool, np.bool_)) for i in place)
+    if not whole or len(place) != array.ndim:
+        numbers = "a whole number" if array.ndim == 1 else f"a tuple of {array.ndim} whole numbers"
+        raise ArgumentError(
+            f"lw.{name}: the index of an array of {array.ndim} dimensions is {numbers}, found {shown(index)}"
+        )
+    if not all(0 <= i < n for i, n in zip(place, array.shape, strict=True)):
+        raise ArgumentError(f"lw.{name}: {shown(index)} is outside of an array of shape {array.shape}")
+    return tuple(int(i) for i in place)
+
+
 def _scatter(operation: Operation) -> Callable[[Any, Any, Any], None]:
     def scatter(array: Any, index: Any, value: Any) -> None:
         if not isinstance(array, np.ndarray) or array.dtype.kind not in "iuf":
             raise ArgumentError(
                 f"lw.{scatter.__name__} changes an element of an array of NumPy, found {type(array).__name__}"
             )
-        kind = array.dtype.type
-        array[index] = combined(operation, array[index], kind(value))
+        place = _place(scatter.__name__, array, index)
+        if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.integer, np.floating)):
+            raise ArgumentError(f"lw.{scatter.__name__} takes a number, found {shown(value)}")
+        if array.dtype.kind != "f" and isinstance(value, (float, np.floating)):
+            raise ArgumentError(f"lw.{scatter.__name__}: {shown(value)} is no whole number, as the elements are")
+        with np.errstate(all="ignore"):
+            kept = np.asarray(value).astype(array.dtype)[()] if abs(value) < 2**63 or array.dtype.kind == "f" else None
+        if kept is None:
+            raise ArgumentError(f"lw.{scatter.__name__}: {shown(value)} does not fit into {array.dtype}")
+        array[place] = combined(operation, array[place], kept)
 
     scatter.__name__ = scatter.__qualname__ = f"scatter_{operation}"
     scatter.__lanewise_scatter__ = operation  # type: ignore[attr-defined]  # what the frontend knows it by

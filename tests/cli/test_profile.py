@@ -105,7 +105,7 @@ def test_traces_that_are_in_the_way_are_refused(lanewise: Command) -> None:
     assert_refused(lanewise(*GRAVITY, "--profile=t.txt"), "--profile t.txt: wanted a name that ends in .json")
     assert_refused(
         lanewise(*GRAVITY, "--profile", "run.json", "--out", "run.json"),
-        "--profile run.json would replace another file of this command; wanted another name",
+        "--out run.json: wanted a name that ends in .h5 or .hdf5",
     )
     outcome = lanewise(*CAVITY, "--profile", "no/t.json")
     assert_refused(outcome, "no/t.json: the folder no does not exist; create it first")

@@ -134,7 +134,7 @@ def state(path: Path) -> dict[str, Any]:
 
 def remember_programs() -> None:
     """Keep what kernels become, for this process and those forked from it: what is compiled is not what these campaigns look at."""
-    build: Any = support.build_program
+    build: Any = support.program_of
     if getattr(build, "remembers", False):
         return
     known: dict[str, Any] = {}
@@ -146,4 +146,4 @@ def remember_programs() -> None:
         return known[key]
 
     remembered.remembers = True  # type: ignore[attr-defined]
-    support.build_program = remembered
+    support.program_of = remembered

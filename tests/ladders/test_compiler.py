@@ -369,10 +369,11 @@ def test_rungs_compile_for_sm_90(name: str) -> None:
 
 @pytest.mark.cuda
 def test_on_a_gpu() -> None:
-    climbed = list(climb(Options("cuda", (512**2,), quick=True)))
+    short = tuple(n for n in BY_NAME if n != "strsm")  # whose kernels take long to compile; tests/cuda has them
+    climbed = list(climb(Options("cuda", (512**2,), quick=True, only=short)))
     for r in climbed:
         allowed = (None, "illegal", "same code", *(("failed",) if step(r).startswith(BESIDES) else ()))
         assert r.extra.get("skip") in allowed, (r.name, r.skipped)
         if step(r) in (NAIVE, DEFAULT, LIBRARY):
             assert r.seconds is not None, (r.name, r.skipped)
-    assert {r.extra["benchmark"] for r in climbed} == set(BY_NAME)
+    assert {r.extra["benchmark"] for r in climbed} == set(short)

@@ -43,9 +43,13 @@ def search(
     *,
     seconds: float,
     progress: Callable[[Progress], None] = lambda state: None,
+    whole: bool = True,
 ) -> Found[Decisions]:
-    """The fastest plan that can be found in about `seconds`, of which the last part goes to confirming it."""
-    return _Search(space, Race(space.default, measurer, seconds), progress).run()
+    """The fastest plan that can be found in about `seconds`, of which the last part goes to confirming it.
+
+    whole: whether a small space may be measured whole; a recording of a part of a large one looks small.
+    """
+    return _Search(space, Race(space.default, measurer, seconds), progress, whole).run()
 
 
 @dataclass
@@ -53,6 +57,7 @@ class _Search:
     space: Space
     race: Race[Decisions]
     progress: Callable[[Progress], None]
+    whole: bool
     spent: float = 0.0  # seconds on plans that were compiled, to know what the next ones take
     compiled: int = 0
 
@@ -72,7 +77,7 @@ class _Search:
 
     def _everything(self) -> list[Decisions] | None:
         """All plans worth measuring, if there are few."""
-        if sum(f.size for f in self.space.families) > ENUMERABLE:
+        if not self.whole or sum(f.size for f in self.space.families) > ENUMERABLE:
             return None
         plans = self._worthwhile(f.plan(p) for f in self.space.families for p in f.points())
         return plans if len(plans) <= SMALL else None

@@ -48,6 +48,7 @@ def tune_job(
         "about": about_of(job, measurer.elapsed()),
         "note": job.advise(),
         "families": families_to(space.families),
+        "exhaustive": outcome.exhaustive,
         "refused": [{"field": f, "value": v, "reason": r} for f, v, r in space.refused],
         "trials": [t.as_dict() for t in outcome.trials.values()],
     }
@@ -159,7 +160,8 @@ def replay(recorded: str | Path | Entry) -> Tuning:
         return replay_search(entry)
     recording = recording_of(entry)
     space = RecordedSpace(entry.default, families_from(entry.log["families"]), recording)
-    return tuning_of(search(space, RecordedMeasurer(recording), seconds=float("inf")), entry.log)
+    whole = bool(entry.log.get("exhaustive", True))
+    return tuning_of(search(space, RecordedMeasurer(recording), seconds=float("inf"), whole=whole), entry.log)
 
 
 def read_recording(path: Path) -> Entry:

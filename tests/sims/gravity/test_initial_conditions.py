@@ -73,7 +73,10 @@ def test_one_body() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("plumer", 10, 0), f"unknown initial condition 'plumer'; wanted one of {', '.join(INITIAL_CONDITIONS)}"),
+        (
+            ("plumer", 10, 0),
+            f"unknown initial condition 'plumer'; did you mean 'plummer'? wanted one of {', '.join(INITIAL_CONDITIONS)}",
+        ),
         (("plummer", 0, 0), "0 bodies asked for; wanted at least 1"),
         (("pythagorean", -3, 0), "-3 bodies asked for; wanted at least 1"),
         (("two-body", 3, 0), "two-body has exactly 2 bodies; 3 asked for"),

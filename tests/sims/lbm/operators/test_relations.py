@@ -193,7 +193,8 @@ def test_macroscopic_is_density_and_shifted_velocity(lattice: Lattice) -> None:
 
 def test_unknown_operators_are_refused() -> None:
     with pytest.raises(
-        InputError, match="unknown collision operator 'srt'; wanted one of bgk, trt, regularised, mrt, kbc"
+        InputError,
+        match="unknown collision operator 'srt'; did you mean 'trt'\\? wanted one of bgk, trt, regularised, mrt, kbc",
     ):
         find_operator("srt")
     with pytest.raises(
