@@ -48,9 +48,7 @@ def test_calls_like_an_earlier_one(case: Case) -> None:
         check(case, arrays, changed)
 
 
-def test_explain_tells_of_panels() -> None:
-    arrays = {n: cp.asarray(a) for n, a in CASES[0].make(np.random.default_rng(3), 600, 600).items()}
-    explanation = CASES[0].kernel.compile(**arrays, grid=600).explain(measure_resources=False)
-    text = str(explanation)
-    assert "chosen by default" in text
-    assert "512 rounds of the outer loop are a panel" in text
+def test_long_recurrences_go_by_panels() -> None:
+    for n, panel in ((600, 512), (100, 0)):
+        arrays = {name: cp.asarray(a) for name, a in CASES[0].make(np.random.default_rng(3), n, 600).items()}
+        assert CASES[0].kernel.compile(**arrays, grid=600).plan.panel == panel
