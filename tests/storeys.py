@@ -15,8 +15,8 @@ PACKAGE = SOURCE.name
 
 STOREYS = (
     ("_version", "errors", "moved"),
-    ("attributes", "checks", "naming", "scatter"),
-    ("types",),
+    ("attributes", "checks", "naming"),
+    ("scatter", "types"),
     ("vectors",),
     ("array_types", "lattices", "random_numbers", "target", "values"),
     ("decision",),
