@@ -11,6 +11,7 @@ import pytest
 from lanewise.errors import PlanError
 from lanewise.ir import nodes as ir
 from lanewise.ir.printer import print_kernel
+from lanewise.ladders.compiler_kernels import batched
 from lanewise.launch.support import compile_kernel
 from lanewise.pipeline import build_program
 from lanewise.plan import NEUTRAL, Plan
@@ -174,6 +175,15 @@ def test_what_does_not_fit_is_refused(wish: Plan, message: str) -> None:
     reference = BY_NAME["matmul"].kernel.compile(**given, grid=grid).reference
     with pytest.raises(PlanError, match=message):
         build_program(reference, wish.filled(NEUTRAL), "cuda")
+
+
+def test_tiles_of_three_dimensions_are_not_loaded_ahead() -> None:
+    a, c = np.zeros((5, 16, 16), np.float32), np.zeros((5, 16, 16), np.float32)
+    reference = batched.compile(a, a, c, grid=c.shape).reference
+    tiles = Plan(block=64, across=8, down=8, targets=2, rows=2, tile=16)
+    assert build_program(reference, tiles.filled(NEUTRAL), "cuda").kernels
+    with pytest.raises(PlanError, match="a tile of 3 dimensions has no second half that could be loaded ahead"):
+        build_program(reference, replace(tiles, prefetch="registers").filled(NEUTRAL), "cuda")
 
 
 def test_only_points_have_these_decisions() -> None:

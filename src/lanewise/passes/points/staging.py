@@ -21,6 +21,7 @@ from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import own
 from lanewise.ir.traverse import blocks, flat_map, reads, statements, writes
+from lanewise.ir.verify import RANK
 from lanewise.passes.base import refuse
 from lanewise.passes.points.boxes import Box, Site, boxes, sums_of
 from lanewise.passes.points.bringing import Bringing
@@ -62,6 +63,8 @@ def _staged(kernel: ir.Kernel, shape: Shape, indices: tuple[str, ...], tile: int
         return "no elements are read by several threads of a block in a loop that all threads share, or apart in memory"
     if prefetch != "none" and not staged.simple:
         return "only the tiles of a single loop are loaded ahead"
+    if any(len(a.shape) > RANK for a in staged.arrays.values()):
+        return f"a tile of {RANK} dimensions has no second half that could be loaded ahead: shared memory has {RANK} dimensions at most"
     return replace(kernel, body=body, arrays=(*kernel.arrays, *staged.arrays.values()))
 
 
