@@ -64,19 +64,19 @@ class Simd:
 
     def _written_in_part(self, block: ir.Block, depth: int) -> set[str]:
         """Buffers that a condition within the test of an edge writes: lines of them are in a cache, and streams would drive them out."""
-        found: set[str] = set()
+        buffers: set[str] = set()
         for s in block:
             match s:
                 case ir.Store() if depth > 1:
-                    found.add(s.buffer)
+                    buffers.add(s.buffer)
                 case ir.If():
                     deeper = depth + self.differs(s.condition)
-                    found |= self._written_in_part(s.then, deeper) | self._written_in_part(s.otherwise, deeper)
+                    buffers |= self._written_in_part(s.then, deeper) | self._written_in_part(s.otherwise, deeper)
                 case ir.For():
-                    found |= self._written_in_part(s.body, depth)
+                    buffers |= self._written_in_part(s.body, depth)
                 case _:
                     pass
-        return found
+        return buffers
 
     # ------------------------------------------------------------ statements
 

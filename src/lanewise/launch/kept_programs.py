@@ -161,7 +161,7 @@ def _written(program: Program) -> bytes | None:
 
 
 def _read(content: bytes, own: Pattern) -> Program:
-    found = _Reader(io.BytesIO(zlib.decompress(content)), own).load()
-    if type(found) is not Program:
-        raise pickle.UnpicklingError(f"no program, but a {type(found).__name__}")
-    return found
+    program = _Reader(io.BytesIO(zlib.decompress(content)), own).load()
+    if type(program) is not Program:
+        raise pickle.UnpicklingError(f"no program, but a {type(program).__name__}")
+    return program

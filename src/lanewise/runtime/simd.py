@@ -64,11 +64,11 @@ def _spread(builder: Any, value: Any, count: int) -> Any:
     return builder.shuffle_vector(first, undefined, ir.Constant(ir.VectorType(ir.IntType(32), count), [0] * count))
 
 
-def _operand(context: Any, builder: Any, value: Any, kind: Any, wanted: Any, count: int) -> Any:
+def _operand(context: Any, builder: Any, value: Any, kind: Any, target: Any, count: int) -> Any:
     """An operand as a register."""
     if isinstance(kind, Lanes):
         return value
-    return _spread(builder, context.cast(builder, value, kind, wanted), count)
+    return _spread(builder, context.cast(builder, value, kind, target), count)
 
 
 def _called(builder: Any, name: str, result: Any, arguments: list[Any], flags: tuple[str, ...] = ()) -> Any:
@@ -296,37 +296,37 @@ def _choose(count: int) -> Any:
 _KINDS = {"f32": types.float32, "f64": types.float64, "i32": types.int32, "u32": types.uint32, "i64": types.int64}
 
 
-def _convert(count: int, wanted: Any) -> Any:
+def _convert(count: int, target: Any) -> Any:
     """The same numbers in another type. Floats that do not fit a whole number become the nearest one that does, NaN 0."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        (value,), given = arguments, signature.args[0].element
-        to = ir.VectorType(_scalar(wanted), count)
-        if given is types.boolean:
-            return builder.uitofp(value, to) if wanted in _FLOATS else builder.zext(value, to)
-        match given in _FLOATS, wanted in _FLOATS:
+        (value,), source = arguments, signature.args[0].element
+        to = ir.VectorType(_scalar(target), count)
+        if source is types.boolean:
+            return builder.uitofp(value, to) if target in _FLOATS else builder.zext(value, to)
+        match source in _FLOATS, target in _FLOATS:
             case True, True:
-                if given is wanted:
+                if source is target:
                     return value
-                return builder.fpext(value, to) if wanted is types.float64 else builder.fptrunc(value, to)
+                return builder.fpext(value, to) if target is types.float64 else builder.fptrunc(value, to)
             case True, False:
-                name = f"llvm.fpto{'s' if wanted.signed else 'u'}i.sat"
+                name = f"llvm.fpto{'s' if target.signed else 'u'}i.sat"
                 function = builder.module.declare_intrinsic(
-                    f"{name}.v{count}i{wanted.bitwidth}.v{count}{'f32' if given is types.float32 else 'f64'}",
+                    f"{name}.v{count}i{target.bitwidth}.v{count}{'f32' if source is types.float32 else 'f64'}",
                     (), ir.FunctionType(to, (value.type,)),
                 )  # fmt: skip
                 return builder.call(function, (value,))
             case False, True:
-                return builder.sitofp(value, to) if given.signed else builder.uitofp(value, to)
+                return builder.sitofp(value, to) if source.signed else builder.uitofp(value, to)
             case _:
-                if given.bitwidth == wanted.bitwidth:
+                if source.bitwidth == target.bitwidth:
                     return value
-                if given.bitwidth > wanted.bitwidth:
+                if source.bitwidth > target.bitwidth:
                     return builder.trunc(value, to)
-                return builder.sext(value, to) if given.signed else builder.zext(value, to)
+                return builder.sext(value, to) if source.signed else builder.zext(value, to)
 
     def convert(typing_context: Any, x: Any) -> Any:
-        return Lanes(wanted, count)(x), generate
+        return Lanes(target, count)(x), generate
 
     return intrinsic(convert)
 
@@ -491,9 +491,9 @@ def _store_some(count: int) -> Any:
         size = array.dtype.bitwidth // 8
 
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            base, where, m, given = arguments
+            base, where, m, stored = arguments
             pointer = _vector_pointer(builder, _pointer(context, builder, array, base, where, signature.args[1]), count)
-            register = _operand(context, builder, given, signature.args[3], array.dtype, count)
+            register = _operand(context, builder, stored, signature.args[3], array.dtype, count)
             align = ir.Constant(ir.IntType(32), size)
             _masked(builder, "store", ir.VoidType(), pointer, [register, pointer, align, m], size)
             return context.get_dummy_value()

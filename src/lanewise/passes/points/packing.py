@@ -51,8 +51,8 @@ def operands(kernel: ir.Kernel, shape: Shape, rounds: int) -> tuple[Operand, ...
     names = tuple(x.variable for x in loops)
     if len(names) < 2 or rounds < 1 or any(p > 1 for p in shape.points[:-2]):
         return ()
-    found = (_operand(kernel, a, names, body) for a in accesses(body, names))
-    return tuple(o for o in found if o is not None)
+    loads = (_operand(kernel, a, names, body) for a in accesses(body, names))
+    return tuple(o for o in loads if o is not None)
 
 
 def _operand(kernel: ir.Kernel, a: Access, names: tuple[str, ...], body: ir.Block) -> Operand | None:
@@ -82,11 +82,11 @@ def apply(kernel: ir.Kernel, shape: Shape, rounds: int) -> Packed:
     loops, body = merging.nest(kernel)
     last, kind = loops[-1], loops[-1].extent.type
     side = shape.side(len(loops) - 1)
-    found = operands(kernel, shape, rounds)
+    chosen = operands(kernel, shape, rounds)
     names: dict[ir.LoadElement, str] = {}
     before: list[ir.Statement] = []
     arrays: list[ir.ArrayArgument] = []
-    for n, o in enumerate(found):
+    for n, o in enumerate(chosen):
         if o.load in names:
             continue
         names[o.load] = name = own(f"packed.{n}")
@@ -94,14 +94,14 @@ def apply(kernel: ir.Kernel, shape: Shape, rounds: int) -> Packed:
         arrays.append(replace(plain, space="shared", length=rounds * side, shape=(rounds, side)))
         before.append(_filling(kernel, o, name, shape, rounds))
     before.append(ir.Barrier())
-    inside = {o.loop: None for o in found}
+    inside = {o.loop: None for o in chosen}
 
     def split(s: ir.Statement) -> ir.Block:
         if not isinstance(s, ir.For) or s not in inside:
             return (s,)
         end = build.minimum(s.stop, rounds)
         place = build.subtract(ir.Local(last.variable, kind), ir.Local(first_of(last.variable), kind))
-        first = replace(s, stop=end, body=flat_map(s.body, lambda x: (_read(x, names, found, place),)))
+        first = replace(s, stop=end, body=flat_map(s.body, lambda x: (_read(x, names, chosen, place),)))
         return first, replace(s, start=end)
 
     inner = flat_map(body, split)
@@ -111,11 +111,11 @@ def apply(kernel: ir.Kernel, shape: Shape, rounds: int) -> Packed:
 
 
 def _read(
-    s: ir.Statement, names: Mapping[ir.LoadElement, str], found: tuple[Operand, ...], place: ir.Expression
+    s: ir.Statement, names: Mapping[ir.LoadElement, str], chosen: tuple[Operand, ...], place: ir.Expression
 ) -> ir.Statement:
     if not isinstance(s, ir.LoadElement) or s not in names:
         return s
-    along = next(o.along for o in found if o.load == s)
+    along = next(o.along for o in chosen if o.load == s)
     return replace(s, array=names[s], indices=(s.indices[along], place))
 
 

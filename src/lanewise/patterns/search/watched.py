@@ -225,5 +225,5 @@ def watched(
     if is_gpu(device):
         return DeviceWatched(again(WatchedTemplate(device, looks, filling, kernel, turns)))
     checks = [_host_look(*look) for look in looks]
-    found = tuple(c for c in checks if c is not None)
-    return HostWatched(call, found) if len(found) == len(checks) else None
+    quick = tuple(c for c in checks if c is not None)
+    return HostWatched(call, quick) if len(quick) == len(checks) else None

@@ -78,8 +78,10 @@ def _of_width(kernel: ir.Kernel, bits: int) -> tuple[Plan, ...]:
     return (slices,) if sliced_problem(kernel, slices.filled(NEUTRAL)) is None else ()
 
 
-def _family(kernel: ir.Kernel, found: tuple[Access, ...], indices: tuple[str, ...], bits: int, count: int) -> Plan:
-    rank, loads = len(indices), [a for a in found if not a.is_store]
+def _family(
+    kernel: ir.Kernel, all_accesses: tuple[Access, ...], indices: tuple[str, ...], bits: int, count: int
+) -> Plan:
+    rank, loads = len(indices), [a for a in all_accesses if not a.is_store]
     inside = [a for a in loads if a.loops]
     if rank == 1:
         return COLUMNS if inside else LINE

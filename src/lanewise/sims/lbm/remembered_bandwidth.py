@@ -39,16 +39,16 @@ def remembered_bandwidth(device: str, reached: float) -> float | None:
     if not is_compiled(device):
         return None
     name, now = _entry(device), time.time()
-    known = _read(name, now)
-    if known is not None and (reached <= known.bytes_per_second or known.looks >= MOST_LOOKS):
-        return known.bytes_per_second
+    kept = _read(name, now)
+    if kept is not None and (reached <= kept.bytes_per_second or kept.looks >= MOST_LOOKS):
+        return kept.bytes_per_second
     copied = copy_bandwidth(device)
     if copied is None:
         return None
-    before = Measured(0.0, 0, now) if known is None else known
-    known = Measured(max(copied, before.bytes_per_second), before.looks + 1, before.begun)
-    write_entry(name, json.dumps({"format": FORMAT, **asdict(known)}).encode())
-    return known.bytes_per_second
+    before = Measured(0.0, 0, now) if kept is None else kept
+    kept = Measured(max(copied, before.bytes_per_second), before.looks + 1, before.begun)
+    write_entry(name, json.dumps({"format": FORMAT, **asdict(kept)}).encode())
+    return kept.bytes_per_second
 
 
 def _entry(device: str) -> str:
@@ -64,11 +64,11 @@ def _read(name: str, now: float) -> Measured | None:
         return None
     try:
         data = json.loads(content)
-        found = Measured(float(data["bytes_per_second"]), int(data["looks"]), float(data["begun"]))
-        sound = data["format"] == FORMAT and 0 < found.bytes_per_second < math.inf
+        measured = Measured(float(data["bytes_per_second"]), int(data["looks"]), float(data["begun"]))
+        sound = data["format"] == FORMAT and 0 < measured.bytes_per_second < math.inf
     except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
-        sound, found = False, None
-    if not sound or found is None:
+        sound, measured = False, None
+    if not sound or measured is None:
         remove_entry(name)
         return None
-    return found if 0 <= now - found.begun < LASTS else None
+    return measured if 0 <= now - measured.begun < LASTS else None
