@@ -19,7 +19,8 @@ import lanewise as lw
 from lanewise.ir import nodes as ir
 from lanewise.ir.pattern import HostCode, Pattern
 from lanewise.launch import kept_programs
-from lanewise.launch.kept_programs import program_of, sources_key
+from lanewise.launch.executable import generated_texts
+from lanewise.launch.kept_programs import Built, sources_key
 from lanewise.pipeline import Program, build_program
 from lanewise.plan import NEUTRAL, Decisions, Plan
 from lanewise.runtime import cache
@@ -78,14 +79,22 @@ def test_what_is_kept_is_what_was_made(built: list[str]) -> None:
     kernel = reference()
     for kind in ("cpu", "cuda"):
         for plan in (Plan(block=64).filled(NEUTRAL), Plan(block=64).filled(NARROW)):
-            made = build_program(kernel, plan, kind)
-            assert program_of(kernel, plan, kind) == made
+            program = build_program(kernel, plan, kind)
+            made = Built(program, tuple(generated_texts(program, kind, locations=False)))
+            assert kept_programs.built(kernel, plan, kind) == made
             before = len(built)
-            again = program_of(reference(), plan, kind)
+            again = kept_programs.built(reference(), plan, kind)
             assert len(built) == before
             assert again == made
             assert again is not made
-            assert all(k.pattern is kernel.pattern for k in again.kernels)  # patterns are compared by identity
+            assert all(k.pattern is kernel.pattern for k in again.program.kernels)  # patterns are compared by identity
+
+
+def test_no_text_is_made_for_the_interpreter(built: list[str]) -> None:
+    kernel = reference()
+    compiled = kept_programs.built(kernel, NARROW, "cpu")
+    for _ in range(2):
+        assert kept_programs.built(kernel, NARROW, "python") == Built(compiled.program, ())
 
 
 def test_calls_of_later_processes_run_the_same_programs(built: list[str]) -> None:
@@ -165,13 +174,13 @@ DAMAGES: dict[str, Callable[[bytes], bytes]] = {
 @pytest.mark.parametrize("name", DAMAGES)
 def test_damaged_entries_are_made_again(name: str, built: list[str]) -> None:
     kernel = reference()
-    expected = program_of(kernel, NARROW, "cpu")
+    expected = kept_programs.built(kernel, NARROW, "cpu")
     (path,) = (p for p in entries() if p.name == str(kept_programs.entry_name(kernel, NARROW, "cpu")).split("/")[1])
     good = path.read_bytes()
     path.write_bytes(DAMAGES[name](good))
     built.clear()
-    assert program_of(kernel, NARROW, "cpu") == expected
-    assert program_of(kernel, NARROW, "cpu") == expected
+    assert kept_programs.built(kernel, NARROW, "cpu") == expected
+    assert kept_programs.built(kernel, NARROW, "cpu") == expected
     assert built == ["pull"]
     assert path.read_bytes() == good
 
@@ -189,7 +198,7 @@ class Planted:
 def test_an_entry_makes_nothing_but_a_program(tmp_path: Path, built: list[str]) -> None:
     """Whole entries with something else in them: their checksums fit, and they are made again."""
     kernel, mark = reference(), tmp_path / "mark"
-    expected, name = program_of(kernel, NARROW, "cpu"), kept_programs.entry_name(kernel, NARROW, "cpu")
+    expected, name = kept_programs.built(kernel, NARROW, "cpu"), kept_programs.entry_name(kernel, NARROW, "cpu")
     assert name is not None
     foreign = pickle.dumps(Planted(mark))
     pickle.loads(foreign)
@@ -198,7 +207,7 @@ def test_an_entry_makes_nothing_but_a_program(tmp_path: Path, built: list[str]) 
     for content in (zlib.compress(foreign), foreign, zlib.compress(pickle.dumps(None)), zlib.compress(b""), b""):
         write_entry(name, content)
         built.clear()
-        assert program_of(kernel, NARROW, "cpu") == expected
+        assert kept_programs.built(kernel, NARROW, "cpu") == expected
         assert built == ["pull"]
         assert not mark.exists()
         assert read_entry(name) not in (None, content)
@@ -225,7 +234,7 @@ def test_plans_that_do_not_fit_are_refused_each_time(built: list[str]) -> None:
     wrong = Plan(prefetch="async").filled(NEUTRAL)
     for _ in range(2):
         with pytest.raises(lw.PlanError):
-            program_of(kernel, wrong, "cuda")
+            kept_programs.built(kernel, wrong, "cuda")
     assert len(built) == 2
 
 
@@ -235,4 +244,4 @@ def test_a_cache_that_cannot_be_used_stops_nothing(own_cache: Path, monkeypatch:
     monkeypatch.setattr(cache, "_SAID", set[str]())
     (own_cache / "file").write_text("no folder")
     with pytest.warns(UserWarning, match="cannot be written"):
-        assert program_of(kernel, NARROW, "cpu") == build_program(kernel, NARROW, "cpu")
+        assert kept_programs.built(kernel, NARROW, "cpu").program == build_program(kernel, NARROW, "cpu")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -105,8 +105,10 @@ class Executable:
                 raise AssertionError(f"no device of kind {other}")
 
 
-def build_executable(program: Program, device: str, arch: str | None = None) -> Executable:
-    """Emit and compile a program.
+def build_executable(
+    program: Program, device: str, arch: str | None = None, texts: Sequence[str] | None = None
+) -> Executable:
+    """Emit and compile a program; with `texts` those, which `generated_texts` made of it before.
 
     With `arch` it is compiled for that GPU architecture and not loaded: no GPU is needed.
     """
@@ -118,11 +120,11 @@ def build_executable(program: Program, device: str, arch: str | None = None) -> 
         bits = program.plan.vector_bits
         if problem := cpu.width_problem(bits):
             raise refuse("SIMD width", program.reference, f"{problem}; choose a smaller vector_bits, or 0")
-        texts = generated_texts(program, device, locations=False)
+        texts = texts or generated_texts(program, device, locations=False)
         return Executable(
             program, device, (), tuple(cpu.load_kernel(x, k.name) for x, k in zip(texts, program.kernels, strict=True))
         )
-    texts = generated_texts(program, device, locations=False)
+    texts = texts or generated_texts(program, device, locations=False)
     target = arch or cuda.architecture(device)
     if program.plan.prefetch == "async" and architecture_number(target) < ASYNCHRONOUS_COPIES:
         reason = f"asynchronous copies need architecture sm_{ASYNCHRONOUS_COPIES} or newer, and this is {target}"

@@ -1,4 +1,4 @@
-"""Programs on the disk: what the passes made of a reference kernel, for processes that start later.
+"""Programs on the disk: what the passes made of a reference kernel, and its text, for processes that start later.
 
 An entry is named by everything that decides a program: the reference kernel with all that it holds, the plan, the kind of device, the
 text of lanewise's own sources, and the versions of Python and NumPy. It lies in the cache of compiled kernels and is believed like machine
@@ -12,7 +12,8 @@ import os
 import pickle
 import sys
 import zlib
-from dataclasses import fields
+from collections.abc import Callable
+from dataclasses import dataclass, fields, is_dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -22,11 +23,13 @@ import numpy as np
 from lanewise._version import __version__
 from lanewise.ir import nodes as ir
 from lanewise.ir.pattern import COMBINE, Pattern
+from lanewise.launch.executable import generated_texts
 from lanewise.pipeline import Program, build_program
 from lanewise.plan import Decisions
 from lanewise.runtime.cache import content_key, read_entry, remove_entry, write_entry
+from lanewise.target import is_compiled, is_gpu, target_of
 
-FORMAT = "1"
+FORMAT = "2"
 PACKAGE = "lanewise"
 ABOVE = ("advice", "cli", "explanation", "io", "ladders", "models", "plot", "profiling", "sims", "tuning")
 """Folders without a part in a program: no pass imports them, and a function of theirs stands in its reference kernel."""
@@ -35,27 +38,43 @@ _OWN, _COMBINE = "its own", "combine"
 _PROTOCOL, _QUICK = 5, 1
 
 
-def program_of(reference: ir.Kernel, plan: Decisions, kind: str) -> Program:
-    """`build_program`, or what an earlier process made of the same. Raises `PlanError` for a plan that does not fit the kernel."""
-    name = entry_name(reference, plan, kind)
+@dataclass(frozen=True, slots=True)
+class Built:
+    """A program and the text that is compiled of each of its kernels; none for a device that interprets."""
+
+    program: Program
+    texts: tuple[str, ...]
+
+
+def built(reference: ir.Kernel, plan: Decisions, device: str) -> Built:
+    """What passes and emission make of a kernel, or what an earlier process made of the same.
+
+    Raises `PlanError` for a plan that does not fit the kernel.
+    """
+    name = entry_name(reference, plan, device)
     if name is None:
-        return build_program(reference, plan, kind)
+        return _build(reference, plan, device)
     content = read_entry(name)
     if content is not None:
         try:
             return _read(content, reference.pattern)
         except Exception:  # written whole, and yet no program: made again like a damaged one
             remove_entry(name)
-    program = build_program(reference, plan, kind)
-    if kept := _written(program):
+    made = _build(reference, plan, device)
+    if kept := _written(made):
         write_entry(name, kept)
-    return program
+    return made
+
+
+def _build(reference: ir.Kernel, plan: Decisions, device: str) -> Built:
+    program = build_program(reference, plan, "cuda" if is_gpu(device) else "cpu")
+    return Built(program, tuple(generated_texts(program, device, locations=False)) if is_compiled(device) else ())
 
 
 # ------------------------------------------------------------ what an entry is called
 
 
-def entry_name(reference: ir.Kernel, plan: Decisions, kind: str) -> str | None:
+def entry_name(reference: ir.Kernel, plan: Decisions, device: str) -> str | None:
     """The name of a program's entry; None for a kernel that later processes would not know again."""
     sources, pattern = _sources(), _known(reference.pattern)
     if sources is None or pattern is None:
@@ -64,6 +83,7 @@ def entry_name(reference: ir.Kernel, plan: Decisions, kind: str) -> str | None:
     if content is None:
         return None
     made_by = (FORMAT, __version__, sys.implementation.cache_tag, sys.version, np.__version__, sources)
+    kind = target_of(device).name
     return f"programs/{reference.name}-{content_key(*made_by, kind, *pattern, content.hex())}"
 
 
@@ -107,7 +127,7 @@ def sources_key(root: Path) -> str | None:
 
 
 class _Writer(pickle.Pickler):
-    """Patterns have functions: they stand for themselves, by name."""
+    """Patterns have functions: they stand for themselves, by name. Nodes are written field by field, without what `dataclasses` adds."""
 
     def __init__(self, file: io.BytesIO, own: Pattern) -> None:
         super().__init__(file, _PROTOCOL)
@@ -121,6 +141,34 @@ class _Writer(pickle.Pickler):
         if obj is COMBINE:
             return _COMBINE
         raise pickle.PicklingError(f"a kernel of another pattern: {obj}")
+
+    def reducer_override(self, obj: Any, /) -> Any:
+        slots = _slots(type(obj))
+        return NotImplemented if slots is None else (_restored, (type(obj), *[get(obj) for get, _ in slots]))
+
+
+Accessors = tuple[Callable[[Any], Any], Callable[[Any, Any], None]]  # of a field: what reads and what writes its slot
+
+
+@cache
+def _slots(kind: type[Any]) -> tuple[Accessors, ...] | None:
+    """The slots of a dataclass in the order of its fields; None for a class that is none, or that is pickled in a way of its own.
+
+    A program has tens of thousands of nodes: `dataclasses` asks for the fields of a frozen class anew for each of them.
+    """
+    state = getattr(kind, "__getstate__", None)
+    if not is_dataclass(kind) or getattr(state, "__module__", "") != "dataclasses":
+        return None
+    members = [getattr(kind, field.name) for field in fields(kind)]
+    return tuple((m.__get__, m.__set__) for m in members)
+
+
+def _restored(kind: type[Any], *values: Any) -> Any:
+    """A node with these values in its slots; it was checked when it was made."""
+    node = object.__new__(kind)
+    for (_, put), value in zip(_slots(kind) or (), values, strict=True):
+        put(node, value)
+    return node
 
 
 class _Reader(pickle.Unpickler):
@@ -147,21 +195,21 @@ def _pickled(value: Any, own: Pattern) -> bytes | None:
     return file.getvalue()
 
 
-def _written(program: Program) -> bytes | None:
+def _written(made: Built) -> bytes | None:
     """The content of an entry; None where reading it would not give the same program."""
-    own = program.reference.pattern
-    content = _pickled(program, own)
+    own = made.program.reference.pattern
+    content = _pickled(made, own)
     if content is None:
         return None
     packed = zlib.compress(content, _QUICK)
     try:
-        return packed if _read(packed, own) == program else None
+        return packed if _read(packed, own) == made else None
     except Exception:  # with something in it that is not lanewise's
         return None
 
 
-def _read(content: bytes, own: Pattern) -> Program:
-    program = _Reader(io.BytesIO(zlib.decompress(content)), own).load()
-    if type(program) is not Program:
-        raise pickle.UnpicklingError(f"no program, but a {type(program).__name__}")
-    return program
+def _read(content: bytes, own: Pattern) -> Built:
+    made = _Reader(io.BytesIO(zlib.decompress(content)), own).load()
+    if type(made) is not Built:
+        raise pickle.UnpicklingError(f"no program, but a {type(made).__name__}")
+    return made

@@ -8,7 +8,7 @@ from lanewise import types as t
 from lanewise.arrays import RecordArray
 from lanewise.ir import nodes as ir
 from lanewise.launch.executable import BoundArray, Executable, build_executable
-from lanewise.launch.kept_programs import program_of
+from lanewise.launch.kept_programs import built
 from lanewise.layouts import Layout
 from lanewise.plan import Decisions, Plan
 from lanewise.record import Record
@@ -39,8 +39,7 @@ def compile_kernel(
     A compiler that caps the registers of a thread to fit one more block may spill them to memory. Unless the user
     (in `wish`) decided about that cap, such a kernel is compiled again without one (`min_blocks=1`).
     """
-    kind = "cuda" if is_gpu(device) else "cpu"
-    executable = build_executable(program_of(reference, plan, kind), device, arch)
+    executable = _compiled(reference, plan, device, arch)
     if not any(c.resources.spill_stores for c in executable.cubins):
         return executable
     wish = wish or Plan()
@@ -51,8 +50,13 @@ def compile_kernel(
         looser = Plan(min_blocks=1).filled(plan)
     if looser is None:
         return executable
-    relaxed = build_executable(program_of(reference, looser, kind), device, arch)
+    relaxed = _compiled(reference, looser, device, arch)
     return relaxed if _spills(relaxed) < _spills(executable) else executable
+
+
+def _compiled(reference: ir.Kernel, plan: Decisions, device: str, arch: str | None) -> Executable:
+    made = built(reference, plan, device)
+    return build_executable(made.program, device, arch, made.texts)
 
 
 def _spills(executable: Executable) -> int:

@@ -151,19 +151,19 @@ class CompiledEngine:
         bound = self._bound
         excess, velocity = bound.look(self._sites, **bound.forced, **bound.walls)
         for opening in bound.openings:
-            there = self._at(opening)
-            excess[opening.sites], velocity[opening.sites] = (values[opening.sites] for values in there)
+            excess[opening.sites], velocity[opening.sites] = self._at(opening)
         return excess, velocity
 
     def _at(self, opening: _Opening) -> tuple[Any, Any]:
-        """Density less 1 and velocity of all sites, as they are at those of an opening."""
-        bound = self._bound
-        device = bound.settings.device
+        """Density less 1 and velocity at the sites of an opening."""
+        bound, sites = self._bound, opening.sites
         if opening.look is not None:
-            return opening.look(self._sites, **bound.forced, **bound.walls, **opening.values)
-        density, velocity = opening.kind.density, np.array(opening.kind.velocity)
-        profile = np.ones(self._sites.count) if opening.kind.profile is None else np.ravel(opening.kind.profile)
-        excess = np.full(self._sites.count, (density or 1.0) - 1)
+            everywhere = opening.look(self._sites, **bound.forced, **bound.walls, **opening.values)
+            return everywhere[0][sites], everywhere[1][sites]
+        kind, device = opening.kind, bound.settings.device
+        velocity = np.asarray(kind.velocity)
+        profile = np.ones(len(sites)) if kind.profile is None else np.ravel(kind.profile)[to_host(sites)]
+        excess = np.full(len(sites), (kind.density or 1.0) - 1)
         return bring(excess, device), bring(profile[:, None] * velocity, device)
 
     def _opening(self, flow: Sitewise, settings: Settings, number: int, kind: Open) -> _Opening:

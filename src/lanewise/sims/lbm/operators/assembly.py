@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 import builtins
-import copy
 import linecache
 from collections.abc import Callable, Mapping
 from hashlib import sha256
@@ -66,9 +65,9 @@ def in_sequence(first: Function, second: Function) -> Function:
 
 
 def _parsed(function: Function) -> tuple[ast.FunctionDef, dict[str, Any]]:
-    """A copy of the tree of a function without its docstring, and the values of the names that it does not set itself."""
+    """The tree of a function without its docstring, and the values of the names that it does not set itself."""
     source = read_source(function)
-    tree = copy.deepcopy(source.tree)
+    tree = source.tree  # read for this call alone
     tree.decorator_list = []
     if ast.get_docstring(tree) is not None:
         del tree.body[0]
