@@ -51,6 +51,8 @@ def _facts(a: Access, indices: tuple[str, ...]) -> dict[str, Any]:
 def _text(a: Access, f: dict[str, Any]) -> str:
     pattern = f["pattern"] if f["pattern"] != "strided" else f"strided by {abs(f['stride'])}"
     parts = [f"{f['place']} {'scattered to' if a.is_scatter else 'written' if a.is_store else 'read'}", pattern]
+    if isinstance(a.statement, ir.ScatterElement) and a.statement.operation == "sum":
+        parts.append("an exact sum in words beside the array, rounded once behind the kernel")
     if f["shared"] and not a.is_store:
         parts.append(f"shared by threads along {' and '.join(f['shared'])}")
     if f["rounds"]:

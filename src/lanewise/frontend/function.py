@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from lanewise import types as t
 from lanewise.errors import CompileError
 from lanewise.frontend.helpers import Helpers
+from lanewise.frontend.scattered import scattered_arrays
 from lanewise.frontend.scope import Inferred, Names, Retype, Scope
 from lanewise.frontend.signature import Signature, read_signature
 from lanewise.frontend.source import Source
@@ -57,7 +58,8 @@ def lower_function(
         values = {n: PopulationsReference(n, lattice, k, n == mutable) for n, k in signature.populations.items()}
     values |= {n: formal_parameter(n, kind, n == mutable) for n, kind in signature.parameters.items()}
     values |= {n: RowReference(n, kind) for n, kind in signature.rows.items()}
-    values |= {n: ElementsReference(n, kind, index) for n, kind in signature.arrays.items()}
+    tables = signature.arrays.keys() - scattered_arrays(source) if not signature.indices else set[str]()
+    values |= {n: ElementsReference(n, kind, index, n in tables) for n, kind in signature.arrays.items()}
     values |= {n: formal_parameter(n, index, False) for n in signature.indices}
     if results is None:
         returns = next((n for n in ast.walk(source.tree) if isinstance(n, ast.Return) and n.value is not None), None)

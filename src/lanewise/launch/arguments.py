@@ -46,6 +46,11 @@ class Arguments:
     options: dict[str, Any] = field(default_factory=dict[str, Any])
     around: Callable[[Callable[[], None]], Callable[[], None]] | None = None
 
+    def surround(self, outer: Callable[[Callable[[], None]], Callable[[], None]]) -> None:
+        """Do something else besides in every run, around what is done already."""
+        inner = self.around
+        self.around = outer if inner is None else lambda launch: outer(inner(launch))
+
 
 def name_arguments(signature: Signature, positional: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, Any]:
     """Positional and named arguments by parameter; raises `ArgumentError` for missing, unknown or repeated ones."""

@@ -79,7 +79,7 @@ class Wing:
     IR name; the first count is that of the results. It raises `ArgumentError` for arguments that do not go together. check: refuses
     functions that the pattern has no use for. arguments: the arguments of a call, checked against the parameters. in_place: the
     first record is updated. rows: its functions may read rows of values. alike: how many neighbouring elements go over one list.
-    advise: what could make a call faster besides a plan. threads: its functions have indices and arrays. repeats: what calls like one have
+    advise: what could make a call faster besides a plan. threads: its functions have indices and arrays. tables: they have arrays. repeats: what calls like one have
     to be like besides. total: a result is the sum over all elements. options: keywords of a call that belong to no parameter. prove:
     what is proved of a call, or refused, before anything is compiled for it; it may add to the arguments.
     """
@@ -94,7 +94,8 @@ class Wing:
     alike: Callable[[Arguments], int] = lambda arguments: 1
     advise: Callable[[Arguments, Tunable], str] = _no_advice
     threads: bool = False
-    repeats: Callable[[Calls, Arguments], Repeats] | None = None
+    tables: bool = False
+    repeats: Callable[[Calls, Arguments], Repeats | None] | None = None
     total: bool = False
     options: tuple[str, ...] = ()
     prove: Callable[[Calls, Arguments], None] | None = None
@@ -129,7 +130,7 @@ class Calls:
     def signature(self) -> Signature:
         """The parameters and results, by the function's annotations."""
         self._signature = self._signature or self.wing.check(
-            read_signature(self.function, rows=self.wing.rows, threads=self.wing.threads)
+            read_signature(self.function, rows=self.wing.rows, threads=self.wing.threads, tables=self.wing.tables)
         )
         return self._signature
 
@@ -153,7 +154,7 @@ class Calls:
     def given(self, arguments: tuple[Any, ...], named: Mapping[str, Any]) -> Arguments:
         """The arguments of a call, checked."""
         self.notice()
-        options = {n: named[n] for n in self.wing.options if n in named}
+        options = {n: named[n] for n in self.wing.options if n in named and n not in self.signature.parameters}
         own = {n: v for n, v in named.items() if n not in options} if options else named
         result = self.wing.arguments(self.signature, name_arguments(self.signature, arguments, own))
         result.options = options

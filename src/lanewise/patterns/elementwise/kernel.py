@@ -17,7 +17,7 @@ from lanewise.errors import ArgumentError
 from lanewise.field_values import brought
 from lanewise.frontend.function import Lowered, Signature
 from lanewise.ir import nodes as ir
-from lanewise.ir.names import COUNT, LANES, partial_of
+from lanewise.ir.names import COUNT, LANES, WORK, partial_of
 from lanewise.launch.arguments import Arguments, bind_value_array, make_output
 from lanewise.launch.executable import Executable
 from lanewise.launch.repeated import Result
@@ -33,7 +33,11 @@ from lanewise.patterns.elementwise.build import (
     reduced_type,
     reduction_lanes,
 )
+from lanewise.patterns.elementwise.scattering import build_scattering, refuse_same
+from lanewise.patterns.elementwise.tables import CHECKS, call_arguments, prove, repeats, tables_of, wide_lengths
 from lanewise.patterns.results import result_arrays
+from lanewise.patterns.threadwise.names import POINTS
+from lanewise.plan import Plan
 from lanewise.plans import complete_plan
 from lanewise.runtime.memory import array_module
 from lanewise.target import is_gpu
@@ -50,7 +54,13 @@ def _specialised(signature: Signature, arguments: Arguments) -> ElementwiseArgum
 
 
 def _build(lowered: Lowered, signature: Signature, arguments: Arguments, index: Scalar) -> ir.Kernel:
-    return build_elementwise(lowered, _specialised(signature, arguments), index)
+    specialised = _specialised(signature, arguments)
+    if not signature.arrays:
+        return build_elementwise(lowered, specialised, index)
+    refuse_same(lowered)
+    if arguments.variant[0]:
+        lowered = wide_lengths(signature)
+    return build_scattering(lowered, specialised, tables_of(signature, arguments), index)
 
 
 def _counts(name: str, arguments: Arguments) -> Mapping[str, int]:
@@ -60,10 +70,14 @@ def _counts(name: str, arguments: Arguments) -> Mapping[str, int]:
     if len(set(counts.values())) > 1:
         lengths = ", ".join(f"{n} has {c}" for n, c in counts.items())
         raise ArgumentError(f"{name}: the arrays differ in length: {lengths}")
-    return {COUNT: next(iter(counts.values()))}
+    count = next(iter(counts.values()))
+    return {COUNT: count, **arguments.totals, WORK: 1, POINTS: count} if arguments.totals else {COUNT: count}
 
 
-WING = Wing(ELEMENTWISE, _build, _counts, in_place=True, advise=advise_layout)
+WING = Wing(
+    ELEMENTWISE, _build, _counts, arguments=call_arguments, in_place=True, advise=advise_layout, tables=True, repeats=repeats,
+    options=(CHECKS,), prove=prove,
+)  # fmt: skip
 
 
 @sealed()
@@ -71,7 +85,11 @@ class Elementwise(AbstractKernel):
     """A kernel over single elements. The first record parameter is updated in place; other arrays are read.
 
     Parameters of record type take record arrays; scalar and vector parameters take a uniform argument or an array with
-    one value an element.
+    one value an element. An array with a shape (`density: lw.Array1[lw.f32]`) is one for all elements, a contiguous array of NumPy
+    or CuPy that is passed as it is: its elements are read by index, or scattered to (`lw.scatter_add`).
+
+    With `checks=True` indices of such arrays are tested as the kernel runs: an element outside reads as 0 and is not scattered to, and
+    behind the kernel, for which the call waits, `VerificationError` tells the first element, its line and its index.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -79,6 +97,12 @@ class Elementwise(AbstractKernel):
 
     def __reduce__(self) -> str | tuple[Any, ...]:
         return by_name(self, (Elementwise, (self.python,)))
+
+    def __call__(self, *arguments: Any, out: Any = None, plan: Plan | None = None, **named: Any) -> Any:
+        """Run on all elements: an array of results, of shape (n,) or (n, components), a tuple of them, or None."""
+        if CHECKS in named and CHECKS not in self.signature.parameters:
+            return self.bind(*arguments, out=out, plan=plan, **named)()
+        return super().__call__(*arguments, out=out, plan=plan, **named)
 
     def sum(self, *arguments: Any, **named: Any) -> Any:
         """The sum of the results over all elements, in 64 bits and a fixed order, without storing them.
@@ -102,6 +126,11 @@ class Elementwise(AbstractKernel):
         if match := repeated.find(arguments, named):
             return _reduced(operation, match[0].run(match[1], None))
         classified = calls.given(arguments, named)
+        if calls.signature.arrays:
+            raise ArgumentError(
+                f"{self.__name__} has arrays beside its elements ({', '.join(calls.signature.arrays)}), and no {operation}; "
+                f"lw.{operation} takes it of the results of a call"
+            )
         if not calls.lowered.results:
             raise ArgumentError(f"{self.__name__} returns nothing to take the {operation} of")
         bound, environment = calls.bound(classified), calls.environment(classified)

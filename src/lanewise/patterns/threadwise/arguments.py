@@ -5,14 +5,16 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from lanewise.array_types import ArrayType
+from lanewise.collective.exact_sums import summed, words_for
 from lanewise.errors import ArgumentError
 from lanewise.frontend.function import Signature
-from lanewise.frontend.scatters import scattered_arrays
+from lanewise.frontend.scattered import scattered_arrays, summed_arrays
 from lanewise.ir.names import WORK, extent_of, length_of
 from lanewise.launch.arguments import Arguments, classify_arguments, describe
 from lanewise.launch.repeated import Repeats
@@ -20,6 +22,7 @@ from lanewise.patterns.threadwise.names import POINTS
 from lanewise.runtime.devices import default_device
 from lanewise.runtime.memory import overlap
 from lanewise.target import CPU, PYTHON
+from lanewise.types import I64
 
 NARROW = (
     2**31 - 2**16
@@ -42,7 +45,7 @@ def call_arguments(signature: Signature, values: Mapping[str, Any]) -> Arguments
     kernel, written = signature.source.name, written_arrays(signature)
     arrays = {n: values[n] for n in signature.arrays}
     for name, array in arrays.items():
-        _check_array(f"{kernel}: {name!r}", array, signature.arrays[name], name in written)
+        check_array(f"{kernel}: {name!r}", array, signature.arrays[name], name in written)
     result = classify_arguments(signature, values, arrays_allowed=False)
     result.device = _device(kernel, arrays)
     _check_apart(kernel, arrays, written)
@@ -51,6 +54,7 @@ def call_arguments(signature: Signature, values: Mapping[str, Any]) -> Arguments
     for name, array in arrays.items():
         result.totals |= {length_of(name, d): n for d, n in enumerate(array.shape)}
         result.added[name] = (array.reshape(-1), signature.arrays[name].element)
+    add_words(signature, arrays, result)
     wide = any(n > NARROW for n in result.totals.values())
     wide = wide or (bool(signature.results) and math.prod(extents) > NARROW)  # a sum has a loop over rows of rows
     narrow = all(a.size <= NARROW for a in arrays.values())
@@ -58,6 +62,16 @@ def call_arguments(signature: Signature, values: Mapping[str, Any]) -> Arguments
     result.variant = (wide, narrow, multiples) if max(multiples, default=1) > 1 else (wide, narrow)
     result.totals[WORK] = _work(signature, extents, arrays)
     return result
+
+
+def add_words(signature: Signature, arrays: Mapping[str, Any], arguments: Arguments) -> None:
+    """Words of exact sums stand in place of arrays of floats that are added to, and are added to these behind the kernel."""
+    rows = {n: arrays[n].reshape(-1) for n in arrays if n in summed_arrays(signature.source, signature.arrays)}
+    if not rows:
+        return
+    words = {n: words_for(row, arguments.device) for n, row in rows.items()}
+    arguments.added |= {n: (each, I64) for n, each in words.items()}
+    arguments.surround(partial(summed, rows, words, arguments.device))
 
 
 def counts(name: str, arguments: Arguments) -> Mapping[str, int]:
@@ -93,7 +107,8 @@ def _multiple(array: Any) -> int:
 # ------------------------------------------------------------ arrays
 
 
-def _check_array(place: str, array: Any, kind: ArrayType, written: bool) -> None:
+def check_array(place: str, array: Any, kind: ArrayType, written: bool) -> None:
+    """Refuse what is no contiguous array of this type; `written`: nor one that cannot be written to."""
     dtype = np.dtype(kind.element.dtype)
     wanted = f"a contiguous array of NumPy or CuPy with {kind.rank} dimension{'s' if kind.rank > 1 else ''} of {dtype}"
     if not _is_array(array):
@@ -119,7 +134,7 @@ def _is_array(value: Any) -> bool:
 
 def _device(kernel: str, arrays: Mapping[str, Any]) -> str:
     """Where the arrays lie; they have to lie together."""
-    places = {n: _place(a) for n, a in arrays.items()}
+    places = {n: place_of(a) for n, a in arrays.items()}
     kinds = set(places.values())
     if len(kinds) > 1:
         lie = ", ".join(f"{n} on {'the host' if p == CPU.name else repr(p)}" for n, p in places.items())
@@ -133,7 +148,8 @@ def _host_device() -> str:
     return PYTHON.name if default_device() == PYTHON.name else CPU.name
 
 
-def _place(array: Any) -> str:
+def place_of(array: Any) -> str:
+    """The device that an array lies on; the host is that of the CPU."""
     if isinstance(array, np.ndarray):
         return CPU.name
     number = int(array.data.device_id)

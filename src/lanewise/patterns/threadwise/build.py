@@ -14,6 +14,7 @@ from typing import Any
 
 from lanewise import types as t
 from lanewise.frontend.function import Lowered, Signature, lower_function
+from lanewise.frontend.scattered import summed_arrays
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import identifier, own
 from lanewise.ir.traverse import rename, statements, writes
@@ -56,7 +57,8 @@ def build_kernel(
     wide, narrow, *rest = classified.variant
     multiples: Any = rest[0] if rest else (1,) * len(signature.arrays)
     function = lower_function(signature, index=t.I64).function if wide else lowered.function
-    arrays = {n: (kind.element, kind.rank) for n, kind in signature.arrays.items()}
+    sums = summed_arrays(signature.source, signature.arrays)
+    arrays = {n: (t.I64 if n in sums else kind.element, kind.rank) for n, kind in signature.arrays.items()}
     uniforms = {n: value_type(signature.parameters[n]) for n in signature.parameters}
     arguments = ThreadwiseArguments(
         signature.indices, arrays, uniforms, t.I64 if wide else t.I32, narrow=bool(narrow),
