@@ -8,6 +8,7 @@ from lanewise.array_types import Array1, Array2, Array3, index
 from lanewise.arrays import RecordArray
 from lanewise.collective.cumsum import cumsum
 from lanewise.collective.histogram import histogram
+from lanewise.compaction import compact
 from lanewise.errors import (
     ArgumentError,
     CompileError,
@@ -181,6 +182,7 @@ __all__ = [
     "ceil",
     "choose_layout",
     "clamp",
+    "compact",
     "cos",
     "cosh",
     "cross",

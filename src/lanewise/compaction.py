@@ -42,7 +42,9 @@ def _records(array: RecordArray, mask: Any) -> RecordArray:
     check_mask(mask, len(array), CPU.name if device == PYTHON.name else device)
     places = kept_places(mask)
     if not len(places):
-        raise ArgumentError(f"compact: the mask keeps none of the {len(array):,} records, and an array of records has one at least")
+        raise ArgumentError(
+            f"compact: the mask keeps none of the {len(array):,} records, and an array of records has one at least"
+        )
     python_class = array._python_class  # pyright: ignore[reportPrivateUsage]
     result = RecordArray.zeros(array.record, len(places), layout=array.layout, device=device, python_class=python_class)
     bound = {ORDER: bind_value_array(places, I32), RECORDS: bind_record(array), SORTED: bind_record(result)}

@@ -19,7 +19,9 @@ def check_mask(mask: Any, count: int, device: str) -> None:
     """Refuse what is no mask of that many elements on this device."""
     check_row("compact: the mask", mask, ("bool",), ADVICE)
     if len(mask) != count:
-        raise ArgumentError(f"compact: the mask has {len(mask):,} elements, and the array {count:,}; one for each is wanted")
+        raise ArgumentError(
+            f"compact: the mask has {len(mask):,} elements, and the array {count:,}; one for each is wanted"
+        )
     if (lies := "cpu" if isinstance(mask, np.ndarray) else device_of(mask)) != device:
         raise ArgumentError(f"compact: the mask lies on {lies!r}, and the array on {device!r}; bring them together")
 
@@ -27,11 +29,15 @@ def check_mask(mask: Any, count: int, device: str) -> None:
 def compact_array(array: Any, mask: Any) -> Any:
     """See `lanewise.compact`."""
     on_host = isinstance(array, np.ndarray)
-    wanted = "compact: the array must be a contiguous array of NumPy or CuPy with at least one axis, or an array of records"
+    wanted = (
+        "compact: the array must be a contiguous array of NumPy or CuPy with at least one axis, or an array of records"
+    )
     if isinstance(array, np.ma.MaskedArray) or not (on_host or hasattr(array, "__cuda_array_interface__")):
         raise ArgumentError(f"{wanted}, found {shown(array)}")
     if not array.ndim or not array.flags.c_contiguous or array.dtype.hasobject or not array.dtype.itemsize:
-        raise ArgumentError(f"{wanted}, found one of {array.dtype} with shape {tuple(array.shape)} on {place_of(array)}")
+        raise ArgumentError(
+            f"{wanted}, found one of {array.dtype} with shape {tuple(array.shape)} on {place_of(array)}"
+        )
     check_mask(mask, len(array), "cpu" if on_host else device_of(array))
     return (compaction_host if on_host else compaction_device).compact(array, mask)
 

@@ -99,7 +99,14 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 def text_of(name: str, unit: int, row: int, *, wide: bool, counting: bool = False, listing: bool = False) -> str:
     """The text for rows of some units of that many bytes. wide: the mask begins at a multiple of 16 bytes."""
     return TEXT.format(
-        threads=THREADS, flags=FLAGS, row=row, unit=UNITS[unit], wide=int(wide), counting=int(counting), listing=int(listing), name=name
+        threads=THREADS,
+        flags=FLAGS,
+        row=row,
+        unit=UNITS[unit],
+        wide=int(wide),
+        counting=int(counting),
+        listing=int(listing),
+        name=name,
     )
 
 

@@ -21,7 +21,9 @@ def words_for(array: Any, device: str) -> Any:
     return memory.allocate(device, 8 * length(kind, int(array.size)), what).view(np.int64)
 
 
-def summed(arrays: Mapping[str, Any], words: Mapping[str, Any], device: str, launch: Callable[[], None]) -> Callable[[], None]:
+def summed(
+    arrays: Mapping[str, Any], words: Mapping[str, Any], device: str, launch: Callable[[], None]
+) -> Callable[[], None]:
     """A launch whose sums are rounded behind it. arrays: in one row each, by name; words: of those that are added to."""
 
     def run() -> None:

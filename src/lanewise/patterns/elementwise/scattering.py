@@ -40,7 +40,12 @@ def _whole(kernel: ir.Kernel) -> str:
 
 
 SCATTERING = Pattern(
-    "elementwise", one_record=True, inlined=True, host=HostCode(inline=True, widest_stride=NARROW), divide=_divide, whole=_whole
+    "elementwise",
+    one_record=True,
+    inlined=True,
+    host=HostCode(inline=True, widest_stride=NARROW),
+    divide=_divide,
+    whole=_whole,
 )
 
 
