@@ -77,7 +77,7 @@ def _scatter(operation: Operation) -> Callable[[Any, Any, Any], None]:
 
 
 scatter_add, scatter_min, scatter_max = _scatter("add"), _scatter("min"), _scatter("max")
-scatter_add.__doc__ = """Add a number to an element: `lw.scatter_add(counts, place, 1)`, a statement of an elementwise or threadwise function.
+scatter_add.__doc__ = """Add a number to an element: `lw.scatter_add(counts, place, 1)`, in elementwise and threadwise functions.
 
 Many elements or threads may add to one element, and the result has the same bits in every run, on every device and with any number of
 threads. Sums of whole numbers wrap. Sums of floats are exact and rounded once, when the kernel ends: what the array held and all values

@@ -95,8 +95,8 @@ __device__ __forceinline__ void lw_scatter_add(long long *element, long long val
     atomicAdd(reinterpret_cast<unsigned long long *>(element), (unsigned long long)value);
 }
 """,
-    "lw_scatter_sum": f"""// A sum of floats as whole numbers in words of 64 bits, one for every 2^32, in lines of {GROUP} elements. What leaves a word that
-// wraps goes two words higher, so that no number of additions is too large. The last word tells what is no finite number.
+    "lw_scatter_sum": f"""// A sum of floats as whole numbers in words of 64 bits, one for every 2^32, in lines of {GROUP} elements.
+// What leaves a word that wraps goes two words higher. The last word tells what is no finite number.
 __device__ __forceinline__ void lw_scatter_piece(unsigned long long *word, long long piece)
 {{
     const long long before = (long long)atomicAdd(word, (unsigned long long)piece);
@@ -112,7 +112,8 @@ __device__ __forceinline__ void lw_scatter_piece(unsigned long long *word, long 
 __device__ __forceinline__ void lw_scatter_sum(long long *words, long long element, float value)
 {{
     const unsigned int bits = __float_as_uint(value), exponent = bits >> 23 & 255u, rest = bits & 0x7fffffu;
-    unsigned long long *const own = reinterpret_cast<unsigned long long *>(words) + (element / {GROUP} * {GROUP * exact_sums.F32.words} + element % {GROUP});
+    unsigned long long *const own = reinterpret_cast<unsigned long long *>(words)
+        + (element / {GROUP} * {GROUP * exact_sums.F32.words} + element % {GROUP});
     if (exponent == 255u) {{
         atomicOr(own + {GROUP * (exact_sums.F32.words - 1)}, rest ? {NAN}ull : bits >> 31 ? {BELOW}ull : {ABOVE}ull);
         return;
@@ -125,7 +126,8 @@ __device__ __forceinline__ void lw_scatter_sum(long long *words, long long eleme
 {{
     const unsigned long long bits = (unsigned long long)__double_as_longlong(value), rest = bits & 0xfffffffffffffull;
     const unsigned int exponent = (unsigned int)(bits >> 52) & 2047u;
-    unsigned long long *own = reinterpret_cast<unsigned long long *>(words) + (element / {GROUP} * {GROUP * exact_sums.F64.words} + element % {GROUP});
+    unsigned long long *own = reinterpret_cast<unsigned long long *>(words)
+        + (element / {GROUP} * {GROUP * exact_sums.F64.words} + element % {GROUP});
     if (exponent == 2047u) {{
         atomicOr(own + {GROUP * (exact_sums.F64.words - 1)}, rest ? {NAN}ull : bits >> 63 ? {BELOW}ull : {ABOVE}ull);
         return;

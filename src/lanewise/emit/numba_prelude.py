@@ -62,7 +62,7 @@ DEFINITIONS = {
     "lw_floor_divide": ("", """def lw_floor_divide(a, b):  # wraps: Numba takes the smallest number by -1 for 0
     return i64(u64(0) - u64(a)) if b == i64(-1) else a // b
 """),
-    "lw_scatter_sum_f32": ("", f"""def lw_scatter_sum_f32(words, element, value):  # as a whole number, in words of 64 bits, one for every 2^32
+    "lw_scatter_sum_f32": ("", f"""def lw_scatter_sum_f32(words, element, value):  # as a whole number, in words, one for every 2^32
     bits = f32(value).view(np.int32)
     exponent, rest = bits >> i32(23) & i32(255), i64(bits & i32(0x7fffff))
     if exponent == 255:
@@ -72,7 +72,7 @@ DEFINITIONS = {
     number = (rest | i64(0x800000) if exponent else rest) << i64(place & u64(31))
     lw_scatter_piece(words, u64({exact_sums.F32.words}), element, place >> u64(5), -number if bits < 0 else number)
 """),
-    "lw_scatter_sum_f64": ("", f"""def lw_scatter_sum_f64(words, element, value):  # as a whole number, in words of 64 bits, one for every 2^32
+    "lw_scatter_sum_f64": ("", f"""def lw_scatter_sum_f64(words, element, value):  # as a whole number, in words, one for every 2^32
     bits = f64(value).view(np.int64)
     exponent, rest = bits >> i64(52) & i64(2047), bits & i64(0xfffffffffffff)
     if exponent == 2047:

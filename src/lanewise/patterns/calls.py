@@ -79,9 +79,9 @@ class Wing:
     IR name; the first count is that of the results. It raises `ArgumentError` for arguments that do not go together. check: refuses
     functions that the pattern has no use for. arguments: the arguments of a call, checked against the parameters. in_place: the
     first record is updated. rows: its functions may read rows of values. alike: how many neighbouring elements go over one list.
-    advise: what could make a call faster besides a plan. threads: its functions have indices and arrays. tables: they have arrays. repeats: what calls like one have
-    to be like besides. total: a result is the sum over all elements. options: keywords of a call that belong to no parameter. prove:
-    what is proved of a call, or refused, before anything is compiled for it; it may add to the arguments.
+    advise: what could make a call faster besides a plan. threads: its functions have indices and arrays; tables: they have arrays.
+    repeats: what calls like one have to be like besides. total: a result is the sum over all elements. options: keywords of a call that
+    belong to no parameter. prove: what is proved of a call, or refused, before anything is compiled for it; it may add to the arguments.
     """
 
     pattern: Pattern

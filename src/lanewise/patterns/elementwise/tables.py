@@ -60,7 +60,7 @@ def _written(signature: Signature) -> tuple[str, ...]:
 
 def _check_apart(kernel: str, arrays: Mapping[str, Any], written: tuple[str, ...], result: Arguments) -> None:
     """Elements scatter while others read, in any order: what is scattered to has memory of its own."""
-    others = arrays | result.arrays | {n: r.data for n, r in result.records.items()}
+    others = {**arrays, **result.arrays} | {n: r.data for n, r in result.records.items()}
     for name in written:
         for other in others:
             if other != name and overlap(arrays[name], others[other]):
