@@ -17,6 +17,7 @@ STOREYS = (
     ("_version", "errors", "moved"),
     ("attributes", "checks", "naming"),
     ("exact_sums", "scatter", "types"),
+    ("exact_sums_text",),
     ("vectors",),
     ("array_types", "lattices", "random_numbers", "target", "values"),
     ("decision",),

@@ -82,7 +82,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     for (unsigned int rest = bits; rest; rest &= rest - 1) places[place++] = threadIdx.x * FLAGS + __ffs(rest) - 1;
     __syncthreads();
     const long long start = starts[blockIdx.x] - total;
-#pragma unroll 4
+#pragma unroll 8
     for (int n = threadIdx.x; n < total * ROW; n += THREADS) {{
 #if {listing}
         kept[start + n] = (Unit)(tile + places[n]);

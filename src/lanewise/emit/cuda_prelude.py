@@ -6,8 +6,7 @@ import math
 
 import numpy as np
 
-from lanewise import exact_sums
-from lanewise.exact_sums import ABOVE, BELOW, GROUP, NAN
+from lanewise.exact_sums_text import SCATTER_SUM
 from lanewise.types import BOOL, F16, F32, F64, I32, I64, U32, Scalar
 
 TYPES = {
@@ -95,51 +94,7 @@ __device__ __forceinline__ void lw_scatter_add(long long *element, long long val
     atomicAdd(reinterpret_cast<unsigned long long *>(element), (unsigned long long)value);
 }
 """,
-    "lw_scatter_sum": f"""// A sum of floats as whole numbers in words of 64 bits, one for every 2^32, in lines of {GROUP} elements.
-// What leaves a word that wraps goes two words higher. The last word tells what is no finite number.
-__device__ __forceinline__ void lw_scatter_piece(unsigned long long *word, long long piece)
-{{
-    const long long before = (long long)atomicAdd(word, (unsigned long long)piece);
-    const long long after = (long long)((unsigned long long)before + (unsigned long long)piece);
-    if (((before ^ after) & (piece ^ after)) >= 0) return;
-    piece = piece < 0 ? -1 : 1;
-    for (;;) {{
-        word += {2 * GROUP};
-        const long long high = (long long)atomicAdd(word, (unsigned long long)piece);
-        if (high != (piece < 0 ? (long long)0x8000000000000000ull : 0x7fffffffffffffffll)) return;
-    }}
-}}
-__device__ __forceinline__ void lw_scatter_sum(long long *words, long long element, float value)
-{{
-    const unsigned int bits = __float_as_uint(value), exponent = bits >> 23 & 255u, rest = bits & 0x7fffffu;
-    unsigned long long *const own = reinterpret_cast<unsigned long long *>(words)
-        + (element / {GROUP} * {GROUP * exact_sums.F32.words} + element % {GROUP});
-    if (exponent == 255u) {{
-        atomicOr(own + {GROUP * (exact_sums.F32.words - 1)}, rest ? {NAN}ull : bits >> 31 ? {BELOW}ull : {ABOVE}ull);
-        return;
-    }}
-    const unsigned int place = exponent ? exponent : 1u;
-    const long long number = (long long)(exponent ? rest | 0x800000u : rest) << (place & 31u);
-    if (number) lw_scatter_piece(own + (place >> 5) * {GROUP}, bits >> 31 ? -number : number);
-}}
-__device__ __forceinline__ void lw_scatter_sum(long long *words, long long element, double value)
-{{
-    const unsigned long long bits = (unsigned long long)__double_as_longlong(value), rest = bits & 0xfffffffffffffull;
-    const unsigned int exponent = (unsigned int)(bits >> 52) & 2047u;
-    unsigned long long *own = reinterpret_cast<unsigned long long *>(words)
-        + (element / {GROUP} * {GROUP * exact_sums.F64.words} + element % {GROUP});
-    if (exponent == 2047u) {{
-        atomicOr(own + {GROUP * (exact_sums.F64.words - 1)}, rest ? {NAN}ull : bits >> 63 ? {BELOW}ull : {ABOVE}ull);
-        return;
-    }}
-    const unsigned int place = exponent ? exponent : 1u, shift = place & 31u;
-    const unsigned long long number = exponent ? rest | 0x10000000000000ull : rest;
-    const long long low = (long long)(number << shift & 0xffffffffull), high = (long long)(number >> (32u - shift));
-    own += (place >> 5) * {GROUP};
-    if (low) lw_scatter_piece(own, bits >> 63 ? -low : low);
-    if (high) lw_scatter_piece(own + {GROUP}, bits >> 63 ? -high : high);
-}}
-""",
+    "lw_scatter_sum": SCATTER_SUM,
     "lw_scatter_min": _SCATTER.format(name="min", Name="Min", sign="<", low="bits", high="now"),
     "lw_scatter_max": _SCATTER.format(name="max", Name="Max", sign=">", low="now", high="bits"),
     "lw_clock": """__device__ __forceinline__ long long lw_clock()  // nothing that touches memory moves across it

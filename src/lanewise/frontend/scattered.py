@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
-from functools import reduce
+from collections.abc import Mapping
+from functools import lru_cache, reduce
 from typing import Any
 
 from lanewise.array_types import ArrayType
@@ -28,13 +28,13 @@ def summed_arrays(source: Source, arrays: Mapping[str, ArrayType]) -> set[str]:
     return {n for n in added if n in arrays and arrays[n].element.is_float}
 
 
-def _scatters(source: Source) -> Iterator[tuple[str, ir.ScatterOperation]]:
+@lru_cache(maxsize=256)
+def _scatters(source: Source) -> tuple[tuple[str, ir.ScatterOperation], ...]:
+    """The scatters of a function: every call asks for them."""
     calls = [n for n in ast.walk(source.tree) if isinstance(n, ast.Call) and n.args and isinstance(n.args[0], ast.Name)]
     names = source.names() if calls else {}
-    for call in calls:
-        operation = operation_of(_value(call.func, names))
-        if operation and isinstance(array := call.args[0], ast.Name):
-            yield array.id, operation
+    made = ((c.args[0], operation_of(_value(c.func, names))) for c in calls)
+    return tuple((array.id, operation) for array, operation in made if operation and isinstance(array, ast.Name))
 
 
 def _value(node: ast.expr, names: dict[str, Any]) -> Any:

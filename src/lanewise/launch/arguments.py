@@ -32,7 +32,8 @@ class Arguments:
 
     `added` are arrays that the pattern makes of them, each with the type of a value; `beyond` says of rows how many values all of
     them have, `totals` what a pattern counts besides, `variant` what else a kernel is specialised to. `options` are keywords of the call
-    that belong to no parameter; `around` makes a launch of what is launched, with what else a run does.
+    that belong to no parameter; `around` makes a launch of what is launched, with what else a run does; `instead` is launched in place of the kernel, where
+    neither the caller nor tuning chose a plan.
     """
 
     records: dict[str, RecordArray] = field(default_factory=dict[str, RecordArray])
@@ -45,6 +46,8 @@ class Arguments:
     device: str = "cpu"
     options: dict[str, Any] = field(default_factory=dict[str, Any])
     around: Callable[[Callable[[], None]], Callable[[], None]] | None = None
+
+    instead: Callable[[], None] | None = None
 
     def surround(self, outer: Callable[[Callable[[], None]], Callable[[], None]]) -> None:
         """Do something else besides in every run, around what is done already."""

@@ -216,6 +216,8 @@ class Calls:
         environment = self.environment(arguments)
         self_term.check(self.name, compiled.plan.self_term, compiled.executable.program.self_term, environment)
         launch = compiled.executable.prepare(bound, environment)
+        if arguments.instead is not None and plan is None and self._tuned(arguments, None) is None:
+            launch = arguments.instead
         if arguments.around is not None:
             launch = arguments.around(launch)
         return Call(launch, tuple(results), replace(compiled, environment=environment))

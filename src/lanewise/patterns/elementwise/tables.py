@@ -20,6 +20,7 @@ from lanewise.launch.arguments import Arguments, classify_arguments, device_with
 from lanewise.launch.executable import Launch
 from lanewise.launch.repeated import Repeats
 from lanewise.patterns.calls import Calls
+from lanewise.patterns.elementwise.plain_sums import prefer_buckets
 from lanewise.patterns.elementwise.scattering import Tables, element_body
 from lanewise.patterns.threadwise import guards
 from lanewise.patterns.threadwise.arguments import NARROW, add_words, check_array, place_of
@@ -103,7 +104,10 @@ def prove(calls: Calls, arguments: Arguments) -> None:
     checks = arguments.options.get(CHECKS, False)
     if not isinstance(checks, bool):
         raise ArgumentError(f"{calls.name}: checks= is True or False, found {shown(checks)}")
-    if not checks or not calls.signature.arrays:
+    if not calls.signature.arrays:
+        return
+    if not checks:
+        prefer_buckets(calls.lowered, arguments)
         return
     tested: Guards = tuple(
         (n, d, side)
