@@ -30,9 +30,13 @@ def wide(place: lw.i32, v: lw.f64, sums: lw.Array1[lw.f64]):
 
 
 def test_what_is_recognised() -> None:
-    assert plain_sum(deposit.lowered) == PlainSum("sums", "place", "v")
-    assert plain_sum(scaled.lowered) is None
-    assert plain_sum(wide.lowered) is None
+    assert plain_sum(deposit.lowered.function.body) == PlainSum("sums", "place", "v")
+    assert plain_sum(scaled.lowered.function.body) is None
+    assert plain_sum(wide.lowered.function.body) is None
+    arguments = np.zeros(3, np.int32), np.ones(3, np.float32), np.zeros(3, np.float32)
+    text = "on a GPU 1,048,576 values or more go to buckets of 8,192 neighbouring elements first"
+    assert text in " ".join(str(deposit.compile(*arguments).explain()).split())
+    assert text not in " ".join(str(scaled.compile(*arguments).explain()).split())
 
 
 def test_the_texts_compile() -> None:

@@ -9,6 +9,7 @@ from lanewise.analysis.affine import Access, accesses, nest_of
 from lanewise.errors import NOWHERE
 from lanewise.ir import nodes as ir
 from lanewise.ir.printer import print_expression
+from lanewise.patterns.elementwise.plain_sums import told
 
 WAYS = {
     "same": "broadcast", "next": "coalesced", "apart": "strided", "row": "strided by rows", "unknown": "gathered",
@@ -34,6 +35,8 @@ def thread_accesses(reference: ir.Kernel) -> tuple[list[str], list[dict[str, Any
             texts.append(f"line {where.line}: {linecache.getline(where.file, where.line).strip()}")
         facts.append(_facts(a, indices))
         texts.append(_text(a, facts[-1]))
+    if besides := told(reference):
+        texts.append(f"  {besides}")
     return texts, facts
 
 

@@ -27,23 +27,34 @@ class PlainSum:
     value: str
 
 
-def plain_sum(lowered: Lowered) -> PlainSum | None:
-    """What a function adds, if that is all that it does."""
-    match lowered.function.body:
-        case (
+def plain_sum(body: ir.Block) -> PlainSum | None:
+    """What the statements for an element add, if that is all that they do."""
+    match [s for s in body if not isinstance(s, ir.LoadRecord)]:
+        case [
             ir.ScatterElement(
                 array=array, indices=(ir.Local(name=place, type=at),), operation="sum", value=ir.Local() as v
             ),
             *rest,
-        ) if (at, v.type) == (I32, F32) and all(isinstance(s, ir.Return) and not s.values for s in rest):
+        ] if (at, v.type) == (I32, F32) and all(isinstance(s, ir.Return) and not s.values for s in rest):
             return PlainSum(array, place, v.name)
         case _:
             return None
 
 
+def told(reference: ir.Kernel) -> str:
+    """What `explain()` says of a kernel that buckets may stand for; nothing of others."""
+    (loop,) = reference.body
+    if reference.pattern.over_points or not isinstance(loop, ir.Parallel) or plain_sum(loop.body) is None:
+        return ""
+    return (
+        f"on a GPU {weighted_histogram.FEW:,} values or more go to buckets of {weighted_histogram.ROOM:,} neighbouring elements first, and "
+        f"are added in shared memory, where there are at most {weighted_histogram.MOST:,} elements and no plan was chosen"
+    )
+
+
 def prefer_buckets(lowered: Lowered, arguments: Arguments) -> None:
     """Have a call go in two passes, where it can and where that pays."""
-    found = plain_sum(lowered)
+    found = plain_sum(lowered.function.body)
     if found is None or not is_gpu(arguments.device) or not {found.place, found.value} <= arguments.arrays.keys():
         return
     places, values = arguments.arrays[found.place], arguments.arrays[found.value]
