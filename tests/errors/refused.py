@@ -418,7 +418,9 @@ REFUSED: dict[str, dict[str, str]] = {
         "an array of nothing": thread("c[y, x] = 1.0", "b: lw.Array1"),
         "a parameter called grid": thread("c[y, x] = grid", "grid: lw.f32"),
         "an index elsewhere": element("return x", "x: lw.f32, i: lw.index"),
-        "an array elsewhere": element("return x", "x: lw.f32, a: lw.Array1[lw.f32]"),
+        "an array of a helper": thread(
+            "c[y, x] = first(1.0)", before="@lw.function\ndef first(a: lw.Array1[lw.f32]):\n    return a[0]\n\n"
+        ),
         "an array declared": thread("b: lw.Array1[lw.f32] = c\nc[y, x] = 1.0"),
         "lw.same": thread("c[y, x] = 1.0 if lw.same(y, x) else 2.0"),
     },
