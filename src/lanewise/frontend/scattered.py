@@ -33,8 +33,12 @@ def _scatters(source: Source) -> tuple[tuple[str, ir.ScatterOperation], ...]:
     """The scatters of a function: every call asks for them."""
     calls = [n for n in ast.walk(source.tree) if isinstance(n, ast.Call) and n.args and isinstance(n.args[0], ast.Name)]
     names = source.names() if calls else {}
-    made = ((c.args[0], operation_of(_value(c.func, names))) for c in calls)
-    return tuple((array.id, operation) for array, operation in made if operation and isinstance(array, ast.Name))
+    made: list[tuple[str, ir.ScatterOperation]] = []
+    for call in calls:
+        operation = operation_of(_value(call.func, names))
+        if operation and isinstance(array := call.args[0], ast.Name):
+            made.append((array.id, operation))
+    return tuple(made)
 
 
 def _value(node: ast.expr, names: dict[str, Any]) -> Any:
