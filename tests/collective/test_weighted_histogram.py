@@ -71,6 +71,19 @@ def places_of(kind: str, count: int, elements: int, rng: np.random.Generator) ->
     return places.astype(np.int32)
 
 
+def test_what_runs_instead_is_not_tuned_and_a_plan_has_the_kernel() -> None:
+    arguments = np.zeros(3, np.int32), np.ones(3, np.float32), np.zeros(3, np.float32)
+    runs: list[int] = []
+    given = deposit._calls.given(arguments, {})
+    given.instead = lambda: runs.append(1)
+    with pytest.raises(lw.ArgumentError, match="do not run the kernel but go to buckets"):
+        deposit._calls.job(given, None)
+    deposit._calls.bind(given, None, None)()
+    assert (runs, arguments[2].tolist()) == ([1], [0.0] * 3)
+    deposit._calls.bind(given, None, Plan())()
+    assert (runs, arguments[2].tolist()) == ([1], [3.0, 0.0, 0.0])
+
+
 @pytest.mark.cuda
 @pytest.mark.parametrize("values", ["uniform", "exponents", "large at the end", "any bits"])
 @pytest.mark.parametrize(
@@ -104,6 +117,8 @@ def test_buckets_have_the_bits_of_a_cpu(
         assert calls
         result = sums.get()
         assert ((result == expected) | (np.isnan(result) & np.isnan(expected))).all()
+    with pytest.raises(lw.ArgumentError, match="go to buckets"):
+        deposit.tune(*given, sums)
     by_plan = cupy.asarray(start)
     deposit(cupy.asarray(place), cupy.asarray(v), by_plan, plan=Plan(block=128))
     assert by_plan.get().tobytes() == result.tobytes()

@@ -121,6 +121,11 @@ def test_arrays_are_read_by_index() -> None:
 
 
 @lw.elementwise
+def no_arrays(v: lw.f64) -> lw.f64:
+    return v
+
+
+@lw.elementwise
 def writes(place: lw.i32, v: lw.f64, total: lw.Array1[lw.f64]):
     total[place] = v
 
@@ -194,6 +199,8 @@ def test_there_are_no_totals_and_no_parts() -> None:
         weighted.sum(*arguments)
     with pytest.raises(PlanError):
         weighted(*arguments, plan=Plan(fission=True))
+    with pytest.raises(ArgumentError, match="no_arrays has no parameter 'checks'"):
+        no_arrays(np.ones(3), checks=True)
     with pytest.raises(ArgumentError, match="checks= is True or False, found 1"):
         weighted(*arguments, checks=1)
 

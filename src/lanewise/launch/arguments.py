@@ -33,7 +33,7 @@ class Arguments:
     `added` are arrays that the pattern makes of them, each with the type of a value; `beyond` says of rows how many values all of
     them have, `totals` what a pattern counts besides, `variant` what else a kernel is specialised to. `options` are keywords of the call
     that belong to no parameter; `around` makes a launch of what is launched, with what else a run does; `instead` is launched in place of
-    the kernel, where neither the caller nor tuning chose a plan.
+    the kernel, where the caller chose no plan.
     """
 
     records: dict[str, RecordArray] = field(default_factory=dict[str, RecordArray])

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 from lanewise.analysis.self_term import violated
 from lanewise.attributes import sealed
 from lanewise.checks import plain_function
+from lanewise.errors import ArgumentError
 from lanewise.frontend.function import Lowered, Signature, lower_function, read_signature
 from lanewise.frontend.source import Surroundings
 from lanewise.ir import nodes as ir
@@ -154,7 +155,8 @@ class Calls:
     def given(self, arguments: tuple[Any, ...], named: Mapping[str, Any]) -> Arguments:
         """The arguments of a call, checked."""
         self.notice()
-        options = {n: named[n] for n in self.wing.options if n in named and n not in self.signature.parameters}
+        optional = self.wing.options if self.signature.arrays else ()
+        options = {n: named[n] for n in optional if n in named and n not in self.signature.parameters}
         own = {n: v for n, v in named.items() if n not in options} if options else named
         result = self.wing.arguments(self.signature, name_arguments(self.signature, arguments, own))
         result.options = options
@@ -216,7 +218,7 @@ class Calls:
         environment = self.environment(arguments)
         self_term.check(self.name, compiled.plan.self_term, compiled.executable.program.self_term, environment)
         launch = compiled.executable.prepare(bound, environment)
-        if arguments.instead is not None and plan is None and self._tuned(arguments, None) is None:
+        if arguments.instead is not None and plan is None:
             launch = arguments.instead
         if arguments.around is not None:
             launch = arguments.around(launch)
@@ -316,6 +318,11 @@ class Calls:
         """What tuning measures."""
         from lanewise.tuning.job import Job, Workload, check_tunable, make_workload
 
+        if arguments.instead is not None and plan is None:
+            raise ArgumentError(
+                f"{self.name}: calls like this one do not run the kernel but go to buckets (see explain()), which have no plan; "
+                "with a plan, such as plan=lw.Plan(block=256), the kernel is tuned, for calls with that plan"
+            )
         wish = plan or Plan()
         lengths = {n: len(a) for n, a in (arguments.records | arguments.arrays).items()}
         count, kinds = self.count(arguments), self.signature.parameters
