@@ -10,7 +10,7 @@ from lanewise.ir.pattern import Checked
 from lanewise.passes import free_sums, loop_sharing, loop_splitting
 from lanewise.passes.base import refuse
 from lanewise.passes.loop_sharing import Sharing
-from lanewise.passes.points import hosting, lanes
+from lanewise.passes.points import hosting, lanes, squares
 from lanewise.passes.points.merging import nest
 from lanewise.passes.points.shape import Shape
 from lanewise.patterns.threadwise import mapping
@@ -24,7 +24,10 @@ SHAPING = ("targets", "rows", "layers", "tile")  # of points in lanes
 def on_cpu(kernel: ir.Kernel, plan: Decisions, checked: Checked) -> tuple[ir.Kernel, ...]:
     """Blocks of lanes where a plan has some. Else the slowest index in parallel; of a sum over all, parts of it."""
     if plan.across:
-        return (checked("SIMD lanes", lanes.apply(kernel, shape_of(kernel, plan), plan.tile)),)
+        shape = shape_of(kernel, plan)
+        in_tiles = bool(plan.tile and lanes.turned(kernel))
+        shaped = squares.apply(kernel, shape, plan.tile) if in_tiles else lanes.apply(kernel, shape, plan.tile)
+        return (checked("SIMD lanes", shaped),)
     if plan.slices != 1:
         return _sliced(kernel, plan, checked)
     for name in SHAPING:
