@@ -15,8 +15,8 @@ from dataclasses import replace
 from lanewise.analysis.affine import Access, accesses
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
-from lanewise.ir.names import own
-from lanewise.ir.traverse import flat_map
+from lanewise.ir.names import numbered, own
+from lanewise.ir.traverse import flat_map, rewrite
 from lanewise.ir.values import value_array
 from lanewise.passes.base import refuse
 from lanewise.passes.points import lanes, merging
@@ -125,7 +125,8 @@ class _Tiles:
             nest = (replace(loop, body=nest),)
         arrays = (*self.reference.arrays, *(self.array(a) for a in self.stores))
         gathering = replace(self.reference, body=nest, arrays=arrays)
-        inner: ir.Block = (merging.points_of_a_block(gathering, self.shape, masked=1),)
+        points = merging.points_of_a_block(gathering, self.shape, masked=1)
+        inner: ir.Block = (replace(points, otherwise=self.in_any_case(points.otherwise)),)
         reads_rows = all(a.is_store for a in lanes.turned(self.reference))  # else what is read lies along the first index
         for name in reversed(self.names if reads_rows else self.names[::-1]):
             step = ir.Literal(self.shape.total, self.kind)
@@ -134,11 +135,31 @@ class _Tiles:
         assert isinstance(outer, ir.For)
         return outer
 
+    def in_any_case(self, block: ir.Block) -> ir.Block:
+        """A square at an end without the tests of its stores: a tile has room for what lies beyond, and nobody reads it."""
+        slow, rows = self.names[0], self.shape.points[0]
+        beyond = {numbered(slow, p): numbered(own(f"{slow}.at"), p) for p in range(rows)}
+        tiles = {_tile(a) for a in self.stores}
+
+        def placed(e: ir.Expression) -> ir.Expression:
+            return replace(e, name=beyond[e.name]) if isinstance(e, ir.Local) and e.name in beyond else e
+
+        def free(s: ir.Statement) -> ir.Block:
+            match s:
+                case ir.StoreElement() if s.array in tiles:
+                    return (replace(s, indices=tuple(rewrite(i, placed) for i in s.indices)),)
+                case ir.If(then=(ir.StoreElement(array=array),), otherwise=()) if array in tiles:
+                    return s.then
+                case _:
+                    return (s,)
+
+        return flat_map(block, free)
+
     def written(self, a: Access) -> ir.For:
         """The rows of an array that a tile writes, one after the other."""
         row, column = (i.name for i in a.statement.indices if isinstance(i, ir.Local))
         lane, kind, count = ir.Local(THREAD, self.kind), self.kind, self.shape.total
-        at_row, at = ir.Local(own(f"{row}.row"), kind), ir.Local(own(f"{column}.at"), kind)
+        at_row, at = ir.Local(own(f"{row}.row"), kind), ir.Local(own(f"{column}.piece"), kind)
         begin, end = self.begin(column), self.end(column)
         whole = build.add(begin, build.multiply(build.divide(build.subtract(end, begin), count), count))
         value = ir.Local(own(f"{a.array}.value"), self.reference.array(a.array).leaves[0].type)
