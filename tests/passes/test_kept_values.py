@@ -10,11 +10,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import lanewise as lw
+from lanewise.analysis.affine import nest_of
 from lanewise.errors import PlanError
 from lanewise.ir.printer import print_kernel
 from lanewise.passes import kept_values, loop_sharing
 from lanewise.passes.loop_sharing import Sharing, shareable_loops
-from lanewise.analysis.affine import nest_of
 from lanewise.plan import Plan
 from tests.patterns.reductions import softmax
 
@@ -87,7 +87,11 @@ def test_what_is_kept() -> None:
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
-@given(st.sampled_from([1, 2, 7, 8, 31, 32, 33, 63, 64, 65, 127, 200]), st.sampled_from([4, 16, 32]), st.sampled_from([softmax, named]))
+@given(
+    st.sampled_from([1, 2, 7, 8, 31, 32, 33, 63, 64, 65, 127, 200]),
+    st.sampled_from([4, 16, 32]),
+    st.sampled_from([softmax, named]),
+)
 def test_the_bits_are_those_without_it(n: int, slices: int, kernel: Any) -> None:
     results = []
     for tile in (0, 32, 128):

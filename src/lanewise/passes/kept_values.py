@@ -16,7 +16,16 @@ from dataclasses import dataclass, replace
 from lanewise.analysis.reductions import Shareable, alike, indices_in
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import own
-from lanewise.ir.traverse import children, expressions, reads, rewrite, rewrite_statement, statements, subexpressions, writes
+from lanewise.ir.traverse import (
+    children,
+    expressions,
+    reads,
+    rewrite,
+    rewrite_statement,
+    statements,
+    subexpressions,
+    writes,
+)
 from lanewise.ir.values import value_array
 from lanewise.types import Scalar
 
@@ -60,9 +69,7 @@ def values_of(kernel: ir.Kernel, body: ir.Block, loops: dict[int, Shareable]) ->
             meanings.setdefault(meaning, []).append(n)
     steady = {m: numbers for m, numbers in meanings.items() if len(numbers) > 1 and _is_steady(m, body, numbers, first)}
     whole = [m for m in steady if not any(m is not o and m in _below(o) and steady[o] == steady[m] for o in steady)]
-    return tuple(
-        Value(own(f"value.{i}"), m.type, m, tuple(steady[m]), first) for i, m in enumerate(whole) if isinstance(m.type, Scalar)
-    )
+    return tuple(Value(own(f"value.{i}"), m.type, m, tuple(steady[m]), first) for i, m in enumerate(whole))
 
 
 def kept(kernel: ir.Kernel, loop: ir.For, number: int, values: tuple[Value, ...], lane: ir.Expression) -> ir.Block:
@@ -77,7 +84,11 @@ def kept(kernel: ir.Kernel, loop: ir.For, number: int, values: tuple[Value, ...]
 
 def _with_value(kernel: ir.Kernel, loop: ir.For, value: Value, lane: ir.Expression, *, computes: bool) -> ir.Block:
     loads = _Loads(kernel, loop, value.first)
-    place = (lane, ir.Local(loop.variable, loop.start.type))
+    place, local = (lane, ir.Local(loop.variable, loop.start.type)), ir.Local(value.name, value.type)
+
+    def read(e: ir.Expression) -> ir.Expression:
+        return rewrite(e, lambda x: local if loads.meaning(x) == value.meaning else x)
+
     done: list[ir.Statement] = []
     is_there = False
     for s in loop.body:
@@ -86,15 +97,10 @@ def _with_value(kernel: ir.Kernel, loop: ir.For, value: Value, lane: ir.Expressi
             done.append(s)
             continue
         if not is_there and computes:
-            kept_value = ir.Local(value.name, value.type)
-            done += [ir.Assign(value.name, same), ir.StoreElement(value.array, place, kept_value)]
+            done += [ir.Assign(value.name, same), ir.StoreElement(value.array, place, local)]
         elif not is_there:
             done.append(ir.LoadElement(value.array, place, value.name))
         is_there = True
-
-        def read(e: ir.Expression) -> ir.Expression:
-            return rewrite(e, lambda x: ir.Local(value.name, value.type) if loads.meaning(x) == value.meaning else x)
-
         done.append(rewrite_statement(s, read, lambda b: b))
     return tuple(done)
 

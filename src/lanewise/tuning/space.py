@@ -210,16 +210,18 @@ class KernelSpace:
         ways = ((LANES, ON_LANES), (ROUNDS, ON_ROUNDS), ((WRITTEN,), ()))
         families: list[Family] = []
         for starts, fields in ways:
-            own = all((getattr(self.default, n) != getattr(NEUTRAL, n)) == (n in fields[:1]) for n in ("across", "slices"))
+            own = all(
+                (getattr(self.default, n) != getattr(NEUTRAL, n)) == (n in fields[:1]) for n in ("across", "slices")
+            )
             wishes = [job.wish.filled(s).filled(NEUTRAL) for s in starts if _agrees(job.wish, s)]
-            bases = [self.default] if own else [b for b in wishes if self._programs.refusal(b) is None]
+            wishes = [self.default] if own else wishes
+            bases = [b for b in wishes if self._programs.refusal(b) is None]
             if bases:
                 axes = self._axes(job, bases[0], (*fields, *(n for n in EVERY if n not in OF_POINTS)))
                 families.insert(0 if own else len(families), Family(_NAMES[fields[:1]], bases[0], axes))
-            elif wishes:
-                name = fields[0]
+            elif wishes and fields:
                 reason = reason_of(self._programs.refusal(wishes[0]) or "")
-                self.refused.append((name, getattr(wishes[0], name), reason))
+                self.refused.append((fields[0], getattr(wishes[0], fields[0]), reason))
         self.refused[:] = dict.fromkeys(self.refused)  # what no way allows is said once
         return tuple(families)
 

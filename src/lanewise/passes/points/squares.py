@@ -127,7 +127,9 @@ class _Tiles:
         gathering = replace(self.reference, body=nest, arrays=arrays)
         points = merging.points_of_a_block(gathering, self.shape, masked=1)
         inner: ir.Block = (replace(points, otherwise=self.in_any_case(points.otherwise)),)
-        reads_rows = all(a.is_store for a in lanes.turned(self.reference))  # else what is read lies along the first index
+        reads_rows = all(
+            a.is_store for a in lanes.turned(self.reference)
+        )  # else what is read lies along the first index
         for name in reversed(self.names if reads_rows else self.names[::-1]):
             step = ir.Literal(self.shape.total, self.kind)
             inner = (ir.For(first_of(name), self.begin(name), self.end(name), step, inner, role="tiles"),)

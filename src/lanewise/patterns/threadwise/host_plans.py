@@ -24,7 +24,9 @@ BYTES = 64  # of a SIMD register of 512 bits
 SHORT = 64  # rounds that are not worth sharing
 WAVES = 2  # blocks that each core gets at least, or smaller ones are chosen
 TILE = 1 << 10  # bytes of a row of squares in a tile, which takes a quarter of a core's second cache
-KEPT = 16_384  # rounds whose values are kept where several loops compute them: with the row they fit a core's second cache
+KEPT = (
+    16_384  # rounds whose values are kept where several loops compute them: with the row they fit a core's second cache
+)
 PACKED = 2048  # rounds: what is packed of them fits half of a core's second cache
 PRODUCT, PRODUCT_OF_16 = (
     Plan(rows=8, targets=3, tile=PACKED),
