@@ -3,8 +3,9 @@
     python -m bench.cpu_threadwise [NAME ...]
 Every version is compared with float64 results first. Of kernels that read and write each element once the bound is the rate of a copy of a
 large matrix by as many threads: bytes that have to be moved, over the time of the copy in the same rounds. (A copy moves more than it
-counts: NumPy stores through the caches, and a line that is written is read first. The row `copy` is a kernel that stores past them.) Of the matrix product the bound is NumPy's, that is its BLAS. Beside each kernel stands
-what NumPy offers for it in one call or few, and the kernel as it is written: with neither lanes nor tiles. Writes
+counts: NumPy stores through the caches, and a line that is written is read first. The row `copy` is a kernel that stores past them.) Of
+the matrix product the bound is NumPy's, that is its BLAS. Beside each kernel stands what NumPy offers for it in one call or few, and the
+kernel as it is written: with neither lanes nor tiles. Writes
 bench/results/cpu_threadwise.{md,json}, or into the folder that the variable OUT names.
 """
 
@@ -39,7 +40,6 @@ from bench.gpu_threadwise import (
 )
 from bench.harness import Measurement, describe_machine, interleave, write_results
 from lanewise.runtime.devices import cpu_threads
-
 
 ROUNDS = 7
 N = 8192  # rows and columns of matrices
