@@ -82,7 +82,7 @@ def _of_width(kernel: ir.Kernel, bits: int) -> tuple[Plan, ...]:
     slices = replace(kept, slices=2 * count)
     if loop_sharing.legal(kernel) is not None or loop_sharing.best_way(kernel) == "column":
         return ()
-    plans = (replace(slices, slices=count, tile=KEPT), slices)  # functions fill one register's latency
+    plans = (replace(slices, slices=count, tile=KEPT), slices)
     return tuple(p for p in plans if sliced_problem(kernel, p.filled(NEUTRAL)) is None)
 
 
