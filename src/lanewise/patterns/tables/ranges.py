@@ -88,6 +88,7 @@ def refuse(kernel: str, places: tuple[Reached, ...], lengths: Counts) -> None:
 
 
 def shape_of(s: ir.ElementAccess, lengths: Counts) -> tuple[int, ...]:
+    """The shape of the table that a statement reads."""
     return tuple(lengths[length_of(s.array, d)] for d in range(len(s.indices)))
 
 
@@ -108,15 +109,23 @@ def places_reached(
     return reached(lowered.indexed.body, extents, numbers, shapes) if all(counts.values()) else ()
 
 
-def _whole_numbers(calls: Calls, environment: Mapping[str, Any]) -> list[str]:
+def proved_with_values(lowered: Lowered, signature: Signature) -> bool:
+    """Whether what is proved of a call hangs on its uniform values."""
+    whole = _whole_numbers(signature, signature.parameters)
+    return lowered.indexed is not None and bool(decisive(lowered.indexed.body, whole))
+
+
+def _whole_numbers(signature: Signature, names: Iterable[str]) -> list[str]:
     """The values for all that are whole numbers."""
-    kinds = calls.signature.parameters
-    return [n for n in environment if isinstance(kind := kinds.get(n), t.Scalar) and kind.is_integer]
+    kinds = signature.parameters
+    return [n for n in names if isinstance(kind := kinds.get(n), t.Scalar) and kind.is_integer]
 
 
 def _reached(calls: Calls, arguments: Arguments, counts: Counts) -> tuple[Reached, ...]:
     """Where the indices of a call go. It takes some tenths of a millisecond, so that the last answers are remembered."""
-    uniforms = {n: int(v) for n, v in arguments.uniforms.items() if n in _whole_numbers(calls, arguments.uniforms)}
+    uniforms = {
+        n: int(v) for n, v in arguments.uniforms.items() if n in _whole_numbers(calls.signature, arguments.uniforms)
+    }
     if "reached" not in calls.kept:
 
         @lru_cache(maxsize=VALUES)
@@ -133,7 +142,7 @@ def repeats(calls: Calls, arguments: Arguments) -> Repeats:
     device_of = partial(device_without_records, gpu)
     names: tuple[str, ...] = ()
     if calls.lowered.indexed is not None:
-        names = decisive(calls.lowered.indexed.body, _whole_numbers(calls, arguments.uniforms))
+        names = decisive(calls.lowered.indexed.body, _whole_numbers(calls.signature, arguments.uniforms))
     written = [n for n in arguments.records if calls.wing.in_place][:1]
     apart = tuple((w, n) for w in written for n in calls.signature.arrays)
     return Repeats(device_of, apart, _holding(calls, arguments, names) if names else None)
