@@ -175,7 +175,9 @@ def build_pairwise(lowered: Lowered, arguments: PairwiseArguments, index: Scalar
     target_count, source_count = (ir.Parameter(count_of(a.name), index) for a in (target, source))
     results = [ir.Local(own(r.name), r.type) for r in f.results]
     sums = {r.name: ir.Local(sum_name(r.name), r.type) for r in results}
-    index_of = numbers(lowered, {target.name: i, source.name: j})
+    # A thread of a GPU whose target is past the end computes along, with the last one's values: so with its index, too.
+    inside = build.minimum(i, build.subtract(ir.Local(target_count.name, index), 1))
+    index_of = numbers(lowered, {target.name: inside, source.name: j})
     parameters: list[ir.Expression] = [index_of.get(p.name, ir.Local(p.name, p.type)) for p in f.parameters]
     if lowered.uses_same:  # the last parameter
         parameters[-1] = build.equal(i, j) if arguments.identical else build.FALSE
