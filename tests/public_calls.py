@@ -173,6 +173,8 @@ CALLS: dict[str, Callable[[], Good]] = {
     "normalize": lambda: (lw.normalize, [lw.vec3(1, 2, 3)], {}),
     "select": lambda: (lw.select, [True, 1.0, 2.0], {}),
     "same": lambda: (lw.same, [1, 2], {}),
+    "interpolate": lambda: (lw.interpolate, [np.ones((2, 3)), 0.5, 1.25], {"edge": "mirror"}),
+    "index_of": lambda: (lw.index_of, [1], {}),
     "zeros": lambda: (lw.zeros, [lw.f32, 4], {}),
     "Row": lambda: (lw.Row, [np.ones(3)], {}),
     "window": lambda: (lw.window, [lw.Row(np.ones(3)), 1, 2], {}),
