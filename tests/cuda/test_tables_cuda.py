@@ -71,7 +71,9 @@ def test_an_index_outside_is_named(search):
     bad, w = Grain.array(**f, device="cuda"), bring(k.table(k.KINDS, k.KINDS))
     kernel = k.by_kind if search is None else k.by_kind.using(search)
     good = Grain.array(**k.fields(500), device="cuda")
-    with pytest.raises(lw.VerificationError, match=r"index 0 is 9 in the element 333, and 'w' has the shape \(3, 3\)"):
+    with pytest.raises(
+        lw.VerificationError, match=r"index 0 is 9 in a pair of the target 333, and 'w' has the shape \(3, 3\)"
+    ):
         kernel(bad, good, w, 0.01, checks=True)
     np.testing.assert_array_equal(back(kernel(good, good, w, 0.01, checks=True)), back(kernel(good, good, w, 0.01)))
     with pytest.raises(lw.VerificationError, match="the index is 9 in the element 333"):

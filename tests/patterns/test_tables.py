@@ -199,9 +199,11 @@ def test_a_pair_outside_is_named(device, search):
     good, bad = Grain.array(**k.fields(20), device=device), Grain.array(**f, device=device)
     kernel = k.by_kind if search is None else k.by_kind.using(search)
     w = k.table(k.KINDS, k.KINDS)
-    with pytest.raises(lw.VerificationError, match=r"index 0 is 3 in the element 13, and 'w' has the shape \(3, 3\)"):
+    with pytest.raises(
+        lw.VerificationError, match=r"index 0 is 3 in a pair of the target 13, and 'w' has the shape \(3, 3\)"
+    ):
         kernel(bad, good, w, 0.01, checks=True)
-    with pytest.raises(lw.VerificationError, match=r"index 1 is 3 in the element \d+, and 'w'"):
+    with pytest.raises(lw.VerificationError, match=r"index 1 is 3 in a pair of the target \d+, and 'w'"):
         kernel(good, bad, w, 0.01, checks=True)
     np.testing.assert_array_equal(kernel(good, good, w, 0.01, checks=True), kernel(good, good, w, 0.01))
 
@@ -246,6 +248,28 @@ def test_what_surely_is_outside_is_refused():
     with pytest.raises(lw.ArgumentError, match="the index goes from 0 to 7 with these arguments"):
         surely(grains, k.table(7), 3)
     perhaps(grains, k.table(5), checks=True)  # proved by its condition
+
+
+def test_totals_are_tested_too():
+    f = k.fields(9)
+    f["kind"][4] = 5
+    t = k.table(k.KINDS)
+    good = Grain.array(**k.fields(9))
+    assert two_results.sum(good, t, checks=True) == two_results.sum(good, t)
+    with pytest.raises(lw.VerificationError, match="the index is 5 in the element 4"):
+        two_results.sum(Grain.array(**f), t, checks=True)
+
+
+def test_tests_belong_to_calls():
+    grains, t = Grain.array(**k.fields(9)), k.table(k.KINDS)
+    for method in (two_results.compile, two_results.tune, two_results.tuning_job):
+        with pytest.raises(lw.ArgumentError, match="checks=True is for calls and for bind"):
+            method(grains, t, checks=True)
+    run = two_results.bind(grains, t, checks=True)
+    run()
+    grains.kind = np.full(9, 3)
+    with pytest.raises(lw.VerificationError, match="the index is 3 in the element 0"):
+        run()
 
 
 def test_what_is_proved_is_not_tested():

@@ -31,7 +31,7 @@ def was_outside(kernel: str, s: ir.ElementAccess, f: Failure, where: str, shape:
     return VerificationError(
         located(
             f"{kernel}: {s.array!r} is {_verb(s)} outside of its elements", s.location,
-            found=f"{what} in the {where}, and {s.array!r} has the shape {tuple(shape)}", wanted=_inside(shape[f.dimension]),
+            found=f"{what} in {where}, and {s.array!r} has the shape {tuple(shape)}", wanted=_inside(shape[f.dimension]),
         )
     )  # fmt: skip
 

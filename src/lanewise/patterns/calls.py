@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 from lanewise.analysis.self_term import violated
 from lanewise.attributes import sealed
 from lanewise.checks import plain_function
+from lanewise.errors import ArgumentError
 from lanewise.frontend.function import Lowered, Signature, lower_function, read_signature
 from lanewise.frontend.source import Surroundings
 from lanewise.ir import nodes as ir
@@ -452,7 +453,7 @@ class AbstractKernel(ABC):
 
     def compile(self, *arguments: Any, plan: Plan | None = None, **named: Any) -> Compiled:
         """The kernel for these arguments, without running it."""
-        return self._engine.compile(self._given(arguments, named, plan), plan)
+        return self._engine.compile(_untested(self.__name__, self._given(arguments, named, plan)), plan)
 
     def bind(self, *arguments: Any, out: Any = None, plan: Plan | None = None, **named: Any) -> Call:
         """A call with its memory bound, to run many times."""
@@ -467,15 +468,24 @@ class AbstractKernel(ABC):
         structure. Raises `ArgumentError` for arguments that do not fit and for a search that names its structure, `PlanError` for an
         illegal `plan`.
         """
-        return self._engine.tune(self._given(arguments, named, plan), plan, seconds)
+        return self._engine.tune(_untested(self.__name__, self._given(arguments, named, plan)), plan, seconds)
 
     def tuning_job(self, *arguments: Any, plan: Plan | None = None, **named: Any) -> Job:
         """What `tune` measures: for programs that watch the search, or replay it."""
-        return self._engine.job(self._given(arguments, named, plan), plan)
+        return self._engine.job(_untested(self.__name__, self._given(arguments, named, plan)), plan)
 
     def _given(self, arguments: tuple[Any, ...], named: Mapping[str, Any], plan: Plan | None) -> Arguments:
         check_plan(self.__name__, plan)
         return self._calls.given(arguments, named)
+
+
+def _untested(kernel: str, arguments: Arguments) -> Arguments:
+    """Arguments of what runs nothing; raises `ArgumentError` where tests of indices were asked for."""
+    if arguments.tests is not None:
+        raise ArgumentError(
+            f"{kernel}: checks=True is for calls and for bind: the tests are a kernel of their own, which runs before"
+        )
+    return arguments
 
 
 @sealed()

@@ -140,8 +140,8 @@ class Elementwise(AbstractKernel):
     def _reduce(self, operation: Operation, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
         calls = self._calls
         calls.notice()
-        repeated = calls.repeated[operation]
-        if match := repeated.find(arguments, named):
+        repeated, checked = calls.repeated[operation], CHECKS in named and CHECKS not in calls.signature.names
+        if not checked and (match := repeated.find(arguments, named)):
             return _reduced(operation, match[0].run(match[1], None))
         classified = calls.given(arguments, named)
         if not calls.lowered.results:
@@ -155,7 +155,12 @@ class Elementwise(AbstractKernel):
         partials = [make_output(self.__name__, r.kind, r.count, classified.device, None) for r in made]
         bound |= {r.name: bind_value_array(p, r.kind) for r, p in zip(made, partials, strict=True)}
         launch = self._reduction(classified, operation).prepare(bound, environment)
-        repeated.remember(calls.signature, arguments, named, classified, launch, made)
+        if checked:
+            launch = around_launch(calls, classified, launch)
+        else:
+            repeated.remember(
+                calls.signature, arguments, named, classified, launch, made, besides=repeats(calls, classified)
+            )
         launch()
         return _reduced(operation, partials)
 

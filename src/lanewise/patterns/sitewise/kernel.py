@@ -204,8 +204,7 @@ class Sitewise:
         cached = sites.kept.get(self)
         if cached is not None and cached[0] == made_of and _same(cached[1], values):
             return self._stepper(sites, plan, cached[2], cached[3])
-        classified = self.kinds.values(sites, values)  # which checks that the sites are of this flow
-        self.kernels.prove(sites, classified, self.kinds.updates(sites))
+        classified = self._proved(sites, values)
         made = self._stepper(sites, plan, classified)
         if all(map(_is_unchanging, values.values())):
             sites.kept[self] = (made_of, values, classified, made.bound)
@@ -213,7 +212,13 @@ class Sitewise:
 
     def stepper(self, sites: Sites, *, plan: Plan | None = None, **values: Any) -> SiteStepper:
         """What `run` makes for given values: bound once, to run again and again."""
-        return self._stepper(sites, plan, self.kinds.values(sites, values))
+        return self._stepper(sites, plan, self._proved(sites, values))
+
+    def _proved(self, sites: Sites, values: Mapping[str, Any]) -> SiteValues:
+        """The values of a call, none of which surely leads out of a table."""
+        classified = self.kinds.values(sites, values)  # which checks that the sites are of this flow
+        self.kernels.prove(sites, classified, self.kinds.updates(sites))
+        return classified
 
     def _stepper(
         self, sites: Sites, plan: Plan | None, values: SiteValues, bound: BoundSteps | None = None
@@ -228,7 +233,7 @@ class Sitewise:
 
     def compile(self, sites: Sites, *, plan: Plan | None = None, **values: Any) -> SiteCall:
         """The kernel of the next step, without running it: its plan, source, resources, explanation."""
-        classified = self.kinds.values(sites, values)
+        classified = self._proved(sites, values)
         return replace(self.kernels.step(sites, sites.step, sites.fresh, classified, plan), sites=sites)
 
     # ------------------------------------------------------------ looking

@@ -75,7 +75,10 @@ def prove(calls: Calls, arguments: Arguments) -> None:
     places = _reached(calls, arguments, element_counts(calls, arguments))
     refuse(calls.name, places, arguments.lengths)
     if checks and (tested := guards_of(places)):
-        arguments.tests = TableTests(calls.name, calls.lowered, tested, calls.signature.arrays, arguments.lengths)
+        arguments.tests = TableTests(
+            calls.name, calls.lowered, tested, calls.signature.arrays, arguments.lengths,
+            of_pairs=not calls.wing.pattern.one_record,
+        )  # fmt: skip
 
 
 def refuse(kernel: str, places: tuple[Reached, ...], lengths: Counts) -> None:
@@ -164,7 +167,9 @@ def _holding(calls: Calls, arguments: Arguments, names: tuple[str, ...]) -> Call
 
 @dataclass(frozen=True, slots=True)
 class TableTests:
-    """The tests of a call: which indices nothing proves, and how a failure is told. row: of the shape that elements are counted in."""
+    """The tests of a call: which indices nothing proves, and how a failure is told. row: of the shape that sites are counted in. of_pairs: each
+    element has many.
+    """
 
     kernel: str
     function: Lowered
@@ -172,6 +177,7 @@ class TableTests:
     tables: Mapping[str, ArrayType]
     lengths: Counts
     row: tuple[int, ...] = ()
+    of_pairs: bool = False
 
     @property
     def lowered(self) -> Lowered:
@@ -196,7 +202,12 @@ class TableTests:
         f = failure(int(outside[first]))
         assert self.function.indexed is not None
         s = sites(self.function.indexed.body)[f.site]
-        where = f"site {tuple(int(i) for i in np.unravel_index(first, self.row))}" if self.row else f"element {first}"
+        where = (
+            f"the site {tuple(int(i) for i in np.unravel_index(first, self.row))}"
+            if self.row
+            else f"the element {first}"
+        )
+        where = f"a pair of the target {first}" if self.of_pairs else where
         raise was_outside(self.kernel, s, f, where, shape_of(s, self.lengths))
 
 

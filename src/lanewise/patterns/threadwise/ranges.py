@@ -161,7 +161,7 @@ def _examine(calls: Calls, arguments: Arguments, outside: Any) -> None:
     f = failure(int(outside.reshape(-1)[first]))
     s = sites(_thread(calls, arguments))[f.site]
     thread = ", ".join(f"{n} = {i}" for n, i in zip(calls.signature.indices, place, strict=True))
-    raise was_outside(calls.name, s, f, f"thread {thread}", _shape(calls, arguments, s.array))
+    raise was_outside(calls.name, s, f, f"the thread {thread}", _shape(calls, arguments, s.array))
 
 
 def _shape(calls: Calls, arguments: Arguments, array: str) -> tuple[int, ...]:
