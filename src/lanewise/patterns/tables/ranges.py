@@ -167,8 +167,9 @@ def _holding(calls: Calls, arguments: Arguments, names: tuple[str, ...]) -> Call
 
 @dataclass(frozen=True, slots=True)
 class TableTests:
-    """The tests of a call: which indices nothing proves, and how a failure is told. row: of the shape that sites are counted in. of_pairs: each
-    element has many.
+    """The tests of a call: which indices nothing proves, and how a failure is told.
+
+    row: of the shape that sites are counted in. of_pairs: each element is the target of many pairs.
     """
 
     kernel: str
