@@ -38,7 +38,7 @@ def analyse(subject: Subject, program: Program) -> Analysis:
     operations = dict(sorted(count_operations(function).items()))
     lines = [("operations", ", ".join(f"{n} {name}" for name, n in operations.items()) or "none")]
     texts, rows = thread_accesses(subject.reference) if inlined else _accesses(subject.reference, subject.environment)
-    told, read = table_accesses(subject.reference, subject.environment, subject.device, subject.model)
+    told, read = table_accesses(program.reference, subject.environment, subject.device, subject.model)
     texts, rows = [*texts, *told], [*rows, *read]
     facts: dict[str, Any] = {"operations": operations, "accesses": rows}
     lines += [("accesses", text) for text in texts]
