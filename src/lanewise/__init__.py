@@ -20,6 +20,7 @@ from lanewise.errors import (
     VerificationError,
 )
 from lanewise.frontend.helpers import function
+from lanewise.interpolation import interpolate
 from lanewise.lattices import D2Q9, D3Q19, D3Q27, Lattice
 from lanewise.layouts import AoAS, AoS, AoSoA, Layout, SoA, SoAoAS
 from lanewise.moved import MOVED
@@ -76,6 +77,7 @@ from lanewise.values import (
     hypot,
     i32,
     i64,
+    index_of,
     isfinite,
     isinf,
     isnan,
@@ -205,6 +207,8 @@ __all__ = [
     "i32",
     "i64",
     "index",
+    "index_of",
+    "interpolate",
     "isfinite",
     "isinf",
     "isnan",
