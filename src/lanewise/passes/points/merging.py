@@ -210,7 +210,8 @@ def _copies(
             test = build.less(ir.Local(at, kind), loop.extent)
             own_place = spread(body, {loop.variable}) if d == masked else None
             body = flat_map(body, lambda s, test=test, d=d, own=own_place: _guarded(s, test, tested[d], own))
-        body = _Copies(spread(body, {loop.variable, at}), points).block(body)
+        copies = _Copies(spread(body, {loop.variable, at}), points)
+        body = copies.layers(body) if d == 0 and len(loops) > 2 and _is_straight(body) else copies.block(body)
         for p in range(points):
             name, raw = _name(loop.variable, p, points), _name(at, p, points)
             place = build.add(ir.Local(first_of(loop.variable), kind), shape.place(d, p, loop.variable, kind))
@@ -222,6 +223,11 @@ def _copies(
             moved = last if d == masked else build.minimum(last, build.subtract(loop.extent, 1))
             starts.append(ir.Assign(name, moved))
     return (*starts, *body)
+
+
+def _is_straight(body: ir.Block) -> bool:
+    """Whether there are but values, loads and stores, some of them under tests."""
+    return all(isinstance(s, ir.Assign | ir.LoadElement | ir.StoreElement | ir.If) for s in statements(body))
 
 
 def _name(name: str, p: int, points: int) -> str:
@@ -250,6 +256,15 @@ class _Copies:
 
     def block(self, block: ir.Block) -> ir.Block:
         return tuple(new for s in block for new in self.statement(s))
+
+    def layers(self, block: ir.Block) -> ir.Block:
+        """One point after the other: a layer's values are used up before the next one is read, and need no registers then."""
+        return tuple(new for p in range(self.points) for s in block for new in self._copy(s, p))
+
+    def _copy(self, s: ir.Statement, p: int) -> ir.Block:
+        if any((control(x) | set(writes(x))) & self.varying for x in statements((s,))):
+            return rename((s,), {n: _name(n, p, self.points) for n in self.varying})
+        return () if p else (s,)
 
     def statement(self, s: ir.Statement) -> ir.Block:
         scatters = isinstance(s, ir.ScatterElement)  # once for each point, also where all points scatter the same

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from lanewise.analysis.index_sums import IndexSum, index_sum, single_definitions
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import own
-from lanewise.ir.traverse import reads, rewrite_statement, writes
+from lanewise.ir.traverse import reads, rewrite_statement, statements, writes
 from lanewise.passes.points.boxes import WIDEST, WORD
 from lanewise.passes.points.shape import Shape, first_of
 from lanewise.types import Scalar
@@ -62,7 +62,7 @@ class _Sharing:
         done: list[ir.Statement] = []
         run: list[ir.Statement] = []
         for s in block:
-            if isinstance(s, ir.Assign | ir.LoadElement | ir.StoreElement):
+            if isinstance(s, ir.Assign | ir.LoadElement | ir.StoreElement) or _only_stores(s):
                 run.append(s)
                 continue
             done += self.run(run)
@@ -99,7 +99,7 @@ class _Sharing:
 
     def run(self, run: list[ir.Statement]) -> ir.Block:
         """Statements without loops, branches and barriers."""
-        stored = {s.array for s in run if isinstance(s, ir.StoreElement)}
+        stored = {s.array for s in statements(tuple(run)) if isinstance(s, ir.StoreElement)}
         written = Counter(n for s in run for n in writes(s))
         groups: dict[Key, list[_Read]] = {}
         sites: dict[int, _Read] = {}
@@ -216,6 +216,11 @@ class _Sharing:
             if own_sums[-1].key() != first.key() or own_sums[-1].constant != first.constant + n:
                 return None
         return replace(stores[0], more=tuple(s.value for s in stores[1:]))
+
+
+def _only_stores(s: ir.Statement) -> bool:
+    """Whether nothing but stores stands under a test."""
+    return isinstance(s, ir.If) and not s.otherwise and all(isinstance(x, ir.StoreElement) for x in s.then)
 
 
 def _kind(e: ir.Expression) -> Scalar:
