@@ -312,8 +312,7 @@ TRANSPOSE = (
     {**TURNED, "across": 16, "targets": 4, "rows": 4}, {**TURNED, "across": 8, "targets": 4, "rows": 1},
     {**TURNED, "across": 8, "targets": 4, "rows": 2}, {**TURNED, "across": 32, "targets": 1, "rows": 4},
     {**TURNED, "across": 16, "targets": 4, "rows": 4, "order": "diagonal"}, {**TURNED, "across": 16, "targets": 4, "rows": 4, "order": "panels"},
-    {**TURNED, "across": 16, "targets": 4, "rows": 2, "block": 512}, {**TURNED, "across": 16, "targets": 4, "rows": 4, "block": 512},
-    {"block": 256},
+    {**TURNED, "across": 16, "targets": 4, "rows": 2, "block": 512}, {"block": 256},
 )  # fmt: skip
 STENCIL = (
     {"block": 256, "across": 32, "targets": 4, "rows": 1}, {"block": 256, "across": 32, "targets": 4, "rows": 2},
