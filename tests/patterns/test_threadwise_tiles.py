@@ -48,7 +48,7 @@ def add_turned(y: lw.index, x: lw.index, a: lw.Array2[lw.f32], c: lw.Array2[lw.f
 
 @lw.threadwise
 def repeated(z: lw.index, y: lw.index, x: lw.index, a: lw.Array2[lw.f32], c: lw.Array3[lw.f32]):
-    c[z, x, y] = a[y, x]
+    c[z, y, x] = a[x, y]
 
 
 @lw.threadwise
@@ -73,16 +73,17 @@ def stages(reference: ir.Kernel, plan: Plan) -> dict[str, ir.Kernel]:
 # ------------------------------------------------------------ swizzled tiles
 
 
-@settings(max_examples=12, deadline=None)
-@drawn(st.integers(1, 90), st.integers(1, 90))
-def test_a_swizzled_tile_turns_a_matrix(h: int, w: int) -> None:
+@settings(max_examples=5, deadline=None)
+@drawn(st.integers(1, 10), st.integers(1, 10))
+def test_a_swizzled_tile_turns_a_matrix(rows: int, columns: int) -> None:
+    h, w = 4 * rows, 4 * columns
     a = np.arange(h * w, dtype=np.float32).reshape(h, w)
-    compiled = turn.compile(a, np.zeros((w, h), np.float32), grid=(h, w))
-    kernels = stages(compiled.reference, SQUARES)
+    environment = turn.compile(a, np.zeros((w, h), np.float32), grid=(h, w)).environment
+    kernels = stages(wide(turn, {"a": (h, w), "c": (w, h)}, (h, w)), SQUARES)
     assert kernels["shared-memory tiles"].array("$tile.a").shape == (32, 32)  # rows without a gap
     for stage in ("shared-memory tiles", "wide accesses"):
         changed = {"a": a.copy(), "c": np.full((w, h), np.nan, np.float32)}
-        run_stage(kernels[stage], changed, compiled.environment)
+        run_stage(kernels[stage], changed, environment)
         np.testing.assert_array_equal(changed["c"], a.T)
 
 
@@ -129,14 +130,12 @@ def test_products_keep_their_tiles() -> None:
     ids=lambda x: getattr(x, "__name__", ""),
 )
 def test_what_is_touched_once(kernel: Any, shapes: Any, grid: tuple[int, ...], once: set[str]) -> None:
-    plan = SQUARES if len(grid) == 2 else Plan(block=64, across=32, rows=2, targets=1, tile=1)
-    if kernel is repeated:
-        plan = Plan(block=64, across=8, down=8, rows=4, targets=4, tile=1)
+    plan = SQUARES if len(grid) == 2 else Plan(block=64, across=8, down=8, rows=4, targets=4, tile=1)
     staged = stages(wide(kernel, shapes, grid), plan)["shared-memory tiles"]
     assert {a.name for a in staged.arrays if a.once} == once
 
 
-def test_caches_are_told(golden: Any) -> None:
+def test_caches_are_told() -> None:
     executable = compile_kernel(wide(turn, {"a": (64, 64), "c": (64, 64)}, (64, 64)), SQUARES.filled(NEUTRAL), "cuda", arch="sm_90")
     assert "__ldcs(&a_array[" in executable.source
     assert "__stcs(&c_array[" in executable.source
@@ -154,15 +153,23 @@ def test_numbers_of_eight_bytes_are_streamed_too() -> None:
 # ------------------------------------------------------------ layers
 
 
-def test_a_layer_is_written_before_the_next_one_is_read() -> None:
+def test_blocks_at_edges_write_a_layer_before_they_read_the_next_one() -> None:
+    """Those in the inside read all layers first."""
     reference = wide(inner, {"a": (16, 16, 64), "c": (16, 16, 64)}, (16, 16, 64))
-    body = stages(reference, LAYERS)["thread merging"].body[-1]
-    assert isinstance(body, ir.If)
-    order = [s.indices[0] for s in body.then if isinstance(s, ir.StoreElement)]
-    places = {str(e): n for n, e in enumerate(dict.fromkeys(map(str, order)))}
-    assert len(places) == 4
-    first_store = next(n for n, s in enumerate(body.then) if isinstance(s, ir.StoreElement))
-    assert any(isinstance(s, ir.LoadElement) for s in body.then[first_store:])
+    split = stages(reference, LAYERS)["thread merging"].body[-1]
+    assert isinstance(split, ir.If)
+    early = split.otherwise[0]
+    assert isinstance(early, ir.If)
+    ends = [_last_load(b) < _first_store(b) for b in (split.then, early.then, early.otherwise)]
+    assert ends == [True, False, False]
+
+
+def _last_load(block: ir.Block) -> int:
+    return max(n for n, s in enumerate(block) if any(isinstance(x, ir.LoadElement) for x in statements((s,))))
+
+
+def _first_store(block: ir.Block) -> int:
+    return next(n for n, s in enumerate(block) if any(isinstance(x, ir.StoreElement) for x in statements((s,))))
 
 
 def test_layers_share_what_they_read() -> None:
@@ -179,8 +186,8 @@ def test_layers_share_what_they_read() -> None:
     assert counts == [6 * 2 + 4 * 2] * 2
 
 
-@settings(max_examples=8, deadline=None)
-@drawn(st.integers(1, 9), st.integers(1, 9), st.integers(1, 40))
+@settings(max_examples=5, deadline=None)
+@drawn(st.integers(1, 7), st.integers(1, 7), st.integers(1, 36))
 def test_layers_of_any_shape(d: int, h: int, w: int) -> None:
     a = np.random.default_rng(d * h * w).random((d, h, w)).astype(np.float32)
     compiled = inner.compile(a, np.zeros_like(a), grid=a.shape)
@@ -190,10 +197,9 @@ def test_layers_of_any_shape(d: int, h: int, w: int) -> None:
         a[:-2, i, i] + a[2:, i, i] + a[i, :-2, i] + a[i, 2:, i] + a[i, i, :-2] + a[i, i, 2:] - 6 * a[i, i, i]
     )
     kernels = stages(compiled.reference, LAYERS)
-    for stage in ("thread merging", "wide accesses"):
-        changed = {"a": a.copy(), "c": np.full_like(a, np.nan)}
-        run_stage(kernels[stage], changed, compiled.environment)
-        np.testing.assert_allclose(changed["c"], expected, rtol=1e-5, atol=1e-5)
+    changed = {"a": a.copy(), "c": np.full_like(a, np.nan)}
+    run_stage(kernels["wide accesses"], changed, compiled.environment)
+    np.testing.assert_allclose(changed["c"], expected, rtol=1e-5, atol=1e-5)
 
 
 # ------------------------------------------------------------ programs that are compared
