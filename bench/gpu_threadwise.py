@@ -311,7 +311,8 @@ TURNED = {"neighbours": "first", "tile": 1, "block": 256}
 TRANSPOSE = (
     {**TURNED, "across": 16, "targets": 4, "rows": 4}, {**TURNED, "across": 8, "targets": 4, "rows": 1},
     {**TURNED, "across": 8, "targets": 4, "rows": 2}, {**TURNED, "across": 32, "targets": 1, "rows": 4},
-    {**TURNED, "across": 16, "targets": 4, "rows": 4, "order": "diagonal"}, {**TURNED, "across": 16, "targets": 4, "rows": 4, "order": "panels"},
+    {**TURNED, "across": 16, "targets": 4, "rows": 4, "order": "diagonal"},
+    {**TURNED, "across": 16, "targets": 4, "rows": 4, "order": "panels"},
     {**TURNED, "across": 16, "targets": 4, "rows": 2, "block": 512}, {"block": 256},
 )  # fmt: skip
 STENCIL = (

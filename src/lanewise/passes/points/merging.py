@@ -86,11 +86,13 @@ def points_of_a_block(kernel: ir.Kernel, shape: Shape, masked: int | None = None
     assert inside is not None
     conditions, plain = guards.decided(body, loops, shape, {p.name for p in kernel.counts + kernel.uniforms})
     tested = tuple(kinds if d == masked else written for d in range(len(loops)))
-    others = _copies(loops, body, shape, tested, masked, layered=True)
-    if early and conditions and (moved := early_loads.apply(kernel, body, loops, shape)) is not None:
+    moved = early_loads.apply(kernel, body, loops, shape) if early and conditions else None
+    layered = moved is not None  # tests need registers
+    others = _copies(loops, body, shape, tested, masked, layered=layered)
+    if moved is not None:
         tests, loaded = moved
         others = (ir.If(_all(inside, tests), _copies(loops, loaded, shape, None, layered=True), others),)
-    return ir.If(_all(inside, conditions), _copies(loops, plain, shape, None), others)
+    return ir.If(_all(inside, conditions), _copies(loops, plain, shape, None, layered=layered), others)
 
 
 def _all(first: ir.Expression, others: tuple[ir.Expression, ...]) -> ir.Expression:
@@ -206,7 +208,7 @@ def _copies(
     *,
     layered: bool = False,
 ) -> ir.Block:
-    """The body for all points of a thread. `tested` is None where all of them exist. layered: one layer after the other, where that may be."""
+    """The body for all points of a thread. `tested` is None where all of them exist. layered: one layer after the other, if it has any."""
     starts: list[ir.Statement] = []
     for d in reversed(shape.order()):  # the copies of neighbours lie side by side
         loop, points = loops[d], shape.points[d]
@@ -217,7 +219,9 @@ def _copies(
             own_place = spread(body, {loop.variable}) if d == masked else None
             body = flat_map(body, lambda s, test=test, d=d, own=own_place: _guarded(s, test, tested[d], own))
         copies = _Copies(spread(body, {loop.variable, at}), points)
-        body = copies.layers(body) if layered and d == 0 and len(loops) > 2 and _is_straight(body) else copies.block(body)
+        body = (
+            copies.layers(body) if layered and d == 0 and len(loops) > 2 and _is_straight(body) else copies.block(body)
+        )
         for p in range(points):
             name, raw = _name(loop.variable, p, points), _name(at, p, points)
             place = build.add(ir.Local(first_of(loop.variable), kind), shape.place(d, p, loop.variable, kind))

@@ -21,7 +21,6 @@ from lanewise.passes.points.boxes import WARP, WIDEST, WORD, Box, lanes_of, valu
 from lanewise.passes.points.shape import Shape, first_of
 from lanewise.types import Scalar
 
-
 GROUP, PHASES = 4, 8  # elements that a swizzle keeps together; groups that are all banks
 
 
@@ -147,10 +146,8 @@ class Ground:
         banks = _Banks(box, outer, across, wide, words, self.shape, self.indices)
         choices = [(banks.cost(length + pad), length + pad) for pad in range(33) if (length + pad) % wide == 0]
         cost, pitch = min(choices)
-        if turnable and not box.rounds and (wide, words) == (4, 1) and length % (GROUP * PHASES) == 0:
-            if banks.cost(length, swizzled=True) < cost:
-                return length, True
-        return pitch, False
+        groups = turnable and not box.rounds and (wide, words) == (4, 1) and length % (GROUP * PHASES) == 0
+        return (length, True) if groups and banks.cost(length, swizzled=True) < cost else (pitch, False)
 
 
 @dataclass(frozen=True, slots=True)
