@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from lanewise.analysis.index_sums import IndexSum, index_sum, single_definitions
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import own
-from lanewise.ir.traverse import reads, rewrite_statement, statements, writes
+from lanewise.ir.traverse import reads, rewrite_statement, writes
 from lanewise.passes.points.boxes import WIDEST, WORD
 from lanewise.passes.points.shape import Shape, first_of
 from lanewise.types import Scalar
@@ -62,7 +62,7 @@ class _Sharing:
         done: list[ir.Statement] = []
         run: list[ir.Statement] = []
         for s in block:
-            if isinstance(s, ir.Assign | ir.LoadElement | ir.StoreElement) or _only_stores(s):
+            if isinstance(s, ir.Assign | ir.LoadElement | ir.StoreElement) or self._results(s):
                 run.append(s)
                 continue
             done += self.run(run)
@@ -74,6 +74,14 @@ class _Sharing:
             done.append(rewrite_statement(s, lambda e: e, self.block))
             self.factors = around
         return self._tested_stores([*done, *self.run(run)])
+
+    def _results(self, s: ir.Statement) -> bool:
+        """Whether nothing but results of the kernel are stored, under a test: what is read around it stays what it is."""
+        return (
+            isinstance(s, ir.If)
+            and not s.otherwise
+            and all(isinstance(x, ir.StoreElement) and self.kernel.array(x.array).space == "global" for x in s.then)
+        )
 
     def _tested_stores(self, block: list[ir.Statement]) -> ir.Block:
         """Neighbouring stores, each with a test: one store where all of the tests hold."""
@@ -99,7 +107,7 @@ class _Sharing:
 
     def run(self, run: list[ir.Statement]) -> ir.Block:
         """Statements without loops, branches and barriers."""
-        stored = {s.array for s in statements(tuple(run)) if isinstance(s, ir.StoreElement)}
+        stored = {s.array for s in run if isinstance(s, ir.StoreElement)}
         written = Counter(n for s in run for n in writes(s))
         groups: dict[Key, list[_Read]] = {}
         sites: dict[int, _Read] = {}
@@ -216,11 +224,6 @@ class _Sharing:
             if own_sums[-1].key() != first.key() or own_sums[-1].constant != first.constant + n:
                 return None
         return replace(stores[0], more=tuple(s.value for s in stores[1:]))
-
-
-def _only_stores(s: ir.Statement) -> bool:
-    """Whether nothing but stores stands under a test."""
-    return isinstance(s, ir.If) and not s.otherwise and all(isinstance(x, ir.StoreElement) for x in s.then)
 
 
 def _kind(e: ir.Expression) -> Scalar:
