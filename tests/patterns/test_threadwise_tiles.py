@@ -12,12 +12,16 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 import lanewise as lw
+from lanewise.analysis.regions import analyse
 from lanewise.ir import nodes as ir
 from lanewise.ir.traverse import statements
 from lanewise.launch.support import compile_kernel
+from lanewise.models import predict
+from lanewise.models.devices import table_model
 from lanewise.passes.points.boxes import wavefronts
 from lanewise.pipeline import build_program
 from lanewise.plan import NEUTRAL, Plan
+from lanewise.runtime.nvrtc import Resources
 from tests.passes.ptx import check_cubin
 from tests.patterns.threadwise import run_stage
 
@@ -222,3 +226,25 @@ def test_programs_that_are_not_verified_between_passes_are_the_same() -> None:
     assert (
         build_program(reference, plan, "cuda", between=False).kernels == build_program(reference, plan, "cuda").kernels
     )
+
+
+def test_a_kernel_is_analysed_once_for_all_predictions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Registers that the compiler reports change the time, and not what a kernel does."""
+    shapes = {"a": (64, 64), "c": (64, 64)}
+    a = np.zeros((64, 64), np.float32)
+    compiled = turn.compile(a, a.copy(), grid=a.shape)
+    analysed: list[ir.Kernel] = []
+
+    def count(kernel: ir.Kernel, *arguments: Any, **named: Any) -> Any:
+        analysed.append(kernel)
+        return analyse(kernel, *arguments, **named)
+
+    monkeypatch.setattr(predict, "analyse", count)
+    program = build_program(wide(turn, shapes, (64, 64)), SQUARES.filled(NEUTRAL), "cuda")
+    model, analyses = table_model("sm_90"), predict.Analyses()
+    times = [
+        predict.predict(program, compiled.environment, model, resources, analyses=analyses).seconds
+        for resources in (None, Resources(255, 16384, 0, 0, 0), None)
+    ]
+    assert len(analysed) == 1
+    assert times[0] == times[2]
