@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from lanewise.attributes import sealed
 from lanewise.checks import plain_function, shown
-from lanewise.errors import ArgumentError
+from lanewise.errors import ArgumentError, brief
 from lanewise.field_values import brought, check_fits
 from lanewise.lattices.base import Lattice
 from lanewise.launch.arguments import describe
@@ -173,6 +173,7 @@ class Sitewise:
 
     # ------------------------------------------------------------ steps
 
+    @brief
     def __call__(self, sites: Sites, *, plan: Plan | None = None, **values: Any) -> None:
         """One step."""
         self.run(sites, 1, plan=plan, **values)
@@ -196,6 +197,7 @@ class Sitewise:
             sites.kept[self] = (made_of, values, classified, made.bound)
         return made
 
+    @brief
     def stepper(self, sites: Sites, *, plan: Plan | None = None, **values: Any) -> SiteStepper:
         """What `run` makes for given values: bound once, to run again and again."""
         return self._stepper(sites, plan, self.kinds.values(sites, values))
@@ -211,6 +213,7 @@ class Sitewise:
 
         return SiteStepper(self.__name__, sites, calls, bound=bound)
 
+    @brief
     def compile(self, sites: Sites, *, plan: Plan | None = None, **values: Any) -> SiteCall:
         """The kernel of the next step, without running it: its plan, source, resources, explanation."""
         classified = self.kinds.values(sites, values)
@@ -218,6 +221,7 @@ class Sitewise:
 
     # ------------------------------------------------------------ looking
 
+    @brief
     def observer(self, function: Callable[..., Any]) -> Observer:
         """A sitewise function that returns values of the populations that arrive next, for sites of every kind but walls."""
         return Observer(self.kernels, SiteFunction(plain_function("sitewise.observer", function), self.lattice))
