@@ -14,7 +14,7 @@ SOURCE = Path(__file__).parent.parent / "src" / "lanewise"
 PACKAGE = SOURCE.name
 
 STOREYS = (
-    ("_version", "errors", "moved"),
+    ("_version", "errors", "moved", "tables"),
     ("attributes", "checks", "naming"),
     ("scatter", "types"),
     ("vectors",),

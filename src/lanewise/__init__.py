@@ -48,6 +48,7 @@ from lanewise.random_numbers import (
     unit_vector,
     unit_vector2,
 )
+from lanewise.record import RecordBase as Record
 from lanewise.record import record
 from lanewise.runtime.devices import device
 from lanewise.scatter import scatter_add, scatter_max, scatter_min
@@ -162,6 +163,7 @@ __all__ = [
     "Profile",
     "Ragged",
     "RaggedArray",
+    "Record",
     "RecordArray",
     "RecordError",
     "Row",

@@ -6,6 +6,7 @@ that a new pattern needs; the patterns of lanewise give their kernels further me
 
 from __future__ import annotations
 
+import inspect
 from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping
@@ -15,9 +16,10 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from lanewise.analysis.self_term import violated
+from lanewise.arrays import RecordArray
 from lanewise.attributes import sealed
 from lanewise.checks import plain_function
-from lanewise.errors import ArgumentError
+from lanewise.errors import ArgumentError, LanewiseError, brief, shortened
 from lanewise.frontend.function import Lowered, Signature, lower_function, read_signature
 from lanewise.frontend.source import Surroundings
 from lanewise.ir import nodes as ir
@@ -407,8 +409,28 @@ class Engine(Protocol):
     def job(self, arguments: Arguments, plan: Plan | None) -> Job: ...
 
 
+class CallSignature:
+    """What `help` and editors show of a kernel's call: the parameters of its function, whose records come as arrays, and its own options.
+
+    A descriptor, as a kernel's class has no such signature itself.
+    """
+
+    def __get__(self, kernel: AbstractKernel | None, owner: type[Any]) -> inspect.Signature:
+        if kernel is None:
+            raise AttributeError("__signature__")
+        own, given = inspect.signature(kernel.python), kernel.signature
+        kinds = given.source.annotations()
+        kinds |= {n: RecordArray[kinds[n]] for n, kind in given.parameters.items() if isinstance(kind, Record)}
+        parameters = [own.parameters[n].replace(annotation=kinds[n]) for n in given.names if n not in given.asked]
+        call = inspect.signature(type(kernel).__call__).parameters.values()
+        asked = [inspect.Parameter(n, inspect.Parameter.KEYWORD_ONLY) for n in given.asked]
+        return own.replace(parameters=[*parameters, *asked, *(p for p in call if p.kind is p.KEYWORD_ONLY)])
+
+
 class AbstractKernel(ABC):
     """What all kernels have that a decorator makes of a function, with `engine` in place of their own calls where one is given."""
+
+    __signature__ = CallSignature()
 
     def __init__(
         self, wing: Wing, function: Callable[..., Any], engine: Callable[[Calls], Engine] | None = None
@@ -447,18 +469,24 @@ class AbstractKernel(ABC):
 
     def __call__(self, *arguments: Any, out: Any = None, plan: Plan | None = None, **named: Any) -> Any:
         """Run on all elements: an array of results, of shape (n,) or (n, components), a tuple of them, or None."""
-        if plan is not None:
-            return self.bind(*arguments, out=out, plan=plan, **named)()
-        return unpacked(self._engine.call(arguments, named, out))
+        try:
+            if plan is not None:
+                return self.bind(*arguments, out=out, plan=plan, **named)()
+            return unpacked(self._engine.call(arguments, named, out))
+        except LanewiseError as error:
+            raise shortened(error)  # noqa: B904  (its own cause stays)
 
+    @brief
     def compile(self, *arguments: Any, plan: Plan | None = None, **named: Any) -> Compiled:
         """The kernel for these arguments, without running it."""
         return self._engine.compile(_untested(self.__name__, self._given(arguments, named, plan)), plan)
 
+    @brief
     def bind(self, *arguments: Any, out: Any = None, plan: Plan | None = None, **named: Any) -> Call:
         """A call with its memory bound, to run many times."""
         return self._engine.bind(self._given(arguments, named, plan), out, plan)
 
+    @brief
     def tune(self, *arguments: Any, seconds: float | None = None, plan: Plan | None = None, **named: Any) -> Tuning:
         """Measure plans for calls like this one, and use the fastest in later calls, also of other programs.
 
@@ -470,6 +498,7 @@ class AbstractKernel(ABC):
         """
         return self._engine.tune(_untested(self.__name__, self._given(arguments, named, plan)), plan, seconds)
 
+    @brief
     def tuning_job(self, *arguments: Any, plan: Plan | None = None, **named: Any) -> Job:
         """What `tune` measures: for programs that watch the search, or replay it."""
         return self._engine.job(_untested(self.__name__, self._given(arguments, named, plan)), plan)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from lanewise.attributes import sealed
 from lanewise.checks import plain_function, shown
-from lanewise.errors import ArgumentError
+from lanewise.errors import ArgumentError, brief
 from lanewise.field_values import brought, check_fits
 from lanewise.lattices.base import Lattice
 from lanewise.launch.arguments import describe
@@ -174,10 +174,12 @@ class Sitewise:
 
     # ------------------------------------------------------------ steps
 
+    @brief
     def __call__(self, sites: Sites, *, plan: Plan | None = None, checks: bool = False, **values: Any) -> None:
         """One step."""
         self.run(sites, 1, plan=plan, checks=checks, **values)
 
+    @brief
     def run(self, sites: Sites, steps: int, *, plan: Plan | None = None, checks: bool = False, **values: Any) -> None:
         """So many steps, inside graphs on a GPU; it returns when they are done.
 
@@ -210,6 +212,7 @@ class Sitewise:
             sites.kept[self] = (made_of, values, classified, made.bound)
         return made
 
+    @brief
     def stepper(self, sites: Sites, *, plan: Plan | None = None, **values: Any) -> SiteStepper:
         """What `run` makes for given values: bound once, to run again and again."""
         return self._stepper(sites, plan, self._proved(sites, values))
@@ -231,6 +234,7 @@ class Sitewise:
 
         return SiteStepper(self.__name__, sites, calls, bound=bound)
 
+    @brief
     def compile(self, sites: Sites, *, plan: Plan | None = None, **values: Any) -> SiteCall:
         """The kernel of the next step, without running it: its plan, source, resources, explanation."""
         classified = self._proved(sites, values)
@@ -238,6 +242,7 @@ class Sitewise:
 
     # ------------------------------------------------------------ looking
 
+    @brief
     def observer(self, function: Callable[..., Any]) -> Observer:
         """A sitewise function that returns values of the populations that arrive next, for sites of every kind but walls."""
         return Observer(self.kernels, SiteFunction(plain_function("sitewise.observer", function), self.lattice))
