@@ -14,12 +14,12 @@ SOURCE = Path(__file__).parent.parent / "src" / "lanewise"
 PACKAGE = SOURCE.name
 
 STOREYS = (
-    ("_version", "errors", "moved"),
+    ("_version", "errors", "moved", "tables"),
     ("attributes", "checks", "naming"),
     ("exact_sums", "scatter", "types"),
     ("exact_sums_text",),
     ("vectors",),
-    ("array_types", "lattices", "random_numbers", "target", "values"),
+    ("array_types", "interpolation", "lattices", "random_numbers", "target", "values"),
     ("decision",),
     ("record",),
     ("layouts",),
@@ -40,6 +40,7 @@ STOREYS = (
     ("tuning",),
     ("patterns.results",),
     ("patterns.calls",),
+    ("patterns.tables",),
     ("patterns.segmentwise", "patterns.sitewise", "patterns.threadwise"),
     ("patterns.elementwise",),
     ("patterns.search",),

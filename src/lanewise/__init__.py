@@ -21,6 +21,7 @@ from lanewise.errors import (
     VerificationError,
 )
 from lanewise.frontend.helpers import function
+from lanewise.interpolation import interpolate
 from lanewise.lattices import D2Q9, D3Q19, D3Q27, Lattice
 from lanewise.layouts import AoAS, AoS, AoSoA, Layout, SoA, SoAoAS
 from lanewise.moved import MOVED
@@ -48,6 +49,7 @@ from lanewise.random_numbers import (
     unit_vector,
     unit_vector2,
 )
+from lanewise.record import RecordBase as Record
 from lanewise.record import record
 from lanewise.runtime.devices import device
 from lanewise.scatter import scatter_add, scatter_max, scatter_min
@@ -77,6 +79,7 @@ from lanewise.values import (
     hypot,
     i32,
     i64,
+    index_of,
     isfinite,
     isinf,
     isnan,
@@ -161,6 +164,7 @@ __all__ = [
     "Profile",
     "Ragged",
     "RaggedArray",
+    "Record",
     "RecordArray",
     "RecordError",
     "Row",
@@ -207,6 +211,8 @@ __all__ = [
     "i32",
     "i64",
     "index",
+    "index_of",
+    "interpolate",
     "isfinite",
     "isinf",
     "isnan",

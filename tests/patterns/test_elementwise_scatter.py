@@ -13,6 +13,7 @@ from lanewise.errors import ArgumentError, CompileError, PlanError, Verification
 from lanewise.ir.printer import print_kernel
 from lanewise.launch.executable import generated_texts
 from lanewise.launch.support import compile_kernel
+from lanewise.patterns.elementwise import scattered
 from lanewise.pipeline import build_program
 from lanewise.plan import NEUTRAL, Plan
 
@@ -103,9 +104,9 @@ def test_an_index_outside_is_named_with_its_element(device: str) -> None:
     with lw.device("cpu" if device == "cuda" else device), pytest.raises(VerificationError) as error:
         weighted(places, values, total, checks=True)
     text = str(error.value)
-    assert "weighted: 'total' is scattered to outside of its elements" in text
+    assert "weighted: 'total' is written outside of its elements" in text
     assert "lw.scatter_add(total, place, v)" in text
-    assert "the index is 19 in element 42, and 'total' has the shape (19,)" in text
+    assert "the index is 19 in the element 42, and 'total' has the shape (19,)" in text
     assert "0 to 18" in text
     assert not host(total).any()
 
@@ -118,6 +119,97 @@ def reads(place: lw.i32, table: lw.Array2[lw.f32]) -> lw.f32:
 def test_arrays_are_read_by_index() -> None:
     table, place = np.arange(6, dtype=np.float32).reshape(3, 2), np.array([2, 0, 1], np.int32)
     assert reads(place, table).tolist() == [8.0, 4.0, 6.0]
+
+
+@lw.elementwise
+def deposit_by_kind(
+    p: Particle, charge: lw.Array2[lw.f64], seed: lw.i32, total: lw.Array2[lw.f64], last: lw.Array1[lw.i32]
+):
+    if p.cell < total.shape[0]:
+        lw.scatter_add(total, (p.cell, lw.index_of(p) % 2), charge[p.cell, 1] * lw.f64(p.mass))
+    else:
+        seed = seed + 1
+    lw.scatter_max(last, 0, lw.index_of(p) + seed)
+    p.mass = lw.f32(charge[p.cell, 0])
+
+
+def by_kind(device: str, cells: list[int]) -> tuple[Any, ...]:
+    cell = np.array(cells, np.int32)
+    particles = Particle.array(cell=cell, mass=np.arange(len(cell)), position=np.zeros((len(cell), 3)), device=device)
+    charge, total, last = move(device, np.arange(8.0).reshape(4, 2), np.zeros((3, 2)), np.zeros(1, np.int32))
+    return particles, charge, 10, total, last
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("checks", [False, True], ids=["", "checks"])
+def test_tables_and_indices_beside_scatters(device: str, checks: bool) -> None:
+    cells = [2, 0, 3, 2, 0]
+    particles, charge, seed, total, last = by_kind(device, cells)
+    deposit_by_kind(particles, charge, seed, total, last, checks=checks)
+    expected = np.zeros((3, 2))
+    for i, c in enumerate(cells):
+        if c < 3:
+            expected[c, i % 2] += (2 * c + 1) * i
+    assert (host(total) == expected).all()
+    assert host(last).tolist() == [14]
+    assert host(particles.mass).tolist() == [2.0 * c for c in cells]
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_nothing_is_changed_where_an_index_is_outside(device: str) -> None:
+    particles, charge, seed, total, last = by_kind(device, [2, 0, 4, -1, 0])
+    with pytest.raises(VerificationError, match=r"'charge' is read outside .*(?s:.)*index 0 is 4 in the element 2"):
+        deposit_by_kind(particles, charge, seed, total, last, checks=True)
+    assert not host(total).any()
+    assert not host(last).any()
+    assert host(particles.mass).tolist() == [0.0, 1.0, 2.0, 3.0, 4.0]
+
+
+@lw.sitewise(lw.D2Q9)
+def of_sites(f: lw.populations, t: lw.Array1[lw.i32]) -> None:
+    lw.scatter_add(t, 0, 1)
+
+
+@lw.pairwise
+def of_pairs(a: Particle, b: Particle, t: lw.Array1[lw.i32]) -> lw.f32:
+    lw.scatter_add(t, a.cell, 1)
+    return b.mass
+
+
+def test_pairs_and_sites_do_not_scatter() -> None:
+    t = np.zeros(3, np.int32)
+    particles, *_ = by_kind("cpu", [0, 1])
+    with pytest.raises(CompileError) as of_a_pair:
+        of_pairs(particles, particles, t)
+    with pytest.raises(CompileError) as of_a_site:
+        of_sites(of_sites.sites((4, 4)), t=t)
+    for error, line in ((of_a_pair, "lw.scatter_add(t, a.cell, 1)"), (of_a_site, "lw.scatter_add(t, 0, 1)")):
+        assert "the table 't' is read only" in str(error.value)
+        assert line in str(error.value)
+
+
+def test_what_surely_is_outside_is_refused() -> None:
+    particles, charge, seed, total, _ = by_kind("cpu", [0, 1])
+    with pytest.raises(ArgumentError, match=r"'last' is written outside .*(?s:.)*'last' has the shape \(0,\)"):
+        deposit_by_kind(particles, charge, seed, total, np.zeros(0, np.int32))
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_lengths_of_64_bits(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scattered, "NARROW", 1)
+    test_tables_and_indices_beside_scatters(device, True)
+    test_nothing_is_changed_where_an_index_is_outside(device)
+    compiled = deposit_by_kind.compile(*by_kind(device, [2, 0]))
+    lengths = {c.name: str(c.type) for c in compiled.reference.counts if ".shape" in c.name}
+    assert set(lengths.values()) == {"i64", "i32"}
+    compile_kernel(compiled.reference, Plan(block=128).filled(NEUTRAL), "cuda", arch="sm_90")
+
+
+def test_results_have_memory_of_their_own() -> None:
+    memory = np.zeros(6)
+    for _ in range(2):
+        with pytest.raises(ArgumentError, match="out shares memory with the array 'total'"):
+            weighted(np.zeros(3, np.int32), np.ones(3), memory[:4], out=memory[3:])
 
 
 @lw.elementwise
@@ -156,7 +248,7 @@ def two_ways(place: lw.i32, v: lw.f64, total: lw.Array1[lw.f64]):
 @pytest.mark.parametrize(
     ("kernel", "texts"),
     [
-        (writes, ("the table 'total' is read only", "total[place] = v", "lw.scatter_add(total, i, value)")),
+        (writes, ("the table 'total' is read only", "total[place] = v", "may lw.scatter_add(total, i, value)")),
         (adds, ("the table 'total' is read only", "total[place] += v")),
         (both, ("touched by lw.scatter_add alone", "total[place], stored")),
         (scatters_and_reads, ("touched by lw.scatter_add alone", "total[place], read")),
@@ -195,11 +287,11 @@ def test_what_is_scattered_to_has_memory_of_its_own() -> None:
 
 def test_there_are_no_totals_and_no_parts() -> None:
     arguments = np.zeros(3, np.int32), np.ones(3), np.zeros(3)
-    with pytest.raises(ArgumentError, match="has arrays beside its elements"):
+    with pytest.raises(ArgumentError, match="weighted scatters to total, and has no sum"):
         weighted.sum(*arguments)
     with pytest.raises(PlanError):
         weighted(*arguments, plan=Plan(fission=True))
-    with pytest.raises(ArgumentError, match="no_arrays has no parameter 'checks'"):
+    with pytest.raises(ArgumentError, match="checks=True tests the indices into tables, and no_arrays has none"):
         no_arrays(np.ones(3), checks=True)
     with pytest.raises(ArgumentError, match="checks= is True or False, found 1"):
         weighted(*arguments, checks=1)

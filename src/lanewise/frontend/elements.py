@@ -1,4 +1,4 @@
-"""Arrays of a threadwise function: their elements by index, their shapes.
+"""Arrays of a threadwise function, and tables of others: their elements by index, their shapes.
 
 v = a[y, k + 1]      load a[y, k + 1]: a_1; v = a_1
 c[y, x] = v          store c[y, x] = v
@@ -39,8 +39,8 @@ def refuse_table(scope: Scope, array: ElementsReference, node: ast.AST) -> None:
         raise scope.error(
             f"the table {array.name!r} is read only", node, found=f"an element of {array.describe()}, which is written",
             wanted="a field of the record, or a result of the function",
-            hint=f"lw.scatter_add({array.name}, i, value), scatter_min and scatter_max may meet at one element; @lw.threadwise functions "
-            "write to the elements of arrays",
+            hint=f"elementwise functions may lw.scatter_add({array.name}, i, value), scatter_min or scatter_max; "
+            "@lw.threadwise functions write to the elements of arrays",
         )  # fmt: skip
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 
-from lanewise.frontend.elements import places
+from lanewise.frontend.elements import places, refuse_table
 from lanewise.frontend.expressions import lower, number
 from lanewise.frontend.places import coerce
 from lanewise.frontend.scope import Scope
@@ -33,6 +33,7 @@ def scatter(scope: Scope, operation: ir.ScatterOperation, node: ast.Call) -> Non
             f"lw.scatter_{operation} changes an element of an array among the parameters", node.args[0],
             found=array.describe(), wanted=example,
         )  # fmt: skip
+    refuse_table(scope, array, node)
     kind, index = array.type.element, node.args[1]
     if kind == BOOL:
         raise scope.error(

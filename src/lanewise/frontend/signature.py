@@ -12,6 +12,7 @@ from lanewise import types as t
 from lanewise.array_types import ArrayType, is_array, is_index
 from lanewise.errors import CompileError
 from lanewise.frontend.array_parameters import array_parameter, index_parameter
+from lanewise.frontend.scattered import scattered_arrays
 from lanewise.frontend.source import Source, read_source
 from lanewise.frontend.values import PythonObject
 from lanewise.record import Record, record_of
@@ -23,8 +24,9 @@ class Signature:
     """The declared parameters of a kernel function and its result types (None: not declared).
 
     `populations` has the parameters that are populations, and their type, `rows` those that are rows of values, and the type of a value;
-    they are not among `parameters`. `indices` and `arrays` are those of a threadwise function, the indices first of all; `asked` is what a
-    call of it brings besides, by keyword.
+    they are not among `parameters`. `indices` are those of a threadwise function, first of all; `asked` is what a call of it brings
+    besides, by keyword. `arrays` are read and written by index; those of other functions are tables, which are only read, but for those
+    that are `scattered` to.
     """
 
     source: Source
@@ -35,6 +37,12 @@ class Signature:
     indices: tuple[str, ...] = ()
     arrays: dict[str, ArrayType] = field(default_factory=dict[str, ArrayType])
     asked: tuple[str, ...] = ()
+    scattered: frozenset[str] = frozenset()
+
+    @property
+    def tables(self) -> dict[str, ArrayType]:
+        """The arrays that are only read."""
+        return {} if self.indices else {n: kind for n, kind in self.arrays.items() if n not in self.scattered}
 
     @property
     def names(self) -> list[str]:
@@ -53,12 +61,13 @@ def read_signature(
     rows: bool = False,
     threads: bool = False,
     tables: bool = False,
+    scatters: bool = False,
 ) -> Signature:
     """The annotations of a function as language types; raises `CompileError` when one is missing or of another kind.
 
     `populations` says that the first parameter, and no other, is the populations of a site; a helper (not `annotated`)
     may take them anywhere. `rows` says that it may take rows of values, `threads` that it has indices and arrays, `tables` that it has
-    arrays to read and to scatter to.
+    arrays to read, `scatters` that some of these may be scattered to.
     """
     source = read_source(function)
     _check_plain(source)
@@ -93,7 +102,9 @@ def read_signature(
     if annotated and populations:
         _check_populations(source, sites)
     results = _results(source, annotations)
-    return Signature(source, parameters, results, sites, lists, tuple(indices), arrays, ("grid",) if threads else ())
+    scattered = frozenset(scattered_arrays(source) & arrays.keys()) if scatters else frozenset[str]()
+    asked = ("grid",) if threads else ()
+    return Signature(source, parameters, results, sites, lists, tuple(indices), arrays, asked, scattered)
 
 
 def _row_type(source: Source, arg: ast.arg, annotation: Any, *, allowed: bool) -> t.ValueType:

@@ -6,6 +6,7 @@ Sums run in 64 bits and in a fixed order.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -33,9 +34,19 @@ from lanewise.patterns.elementwise.build import (
     reduced_type,
     reduction_lanes,
 )
-from lanewise.patterns.elementwise.scattering import build_scattering, refuse_same
-from lanewise.patterns.elementwise.tables import CHECKS, call_arguments, prove, repeats, tables_of, wide_lengths
+from lanewise.patterns.elementwise.scattered import (
+    call_arguments,
+    elements_of,
+    is_wide,
+    prove,
+    repeats,
+    scattered_arrays_of,
+    scattered_lengths,
+    wide_lengths,
+)
+from lanewise.patterns.elementwise.scattering import build_scattering, scatters
 from lanewise.patterns.results import result_arrays
+from lanewise.patterns.tables.ranges import CHECKS, around_launch, check_keywords
 from lanewise.patterns.threadwise.names import POINTS
 from lanewise.plan import Plan
 from lanewise.plans import complete_plan
@@ -49,18 +60,18 @@ def _specialised(signature: Signature, arguments: Arguments) -> ElementwiseArgum
     return ElementwiseArguments(
         {n: (r.record, r.layout) for n, r in arguments.records.items()},
         {n: value_type(kinds[n]) for n in arguments.arrays},
-        {n: value_type(kinds[n]) for n in arguments.uniforms},
+        {n: value_type(kinds[n]) for n in arguments.uniforms} | scattered_lengths(signature, arguments),
+        signature.tables,
     )
 
 
 def _build(lowered: Lowered, signature: Signature, arguments: Arguments, index: Scalar) -> ir.Kernel:
-    specialised = _specialised(signature, arguments)
-    if not signature.arrays:
-        return build_elementwise(lowered, specialised, index)
-    refuse_same(lowered)
-    if arguments.variant[0]:
-        lowered = wide_lengths(signature)
-    return build_scattering(lowered, specialised, tables_of(signature, arguments), index)
+    if not scatters(lowered.function):  # the tests of a function that does are one that does not
+        return build_elementwise(lowered, _specialised(signature, arguments), index)
+    uniforms = {n: value_type(signature.parameters[n]) for n in arguments.uniforms}
+    plain = replace(_specialised(signature, arguments), uniforms=uniforms, tables={})
+    function = wide_lengths(signature) if is_wide(arguments) else lowered
+    return build_scattering(function, plain, scattered_arrays_of(signature, arguments), index)
 
 
 def _counts(name: str, arguments: Arguments) -> Mapping[str, int]:
@@ -71,12 +82,12 @@ def _counts(name: str, arguments: Arguments) -> Mapping[str, int]:
         lengths = ", ".join(f"{n} has {c}" for n, c in counts.items())
         raise ArgumentError(f"{name}: the arrays differ in length: {lengths}")
     count = next(iter(counts.values()))
-    return {COUNT: count, **arguments.totals, WORK: 1, POINTS: count} if arguments.totals else {COUNT: count}
+    return {COUNT: count, **arguments.lengths, WORK: 1, POINTS: count} if arguments.variant else {COUNT: count}
 
 
 WING = Wing(
-    ELEMENTWISE, _build, _counts, arguments=call_arguments, in_place=True, advise=advise_layout, tables=True, repeats=repeats,
-    options=(CHECKS,), prove=prove,
+    ELEMENTWISE, _build, _counts, in_place=True, advise=advise_layout, arguments=call_arguments, elements=elements_of, prove=prove,
+    check=check_keywords, options=(CHECKS,), repeats=repeats, tested=around_launch, scatters=True,
 )  # fmt: skip
 
 
@@ -86,10 +97,7 @@ class Elementwise(AbstractKernel):
 
     Parameters of record type take record arrays; scalar and vector parameters take a uniform argument or an array with
     one value an element. An array with a shape (`density: lw.Array1[lw.f32]`) is one for all elements, a contiguous array of NumPy
-    or CuPy that is passed as it is: its elements are read by index, or scattered to (`lw.scatter_add`).
-
-    With `checks=True` indices of such arrays are tested as the kernel runs: an element outside reads as 0 and is not scattered to, and
-    behind the kernel, for which the call waits, `VerificationError` tells the first element, its line and its index.
+    or CuPy that is passed as it is: a table, whose elements are read by index, or an array that is scattered to (`lw.scatter_add`).
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -98,11 +106,17 @@ class Elementwise(AbstractKernel):
     def __reduce__(self) -> str | tuple[Any, ...]:
         return by_name(self, (Elementwise, (self.python,)))
 
-    def __call__(self, *arguments: Any, out: Any = None, plan: Plan | None = None, **named: Any) -> Any:
-        """Run on all elements: an array of results, of shape (n,) or (n, components), a tuple of them, or None."""
-        if CHECKS in named and CHECKS not in self.signature.parameters:
-            return self.bind(*arguments, out=out, plan=plan, **named)()
-        return super().__call__(*arguments, out=out, plan=plan, **named)
+    def __call__(
+        self, *arguments: Any, out: Any = None, plan: Plan | None = None, checks: bool = False, **named: Any
+    ) -> Any:
+        """Run on all elements: an array of results, of shape (n,) or (n, components), a tuple of them, or None.
+
+        checks: test before the run that every index into a table or of a scatter is inside, as far as nothing proves it; raises
+        `VerificationError` with the first element that is not, and changes nothing. The call waits for the tests.
+        """
+        if checks is False:
+            return super().__call__(*arguments, out=out, plan=plan, **named)
+        return self.bind(*arguments, out=out, plan=plan, checks=checks, **named)()
 
     def sum(self, *arguments: Any, **named: Any) -> Any:
         """The sum of the results over all elements, in 64 bits and a fixed order, without storing them.
@@ -122,13 +136,13 @@ class Elementwise(AbstractKernel):
     def _reduce(self, operation: Operation, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
         calls = self._calls
         calls.notice()
-        repeated = calls.repeated[operation]
-        if match := repeated.find(arguments, named):
+        repeated, checked = calls.repeated[operation], CHECKS in named and CHECKS not in calls.signature.names
+        if not checked and (match := repeated.find(arguments, named)):
             return _reduced(operation, match[0].run(match[1], None))
         classified = calls.given(arguments, named)
-        if calls.signature.arrays:
+        if scattered := calls.signature.scattered:
             raise ArgumentError(
-                f"{self.__name__} has arrays beside its elements ({', '.join(calls.signature.arrays)}), and no {operation}; "
+                f"{self.__name__} scatters to {', '.join(sorted(scattered))}, and has no {operation}; "
                 f"lw.{operation} takes it of the results of a call"
             )
         if not calls.lowered.results:
@@ -142,7 +156,12 @@ class Elementwise(AbstractKernel):
         partials = [make_output(self.__name__, r.kind, r.count, classified.device, None) for r in made]
         bound |= {r.name: bind_value_array(p, r.kind) for r, p in zip(made, partials, strict=True)}
         launch = self._reduction(classified, operation).prepare(bound, environment)
-        repeated.remember(calls.signature, arguments, named, classified, launch, made)
+        if checked:
+            launch = around_launch(calls, classified, launch)
+        else:
+            repeated.remember(
+                calls.signature, arguments, named, classified, launch, made, besides=repeats(calls, classified)
+            )
         launch()
         return _reduced(operation, partials)
 

@@ -59,6 +59,6 @@ def prefer_buckets(lowered: Lowered, arguments: Arguments) -> None:
         return
     places, values = arguments.arrays[found.place], arguments.arrays[found.value]
     words, _ = arguments.added[found.array]
-    elements = arguments.totals[length_of(found.array, 0)]
+    elements = arguments.lengths[length_of(found.array, 0)]
     if weighted_histogram.fits(values.size, elements):
         arguments.instead = partial(weighted_histogram.add, places, values, words, elements)

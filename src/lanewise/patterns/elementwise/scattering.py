@@ -1,4 +1,4 @@
-"""elementwise functions with arrays beside their element: read by index, or scattered to.
+"""elementwise functions that scatter to arrays beside their element.
 
 def deposit(p: Particle, density: lw.Array1[lw.f32]): lw.scatter_add(density, p.cell, p.mass)
 ->  parallel for $i in range($count): load p[$i]; scatter sum density[p.cell], p.mass
@@ -7,10 +7,9 @@ The function is no function any more but the body of the loop, as in threadwise 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, replace
 
-from lanewise import types as t
 from lanewise.errors import CompileError
 from lanewise.frontend.function import Lowered
 from lanewise.ir import nodes as ir
@@ -21,12 +20,12 @@ from lanewise.ir.traverse import flat_map, rename, statements, writes
 from lanewise.ir.values import value_array
 from lanewise.passes.base import refuse
 from lanewise.patterns.elementwise.build import NARROW, ElementwiseArguments, build_elementwise
-from lanewise.patterns.threadwise.guards import OUTSIDE, Guards, guarded
+from lanewise.patterns.tables.arguments import numbers
 from lanewise.patterns.threadwise.indices import with_bounded_indices
 from lanewise.patterns.threadwise.races import refuse_races
 from lanewise.patterns.threadwise.returns import without_returns
 from lanewise.target import Target
-from lanewise.types import Scalar
+from lanewise.types import I32, Scalar
 
 ELEMENT = own("i")
 
@@ -50,16 +49,22 @@ SCATTERING = Pattern(
 
 
 @dataclass(frozen=True, slots=True)
-class Tables:
+class ScatteredArrays:
     """The arrays of a call: types of elements (of words, where floats are summed) and numbers of dimensions.
 
-    index: the type of their lengths. narrow: none has more elements than 32 bits count. guards: the tests of indices.
+    scattered: those that are scattered to; the others are tables. index: the type of the lengths of the former. narrow: none has more
+    elements than 32 bits count.
     """
 
     arrays: Mapping[str, tuple[Scalar, int]]
+    scattered: Container[str]
     index: Scalar
     narrow: bool
-    guards: Guards = ()
+
+
+def scatters(function: ir.Function) -> bool:
+    """Whether a function scatters; the tests of one that does do not."""
+    return any(isinstance(s, ir.ScatterElement) for s in statements(function.body))
 
 
 def element_body(function: ir.Function) -> ir.Block:
@@ -77,31 +82,31 @@ def element_body(function: ir.Function) -> ir.Block:
     return with_bounded_indices(without_returns((*begin, *flat_map(function.body, visit))))
 
 
-def build_scattering(lowered: Lowered, arguments: ElementwiseArguments, tables: Tables, index: Scalar) -> ir.Kernel:
-    """The reference kernel. Raises `CompileError` for an array that is scattered to and touched in another way."""
-    plain = build_elementwise(lowered, arguments, index)
+def build_scattering(
+    lowered: Lowered, arguments: ElementwiseArguments, shaped: ScatteredArrays, index: Scalar
+) -> ir.Kernel:
+    """The reference kernel. Raises `CompileError` for an array that is scattered to and touched in another way.
+
+    arguments: those without an index. Reads have an index for each dimension, as scatters have.
+    """
+    refuse_same(lowered)
+    assert lowered.indexed is not None
+    plain = build_elementwise(replace(lowered, function=lowered.indexed), arguments, index)
     (loop,) = plain.body
     assert isinstance(loop, ir.Parallel)
-    body = element_body(lowered.function)
+    body = element_body(lowered.indexed)
     refuse_races((ELEMENT,), body)
-    if tables.guards:
-        kinds = {n: kind for n, (kind, _) in tables.arrays.items()}
-        *tested, _ = guarded(body, tables.guards, (ELEMENT,), kinds, tables.index)
-        end = ir.StoreElement(OUTSIDE, (ir.Local(ELEMENT, index),), ir.Local(OUTSIDE, t.I64))
-        body = (*tested, end)
-    body = _with_own_values(body, plain.uniforms)
+    place = numbers(lowered, dict.fromkeys(lowered.numbered, ir.Local(ELEMENT, index)))
+    body = (*(ir.Assign(n, e) for n, e in place.items()), *_with_own_values(body, plain.uniforms))
     inside: list[ir.Statement] = []
     for s in loop.body:
         inside += body if isinstance(s, ir.Apply) else (s,)
     written = {s.array for s in statements(body) if isinstance(s, ir.ElementWrite)}
     arrays, counts = list(plain.arrays), list(plain.counts)
-    for name, (kind, rank) in tables.arrays.items():
+    for name, (kind, rank) in shaped.arrays.items():
         shape = tuple(length_of(name, d) for d in range(rank))
-        counts += [ir.Parameter(n, tables.index) for n in shape]
-        arrays.append(replace(value_array(name, kind, written=name in written), shape=shape, narrow=tables.narrow))
-    if tables.guards:
-        shape = (plain.counts[0].name,)
-        arrays.append(replace(value_array(OUTSIDE, t.I64, written=True), shape=shape, narrow=tables.narrow))
+        counts += [ir.Parameter(n, shaped.index if name in shaped.scattered else I32) for n in shape]
+        arrays.append(replace(value_array(name, kind, written=name in written), shape=shape, narrow=shaped.narrow))
     return replace(
         plain, pattern=SCATTERING, arrays=tuple(arrays), counts=tuple(counts), body=(replace(loop, body=tuple(inside)),)
     )
