@@ -12,7 +12,7 @@ import numpy as np
 from lanewise._version import __version__
 from lanewise.emit.cuda import emit_cuda
 from lanewise.emit.numba import emit_numba
-from lanewise.errors import PlanError, VerificationError
+from lanewise.errors import PlanError
 from lanewise.ir import nodes as ir
 from lanewise.ir.interpreter import Interpreter, Memory
 from lanewise.ir.names import COUNT, WORK, identifier, is_own, is_view
@@ -74,7 +74,6 @@ class Executable:
         return "\n\n".join(generated_texts(self.program, self.device, locations=True))
 
     def prepare(self, arrays: Arrays, environment: Environment) -> Launch:
-        _check_arranged(self.program.reference, arrays)
         match target_of(self.device).name:
             case "python":
                 memories = {n: Memory(b.data, b.arrangement, b.count) for n, b in arrays.items()}
@@ -119,16 +118,6 @@ class Executable:
                 )
             case other:
                 raise AssertionError(f"no device of kind {other}")
-
-
-def _check_arranged(kernel: ir.Kernel, arrays: Arrays) -> None:
-    """Refuse memory that lies in another way than a kernel was made for: it would write anywhere. No call of a user's gets here."""
-    for a in kernel.arrays:
-        bound = arrays.get(a.name)
-        if bound is not None and bound.arrangement.unpinned != a.arrangement:
-            raise VerificationError(
-                f"{kernel.name}: the memory of {a.name!r} lies otherwise than the kernel was made for"
-            )
 
 
 def _checked_run(checks: tuple[Callable[[], None], ...], run: Launch) -> None:
