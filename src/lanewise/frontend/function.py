@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lanewise import types as t
 from lanewise.errors import CompileError
@@ -24,6 +24,7 @@ from lanewise.frontend.values import (
 )
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import own
+from lanewise.ir.reductions import SUM, Reduction
 from lanewise.ir.traverse import blocks, expressions, reads, statements, writes
 from lanewise.lattices.base import Lattice
 
@@ -35,11 +36,17 @@ DECISIONS = 5  # how often the type of one variable can change: wider twice, f64
 
 @dataclass(frozen=True, slots=True)
 class Lowered:
-    """An IR function; `uses_same` tells that its last parameter is the flag `same`."""
+    """An IR function; `uses_same` tells that its last parameter is the flag `same`. reductions: of its results; none where all are sums."""
 
     function: ir.Function
     results: tuple[t.ValueType, ...]
     uses_same: bool
+    reductions: tuple[Reduction, ...] = ()
+
+    @property
+    def reduced(self) -> tuple[tuple[t.ValueType, Reduction], ...]:
+        """The type of every result, and what becomes of it over all pairs: the sum, unless its annotation says otherwise."""
+        return tuple(zip(self.results, self.reductions or (SUM,) * len(self.results), strict=True))
 
 
 def lower_function(
@@ -70,7 +77,11 @@ def lower_function(
             )
         results = []
     indices = frozenset(signature.indices)
-    return lower_body(source, values, results, Helpers(lower_body).call, same_allowed=mutable is None, indices=indices)
+    lowered = lower_body(
+        source, values, results, Helpers(lower_body).call, same_allowed=mutable is None, indices=indices
+    )
+    sums = all(r == SUM for r in signature.reductions)
+    return lowered if sums else replace(lowered, reductions=signature.reductions)
 
 
 def lower_body(

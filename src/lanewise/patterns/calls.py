@@ -129,7 +129,9 @@ class Calls:
     def signature(self) -> Signature:
         """The parameters and results, by the function's annotations."""
         self._signature = self._signature or self.wing.check(
-            read_signature(self.function, rows=self.wing.rows, threads=self.wing.threads)
+            read_signature(
+                self.function, rows=self.wing.rows, threads=self.wing.threads, pairs=self.wing.pattern.over_pairs
+            )
         )
         return self._signature
 

@@ -15,11 +15,12 @@ from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import count_of, identifier, own
 from lanewise.ir.pattern import HostCode, Pattern, Work
-from lanewise.ir.values import pairs, record_array, uniform_leaves, value_array
+from lanewise.ir.reductions import Place
+from lanewise.ir.values import record_array, uniform_leaves, value_array
 from lanewise.layouts import Layout
 from lanewise.passes.reciprocity.shape import SCRATCH_BYTES
 from lanewise.passes.thread_mapping import MAX_SHARED_BYTES
-from lanewise.patterns.results import check_results, result_arrays, sum_name
+from lanewise.patterns.results import accumulators, check_results, result_arrays, stores
 from lanewise.plan import DECLARED, NEUTRAL, Decisions, Plan
 from lanewise.record import Record
 from lanewise.target import Machine
@@ -171,21 +172,20 @@ def build_pairwise(lowered: Lowered, arguments: PairwiseArguments, index: Scalar
     source, load_source = _record(f, arguments.source, j)
     target_count, source_count = (ir.Parameter(count_of(a.name), index) for a in (target, source))
     results = [ir.Local(own(r.name), r.type) for r in f.results]
-    sums = {r.name: ir.Local(sum_name(r.name), r.type) for r in results}
+    reduced = [a for group in accumulators(lowered) for a in group]
     parameters: list[ir.Expression] = [ir.Local(p.name, p.type) for p in f.parameters]
     if lowered.uses_same:  # the last parameter
         parameters[-1] = build.equal(i, j) if arguments.identical else build.FALSE
-    adds = tuple(ir.Assign(sums[r.name].name, ir.Binary("+", sums[r.name], r, r.type)) for r in results)
-    body: ir.Block = (*load_source, ir.Apply(f, tuple(parameters), tuple(r.name for r in results)), *adds)
+    place = Place(j if index == t.I32 else ir.Cast(j, t.I32))
+    takes = tuple(s for a in reduced for s in a.take(place))
+    body: ir.Block = (*load_source, ir.Apply(f, tuple(parameters), tuple(r.name for r in results)), *takes)
     zero, one = ir.Literal(0, index), ir.Literal(1, index)
     loop = ir.For(j.name, zero, ir.Local(source_count.name, index), one, body, role="sources")
-    starts = tuple(ir.Assign(s.name, ir.Literal(0.0 if s.type.is_float else 0, s.type)) for s in sums.values())
+    starts = tuple(s for a in reduced for s in a.start())
     outputs = [value_array(name, kind, written=True) for name, kind in result_arrays(lowered)]
-    stores = tuple(
-        ir.StoreRecord(name, i, tuple((leaf, sums[v]) for leaf, v in pairs(name, kind)))
-        for name, kind in result_arrays(lowered)
+    parallel = ir.Parallel(
+        i.name, ir.Local(target_count.name, index), (*load_target, *starts, loop, *stores(lowered, i))
     )
-    parallel = ir.Parallel(i.name, ir.Local(target_count.name, index), (*load_target, *starts, loop, *stores))
     uniforms = uniform_leaves(f, arguments.uniforms)
     return ir.Kernel(
         identifier(f.name),
@@ -195,6 +195,7 @@ def build_pairwise(lowered: Lowered, arguments: PairwiseArguments, index: Scalar
         (target_count, source_count),
         (parallel,),
         identical=arguments.identical,
+        reductions=tuple(reduced),
         location=f.location,
     )
 
