@@ -28,6 +28,7 @@ from lanewise.ir import nodes as ir
 from lanewise.ir.functions import buffers_read, functions
 from lanewise.ir.names import is_own, own
 from lanewise.ir.pattern import HostCode
+from lanewise.ir.reductions import reorders
 from lanewise.ir.traverse import statements, subexpressions
 from lanewise.types import I64, LocalArray, limits
 
@@ -358,7 +359,7 @@ class _EntryWriter(_Writer):
 
     def text(self) -> str:
         k = self.kernel
-        flags = '{"reassoc", "contract", "nsz"}' if k.pattern.host.reassociate else '{"contract"}'
+        flags = '{"reassoc", "contract", "nsz"}' if k.pattern.host.reassociate and reorders(k) else '{"contract"}'
         begin, end = self.names(own("begin")), self.names(own("end"))
         global_buffers = [b for b in k.buffers if b.space == "global"]
         parameters = [self.buffer(b.name) for b in global_buffers] + [self.names(p.name) for p in k.counts + k.uniforms]

@@ -25,8 +25,9 @@ class Signature:
     """The declared parameters of a kernel function and its result types (None: not declared).
 
     `populations` has the parameters that are populations, and their type, `rows` those that are rows of values, and the type of a value;
-    they are not among `parameters`. `reductions` says what becomes of each result over all pairs. `indices` and `arrays` are those of a threadwise function, the indices first of all; `asked` is what a
-    call of it brings besides, by keyword.
+    they are not among `parameters`.
+    `reductions` says what becomes of each result over all pairs. `indices` and `arrays` are those of a threadwise function, the indices
+    first of all; `asked` is what a call of it brings besides, by keyword.
     """
 
     source: Source

@@ -46,11 +46,11 @@ State = tuple[ir.Local, ...]
 class Reduction(ABC):
     """How the values of all pairs become one result. Reductions are frozen dataclasses, compared by value.
 
-    word: in names of variables and in texts. exact: states of the same pairs have the same bits, in whatever order and grouping the
-    pairs came; else rounding depends on both, and a plan fixes them. zero_is_identity: a value of zero (or False) changes no state, so
-    that pairs with it may be left out. invertible: a value that was taken can be taken out again. reorders: compilers may regroup the
-    arithmetic of its states. widens: a float state gains from float64. indexed: it needs the indices of sources. of_truths: its function
-    says whether something holds.
+    word: in names of variables and in texts. exact: states of the same pairs have the same bits, in whatever order and grouping the pairs
+    came; else rounding depends on both, and a plan fixes them. zero_is_identity: a value of zero (or False) changes no state, so that
+    pairs with it may be left out. invertible: a value that was taken can be taken out again. reorders: compilers may regroup the
+    arithmetic of its states. widens: a float state gains from float64. adds: take and merge are additions, so that a result in memory is
+    a state to which others add theirs. indexed: it needs the indices of sources. of_truths: its function says whether something holds.
     """
 
     word: str
@@ -59,6 +59,7 @@ class Reduction(ABC):
     invertible: bool = False
     reorders: bool = False
     widens: bool = False
+    adds: bool = False
     indexed: bool = False
     of_truths: bool = False
 
