@@ -20,7 +20,9 @@ _SHORT = frozenset(
 def describe_work(reference: ir.Kernel, targets: int, target: Target = CUDA) -> Work:
     """The work of a reference kernel on that many elements, on such a device."""
     simple = dead_code.apply(constant_folding.apply(reference))
-    rearranged = fma_rearrangement.legal(simple) is None
+    # What a reduction does without rounding has the same bits in all plans, if they leave the function's arithmetic alone.
+    exact = any(a.reduction.exact for a in reference.reductions)
+    rearranged = not exact and fma_rearrangement.legal(simple) is None
     if not reference.pattern.over_pairs:
         suggest, describe = reference.pattern.suggest, reference.pattern.describe
         plans = suggest(simple, target) if suggest is not None and target.compiled else None
