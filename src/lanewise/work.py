@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from lanewise.ir import nodes as ir
 from lanewise.ir.functions import functions
 from lanewise.ir.pattern import Work
+from lanewise.ir.reductions import reorders
 from lanewise.ir.traverse import expressions, statements, subexpressions
 from lanewise.layouts import SoA
 from lanewise.passes import constant_folding, dead_code, fma_rearrangement, reciprocity, shared_memory
@@ -38,6 +39,7 @@ def describe_work(reference: ir.Kernel, targets: int, target: Target = CUDA) -> 
         strided=source.arrangement != SoA().arrange(source.leaves),
         rearranged=rearranged,
         both_ways=_both_ways(simple),
+        regrouped=reorders(reference),
         converts=any(isinstance(x, ir.Cast) for x in used),
         sequences=any(map(_is_sequence, used)),
         result_bytes=sum(x.type.size for x in results),

@@ -21,6 +21,8 @@ LAYOUTS = [AoS(), SoA(), AoAS(), SoAoAS(), AoSoA(4)]
 PLANS = [
     ("cpu", Plan()),
     ("cpu", Plan(targets=3)),
+    ("cpu", Plan(across=3)),
+    ("cpu", Plan(across=64)),
     ("cpu", Plan(tile=8, targets=2)),
     ("cuda", Plan()),
     ("cuda", Plan(slices=2, block=64, tile=64)),
@@ -61,7 +63,7 @@ def test_exact_reductions_have_the_same_bits_in_every_plan(case: Case) -> None:
     made = Input(case, 41, 300, seed=2)
     plain = run_public(made, SoA(), "cpu")
     sums = [n for n, r in enumerate(case.kernel.lowered.reduced) if not r[1].exact]
-    for plan in (Plan(targets=1), Plan(targets=5), Plan(tile=16), Plan(tile=64, targets=2)):
+    for plan in (Plan(targets=1), Plan(across=7), Plan(targets=5), Plan(tile=16), Plan(tile=64, targets=2)):
         other = run_public(made, SoA(), "cpu", plan)
         same_bits([r for n, r in enumerate(other) if n not in sums], [r for n, r in enumerate(plain) if n not in sums])
 
