@@ -21,8 +21,8 @@ LAYOUTS = [AoS(), SoA(), AoAS(), SoAoAS(), AoSoA(4)]
 PLANS = [
     ("cpu", Plan()),
     ("cpu", Plan(targets=3)),
-    ("cpu", Plan(across=3)),
-    ("cpu", Plan(across=64)),
+    ("cpu", Plan(across=3, targets=1)),
+    ("cpu", Plan(across=64, targets=1)),
     ("cpu", Plan(tile=8, targets=2)),
     ("cuda", Plan()),
     ("cuda", Plan(slices=2, block=64, tile=64)),
