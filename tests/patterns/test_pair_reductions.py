@@ -184,10 +184,10 @@ def test_cuda(case: Case, layout: Any) -> None:
     same_bits(run_public(made, layout, "cuda"), found)
     if case in EXACT[:2]:
         for plan in (
-            Plan(tile=64, slices=2, block=128),
-            Plan(tile=64, parts=5),
+            Plan(tile=128, slices=2, block=128),
+            Plan(tile=128, block=128, parts=5),
             Plan(tile=0),
-            Plan(targets=4, tile=32),
+            Plan(targets=4, tile=128, block=128),
         ):
             same_bits(run_public(made, layout, "cuda", plan), found)
 
