@@ -191,17 +191,18 @@ def _result(source: Source, annotation: Any, member: Any) -> tuple[t.ValueType, 
         raise source.error(
             f"lw.{member.name} needs the type of what a pair gives", where, found=f"lw.{member.name}", wanted=member.example
         )  # fmt: skip
-    kind = type_of_annotation(member.kind if isinstance(member, Reduced) else member)
+    named = member.kind if isinstance(member, Reduced) else member
+    kind = type_of_annotation(named)
     if kind is None:
-        record = record_of(member)
+        record = record_of(named)
         raise source.error(
             "the result is not of a lanewise type",
             where,
-            found=PythonObject(annotation).describe(),
+            found=PythonObject(annotation if named is member else named).describe(),
             wanted="lw.f32, lw.vec3, tuple[lw.f32, lw.vec3], ...",
             hint="return the fields one by one, or update the first record of an @lw.elementwise function"
             if record
-            else _precise(annotation),
+            else _precise(annotation if named is member else named),
         )
     if not isinstance(member, Reduced):
         return kind, SUM

@@ -63,6 +63,11 @@ class Reduction(ABC):
     indexed: bool = False
     of_truths: bool = False
 
+    @property
+    def numbered(self) -> bool:
+        """Whether sources are numbered with 32 bits."""
+        return self.indexed
+
     @abstractmethod
     def parts(self, kind: Scalar) -> tuple[Part, ...]:
         """The state of values of this type."""

@@ -30,6 +30,10 @@ class Sum(Reduction):
 class Count(Reduction):
     """How many sources the function says True of; 0 of no source."""
 
+    @property
+    def numbered(self) -> bool:
+        return True
+
     def parts(self, kind: Scalar) -> tuple[Part, ...]:
         return (Part("", I32, ir.Literal(0, I32)),)
 

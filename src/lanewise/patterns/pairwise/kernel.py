@@ -73,8 +73,21 @@ def _checked(signature: Signature) -> Signature:
     return signature
 
 
+MOST_NUMBERED = 2**31 - 1  # sources, where results are their numbers in 32 bits
+
+
+def _check_numbers(calls: Calls, arguments: Arguments) -> None:
+    """Raise `ArgumentError` for more sources than an index or a count of a result holds."""
+    _, (name, source) = arguments.records.items()
+    if len(source) > MOST_NUMBERED and any(r.numbered for r in calls.signature.reductions):
+        raise ArgumentError(
+            f"{calls.name}: {name!r} has {len(source):,} elements, and results that are int32 indices or counts number at most "
+            f"{MOST_NUMBERED:,}; divide the sources"
+        )
+
+
 WING = Wing(
-    PAIRWISE, _build, _counts, check=_checked,
+    PAIRWISE, _build, _counts, check=_checked, prove=_check_numbers,
     arguments=partial(classify_arguments, arrays_allowed=False), advise=advise_layout,
 )  # fmt: skip
 
