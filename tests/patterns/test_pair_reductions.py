@@ -174,6 +174,97 @@ def test_passes_that_rest_on_sums_refuse(plan: Plan, reason: str) -> None:
         kernel.bind(a, a, plan=plan)
 
 
+@lw.pairwise
+def bare(target: Point, source: Point) -> lw.ArgMin:
+    return source.weight
+
+
+@lw.pairwise
+def of_truths(target: Point, source: Point) -> lw.Min[lw.bool]:
+    return source.weight > 0
+
+
+@lw.pairwise
+def of_whole_numbers(target: Point, source: Point) -> lw.LogSumExp[lw.i32]:
+    return source.kind
+
+
+@lw.pairwise
+def of_a_vector(target: Point, source: Point) -> lw.KMin[lw.vec3, 3]:
+    return source.position
+
+
+@lw.pairwise
+def of_a_number(target: Point, source: Point) -> lw.Any:
+    return source.weight
+
+
+@lw.elementwise
+def elementwise(point: Point) -> lw.Min[lw.f32]:
+    return point.weight
+
+
+REFUSED = [
+    (bare, "lw.ArgMin needs the type of what a pair gives", "wanted: lw.ArgMin[lw.f32]"),
+    (of_truths, "lw.Min does not reduce values of this type", "found: lw.Min of bool"),
+    (of_whole_numbers, "lw.LogSumExp does not reduce values of this type", "wanted: floats"),
+    (of_a_vector, "lw.KMin does not reduce values of this type", "wanted: one number a pair"),
+    (of_a_number, "the result is of type bool", "found: a value of type f32"),
+    (elementwise, "a reduction belongs to a pairwise function", "wanted: @lw.pairwise above the function"),
+]
+
+
+@pytest.mark.parametrize(("kernel", "message", "detail"), REFUSED, ids=lambda x: getattr(x, "__name__", ""))
+def test_refused_annotations(kernel: Any, message: str, detail: str) -> None:
+    a = Point.array(**points(np.random.default_rng(0), 3))
+    with pytest.raises(lw.CompileError) as caught:
+        kernel(a) if kernel is elementwise else kernel(a, a)
+    assert message in str(caught.value)
+    assert detail in str(caught.value)
+
+
+@pytest.mark.parametrize("k", [0, 33, 2.5, True, "3"])
+def test_a_list_has_a_length_from_1_to_32(k: Any) -> None:
+    with pytest.raises(lw.ArgumentError, match=r"wanted lw\.KMin\[lw\.f32, k\] with a whole number k from 1 to 32"):
+        lw.KMin[lw.f32, k]
+
+
+def test_sources_that_give_infinity_or_nan_are_left_out() -> None:
+    weight = np.array([np.nan, np.inf, 3.0, 3.0, -np.inf], "f4")
+    one = Point.array(position=np.zeros((1, 3)), weight=[1.0], kind=[0])
+    for chosen, wanted in (([0, 1], (-1, 1)), ([0, 1, 2, 3], (2, 1)), ([2, 3, 4], (2, 0))):
+        sources = Point.array(
+            position=np.zeros((len(chosen), 3)), weight=weight[chosen], kind=np.zeros(len(chosen), "i4")
+        )
+        low, high, least, most, *_ = extremes(one, sources)
+        assert most[0] == wanted[1]
+        assert least[0] == wanted[0]
+        assert low[0] == np.fmin.reduce(weight[chosen])
+        assert high[0] == np.fmax.reduce(weight[chosen])
+
+
+@pytest.mark.parametrize("axes", [1, 4, 7])
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_nearest_and_neighbors_in_any_dimension(axes: int, dtype: str) -> None:
+    rng = np.random.default_rng(axes)
+    x, q = rng.normal(size=(400, axes)).astype(dtype), rng.normal(size=(30, axes)).astype(dtype)
+    d2 = ((q[:, None] - x[None]) ** 2).sum(-1)
+    indices, distances = lw.nearest(x, 4, queries=q)
+    np.testing.assert_array_equal(indices, np.argsort(d2, 1, kind="stable")[:, :4])
+    np.testing.assert_allclose(distances, np.sqrt(np.sort(d2, 1)[:, :4]), rtol=1e-5)
+    rows = lw.neighbors(x, 0.8, queries=q)
+    for row, near_ in zip(rows, d2 < 0.64, strict=True):
+        np.testing.assert_array_equal(row, np.nonzero(near_)[0])
+
+
+def test_what_structures_do_not_divide_is_refused() -> None:
+    x = np.random.default_rng(0).normal(size=(400, 5))
+    with pytest.raises(lw.ArgumentError, match="positions of 5 axes are met by all pairs"):
+        lw.nearest(x, 1, radius=1.0, search=lw.StaticGrid(k=1, radius=1.0))
+    with pytest.raises(lw.ArgumentError, match=r"with 1 to 64 axes, found \(3, 65\)"):
+        lw.nearest(np.zeros((3, 65)), 1)
+
+
 @pytest.mark.cuda
 @pytest.mark.parametrize("case", CASES, ids=str)
 @pytest.mark.parametrize("layout", LAYOUTS, ids=str)
