@@ -3,7 +3,7 @@
     python -m bench.gpu_reductions [--targets 1000000] [--sources 100000] [--seconds 40]
 Needs CuPy and an NVIDIA GPU. Some targets of every version are compared with float64 first. Versions take turns, one call each a round;
 times are medians, with the whole call in them. The bound: every pair issues the instructions that its formula needs, one a clock and
-lane; the reciprocal throughput of the exponential unit where that is more. Writes bench/results/gpu_reductions.md, or into the folder
+lane; the reciprocal throughput of the exponential unit where that is more. Writes bench/results/gpu_reductions_NAME.md, or into the folder
 that the variable OUT names.
 """
 

@@ -28,6 +28,7 @@ from lanewise.types import Scalar
 
 WARP = 32
 SIDE_BY_SIDE = 256  # targets of a loop on a CPU: enough for its overhead, and their states stay in the first cache
+LEAST_SIDE_BY_SIDE = 32  # targets: fewer do not fill the registers
 _NOT_SIDE_BY_SIDE = ("targets", "tile", "accumulate", "self_term")  # decisions that want other loops
 
 
@@ -36,7 +37,8 @@ def default_plan(machine: Machine, work: Work, wish: Plan) -> Decisions:
     if not machine.target.has_blocks:
         # SIMD lanes run over sources, where compilers may regroup what they give; else over targets. One target a loop is fastest when a
         # load brings a whole register of sources; sources that have to be gathered first should serve four (bench/results/cpu_gravity.md).
-        if not work.regrouped and all(getattr(wish, n) in (None, getattr(NEUTRAL, n)) for n in _NOT_SIDE_BY_SIDE):
+        lanes = not work.regrouped and work.straight and work.targets >= LEAST_SIDE_BY_SIDE
+        if lanes and all(getattr(wish, n) in (None, getattr(NEUTRAL, n)) for n in _NOT_SIDE_BY_SIDE):
             return Plan(across=SIDE_BY_SIDE, vector_bits=512 if machine.vector_bits == 512 else 0).filled(NEUTRAL)
         targets = 4 if work.strided else 1
         return Plan(targets=targets).filled(NEUTRAL)
