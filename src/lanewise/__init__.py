@@ -20,6 +20,7 @@ from lanewise.errors import (
     VerificationError,
 )
 from lanewise.frontend.helpers import function
+from lanewise.interpolation import interpolate
 from lanewise.lattices import D2Q9, D3Q19, D3Q27, Lattice
 from lanewise.layouts import AoAS, AoS, AoSoA, Layout, SoA, SoAoAS
 from lanewise.moved import MOVED
@@ -47,6 +48,7 @@ from lanewise.random_numbers import (
     unit_vector,
     unit_vector2,
 )
+from lanewise.record import RecordBase as Record
 from lanewise.record import record
 from lanewise.reductions import All, ArgKMin, ArgMax, ArgMin, Count, KMin, LogSumExp, Max, Min
 from lanewise.reductions import Any_ as Any
@@ -78,6 +80,7 @@ from lanewise.values import (
     hypot,
     i32,
     i64,
+    index_of,
     isfinite,
     isinf,
     isnan,
@@ -172,6 +175,7 @@ __all__ = [
     "Profile",
     "Ragged",
     "RaggedArray",
+    "Record",
     "RecordArray",
     "RecordError",
     "Row",
@@ -217,6 +221,8 @@ __all__ = [
     "i32",
     "i64",
     "index",
+    "index_of",
+    "interpolate",
     "isfinite",
     "isinf",
     "isnan",

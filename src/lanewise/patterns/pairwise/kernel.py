@@ -15,7 +15,7 @@ from lanewise.errors import ArgumentError, CompileError
 from lanewise.frontend.function import Lowered, Signature
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import count_of
-from lanewise.launch.arguments import Arguments, classify_arguments
+from lanewise.launch.arguments import Arguments
 from lanewise.launch.compiled import Call, Compiled
 from lanewise.launch.support import value_type
 from lanewise.naming import by_name, named_object
@@ -23,6 +23,8 @@ from lanewise.patterns.calls import AbstractKernel, Calls, Wing, advise_layout
 from lanewise.patterns.pairwise.build import PAIRWISE, PairwiseArguments, build_pairwise
 from lanewise.patterns.search import AllPairs, Search
 from lanewise.patterns.search.searched import Searched
+from lanewise.patterns.tables.arguments import WITHOUT_ARRAYS
+from lanewise.patterns.tables.ranges import CHECKS, around_launch, check_keywords, prove, repeats
 from lanewise.plan import Plan
 from lanewise.record import Record
 from lanewise.types import Scalar
@@ -37,7 +39,7 @@ def _build(lowered: Lowered, signature: Signature, classified: Arguments, index:
     kinds = {n: value_type(signature.parameters[n]) for n in classified.uniforms}
     arguments = PairwiseArguments(
         (target_name, target.record, target.layout), (source_name, source.record, source.layout), kinds,
-        target.data is source.data,
+        target.data is source.data, signature.arrays,
     )  # fmt: skip
     return build_pairwise(lowered, arguments, index)
 
@@ -70,25 +72,31 @@ def _checked(signature: Signature) -> Signature:
             found="no result",
             wanted="-> lw.vec3",
         )
-    return signature
+    return check_keywords(signature)
+
+
+def _elements(signature: Signature) -> list[str]:
+    """The two records."""
+    return list(signature.parameters)[:2]
 
 
 MOST_NUMBERED = 2**31 - 1  # sources, where results are their numbers in 32 bits
 
 
-def _check_numbers(calls: Calls, arguments: Arguments) -> None:
-    """Raise `ArgumentError` for more sources than an index or a count of a result holds."""
+def _proved(calls: Calls, arguments: Arguments) -> None:
+    """Refuse more sources than an index or a count of a result holds, and indices of tables that surely are outside."""
     _, (name, source) = arguments.records.items()
     if len(source) > MOST_NUMBERED and any(r.numbered for r in calls.signature.reductions):
         raise ArgumentError(
             f"{calls.name}: {name!r} has {len(source):,} elements, and results that are int32 indices or counts number at most "
             f"{MOST_NUMBERED:,}; divide the sources"
         )
+    prove(calls, arguments)
 
 
 WING = Wing(
-    PAIRWISE, _build, _counts, check=_checked, prove=_check_numbers,
-    arguments=partial(classify_arguments, arrays_allowed=False), advise=advise_layout,
+    PAIRWISE, _build, _counts, check=_checked, arguments=WITHOUT_ARRAYS, advise=advise_layout, elements=_elements, prove=_proved,
+    options=(CHECKS,), repeats=repeats, tested=around_launch,
 )  # fmt: skip
 
 
@@ -120,6 +128,18 @@ class Pairwise(AbstractKernel):
         if isinstance(own, Pairwise) and own is not self and own.python is self.python:
             return Pairwise.using, (own, self.search)  # made of the kernel of this name
         return by_name(self, (Pairwise, (self.python, self.search)))
+
+    def __call__(
+        self, *arguments: Any, out: Any = None, plan: Plan | None = None, checks: bool = False, **named: Any
+    ) -> Any:
+        """Run for all targets: an array of sums, of shape (n,) or (n, components), or a tuple of them.
+
+        checks: test before the run that every index into a table is inside, as far as nothing proves it; raises `VerificationError` with
+        the first target for which one is not. The call waits for the tests.
+        """
+        if checks is False:
+            return super().__call__(*arguments, out=out, plan=plan, **named)
+        return self.bind(*arguments, out=out, plan=plan, checks=checks, **named)()
 
     @property
     def searched(self) -> Searched | None:
