@@ -52,7 +52,7 @@ EXEMPT = {
     **dict.fromkeys(["StaticGrid.geometry", "SoAoAS.grouped", "Plan.filled", "Elementwise.tuning_job", "Pairwise.tuning_job", "Segmentwise.tuning_job", "Threadwise.tuning_job"], _INSIDE),
     **dict.fromkeys(["Profile.loop", "Profile.running", "Profile.sample"], _INSIDE),
     **dict.fromkeys(["RecordArray.from_fields", "RecordArray.zeros"], _INSIDE),
-    **{f"{r}.row_of": _INSIDE for r in ("gravity.Body", "gravity.Body64", "gravity.BodyMixed", "boids.Boid", "boids.Boid64")},
+    **{f"{r}.row_of": _INSIDE for r in ("Record", "gravity.Body", "gravity.Body64", "gravity.BodyMixed", "boids.Boid", "boids.Boid64")},
     **dict.fromkeys(["Layout"], "abstract"),
     **dict.fromkeys(["index_of"], "of elements in kernels: in Python it raises"),
     **dict.fromkeys(["RecordArray", "LayoutChoice", "LayoutChoice.as_dict", "Ragged", "RaggedArray", "Sitewise"], "made by functions of the table"),
@@ -65,7 +65,7 @@ EXEMPT = {
     **dict.fromkeys([f"obstacles.{s}.fractions" for s in ("Round", "SignedDistance", "Surface")], _INSIDE),
     **dict.fromkeys(["obstacles.Surface"], "a protocol"),
     **dict.fromkeys(["obstacles.Mesh", "obstacles.Solid", "io.Particles"], "of checked arrays: `of` and the functions of bodies make it"),
-    **{f"{r}.{m}": "as Record" for r in ("gravity.Body", "gravity.Body64", "gravity.BodyMixed", "boids.Boid", "boids.Boid64")
+    **{f"{r}.{m}": "as Record" for r in ("Record", "gravity.Body", "gravity.Body64", "gravity.BodyMixed", "boids.Boid", "boids.Boid64")
        for m in ("array", "zeros", "copy")},
 }  # fmt: skip
 

@@ -13,7 +13,7 @@ import numpy as np
 from lanewise import values as v
 from lanewise.attributes import sealed
 from lanewise.checks import check_unmasked, plain_function, shown
-from lanewise.errors import ArgumentError
+from lanewise.errors import ArgumentError, brief
 from lanewise.field_values import brought
 from lanewise.frontend.function import Lowered, Signature
 from lanewise.ir import nodes as ir
@@ -110,6 +110,7 @@ class Elementwise(AbstractKernel):
     def __reduce__(self) -> str | tuple[Any, ...]:
         return by_name(self, (Elementwise, (self.python,)))
 
+    @brief
     def __call__(
         self, *arguments: Any, out: Any = None, plan: Plan | None = None, checks: bool = False, **named: Any
     ) -> Any:
@@ -122,6 +123,7 @@ class Elementwise(AbstractKernel):
             return super().__call__(*arguments, out=out, plan=plan, **named)
         return self.bind(*arguments, out=out, plan=plan, checks=checks, **named)()
 
+    @brief
     def sum(self, *arguments: Any, **named: Any) -> Any:
         """The sum of the results over all elements, in 64 bits and a fixed order, without storing them.
 
@@ -129,10 +131,12 @@ class Elementwise(AbstractKernel):
         """
         return self._reduce("sum", arguments, named)
 
+    @brief
     def min(self, *arguments: Any, **named: Any) -> Any:
         """The smallest result over all elements (by component)."""
         return self._reduce("min", arguments, named)
 
+    @brief
     def max(self, *arguments: Any, **named: Any) -> Any:
         """The largest result over all elements (by component)."""
         return self._reduce("max", arguments, named)

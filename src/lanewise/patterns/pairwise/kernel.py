@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from lanewise.attributes import sealed
 from lanewise.checks import plain_function, shown
-from lanewise.errors import ArgumentError, CompileError
+from lanewise.errors import ArgumentError, CompileError, brief
 from lanewise.frontend.function import Lowered, Signature
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import count_of
@@ -129,6 +129,7 @@ class Pairwise(AbstractKernel):
             return Pairwise.using, (own, self.search)  # made of the kernel of this name
         return by_name(self, (Pairwise, (self.python, self.search)))
 
+    @brief
     def __call__(
         self, *arguments: Any, out: Any = None, plan: Plan | None = None, checks: bool = False, **named: Any
     ) -> Any:
