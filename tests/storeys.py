@@ -25,6 +25,7 @@ STOREYS = (
     ("io", "plan"),
     ("profiling",),
     ("ir",),
+    ("reductions",),
     ("analysis", "frontend"),
     ("emit", "passes"),
     ("stages", "work"),

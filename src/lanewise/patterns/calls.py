@@ -137,7 +137,11 @@ class Calls:
         """The parameters and results, by the function's annotations."""
         self._signature = self._signature or self.wing.check(
             read_signature(
-                self.function, rows=self.wing.rows, threads=self.wing.threads, tables=self.wing.elements is not None
+                self.function,
+                rows=self.wing.rows,
+                threads=self.wing.threads,
+                tables=self.wing.elements is not None,
+                pairs=self.wing.pattern.over_pairs,
             )
         )
         return self._signature
