@@ -89,7 +89,7 @@ def test_refused(name: str) -> None:
 
 def test_signatures_and_documents() -> None:
     signature = inspect.signature(gravity)
-    assert list(signature.parameters) == ["target", "source", "softening2", "out", "plan"]
+    assert list(signature.parameters) == ["target", "source", "softening2", "out", "plan", "checks"]
     assert signature.parameters["target"].annotation == lw.RecordArray[Body]
     assert gravity.__doc__ == "The acceleration for G = 1."
     assert "plan" not in inspect.signature(lw.pairwise).parameters

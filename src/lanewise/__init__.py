@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from lanewise._version import __version__
 from lanewise.advice import LayoutChoice, Use, choose_layout
 from lanewise.array_types import Array1, Array2, Array3, index
-from lanewise.arrays import RecordArray
+from lanewise.arrays import RecordArray, concatenate
 from lanewise.collective.cumsum import cumsum
 from lanewise.collective.histogram import histogram
 from lanewise.compaction import compact
@@ -20,6 +20,7 @@ from lanewise.errors import (
     StateError,
     VerificationError,
 )
+from lanewise.fates import Fate
 from lanewise.frontend.helpers import function
 from lanewise.interpolation import interpolate
 from lanewise.lattices import D2Q9, D3Q19, D3Q27, Lattice
@@ -37,6 +38,7 @@ from lanewise.patterns.segmentwise.kernel import segmentwise
 from lanewise.patterns.sitewise.kernel import Sitewise, sitewise
 from lanewise.patterns.threadwise.kernel import threadwise
 from lanewise.plan import Plan
+from lanewise.population import Population
 from lanewise.profiling import Profile
 from lanewise.ragged import RaggedArray, ragged
 from lanewise.random_numbers import (
@@ -51,6 +53,8 @@ from lanewise.random_numbers import (
 )
 from lanewise.record import RecordBase as Record
 from lanewise.record import record
+from lanewise.reductions import All, ArgKMin, ArgMax, ArgMin, Count, KMin, LogSumExp, Max, Min
+from lanewise.reductions import Any_ as Any
 from lanewise.runtime.devices import device
 from lanewise.scatter import scatter_add, scatter_max, scatter_min
 from lanewise.values import (
@@ -138,29 +142,41 @@ __all__ = [
     "D2Q9",
     "D3Q19",
     "D3Q27",
+    "All",
     "AllPairs",
+    "Any",
     "AoAS",
     "AoS",
     "AoSoA",
+    "ArgKMin",
+    "ArgMax",
+    "ArgMin",
     "ArgumentError",
     "Array1",
     "Array2",
     "Array3",
     "Bounded",
     "CompileError",
+    "Count",
     "DeviceError",
     "DynamicGrid",
+    "Fate",
     "InputError",
+    "KMin",
     "LanewiseError",
     "Lattice",
     "Layout",
     "LayoutChoice",
+    "LogSumExp",
+    "Max",
+    "Min",
     "Nearest",
     "Neighbors",
     "Open",
     "Periodic",
     "Plan",
     "PlanError",
+    "Population",
     "Profile",
     "Ragged",
     "RaggedArray",
@@ -187,6 +203,7 @@ __all__ = [
     "choose_layout",
     "clamp",
     "compact",
+    "concatenate",
     "cos",
     "cosh",
     "cross",

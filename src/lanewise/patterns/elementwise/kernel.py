@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 
 from lanewise import values as v
+from lanewise.arrays import are_same, overlapping
 from lanewise.attributes import sealed
 from lanewise.checks import check_unmasked, plain_function, shown
-from lanewise.errors import ArgumentError
+from lanewise.errors import ArgumentError, brief
 from lanewise.field_values import brought
 from lanewise.frontend.function import Lowered, Signature
 from lanewise.ir import nodes as ir
@@ -24,7 +25,7 @@ from lanewise.launch.executable import Executable
 from lanewise.launch.repeated import Result
 from lanewise.launch.support import compile_kernel, index_type, machine_of, value_type
 from lanewise.naming import by_name
-from lanewise.patterns.calls import AbstractKernel, Wing, advise_layout
+from lanewise.patterns.calls import AbstractKernel, Calls, Wing, advise_layout
 from lanewise.patterns.elementwise.build import (
     ELEMENTWISE,
     ElementwiseArguments,
@@ -85,10 +86,32 @@ def _counts(name: str, arguments: Arguments) -> Mapping[str, int]:
     return {COUNT: count, **arguments.lengths, WORK: 1, POINTS: count} if arguments.variant else {COUNT: count}
 
 
+def _check_parts(calls: Calls, arguments: Arguments) -> None:
+    """Refuse to update records while others of them are read: which of them were updated before would be chance."""
+    if len(arguments.records) < 2:
+        return
+    changed = {p.name.split(".")[0] for p in calls.lowered.function.parameters if p.mutable}
+    for name in changed & arguments.records.keys():
+        updated = arguments.records[name]
+        for other, read in arguments.records.items():
+            if other != name and not are_same(updated, read) and overlapping(updated, read):
+                raise ArgumentError(
+                    f"{calls.name}: {name!r} is updated, and {other!r} has some of the same records, at other places; pass a .copy() of one"
+                )
+
+
+def _prove(calls: Calls, arguments: Arguments) -> None:
+    _check_parts(calls, arguments)
+    prove(calls, arguments)
+
+
 WING = Wing(
-    ELEMENTWISE, _build, _counts, in_place=True, advise=advise_layout, arguments=call_arguments, elements=elements_of, prove=prove,
+    ELEMENTWISE, _build, _counts, in_place=True, advise=advise_layout, arguments=call_arguments, elements=elements_of, prove=_prove,
     check=check_keywords, options=(CHECKS,), repeats=repeats, tested=around_launch, scatters=True,
 )  # fmt: skip
+
+
+NO_EXTREME = "an array without elements has no smallest and no largest one"
 
 
 @sealed()
@@ -106,6 +129,7 @@ class Elementwise(AbstractKernel):
     def __reduce__(self) -> str | tuple[Any, ...]:
         return by_name(self, (Elementwise, (self.python,)))
 
+    @brief
     def __call__(
         self, *arguments: Any, out: Any = None, plan: Plan | None = None, checks: bool = False, **named: Any
     ) -> Any:
@@ -118,6 +142,7 @@ class Elementwise(AbstractKernel):
             return super().__call__(*arguments, out=out, plan=plan, **named)
         return self.bind(*arguments, out=out, plan=plan, checks=checks, **named)()
 
+    @brief
     def sum(self, *arguments: Any, **named: Any) -> Any:
         """The sum of the results over all elements, in 64 bits and a fixed order, without storing them.
 
@@ -125,10 +150,12 @@ class Elementwise(AbstractKernel):
         """
         return self._reduce("sum", arguments, named)
 
+    @brief
     def min(self, *arguments: Any, **named: Any) -> Any:
         """The smallest result over all elements (by component)."""
         return self._reduce("min", arguments, named)
 
+    @brief
     def max(self, *arguments: Any, **named: Any) -> Any:
         """The largest result over all elements (by component)."""
         return self._reduce("max", arguments, named)
@@ -147,6 +174,8 @@ class Elementwise(AbstractKernel):
             )
         if not calls.lowered.results:
             raise ArgumentError(f"{self.__name__} returns nothing to take the {operation} of")
+        if operation != "sum" and not calls.count(classified):
+            raise ArgumentError(f"{self.__name__}.{operation}: {NO_EXTREME}")
         bound, environment = calls.bound(classified), calls.environment(classified)
         environment[LANES] = reduction_lanes(calls.count(classified))
         made = [
@@ -207,7 +236,7 @@ def _filled(array: Any) -> tuple[Any, Any]:
     """An array that has at least one element, behind its library."""
     module, array = _numbers(array)
     if not len(array):
-        raise ArgumentError("an array without elements has no smallest and no largest one")
+        raise ArgumentError(NO_EXTREME)
     return module, array
 
 

@@ -9,9 +9,10 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, overload
 
+from lanewise.arrays import are_same
 from lanewise.attributes import sealed
 from lanewise.checks import plain_function, shown
-from lanewise.errors import ArgumentError, CompileError
+from lanewise.errors import ArgumentError, CompileError, brief
 from lanewise.frontend.function import Lowered, Signature
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import count_of
@@ -39,7 +40,7 @@ def _build(lowered: Lowered, signature: Signature, classified: Arguments, index:
     kinds = {n: value_type(signature.parameters[n]) for n in classified.uniforms}
     arguments = PairwiseArguments(
         (target_name, target.record, target.layout), (source_name, source.record, source.layout), kinds,
-        target.data is source.data, signature.arrays,
+        are_same(target, source), signature.arrays,
     )  # fmt: skip
     return build_pairwise(lowered, arguments, index)
 
@@ -80,8 +81,22 @@ def _elements(signature: Signature) -> list[str]:
     return list(signature.parameters)[:2]
 
 
+MOST_NUMBERED = 2**31 - 1  # sources, where results are their numbers in 32 bits
+
+
+def _proved(calls: Calls, arguments: Arguments) -> None:
+    """Refuse more sources than an index or a count of a result holds, and indices of tables that surely are outside."""
+    _, (name, source) = arguments.records.items()
+    if len(source) > MOST_NUMBERED and any(r.numbered for r in calls.signature.reductions):
+        raise ArgumentError(
+            f"{calls.name}: {name!r} has {len(source):,} elements, and results that are int32 indices or counts number at most "
+            f"{MOST_NUMBERED:,}; divide the sources"
+        )
+    prove(calls, arguments)
+
+
 WING = Wing(
-    PAIRWISE, _build, _counts, check=_checked, arguments=WITHOUT_ARRAYS, advise=advise_layout, elements=_elements, prove=prove,
+    PAIRWISE, _build, _counts, check=_checked, arguments=WITHOUT_ARRAYS, advise=advise_layout, elements=_elements, prove=_proved,
     options=(CHECKS,), repeats=repeats, tested=around_launch,
 )  # fmt: skip
 
@@ -115,6 +130,7 @@ class Pairwise(AbstractKernel):
             return Pairwise.using, (own, self.search)  # made of the kernel of this name
         return by_name(self, (Pairwise, (self.python, self.search)))
 
+    @brief
     def __call__(
         self, *arguments: Any, out: Any = None, plan: Plan | None = None, checks: bool = False, **named: Any
     ) -> Any:

@@ -16,6 +16,7 @@ from lanewise.field_values import brought
 from lanewise.patterns.search.automatic import Nearest, Neighbors
 from lanewise.patterns.search.base import MOST_NEIGHBORS, Search, check_k, check_radius, plain_number, reach
 from lanewise.patterns.search.builders.rows import sort_keys, sort_rows
+from lanewise.patterns.search.picker import over_all_pairs
 from lanewise.patterns.search.points import Points, points_of_values
 from lanewise.patterns.search.query_calls import Queried
 from lanewise.patterns.search.ragged import Ragged
@@ -23,6 +24,7 @@ from lanewise.patterns.search.worlds import Bounded, Open, Periodic, World
 from lanewise.runtime.devices import resolve
 from lanewise.runtime.memory import allocate, array_module
 
+MOST_AXES = 64  # of positions: beyond three all pairs are looked at, with a target in registers
 MOST_PAIRS_ON_A_GPU = 2**31 - 2**16  # entries of a list that kernels with indices of 32 bits write
 
 
@@ -32,7 +34,7 @@ def neighbors(
 ) -> Ragged:  # fmt: skip
     """All points nearer than the radius to each query, strictly: rows of their indices, ascending.
 
-    points: shape (n, 2) or (n, 3), float32 or float64; a NumPy array, or a CuPy (or any DLPack) array, which is searched on its
+    points: shape (n, axes), with 1 to 64 axes, float32 or float64; a NumPy array, or a CuPy (or any DLPack) array, which is searched on its
     GPU. queries: shape (m, same), same type; without them every point is a query, and not its own neighbour. world: `lw.Open()`
     (the default), `lw.Periodic(size)` or `lw.Bounded(low, high)`. device: where to search, if not where the points are. search: a
     structure such as `lw.StaticGrid(radius=...)`, with the same radius and world; without it one is chosen. Distances are
@@ -79,15 +81,13 @@ def _queried(name: str, search: Search, points: Any, queries: Any, device: str |
     """The structure, built, and all that a walk through it needs."""
     there = _device_of(points, device)
     sources = points_from(name, "points", points, there, search)
-    if not sources.count:
-        raise ArgumentError(f"{name}: 'points' is empty; a search needs at least one position")
     if search.k is not None and search.k > sources.count:
         raise ArgumentError(f"{name}: k={search.k} is more than the {sources.count:,} points")
     targets = None
     if queries is not None:
         targets = points_from(name, "queries", queries, there, search)
         _check_alike(name, sources, targets)
-    return Queried(search, sources, targets)
+    return Queried(search if sources.count else over_all_pairs(search), sources, targets)
 
 
 def _rows(call: Queried) -> Ragged:
@@ -183,14 +183,16 @@ def _device_of(values: Any, device: str | None) -> str:
 
 
 def points_from(call: str, name: str, values: Any, device: str, search: Search) -> Points:
-    """Positions of shape (n, 2) or (n, 3), float32 or float64, as points on `device`.
+    """Positions of shape (n, axes), float32 or float64, as points on `device`.
 
     Raises `ArgumentError` for other shapes and types, for positions that are not finite, for those outside a bounded
     world, and for those whose distances the type does not hold.
     """
     array = brought(f"{call}: {name!r}", values, device)
-    if array.ndim != 2 or array.shape[1] not in (2, 3):
-        raise ArgumentError(f"{call}: {name!r} must have the shape (n, 2) or (n, 3), found {tuple(array.shape)}")
+    if array.ndim != 2 or not 1 <= array.shape[1] <= MOST_AXES:
+        raise ArgumentError(
+            f"{call}: {name!r} must have the shape (n, axes) with 1 to {MOST_AXES} axes, found {tuple(array.shape)}"
+        )
     if array.dtype.kind != "f" or array.dtype.itemsize not in (4, 8):
         raise ArgumentError(
             f"{call}: {name!r} must be float32 or float64, found {array.dtype}; distances are computed in the type of the positions: "
