@@ -20,7 +20,7 @@ from lanewise.errors import (
     VerificationError,
 )
 from lanewise.frontend.helpers import function
-from lanewise.lattices import D2Q9, D3Q19, D3Q27, Lattice
+from lanewise.lattices import D1Q3, D2Q5, D2Q9, D3Q7, D3Q19, D3Q27, Lattice
 from lanewise.layouts import AoAS, AoS, AoSoA, Layout, SoA, SoAoAS
 from lanewise.moved import MOVED
 from lanewise.patterns.elementwise.kernel import elementwise
@@ -32,7 +32,9 @@ from lanewise.patterns.search import AllPairs, Bounded, DynamicGrid, Nearest, Ne
 from lanewise.patterns.search.queries import nearest, neighbors
 from lanewise.patterns.search.ragged import Ragged
 from lanewise.patterns.segmentwise.kernel import segmentwise
+from lanewise.patterns.sitewise.couple import couple
 from lanewise.patterns.sitewise.kernel import Sitewise, sitewise
+from lanewise.patterns.sitewise.stencil import Stencil, stencil
 from lanewise.patterns.threadwise.kernel import threadwise
 from lanewise.plan import Plan
 from lanewise.profiling import Profile
@@ -51,6 +53,7 @@ from lanewise.record import record
 from lanewise.runtime.devices import device
 from lanewise.scatter import scatter_add, scatter_max, scatter_min
 from lanewise.values import (
+    Field,
     Row,
     acos,
     asin,
@@ -131,7 +134,10 @@ def __getattr__(name: str) -> object:
 
 
 __all__ = [
+    "D1Q3",
+    "D2Q5",
     "D2Q9",
+    "D3Q7",
     "D3Q19",
     "D3Q27",
     "AllPairs",
@@ -146,6 +152,7 @@ __all__ = [
     "CompileError",
     "DeviceError",
     "DynamicGrid",
+    "Field",
     "InputError",
     "LanewiseError",
     "Lattice",
@@ -168,6 +175,7 @@ __all__ = [
     "SoAoAS",
     "StateError",
     "StaticGrid",
+    "Stencil",
     "Use",
     "VerificationError",
     "__version__",
@@ -183,6 +191,7 @@ __all__ = [
     "clamp",
     "cos",
     "cosh",
+    "couple",
     "cross",
     "cumsum",
     "device",
@@ -243,6 +252,7 @@ __all__ = [
     "sinh",
     "sitewise",
     "sqrt",
+    "stencil",
     "sum",
     "tan",
     "tanh",

@@ -16,7 +16,7 @@ from lanewise.field_values import brought, check_fits
 from lanewise.lattices.base import Lattice
 from lanewise.launch.arguments import describe
 from lanewise.layouts import Layout
-from lanewise.patterns.sitewise.call_kinds import SiteKinds
+from lanewise.patterns.sitewise.call_kinds import SiteKinds, require_flow
 from lanewise.patterns.sitewise.calls import BoundSteps, SiteCall, SiteStepper
 from lanewise.patterns.sitewise.fractions import WallFractions, make_interpolation
 from lanewise.patterns.sitewise.function import SiteFunction, SiteValues, shape_of
@@ -79,9 +79,22 @@ class Sitewise:
         """Give sites of another kind their function: `@flow.kind(1, "inlet")`. The function itself is returned."""
         return self.kinds.add_function(number, name)
 
-    def wall(self, number: int, name: str, velocity: str | None = None) -> None:
-        """Make a kind of walls: half-way bounce-back, moving with the uniform called `velocity` when there is one."""
-        self.kinds.add_wall(Wall(number, name, velocity))
+    def wall(self, number: int, name: str, velocity: str | None = None, **fields: str) -> None:
+        """Make a kind of walls: half-way bounce-back, moving with the uniform called `velocity` when there is one.
+
+        `fields`: by the name of a field, the name of the uniform that sites read of it at this wall: `wall(1, "floor", psi="wetting")`.
+        Of a field without one they read their own value.
+        """
+        self.kinds.add_wall(Wall(number, name, velocity, tuple(fields.items())))
+
+    def field(self, name: str) -> Callable[[Callable[..., Any]], Observer]:
+        """Make an observer that writes a field before every step: `@flow.field("psi")`.
+
+        The function takes the populations that arrive, and values, and returns the number that sites read at their neighbours as `psi[q]`
+        where they take `psi: lw.Field[lw.f32]`. Its values are values of the flow's calls. Raises `ArgumentError` for a name that is taken.
+        """
+        add = self.kinds.add_field(name)
+        return lambda function: Observer(self.kernels, add(function))
 
     @property
     def walls(self) -> tuple[Wall, ...]:
@@ -186,7 +199,7 @@ class Sitewise:
         self.kinds.notice()
         if not isinstance(sites, Sites):  # pyright: ignore[reportUnnecessaryIsInstance]
             self.kinds.check_sites(sites)
-        made_of = (plan, self.kinds.versions, self.kinds.walls, sites.interpolation)
+        made_of = (plan, self.kinds.versions, tuple(self.kinds.fields), self.kinds.walls, sites.interpolation)
         cached = sites.kept.get(self)
         if cached is not None and cached[0] == made_of and _same(cached[1], values):
             return self._stepper(sites, plan, cached[2], cached[3])
@@ -209,7 +222,7 @@ class Sitewise:
                 *(c.named("boundaries") for c in self.kernels.between(sites, step + 1, values, first=fresh)),
             ]
 
-        return SiteStepper(self.__name__, sites, calls, bound=bound)
+        return SiteStepper(self.__name__, sites, calls, bound=bound, observed=self.kernels.observed(sites, values))
 
     def compile(self, sites: Sites, *, plan: Plan | None = None, **values: Any) -> SiteCall:
         """The kernel of the next step, without running it: its plan, source, resources, explanation."""
@@ -231,6 +244,7 @@ class Sitewise:
         are deviations from them. Links at edges and corners of the box where two different walls meet belong to neither.
         Raises `ArgumentError` for a name that is no wall.
         """
+        require_flow(self.lattice, f"{self.__name__}.force is the momentum that walls take")
         listed: Any = walls
         if not isinstance(listed, (list, tuple)) or not listed or not all(isinstance(w, str) for w in listed):
             raise ArgumentError(f"{self.__name__}.force takes a list of names of walls, found {shown(listed)}")

@@ -18,10 +18,10 @@ from lanewise.errors import ArgumentError
 from lanewise.ir import nodes as ir
 from lanewise.launch.executable import Executable
 from lanewise.patterns.sitewise.build import build_sitewise
-from lanewise.patterns.sitewise.builder import SitewiseArguments, Update
+from lanewise.patterns.sitewise.builder import SitewiseArguments, Update, check_uniforms
 from lanewise.patterns.sitewise.call_kinds import SiteKinds
 from lanewise.patterns.sitewise.calls import SiteCall, bind_interpolated_walls, bind_outflow, bind_phase, compile_phase
-from lanewise.patterns.sitewise.function import SiteFunction, SiteValues, classify_values
+from lanewise.patterns.sitewise.function import Observed, SiteFunction, SiteValues, classify_values
 from lanewise.patterns.sitewise.interpolated_walls import build_interpolated_walls
 from lanewise.patterns.sitewise.momentum_exchange import build_momentum_exchange
 from lanewise.patterns.sitewise.outflow import Outlet, build_outflow
@@ -50,6 +50,34 @@ class SiteKernels:
                 arguments = replace(arguments, framed=False)
             self._compiled[key] = compile_phase(partial(build_sitewise, arguments), sites, plan)
         return bind_phase(self._compiled[key], sites, step, values, ())
+
+    def observed(self, sites: Sites, values: SiteValues) -> tuple[Observed, ...]:
+        """What is looked at before every step: the fields that this flow's own observers write, and what its values observe."""
+        fields = dict(values.fields_of)
+        own_fields = (
+            Observed(f.name, sites, fields[n], sites.field(n, fields[n]), partial(self._write_field, sites, values, n, f))
+            for n, f in self.kinds.fields.items()
+            if n in fields
+        )
+        return (*own_fields, *values.observed)
+
+    def _write_field(
+        self, sites: Sites, values: SiteValues, name: str, function: SiteFunction, step: int, fresh: bool
+    ) -> list[Callable[[], None]]:
+        """What writes a field before a step."""
+        kind, results = dict(values.fields_of)[name], tuple(function.update.lowered.results)
+        if function.fields or results != (kind,):
+            found = f"the fields {', '.join(function.fields)}" if function.fields else ", ".join(map(str, results)) or "no result"
+            raise ArgumentError(f"{function.name} writes the field {name!r}: wanted one {kind} of populations and values, found {found}")
+        if function.real != self.kinds.real:
+            raise ArgumentError(f"{function.name} computes in {function.real}, and {self.kinds.name} in {self.kinds.real}")
+
+        def build(index: Scalar) -> ir.Kernel:
+            arguments = self.arguments(sites, step, fresh, values, (function.update,))
+            return build_sitewise(replace(arguments, fields=()), index)
+
+        executable = self._for(("field", name, sites.form.phase(step, fresh=fresh).name), sites, values, build)
+        return [bind_phase(executable, sites, step, values, ((sites.field(name, kind), kind),))]
 
     def between(self, sites: Sites, step: int, values: SiteValues, *, first: bool) -> list[SiteCall]:
         """What corrects populations before a step. Outflows look at what walls send back, so walls come first."""
@@ -142,7 +170,7 @@ class SiteKernels:
         return (
             sites.device, sites.count < LEAST_MERGED, sites.dense, sites.placed, sites.framed, sites.row_block,
             min(sites.shape) < 2, sites.layout, sites.storage, sites.form.name, sites.edges, sites.present,
-            values.arrays_of, tuple(self.kinds.functions), self.kinds.versions, self.kinds.walls,
+            values.arrays_of, values.fields_of, tuple(self.kinds.functions), self.kinds.versions, self.kinds.walls,
         )  # fmt: skip
 
     def arguments(
@@ -157,10 +185,11 @@ class SiteKernels:
             arrays=values.arrays_of, uniforms=values.uniforms_of, puts=functions is None, marked=sites.marks is not None, dense=sites.dense,
             thin=min(sites.shape) < 2, placed=sites.placed, framed=sites.framed, row_block=sites.row_block,
             moving_sites=any(w.velocity is not None and w.number in sites.present for w in walls),
+            fields=values.fields_of, state=tuple(self.kinds.state.items()),
         )  # fmt: skip
 
     def _looking(self, sites: Sites, step: int, values: SiteValues, *, fresh: bool) -> SitewiseArguments:
-        return self.arguments(sites, step, fresh, values, (self.kinds.main.update,))
+        return replace(self.arguments(sites, step, fresh, values, (self.kinds.main.update,)), fields=())
 
     def _plain(self, sites: Sites, step: int, values: SiteValues) -> SitewiseArguments:
         """Of kernels over lists of sites: these read their flags."""
@@ -180,9 +209,31 @@ class Observer:
         check_plan(self.function.name, plan)
         self.kernels.kinds.check_sites(sites)
         sites.whole.check()
-        look, arrays = self._bound(sites, sites.step, sites.fresh, plan, values)
-        look()
+        looks, arrays = self._bound(sites, sites.step, sites.fresh, plan, values)
+        for look in looks:
+            look()
         return arrays[0] if len(arrays) == 1 else arrays
+
+    def of(self, sites: Sites, **values: Any) -> Observed:
+        """What it sees of these sites at the beginning of every step, as a value of another call: see `lw.couple`.
+
+        Raises `ArgumentError` unless it returns one value.
+        """
+        self.kernels.kinds.check_sites(sites)
+        classified = self._values(sites, values)
+        results = self.function.update.lowered.results
+        if classified.observed:
+            raise ArgumentError(f"{self.function.name} is observed of {sites!r}, with what {classified.observed[0].name} sees among its values: wanted numbers and arrays")
+        if len(results) != 1:
+            raise ArgumentError(
+                f"{self.function.name} returns {len(results)} values; observed is one: wanted an observer for each"
+            )
+        (array,) = self._room(sites)
+
+        def look(step: int, fresh: bool) -> list[Callable[[], None]]:
+            return self._calls(sites, step, fresh, None, classified, (array,))
+
+        return Observed(self.function.name, sites, results[0], array, look)
 
     def prepare(self, sites: Sites, step: int, **values: Any) -> None:
         """Compile what looks at the sites after `step` steps, one at least."""
@@ -190,24 +241,49 @@ class Observer:
 
     def _bound(
         self, sites: Sites, step: int, fresh: bool, plan: Plan | None, values: dict[str, Any]
-    ) -> tuple[SiteCall, tuple[Any, ...]]:
+    ) -> tuple[list[Callable[[], None]], tuple[Any, ...]]:
         """What looks, and the arrays that it fills."""
-        kernels, kinds, f = self.kernels, self.kernels.kinds, self.function
+        classified = self._values(sites, values)
+        arrays = self._room(sites)
+        return self._calls(sites, step, fresh, plan, classified, arrays), arrays
+
+    def _values(self, sites: Sites, values: dict[str, Any]) -> SiteValues:
+        """What a call gives, for the function itself and for what writes the fields that it reads."""
+        kinds, f = self.kernels.kinds, self.function
         f.notice()
         if f.real != kinds.real:
             raise ArgumentError(f"{f.name} computes in {f.real}, and {kinds.name} in {kinds.real}")
+        writers = [w for n, w in kinds.fields.items() if n in f.fields]
+        parameters = check_uniforms([(x.name, x.parameters) for x in (f, *writers)]) if writers else f.parameters
+        read = {n: k for n, k in f.fields.items() if n not in kinds.state}
+        needed = {value for w in kinds.walls_of(sites) for field, value in w.fields if field in f.fields}
+        of_walls = {n: k for n, k in kinds.wall_velocities(sites).items() if isinstance(k, t.Vector) or n in needed}
         classified = classify_values(
-            f.name, sites, values, f.parameters, kinds.known_values(), kinds.wall_velocities(sites)
+            f.name, sites, values, parameters, kinds.known_values(), of_walls, read, frozenset(kinds.fields)
         )
-        key = (f.version, sites.form.phase(step, fresh=fresh).name, plan, *kernels.specialisation(sites, classified))
-        if key not in self.compiled:
-            arguments = kernels.arguments(sites, step, fresh, classified, (f.update,))
-            self.compiled[key] = compile_phase(partial(build_sitewise, arguments), sites, plan)
-        module = array_module(sites.device)
-        results = tuple(
-            (module.zeros((sites.count, k.length) if isinstance(k, t.Vector) else sites.count, t.scalar_of(k).dtype), k)
-            for k in f.update.lowered.results
-        )
-        if not results:
+        if not f.update.lowered.results:
             raise ArgumentError(f"{f.name} returns nothing to observe")
-        return bind_phase(self.compiled[key], sites, step, classified, results), tuple(r for r, _ in results)
+        return classified
+
+    def _room(self, sites: Sites) -> tuple[Any, ...]:
+        """An array for each result, on the sites' device."""
+        module = array_module(sites.device)
+        return tuple(
+            module.zeros((sites.count, k.length) if isinstance(k, t.Vector) else sites.count, t.scalar_of(k).dtype)
+            for k in self.function.update.lowered.results
+        )
+
+    def _calls(
+        self, sites: Sites, step: int, fresh: bool, plan: Plan | None, values: SiteValues, arrays: tuple[Any, ...]
+    ) -> list[Callable[[], None]]:
+        """The fields that it reads, then the look itself."""
+        kernels, f = self.kernels, self.function
+        key = (f.version, sites.form.phase(step, fresh=fresh).name, plan, *kernels.specialisation(sites, values))
+        if key not in self.compiled:
+            arguments = kernels.arguments(sites, step, fresh, values, (f.update,))
+            self.compiled[key] = compile_phase(partial(build_sitewise, arguments), sites, plan)
+        results = tuple(zip(arrays, f.update.lowered.results, strict=True))
+        before = list[Callable[[], None]]()
+        for o in kernels.observed(sites, values):
+            before += o.look(step, fresh) if o.sites is sites else o.look(o.sites.step, o.sites.fresh)
+        return [*before, bind_phase(self.compiled[key], sites, step, values, results)]
