@@ -219,6 +219,8 @@ def _check_moments(
     """The even moments of the Maxwell distribution, up to second or fourth order; the odd ones vanish by symmetry."""
     axes = range(len(velocities[0]))
     sound = Fraction(1, 3) if isotropy == 4 else _second_moment(velocities, weights)
+    if not sound:
+        raise ArgumentError(f"lattice {name}: nothing moves along x")
     for order in range(0, isotropy + 1, 2):
         for chosen in combinations_with_replacement(axes, order):
             moment = sum(

@@ -52,7 +52,7 @@ def field_memory(
 ) -> tuple[Scalar, Layout]:
     """How the fields of a stencil's sites are stored, once it is known that they fit the memory."""
     stored = _storage(storage, real, device)
-    arranged, count = _layout(layout, device, stored, size[-1]), math.prod(size)
+    arranged, count = SoA() if layout is None else checked_layout(layout), math.prod(size)
     nbytes = 2 * arranged.arrange(record_of(stored).leaves).nbytes(count) + 4 * count + 2 * 4 * -(-count // 32)
     require_memory(device, nbytes, f"{count:,} sites of a stencil")
     return stored, arranged

@@ -9,6 +9,7 @@ from lanewise.ir import nodes as ir
 from lanewise.ir.names import is_own, own
 from lanewise.ir.pattern import Checked, HostCode, Pattern
 from lanewise.passes.base import refuse
+from lanewise.patterns.sitewise.builder import FIELDS
 from lanewise.patterns.sitewise.passes import merging, runs, splitting
 from lanewise.plan import NEUTRAL, Decisions, Plan
 from lanewise.target import Machine, Target
@@ -89,6 +90,8 @@ def complete_site_plan(
 def _sites_of_a_thread(reference: ir.Kernel) -> int:
     """With two bytes a population accesses of single sites are too small; a thread has registers for 4 or 2 (bench/results/gpu_lbm.md)."""
     leaves = reference.arrays[0].leaves
+    if reference.arrays[0].name == FIELDS:  # a number or two a site: single accesses are too few on their way (bench/results/gpu_stencil.md)
+        return next((n for n in (4, 2) if merging.legal(reference, n) is None), 1)
     if leaves[0].type.size != 2:
         return 1
     most = 4 if 4 * len(leaves) <= MOST_POPULATIONS else 2

@@ -34,6 +34,7 @@ from lanewise.target import is_gpu, target_of
 from lanewise.types import Scalar
 
 LEAST_DENSE = 65_536  # sites of a box that is worth telling dense from sparse
+VECTOR = 4  # sites that a thread may load at once
 DENSE = 0.1  # share of special sites from which on a GPU every site reads its flags first (bench/results/gpu_lbm.md)
 
 
@@ -68,7 +69,7 @@ class Sites:
         # On a GPU every site computes where it lies, when that is all that it takes to find its neighbours.
         self.placed = is_gpu(device) and form.name in ("pull", "two-copies")
         self.framed = self.placed and not kinds.any()
-        self.row_block = row_block_of(layout, shape[-1]) if self.placed else 0
+        self.row_block = 0 if not self.placed else row_block_of(layout, shape[-1], plain=record is not None)
         flags = make_flags(lattice, kinds, self.edges, numbers, placed=self.placed)
         # In place memory counts: there every site reads its flags instead of a bit that says whether it has to.
         self.special = int(np.count_nonzero(flags))
@@ -229,9 +230,14 @@ class Sites:
         )
 
 
-def row_block_of(layout: Layout, extent: int) -> int:
-    """The sites of a block of the layout, if rows of this extent are whole blocks; else 0."""
+def row_block_of(layout: Layout, extent: int, *, plain: bool = False) -> int:
+    """The sites of a block of the layout, if rows of this extent are whole blocks; else 0.
+
+    With `plain` also the sites of a vector, where each field has an array for itself.
+    """
     width = layout.width if isinstance(layout, AoSoA) else 1
+    if plain and isinstance(layout, SoA):
+        return VECTOR if extent % VECTOR == 0 else 0
     return width if width > 1 and extent % width == 0 else 0
 
 

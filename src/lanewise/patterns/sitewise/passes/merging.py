@@ -41,7 +41,10 @@ def legal(kernel: ir.Kernel, sites: int) -> str | None:
         return "its sites are already mapped to threads"
     if ROW not in {c.name for c in kernel.counts} or COUNT not in reads(kernel.body[0].extent):
         return NO_ROWS
-    widths = {b.width for b in kernel.arrays[0].arrangement.buffers}
+    arrangement = kernel.arrays[0].arrangement
+    widths = {b.width for b in arrangement.buffers}
+    if all(arrangement.lies_beside(s, sites) for s in arrangement.slots):
+        return None  # an array a field: its rows are whole vectors of the most sites that a thread may have
     if any(w % sites for w in widths):
         return f"{sites} sites are no part of the {min(widths)} that lie side by side"
     return None
