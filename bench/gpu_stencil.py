@@ -177,13 +177,17 @@ def compare(versions: dict[str, tuple[Callable[[int], None], float]], sites: int
     ]  # fmt: skip
 
 
-def stencil_rows(name: str, shape: tuple[int, ...], plans: dict[str, Any], storage: str = "f32") -> list[dict[str, Any]]:
+def stencil_rows(
+    name: str, shape: tuple[int, ...], plans: dict[str, Any], storage: str = "f32"
+) -> list[dict[str, Any]]:
     kernel, values = STENCILS[name]
     small = {1: (4096,), 2: (96, 128), 3: (24, 40, 64)}[len(shape)]
     size, count = {"f16": 2, "f32": 4}[storage], int(np.prod(shape))
     nbytes = 2 * size * count * len(kernel.fields)
     box = " x ".join(map(str, reversed(shape)))
-    versions: dict[str, tuple[Callable[[int], None], float]] = {f"copy, {nbytes // 2 >> 20} MiB": (copy_of(nbytes // 2), nbytes)}
+    versions: dict[str, tuple[Callable[[int], None], float]] = {
+        f"copy, {nbytes // 2 >> 20} MiB": (copy_of(nbytes // 2), nbytes)
+    }
     for label, plan in plans.items():
         error = check_stencil(name, small, plan, storage)
         sites = kernel.sites(shape, device="cuda", storage=storage)
@@ -191,14 +195,19 @@ def stencil_rows(name: str, shape: tuple[int, ...], plans: dict[str, Any], stora
             kernel.set_fields(sites, **{field: 0.5})
         stepper = kernel.stepper(sites, plan=plan, **values)
         used = kernel.compile(sites, plan=plan, **values).plan
-        versions[f"{name}, {box}, {storage}, {label} ({used.targets} sites a thread), off by {error:.0e}"] = (stepper.run, nbytes)
+        versions[f"{name}, {box}, {storage}, {label} ({used.targets} sites a thread), off by {error:.0e}"] = (
+            stepper.run,
+            nbytes,
+        )
     return compare(versions, count)
 
 
 def flow_rows(side: int, plans: dict[str, Any], storage: str = "f32") -> list[dict[str, Any]]:
     size, count = {"f16": 2, "f32": 4}[storage], side * side
     base = 2 * 9 * size * count
-    versions: dict[str, tuple[Callable[[int], None], float]] = {f"copy, {base // 2 >> 20} MiB": (copy_of(base // 2), base)}
+    versions: dict[str, tuple[Callable[[int], None], float]] = {
+        f"copy, {base // 2 >> 20} MiB": (copy_of(base // 2), base)
+    }
     line = begin_flow((1, side))
     for name, (flow, values) in FLOWS.items():
         for label, plan in plans.items():
@@ -207,9 +216,14 @@ def flow_rows(side: int, plans: dict[str, Any], storage: str = "f32") -> list[di
             error = check_flow(name, storage, plan)
             sites = flow.sites((side, side), device="cuda", storage=storage)
             for q in range(9):
-                setattr(sites.current, f"q{q}", cuda.cupy().asarray(np.tile(line[q, 0].astype(sites.storage.dtype), side)))
+                setattr(
+                    sites.current, f"q{q}", cuda.cupy().asarray(np.tile(line[q, 0].astype(sites.storage.dtype), side))
+                )
             nbytes = base if flow is one_phase else base + base / 2 + 8 * count
-            versions[f"{name}, {side}^2, {storage}, {label}, off by {error:.0e}"] = (flow.stepper(sites, plan=plan, **values).run, nbytes)
+            versions[f"{name}, {side}^2, {storage}, {label}, off by {error:.0e}"] = (
+                flow.stepper(sites, plan=plan, **values).run,
+                nbytes,
+            )
     return compare(versions, count)
 
 
@@ -232,14 +246,18 @@ def main() -> None:
         ]
     folder = Path(os.environ.get("OUT", "bench/results"))
     machine = describe_machine()
-    lines = ["# Stencils and fields at neighbours on a GPU", "", "| version | us a step | GSites/s | GB/s | share of the copy |", "|---|---:|---:|---:|---:|"]
+    lines = ["# Stencils and fields at neighbours on a GPU", ""]
+    lines += ["| version | us a step | GSites/s | GB/s | share of the copy |", "|---|---:|---:|---:|---:|"]
     for rows in groups:
         lines += [
-            f"| {r['name']} | {r['us']:.1f} | {r['GSites/s']:.1f} | {r['GB/s']:.0f} | {r['share of the copy']:.3f} |" for r in rows
+            f"| {r['name']} | {r['us']:.1f} | {r['GSites/s']:.1f} | {r['GB/s']:.0f} | {r['share of the copy']:.3f} |"
+            for r in rows
         ]
     lines += ["", *(f"- {k}: {v}" for k, v in machine.items()), ""]
     (folder / "gpu_stencil.md").write_text("\n".join(lines), encoding="utf-8")
-    (folder / "gpu_stencil.json").write_text(json.dumps({"machine": machine, "groups": groups}, indent=1), encoding="utf-8")
+    (folder / "gpu_stencil.json").write_text(
+        json.dumps({"machine": machine, "groups": groups}, indent=1), encoding="utf-8"
+    )
     print("\n".join(lines))
 
 

@@ -161,7 +161,9 @@ class Field(Generic[Element]):
     """
 
     def __init__(self) -> None:
-        raise ArgumentTypeError("lw.Field is an annotation; a function that is called as ordinary Python takes an array (Q, ...)")
+        raise ArgumentTypeError(
+            "lw.Field is an annotation; a function that is called as ordinary Python takes an array (Q, ...)"
+        )
 
     if TYPE_CHECKING:
 

@@ -34,7 +34,7 @@ def two_phases(f: lw.populations, psi: lw.Field[lw.f32], attraction: lw.f32):
 
 @two_phases.field("psi")
 def potential(f: lw.populations) -> lw.f32:
-    density, momentum = sums(f)
+    density, _ = sums(f)
     return 1 - lw.exp(-density)
 
 
@@ -44,11 +44,13 @@ two_phases.wall(2, "wet", psi="wetting")
 
 @two_phases.observer
 def density(f: lw.populations) -> lw.f32:
-    total, momentum = sums(f)
+    total, _ = sums(f)
     return total
 
 
-def near(values: Any, velocity: tuple[int, ...], edges: dict[str, Any] | None = None, fixed: dict[str, float] | None = None) -> Any:
+def near(
+    values: Any, velocity: tuple[int, ...], edges: dict[str, Any] | None = None, fixed: dict[str, float] | None = None
+) -> Any:
     """Each site's neighbour along a velocity (x first): around periodic edges, the mirror image at slip edges, itself or a fixed value at walls."""
     edges, fixed, here = edges or {}, fixed or {}, values
     result, walls = values, {}
@@ -59,7 +61,9 @@ def near(values: Any, velocity: tuple[int, ...], edges: dict[str, Any] | None = 
         if not step:
             continue
         moved = np.roll(result, -step, place)
-        layer = tuple(slice(None) if a != place else (slice(-1, None) if step > 0 else slice(0, 1)) for a in range(values.ndim))
+        layer = tuple(
+            slice(None) if a != place else (slice(-1, None) if step > 0 else slice(0, 1)) for a in range(values.ndim)
+        )
         if face == "slip":
             moved[layer] = result[layer]
         elif face != "periodic":

@@ -37,7 +37,10 @@ def direction_attribute(direction: Direction, name: str, where: Location) -> Val
         case "velocity":
             if direction.lattice.dimension < 2:
                 raise CompileError(
-                    f"{direction.lattice.name} has no vectors: it has one dimension", where, found="velocity", wanted="x, which is a number"
+                    f"{direction.lattice.name} has no vectors: it has one dimension",
+                    where,
+                    found="velocity",
+                    wanted="x, which is a number",
                 )
             velocity = direction.lattice.velocities[direction.index]
             return weak_vector(velocity, velocity, where)
@@ -48,7 +51,7 @@ def direction_attribute(direction: Direction, name: str, where: Location) -> Val
 def population_index(scope: Scope, populations: PopulationsReference, place: Value, node: ast.expr) -> int:
     """Which population `f[place]` is."""
     lattice = populations.lattice
-    one, all_ = ("a neighbour", f"the neighbours on {lattice.name}") if populations.field else ("a population", f"the populations of {lattice.name}")
+    one, several = ("a neighbour", "neighbours") if populations.field else ("a population", "populations")
     match place:
         case PythonObject(value=Direction(lattice=other, index=index)):
             if other != lattice:
@@ -62,7 +65,7 @@ def population_index(scope: Scope, populations: PopulationsReference, place: Val
         case Number(constant=int() as index) if not isinstance(index, bool):
             if not -lattice.size <= index < lattice.size:
                 raise scope.error(
-                    f"index {index} is outside {all_}",
+                    f"index {index} is outside the {several} of {lattice.name}",
                     node,
                     found=str(index),
                     wanted=f"0 to {lattice.size - 1}",

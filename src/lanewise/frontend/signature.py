@@ -30,7 +30,8 @@ class Signature:
     """The declared parameters of a kernel function and its result types (None: not declared).
 
     `populations` has the parameters that are populations, and their type, `rows` those that are rows of values, and the type of a value;
-    they are not among `parameters`, nor are `fields`, which sites read at their neighbours. `indices` and `arrays` are those of a threadwise function, the indices first of all; `asked` is what a
+    they are not among `parameters`, nor are `fields`, which sites read at their neighbours.
+    `indices` and `arrays` are those of a threadwise function, the indices first of all; `asked` is what a
     call of it brings besides, by keyword.
     """
 
@@ -104,7 +105,9 @@ def read_signature(
     if annotated and populations:
         _check_populations(source, sites)
     results = _results(source, annotations)
-    return Signature(source, parameters, results, sites, lists, tuple(indices), arrays, ("grid",) if threads else (), near)
+    return Signature(
+        source, parameters, results, sites, lists, tuple(indices), arrays, ("grid",) if threads else (), near
+    )
 
 
 def _field_type(source: Source, arg: ast.arg, annotation: Any, *, allowed: bool) -> t.Scalar:

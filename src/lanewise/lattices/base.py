@@ -48,7 +48,9 @@ class Lattice:
             )
         object.__setattr__(self, "weights", tuple(self.weights))
         if type(self.isotropy) is not int or self.isotropy not in ORDERS:
-            raise ArgumentError(f"lattice {self.name}: isotropy is 4 for flow or 2 for scalars, found {shown(self.isotropy)}")
+            raise ArgumentError(
+                f"lattice {self.name}: isotropy is 4 for flow or 2 for scalars, found {shown(self.isotropy)}"
+            )
         _check_lattice(self.name, self.velocities, self.weights, self.isotropy)
 
     @property
@@ -244,7 +246,7 @@ def _for_scalars(velocities: tuple[tuple[int, ...], ...], weights: tuple[Fractio
 
 @cache
 def _second_moment(velocities: tuple[Velocity, ...], weights: tuple[Fraction, ...]) -> Fraction:
-    """sum w e_x e_x."""
+    """Sum w e_x e_x."""
     return sum((w * e[0] * e[0] for e, w in zip(velocities, weights, strict=True)), Fraction(0))
 
 

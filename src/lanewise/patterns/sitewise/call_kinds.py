@@ -62,7 +62,9 @@ class SiteKinds:
     def add_field(self, name: object) -> Callable[[Callable[..., Any]], SiteFunction]:
         """What makes a function the observer that writes a field. Raises `ArgumentError` for a name that is no name, or taken."""
         if not isinstance(name, str) or not name.isidentifier() or name in CALL_ARGUMENTS:
-            raise ArgumentError(f'{self.name}.field takes the name of a parameter, for example "psi"; found {shown(name)}')
+            raise ArgumentError(
+                f'{self.name}.field takes the name of a parameter, for example "psi"; found {shown(name)}'
+            )
         if name in self.fields:
             raise ArgumentError(f"{self.name}: the field {name!r} is written by {self.fields[name].name} already")
 
@@ -90,7 +92,9 @@ class SiteKinds:
                 f"kind {wall.number} ({wall.name!r}): the velocity {wall.velocity!r} is an argument of the call itself; choose another name"
             )
         if wall.velocity is not None:
-            require_flow(self.lattice, f"kind {wall.number} ({wall.name!r}): a wall that moves gives momentum to populations")
+            require_flow(
+                self.lattice, f"kind {wall.number} ({wall.name!r}): a wall that moves gives momentum to populations"
+            )
         self._walls[wall.number] = wall
 
     def _taken(self) -> list[tuple[int, str]]:
@@ -152,7 +156,9 @@ class SiteKinds:
         for f in self.updates(sites):
             for name, kind in f.fields.items():
                 if fields.setdefault(name, kind) != kind:
-                    raise ArgumentError(f"{name!r} is a field of {fields[name]}, and of {kind} in {f.name}; wanted one type")
+                    raise ArgumentError(
+                        f"{name!r} is a field of {fields[name]}, and of {kind} in {f.name}; wanted one type"
+                    )
         return {n: k for n, k in fields.items() if n not in self.state}
 
     @property
@@ -205,25 +211,27 @@ class SiteKinds:
 
     def unneeded(self, sites: Sites, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Zeros for the parameters of functions that looking does not apply."""
-        return {
-            n: np.zeros(k.length if isinstance(k, t.Vector) else (), t.scalar_of(k).dtype)
-            for n, k in self.parameters(sites).items()
-            if n not in arguments
-        } | {
-            n: np.zeros(sites.shape, k.dtype)
-            for n, k in self.read_fields(sites).items()
-            if n not in arguments and n not in self.fields
-        } | {
-            n: 0.0 for n, k in self.wall_velocities(sites).items() if isinstance(k, Scalar) and n not in arguments
-        }
+        return (
+            {
+                n: np.zeros(k.length if isinstance(k, t.Vector) else (), t.scalar_of(k).dtype)
+                for n, k in self.parameters(sites).items()
+                if n not in arguments
+            }
+            | {
+                n: np.zeros(sites.shape, k.dtype)
+                for n, k in self.read_fields(sites).items()
+                if n not in arguments and n not in self.fields
+            }
+            | {n: 0.0 for n, k in self.wall_velocities(sites).items() if isinstance(k, Scalar) and n not in arguments}
+        )
 
     def _check_stencil(self, function: SiteFunction) -> None:
         """Functions of all kinds give the same fields."""
         ours, first = function.signature, self.main.signature
         if len(ours.results or []) != len(first.results or []):
             raise ArgumentError(
-                f"{function.name} returns {len(ours.results or [])} values, and {self.name} {len(first.results or [])}: wanted one for each of "
-                f"{', '.join(self.state)}"
+                f"{function.name} returns {len(ours.results or [])} values, and {self.name} {len(first.results or [])}: "
+                f"wanted one for each of {', '.join(self.state)}"
             )
 
     def check_sites(self, sites: Sites) -> None:

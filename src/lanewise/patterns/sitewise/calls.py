@@ -23,7 +23,7 @@ from lanewise.launch.executable import BoundArray, Executable, Launch
 from lanewise.launch.support import bind_record, compile_kernel, index_type, machine_of
 from lanewise.layouts import AoS
 from lanewise.patterns.sitewise.builder import ARRIVED, MARKS, NEXT, SOLIDS
-from lanewise.patterns.sitewise.function import Observed, SiteValues
+from lanewise.patterns.sitewise.function import Observed, SiteValues, in_order
 from lanewise.patterns.sitewise.interpolated_walls import CURVED, CURVED_COUNT, WEIGHTS
 from lanewise.patterns.sitewise.links import FLAGS, box_counts
 from lanewise.patterns.sitewise.momentum_exchange import WALLED, WALLED_COUNT
@@ -224,7 +224,7 @@ class SiteStepper:
         `observed`: what is looked at before every step.
         """
         self._name, self._sites, self._calls, self._profile = name, sites, calls, profile
-        self.observed = observed
+        self.observed = in_order(observed)
         self._cycle = max(len(sites.form.phases), len(sites.copies))
         if bound is None:
             parts: dict[Hashable, Part] = {}
@@ -308,7 +308,7 @@ class SiteStepper:
 
 def looks(observed: Sequence[Observed], step: int, fresh: bool) -> list[NamedLaunch]:
     """The launches that observe before a step."""
-    return [NamedLaunch("observe", o.name, call) for o in observed for call in o.look(step, fresh)]
+    return [NamedLaunch("observe", o.name, o.look(step, fresh)) for o in observed]
 
 
 def check_steps(name: str, steps: int) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 from lanewise.checks import shown
 from lanewise.errors import ArgumentError
 from lanewise.patterns.sitewise.calls import SiteStepper, check_steps, fetching, looks
-from lanewise.patterns.sitewise.function import Observed
+from lanewise.patterns.sitewise.function import in_order
 from lanewise.patterns.sitewise.sites import Sites
 from lanewise.runtime.programs import NamedLaunch, Part
 from lanewise.runtime.stepping import make_program
@@ -25,8 +25,7 @@ class CoupledStepper:
         self._steppers = tuple(steppers)
         self._name = f"couple({', '.join(s.name for s in steppers)})"
         self._cycle = max(s.cycle for s in steppers)
-        observed = {id(o): o for s in steppers for o in s.observed}  # one that several read is looked at once
-        self._observed: tuple[Observed, ...] = tuple(observed.values())
+        self._observed = in_order(o for s in steppers for o in s.observed)  # one that several read is looked at once
         self._parts: dict[Hashable, Part] = {}
         self._program = make_program(steppers[0].sites.device, self._parts)
 
@@ -113,7 +112,9 @@ def couple(*steppers: SiteStepper) -> CoupledStepper:
     stepped = [id(s.sites) for s in steppers]
     if len(set(stepped)) < len(stepped):
         again = next(s for n, s in enumerate(steppers) if id(s.sites) in stepped[:n])
-        raise ArgumentError(f"lw.couple: {again.name} updates sites that another stepper updates: wanted sites for each")
+        raise ArgumentError(
+            f"lw.couple: {again.name} updates sites that another stepper updates: wanted sites for each"
+        )
     for s in steppers:
         for o in s.observed:
             if id(o.sites) not in stepped:
@@ -122,5 +123,3 @@ def couple(*steppers: SiteStepper) -> CoupledStepper:
                     "wanted a stepper of those sites, too"
                 )
     return CoupledStepper(steppers)
-
-

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -46,17 +46,28 @@ class SiteValues:
 class Observed:
     """What an observer sees at the beginning of every step of some sites: a value of a call, one a site.
 
-    name: of the observer. array: what it writes. look: its launches before a step; `fresh` if the populations were set, and no step has run.
+    name: of the observer. array: what it writes. look: its launch before a step; `fresh` if the populations were set, and no step has run.
+    needs: what is observed before it, because it reads that.
     """
 
     name: str
     sites: Sites
     kind: t.ValueType
     array: Any
-    look: Callable[[int, bool], list[Callable[[], None]]]
+    look: Callable[[int, bool], Callable[[], None]]
+    needs: tuple[Observed, ...] = ()
 
     def __repr__(self) -> str:
         return f"<what {self.name} observes of {self.sites!r}>"
+
+
+def in_order(observed: Iterable[Observed]) -> tuple[Observed, ...]:
+    """What is observed and all that it needs, each once, behind what it needs."""
+    order: dict[int, Observed] = {}
+    for o in observed:
+        for one in (*in_order(o.needs), o):
+            order.setdefault(id(one), one)
+    return tuple(order.values())
 
 
 def classify_values(
@@ -86,7 +97,9 @@ def classify_values(
     speed = _outflow_speed(kernel, sites, arguments)
     for name in arguments:
         if name in written:
-            raise ArgumentError(f"{kernel}: the field {name!r} is written by an observer before every step; no call brings it")
+            raise ArgumentError(
+                f"{kernel}: the field {name!r} is written by an observer before every step; no call brings it"
+            )
         if name not in kinds and name not in elsewhere:
             raise ArgumentError(f"{kernel} has no parameter {name!r}; its parameters are {', '.join(kinds) or 'none'}")
     if missing := [n for n in kinds if n not in arguments]:

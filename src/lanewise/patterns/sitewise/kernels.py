@@ -21,7 +21,7 @@ from lanewise.patterns.sitewise.build import build_sitewise
 from lanewise.patterns.sitewise.builder import SitewiseArguments, Update, check_uniforms
 from lanewise.patterns.sitewise.call_kinds import SiteKinds
 from lanewise.patterns.sitewise.calls import SiteCall, bind_interpolated_walls, bind_outflow, bind_phase, compile_phase
-from lanewise.patterns.sitewise.function import Observed, SiteFunction, SiteValues, classify_values
+from lanewise.patterns.sitewise.function import Observed, SiteFunction, SiteValues, classify_values, in_order
 from lanewise.patterns.sitewise.interpolated_walls import build_interpolated_walls
 from lanewise.patterns.sitewise.momentum_exchange import build_momentum_exchange
 from lanewise.patterns.sitewise.outflow import Outlet, build_outflow
@@ -55,7 +55,9 @@ class SiteKernels:
         """What is looked at before every step: the fields that this flow's own observers write, and what its values observe."""
         fields = dict(values.fields_of)
         own_fields = (
-            Observed(f.name, sites, fields[n], sites.field(n, fields[n]), partial(self._write_field, sites, values, n, f))
+            Observed(
+                f.name, sites, fields[n], sites.field(n, fields[n]), partial(self._write_field, sites, values, n, f)
+            )
             for n, f in self.kinds.fields.items()
             if n in fields
         )
@@ -63,21 +65,29 @@ class SiteKernels:
 
     def _write_field(
         self, sites: Sites, values: SiteValues, name: str, function: SiteFunction, step: int, fresh: bool
-    ) -> list[Callable[[], None]]:
+    ) -> SiteCall:
         """What writes a field before a step."""
         kind, results = dict(values.fields_of)[name], tuple(function.update.lowered.results)
         if function.fields or results != (kind,):
-            found = f"the fields {', '.join(function.fields)}" if function.fields else ", ".join(map(str, results)) or "no result"
-            raise ArgumentError(f"{function.name} writes the field {name!r}: wanted one {kind} of populations and values, found {found}")
+            found = (
+                f"the fields {', '.join(function.fields)}"
+                if function.fields
+                else ", ".join(map(str, results)) or "no result"
+            )
+            raise ArgumentError(
+                f"{function.name} writes the field {name!r}: wanted one {kind} of populations and values, found {found}"
+            )
         if function.real != self.kinds.real:
-            raise ArgumentError(f"{function.name} computes in {function.real}, and {self.kinds.name} in {self.kinds.real}")
+            raise ArgumentError(
+                f"{function.name} computes in {function.real}, and {self.kinds.name} in {self.kinds.real}"
+            )
 
         def build(index: Scalar) -> ir.Kernel:
             arguments = self.arguments(sites, step, fresh, values, (function.update,))
             return build_sitewise(replace(arguments, fields=()), index)
 
         executable = self._for(("field", name, sites.form.phase(step, fresh=fresh).name), sites, values, build)
-        return [bind_phase(executable, sites, step, values, ((sites.field(name, kind), kind),))]
+        return bind_phase(executable, sites, step, values, ((sites.field(name, kind), kind),))
 
     def between(self, sites: Sites, step: int, values: SiteValues, *, first: bool) -> list[SiteCall]:
         """What corrects populations before a step. Outflows look at what walls send back, so walls come first."""
@@ -209,9 +219,11 @@ class Observer:
         check_plan(self.function.name, plan)
         self.kernels.kinds.check_sites(sites)
         sites.whole.check()
-        looks, arrays = self._bound(sites, sites.step, sites.fresh, plan, values)
-        for look in looks:
-            look()
+        look, arrays, needs = self._bound(sites, sites.step, sites.fresh, plan, values)
+        for o in in_order(needs):
+            o.sites.whole.check()
+            o.look(o.sites.step, o.sites.fresh)()
+        look()
         return arrays[0] if len(arrays) == 1 else arrays
 
     def of(self, sites: Sites, **values: Any) -> Observed:
@@ -222,18 +234,17 @@ class Observer:
         self.kernels.kinds.check_sites(sites)
         classified = self._values(sites, values)
         results = self.function.update.lowered.results
-        if classified.observed:
-            raise ArgumentError(f"{self.function.name} is observed of {sites!r}, with what {classified.observed[0].name} sees among its values: wanted numbers and arrays")
         if len(results) != 1:
             raise ArgumentError(
                 f"{self.function.name} returns {len(results)} values; observed is one: wanted an observer for each"
             )
         (array,) = self._room(sites)
 
-        def look(step: int, fresh: bool) -> list[Callable[[], None]]:
-            return self._calls(sites, step, fresh, None, classified, (array,))
+        def look(step: int, fresh: bool) -> SiteCall:
+            return self._call(sites, step, fresh, None, classified, (array,))
 
-        return Observed(self.function.name, sites, results[0], array, look)
+        needs = self.kernels.observed(sites, classified)
+        return Observed(self.function.name, sites, results[0], array, look, needs)
 
     def prepare(self, sites: Sites, step: int, **values: Any) -> None:
         """Compile what looks at the sites after `step` steps, one at least."""
@@ -241,11 +252,12 @@ class Observer:
 
     def _bound(
         self, sites: Sites, step: int, fresh: bool, plan: Plan | None, values: dict[str, Any]
-    ) -> tuple[list[Callable[[], None]], tuple[Any, ...]]:
-        """What looks, and the arrays that it fills."""
+    ) -> tuple[SiteCall, tuple[Any, ...], tuple[Observed, ...]]:
+        """What looks, the arrays that it fills, and what is observed before it."""
         classified = self._values(sites, values)
         arrays = self._room(sites)
-        return self._calls(sites, step, fresh, plan, classified, arrays), arrays
+        call = self._call(sites, step, fresh, plan, classified, arrays)
+        return call, arrays, self.kernels.observed(sites, classified)
 
     def _values(self, sites: Sites, values: dict[str, Any]) -> SiteValues:
         """What a call gives, for the function itself and for what writes the fields that it reads."""
@@ -273,17 +285,15 @@ class Observer:
             for k in self.function.update.lowered.results
         )
 
-    def _calls(
+    def _call(
         self, sites: Sites, step: int, fresh: bool, plan: Plan | None, values: SiteValues, arrays: tuple[Any, ...]
-    ) -> list[Callable[[], None]]:
-        """The fields that it reads, then the look itself."""
+    ) -> SiteCall:
+        """The look itself, which fills the arrays."""
         kernels, f = self.kernels, self.function
         key = (f.version, sites.form.phase(step, fresh=fresh).name, plan, *kernels.specialisation(sites, values))
         if key not in self.compiled:
             arguments = kernels.arguments(sites, step, fresh, values, (f.update,))
             self.compiled[key] = compile_phase(partial(build_sitewise, arguments), sites, plan)
-        results = tuple(zip(arrays, f.update.lowered.results, strict=True))
-        before = list[Callable[[], None]]()
-        for o in kernels.observed(sites, values):
-            before += o.look(step, fresh) if o.sites is sites else o.look(o.sites.step, o.sites.fresh)
-        return [*before, bind_phase(self.compiled[key], sites, step, values, results)]
+        return bind_phase(
+            self.compiled[key], sites, step, values, tuple(zip(arrays, f.update.lowered.results, strict=True))
+        )

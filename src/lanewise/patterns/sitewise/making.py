@@ -48,7 +48,12 @@ def site_memory(
 
 
 def field_memory(
-    record_of: Callable[[Scalar], Record], size: tuple[int, ...], real: Scalar, device: str, storage: str | None, layout: Layout | None
+    record_of: Callable[[Scalar], Record],
+    size: tuple[int, ...],
+    real: Scalar,
+    device: str,
+    storage: str | None,
+    layout: Layout | None,
 ) -> tuple[Scalar, Layout]:
     """How the fields of a stencil's sites are stored, once it is known that they fit the memory."""
     stored = _storage(storage, real, device)

@@ -6,7 +6,6 @@ along its links, or with the walls of its sector.
 
 from __future__ import annotations
 
-from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import own
 from lanewise.patterns.sitewise.builder import (

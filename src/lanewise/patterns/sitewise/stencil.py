@@ -23,11 +23,14 @@ from lanewise.patterns.sitewise.function import SiteFunction, SiteValues
 from lanewise.patterns.sitewise.kernels import Observer, SiteKernels
 from lanewise.patterns.sitewise.kinds import Rule, Wall
 from lanewise.patterns.sitewise.making import field_memory, site_kinds, site_shape
-from lanewise.patterns.sitewise.sites import Sites, field_record
+from lanewise.patterns.sitewise.sites import Sites, field_record, solid_sites
 from lanewise.patterns.sitewise.streaming import TWO_COPIES
 from lanewise.plan import Plan
+from lanewise.record import Record
 from lanewise.runtime.devices import resolve
+from lanewise.runtime.memory import bring
 from lanewise.runtime.programs import NamedLaunch
+from lanewise.types import Scalar
 
 
 @sealed()
@@ -77,8 +80,8 @@ class Stencil:
     def wall(self, number: int, name: str, **fields: str) -> None:
         """Make a kind of walls. Its sites are not updated, and no neighbour reads them.
 
-        `fields`: by the name of a field, the name of the value that neighbours read of it there: `wall(1, "hot", t="hot_value")`. Of a field
-        without one they read their own value: nothing flows through such a wall.
+        `fields`: by the name of a field, the name of the value that neighbours read of it there: `wall(1, "hot", t="hot_value")`. Of
+        a field without one they read their own value: nothing flows through such a wall.
         """
         self._kinds.add_wall(Wall(number, name, None, tuple(fields.items())))
 
@@ -103,7 +106,10 @@ class Stencil:
         does not fit the memory, before anything is allocated.
         """
         where, size = resolve(device), site_shape(self.lattice, shape)
-        record_of = lambda scalar: field_record(self.fields, scalar)  # noqa: E731
+
+        def record_of(scalar: Scalar) -> Record:
+            return field_record(self.fields, scalar)
+
         stored, arranged = field_memory(record_of, size, self._kinds.real, where, storage, layout)
         sites = Sites(
             self.lattice, size, kinds=site_kinds(mask, size, self._kinds.numbers), walls=self._kinds.walls, edges=edges,
@@ -113,9 +119,9 @@ class Stencil:
         return sites
 
     def set_fields(self, sites: Sites, **fields: Any) -> None:
-        """Give fields their values: numbers or arrays of the box's shape. The count of steps goes on.
+        """Give fields their values: numbers or arrays of the box's shape; walls have zeros. The count of steps goes on.
 
-        Raises `ArgumentError`, with the sites as they were, for unknown names, other shapes, and numbers that the storage type does not hold.
+        Raises `ArgumentError`, with the sites as they were, for unknown names, other shapes, and numbers that do not fit the storage type.
         """
         self._kinds.check_sites(sites)
         values: dict[str, Any] = {}
@@ -124,12 +130,14 @@ class Stencil:
                 raise ArgumentError(f"{self.__name__} has no field {name!r}; its fields are {', '.join(self.fields)}")
             array = brought(f"the field {name!r}", value, sites.device)
             if array.shape not in ((), sites.shape, (sites.count,)) or array.dtype.kind not in "biuf":
-                raise ArgumentError(f"the field {name!r} is a number or an array of shape {sites.shape}, found {describe(value)}")
+                raise ArgumentError(
+                    f"the field {name!r} is a number or an array of shape {sites.shape}, found {describe(value)}"
+                )
             check_fits(f"the field {name!r}", [array], sites.storage)
             values[name] = array.astype(sites.storage.dtype)
+        fluid = bring(~solid_sites(sites.kinds, self._kinds.walls).reshape(-1), sites.device)
         for name, array in values.items():
-            for copy in sites.copies:  # walls are never written: they keep it in both
-                setattr(copy, name, array.reshape(-1) if array.shape else array[()])
+            setattr(sites.current, name, array.reshape(-1) * fluid)
 
     def field(self, sites: Sites, name: str) -> Any:
         """A field as an array of the box's shape on the sites' device, of the type that sites compute in. Writing to it changes nothing."""

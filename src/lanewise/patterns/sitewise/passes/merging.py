@@ -26,6 +26,7 @@ from lanewise.passes.constant_folding import fold_block
 from lanewise.passes.thread_merging import varying_names
 from lanewise.patterns.sitewise.builder import NEXT, PUTS, WALL
 from lanewise.patterns.sitewise.links import ROW, at_face, rest_of
+from lanewise.patterns.sitewise.passes import sharing
 from lanewise.types import BOOL
 
 MOST = 4  # sites a thread: a vector of 4 is the widest
@@ -67,7 +68,7 @@ def apply(kernel: ir.Kernel, sites: int) -> ir.Kernel:
     group = ir.Local(own("group"), loop.extent.type)
     first = build.multiply(group, sites)
     starts = (ir.Assign(numbered(loop.variable, r), build.add(first, r)) for r in range(sites))
-    merged = _Merge(loop, sites).block(loop.body)
+    merged = sharing.share(_Merge(loop, sites).block(loop.body), kernel, loop.variable, sites)
     body = (ir.Parallel(group.name, build.divide(loop.extent, sites), (*starts, *merged)),)
     return replace(kernel, body=body)
 
