@@ -217,7 +217,10 @@ class Links:
         return self._along(q, sign, leaf, axis + 1, moved, give)
 
     def wall_met(self, q: int, name: str, *, sites: bool = False) -> ir.Block:
-        """Assign the kind of the wall that cuts the link arriving along q to `name` (i32); with `sites` also of resting ones in the mask."""
+        """Assign the kind of the wall that cuts the link arriving along q to `name` (i32).
+
+        Of walls in the mask the kind is looked up where some of them move, and with `sites`.
+        """
         met: ir.Expression = ir.Literal(0, I32)
         for axis, component in enumerate(self.lattice.velocities[q]):
             face = self.edges.face(axis, -component) if component else "periodic"
