@@ -138,7 +138,11 @@ REFUSED = {
     "lattice L: velocities have 1 to 3 components, found 4 components": (((0, 0, 0, 0),), (Fraction(1),)),
     "lattice L: the sum of w e_x e_x is 1/3, found 0": (((0,),), (Fraction(1),)),
     "lattice L: nothing moves along x": (((0,),), (Fraction(1),), 2),
-    "lattice L: the sum of w e_y e_y is 1/3, found 1/2": (STAR, (Fraction(1, 6), *[Fraction(1, 6)] * 2, *[Fraction(1, 4)] * 2), 2),
+    "lattice L: the sum of w e_y e_y is 1/3, found 1/2": (
+        STAR,
+        (Fraction(1, 6), *[Fraction(1, 6)] * 2, *[Fraction(1, 4)] * 2),
+        2,
+    ),
     "lattice L: isotropy is 4 for flow or 2 for scalars, found 3": (*D2Q9, 3),
     "lattice L: direction 0 is at rest, found (1, 0)": (D2Q9[0][1:], D2Q9[1][1:]),
     "lattice L: velocities differ in length, found (0, 0) and (1, 0, 0)": changed({1: (1, 0, 0)}),
@@ -154,7 +158,10 @@ REFUSED = {
     "lattice L: opposite velocities weigh the same, found 1/8 and 1/9 for (1, 0)": changed(weights={1: Fraction(1, 8)}),
     "lattice L: the sum of w is 1, found 19/18": changed(weights={0: Fraction(1, 2)}),
     f"lattice L: the sum of w e_x e_x is 1/3, found 2/5{FOR_SCALARS}": (STAR, (Fraction(1, 5),) * 5),
-    f"lattice L: the sum of w e_x e_x e_y e_y is 1/9, found 0{FOR_SCALARS}": (STAR, (Fraction(1, 3), *[Fraction(1, 6)] * 4)),
+    f"lattice L: the sum of w e_x e_x e_y e_y is 1/9, found 0{FOR_SCALARS}": (
+        STAR,
+        (Fraction(1, 3), *[Fraction(1, 6)] * 4),
+    ),
 }
 
 
@@ -190,12 +197,17 @@ def test_flow_is_refused_on_lattices_for_scalars_and_lines():
         "kind 2 ('lid'): a wall that moves gives momentum to populations, which needs weights that are isotropic up to fourth order; "
         "D2Q5 is for scalars (second order): wanted a lattice for flow, such as lw.D2Q9 or lw.D3Q19"
     )
-    with pytest.raises(lw.ArgumentError, match=r"^still.force is the momentum that walls take, which needs weights that are isotropic"):
+    with pytest.raises(
+        lw.ArgumentError, match=r"^still.force is the momentum that walls take, which needs weights that are isotropic"
+    ):
         scalars.force(scalars.sites((4, 4), edges={"x": "wall"}), ["wall"])
     with pytest.raises(lw.ArgumentError, match=r"which needs two dimensions or three; D1Q3 has one$"):
         lw.sitewise(lw.D1Q3)(still).wall(1, "lid", velocity="u")
     for lattice, axes in ((lw.D2Q5, 2), (lw.D3Q7, 3)):
-        with pytest.raises(lw.InputError, match=rf"{lattice.name} is for scalars: its weights are isotropic up to second order, a flow needs fourth"):
+        with pytest.raises(
+            lw.InputError,
+            match=rf"{lattice.name} is for scalars: its weights are isotropic up to second order, a flow needs fourth",
+        ):
             lw.sims.lbm.Simulation(shape=(4,) * axes, viscosity=0.1, lattice=lattice.name)
 
 

@@ -57,7 +57,17 @@ class Stencil:
     @property
     def fields(self) -> tuple[str, ...]:
         """The names of the fields that its sites hold: those that its results replace."""
-        return tuple(self._kinds.state)
+        return tuple(self.kinds.state)
+
+    @property
+    def kinds(self) -> SiteKinds:
+        """The functions of all kinds, and the walls."""
+        return self._kinds
+
+    @property
+    def kernels(self) -> SiteKernels:
+        """What is compiled of them."""
+        return self._kernels
 
     def __repr__(self) -> str:
         return f"<lanewise stencil {self.__name__} on {self.lattice.name}>"
@@ -75,7 +85,7 @@ class Stencil:
 
     def kind(self, number: int, name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         """Give sites of another kind their function: `@heat.kind(1, "heater")`. The function itself is returned."""
-        return self._kinds.add_function(number, name)
+        return self.kinds.add_function(number, name)
 
     def wall(self, number: int, name: str, **fields: str) -> None:
         """Make a kind of walls. Its sites are not updated, and no neighbour reads them.
@@ -83,7 +93,7 @@ class Stencil:
         `fields`: by the name of a field, the name of the value that neighbours read of it there: `wall(1, "hot", t="hot_value")`. Of
         a field without one they read their own value: nothing flows through such a wall.
         """
-        self._kinds.add_wall(Wall(number, name, None, tuple(fields.items())))
+        self.kinds.add_wall(Wall(number, name, None, tuple(fields.items())))
 
     # ------------------------------------------------------------ sites
 
@@ -110,9 +120,9 @@ class Stencil:
         def record_of(scalar: Scalar) -> Record:
             return field_record(self.fields, scalar)
 
-        stored, arranged = field_memory(record_of, size, self._kinds.real, where, storage, layout)
+        stored, arranged = field_memory(record_of, size, self.kinds.real, where, storage, layout)
         sites = Sites(
-            self.lattice, size, kinds=site_kinds(mask, size, self._kinds.numbers), walls=self._kinds.walls, edges=edges,
+            self.lattice, size, kinds=site_kinds(mask, size, self.kinds.numbers), walls=self.kinds.walls, edges=edges,
             storage=stored, form=TWO_COPIES, layout=arranged, device=where, record=record_of(stored),
         )  # fmt: skip
         self.set_fields(sites, **fields)
@@ -123,7 +133,7 @@ class Stencil:
 
         Raises `ArgumentError`, with the sites as they were, for unknown names, other shapes, and numbers that do not fit the storage type.
         """
-        self._kinds.check_sites(sites)
+        self.kinds.check_sites(sites)
         values: dict[str, Any] = {}
         for name, value in fields.items():
             if name not in self.fields:
@@ -135,17 +145,17 @@ class Stencil:
                 )
             check_fits(f"the field {name!r}", [array], sites.storage)
             values[name] = array.astype(sites.storage.dtype)
-        fluid = bring(~solid_sites(sites.kinds, self._kinds.walls).reshape(-1), sites.device)
+        fluid = bring(~solid_sites(sites.kinds, self.kinds.walls).reshape(-1), sites.device)
         for name, array in values.items():
             setattr(sites.current, name, array.reshape(-1) * fluid)
 
     def field(self, sites: Sites, name: str) -> Any:
         """A field as an array of the box's shape on the sites' device, of the type that sites compute in. Writing to it changes nothing."""
-        self._kinds.check_sites(sites)
+        self.kinds.check_sites(sites)
         sites.whole.check()
         if name not in self.fields:
             raise ArgumentError(f"{self.__name__} has no field {shown(name)}; its fields are {', '.join(self.fields)}")
-        return getattr(sites.current, name).astype(self._kinds.real.dtype).reshape(sites.shape)
+        return getattr(sites.current, name).astype(self.kinds.real.dtype).reshape(sites.shape)
 
     # ------------------------------------------------------------ steps
 
@@ -159,23 +169,23 @@ class Stencil:
 
     def stepper(self, sites: Sites, *, plan: Plan | None = None, **values: Any) -> SiteStepper:
         """What `run` makes for given values: bound once, to run again and again, or to be coupled (`lw.couple`)."""
-        return self._stepper(sites, plan, self._kinds.values(sites, values))
+        return self._stepper(sites, plan, self.kinds.values(sites, values))
 
     def _stepper(self, sites: Sites, plan: Plan | None, values: SiteValues) -> SiteStepper:
         def calls(step: int, fresh: bool) -> list[NamedLaunch]:
-            return [self._kernels.step(sites, step, fresh, values, plan).named("stencil")]
+            return [self.kernels.step(sites, step, fresh, values, plan).named("stencil")]
 
-        return SiteStepper(self.__name__, sites, calls, observed=self._kernels.observed(sites, values))
+        return SiteStepper(self.__name__, sites, calls, observed=self.kernels.observed(sites, values))
 
     def compile(self, sites: Sites, *, plan: Plan | None = None, **values: Any) -> SiteCall:
         """The kernel of the next step, without running it: its plan, source, resources, explanation."""
-        classified = self._kinds.values(sites, values)
-        return replace(self._kernels.step(sites, sites.step, sites.fresh, classified, plan), sites=sites)
+        classified = self.kinds.values(sites, values)
+        return replace(self.kernels.step(sites, sites.step, sites.fresh, classified, plan), sites=sites)
 
     def observer(self, function: Callable[..., Any]) -> Observer:
         """A function of a site and its neighbours that returns values, for sites of every kind but walls."""
         checked = plain_function("stencil.observer", function)
-        return Observer(self._kernels, SiteFunction(checked, self.lattice, looks=True, stencil=True))
+        return Observer(self.kernels, SiteFunction(checked, self.lattice, looks=True, stencil=True))
 
 
 def stencil(lattice: Lattice) -> Callable[[Callable[..., Any]], Stencil]:
