@@ -97,9 +97,10 @@ def _load_anew(b: SiteBuilder, r: FieldRead, *, bulk: bool) -> ir.Block:
     free = load(_bulk_place(b, r.q), 0) if bulk else ()
     if bends is not None:
         free = (ir.If(bends, b.links.towards(back, -1, 0, load), free),)
-    if not (r.q and b.links.can_be_cut):
+    cut = b.links.is_cut(back) if r.q and b.links.can_be_cut else build.FALSE
+    if cut == build.FALSE:
         return free
-    return (ir.If(b.links.is_cut(back), (*load(b.site, 0), *_of_wall(b, r, back)), free),)
+    return (ir.If(cut, (*load(b.site, 0), *_of_wall(b, r, back)), free),)
 
 
 def _of_wall(b: SiteBuilder, r: FieldRead, back: int) -> ir.Block:
