@@ -49,7 +49,7 @@ def buoyancy(g: lw.populations, strength: lw.f32) -> lw.f32:
     return strength * (g[0] + g[1] + g[2] + g[3] + g[4])
 
 
-path, height, steps = (*sys.argv[1:], *("rayleigh_benard.png", 96, 20000)[len(sys.argv) - 1 :])
+path, height, steps = (*sys.argv[1:], *("rayleigh_benard.png", "96", "20000")[len(sys.argv) - 1 :])
 shape, diffusivity = (int(height), 3 * int(height)), 0.02
 wind, warm = (flow.sites(shape, edges={"y": "slip"}) for flow in (air, heat))
 heat.set_populations(warm, 0.01 * np.random.default_rng(0).standard_normal((5, *shape)))

@@ -49,7 +49,7 @@ class _Sharing:
 
     def _statement(self, s: ir.Statement, loaded: _Loaded) -> ir.Statement:
         match s:
-            case ir.Assign(value=ir.Literal(value=int() as number)) if not isinstance(s.value.value, bool):
+            case ir.Assign(value=ir.Literal(value=int() as number)) if not isinstance(number, bool):
                 loaded.numbers[s.name] = number
             case ir.LoadRecord(across=across) if across > 1:
                 each = len(s.reads) // across
