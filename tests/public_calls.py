@@ -52,8 +52,9 @@ EXEMPT = {
     **dict.fromkeys(["StaticGrid.geometry", "SoAoAS.grouped", "Plan.filled", "Elementwise.tuning_job", "Pairwise.tuning_job", "Segmentwise.tuning_job", "Threadwise.tuning_job"], _INSIDE),
     **dict.fromkeys(["Profile.loop", "Profile.running", "Profile.sample"], _INSIDE),
     **dict.fromkeys(["RecordArray.from_fields", "RecordArray.zeros"], _INSIDE),
-    **{f"{r}.row_of": _INSIDE for r in ("gravity.Body", "gravity.Body64", "gravity.BodyMixed", "boids.Boid", "boids.Boid64")},
+    **{f"{r}.row_of": _INSIDE for r in ("Record", "gravity.Body", "gravity.Body64", "gravity.BodyMixed", "boids.Boid", "boids.Boid64")},
     **dict.fromkeys(["Layout"], "abstract"),
+    **dict.fromkeys(["index_of"], "of elements in kernels: in Python it raises"),
     **dict.fromkeys(["RecordArray", "LayoutChoice", "LayoutChoice.as_dict", "Ragged", "RaggedArray", "Sitewise", "Stencil"], "made by functions of the table"),
     **dict.fromkeys(["Elementwise", "Pairwise", "Segmentwise", "Threadwise"], "made by their decorators"),
     **dict.fromkeys(["Array1", "Array2", "Array3", "Field"], "annotations"),
@@ -64,7 +65,7 @@ EXEMPT = {
     **dict.fromkeys([f"obstacles.{s}.fractions" for s in ("Round", "SignedDistance", "Surface")], _INSIDE),
     **dict.fromkeys(["obstacles.Surface"], "a protocol"),
     **dict.fromkeys(["obstacles.Mesh", "obstacles.Solid", "io.Particles"], "of checked arrays: `of` and the functions of bodies make it"),
-    **{f"{r}.{m}": "as Record" for r in ("gravity.Body", "gravity.Body64", "gravity.BodyMixed", "boids.Boid", "boids.Boid64")
+    **{f"{r}.{m}": "as Record" for r in ("Record", "gravity.Body", "gravity.Body64", "gravity.BodyMixed", "boids.Boid", "boids.Boid64")
        for m in ("array", "zeros", "copy")},
 }  # fmt: skip
 
@@ -173,6 +174,7 @@ CALLS: dict[str, Callable[[], Good]] = {
     "normalize": lambda: (lw.normalize, [lw.vec3(1, 2, 3)], {}),
     "select": lambda: (lw.select, [True, 1.0, 2.0], {}),
     "same": lambda: (lw.same, [1, 2], {}),
+    "interpolate": lambda: (lw.interpolate, [np.ones((2, 3)), 0.5, 1.25], {"edge": "mirror"}),
     "zeros": lambda: (lw.zeros, [lw.f32, 4], {}),
     "Row": lambda: (lw.Row, [np.ones(3)], {}),
     "window": lambda: (lw.window, [lw.Row(np.ones(3)), 1, 2], {}),

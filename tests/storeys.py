@@ -14,11 +14,11 @@ SOURCE = Path(__file__).parent.parent / "src" / "lanewise"
 PACKAGE = SOURCE.name
 
 STOREYS = (
-    ("_version", "errors", "moved"),
+    ("_version", "errors", "moved", "tables"),
     ("attributes", "checks", "naming"),
     ("scatter", "types"),
     ("vectors",),
-    ("array_types", "lattices", "random_numbers", "target", "values"),
+    ("array_types", "interpolation", "lattices", "random_numbers", "target", "values"),
     ("decision",),
     ("record",),
     ("layouts",),
@@ -39,6 +39,7 @@ STOREYS = (
     ("tuning",),
     ("patterns.results",),
     ("patterns.calls",),
+    ("patterns.tables",),
     ("patterns.elementwise", "patterns.segmentwise", "patterns.sitewise", "patterns.threadwise"),
     ("patterns.search",),
     ("patterns.pairwise",),

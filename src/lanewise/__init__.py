@@ -20,6 +20,7 @@ from lanewise.errors import (
     VerificationError,
 )
 from lanewise.frontend.helpers import function
+from lanewise.interpolation import interpolate
 from lanewise.lattices import D1Q3, D2Q5, D2Q9, D3Q7, D3Q19, D3Q27, Lattice
 from lanewise.layouts import AoAS, AoS, AoSoA, Layout, SoA, SoAoAS
 from lanewise.moved import MOVED
@@ -49,6 +50,7 @@ from lanewise.random_numbers import (
     unit_vector,
     unit_vector2,
 )
+from lanewise.record import RecordBase as Record
 from lanewise.record import record
 from lanewise.runtime.devices import device
 from lanewise.scatter import scatter_add, scatter_max, scatter_min
@@ -79,6 +81,7 @@ from lanewise.values import (
     hypot,
     i32,
     i64,
+    index_of,
     isfinite,
     isinf,
     isnan,
@@ -167,6 +170,7 @@ __all__ = [
     "Profile",
     "Ragged",
     "RaggedArray",
+    "Record",
     "RecordArray",
     "RecordError",
     "Row",
@@ -214,6 +218,8 @@ __all__ = [
     "i32",
     "i64",
     "index",
+    "index_of",
+    "interpolate",
     "isfinite",
     "isinf",
     "isnan",

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, Generic, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lanewise import types as t
 from lanewise.checks import shown
@@ -17,7 +18,18 @@ from lanewise.record import Field, Record, RecordValue, unknown_field
 from lanewise.runtime.devices import resolve
 from lanewise.runtime.memory import allocate, array_module, to_host
 from lanewise.runtime.prepared import ArrayPlace, host_view
+from lanewise.tables import html_table
 
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
+    B = TypeVar("B", bound=RecordValue, default=Any)
+else:
+    from typing import TypeVar
+
+    B = TypeVar("B")
+
+SHOWN = 8  # records in a notebook
 MOST_PARTS = 64  # kinds of parts of an allocation that an array remembers
 
 
@@ -25,7 +37,7 @@ MOST_PARTS = 64  # kinds of parts of an allocation that an array remembers
 class Row:
     """See `RowOf`."""
 
-    array: RecordArray
+    array: RecordArray[Any]
     index: int
 
     def read(self, field: Field) -> Any:
@@ -60,7 +72,7 @@ class Row:
         blocks[place] = value
 
 
-class RecordArray:
+class RecordArray(Generic[B]):
     """An array of records. Its fields are attributes.
 
     Reading a field gives an array of shape (n,) or (n, components) on the array's device: a view, writes go through,
@@ -85,12 +97,12 @@ class RecordArray:
     _layout: Layout
     _device: str
     _data: Any
-    _python_class: type[RecordValue]
+    _python_class: type[B]
     _arrangement: Arrangement
     _buffers: dict[int, tuple[tuple[ArrayPlace, ...], list[Any]]]
 
     def __init__(
-        self, record: Record, count: int, layout: Layout, device: str, data: Any, python_class: type[RecordValue]
+        self, record: Record, count: int, layout: Layout, device: str, data: Any, python_class: type[B]
     ) -> None:
         for name, value in (
             ("_record", record), ("_count", count), ("_layout", layout), ("_device", device), ("_data", data),
@@ -102,8 +114,8 @@ class RecordArray:
 
     @classmethod
     def zeros(
-        cls, record: Record, count: int, *, layout: Layout | None, device: str | None, python_class: type[RecordValue]
-    ) -> RecordArray:
+        cls, record: Record, count: int, *, layout: Layout | None, device: str | None, python_class: type[B]
+    ) -> RecordArray[B]:
         """`count` records of zeros.
 
         Raises `ArgumentError` for a count below 1, `DeviceError` when they do not fit the memory.
@@ -126,8 +138,8 @@ class RecordArray:
         *,
         layout: Layout | None,
         device: str | None,
-        python_class: type[RecordValue],
-    ) -> RecordArray:
+        python_class: type[B],
+    ) -> RecordArray[B]:
         """Records from one array (or a uniform argument) per field; fields left out are zero.
 
         Raises `ArgumentError` for an unknown field, a wrong shape, or a dtype that the field cannot hold.
@@ -155,7 +167,7 @@ class RecordArray:
 
     # ------------------------------------------------------------ fields
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> NDArray[Any]:
         # Copy, pickle and array libraries ask for names like this, also of an array that is not filled yet.
         if name.startswith("_"):
             raise AttributeError(name)
@@ -238,7 +250,7 @@ class RecordArray:
     def __len__(self) -> int:
         return self._count
 
-    def __getitem__(self, index: int) -> RecordValue:
+    def __getitem__(self, index: int) -> B:
         """One record. It is a row of this array: what is assigned to its fields, or to components of its vectors, is written here."""
         return self._python_class.row_of(Row(self, self._place(index)))
 
@@ -272,14 +284,14 @@ class RecordArray:
             f"an array of {self._record.name} is no array of numbers; take a field, for example .{first}"
         )
 
-    def __iter__(self) -> Iterator[RecordValue]:
+    def __iter__(self) -> Iterator[B]:
         return (self[i] for i in range(self._count))
 
     def numpy(self) -> dict[str, np.ndarray[Any, Any]]:
         """Copies of all fields on the host."""
         return {f.name: np.array(to_host(getattr(self, f.name))) for f in self._record}
 
-    def with_layout(self, layout: Layout) -> RecordArray:
+    def with_layout(self, layout: Layout) -> RecordArray[B]:
         """The same records in another layout, on the same device."""
         result = RecordArray.zeros(
             self._record,
@@ -292,7 +304,7 @@ class RecordArray:
             setattr(result, field.name, getattr(self, field.name))
         return result
 
-    def to(self, device: str) -> RecordArray:
+    def to(self, device: str) -> RecordArray[B]:
         """The same records, in the same layout, on another device: one copy of one allocation."""
         result = RecordArray.zeros(
             self._record, self._count, layout=self._layout, device=device, python_class=self._python_class
@@ -305,12 +317,12 @@ class RecordArray:
             result.data[...] = self._data
         return result
 
-    def copy(self) -> RecordArray:
+    def copy(self) -> RecordArray[B]:
         return self.to(self._device)
 
     __copy__ = copy
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> RecordArray:
+    def __deepcopy__(self, memo: dict[int, Any]) -> RecordArray[B]:
         return self.copy()
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -321,6 +333,14 @@ class RecordArray:
         return restored_array, (
             cls.__module__, cls.__qualname__, self._record, self._layout, self._device, self.numpy()
         )  # fmt: skip
+
+    def _repr_html_(self) -> str:
+        """Its first records as a table."""
+        shown = min(self._count, SHOWN)
+        columns = [to_host(getattr(self, f.name)[:shown]) for f in self._record]
+        rows = ((i, *(column[i] for column in columns)) for i in range(shown))
+        more = [("…", *("…" for _ in columns))] if shown < self._count else []
+        return html_table(["", *(f.name for f in self._record)], [*rows, *more], title=repr(self))
 
     def __repr__(self) -> str:
         return f"<{self._count:,} {self._record} as {self._layout} on {self._device}, {self.nbytes:,} bytes>"

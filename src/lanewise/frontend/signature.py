@@ -30,9 +30,9 @@ class Signature:
     """The declared parameters of a kernel function and its result types (None: not declared).
 
     `populations` has the parameters that are populations, and their type, `rows` those that are rows of values, and the type of a value;
-    they are not among `parameters`, nor are `fields`, which sites read at their neighbours.
-    `indices` and `arrays` are those of a threadwise function, the indices first of all; `asked` is what a
-    call of it brings besides, by keyword.
+    they are not among `parameters`, nor are `fields`, which sites read at their neighbours. `indices` are those of a threadwise function,
+    first of all; `asked` is what a call of it brings besides, by keyword. `arrays` are read and written by index; those of other
+    functions are tables, which are only read.
     """
 
     source: Source
@@ -62,12 +62,13 @@ def read_signature(
     rows: bool = False,
     threads: bool = False,
     fields: bool = False,
+    tables: bool = False,
 ) -> Signature:
     """The annotations of a function as language types; raises `CompileError` when one is missing or of another kind.
 
     `populations` says that the first parameter, and no other, is the populations of a site; a helper (not `annotated`)
-    may take them anywhere. `rows` says that it may take rows of values, `threads` that it has indices and arrays,
-    `fields` that it is a function of a site of a lattice, and may read fields at its neighbours.
+    may take them anywhere. `rows` says that it may take rows of values, `threads` that it has indices and arrays, `fields` that it is a
+    function of a site of a lattice, and may read fields at its neighbours, `tables` that it has arrays to read.
     """
     source = read_source(function)
     _check_plain(source)
@@ -90,7 +91,7 @@ def read_signature(
         elif is_field(annotation):
             near[arg.arg] = _field_type(source, arg, annotation, allowed=fields or not annotated)
         elif is_array(annotation):
-            arrays[arg.arg] = array_parameter(source, arg, annotation, allowed=threads)
+            arrays[arg.arg] = array_parameter(source, arg, annotation, allowed=threads or tables)
         elif arg.arg in annotations:
             parameters[arg.arg] = _parameter_type(source, arg, annotations[arg.arg])
         elif annotated:

@@ -276,7 +276,7 @@ class Repeatable:
             first, second, same = self._identical
             if (matched.arrays[first].data is matched.arrays[second].data) is not same:
                 return None
-        if self._apart and any(overlap(matched.arrays[a], matched.arrays[b]) for a, b in self._apart):
+        if self._apart and any(overlap(*(_memory(matched.arrays[n]) for n in pair)) for pair in self._apart):
             return None
         return matched if self._holds is None or self._holds(matched.values) else None
 
@@ -293,6 +293,10 @@ class Repeatable:
         views = partial(_on_host if self._module is np else _on_gpu, arrays)
         self._template.launch(views, matched.values)
         return tuple(results)
+
+
+def _memory(array: Any) -> Any:
+    return array.data if type(array) is RecordArray else array
 
 
 def _on_gpu(arrays: Mapping[str, Any], name: str, places: tuple[ArrayPlace, ...]) -> list[Any]:
@@ -338,6 +342,14 @@ def slots_of(
     return tuple(slots)
 
 
+def _both(
+    one: Callable[[Mapping[str, Any]], bool] | None, other: Callable[[Mapping[str, Any]], bool] | None
+) -> Callable[[Mapping[str, Any]], bool] | None:
+    if one is None or other is None:
+        return one or other
+    return lambda values: one(values) and other(values)
+
+
 class Repeated:
     """The calls of one kernel that can be made again, the last one first."""
 
@@ -378,7 +390,7 @@ class Repeated:
         entry = Repeatable(
             signature.source.name, tuple(named), slots, arguments.device, template, results,
             device_of=None if arguments.records else device_of if besides is None else besides.device_of,
-            identical=identical, holds=holds or (None if besides is None else besides.holds),
+            identical=identical, holds=_both(holds, None if besides is None else besides.holds),
             apart=() if besides is None else besides.apart,
         )  # fmt: skip
         if entry.match(positional, named) is not None:  # else it would never be found, and push out another one

@@ -132,7 +132,8 @@ class RepeatedSearches:
         """
         slots = slots_of(signature, positional, named, arguments, SameRecords)
         values = frozenset(flatten_uniforms(signature, arguments.uniforms))
-        template = launch.template(frozenset(r.name for r in results), values)
+        tables = frozenset(signature.arrays)
+        template = launch.template(frozenset(r.name for r in results) | tables, values)
         if slots is None or template is None:
             return
         make = partial(Repeatable, signature.source.name, tuple(named), slots, arguments.device)
@@ -140,7 +141,7 @@ class RepeatedSearches:
         if call.match(positional, named) is None:  # it would never be found, and push out another one
             return
         quick: Watched | None = None
-        if looks and launch.structure.in_graphs:
+        if looks and launch.structure.in_graphs and not tables:  # a graph holds the addresses of its arrays
             quick = watched(looks, template.filling, template.kernel, template.turns, call, lambda t: make(t, results))
         drop = partial(_drop, weakref.ref(self))
         arrays = tuple(weakref.ref(r, drop) for r in arguments.records.values())

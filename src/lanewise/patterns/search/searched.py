@@ -15,10 +15,11 @@ from lanewise.frontend.function import Lowered, Signature
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import COUNT, count_of
 from lanewise.ir.pattern import Work
-from lanewise.launch.arguments import Arguments, bind_value_array, flatten_uniforms, make_outputs
+from lanewise.launch.arguments import Arguments, Tests, bind_value_array, flatten_uniforms, make_outputs
 from lanewise.launch.compiled import Call, Compiled, Tunable
 from lanewise.launch.executable import BoundArray, Executable, Launch
 from lanewise.launch.repeated import Result
+from lanewise.launch.shaped_arrays import check_results_apart
 from lanewise.launch.support import bind_record, compile_kernel, index_type, layouts_of, machine_of, value_type
 from lanewise.layouts import SoAoAS
 from lanewise.patterns.elementwise.build import ELEMENTWISE
@@ -32,6 +33,7 @@ from lanewise.patterns.search.repeated import RepeatedSearches, SearchedLaunch
 from lanewise.patterns.search.tuning.job import Choice
 from lanewise.patterns.search.watched import Look, Unsound
 from lanewise.patterns.search.worlds import Periodic
+from lanewise.patterns.tables.ranges import RESULT, proved_with_values, smallest
 from lanewise.plan import Decisions, Plan
 from lanewise.plans import complete_plan
 from lanewise.record import Leaf, Record
@@ -88,7 +90,8 @@ class Searched:
     ) -> tuple[Any, ...]:  # fmt: skip
         """Run with the default or the tuned plan; the results. `classify`: the arguments, checked."""
         points: tuple[Points, Points] | None = None
-        if match := self._repeated.find(arguments, named):
+        repeatable = out is None or not self.signature.arrays
+        if repeatable and (match := self._repeated.find(arguments, named)):
             kept, matched = match
             if out is None and kept.watched is not None:
                 with suppress(Unsound):  # then what is wrong is said below, or nothing is wrong any more
@@ -108,7 +111,10 @@ class Searched:
         results = [Result(n, kind, count) for n, kind in result_arrays(self.lowered)]
         both = (s.places, s.sources)
         looks = self._looks(both) if s.structure.settled and not self._picker.looks(s.sources) else ()
-        self._repeated.remember(self.signature, arguments, named, classified, launch, results, both, s.picked, looks)
+        if not proved_with_values(self.lowered, self.signature):
+            self._repeated.remember(
+                self.signature, arguments, named, classified, launch, results, both, s.picked, looks
+            )
         call.launch()
         return call.results
 
@@ -142,10 +148,33 @@ class Searched:
             )
         bound |= {n: bind_value_array(a, kind) for (n, kind), a in zip(named, results, strict=True)}
         bound |= s.structure.arrays
+        bound |= {n: bind_value_array(a, kind) for n, (a, kind) in classified.added.items()}
+        if out is not None:
+            check_results_apart(self.name, results, {n: classified.added[n][0] for n in self.signature.arrays})
         used = {a.name for a in s.reference.arrays}
         kernel = compiled.executable.prepare({n: b for n, b in bound.items() if n in used}, s.environment)
+        if classified.tests is not None:
+            kernel = self._tested(s, classified.tests, bound, kernel)
         turns = cuda.turns(f"a bound call of {self.name}", classified.device)
         return Call(SearchedLaunch(s.structure, tuple(filling), kernel, turns), tuple(results), compiled)
+
+    def _tested(self, s: _Specialisation, tests: Tests, bound: dict[str, BoundArray], launch: Launch) -> Launch:
+        """A launch with the tests of its indices before it, which walk through the same structure."""
+        device, index = s.classified.device, index_type(s.classified.device)
+        reference = smallest(build_search(tests.lowered, s.arguments, index))
+        tested = compile_kernel(
+            reference, complete_search_plan(None, device, len(next(iter(s.classified.records.values())))), device
+        )
+        outside = tests.outside(len(next(iter(s.classified.records.values()))), device)
+        arrays = bound | {RESULT: bind_value_array(outside, t.I64)}
+        run_tests = tested.prepare({a.name: arrays[a.name] for a in reference.arrays}, s.environment)
+
+        def run() -> None:
+            run_tests()
+            tests.examine(outside)
+            launch()
+
+        return run
 
     # ------------------------------------------------------------ what a call is
 
@@ -187,7 +216,7 @@ class Searched:
     ) -> dict[str, Any]:
         real = sources.precision.dtype.type
         values: dict[str, Any] = {count_of(n): len(r) for n, r in arguments.records.items()}
-        values |= flatten_uniforms(self.signature, arguments.uniforms)
+        values |= flatten_uniforms(self.signature, arguments.uniforms) | arguments.lengths
         values[RADIUS2] = radius2(search, sources.precision)
         if isinstance(search.world, Periodic):
             for axis, size in enumerate(search.world.size):
@@ -230,6 +259,7 @@ class Searched:
             tuple((n, value_type(self.signature.parameters[n])) for n in arguments.uniforms),
             tuple(x for x in source.record.leaves if x.field == search.position),
             structure.walk(index), identical, ordered, search.radius is not None, isinstance(search.world, Periodic), search.k,
+            tuple(self.signature.arrays.items()),
         )  # fmt: skip
 
     def tuning_job(self, arguments: Arguments, plan: Plan | None, bind: Callable[..., Call]) -> SearchJob:

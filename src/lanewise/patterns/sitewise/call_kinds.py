@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from typing import Any, cast
 
 import numpy as np
 
 from lanewise import types as t
+from lanewise.array_types import ArrayType
 from lanewise.checks import plain_function, shown
 from lanewise.errors import ArgumentError
 from lanewise.lattices.base import Lattice
 from lanewise.launch.arguments import describe
-from lanewise.patterns.sitewise.builder import check_uniforms
+from lanewise.patterns.sitewise.builder import check_tables, check_uniforms
 from lanewise.patterns.sitewise.function import CALL_ARGUMENTS, SiteFunction, SiteValues, classify_values
 from lanewise.patterns.sitewise.kinds import OUTFLOW, Wall, check_new
 from lanewise.patterns.sitewise.sites import Sites
+from lanewise.runtime.memory import array_module
 from lanewise.types import Scalar
 
 
@@ -146,9 +148,16 @@ class SiteKinds:
 
     def parameters(self, sites: Sites) -> dict[str, t.ValueType]:
         """What the functions that occur take, by name."""
+        return check_uniforms([(f.name, f.parameters) for f in self.functions_of(sites)])
+
+    def writers(self, fields: Container[str]) -> tuple[SiteFunction, ...]:
+        """The observers that write these fields, those of them that observers write."""
+        return tuple(f for n, f in self.fields.items() if n in fields)
+
+    def functions_of(self, sites: Sites) -> tuple[SiteFunction, ...]:
+        """All that a step of these sites calls: the functions of the kinds that occur, and what writes the fields that they read."""
         updates = self.updates(sites)
-        writers = (f for n, f in self.fields.items() if any(n in u.fields for u in updates))
-        return check_uniforms([(f.name, f.parameters) for f in (*updates, *writers)])
+        return (*updates, *self.writers({n for f in updates for n in f.fields}))
 
     def read_fields(self, sites: Sites) -> dict[str, Scalar]:
         """What the functions that occur read at neighbours, and no stencil holds itself."""
@@ -169,10 +178,14 @@ class SiteKinds:
         results = len(self.main.signature.results or [])
         return dict(list(self.main.fields.items())[:results])
 
+    def tables(self, sites: Sites) -> dict[str, ArrayType]:
+        """The tables that the functions that occur read, by name."""
+        return check_tables([(f.name, f.tables) for f in self.functions_of(sites)])
+
     def known_values(self) -> frozenset[str]:
         """Names of values that some kind takes, whether it occurs or not."""
         every = (*(f for _, f in self.functions.values()), *self.fields.values())
-        names = {n for f in every for n in (*f.parameters, *f.fields)} - self.state.keys()
+        names = {n for f in every for n in (*f.parameters, *f.fields, *f.tables)} - self.state.keys()
         names |= {w.velocity for w in self.walls if w.velocity is not None}
         return frozenset(names | {value for w in self.walls for _, value in w.fields})
 
@@ -206,24 +219,20 @@ class SiteKinds:
         self.check_sites(sites)
         return classify_values(
             self.name, sites, arguments, self.parameters(sites), self.known_values(), self.wall_velocities(sites),
-            self.read_fields(sites), frozenset(self.fields),
+            self.read_fields(sites), frozenset(self.fields), self.tables(sites),
         )  # fmt: skip
 
     def unneeded(self, sites: Sites, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Zeros for the parameters of functions that looking does not apply."""
-        return (
-            {
-                n: np.zeros(k.length if isinstance(k, t.Vector) else (), t.scalar_of(k).dtype)
-                for n, k in self.parameters(sites).items()
-                if n not in arguments
-            }
-            | {
-                n: np.zeros(sites.shape, k.dtype)
-                for n, k in self.read_fields(sites).items()
-                if n not in arguments and n not in self.fields
-            }
-            | {n: 0.0 for n, k in self.wall_velocities(sites).items() if isinstance(k, Scalar) and n not in arguments}
-        )
+        of_functions = {
+            n: np.zeros(k.length if isinstance(k, t.Vector) else (), t.scalar_of(k).dtype)
+            for n, k in self.parameters(sites).items()
+        }
+        fields = {n: np.zeros(sites.shape, k.dtype) for n, k in self.read_fields(sites).items() if n not in self.fields}
+        of_walls = {n: 0.0 for n, k in self.wall_velocities(sites).items() if isinstance(k, Scalar)}
+        zeros = array_module(sites.device).zeros
+        tables = {n: zeros((1,) * k.rank, k.element.dtype) for n, k in self.tables(sites).items()}
+        return {n: v for n, v in {**of_functions, **fields, **of_walls, **tables}.items() if n not in arguments}
 
     def _check_stencil(self, function: SiteFunction) -> None:
         """Functions of all kinds give the same fields."""

@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from typing import Any
 
 from lanewise.checks import shown
-from lanewise.errors import ArgumentError
+from lanewise.errors import ArgumentError, brief
 from lanewise.patterns.sitewise.calls import SiteStepper, check_steps, fetching, looks
 from lanewise.patterns.sitewise.function import in_order
 from lanewise.patterns.sitewise.sites import Sites
@@ -36,6 +36,7 @@ class CoupledStepper:
     def _sites(self) -> tuple[Sites, ...]:
         return tuple(s.sites for s in self._steppers)
 
+    @brief
     def run(self, steps: int) -> None:
         """So many steps of all, inside graphs on a GPU; it returns when they are done.
 
@@ -94,6 +95,7 @@ class CoupledStepper:
         return [*seen, *(call for s in self._steppers for call in s.launches(*at[id(s.sites)]))]
 
 
+@brief
 def couple(*steppers: SiteStepper) -> CoupledStepper:
     """Step several sites together: `lw.couple(flow.stepper(air, warmth=warmth), heat.stepper(heat_sites, wind=wind)).run(1000)`.
 

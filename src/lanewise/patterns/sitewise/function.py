@@ -11,16 +11,18 @@ from typing import Any
 import numpy as np
 
 from lanewise import types as t
+from lanewise.array_types import ArrayType
 from lanewise.checks import host_array
 from lanewise.errors import ArgumentError
 from lanewise.field_values import brought, check_type, converted
 from lanewise.frontend.function import Lowered, Signature, lower_function, read_signature
 from lanewise.frontend.source import Surroundings
 from lanewise.lattices.base import Lattice
-from lanewise.launch.arguments import bind_value_array, describe
+from lanewise.launch.arguments import Arguments, bind_value_array, describe
 from lanewise.launch.executable import BoundArray
 from lanewise.patterns.sitewise.builder import Update
 from lanewise.patterns.sitewise.sites import Sites
+from lanewise.patterns.tables.arguments import NOTHING, Tables, bring_tables, table_lengths
 from lanewise.runtime.memory import to_host
 from lanewise.types import F32, Scalar
 from lanewise.values import to_python_value
@@ -38,6 +40,7 @@ class SiteValues:
     arrays: Mapping[str, BoundArray]
     environment: Mapping[str, Any]
     outflow_speed: float = 0.0
+    tables_of: tuple[tuple[str, ArrayType], ...] = ()
     fields_of: tuple[tuple[str, Scalar], ...] = ()
     observed: tuple[Observed, ...] = ()
 
@@ -47,7 +50,7 @@ class Observed:
     """What an observer sees at the beginning of every step of some sites: a value of a call, one a site.
 
     name: of the observer. array: what it writes. look: its launch before a step; `fresh` if the populations were set, and no step has run.
-    needs: what is observed before it, because it reads that.
+    examine: tests its indices into tables where the sites stand. needs: what is observed before it, because it reads that.
     """
 
     name: str
@@ -55,6 +58,7 @@ class Observed:
     kind: t.ValueType
     array: Any
     look: Callable[[int, bool], Callable[[], None]]
+    examine: Callable[[], None]
     needs: tuple[Observed, ...] = ()
 
     def __repr__(self) -> str:
@@ -79,8 +83,9 @@ def classify_values(
     velocities: Kinds,
     fields: Mapping[str, Scalar] = MappingProxyType({}),
     written: frozenset[str] = frozenset(),
+    tables: Tables = NOTHING,
 ) -> SiteValues:
-    """Check every value against its parameter; `velocities` are those of walls, which are the same for all sites.
+    """Check every value against its parameter; `velocities` are those of walls, which are the same for all sites, `tables` are arrays.
 
     `fields` are what sites read at their neighbours, of which observers of the flow itself write those in `written`: no call brings them.
     Values that belong to a kind that does not occur (`elsewhere`) are allowed and left alone. Raises `ArgumentError`.
@@ -93,6 +98,13 @@ def classify_values(
             )
     brought_fields = {n: k for n, k in fields.items() if n not in written}
     kinds = {**parameters, **velocities, **brought_fields}
+    for name in tables.keys() & kinds.keys() or fields.keys() & parameters.keys():
+        one, other = (
+            (f"{tables[name]}", kinds[name]) if name in tables else (f"field of {fields[name]}", parameters[name])
+        )
+        raise ArgumentError(
+            f"{name!r} is a {one} of one function of {kernel} and a {other} of another; wanted one type"
+        )
     arguments = dict(arguments)
     speed = _outflow_speed(kernel, sites, arguments)
     for name in arguments:
@@ -100,10 +112,11 @@ def classify_values(
             raise ArgumentError(
                 f"{kernel}: the field {name!r} is written by an observer before every step; no call brings it"
             )
-        if name not in kinds and name not in elsewhere:
-            raise ArgumentError(f"{kernel} has no parameter {name!r}; its parameters are {', '.join(kinds) or 'none'}")
-    if missing := [n for n in kinds if n not in arguments]:
-        raise ArgumentError(f"{kernel} misses {', '.join(missing)}; its parameters are {', '.join(kinds)}")
+        if name not in kinds and name not in tables and name not in elsewhere:
+            wanted = ", ".join([*kinds, *tables]) or "none"
+            raise ArgumentError(f"{kernel} has no parameter {name!r}; its parameters are {wanted}")
+    if missing := [n for n in (*kinds, *tables) if n not in arguments]:
+        raise ArgumentError(f"{kernel} misses {', '.join(missing)}; its parameters are {', '.join([*kinds, *tables])}")
     arrays: dict[str, BoundArray] = {}
     environment: dict[str, Any] = {}
     observed: list[Observed] = []
@@ -124,14 +137,18 @@ def classify_values(
             arrays[name] = bind_value_array(array, kind)
         else:
             environment.update(_uniform(place, name, arguments[name], kind, may_vary=name not in velocities))
+    brought_tables = Arguments(device=sites.device)
+    bring_tables(kernel, tables, arguments, brought_tables)
+    lengths: dict[str, t.ValueType] = table_lengths(tables)
     return SiteValues(
         tuple((n, k) for n, k in kinds.items() if n in arrays and n not in fields),
-        tuple((n, k) for n, k in kinds.items() if n not in arrays),
-        arrays,
-        environment,
+        (*((n, k) for n, k in kinds.items() if n not in arrays), *lengths.items()),
+        {**arrays, **{n: bind_value_array(a, k) for n, (a, k) in brought_tables.added.items()}},
+        environment | brought_tables.lengths,
         speed,
-        tuple(fields.items()),
-        tuple(observed),
+        tables_of=tuple(tables.items()),
+        fields_of=tuple(fields.items()),
+        observed=tuple(observed),
     )
 
 
@@ -206,7 +223,7 @@ def _uniform(place: str, name: str, value: Any, kind: t.ValueType, *, may_vary: 
     return dict(zip(t.leaves(name, kind), parts, strict=True))
 
 
-CALL_ARGUMENTS = frozenset({"self", "sites", "plan", "steps", "walls", "weights", _OUTFLOW_SPEED})
+CALL_ARGUMENTS = frozenset({"self", "sites", "plan", "checks", "steps", "walls", "weights", _OUTFLOW_SPEED})
 """What calls, runs and forces take besides the values of a function: no value can have one of these names."""
 
 
@@ -231,7 +248,7 @@ class SiteFunction:
     @property
     def signature(self) -> Signature:
         if self._signature is None:
-            signature = read_signature(self.python, populations=not self.stencil, fields=True)
+            signature = read_signature(self.python, populations=not self.stencil, fields=True, tables=True)
             self._signature = _checked_stencil(signature) if self.stencil and not self.looks else _checked(signature)
         return self._signature
 
@@ -262,10 +279,22 @@ class SiteFunction:
         return kinds
 
     @property
+    def elements(self) -> frozenset[str]:
+        """The parameters that `lw.index_of` takes: what stands for the site itself."""
+        return frozenset(self.fields) if self.stencil else frozenset((self.populations,))
+
+    @property
+    def tables(self) -> Tables:
+        """The parameters that are tables."""
+        return self.signature.arrays
+
+    @property
     def update(self) -> Update:
         if self._update is None:
             self._seen = Surroundings(self.signature.source)
-            lowered: Lowered = lower_function(self.signature, mutable=self.populations, lattice=self.lattice)
+            lowered: Lowered = lower_function(
+                self.signature, mutable=self.populations, lattice=self.lattice, elements=self.elements
+            )
             self._update = Update(self.number, self.name, lowered, self.populations)
         return self._update
 
@@ -305,8 +334,9 @@ def _checked_stencil(signature: Signature) -> Signature:
 def _checked(signature: Signature) -> Signature:
     """Values are given by name, beside what the call itself takes."""
     source = signature.source
+    values = signature.parameters.keys() | signature.fields.keys() | signature.arrays.keys()
     for parameter in source.tree.args.args:
-        if parameter.arg in CALL_ARGUMENTS and parameter.arg in signature.parameters.keys() | signature.fields.keys():
+        if parameter.arg in CALL_ARGUMENTS and parameter.arg in values:
             raise source.error(
                 f"{parameter.arg!r} is an argument of the call itself",
                 parameter,

@@ -15,10 +15,12 @@ import numpy as np
 from lanewise import types as t
 from lanewise.arrays import RecordArray
 from lanewise.errors import ArgumentError
+from lanewise.frontend.function import Lowered
 from lanewise.ir import nodes as ir
 from lanewise.launch.executable import Executable
+from lanewise.passes.index_tests import Guards, guards_of, testing
 from lanewise.patterns.sitewise.build import build_sitewise
-from lanewise.patterns.sitewise.builder import SitewiseArguments, Update, check_uniforms
+from lanewise.patterns.sitewise.builder import SitewiseArguments, Update, check_tables, check_uniforms
 from lanewise.patterns.sitewise.call_kinds import SiteKinds
 from lanewise.patterns.sitewise.calls import SiteCall, bind_interpolated_walls, bind_outflow, bind_phase, compile_phase
 from lanewise.patterns.sitewise.function import Observed, SiteFunction, SiteValues, classify_values, in_order
@@ -27,6 +29,8 @@ from lanewise.patterns.sitewise.momentum_exchange import build_momentum_exchange
 from lanewise.patterns.sitewise.outflow import Outlet, build_outflow
 from lanewise.patterns.sitewise.pattern import LEAST_MERGED
 from lanewise.patterns.sitewise.sites import Sites, arrival_array
+from lanewise.patterns.tables.arguments import check_countable, table_lengths
+from lanewise.patterns.tables.ranges import TableTests, places_reached, refuse, refuse_checks, smallest
 from lanewise.plan import Plan, check_plan
 from lanewise.runtime.memory import array_module, to_host
 from lanewise.types import Scalar
@@ -56,11 +60,12 @@ class SiteKernels:
         fields = dict(values.fields_of)
         own_fields = (
             Observed(
-                f.name, sites, fields[n], sites.field(n, fields[n]), partial(self._write_field, sites, values, n, f)
+                f.name, sites, fields[n], sites.field(n, fields[n]),
+                look=partial(self._write_field, sites, values, n, f), examine=partial(self.examine, sites, values, (f,)),
             )
             for n, f in self.kinds.fields.items()
             if n in fields
-        )
+        )  # fmt: skip
         return (*own_fields, *values.observed)
 
     def _write_field(
@@ -88,6 +93,70 @@ class SiteKernels:
 
         executable = self._for(("field", name, sites.form.phase(step, fresh=fresh).name), sites, values, build)
         return bind_phase(executable, sites, step, values, ((sites.field(name, kind), kind),))
+
+    def prove(
+        self, sites: Sites, values: SiteValues, functions: tuple[SiteFunction, ...]
+    ) -> dict[SiteFunction, Guards]:
+        """The tests that the indices of functions into tables need. Raises `ArgumentError` for those that surely are outside."""
+        numbers = {
+            n: int(v)
+            for n, v in values.environment.items()
+            if isinstance(v, (int, np.integer)) and not isinstance(v, bool)
+        }
+        tests: dict[SiteFunction, Guards] = {}
+        for f in functions:
+            lowered, lengths = f.update.lowered, {n: int(values.environment[n]) for n in table_lengths(f.tables)}
+            counts = dict.fromkeys(f.elements, sites.count)
+            if lowered.numbered:
+                check_countable(f.name, counts)
+            places = places_reached(lowered, f.tables, counts, numbers)
+            # Sites of one kind are not all sites: what all of them would read, none of these may.
+            alone = len(sites.present) < 2 and len(functions) == 1
+            refuse(f.name, places if alone else tuple(r for r in places if r.span[0] == r.span[1]), lengths)
+            tests[f] = guards_of(places)
+        return tests
+
+    def prove_all(self, sites: Sites, values: SiteValues, functions: tuple[SiteFunction, ...]) -> None:
+        """`prove` for the functions of all kinds, and for what writes the fields that they read."""
+        self.prove(sites, values, functions)
+        for writer in self.kinds.writers(dict(values.fields_of)):
+            self.prove(sites, values, (writer,))
+
+    def asks_for_tests(self, sites: Sites, checks: bool) -> bool:
+        """Whether a call asks for tests of indices; raises `ArgumentError` where it has no tables."""
+        functions = self.kinds.functions_of(sites) if isinstance(sites, Sites) else ()  # pyright: ignore[reportUnnecessaryIsInstance]
+        return refuse_checks(self.kinds.name, {"checks": checks}, (n for f in functions for n in f.tables))
+
+    def examine(self, sites: Sites, values: SiteValues, functions: tuple[SiteFunction, ...]) -> None:
+        """Test the indices of the next step; raises `VerificationError` for the first site that is outside of a table."""
+        tests = self.prove(sites, values, functions)
+        for f in functions:
+            if not tests[f]:
+                continue
+            lengths = {n: int(values.environment[n]) for n in table_lengths(f.tables)}
+            told = TableTests(f.name, f.update.lowered, tests[f], f.tables, lengths, sites.shape)
+            # The others test nothing: each failure is one of this function.
+            updates = tuple(
+                replace(o.update, lowered=told.lowered if o is f else _untested(o.update.lowered)) for o in functions
+            )
+
+            def build(index: Scalar, updates: tuple[Update, ...] = updates) -> ir.Kernel:
+                arguments = self.arguments(sites, sites.step, sites.fresh, values, updates)
+                return smallest(build_sitewise(arguments, index))
+
+            key = ("indices", f.number, f.name, f.version, tests[f], len(functions), sites.phase.name)
+            executable = self._for(key, sites, values, build)
+            outside = told.outside(sites.count, sites.device)
+            bind_phase(executable, sites, sites.step, values, ((outside, t.I64),))()
+            told.examine(outside)
+
+    def examine_step(self, sites: Sites, values: SiteValues, functions: tuple[SiteFunction, ...]) -> None:
+        """Test the indices of the next step and of what is observed before it, which is looked at: indices may depend on it."""
+        for o in in_order(self.observed(sites, values)):
+            o.sites.whole.check()
+            o.examine()
+            o.look(o.sites.step, o.sites.fresh)()
+        self.examine(sites, values, functions)
 
     def between(self, sites: Sites, step: int, values: SiteValues, *, first: bool) -> list[SiteCall]:
         """What corrects populations before a step. Outflows look at what walls send back, so walls come first."""
@@ -180,7 +249,7 @@ class SiteKernels:
         return (
             sites.device, sites.count < LEAST_MERGED, sites.dense, sites.placed, sites.framed, sites.row_block,
             min(sites.shape) < 2, sites.layout, sites.storage, sites.form.name, sites.edges, sites.present,
-            values.arrays_of, values.fields_of, tuple(self.kinds.functions), self.kinds.versions, self.kinds.walls,
+            values.arrays_of, values.fields_of, values.tables_of, tuple(self.kinds.functions), self.kinds.versions, self.kinds.walls,
         )  # fmt: skip
 
     def arguments(
@@ -195,7 +264,7 @@ class SiteKernels:
             arrays=values.arrays_of, uniforms=values.uniforms_of, puts=functions is None, marked=sites.marks is not None, dense=sites.dense,
             thin=min(sites.shape) < 2, placed=sites.placed, framed=sites.framed, row_block=sites.row_block,
             moving_sites=any(w.velocity is not None and w.number in sites.present for w in walls),
-            fields=values.fields_of, state=tuple(self.kinds.state.items()),
+            fields=values.fields_of, state=tuple(self.kinds.state.items()), tables=values.tables_of,
         )  # fmt: skip
 
     def _looking(self, sites: Sites, step: int, values: SiteValues, *, fresh: bool) -> SitewiseArguments:
@@ -206,6 +275,12 @@ class SiteKernels:
         return replace(self._looking(sites, step, values, fresh=False), dense=False, placed=False, framed=False)
 
 
+def _untested(lowered: Lowered) -> Lowered:
+    """A function that finds no index outside."""
+    nothing = testing(replace(lowered.function, body=()), (), {})
+    return replace(lowered, function=replace(nothing, parameters=()), results=(t.I64,), numbered=())
+
+
 @dataclass(eq=False)
 class Observer:
     """A function that looks at the populations that arrive, and returns a value or several for each site."""
@@ -214,12 +289,18 @@ class Observer:
     function: SiteFunction
     compiled: dict[Any, Executable] = field(default_factory=dict[Any, Executable])
 
-    def __call__(self, sites: Sites, *, plan: Plan | None = None, **values: Any) -> Any:
-        """Arrays of shape (count,) or (count, components) on the sites' device: one, or a tuple of them; zeros at walls."""
+    def __call__(self, sites: Sites, *, plan: Plan | None = None, checks: bool = False, **values: Any) -> Any:
+        """Arrays of shape (count,) or (count, components) on the sites' device: one, or a tuple of them; zeros at walls.
+
+        checks: test every index into a table before; raises `VerificationError` with the first site that is outside.
+        """
         check_plan(self.function.name, plan)
         self.kernels.kinds.check_sites(sites)
         sites.whole.check()
-        look, arrays, needs = self._bound(sites, sites.step, sites.fresh, plan, values)
+        classified = self._values(sites, values)
+        if refuse_checks(self.function.name, {"checks": checks}, (n for x in self._functions for n in x.tables)):
+            self.kernels.examine_step(sites, classified, (self.function,))
+        look, arrays, needs = self._bound(sites, sites.step, sites.fresh, plan, classified)
         for o in in_order(needs):
             o.sites.whole.check()
             o.look(o.sites.step, o.sites.fresh)()
@@ -244,35 +325,41 @@ class Observer:
             return self._call(sites, step, fresh, None, classified, (array,))
 
         needs = self.kernels.observed(sites, classified)
-        return Observed(self.function.name, sites, results[0], array, look, needs)
+        examine = partial(self.kernels.examine, sites, classified, (self.function,))
+        return Observed(self.function.name, sites, results[0], array, look, examine, needs)
 
     def prepare(self, sites: Sites, step: int, **values: Any) -> None:
         """Compile what looks at the sites after `step` steps, one at least."""
-        self._bound(sites, step, False, None, values)
+        self._bound(sites, step, False, None, self._values(sites, values))
 
     def _bound(
-        self, sites: Sites, step: int, fresh: bool, plan: Plan | None, values: dict[str, Any]
+        self, sites: Sites, step: int, fresh: bool, plan: Plan | None, classified: SiteValues
     ) -> tuple[SiteCall, tuple[Any, ...], tuple[Observed, ...]]:
         """What looks, the arrays that it fills, and what is observed before it."""
-        classified = self._values(sites, values)
         arrays = self._room(sites)
         call = self._call(sites, step, fresh, plan, classified, arrays)
         return call, arrays, self.kernels.observed(sites, classified)
 
+    @property
+    def _functions(self) -> tuple[SiteFunction, ...]:
+        """Its own, and what writes the fields that it reads."""
+        return (self.function, *self.kernels.kinds.writers(self.function.fields))
+
     def _values(self, sites: Sites, values: dict[str, Any]) -> SiteValues:
-        """What a call gives, for the function itself and for what writes the fields that it reads."""
+        """What a call gives, for the function itself and for what writes the fields that it reads. No index surely leads out of a table."""
         kinds, f = self.kernels.kinds, self.function
         f.notice()
         if f.real != kinds.real:
             raise ArgumentError(f"{f.name} computes in {f.real}, and {kinds.name} in {kinds.real}")
-        writers = [w for n, w in kinds.fields.items() if n in f.fields]
-        parameters = check_uniforms([(x.name, x.parameters) for x in (f, *writers)]) if writers else f.parameters
+        parameters = check_uniforms([(x.name, x.parameters) for x in self._functions])
+        tables = check_tables([(x.name, x.tables) for x in self._functions])
         read = {n: k for n, k in f.fields.items() if n not in kinds.state}
         needed = {value for w in kinds.walls_of(sites) for field, value in w.fields if field in f.fields}
         of_walls = {n: k for n, k in kinds.wall_velocities(sites).items() if isinstance(k, t.Vector) or n in needed}
         classified = classify_values(
-            f.name, sites, values, parameters, kinds.known_values(), of_walls, read, frozenset(kinds.fields)
+            f.name, sites, values, parameters, kinds.known_values(), of_walls, read, frozenset(kinds.fields), tables
         )
+        self.kernels.prove_all(sites, classified, (f,))
         if not f.update.lowered.results:
             raise ArgumentError(f"{f.name} returns nothing to observe")
         return classified

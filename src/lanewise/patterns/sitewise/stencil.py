@@ -1,7 +1,7 @@
 """`@stencil(lattice)`: the next value of a site's fields, from those of its neighbours.
 
 A stencil is a sitewise function on a lattice without populations: its sites hold the fields themselves, in two copies. Everything else
-is shared: the box and its edges, kinds, walls, masks, layouts, the bulk apart from special sites (design/0027-fields-and-stencils.md).
+is shared: the box and its edges, kinds, walls, masks, layouts, the bulk apart from special sites (design/0029-fields-and-stencils.md).
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from typing import Any
 
 from lanewise.attributes import sealed
 from lanewise.checks import plain_function, shown
-from lanewise.errors import ArgumentError
+from lanewise.errors import ArgumentError, brief
 from lanewise.field_values import brought, check_fits
 from lanewise.lattices.base import Lattice
 from lanewise.launch.arguments import describe
 from lanewise.layouts import Layout
 from lanewise.patterns.sitewise.call_kinds import SiteKinds
-from lanewise.patterns.sitewise.calls import SiteCall, SiteStepper
+from lanewise.patterns.sitewise.calls import SiteCall, SiteStepper, check_steps
 from lanewise.patterns.sitewise.function import SiteFunction, SiteValues
 from lanewise.patterns.sitewise.kernels import Observer, SiteKernels
 from lanewise.patterns.sitewise.kinds import Rule, Wall
@@ -159,17 +159,38 @@ class Stencil:
 
     # ------------------------------------------------------------ steps
 
-    def __call__(self, sites: Sites, *, plan: Plan | None = None, **values: Any) -> None:
+    @brief
+    def __call__(self, sites: Sites, *, plan: Plan | None = None, checks: bool = False, **values: Any) -> None:
         """One step."""
-        self.run(sites, 1, plan=plan, **values)
+        self.run(sites, 1, plan=plan, checks=checks, **values)
 
-    def run(self, sites: Sites, steps: int, *, plan: Plan | None = None, **values: Any) -> None:
-        """So many steps, inside graphs on a GPU; it returns when they are done."""
-        self.stepper(sites, plan=plan, **values).run(steps)
+    @brief
+    def run(self, sites: Sites, steps: int, *, plan: Plan | None = None, checks: bool = False, **values: Any) -> None:
+        """So many steps, inside graphs on a GPU; it returns when they are done.
 
+        checks: test before each step that every index into a table is inside, as far as nothing proves it; raises `VerificationError` with
+        the first site that is not, before that step has changed anything.
+        """
+        if not self.kernels.asks_for_tests(sites, checks):
+            self.stepper(sites, plan=plan, **values).run(steps)
+            return
+        check_steps(self.__name__, steps)
+        for _ in range(steps):
+            classified = self._proved(sites, values)
+            sites.whole.check()
+            self.kernels.examine_step(sites, classified, self.kinds.updates(sites))
+            self._stepper(sites, plan, classified).run(1)
+
+    @brief
     def stepper(self, sites: Sites, *, plan: Plan | None = None, **values: Any) -> SiteStepper:
         """What `run` makes for given values: bound once, to run again and again, or to be coupled (`lw.couple`)."""
-        return self._stepper(sites, plan, self.kinds.values(sites, values))
+        return self._stepper(sites, plan, self._proved(sites, values))
+
+    def _proved(self, sites: Sites, values: Mapping[str, Any]) -> SiteValues:
+        """The values of a call, none of which surely leads out of a table."""
+        classified = self.kinds.values(sites, values)
+        self.kernels.prove_all(sites, classified, self.kinds.updates(sites))
+        return classified
 
     def _stepper(self, sites: Sites, plan: Plan | None, values: SiteValues) -> SiteStepper:
         def calls(step: int, fresh: bool) -> list[NamedLaunch]:
@@ -177,11 +198,13 @@ class Stencil:
 
         return SiteStepper(self.__name__, sites, calls, observed=self.kernels.observed(sites, values))
 
+    @brief
     def compile(self, sites: Sites, *, plan: Plan | None = None, **values: Any) -> SiteCall:
         """The kernel of the next step, without running it: its plan, source, resources, explanation."""
-        classified = self.kinds.values(sites, values)
+        classified = self._proved(sites, values)
         return replace(self.kernels.step(sites, sites.step, sites.fresh, classified, plan), sites=sites)
 
+    @brief
     def observer(self, function: Callable[..., Any]) -> Observer:
         """A function of a site and its neighbours that returns values, for sites of every kind but walls."""
         checked = plain_function("stencil.observer", function)

@@ -27,6 +27,7 @@ from lanewise.runtime.stepping import Stepper, make_stepper
 from lanewise.runtime.whole_steps import WholeSteps
 from lanewise.sims.common.checks import check_steps
 from lanewise.sims.common.marching import Clock
+from lanewise.sims.common.progress import Pieces, progress_bar
 from lanewise.sims.gravity.checks import (
     check_bodies,
     check_gravitational_constant,
@@ -283,19 +284,23 @@ class Simulation:
         self._watch.restart(self.step)
 
     @checked(InputError)
-    def run(self, steps: int, dt: float, callback: Callback | None = None, every: int = 1) -> Simulation:
-        """`steps` steps of `dt`; `callback(simulation)` after every `every` of them and after the last."""
+    def run(
+        self, steps: int, dt: float, callback: Callback | None = None, every: int = 1, *, progress: bool = False
+    ) -> Simulation:
+        """`steps` steps of `dt`; `callback(simulation)` after every `every` of them and after the last. progress: with a bar."""
         check_steps(steps)
         check_interval(every)
-        if callback is None:
-            self.advance(steps, dt)
-            return self
-        done = 0
-        while done < steps:
-            piece = min(every, steps - done)
-            self.advance(piece, dt)
-            done += piece
-            callback(self)
+        done, pieces = 0, Pieces(shown=progress)
+        with progress_bar("gravity", steps, shown=progress) as advance:
+            while done < steps:
+                piece = pieces.next(steps - done)
+                if callback is not None:
+                    piece = min(piece, every - done % every)
+                self.advance(piece, dt)
+                done += piece
+                advance(piece)
+                if callback is not None and (done % every == 0 or done == steps):
+                    callback(self)
         return self
 
     @checked(InputError)
@@ -307,6 +312,10 @@ class Simulation:
             yield self
 
     # ------------------------------------------------------------ looking
+
+    def __repr__(self) -> str:
+        where, how = self._bodies.device, f"{self.integrator.name}, {self.precision}"
+        return f"<gravity of {len(self._bodies):,} bodies, step {self.step:,}, time {self.time:g}, {how} on {where}>"
 
     @property
     def acceleration(self) -> Any:
