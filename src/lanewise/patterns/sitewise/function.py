@@ -99,12 +99,8 @@ def classify_values(
     brought_fields = {n: k for n, k in fields.items() if n not in written}
     kinds = {**parameters, **velocities, **brought_fields}
     for name in tables.keys() & kinds.keys() or fields.keys() & parameters.keys():
-        one, other = (
-            (f"{tables[name]}", kinds[name]) if name in tables else (f"field of {fields[name]}", parameters[name])
-        )
-        raise ArgumentError(
-            f"{name!r} is a {one} of one function of {kernel} and a {other} of another; wanted one type"
-        )
+        one, other = (tables[name], kinds[name]) if name in tables else (f"Field[{fields[name]}]", parameters[name])
+        raise ArgumentError(f"{name!r} is {one} in one function of {kernel}, and {other} in another; wanted one type")
     arguments = dict(arguments)
     speed = _outflow_speed(kernel, sites, arguments)
     for name in arguments:
