@@ -14,6 +14,7 @@ from lanewise.patterns.sitewise.sites import row_block_of
 from tests.passes.test_site_merging import simplified
 from tests.patterns.sitewise import after, lowered, read_by_place, reference_kernel
 from tests.sites.fields import blur
+from tests.sites.test_fields_and_tables import RATES, paint
 
 EDGES = [{}, {"x": ("hot", "slip"), "y": "hot"}, {"x": "insulated", "y": ("slip", "insulated")}]
 
@@ -65,3 +66,28 @@ def test_only_the_ends_of_a_row_are_loaded_alone(sites, single):
     kernel = merging.apply(simplified(reference_kernel(heat, box)), sites)
     loads = [s.across for s in statements(kernel.body) if isinstance(s, ir.LoadRecord)]
     assert sorted(loads) == [1] * single + [sites] * 3
+
+
+@pytest.mark.parametrize("layout", [lw.SoA(), lw.AoSoA(8)], ids=str)
+@pytest.mark.parametrize("sites", [2, 4])
+def test_merged_sites_read_tables(layout, sites):
+    """By what each of them reads ahead, and by its own number."""
+    rng = np.random.default_rng(2)
+    tables = {"rates": RATES, "source": rng.random((5, 16)).astype(np.float32)}
+    u = rng.uniform(0.1, 3.9, (5, 16))
+    box = read_by_place(paint.sites((5, 16), layout=layout, u=u, device="python"))
+    box.row_block = row_block_of(layout, 16, plain=True)
+    before = simplified(reference_kernel(paint, box, **tables))
+    expected = after(paint, box, before, (before,), **tables)
+    assert after(paint, box, before, (merging.apply(before, sites),), **tables) == expected
+    plan = lw.Plan(targets=sites, block=32)
+    assert after(paint, box, before, lowered(before, plan, "cuda"), **tables) == expected
+
+
+def test_sites_among_walls_that_read_tables_are_not_merged():
+    mask = np.zeros((5, 16), int)
+    mask[2, 3:9] = 1
+    box = read_by_place(paint.sites((5, 16), layout=lw.SoA(), mask=mask, device="python"))
+    box.row_block = row_block_of(lw.SoA(), 16, plain=True)
+    kernel = reference_kernel(paint, box, rates=RATES, source=np.zeros((5, 16), np.float32))
+    assert "would read tables" in (merging.legal(kernel, 2) or "")
