@@ -22,7 +22,7 @@ from lanewise.errors import (
 from lanewise.fates import Fate
 from lanewise.frontend.helpers import function
 from lanewise.interpolation import interpolate
-from lanewise.lattices import D2Q9, D3Q19, D3Q27, Lattice
+from lanewise.lattices import D1Q3, D2Q5, D2Q9, D3Q7, D3Q19, D3Q27, Lattice
 from lanewise.layouts import AoAS, AoS, AoSoA, Layout, SoA, SoAoAS
 from lanewise.moved import MOVED
 from lanewise.patterns.elementwise.kernel import elementwise
@@ -34,7 +34,9 @@ from lanewise.patterns.search import AllPairs, Bounded, DynamicGrid, Nearest, Ne
 from lanewise.patterns.search.queries import nearest, neighbors
 from lanewise.patterns.search.ragged import Ragged
 from lanewise.patterns.segmentwise.kernel import segmentwise
+from lanewise.patterns.sitewise.couple import couple
 from lanewise.patterns.sitewise.kernel import Sitewise, sitewise
+from lanewise.patterns.sitewise.stencil import Stencil, stencil
 from lanewise.patterns.threadwise.kernel import threadwise
 from lanewise.plan import Plan
 from lanewise.population import Population
@@ -57,6 +59,7 @@ from lanewise.reductions import Any_ as Any
 from lanewise.runtime.devices import device
 from lanewise.scatter import scatter_add, scatter_max, scatter_min
 from lanewise.values import (
+    Field,
     Row,
     acos,
     asin,
@@ -138,7 +141,10 @@ def __getattr__(name: str) -> object:
 
 
 __all__ = [
+    "D1Q3",
+    "D2Q5",
     "D2Q9",
+    "D3Q7",
     "D3Q19",
     "D3Q27",
     "All",
@@ -160,6 +166,7 @@ __all__ = [
     "DeviceError",
     "DynamicGrid",
     "Fate",
+    "Field",
     "InputError",
     "KMin",
     "LanewiseError",
@@ -188,6 +195,7 @@ __all__ = [
     "SoAoAS",
     "StateError",
     "StaticGrid",
+    "Stencil",
     "Use",
     "VerificationError",
     "__version__",
@@ -204,6 +212,7 @@ __all__ = [
     "concatenate",
     "cos",
     "cosh",
+    "couple",
     "cross",
     "cumsum",
     "device",
@@ -266,6 +275,7 @@ __all__ = [
     "sinh",
     "sitewise",
     "sqrt",
+    "stencil",
     "sum",
     "tan",
     "tanh",
