@@ -55,6 +55,11 @@ def bounce(f: lw.populations):
         f[q] = f[q] * 1
 
 
+@lw.stencil(lw.D2Q5)
+def warm(t: lw.Field[lw.f32]) -> lw.f32:
+    return 0.5 * t[0] + 0.25 * (t[1] + t[2])
+
+
 walled = lw.sitewise(lw.D2Q9)(bounce.python)
 walled.wall(1, "wall")
 

@@ -26,7 +26,7 @@ from lanewise.sims import boids, gravity, lbm
 from lanewise.sims.gravity.view import plot_gravity
 from lanewise.sims.lbm import obstacles
 from lanewise.sims.lbm.view.flow import flow_title, plot_flow
-from tests.pickled_kernels import Grain, Numbered, attract, bounce, grow, heaps, near, spread, walled
+from tests.pickled_kernels import Grain, Numbered, attract, bounce, grow, heaps, near, spread, walled, warm
 
 Good = tuple[Callable[..., Any], list[Any], dict[str, Any]]
 PLACES = {"gravity": gravity, "boids": boids, "lbm": lbm, "obstacles": obstacles, "io": io}
@@ -56,9 +56,9 @@ EXEMPT = {
     **{f"{r}.row_of": _INSIDE for r in ("Record", "gravity.Body", "gravity.Body64", "gravity.BodyMixed", "boids.Boid", "boids.Boid64")},
     **dict.fromkeys(["Layout"], "abstract"),
     **dict.fromkeys(["index_of"], "of elements in kernels: in Python it raises"),
-    **dict.fromkeys(["RecordArray", "LayoutChoice", "LayoutChoice.as_dict", "Ragged", "RaggedArray", "Sitewise"], "made by functions of the table"),
+    **dict.fromkeys(["RecordArray", "LayoutChoice", "LayoutChoice.as_dict", "Ragged", "RaggedArray", "Sitewise", "Stencil"], "made by functions of the table"),
     **dict.fromkeys(["Elementwise", "Pairwise", "Segmentwise", "Threadwise"], "made by their decorators"),
-    **dict.fromkeys(["Array1", "Array2", "Array3"], "annotations"),
+    **dict.fromkeys(["Array1", "Array2", "Array3", "Field"], "annotations"),
     **dict.fromkeys(["Elementwise.tune", "Pairwise.tune", "Segmentwise.tune", "Threadwise.tune"], "measures for a minute; its arguments are those of compile"),
     **dict.fromkeys(["gravity.Diagnostics", "boids.Statistics", "boids.Statistics.as_dict"], "made by simulations"),
     **dict.fromkeys(["RaggedArray.awkward"], "needs a package of its own"),
@@ -194,6 +194,8 @@ CALLS: dict[str, Callable[[], Good]] = {
     "segmentwise": lambda: (lw.segmentwise, [_function], {}),
     "threadwise": lambda: (lw.threadwise, [_function], {}),
     "sitewise": lambda: (lw.sitewise, [lw.D2Q9], {}),
+    "stencil": lambda: (lw.stencil, [lw.D2Q5], {}),
+    "couple": lambda: (lw.couple, [bounce.stepper(_sites()), warm.stepper(_plate())], {}),
     "record": lambda: (lw.record, [type("R", (), {"__annotations__": {"a": lw.f32}})], {}),
     "nearest": lambda: (lw.nearest, [positions(), 2], {"radius": 1.0, "queries": positions(), "world": lw.Open(), "device": "cpu"}),
     "neighbors": lambda: (lw.neighbors, [positions(), 0.5], {"queries": positions(), "search": None, "world": None, "device": "cpu"}),
@@ -285,6 +287,19 @@ CALLS: dict[str, Callable[[], Good]] = {
     "Sitewise.kind": lambda: (lw.sitewise(lw.D2Q9)(bounce.python).kind, [1, "inlet"], {}),
     "Sitewise.wall": lambda: (lw.sitewise(lw.D2Q9)(bounce.python).wall, [1, "lid"], {"velocity": "u"}),
     "Sitewise.force": lambda: (walled.force, [walled.sites((4, 4), edges={"y": "wall"}), ["wall"]], {"weights": False}),
+    "Sitewise.field": lambda: (lw.sitewise(lw.D2Q9)(bounce.python).field, ["psi"], {}),
+    "Stencil.sites": lambda: (
+        warm.sites, [(4, 4)],
+        {"mask": np.zeros((4, 4), int), "edges": {"x": "slip"}, "storage": "f32", "layout": lw.SoA(), "device": "cpu", "t": 1.0},
+    ),
+    "Stencil.set_fields": lambda: (warm.set_fields, [_plate()], {"t": np.ones((4, 4))}),
+    "Stencil.field": lambda: (warm.field, [_plate(), "t"], {}),
+    "Stencil.run": lambda: (warm.run, [_plate(), 2], {"plan": lw.Plan()}),
+    "Stencil.stepper": lambda: (warm.stepper, [_plate()], {"plan": None}),
+    "Stencil.compile": lambda: (warm.compile, [_plate()], {"plan": None}),
+    "Stencil.observer": lambda: (warm.observer, [_function], {}),
+    "Stencil.kind": lambda: (lw.stencil(lw.D2Q5)(warm.python).kind, [1, "heater"], {}),
+    "Stencil.wall": lambda: (lw.stencil(lw.D2Q5)(warm.python).wall, [1, "hot"], {"t": "hot"}),
     # ------------------------------------------------------------ gravity
     **{f"gravity.{n}": lambda n=n: (getattr(gravity, n), [], {"position": (1, 2, 3), "mass": 1.0}) for n in ("Body", "Body64", "BodyMixed")},
     "gravity.Integrator": lambda: (gravity.Integrator, ["mine", 1, (1.0, 0.0), (1.0,)], {}),
@@ -415,12 +430,16 @@ SLOW: dict[str, Callable[[], Good]] = {  # a second each: for long runs
 
 
 COMPILING = (
-    "gravity.Simulation", "gravity.Diagnostics", "boids.Flock", "lbm.Simulation", "Sitewise.", "nearest", "neighbors", "Elementwise.", "Pairwise.", "Segmentwise.", "Threadwise.", "Ragged.",
+    "gravity.Simulation", "gravity.Diagnostics", "boids.Flock", "lbm.Simulation", "Sitewise.", "Stencil.", "couple", "nearest", "neighbors", "Elementwise.", "Pairwise.", "Segmentwise.", "Threadwise.", "Ragged.",
 )  # fmt: skip
 """Beginnings of the names whose calls compile kernels: some seconds each, the first time."""
 
 ABSENT = ("obstacles.image_mask", "obstacles.stl_mask", "obstacles.stl_solid")
 """Good but for the file, which is missing: they need packages that are optional."""
+
+
+def _plate() -> Any:
+    return warm.sites((4, 4), t=1.0, device="cpu")
 
 
 def print_nothing(_: Any) -> None:

@@ -48,6 +48,8 @@ CASES: dict[str, tuple[list[str], list[str]]] = {
         ["8", "{tmp}/street.png"],
         ["5 x 8 sites at x = 46..50", "Strouhal number 0.1", "periods", "picture: "],
     ),
+    "shan_chen": (["{tmp}/drops.png", "48", "1500"], ["1,500 steps: densities 0.1", " and 1.9", "picture: "]),
+    "rayleigh_benard": (["{tmp}/warm.png", "24", "2500"], ["2,500 steps, temperatures -0.", "picture: "]),
     "shear_thinning": (["16"], ["n = 0.5", "largest deviation 1.", "a Newtonian profile would deviate by 1.5e-01"]),
     "sphere_drag": (["16", "3.5"], ["sphere of 160 sites", "of the driving force 0.999", "exact 2.275: -1."]),
     "murmuration": (

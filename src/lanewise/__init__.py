@@ -23,7 +23,7 @@ from lanewise.errors import (
 from lanewise.fates import Fate
 from lanewise.frontend.helpers import function
 from lanewise.interpolation import interpolate
-from lanewise.lattices import D2Q9, D3Q19, D3Q27, Lattice
+from lanewise.lattices import D1Q3, D2Q5, D2Q9, D3Q7, D3Q19, D3Q27, Lattice
 from lanewise.layouts import AoAS, AoS, AoSoA, Layout, SoA, SoAoAS
 from lanewise.moved import MOVED
 from lanewise.patterns.elementwise.kernel import elementwise
@@ -35,7 +35,9 @@ from lanewise.patterns.search import AllPairs, Bounded, DynamicGrid, Nearest, Ne
 from lanewise.patterns.search.queries import nearest, neighbors
 from lanewise.patterns.search.ragged import Ragged
 from lanewise.patterns.segmentwise.kernel import segmentwise
+from lanewise.patterns.sitewise.couple import couple
 from lanewise.patterns.sitewise.kernel import Sitewise, sitewise
+from lanewise.patterns.sitewise.stencil import Stencil, stencil
 from lanewise.patterns.threadwise.kernel import threadwise
 from lanewise.plan import Plan
 from lanewise.population import Population
@@ -58,6 +60,7 @@ from lanewise.reductions import Any_ as Any
 from lanewise.runtime.devices import device
 from lanewise.scatter import scatter_add, scatter_max, scatter_min
 from lanewise.values import (
+    Field,
     Row,
     acos,
     asin,
@@ -139,7 +142,10 @@ def __getattr__(name: str) -> object:
 
 
 __all__ = [
+    "D1Q3",
+    "D2Q5",
     "D2Q9",
+    "D3Q7",
     "D3Q19",
     "D3Q27",
     "All",
@@ -161,6 +167,7 @@ __all__ = [
     "DeviceError",
     "DynamicGrid",
     "Fate",
+    "Field",
     "InputError",
     "KMin",
     "LanewiseError",
@@ -189,6 +196,7 @@ __all__ = [
     "SoAoAS",
     "StateError",
     "StaticGrid",
+    "Stencil",
     "Use",
     "VerificationError",
     "__version__",
@@ -206,6 +214,7 @@ __all__ = [
     "concatenate",
     "cos",
     "cosh",
+    "couple",
     "cross",
     "cumsum",
     "device",
@@ -268,6 +277,7 @@ __all__ = [
     "sinh",
     "sitewise",
     "sqrt",
+    "stencil",
     "sum",
     "tan",
     "tanh",

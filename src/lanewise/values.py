@@ -11,7 +11,7 @@ import math
 import typing
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, SupportsIndex, TypeVar, cast
 
 import numpy as np
 
@@ -34,10 +34,13 @@ from lanewise.vectors import (
 
 __all__ = [
     "SCALAR_FUNCTIONS",
+    "Field",
     "PopulationsName",
     "Row",
     "VectorValue",
     "bound_value",
+    "field_of_annotation",
+    "is_field",
     "make_vector",
     "on_python_numbers",
     "populations_of_annotation",
@@ -148,6 +151,36 @@ def row_of_annotation(annotation: Any) -> t.ValueType | None:
 def populations_of_annotation(annotation: Any) -> t.Scalar | None:
     """The type of the populations that an annotation names, or None."""
     return annotation.scalar if isinstance(annotation, PopulationsName) else None
+
+
+class Field(Generic[Element]):
+    """A number at each site of a lattice that a site reads at its neighbours: `psi: lw.Field[lw.f32]`, or `lw.f64`.
+
+    `psi[q]` is that of the neighbour in direction q, `psi[0]` the site's own. In ordinary Python it is a NumPy array whose first axis is
+    the direction, as populations are.
+    """
+
+    def __init__(self) -> None:
+        raise ArgumentTypeError(
+            "lw.Field is an annotation; a function that is called as ordinary Python takes an array (Q, ...)"
+        )
+
+    if TYPE_CHECKING:
+
+        def __getitem__(self, direction: SupportsIndex) -> Element: ...
+
+
+def is_field(annotation: Any) -> bool:
+    """Whether an annotation is that of a field, of whatever it says."""
+    return annotation is Field or typing.get_origin(annotation) is Field
+
+
+def field_of_annotation(annotation: Any) -> t.Scalar | None:
+    """The type of the field that an annotation names; None where it is none, or has no floats."""
+    if typing.get_origin(annotation) is not Field:
+        return None
+    element = type_of_annotation(typing.get_args(annotation)[0])
+    return element if isinstance(element, t.Scalar) and element.is_float else None
 
 
 def _rsqrt(x: Any) -> Any:

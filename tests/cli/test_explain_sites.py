@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.cli.command import Command
 from tests.cli.test_explain import KEYS
 from tests.cli.test_user_errors import assert_refused
@@ -46,3 +48,29 @@ def test_tune_has_nothing_to_choose(lanewise: Command) -> None:
         "flow.py: flow is a sitewise kernel, whose layout, streaming form and plan are chosen by rules; tune is for @lw.pairwise and "
         "@lw.elementwise, and lanewise explain shows what was chosen",
     )
+
+
+def test_the_flow_of_the_product(lanewise: Command) -> None:
+    for device, dimension in (("cpu", 3), ("cuda", 2)):
+        options = ("explain", "lbm", "--device", device, "--set", f"dimension={dimension}", "--set", "omega=1.5")
+        explained = lanewise(*options, "--json").last_json
+        assert explained["search"].startswith(f"a flow: trt on {'D3Q19' if dimension == 3 else 'D2Q9'}")
+        (kernel,) = explained["kernels"]
+        assert kernel["pattern"] == "sitewise"
+    assert_refused(lanewise("explain", "lbm", "--set", "dimension=4"), "--set dimension=4: wanted 2 or 3")
+
+
+def test_as_wide_as_the_terminal(lanewise: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    for columns, most in ((80, 80), (200, 120)):
+        monkeypatch.setenv("COLUMNS", str(columns))
+        lines = lanewise("explain", "gravity", "--device", "cuda", "--arch", "sm_90").out.splitlines()
+        assert max(map(len, lines[:-1])) <= most
+
+
+def test_what_is_applied_comes_first(lanewise: Command) -> None:
+    lines = lanewise("explain", "gravity", "--device", "cuda", "--arch", "sm_90").out.splitlines()
+    start = lines[2].index("applied")
+    applied = [line[start : start + 3].strip() for line in lines[4 : lines.index("plan") - 1]]
+    said = [word for word in applied if word in ("yes", "no")]
+    assert said == sorted(said, reverse=True)
+    assert {*said} == {"yes", "no"}

@@ -17,6 +17,7 @@ from lanewise.lattices import Direction
 from lanewise.vectors import LiteralVector
 
 LATTICES = (lw.D2Q9, lw.D3Q19, lw.D3Q27)
+SCALARS = (lw.D2Q5, lw.D3Q7)
 every_lattice = pytest.mark.parametrize("lattice", LATTICES, ids=lambda x: x.name)
 D2Q9 = (lw.D2Q9.velocities, lw.D2Q9.weights)
 
@@ -131,9 +132,18 @@ def changed(velocities=None, weights=None):
 
 
 STAR = ((0, 0), (1, 0), (-1, 0), (0, 1), (0, -1))
+FOR_SCALARS = " (isotropy=2 makes a lattice for scalars, which needs no more than second order; a flow needs fourth)"
 REFUSED = {
-    "lattice L: velocities have 2 or 3 components, found no velocities": ((), ()),
-    "lattice L: velocities have 2 or 3 components, found 1 components": (((0,),), (Fraction(1),)),
+    "lattice L: velocities have 1 to 3 components, found no velocities": ((), ()),
+    "lattice L: velocities have 1 to 3 components, found 4 components": (((0, 0, 0, 0),), (Fraction(1),)),
+    "lattice L: the sum of w e_x e_x is 1/3, found 0": (((0,),), (Fraction(1),)),
+    "lattice L: nothing moves along x": (((0,),), (Fraction(1),), 2),
+    "lattice L: the sum of w e_y e_y is 1/3, found 1/2": (
+        STAR,
+        (Fraction(1, 6), *[Fraction(1, 6)] * 2, *[Fraction(1, 4)] * 2),
+        2,
+    ),
+    "lattice L: isotropy is 4 for flow or 2 for scalars, found 3": (*D2Q9, 3),
     "lattice L: direction 0 is at rest, found (1, 0)": (D2Q9[0][1:], D2Q9[1][1:]),
     "lattice L: velocities differ in length, found (0, 0) and (1, 0, 0)": changed({1: (1, 0, 0)}),
     "lattice L: the components of a velocity are -1, 0 or 1, found (2, 0)": changed({1: (2, 0)}),
@@ -147,8 +157,11 @@ REFUSED = {
     ),
     "lattice L: opposite velocities weigh the same, found 1/8 and 1/9 for (1, 0)": changed(weights={1: Fraction(1, 8)}),
     "lattice L: the sum of w is 1, found 19/18": changed(weights={0: Fraction(1, 2)}),
-    "lattice L: the sum of w e_x e_x is 1/3, found 2/5": (STAR, (Fraction(1, 5),) * 5),
-    "lattice L: the sum of w e_x e_x e_y e_y is 1/9, found 0": (STAR, (Fraction(1, 3), *[Fraction(1, 6)] * 4)),
+    f"lattice L: the sum of w e_x e_x is 1/3, found 2/5{FOR_SCALARS}": (STAR, (Fraction(1, 5),) * 5),
+    f"lattice L: the sum of w e_x e_x e_y e_y is 1/9, found 0{FOR_SCALARS}": (
+        STAR,
+        (Fraction(1, 3), *[Fraction(1, 6)] * 4),
+    ),
 }
 
 
@@ -157,6 +170,75 @@ def test_what_is_no_lattice_is_refused(text):
     with pytest.raises(lw.ArgumentError) as error:
         lw.Lattice("L", *REFUSED[text])
     assert str(error.value) == text
+
+
+@pytest.mark.parametrize("lattice", [*LATTICES, *SCALARS, lw.D1Q3], ids=lambda x: x.name)
+def test_second_moments_are_isotropic(lattice):
+    third = Fraction(1, 4) if lattice is lw.D3Q7 else Fraction(1, 3)
+    assert lattice.sound_squared == third
+    assert lattice.isotropy == (2 if lattice in SCALARS else 4)
+    assert sum(lattice.weights) == 1
+    assert lattice.dimension == int(lattice.name[1])
+    assert lattice.size == int(lattice.name[3:])
+    for a, b in itertools.product(range(lattice.dimension), repeat=2):
+        total = sum(w * v[a] * v[b] for v, w in zip(lattice.velocities, lattice.weights, strict=True))
+        assert total == (third if a == b else 0)
+
+
+def test_flow_is_refused_on_lattices_for_scalars_and_lines():
+    def still(f: lw.populations):
+        f[0] = f[0]
+
+    scalars = lw.sitewise(lw.D2Q5)(still)
+    scalars.wall(1, "wall")
+    with pytest.raises(lw.ArgumentError) as error:
+        scalars.wall(2, "lid", velocity="u")
+    assert str(error.value) == (
+        "kind 2 ('lid'): a wall that moves gives momentum to populations, which needs weights that are isotropic up to fourth order; "
+        "D2Q5 is for scalars (second order): wanted a lattice for flow, such as lw.D2Q9 or lw.D3Q19"
+    )
+    with pytest.raises(
+        lw.ArgumentError, match=r"^still.force is the momentum that walls take, which needs weights that are isotropic"
+    ):
+        scalars.force(scalars.sites((4, 4), edges={"x": "wall"}), ["wall"])
+    with pytest.raises(lw.ArgumentError, match=r"which needs two dimensions or three; D1Q3 has one$"):
+        lw.sitewise(lw.D1Q3)(still).wall(1, "lid", velocity="u")
+    for lattice, axes in ((lw.D2Q5, 2), (lw.D3Q7, 3)):
+        with pytest.raises(
+            lw.InputError,
+            match=rf"{lattice.name} is for scalars: its weights are isotropic up to second order, a flow needs fourth",
+        ):
+            lw.sims.lbm.Simulation(shape=(4,) * axes, viscosity=0.1, lattice=lattice.name)
+
+
+def test_a_scalar_diffuses_alike_in_every_direction():
+    """The variance of a spot grows by 2 c^2 (1 / omega - 1 / 2) a step, on lattices of either speed of sound."""
+
+    def diffuse(lattice: lw.Lattice, omega: float, steps: int) -> list[float]:
+        @lw.sitewise(lattice)
+        def spread(g: lw.dpopulations, omega: lw.f64):
+            total = lw.f64(0)
+            for q in lattice:
+                total += g[q]
+            for q in lattice:
+                g[q] += omega * (q.weight * total - g[q])
+
+        side = 25
+        sites = spread.sites((side,) * lattice.dimension, device="cpu")
+        spot = np.zeros((lattice.size, *sites.shape))
+        centre = (slice(None), *(side // 2,) * lattice.dimension)
+        spot[centre] = [q.weight for q in lattice]
+        spread.set_populations(sites, spot)
+        spread.run(sites, steps, omega=omega)
+        density = spread.populations(sites).sum(0)
+        place = np.arange(side) - side // 2
+        return [float((np.moveaxis(density, a, -1) * place**2).sum()) for a in range(lattice.dimension)]
+
+    for lattice in (lw.D1Q3, lw.D2Q5, lw.D3Q7):
+        before, after = diffuse(lattice, 1.25, 4), diffuse(lattice, 1.25, 9)
+        rate = float(2 * lattice.sound_squared * (Fraction(4, 5) - Fraction(1, 2)))
+        np.testing.assert_allclose((np.array(after) - before) / 5, rate, rtol=2e-2)
+        np.testing.assert_allclose(after, after[0], rtol=1e-12)
 
 
 def test_velocities_take_the_precision_of_what_they_meet():

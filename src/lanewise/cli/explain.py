@@ -1,8 +1,9 @@
-"""`lanewise explain` gravity, boids or path/to/file.py:kernel: what a kernel gets, why, and what to expect of it."""
+"""`lanewise explain` gravity, boids, lbm or path/to/file.py:kernel: what a kernel gets, why, and what to expect of it."""
 
 from __future__ import annotations
 
 import json as json_module
+import shutil
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,11 +17,12 @@ if TYPE_CHECKING:
     from lanewise.explanation.offline import Offline
 
 BODIES = 16_384
+WIDTH = 120  # columns where nobody says how many there are
 
 
 def explain(
     name: Annotated[
-        str, typer.Argument(metavar="KERNEL", help="gravity, boids, or a kernel of a file: path/to/file.py:name")
+        str, typer.Argument(metavar="KERNEL", help="gravity, boids, lbm, or a kernel of a file: path/to/file.py:name")
     ],
     source: Annotated[
         str | None, typer.Option(metavar="NAME", help="print the generated source for cpu or cuda instead")
@@ -39,7 +41,7 @@ def explain(
     ] = BODIES,
     precision: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="of gravity: f32, f64 or mixed; of boids: f32 or f64 (default f32)"),
+        typer.Option(metavar="NAME", help="of gravity: f32, f64 or mixed; of boids and lbm: f32 or f64 (default f32)"),
     ] = None,
     layout: Annotated[
         str | None, typer.Option(metavar="NAME", help="soa, aos, aoas, soaoas or aosoa (default the device's)")
@@ -71,6 +73,8 @@ def explain(
     if source and not json:
         print("\n\n".join(k.executable.source for k in kernels))
         return
+    from lanewise.explanation.rendering import as_text
+
     explanations = [k.explain() for k in kernels]
     if json:
         facts = [
@@ -79,8 +83,14 @@ def explain(
         ]
         print(json_module.dumps({"search": heading, "kernels": facts} if heading else facts[0], allow_nan=False))
         return
-    print(*([heading] if heading else []), *explanations, sep="\n\n" if heading else "\n")
+    texts = [as_text(e, columns()) for e in explanations]
+    print(*([heading] if heading else []), *texts, sep="\n\n" if heading else "\n")
     print(f"\nThe generated source: lanewise explain {name} --source {chosen}")
+
+
+def columns() -> int:
+    """How wide a table may be: as the terminal (or the variable COLUMNS), else as wide as explanations are."""
+    return min(shutil.get_terminal_size((WIDTH, 0)).columns, WIDTH)
 
 
 def _kernels(
@@ -96,7 +106,7 @@ def _kernels(
     from lanewise.layouts import layout_by_name
 
     if precision is not None:
-        raise InputError(f"--precision belongs to gravity and boids; the types of {name} are those of its file")
+        raise InputError(f"--precision belongs to gravity, boids and lbm; the types of {name} are those of its file")
     kind = layout_by_name(layout) if layout else None
     return "", (compile_offline(load_kernel(name, sites=True), count, device, arch=arch, layout=kind, values=values),)
 

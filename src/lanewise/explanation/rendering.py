@@ -1,8 +1,9 @@
-"""An explanation as plain text of at most 120 columns, as a table of a rich console, and as HTML for a notebook."""
+"""An explanation as plain text of a width, as a table of a rich console, and as HTML for a notebook."""
 
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Iterable
 from html import escape
 from typing import Any
 
@@ -15,10 +16,15 @@ OPTIONAL = ("predicted", "measured", "registers", "occupancy")  # columns that g
 
 def _columns(e: Explanation) -> tuple[list[str], list[list[str]]]:
     """The titles, and the cells of every row; the last column is the reason."""
-    every = [_cells(r) for r in e.rows]
+    every = [_cells(r) for r in in_order(e.rows)]
     empty = {n for n in OPTIONAL if not any(row[n] for row in every)}
     titles = [n for n in every[0] if n not in empty] if every else []
     return titles, [[row[n] for n in titles] for row in every]
+
+
+def in_order(rows: Iterable[Row]) -> list[Row]:
+    """What is applied first, then what would gain something, then the rest, each in the order of the stages."""
+    return sorted(rows, key=lambda r: (not r.applied, r.predicted is None or r.predicted <= 1))
 
 
 def _cells(r: Row) -> dict[str, str]:
@@ -123,33 +129,41 @@ def _resource(name: str, value: object) -> str:
     return f"{value:.0%}" if name == "occupancy" and isinstance(value, float) else str(value)
 
 
-WIDTH = 120
+WIDTH, NARROWEST, REASON = 120, 80, 36  # columns: of a text, at least, of a reason beside its row at least
+INDENT = "    "
 
 
-def as_text(e: Explanation) -> str:
-    """The headline, the table of optimisations, then plan, layouts, function, bound and resources."""
-    parts = [_headline(e), "", *_table(*_columns(e))]
+def as_text(e: Explanation, width: int = WIDTH) -> str:
+    """The headline, the table of optimisations, then plan, layouts, function, bound and resources, in so many columns."""
+    width = max(width, NARROWEST)
+    parts = [*textwrap.wrap(_headline(e), width), "", *_table(*_columns(e), width)]
     for title, lines in _sections(e):
-        parts += ["", title, *(piece for line in lines for piece in _wrapped(line))]
+        parts += ["", title, *(piece for line in lines for piece in _wrapped(line, width))]
     return "\n".join(parts)
 
 
-def _table(titles: list[str], rows: list[list[str]]) -> list[str]:
+def _table(titles: list[str], rows: list[list[str]], width: int) -> list[str]:
+    """The reasons in a column of their own, or below each row where that would be too narrow."""
     widths = [max(len(row[k]) for row in [titles, *rows]) for k in range(len(titles) - 1)]
-    room = max(WIDTH - sum(widths) - 2 * len(widths), 30)
+    room, beside = width - sum(widths) - 2 * len(widths), "  "
+    if below := room < REASON:
+        room = width - len(INDENT)
     lines: list[str] = []
-    for row in [titles, ["-" * w for w in widths] + ["-" * room], *rows]:
-        head = "  ".join(f"{cell:{w}}" for cell, w in zip(row, widths, strict=False))
-        blank = " " * len(head)
+    for n, row in enumerate([titles, ["-" * w for w in widths] + ["-" * room], *rows]):
+        head = beside.join(f"{cell:{w}}" for cell, w in zip(row, widths, strict=False))
         pieces = textwrap.wrap(row[-1], room, break_on_hyphens=False) or [""]
-        lines += [f"{head if k == 0 else blank}  {piece}".rstrip() for k, piece in enumerate(pieces)]
+        if below:
+            lines += [head.rstrip(), *(f"{INDENT}{piece}" for piece in pieces if n > 1)]
+        else:
+            blank = " " * len(head)
+            lines += [f"{head if k == 0 else blank}{beside}{piece}".rstrip() for k, piece in enumerate(pieces)]
     return lines
 
 
-def _wrapped(line: str) -> list[str]:
+def _wrapped(line: str, width: int) -> list[str]:
     indent = len(line) - len(line.lstrip())
     return textwrap.wrap(
-        line, WIDTH, initial_indent="  ", subsequent_indent=" " * (indent + 6), break_on_hyphens=False,
+        line, width, initial_indent="  ", subsequent_indent=" " * (indent + 6), break_on_hyphens=False,
         drop_whitespace=True, replace_whitespace=False,
     ) or [""]  # fmt: skip
 
@@ -164,7 +178,7 @@ def as_rich(e: Explanation) -> Any:
     table = Table(title=_headline(e), title_justify="left")
     for title in titles:
         table.add_column(title, no_wrap=title != "why", overflow="fold")
-    for row, source in zip(rows, e.rows, strict=True):
+    for row, source in zip(rows, in_order(e.rows), strict=True):
         table.add_row(*(Text(cell) for cell in row), style=None if source.applied else "dim")
     below = [Text(f"\n{title}\n" + "\n".join(f"  {line}" for line in lines)) for title, lines in _sections(e)]
     return Group(table, *below)

@@ -105,7 +105,7 @@ def _arguments(flow: Sitewise, form: Form, layout: Layout) -> SitewiseArguments:
     return SitewiseArguments(
         lattice=flow.lattice, edges=read_edges(None, flow.lattice.dimension, {}), phase=phase, storage=flow.real, real=flow.real,
         layout=layout, updates=(function.update,), two=form.buffers > 1, uniforms=tuple(function.parameters.items()),
-        marked=form.buffers > 1,
+        marked=form.buffers > 1, fields=tuple(function.fields.items()),
     )  # fmt: skip
 
 

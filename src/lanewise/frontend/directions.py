@@ -9,7 +9,7 @@ import ast
 from collections.abc import Callable
 from types import MethodType
 
-from lanewise.errors import Location
+from lanewise.errors import CompileError, Location
 from lanewise.frontend.literals import Known, combine, exact_of, negate
 from lanewise.frontend.scope import Scope
 from lanewise.frontend.values import (
@@ -35,6 +35,13 @@ def direction_attribute(direction: Direction, name: str, where: Location) -> Val
         case "x" | "y" | "z" | "index":
             return whole(getattr(direction, name), where)
         case "velocity":
+            if direction.lattice.dimension < 2:
+                raise CompileError(
+                    f"{direction.lattice.name} has no vectors: it has one dimension",
+                    where,
+                    found="velocity",
+                    wanted="x, which is a number",
+                )
             velocity = direction.lattice.velocities[direction.index]
             return weak_vector(velocity, velocity, where)
         case _:
@@ -44,6 +51,7 @@ def direction_attribute(direction: Direction, name: str, where: Location) -> Val
 def population_index(scope: Scope, populations: PopulationsReference, place: Value, node: ast.expr) -> int:
     """Which population `f[place]` is."""
     lattice = populations.lattice
+    one, several = ("a neighbour", "neighbours") if populations.field else ("a population", "populations")
     match place:
         case PythonObject(value=Direction(lattice=other, index=index)):
             if other != lattice:
@@ -57,7 +65,7 @@ def population_index(scope: Scope, populations: PopulationsReference, place: Val
         case Number(constant=int() as index) if not isinstance(index, bool):
             if not -lattice.size <= index < lattice.size:
                 raise scope.error(
-                    f"index {index} is outside the populations of {lattice.name}",
+                    f"index {index} is outside the {several} of {lattice.name}",
                     node,
                     found=str(index),
                     wanted=f"0 to {lattice.size - 1}",
@@ -65,7 +73,7 @@ def population_index(scope: Scope, populations: PopulationsReference, place: Val
             return index % lattice.size
         case _:
             raise scope.error(
-                "a population is chosen by a direction",
+                f"{one} is chosen by a direction",
                 node,
                 found=place.describe(),
                 wanted=f"a direction of {lattice.name}, or a literal from 0 to {lattice.size - 1}",
@@ -110,7 +118,7 @@ def items_of(scope: Scope, node: ast.For, iterated: Value) -> Items | None:
     if isinstance(iterated, PopulationsReference):
         name = iterated.lattice.name
         raise scope.error(
-            "a loop does not run over populations",
+            f"a loop does not run over {'a field' if iterated.field else 'populations'}",
             node.iter,
             found=iterated.describe(),
             wanted=f"for q in lw.{name}: ... {iterated.name}[q]",

@@ -75,6 +75,7 @@ def lower_function(
     values: dict[str, Value] = {}
     if lattice is not None:
         values = {n: PopulationsReference(n, lattice, k, n == mutable) for n, k in signature.populations.items()}
+        values |= {n: PopulationsReference(n, lattice, k, False, field=True) for n, k in signature.fields.items()}
     values |= {n: formal_parameter(n, kind, n == mutable) for n, kind in signature.parameters.items()}
     values |= {n: RowReference(n, kind) for n, kind in signature.rows.items()}
     tables = signature.tables

@@ -124,6 +124,11 @@ def _argument(caller: Scope, signature: Signature, name: str, value: Value, node
     Without one a Python number stays weak, unless the helper assigns to it.
     """
     declared = signature.parameters.get(name)
+    if name in signature.fields:
+        if isinstance(value, PopulationsReference) and value.field and value.type == signature.fields[name]:
+            return value
+        wanted = f"a field of type {signature.fields[name]}"
+        raise caller.error(f"the argument {name!r} does not fit", node, found=value.describe(), wanted=wanted)
     if name in signature.populations or (isinstance(value, PopulationsReference) and declared is not None):
         return _populations(caller, name, signature.populations.get(name), declared, value, node)
     if isinstance(value, PopulationsReference) or _is_direction(value, declared):
@@ -159,7 +164,7 @@ def _populations(
     node: ast.AST,
 ) -> Value:
     """Populations for a parameter that says so; every other combination is refused."""
-    if isinstance(value, PopulationsReference) and scalar == value.type:
+    if isinstance(value, PopulationsReference) and scalar == value.type and not value.field:
         return value
     asked = _name(declared) if declared else f"populations of type {scalar}"
     raise caller.error(f"the argument {name!r} does not fit", node, found=value.describe(), wanted=asked)
@@ -174,7 +179,7 @@ def _described(value: Value) -> str:
         case RecordReference(record=record):
             return record.name
         case PopulationsReference(lattice=lattice):
-            return f"populations of {lattice.name}"
+            return f"{'a field' if value.field else 'populations'} of {lattice.name}"
         case Number() if value.known:
             return repr(value.constant) if value.constant is not None else _literal(value)
         case Number():
@@ -195,7 +200,7 @@ def _kind(value: Value) -> Any:
     if isinstance(value, RecordReference):
         return value.record
     if isinstance(value, PopulationsReference):
-        return value.lattice, value.type
+        return value.lattice, value.type, value.field
     if isinstance(value, PythonObject):
         return value.value
     assert isinstance(value, Number)

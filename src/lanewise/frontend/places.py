@@ -50,6 +50,14 @@ def assign_population(
     scope: Scope, populations: PopulationsReference, index: int, value: Number, node: ast.AST
 ) -> None:
     """`f[q] = value`, for the populations that a site changes."""
+    if populations.field:
+        raise scope.error(
+            f"the field {populations.name!r} can only be read",
+            node,
+            found=f"an assignment to {populations.name} at a neighbour",
+            wanted="the value of this site as the result of the function that writes the field",
+            hint="sites are updated at the same time: what a site wrote into its neighbour, another would read or not",
+        )
     if not populations.mutable:
         raise scope.error(
             f"{populations.name!r} can only be read here",

@@ -18,7 +18,14 @@ from lanewise.frontend.values import PythonObject
 from lanewise.ir.reductions import SUM, Reduction
 from lanewise.record import Record, record_of
 from lanewise.reductions import Reduced, ReductionName
-from lanewise.values import Row, populations_of_annotation, row_of_annotation, type_of_annotation
+from lanewise.values import (
+    Row,
+    field_of_annotation,
+    is_field,
+    populations_of_annotation,
+    row_of_annotation,
+    type_of_annotation,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,9 +33,10 @@ class Signature:
     """The declared parameters of a kernel function and its result types (None: not declared).
 
     `populations` has the parameters that are populations, and their type, `rows` those that are rows of values, and the type of a value;
-    they are not among `parameters`. `indices` are those of a threadwise function, first of all; `asked` is what a call of it brings
-    besides, by keyword. `arrays` are read and written by index; those of other functions are tables, which are only read, but for those
-    that are `scattered` to. `reductions` says what becomes of each result over all pairs.
+    they are not among `parameters`, nor are `fields`, which sites read at their neighbours. `indices` are those of a threadwise function,
+    first of all; `asked` is what a call of it brings besides, by keyword. `arrays` are read and written by index; those of other
+    functions are tables, which are only read, but for those that are `scattered` to. `reductions` says what becomes of each result over
+    all pairs.
     """
 
     source: Source
@@ -40,6 +48,7 @@ class Signature:
     arrays: dict[str, ArrayType] = field(default_factory=dict[str, ArrayType])
     asked: tuple[str, ...] = ()
     reductions: tuple[Reduction, ...] = ()
+    fields: dict[str, t.Scalar] = field(default_factory=dict[str, t.Scalar])
     scattered: frozenset[str] = frozenset()
 
     @property
@@ -63,6 +72,7 @@ def read_signature(
     populations: bool = False,
     rows: bool = False,
     threads: bool = False,
+    fields: bool = False,
     tables: bool = False,
     scatters: bool = False,
     pairs: bool = False,
@@ -70,8 +80,9 @@ def read_signature(
     """The annotations of a function as language types; raises `CompileError` when one is missing or of another kind.
 
     `populations` says that the first parameter, and no other, is the populations of a site; a helper (not `annotated`)
-    may take them anywhere. `rows` says that it may take rows of values, `threads` that it has indices and arrays, `tables` that it has
-    arrays to read, `scatters` that some of these may be scattered to, `pairs` that its results are reduced over pairs.
+    may take them anywhere. `rows` says that it may take rows of values, `threads` that it has indices and arrays, `fields` that it is a
+    function of a site of a lattice, and may read fields at its neighbours, `tables` that it has arrays to read, `scatters` that some of
+    these may be scattered to, `pairs` that its results are reduced over pairs.
     """
     source = read_source(function)
     _check_plain(source)
@@ -81,6 +92,7 @@ def read_signature(
     lists: dict[str, t.ValueType] = {}
     indices: list[str] = []
     arrays: dict[str, ArrayType] = {}
+    near: dict[str, t.Scalar] = {}
     for arg in source.tree.args.args:
         if scalar := populations_of_annotation(annotations.get(arg.arg)):
             if annotated and not populations:
@@ -90,6 +102,8 @@ def read_signature(
             lists[arg.arg] = _row_type(source, arg, annotations[arg.arg], allowed=rows)
         elif is_index(annotation := annotations.get(arg.arg)):
             indices.append(index_parameter(source, arg, allowed=threads))
+        elif is_field(annotation):
+            near[arg.arg] = _field_type(source, arg, annotation, allowed=fields or not annotated)
         elif is_array(annotation):
             arrays[arg.arg] = array_parameter(source, arg, annotation, allowed=threads or tables)
         elif arg.arg in annotations:
@@ -116,7 +130,24 @@ def read_signature(
     kinds = None if results is None else [kind for kind, _ in results]
     asked = ("grid",) if threads else ()
     scattered = frozenset(scattered_arrays(source) & arrays.keys()) if scatters else frozenset[str]()
-    return Signature(source, parameters, kinds, sites, lists, tuple(indices), arrays, asked, reductions, scattered)
+    return Signature(
+        source, parameters, kinds, sites, lists, tuple(indices), arrays, asked, reductions, near, scattered
+    )
+
+
+def _field_type(source: Source, arg: ast.arg, annotation: Any, *, allowed: bool) -> t.Scalar:
+    if not allowed:
+        raise source.error(
+            "a field belongs to a site of a lattice", arg, found=f"{ast.unparse(arg)}, of another kind of kernel",
+            wanted="@lw.stencil(lattice) or @lw.sitewise(lattice) above the function",
+        )  # fmt: skip
+    kind = field_of_annotation(annotation)
+    if kind is None:
+        raise source.error(
+            "a field has one float a site", arg, found=ast.unparse(arg), wanted="lw.Field[lw.f32] or lw.Field[lw.f64]",
+            hint="the components of a vector are fields of their own",
+        )  # fmt: skip
+    return kind
 
 
 def _row_type(source: Source, arg: ast.arg, annotation: Any, *, allowed: bool) -> t.ValueType:

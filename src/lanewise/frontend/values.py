@@ -89,18 +89,19 @@ class RecordReference:
 
 @dataclass(frozen=True, slots=True)
 class PopulationsReference:
-    """The populations of a site: the variables `name.q0`, `name.q1`, ..."""
+    """The populations of a site, or a field at its neighbours: the variables `name.q0`, `name.q1`, ..."""
 
     name: str
     lattice: Lattice
     type: t.Scalar
     mutable: bool
+    field: bool = False
 
     def leaf(self, index: int) -> str:
         return f"{self.name}.q{index}"
 
     def describe(self) -> str:
-        return f"the {self.type} populations {self.name} of {self.lattice.name}"
+        return f"the {self.type} {'field' if self.field else 'populations'} {self.name} of {self.lattice.name}"
 
 
 @dataclass(frozen=True, slots=True)

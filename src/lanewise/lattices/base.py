@@ -26,16 +26,19 @@ Velocity = tuple[int, ...]
 @frozen
 @dataclass(frozen=True, slots=True)
 class Lattice:
-    """Discrete velocities (direction 0 is at rest) and their weights, with the square of the speed of sound 1/3.
+    """Discrete velocities (direction 0 is at rest) and their weights.
 
-    The weights must be isotropic up to fourth order: sum w = 1, sum w e_a e_b = d_ab / 3 and
-    sum w e_a e_b e_c e_d = (d_ab d_cd + d_ac d_bd + d_ad d_bc) / 9, where every velocity has its opposite, of the same
-    weight. Components are -1, 0 or 1. Raises `ArgumentError` for what is no such lattice.
+    For flow the weights are isotropic up to fourth order (`isotropy=4`), with the square of the speed of sound c 1/3:
+    sum w = 1, sum w e_a e_b = d_ab / 3 and sum w e_a e_b e_c e_d = (d_ab d_cd + d_ac d_bd + d_ad d_bc) / 9. What carries
+    scalars such as a temperature (`isotropy=2`) needs no more than sum w = 1 and sum w e_a e_b = c^2 d_ab, with any c^2.
+    Every velocity has its opposite, of the same weight. Components are -1, 0 or 1, one to three of them. Raises
+    `ArgumentError` for what is no such lattice.
     """
 
     name: str
     velocities: tuple[Velocity, ...]
     weights: tuple[Fraction, ...]
+    isotropy: int = 4
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "velocities", nested("velocities", self.velocities))
@@ -44,7 +47,16 @@ class Lattice:
                 f"Lattice(name={shown(self.name)}, weights={shown(self.weights)}): wanted a string, and a weight for each velocity"
             )
         object.__setattr__(self, "weights", tuple(self.weights))
-        _check_lattice(self.name, self.velocities, self.weights)
+        if type(self.isotropy) is not int or self.isotropy not in ORDERS:
+            raise ArgumentError(
+                f"lattice {self.name}: isotropy is 4 for flow or 2 for scalars, found {shown(self.isotropy)}"
+            )
+        _check_lattice(self.name, self.velocities, self.weights, self.isotropy)
+
+    @property
+    def sound_squared(self) -> Fraction:
+        """The square of the speed of sound, sum w e_x e_x, in links a step: 1/3 on every lattice for flow."""
+        return _second_moment(self.velocities, self.weights)
 
     @property
     def dimension(self) -> int:
@@ -167,14 +179,17 @@ def _opposites(velocities: tuple[Velocity, ...]) -> tuple[int, ...]:
     return tuple(velocities.index(tuple(-v for v in e)) for e in velocities)
 
 
+ORDERS = (2, 4)
 MOST = 27  # the velocities with components -1, 0 and 1 in three dimensions
 
 
-def _check_lattice(name: str, velocities: tuple[tuple[int, ...], ...], weights: tuple[Fraction, ...]) -> None:
+def _check_lattice(
+    name: str, velocities: tuple[tuple[int, ...], ...], weights: tuple[Fraction, ...], isotropy: int
+) -> None:
     """Raise `ArgumentError` that says what is wrong, what was found and what is wanted."""
-    if not velocities or len(velocities[0]) not in (2, 3):
+    if not velocities or len(velocities[0]) not in (1, 2, 3):
         components = f"{len(velocities[0])} components" if velocities else "no velocities"
-        raise ArgumentError(f"lattice {name}: velocities have 2 or 3 components, found {components}")
+        raise ArgumentError(f"lattice {name}: velocities have 1 to 3 components, found {components}")
     _check_velocities(name, velocities)
     if len(weights) != len(velocities):
         raise ArgumentError(f"lattice {name}: found {len(weights)} weights for {len(velocities)} velocities")
@@ -183,7 +198,7 @@ def _check_lattice(name: str, velocities: tuple[tuple[int, ...], ...], weights: 
             raise ArgumentError(f"lattice {name}: a weight is a positive Fraction, found {w!r} for {e}")
         if (other := weights[velocities.index(tuple(-v for v in e))]) != w:
             raise ArgumentError(f"lattice {name}: opposite velocities weigh the same, found {w} and {other} for {e}")
-    _check_moments(name, velocities, weights)
+    _check_moments(name, velocities, weights, isotropy)
 
 
 def _check_velocities(name: str, velocities: tuple[tuple[int, ...], ...]) -> None:
@@ -200,18 +215,39 @@ def _check_velocities(name: str, velocities: tuple[tuple[int, ...], ...]) -> Non
             raise ArgumentError(f"lattice {name}: the velocity {e} has no opposite")
 
 
-def _check_moments(name: str, velocities: tuple[tuple[int, ...], ...], weights: tuple[Fraction, ...]) -> None:
-    """The even moments of the Maxwell distribution with c_s^2 = 1/3; the odd ones vanish by symmetry."""
+def _check_moments(
+    name: str, velocities: tuple[tuple[int, ...], ...], weights: tuple[Fraction, ...], isotropy: int
+) -> None:
+    """The even moments of the Maxwell distribution, up to second or fourth order; the odd ones vanish by symmetry."""
     axes = range(len(velocities[0]))
-    for order in (0, 2, 4):
+    sound = Fraction(1, 3) if isotropy == 4 else _second_moment(velocities, weights)
+    if not sound:
+        raise ArgumentError(f"lattice {name}: nothing moves along x")
+    for order in range(0, isotropy + 1, 2):
         for chosen in combinations_with_replacement(axes, order):
             moment = sum(
                 (w * prod(e[a] for a in chosen) for e, w in zip(velocities, weights, strict=True)), Fraction(0)
             )
-            exact = Fraction(prod(_moment(chosen.count(a)) for a in axes), 3 ** (order // 2))
+            exact = prod(_moment(chosen.count(a)) for a in axes) * sound ** (order // 2)
             if moment != exact:
                 product = " ".join(("w", *(f"e_{'xyz'[a]}" for a in chosen)))
-                raise ArgumentError(f"lattice {name}: the sum of {product} is {exact}, found {moment}")
+                hint = "" if isotropy == 2 else _for_scalars(velocities, weights)
+                raise ArgumentError(f"lattice {name}: the sum of {product} is {exact}, found {moment}{hint}")
+
+
+def _for_scalars(velocities: tuple[tuple[int, ...], ...], weights: tuple[Fraction, ...]) -> str:
+    """What to do with weights that are good for scalars alone."""
+    try:
+        _check_moments("", velocities, weights, 2)
+    except ArgumentError:
+        return ""
+    return " (isotropy=2 makes a lattice for scalars, which needs no more than second order; a flow needs fourth)"
+
+
+@cache
+def _second_moment(velocities: tuple[Velocity, ...], weights: tuple[Fraction, ...]) -> Fraction:
+    """Sum w e_x e_x."""
+    return sum((w * e[0] * e[0] for e, w in zip(velocities, weights, strict=True)), Fraction(0))
 
 
 def _moment(power: int) -> int:

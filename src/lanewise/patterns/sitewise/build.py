@@ -27,7 +27,7 @@ from lanewise.patterns.sitewise.builder import (
 )
 from lanewise.patterns.sitewise.links import KIND
 from lanewise.patterns.sitewise.pattern import SITEWISE
-from lanewise.patterns.sitewise.populations import loads, put_whole_sectors, puts
+from lanewise.patterns.sitewise.populations import loads, put_fields, put_whole_sectors, puts
 from lanewise.patterns.tables.arguments import numbers
 from lanewise.types import BOOL, I32, Scalar
 
@@ -57,6 +57,11 @@ def _work(b: SiteBuilder) -> ir.Block:
         zeros = tuple(s for q in range(a.lattice.size) for s in b.declared(q))
         stores: ir.Block = (ir.StoreRecord(ARRIVED, b.site, values),)
         inner = loads(b)
+    elif a.state and a.puts:
+        zeros, stores = (), ()
+        either = b.main.lowered.function.results if b.kinds else ()  # the function of one kind gives them
+        first = tuple(ir.Assign(own(r.name), zero_of(r.type)) for r in either)
+        inner = (*loads(b), *_fields(b), *first, *_applications(b), *put_fields(b))
     else:
         kinds = [(v, t.scalar_of(k)) for n, k in b.results() for _, v in pairs(n, k)]
         zeros = tuple(ir.Assign(v, zero_of(k)) for v, k in kinds)
@@ -93,13 +98,13 @@ def _applications(b: SiteBuilder) -> ir.Block:
 
 
 def _apply(b: SiteBuilder, update: Update) -> ir.Apply:
-    f = update.lowered.function
+    f, state = update.lowered.function, dict(b.a.state)
     index_of = numbers(update.lowered, dict.fromkeys(update.lowered.numbered, b.site))
     arguments = tuple(
         index_of[p.name] if p.name in index_of
         else ir.Local(p.name.replace(f"{update.populations}.", f"{b.populations}.", 1), p.type)
         if owner(p.name) == update.populations
-        else ir.Local(p.name, p.type)
+        else ir.Local(own(p.name) if owner(p.name) in state else p.name, p.type)
         for p in f.parameters
     )  # fmt: skip
     return ir.Apply(f, arguments, tuple(own(r.name) for r in f.results))

@@ -49,7 +49,8 @@ class SiteBuilder:
     def __init__(self, arguments: SitewiseArguments, index: Scalar) -> None:
         a = self.a = arguments
         self.site = ir.Local(own("n"), index)
-        self.placed = a.placed and a.phase.load_links and not a.phase.put_links
+        self.reads_fields = bool(a.fields or a.state)
+        self.placed = a.placed and (a.phase.load_links or self.reads_fields) and not a.phase.put_links
         self.framed = self.placed and a.framed
         row_block = a.row_block if self.placed else 0
         self.links = Links(
@@ -57,8 +58,8 @@ class SiteBuilder:
             placed=self.placed, row_block=row_block, framed=self.framed, moving_sites=a.moving_sites,
         )  # fmt: skip
         self.main = a.updates[0]
-        self.populations = self.main.populations
-        self.follows = a.phase.load_links or (a.puts and a.phase.put_links)
+        self.populations = FIELDS if a.state else self.main.populations
+        self.follows = a.phase.load_links or (a.puts and a.phase.put_links) or self.reads_fields
         self.kinds = len(a.updates) > 1
 
     def value(self, q: int) -> ir.Local:
@@ -96,19 +97,19 @@ class SiteBuilder:
 
     def arrays(self) -> Iterator[ir.ArrayArgument]:
         a = self.a
-        leaves = _population_leaves(a.lattice, a.storage)
+        leaves = tuple(Leaf(n, a.storage) for n, _ in a.state) or _population_leaves(a.lattice, a.storage)
         yield record_array(self.populations, leaves, a.layout, written=a.puts and not a.two)
         if a.puts and a.two:
             yield record_array(NEXT, leaves, a.layout, written=True)
         yield value_array(MARKS, U32, written=False)
         yield value_array(SOLIDS, U32, written=False)
         yield value_array(FLAGS, U32, written=False)
-        for name, kind in a.arrays:
+        for name, kind in (*a.arrays, *a.fields):
             yield value_array(name, kind, written=False)
         yield from table_arrays(dict(a.tables))
         if a.collects:
             yield record_array(ARRIVED, _population_leaves(a.lattice, a.real), SoA(), written=True)
-        for name, kind in self.results():
+        for name, kind in () if a.state and a.puts else self.results():
             yield value_array(name, kind, written=True)
 
     def results(self) -> list[tuple[str, t.ValueType]]:
@@ -120,9 +121,11 @@ class SiteBuilder:
         a = self.a
         used = {p.name for u in a.updates for p in u.lowered.function.parameters}
         moving = {w.velocity for w in self.links.moving}
+        read = {n for n, _ in (*a.state, *a.fields) if any(f"{n}.q{q}" in used for q in range(a.lattice.size))}
+        fixed = {value for w in a.walls for field, value in w.fields if field in read}
         for name, kind in a.uniforms:
             for leaf in t.leaves(name, kind):
-                if leaf in used or name in moving:
+                if leaf in used or name in moving or name in fixed:
                     yield ir.Parameter(leaf, t.scalar_of(kind))
 
     def declared(self, q: int) -> ir.Block:
@@ -148,6 +151,7 @@ def negated(e: ir.Expression) -> ir.Expression:
 MARKS, _SPECIAL = own("marks"), own("special")
 SOLIDS, WALL, ALL = own("solids"), own("wall"), own("all")
 NEXT, ARRIVED = own("next"), own("arrived")
+FIELDS = own("fields")  # the fields of a stencil's sites, a record as populations are
 PUTS = own("puts")  # whether anything is stored where a site lies
 
 
@@ -172,7 +176,8 @@ class SitewiseArguments:
     are special. thin: the box is one site wide along some axis. placed: every site computes where it lies, so that faces that
     wrap are nothing special. framed: besides, all sites are of kind 0, so that what is special follows from that, and no mark or
     flags are read. row_block: rows along x are whole blocks of that many sites (0: not known), which makes places cheap.
-    moving_sites: walls that move may be sites of the mask. tables: arrays that functions read by index.
+    moving_sites: walls that move may be sites of the mask. fields: what sites read at their neighbours, and hold in arrays of their own.
+    state: what sites hold in place of populations, and read at their neighbours. tables: arrays that functions read by index.
     """
 
     lattice: Lattice
@@ -196,6 +201,8 @@ class SitewiseArguments:
     framed: bool = False
     row_block: int = 0
     moving_sites: bool = True
+    fields: tuple[tuple[str, Scalar], ...] = ()
+    state: tuple[tuple[str, Scalar], ...] = ()
     tables: tuple[tuple[str, ArrayType], ...] = ()
 
 

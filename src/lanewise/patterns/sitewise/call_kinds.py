@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from typing import Any, cast
 
 import numpy as np
@@ -21,12 +21,25 @@ from lanewise.runtime.memory import array_module
 from lanewise.types import Scalar
 
 
+def require_flow(lattice: Lattice, what: str) -> None:
+    """Refuse what is about momentum on a lattice for scalars, or on a line. Raises `ArgumentError`."""
+    if lattice.isotropy < 4:
+        raise ArgumentError(
+            f"{what}, which needs weights that are isotropic up to fourth order; {lattice.name} is for scalars "
+            "(second order): wanted a lattice for flow, such as lw.D2Q9 or lw.D3Q19"
+        )
+    if lattice.dimension < 2:
+        raise ArgumentError(f"{what}, which needs two dimensions or three; {lattice.name} has one")
+
+
 class SiteKinds:
     """Functions and walls of a flow called `name`, by number; kind 0 is the flow's own function."""
 
-    def __init__(self, lattice: Lattice, function: Callable[..., Any]) -> None:
-        self.lattice, self.name = lattice, function.__name__
-        self.functions: dict[int, tuple[str, SiteFunction]] = {0: (self.name, SiteFunction(function, lattice))}
+    def __init__(self, lattice: Lattice, function: Callable[..., Any], *, stencil: bool = False) -> None:
+        self.lattice, self.name, self.stencil = lattice, function.__name__, stencil
+        main = SiteFunction(function, lattice, stencil=stencil)
+        self.functions: dict[int, tuple[str, SiteFunction]] = {0: (self.name, main)}
+        self.fields: dict[str, SiteFunction] = {}  # the observers that write what sites read at their neighbours
         self._walls: dict[int, Wall] = {}
 
     # ------------------------------------------------------------ what there is
@@ -38,9 +51,28 @@ class SiteKinds:
         def add(function: Callable[..., Any]) -> Callable[..., Any]:
             self.functions[number] = (
                 name,
-                SiteFunction(plain_function("sitewise.kind", function), self.lattice, number),
+                SiteFunction(plain_function(f"{self.pattern}.kind", function), self.lattice, number, self.stencil),
             )
             return function
+
+        return add
+
+    @property
+    def pattern(self) -> str:
+        return "stencil" if self.stencil else "sitewise"
+
+    def add_field(self, name: object) -> Callable[[Callable[..., Any]], SiteFunction]:
+        """What makes a function the observer that writes a field. Raises `ArgumentError` for a name that is no name, or taken."""
+        if not isinstance(name, str) or not name.isidentifier() or name in CALL_ARGUMENTS:
+            raise ArgumentError(
+                f'{self.name}.field takes the name of a parameter, for example "psi"; found {shown(name)}'
+            )
+        if name in self.fields:
+            raise ArgumentError(f"{self.name}: the field {name!r} is written by {self.fields[name].name} already")
+
+        def add(function: Callable[..., Any]) -> SiteFunction:
+            self.fields[name] = SiteFunction(plain_function("sitewise.field", function), self.lattice)
+            return self.fields[name]
 
         return add
 
@@ -52,9 +84,18 @@ class SiteKinds:
             raise ArgumentError(
                 f"kind {wall.number} ({wall.name!r}): velocity is the name of a value of the call, found {shown(velocity)}"
             )
+        for field, value in wall.fields:
+            if not isinstance(value, str) or not value.isidentifier() or value in CALL_ARGUMENTS:  # pyright: ignore[reportUnnecessaryIsInstance]
+                raise ArgumentError(
+                    f"kind {wall.number} ({wall.name!r}): {field} is the name of a value of the call, found {shown(value)}"
+                )
         if wall.velocity in CALL_ARGUMENTS:
             raise ArgumentError(
                 f"kind {wall.number} ({wall.name!r}): the velocity {wall.velocity!r} is an argument of the call itself; choose another name"
+            )
+        if wall.velocity is not None:
+            require_flow(
+                self.lattice, f"kind {wall.number} ({wall.name!r}): a wall that moves gives momentum to populations"
             )
         self._walls[wall.number] = wall
 
@@ -98,7 +139,7 @@ class SiteKinds:
     @property
     def versions(self) -> tuple[int, ...]:
         """What kernels of these functions are known by, beside their numbers."""
-        return tuple(f.version for _, f in self.functions.values())
+        return (*(f.version for _, f in self.functions.values()), *(f.version for f in self.fields.values()))
 
     def walls_of(self, sites: Sites) -> tuple[Wall, ...]:
         """The walls that occur, in the mask or at faces."""
@@ -107,27 +148,69 @@ class SiteKinds:
 
     def parameters(self, sites: Sites) -> dict[str, t.ValueType]:
         """What the functions that occur take, by name."""
-        return check_uniforms([(f.name, f.parameters) for f in self.updates(sites)])
+        return check_uniforms([(f.name, f.parameters) for f in self.functions_of(sites)])
+
+    def writers(self, fields: Container[str]) -> tuple[SiteFunction, ...]:
+        """The observers that write these fields, those of them that observers write."""
+        return tuple(f for n, f in self.fields.items() if n in fields)
+
+    def functions_of(self, sites: Sites) -> tuple[SiteFunction, ...]:
+        """All that a step of these sites calls: the functions of the kinds that occur, and what writes the fields that they read."""
+        updates = self.updates(sites)
+        return (*updates, *self.writers({n for f in updates for n in f.fields}))
+
+    def read_fields(self, sites: Sites) -> dict[str, Scalar]:
+        """What the functions that occur read at neighbours, and no stencil holds itself."""
+        fields: dict[str, Scalar] = {}
+        for f in self.updates(sites):
+            for name, kind in f.fields.items():
+                if fields.setdefault(name, kind) != kind:
+                    raise ArgumentError(
+                        f"{name!r} is a field of {fields[name]}, and of {kind} in {f.name}; wanted one type"
+                    )
+        return {n: k for n, k in fields.items() if n not in self.state}
+
+    @property
+    def state(self) -> dict[str, Scalar]:
+        """The fields that the sites of a stencil hold: those that its results replace."""
+        if not self.stencil:
+            return {}
+        results = len(self.main.signature.results or [])
+        return dict(list(self.main.fields.items())[:results])
 
     def tables(self, sites: Sites) -> dict[str, ArrayType]:
         """The tables that the functions that occur read, by name."""
-        return check_tables([(f.name, f.tables) for f in self.updates(sites)])
+        return check_tables([(f.name, f.tables) for f in self.functions_of(sites)])
 
     def known_values(self) -> frozenset[str]:
         """Names of values that some kind takes, whether it occurs or not."""
-        names = {n for _, f in self.functions.values() for n in (*f.parameters, *f.tables)}
-        return frozenset(names | {w.velocity for w in self.walls if w.velocity is not None})
+        every = (*(f for _, f in self.functions.values()), *self.fields.values())
+        names = {n for f in every for n in (*f.parameters, *f.fields, *f.tables)} - self.state.keys()
+        names |= {w.velocity for w in self.walls if w.velocity is not None}
+        return frozenset(names | {value for w in self.walls for _, value in w.fields})
 
     def wall_velocities(self, sites: Sites) -> dict[str, t.ValueType]:
-        """The velocities of walls that occur and move."""
+        """The velocities of walls that occur and move, and what they have of fields."""
         vector = t.Vector(self.real, self.lattice.dimension)
-        return {w.velocity: vector for w in self.walls_of(sites) if w.velocity is not None}
+        values: dict[str, t.ValueType] = {}
+        read = {**self.read_fields(sites), **self.state}
+        for wall in self.walls_of(sites):
+            if wall.velocity is not None:
+                values[wall.velocity] = vector
+            for field, value in wall.fields:
+                if field not in read:
+                    raise ArgumentError(
+                        f"kind {wall.number} ({wall.name!r}) has a value of {field!r}, which {self.name} does not read at neighbours; "
+                        f"its fields are {', '.join(read) or 'none'}"
+                    )
+                values[value] = read[field]
+        return values
 
     # ------------------------------------------------------------ what a call gives
 
     def notice(self) -> None:
         """Start anew with functions whose surroundings have changed."""
-        for _, function in self.functions.values():
+        for function in (*(f for _, f in self.functions.values()), *self.fields.values()):
             function.notice()
 
     def values(self, sites: Sites, arguments: Mapping[str, Any]) -> SiteValues:
@@ -136,19 +219,29 @@ class SiteKinds:
         self.check_sites(sites)
         return classify_values(
             self.name, sites, arguments, self.parameters(sites), self.known_values(), self.wall_velocities(sites),
-            self.tables(sites),
+            self.read_fields(sites), frozenset(self.fields), self.tables(sites),
         )  # fmt: skip
 
     def unneeded(self, sites: Sites, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Zeros for the parameters of functions that looking does not apply."""
-        values = {
+        of_functions = {
             n: np.zeros(k.length if isinstance(k, t.Vector) else (), t.scalar_of(k).dtype)
             for n, k in self.parameters(sites).items()
-            if n not in arguments
         }
+        fields = {n: np.zeros(sites.shape, k.dtype) for n, k in self.read_fields(sites).items() if n not in self.fields}
+        of_walls = {n: 0.0 for n, k in self.wall_velocities(sites).items() if isinstance(k, Scalar)}
         zeros = array_module(sites.device).zeros
-        tables = {n: k for n, k in self.tables(sites).items() if n not in arguments}
-        return {**values, **{n: zeros((1,) * k.rank, k.element.dtype) for n, k in tables.items()}}
+        tables = {n: zeros((1,) * k.rank, k.element.dtype) for n, k in self.tables(sites).items()}
+        return {n: v for n, v in {**of_functions, **fields, **of_walls, **tables}.items() if n not in arguments}
+
+    def _check_stencil(self, function: SiteFunction) -> None:
+        """Functions of all kinds give the same fields."""
+        ours, first = function.signature, self.main.signature
+        if len(ours.results or []) != len(first.results or []):
+            raise ArgumentError(
+                f"{function.name} returns {len(ours.results or [])} values, and {self.name} {len(first.results or [])}: "
+                f"wanted one for each of {', '.join(self.state)}"
+            )
 
     def check_sites(self, sites: Sites) -> None:
         """Refuse sites of another lattice, with kinds that are not this flow's, or functions that do not fit together."""
@@ -169,7 +262,9 @@ class SiteKinds:
                 raise ArgumentError(
                     f"{function.name} computes in {function.real}, and {name} in {self.real}: wanted one precision for all kinds"
                 )
-            if function.update.lowered.results:
+            if self.stencil:
+                self._check_stencil(function)
+            elif function.update.lowered.results:
                 raise ArgumentError(
                     f"{function.name} returns a value, and sites are updated by what is left in their populations; "
                     f"{name}.observer(function) looks at values"

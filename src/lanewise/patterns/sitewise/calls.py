@@ -23,7 +23,7 @@ from lanewise.launch.executable import BoundArray, Executable, Launch
 from lanewise.launch.support import bind_record, compile_kernel, index_type, machine_of
 from lanewise.layouts import AoS
 from lanewise.patterns.sitewise.builder import ARRIVED, MARKS, NEXT, SOLIDS
-from lanewise.patterns.sitewise.function import SiteValues
+from lanewise.patterns.sitewise.function import Observed, SiteValues, in_order
 from lanewise.patterns.sitewise.interpolated_walls import CURVED, CURVED_COUNT, WEIGHTS
 from lanewise.patterns.sitewise.links import FLAGS, box_counts
 from lanewise.patterns.sitewise.momentum_exchange import WALLED, WALLED_COUNT
@@ -217,10 +217,14 @@ class SiteStepper:
 
     def __init__(
         self, name: str, sites: Sites, calls: Callable[[int, bool], Sequence[NamedLaunch]], profile: Profile | None = None,
-        bound: BoundSteps | None = None,
+        bound: BoundSteps | None = None, observed: tuple[Observed, ...] = (),
     ) -> None:  # fmt: skip
-        """`calls(step, fresh)` gives the launches of a step; `bound`: those of an earlier stepper of the same."""
+        """`calls(step, fresh)` gives the launches of a step; `bound`: those of an earlier stepper of the same.
+
+        `observed`: what is looked at before every step.
+        """
         self._name, self._sites, self._calls, self._profile = name, sites, calls, profile
+        self.observed = in_order(observed)
         self._cycle = max(len(sites.form.phases), len(sites.copies))
         if bound is None:
             parts: dict[Hashable, Part] = {}
@@ -229,26 +233,44 @@ class SiteStepper:
 
     def profiled(self, profile: Profile | None) -> SiteStepper:
         """The same steps, of which the profile is told where their time goes."""
-        return SiteStepper(self._name, self._sites, self._calls, profile)
+        return SiteStepper(self._name, self._sites, self._calls, profile, observed=self.observed)
+
+    @property
+    def name(self) -> str:
+        """Of the kernel."""
+        return self._name
+
+    @property
+    def sites(self) -> Sites:
+        """What it steps."""
+        return self._sites
+
+    @property
+    def cycle(self) -> int:
+        """After how many steps the same launches come again."""
+        return self._cycle
+
+    def launches(self, step: int, fresh: bool) -> Sequence[NamedLaunch]:
+        """Those of a step, behind what is observed."""
+        return self._calls(step, fresh)
 
     def prepare(self) -> None:
         """Compile all phases of steps, so that the first one costs no more than the others."""
         for step, fresh in ((0, True), (1, False), (2, False)):
-            self._calls(step, fresh)
+            self._all_calls(step, fresh)
 
     def run(self, steps: int, counted: Callable[[int], None] | None = None) -> None:
         """Run, and wait for the result. `counted(n)` is called when n more steps are done.
 
         Ctrl-C ends it after whole steps, which are counted. Raises `StateError` after steps that were stopped in the middle.
         """
-        number = cast(Any, steps)
-        if isinstance(number, bool) or not isinstance(number, int | np.integer):
-            raise ArgumentError(f"{self._name}: the number of steps is whole, found {describe(number)}")
-        if steps < 0:
-            raise ArgumentError(f"{self._name}: {steps} steps asked for; wanted 0 or more")
-        if steps > MOST_STEPS:
-            raise ArgumentError(f"{self._name}: {steps} steps asked for; wanted at most {MOST_STEPS:,}")
+        check_steps(self._name, steps)
         sites = self._sites
+        if elsewhere := [o for o in self.observed if o.sites is not sites]:
+            raise ArgumentError(
+                f"{self._name}: {elsewhere[0].name} is observed of other sites, {elsewhere[0].sites!r}, which would stand still; "
+                "wanted lw.couple(stepper, stepper of those sites), which steps both"
+            )
         sites.whole.check()
         self._schedule(sites.step, sites.step + steps)  # compiles before anything has run
 
@@ -276,5 +298,25 @@ class SiteStepper:
         """The key of these steps; they stand for all at the same place of a cycle."""
         key = (fresh, steps.start % self._cycle, len(steps))
         if key not in self.bound.parts:
-            self.bound.parts[key] = Part([call for step in steps for call in self._calls(step, fresh)], len(steps))
+            self.bound.parts[key] = Part([call for step in steps for call in self._all_calls(step, fresh)], len(steps))
         return key
+
+    def _all_calls(self, step: int, fresh: bool) -> list[NamedLaunch]:
+        """What is observed, then the step."""
+        return [*looks(self.observed, step, fresh), *self._calls(step, fresh)]
+
+
+def looks(observed: Sequence[Observed], step: int, fresh: bool) -> list[NamedLaunch]:
+    """The launches that observe before a step."""
+    return [NamedLaunch("observe", o.name, o.look(step, fresh)) for o in observed]
+
+
+def check_steps(name: str, steps: int) -> None:
+    """Refuse what is no number of steps. Raises `ArgumentError`."""
+    number = cast(Any, steps)
+    if isinstance(number, bool) or not isinstance(number, int | np.integer):
+        raise ArgumentError(f"{name}: the number of steps is whole, found {describe(number)}")
+    if steps < 0:
+        raise ArgumentError(f"{name}: {steps} steps asked for; wanted 0 or more")
+    if steps > MOST_STEPS:
+        raise ArgumentError(f"{name}: {steps} steps asked for; wanted at most {MOST_STEPS:,}")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import ast
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -22,7 +24,7 @@ from lanewise.patterns.sitewise.builder import Update
 from lanewise.patterns.sitewise.sites import Sites
 from lanewise.patterns.tables.arguments import NOTHING, Tables, bring_tables, table_lengths
 from lanewise.runtime.memory import to_host
-from lanewise.types import Scalar
+from lanewise.types import F32, Scalar
 from lanewise.values import to_python_value
 
 _OUTFLOW_SPEED = "outflow_speed"
@@ -39,6 +41,37 @@ class SiteValues:
     environment: Mapping[str, Any]
     outflow_speed: float = 0.0
     tables_of: tuple[tuple[str, ArrayType], ...] = ()
+    fields_of: tuple[tuple[str, Scalar], ...] = ()
+    observed: tuple[Observed, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Observed:
+    """What an observer sees at the beginning of every step of some sites: a value of a call, one a site.
+
+    name: of the observer. array: what it writes. look: its launch before a step; `fresh` if the populations were set, and no step has run.
+    examine: tests its indices into tables where the sites stand. needs: what is observed before it, because it reads that.
+    """
+
+    name: str
+    sites: Sites
+    kind: t.ValueType
+    array: Any
+    look: Callable[[int, bool], Callable[[], None]]
+    examine: Callable[[], None]
+    needs: tuple[Observed, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"<what {self.name} observes of {self.sites!r}>"
+
+
+def in_order(observed: Iterable[Observed]) -> tuple[Observed, ...]:
+    """What is observed and all that it needs, each once, behind what it needs."""
+    order: dict[int, Observed] = {}
+    for o in observed:
+        for one in (*in_order(o.needs), o):
+            order.setdefault(id(one), one)
+    return tuple(order.values())
 
 
 def classify_values(
@@ -48,21 +81,33 @@ def classify_values(
     parameters: Kinds,
     elsewhere: frozenset[str],
     velocities: Kinds,
+    fields: Mapping[str, Scalar] = MappingProxyType({}),
+    written: frozenset[str] = frozenset(),
     tables: Tables = NOTHING,
 ) -> SiteValues:
     """Check every value against its parameter; `velocities` are those of walls, which are the same for all sites, `tables` are arrays.
 
+    `fields` are what sites read at their neighbours, of which observers of the flow itself write those in `written`: no call brings them.
     Values that belong to a kind that does not occur (`elsewhere`) are allowed and left alone. Raises `ArgumentError`.
     """
     for name, kind in velocities.items():
         if parameters.get(name, kind) != kind:
+            what = "a value" if isinstance(kind, Scalar) else "the velocity"
             raise ArgumentError(
-                f"{name!r} is a {parameters[name]} of {kernel} and the velocity of a wall, a {kind}; wanted one type"
+                f"{name!r} is a {parameters[name]} of {kernel} and {what} of a wall, a {kind}; wanted one type"
             )
-    kinds = {**parameters, **velocities}
+    brought_fields = {n: k for n, k in fields.items() if n not in written}
+    kinds = {**parameters, **velocities, **brought_fields}
+    for name in tables.keys() & kinds.keys() or fields.keys() & parameters.keys():
+        one, other = (tables[name], kinds[name]) if name in tables else (f"Field[{fields[name]}]", parameters[name])
+        raise ArgumentError(f"{name!r} is {one} in one function of {kernel}, and {other} in another; wanted one type")
     arguments = dict(arguments)
     speed = _outflow_speed(kernel, sites, arguments)
     for name in arguments:
+        if name in written:
+            raise ArgumentError(
+                f"{kernel}: the field {name!r} is written by an observer before every step; no call brings it"
+            )
         if name not in kinds and name not in tables and name not in elsewhere:
             wanted = ", ".join([*kinds, *tables]) or "none"
             raise ArgumentError(f"{kernel} has no parameter {name!r}; its parameters are {wanted}")
@@ -70,8 +115,19 @@ def classify_values(
         raise ArgumentError(f"{kernel} misses {', '.join(missing)}; its parameters are {', '.join([*kinds, *tables])}")
     arrays: dict[str, BoundArray] = {}
     environment: dict[str, Any] = {}
+    observed: list[Observed] = []
+    for name in written & fields.keys():
+        arrays[name] = bind_value_array(sites.field(name, fields[name]), fields[name])
     for name, kind in kinds.items():
         place = f"{kernel}: {name!r}"
+        if isinstance(value := arguments[name], Observed):
+            _check_observed(place, value, kind, sites, may_vary=name not in velocities)
+            observed.append(value)
+            arrays[name] = bind_value_array(value.array, kind)
+            continue
+        if name in brought_fields:
+            arrays[name] = bind_value_array(_field(place, value, fields[name], sites), kind)
+            continue
         array = None if name in velocities else _array(place, arguments[name], kind, sites)
         if array is not None:
             arrays[name] = bind_value_array(array, kind)
@@ -81,13 +137,37 @@ def classify_values(
     bring_tables(kernel, tables, arguments, brought_tables)
     lengths: dict[str, t.ValueType] = table_lengths(tables)
     return SiteValues(
-        tuple((n, k) for n, k in kinds.items() if n in arrays),
+        tuple((n, k) for n, k in kinds.items() if n in arrays and n not in fields),
         (*((n, k) for n, k in kinds.items() if n not in arrays), *lengths.items()),
         {**arrays, **{n: bind_value_array(a, k) for n, (a, k) in brought_tables.added.items()}},
         environment | brought_tables.lengths,
         speed,
-        tuple(tables.items()),
+        tables_of=tuple(tables.items()),
+        fields_of=tuple(fields.items()),
+        observed=tuple(observed),
     )
+
+
+def _check_observed(place: str, value: Observed, kind: t.ValueType, sites: Sites, *, may_vary: bool) -> None:
+    if not may_vary:
+        raise ArgumentError(f"{place} is the same for all sites; found {value!r}")
+    if value.kind != kind:
+        raise ArgumentError(f"{place} must be a {kind}; {value.name} returns a {value.kind}")
+    if value.sites.shape != sites.shape or value.sites.device != sites.device:
+        raise ArgumentError(
+            f"{place} is observed of {value.sites!r}; wanted a box of shape {sites.shape} on {sites.device}, as its reader has"
+        )
+
+
+def _field(place: str, value: Any, kind: Scalar, sites: Sites) -> Any:
+    """A field that a call brings: one number a site."""
+    array = _array(place, value, kind, sites) if shape_of(value) not in (None, ()) else None
+    if array is None:
+        raise ArgumentError(
+            f"{place} is read at neighbours: wanted an array of shape {sites.shape} with one {kind} a site, or what an observer sees "
+            f"(observer.of(sites)); found {describe(value)}"
+        )
+    return array
 
 
 def _outflow_speed(kernel: str, sites: Sites, arguments: dict[str, Any]) -> float:
@@ -150,6 +230,8 @@ class SiteFunction:
     python: Callable[..., Any]
     lattice: Lattice
     number: int = 0
+    stencil: bool = False
+    looks: bool = False  # an observer of a stencil returns what it likes
     version: int = 0
     _seen: Surroundings | None = None
     _signature: Signature | None = None
@@ -161,16 +243,25 @@ class SiteFunction:
 
     @property
     def signature(self) -> Signature:
-        self._signature = self._signature or _checked(read_signature(self.python, populations=True, tables=True))
+        if self._signature is None:
+            signature = read_signature(self.python, populations=not self.stencil, fields=True, tables=True)
+            self._signature = _checked_stencil(signature) if self.stencil and not self.looks else _checked(signature)
         return self._signature
 
     @property
+    def fields(self) -> dict[str, Scalar]:
+        """The parameters that are read at neighbours."""
+        return self.signature.fields
+
+    @property
     def populations(self) -> str:
-        return next(iter(self.signature.populations))
+        return next(iter(self.signature.populations), "")
 
     @property
     def real(self) -> Scalar:
         """The type that it computes in."""
+        if self.stencil:
+            return next(iter(self.fields.values()), F32)
         return self.signature.populations[self.populations]
 
     @property
@@ -184,6 +275,11 @@ class SiteFunction:
         return kinds
 
     @property
+    def elements(self) -> frozenset[str]:
+        """The parameters that `lw.index_of` takes: what stands for the site itself."""
+        return frozenset(self.fields) if self.stencil else frozenset((self.populations,))
+
+    @property
     def tables(self) -> Tables:
         """The parameters that are tables."""
         return self.signature.arrays
@@ -192,9 +288,8 @@ class SiteFunction:
     def update(self) -> Update:
         if self._update is None:
             self._seen = Surroundings(self.signature.source)
-            own = self.populations
             lowered: Lowered = lower_function(
-                self.signature, mutable=own, lattice=self.lattice, elements=frozenset((own,))
+                self.signature, mutable=self.populations, lattice=self.lattice, elements=self.elements
             )
             self._update = Update(self.number, self.name, lowered, self.populations)
         return self._update
@@ -206,11 +301,38 @@ class SiteFunction:
             self.version += 1
 
 
+def _checked_stencil(signature: Signature) -> Signature:
+    """The fields come first: those that the results replace, then those that are only read."""
+    source, arguments = signature.source, signature.source.tree.args.args
+    first = arguments[0] if arguments else source.tree
+    if not arguments or arguments[0].arg not in signature.fields:
+        raise source.error(
+            f"{source.name} does not take a field of its sites first", first,
+            found=ast.unparse(arguments[0]) if arguments else "no parameter", wanted="u: lw.Field[lw.f32] (or lw.Field[lw.f64])",
+        )  # fmt: skip
+    kinds = set(signature.fields.values())
+    if len(kinds) > 1:
+        raise source.error(
+            "the fields of a stencil have one precision", first, found=", ".join(f"{n}: {k}" for n, k in signature.fields.items()),
+            wanted="lw.Field[lw.f32] for all, or lw.Field[lw.f64]",
+        )  # fmt: skip
+    results, real = signature.results or [], next(iter(kinds))
+    if not results or len(results) > len(signature.fields) or any(r != real for r in results):
+        names = list(signature.fields)
+        raise source.error(
+            f"{source.name} returns the next value of each field that it changes", source.tree.returns or source.tree,
+            found=f"-> {', '.join(map(str, results)) or 'nothing'}, of the fields {', '.join(names)}",
+            wanted=f"-> lw.{real}" if len(names) == 1 else f"-> tuple[lw.{real}, ...] with one for each of the first fields",
+        )  # fmt: skip
+    return _checked(signature)
+
+
 def _checked(signature: Signature) -> Signature:
     """Values are given by name, beside what the call itself takes."""
     source = signature.source
+    values = signature.parameters.keys() | signature.fields.keys() | signature.arrays.keys()
     for parameter in source.tree.args.args:
-        if parameter.arg in CALL_ARGUMENTS and parameter.arg in signature.parameters:
+        if parameter.arg in CALL_ARGUMENTS and parameter.arg in values:
             raise source.error(
                 f"{parameter.arg!r} is an argument of the call itself",
                 parameter,

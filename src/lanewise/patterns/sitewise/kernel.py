@@ -16,15 +16,14 @@ from lanewise.field_values import brought, check_fits
 from lanewise.lattices.base import Lattice
 from lanewise.launch.arguments import describe
 from lanewise.layouts import Layout
-from lanewise.patterns.sitewise.call_kinds import SiteKinds
-from lanewise.patterns.sitewise.calls import BoundSteps, SiteCall, SiteStepper
+from lanewise.patterns.sitewise.call_kinds import SiteKinds, require_flow
+from lanewise.patterns.sitewise.calls import BoundSteps, SiteCall, SiteStepper, check_steps
 from lanewise.patterns.sitewise.fractions import WallFractions, make_interpolation
 from lanewise.patterns.sitewise.function import SiteFunction, SiteValues, shape_of
 from lanewise.patterns.sitewise.kernels import Observer, SiteKernels
 from lanewise.patterns.sitewise.kinds import Rule, Wall
 from lanewise.patterns.sitewise.making import layout_among_walls, site_kinds, site_memory, site_shape
 from lanewise.patterns.sitewise.sites import Sites
-from lanewise.patterns.tables.ranges import refuse_checks
 from lanewise.plan import Plan
 from lanewise.runtime.devices import resolve
 from lanewise.runtime.memory import to_host
@@ -80,9 +79,22 @@ class Sitewise:
         """Give sites of another kind their function: `@flow.kind(1, "inlet")`. The function itself is returned."""
         return self.kinds.add_function(number, name)
 
-    def wall(self, number: int, name: str, velocity: str | None = None) -> None:
-        """Make a kind of walls: half-way bounce-back, moving with the uniform called `velocity` when there is one."""
-        self.kinds.add_wall(Wall(number, name, velocity))
+    def wall(self, number: int, name: str, velocity: str | None = None, **fields: str) -> None:
+        """Make a kind of walls: half-way bounce-back, moving with the uniform called `velocity` when there is one.
+
+        `fields`: by the name of a field, the name of the uniform that sites read of it at this wall: `wall(1, "floor", psi="wetting")`.
+        Of a field without one they read their own value.
+        """
+        self.kinds.add_wall(Wall(number, name, velocity, tuple(fields.items())))
+
+    def field(self, name: str) -> Callable[[Callable[..., Any]], Observer]:
+        """Make an observer that writes a field before every step: `@flow.field("psi")`.
+
+        The function takes the populations that arrive, and values, and returns the number that sites read at their neighbours as `psi[q]`
+        where they take `psi: lw.Field[lw.f32]`. Its values are values of the flow's calls. Raises `ArgumentError` for a name that is taken.
+        """
+        add = self.kinds.add_field(name)
+        return lambda function: Observer(self.kernels, add(function))
 
     @property
     def walls(self) -> tuple[Wall, ...]:
@@ -186,15 +198,14 @@ class Sitewise:
         checks: test before each step that every index into a table is inside, as far as nothing proves it; raises `VerificationError` with
         the first site that is not, before that step has changed anything.
         """
-        functions = self.kinds.updates(sites) if isinstance(sites, Sites) else ()  # pyright: ignore[reportUnnecessaryIsInstance]
-        tables = [n for f in functions for n in f.tables]
-        if not refuse_checks(self.__name__, {"checks": checks}, tables):
+        if not self.kernels.asks_for_tests(sites, checks):
             self._stepper_again(sites, plan, values).run(steps)
             return
+        check_steps(self.__name__, steps)
         for _ in range(steps):
             classified = self.kinds.values(sites, values)
             sites.whole.check()
-            self.kernels.examine(sites, classified, functions, self.kernels.prove(sites, classified, functions))
+            self.kernels.examine_step(sites, classified, self.kinds.updates(sites))
             self._stepper_again(sites, plan, values).run(1)
 
     def _stepper_again(self, sites: Sites, plan: Plan | None, values: dict[str, Any]) -> SiteStepper:
@@ -202,7 +213,7 @@ class Sitewise:
         self.kinds.notice()
         if not isinstance(sites, Sites):  # pyright: ignore[reportUnnecessaryIsInstance]
             self.kinds.check_sites(sites)
-        made_of = (plan, self.kinds.versions, self.kinds.walls, sites.interpolation)
+        made_of = (plan, self.kinds.versions, tuple(self.kinds.fields), self.kinds.walls, sites.interpolation)
         cached = sites.kept.get(self)
         if cached is not None and cached[0] == made_of and _same(cached[1], values):
             return self._stepper(sites, plan, cached[2], cached[3])
@@ -220,7 +231,7 @@ class Sitewise:
     def _proved(self, sites: Sites, values: Mapping[str, Any]) -> SiteValues:
         """The values of a call, none of which surely leads out of a table."""
         classified = self.kinds.values(sites, values)  # which checks that the sites are of this flow
-        self.kernels.prove(sites, classified, self.kinds.updates(sites))
+        self.kernels.prove_all(sites, classified, self.kinds.updates(sites))
         return classified
 
     def _stepper(
@@ -232,7 +243,7 @@ class Sitewise:
                 *(c.named("boundaries") for c in self.kernels.between(sites, step + 1, values, first=fresh)),
             ]
 
-        return SiteStepper(self.__name__, sites, calls, bound=bound)
+        return SiteStepper(self.__name__, sites, calls, bound=bound, observed=self.kernels.observed(sites, values))
 
     @brief
     def compile(self, sites: Sites, *, plan: Plan | None = None, **values: Any) -> SiteCall:
@@ -256,6 +267,7 @@ class Sitewise:
         are deviations from them. Links at edges and corners of the box where two different walls meet belong to neither.
         Raises `ArgumentError` for a name that is no wall.
         """
+        require_flow(self.lattice, f"{self.__name__}.force is the momentum that walls take")
         listed: Any = walls
         if not isinstance(listed, (list, tuple)) or not listed or not all(isinstance(w, str) for w in listed):
             raise ArgumentError(f"{self.__name__}.force takes a list of names of walls, found {shown(listed)}")

@@ -20,10 +20,10 @@ from lanewise.ir import nodes as ir
 from lanewise.launch.executable import Executable
 from lanewise.passes.index_tests import Guards, guards_of, testing
 from lanewise.patterns.sitewise.build import build_sitewise
-from lanewise.patterns.sitewise.builder import SitewiseArguments, Update
+from lanewise.patterns.sitewise.builder import SitewiseArguments, Update, check_tables, check_uniforms
 from lanewise.patterns.sitewise.call_kinds import SiteKinds
 from lanewise.patterns.sitewise.calls import SiteCall, bind_interpolated_walls, bind_outflow, bind_phase, compile_phase
-from lanewise.patterns.sitewise.function import SiteFunction, SiteValues, classify_values
+from lanewise.patterns.sitewise.function import Observed, SiteFunction, SiteValues, classify_values, in_order
 from lanewise.patterns.sitewise.interpolated_walls import build_interpolated_walls
 from lanewise.patterns.sitewise.momentum_exchange import build_momentum_exchange
 from lanewise.patterns.sitewise.outflow import Outlet, build_outflow
@@ -55,6 +55,45 @@ class SiteKernels:
             self._compiled[key] = compile_phase(partial(build_sitewise, arguments), sites, plan)
         return bind_phase(self._compiled[key], sites, step, values, ())
 
+    def observed(self, sites: Sites, values: SiteValues) -> tuple[Observed, ...]:
+        """What is looked at before every step: the fields that this flow's own observers write, and what its values observe."""
+        fields = dict(values.fields_of)
+        own_fields = (
+            Observed(
+                f.name, sites, fields[n], sites.field(n, fields[n]),
+                look=partial(self._write_field, sites, values, n, f), examine=partial(self.examine, sites, values, (f,)),
+            )
+            for n, f in self.kinds.fields.items()
+            if n in fields
+        )  # fmt: skip
+        return (*own_fields, *values.observed)
+
+    def _write_field(
+        self, sites: Sites, values: SiteValues, name: str, function: SiteFunction, step: int, fresh: bool
+    ) -> SiteCall:
+        """What writes a field before a step."""
+        kind, results = dict(values.fields_of)[name], tuple(function.update.lowered.results)
+        if function.fields or results != (kind,):
+            found = (
+                f"the fields {', '.join(function.fields)}"
+                if function.fields
+                else ", ".join(map(str, results)) or "no result"
+            )
+            raise ArgumentError(
+                f"{function.name} writes the field {name!r}: wanted one {kind} of populations and values, found {found}"
+            )
+        if function.real != self.kinds.real:
+            raise ArgumentError(
+                f"{function.name} computes in {function.real}, and {self.kinds.name} in {self.kinds.real}"
+            )
+
+        def build(index: Scalar) -> ir.Kernel:
+            arguments = self.arguments(sites, step, fresh, values, (function.update,))
+            return build_sitewise(replace(arguments, fields=()), index)
+
+        executable = self._for(("field", name, sites.form.phase(step, fresh=fresh).name), sites, values, build)
+        return bind_phase(executable, sites, step, values, ((sites.field(name, kind), kind),))
+
     def prove(
         self, sites: Sites, values: SiteValues, functions: tuple[SiteFunction, ...]
     ) -> dict[SiteFunction, Guards]:
@@ -67,19 +106,30 @@ class SiteKernels:
         tests: dict[SiteFunction, Guards] = {}
         for f in functions:
             lowered, lengths = f.update.lowered, {n: int(values.environment[n]) for n in table_lengths(f.tables)}
+            counts = dict.fromkeys(f.elements, sites.count)
             if lowered.numbered:
-                check_countable(f.name, {f.populations: sites.count})
-            places = places_reached(lowered, f.tables, {f.populations: sites.count}, numbers)
+                check_countable(f.name, counts)
+            places = places_reached(lowered, f.tables, counts, numbers)
             # Sites of one kind are not all sites: what all of them would read, none of these may.
             alone = len(sites.present) < 2 and len(functions) == 1
             refuse(f.name, places if alone else tuple(r for r in places if r.span[0] == r.span[1]), lengths)
             tests[f] = guards_of(places)
         return tests
 
-    def examine(
-        self, sites: Sites, values: SiteValues, functions: tuple[SiteFunction, ...], tests: dict[SiteFunction, Guards]
-    ) -> None:
+    def prove_all(self, sites: Sites, values: SiteValues, functions: tuple[SiteFunction, ...]) -> None:
+        """`prove` for the functions of all kinds, and for what writes the fields that they read."""
+        self.prove(sites, values, functions)
+        for writer in self.kinds.writers(dict(values.fields_of)):
+            self.prove(sites, values, (writer,))
+
+    def asks_for_tests(self, sites: Sites, checks: bool) -> bool:
+        """Whether a call asks for tests of indices; raises `ArgumentError` where it has no tables."""
+        functions = self.kinds.functions_of(sites) if isinstance(sites, Sites) else ()  # pyright: ignore[reportUnnecessaryIsInstance]
+        return refuse_checks(self.kinds.name, {"checks": checks}, (n for f in functions for n in f.tables))
+
+    def examine(self, sites: Sites, values: SiteValues, functions: tuple[SiteFunction, ...]) -> None:
         """Test the indices of the next step; raises `VerificationError` for the first site that is outside of a table."""
+        tests = self.prove(sites, values, functions)
         for f in functions:
             if not tests[f]:
                 continue
@@ -99,6 +149,14 @@ class SiteKernels:
             outside = told.outside(sites.count, sites.device)
             bind_phase(executable, sites, sites.step, values, ((outside, t.I64),))()
             told.examine(outside)
+
+    def examine_step(self, sites: Sites, values: SiteValues, functions: tuple[SiteFunction, ...]) -> None:
+        """Test the indices of the next step and of what is observed before it, which is looked at: indices may depend on it."""
+        for o in in_order(self.observed(sites, values)):
+            o.sites.whole.check()
+            o.examine()
+            o.look(o.sites.step, o.sites.fresh)()
+        self.examine(sites, values, functions)
 
     def between(self, sites: Sites, step: int, values: SiteValues, *, first: bool) -> list[SiteCall]:
         """What corrects populations before a step. Outflows look at what walls send back, so walls come first."""
@@ -191,7 +249,7 @@ class SiteKernels:
         return (
             sites.device, sites.count < LEAST_MERGED, sites.dense, sites.placed, sites.framed, sites.row_block,
             min(sites.shape) < 2, sites.layout, sites.storage, sites.form.name, sites.edges, sites.present,
-            values.arrays_of, values.tables_of, tuple(self.kinds.functions), self.kinds.versions, self.kinds.walls,
+            values.arrays_of, values.fields_of, values.tables_of, tuple(self.kinds.functions), self.kinds.versions, self.kinds.walls,
         )  # fmt: skip
 
     def arguments(
@@ -205,11 +263,12 @@ class SiteKernels:
             walls=walls, solids=any(w.number in sites.present for w in walls), two=len(sites.copies) > 1,
             arrays=values.arrays_of, uniforms=values.uniforms_of, puts=functions is None, marked=sites.marks is not None, dense=sites.dense,
             thin=min(sites.shape) < 2, placed=sites.placed, framed=sites.framed, row_block=sites.row_block,
-            tables=values.tables_of, moving_sites=any(w.velocity is not None and w.number in sites.present for w in walls),
+            moving_sites=any(w.velocity is not None and w.number in sites.present for w in walls),
+            fields=values.fields_of, state=tuple(self.kinds.state.items()), tables=values.tables_of,
         )  # fmt: skip
 
     def _looking(self, sites: Sites, step: int, values: SiteValues, *, fresh: bool) -> SitewiseArguments:
-        return self.arguments(sites, step, fresh, values, (self.kinds.main.update,))
+        return replace(self.arguments(sites, step, fresh, values, (self.kinds.main.update,)), fields=())
 
     def _plain(self, sites: Sites, step: int, values: SiteValues) -> SitewiseArguments:
         """Of kernels over lists of sites: these read their flags."""
@@ -238,38 +297,90 @@ class Observer:
         check_plan(self.function.name, plan)
         self.kernels.kinds.check_sites(sites)
         sites.whole.check()
-        asked = refuse_checks(self.function.name, {"checks": checks}, self.function.tables)
-        look, arrays = self._bound(sites, sites.step, sites.fresh, plan, values, checks=asked)
+        classified = self._values(sites, values)
+        if refuse_checks(self.function.name, {"checks": checks}, (n for x in self._functions for n in x.tables)):
+            self.kernels.examine_step(sites, classified, (self.function,))
+        look, arrays, needs = self._bound(sites, sites.step, sites.fresh, plan, classified)
+        for o in in_order(needs):
+            o.sites.whole.check()
+            o.look(o.sites.step, o.sites.fresh)()
         look()
         return arrays[0] if len(arrays) == 1 else arrays
 
+    def of(self, sites: Sites, **values: Any) -> Observed:
+        """What it sees of these sites at the beginning of every step, as a value of another call: see `lw.couple`.
+
+        Raises `ArgumentError` unless it returns one value.
+        """
+        self.kernels.kinds.check_sites(sites)
+        classified = self._values(sites, values)
+        results = self.function.update.lowered.results
+        if len(results) != 1:
+            raise ArgumentError(
+                f"{self.function.name} returns {len(results)} values; observed is one: wanted an observer for each"
+            )
+        (array,) = self._room(sites)
+
+        def look(step: int, fresh: bool) -> SiteCall:
+            return self._call(sites, step, fresh, None, classified, (array,))
+
+        needs = self.kernels.observed(sites, classified)
+        examine = partial(self.kernels.examine, sites, classified, (self.function,))
+        return Observed(self.function.name, sites, results[0], array, look, examine, needs)
+
     def prepare(self, sites: Sites, step: int, **values: Any) -> None:
         """Compile what looks at the sites after `step` steps, one at least."""
-        self._bound(sites, step, False, None, values)
+        self._bound(sites, step, False, None, self._values(sites, values))
 
     def _bound(
-        self, sites: Sites, step: int, fresh: bool, plan: Plan | None, values: dict[str, Any], *, checks: bool = False
-    ) -> tuple[SiteCall, tuple[Any, ...]]:
-        """What looks, and the arrays that it fills."""
-        kernels, kinds, f = self.kernels, self.kernels.kinds, self.function
+        self, sites: Sites, step: int, fresh: bool, plan: Plan | None, classified: SiteValues
+    ) -> tuple[SiteCall, tuple[Any, ...], tuple[Observed, ...]]:
+        """What looks, the arrays that it fills, and what is observed before it."""
+        arrays = self._room(sites)
+        call = self._call(sites, step, fresh, plan, classified, arrays)
+        return call, arrays, self.kernels.observed(sites, classified)
+
+    @property
+    def _functions(self) -> tuple[SiteFunction, ...]:
+        """Its own, and what writes the fields that it reads."""
+        return (self.function, *self.kernels.kinds.writers(self.function.fields))
+
+    def _values(self, sites: Sites, values: dict[str, Any]) -> SiteValues:
+        """What a call gives, for the function itself and for what writes the fields that it reads. No index surely leads out of a table."""
+        kinds, f = self.kernels.kinds, self.function
         f.notice()
         if f.real != kinds.real:
             raise ArgumentError(f"{f.name} computes in {f.real}, and {kinds.name} in {kinds.real}")
+        parameters = check_uniforms([(x.name, x.parameters) for x in self._functions])
+        tables = check_tables([(x.name, x.tables) for x in self._functions])
+        read = {n: k for n, k in f.fields.items() if n not in kinds.state}
+        needed = {value for w in kinds.walls_of(sites) for field, value in w.fields if field in f.fields}
+        of_walls = {n: k for n, k in kinds.wall_velocities(sites).items() if isinstance(k, t.Vector) or n in needed}
         classified = classify_values(
-            f.name, sites, values, f.parameters, kinds.known_values(), kinds.wall_velocities(sites), f.tables
+            f.name, sites, values, parameters, kinds.known_values(), of_walls, read, frozenset(kinds.fields), tables
         )
-        tests = kernels.prove(sites, classified, (f,))
-        if checks:
-            kernels.examine(sites, classified, (f,), tests)
-        key = (f.version, sites.form.phase(step, fresh=fresh).name, plan, *kernels.specialisation(sites, classified))
-        if key not in self.compiled:
-            arguments = kernels.arguments(sites, step, fresh, classified, (f.update,))
-            self.compiled[key] = compile_phase(partial(build_sitewise, arguments), sites, plan)
-        module = array_module(sites.device)
-        results = tuple(
-            (module.zeros((sites.count, k.length) if isinstance(k, t.Vector) else sites.count, t.scalar_of(k).dtype), k)
-            for k in f.update.lowered.results
-        )
-        if not results:
+        self.kernels.prove_all(sites, classified, (f,))
+        if not f.update.lowered.results:
             raise ArgumentError(f"{f.name} returns nothing to observe")
-        return bind_phase(self.compiled[key], sites, step, classified, results), tuple(r for r, _ in results)
+        return classified
+
+    def _room(self, sites: Sites) -> tuple[Any, ...]:
+        """An array for each result, on the sites' device."""
+        module = array_module(sites.device)
+        return tuple(
+            module.zeros((sites.count, k.length) if isinstance(k, t.Vector) else sites.count, t.scalar_of(k).dtype)
+            for k in self.function.update.lowered.results
+        )
+
+    def _call(
+        self, sites: Sites, step: int, fresh: bool, plan: Plan | None, values: SiteValues, arrays: tuple[Any, ...]
+    ) -> SiteCall:
+        """The look itself, which fills the arrays."""
+        kernels, f = self.kernels, self.function
+        key = (f.version, sites.form.phase(step, fresh=fresh).name, plan, *kernels.specialisation(sites, values))
+        if key not in self.compiled:
+            arguments = kernels.arguments(sites, step, fresh, values, (f.update,))
+            self.compiled[key] = compile_phase(partial(build_sitewise, arguments), sites, plan)
+        return bind_phase(
+            self.compiled[key], sites, step, values, tuple(zip(arrays, f.update.lowered.results, strict=True))
+        )

@@ -16,11 +16,15 @@ REST = MOST  # the kind of a wall that no mask names: where different walls meet
 
 @dataclass(frozen=True, slots=True)
 class Wall:
-    """Sites that are not updated, and that half-way bounce-back takes for a wall; `velocity` names the uniform that moves it."""
+    """Sites that are not updated, and that half-way bounce-back takes for a wall; `velocity` names the uniform that moves it.
+
+    fields: (field, the uniform that it has there), for fields that are read through its links.
+    """
 
     number: int
     name: str
     velocity: str | None = None
+    fields: tuple[tuple[str, str], ...] = ()
 
 
 def check_new(number: object, name: object, taken: Iterable[tuple[int, str]]) -> None:

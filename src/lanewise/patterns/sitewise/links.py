@@ -56,7 +56,7 @@ class Links:
     def asks_where(self) -> bool:
         """Whether links depend on where a site lies: faces that wrap or mirror, walls that move."""
         bends = any(not isinstance(f, int) for pair in self.edges.faces for f in pair)
-        return bends or bool(self.moving)
+        return bends or bool(self.moving) or any(w.fields for w in self.walls)
 
     def extent(self, axis: int) -> ir.Local:
         return ir.Local(EXTENTS[axis], self.index)
@@ -216,8 +216,11 @@ class Links:
             moved = build.add(moved, ir.Select(crossing, around, ir.Literal(0, self.index), self.index))
         return self._along(q, sign, leaf, axis + 1, moved, give)
 
-    def wall_met(self, q: int, name: str) -> ir.Block:
-        """Assign the kind of the wall that cuts the link arriving along q to `name` (i32)."""
+    def wall_met(self, q: int, name: str, *, sites: bool = False) -> ir.Block:
+        """Assign the kind of the wall that cuts the link arriving along q to `name` (i32).
+
+        Of walls in the mask the kind is looked up where some of them move, and with `sites`.
+        """
         met: ir.Expression = ir.Literal(0, I32)
         for axis, component in enumerate(self.lattice.velocities[q]):
             face = self.edges.face(axis, -component) if component else "periodic"
@@ -228,7 +231,7 @@ class Links:
                 met = ir.Select(at_face(axis, -component), nearer, met, I32)
         result = ir.Local(name, I32)
         body: tuple[ir.Statement, ...] = (ir.Assign(name, met),)
-        if self.solids and self.moving_sites:
+        if self.solids and (self.moving_sites or sites):
             flag_word = ir.Local(f"{name}.flag_word", U32)
             look = self.towards(
                 q,
@@ -274,12 +277,12 @@ class Links:
 def box_counts(shape: tuple[int, ...], row_block: int) -> dict[str, int]:
     """The values of all numbers about a box that kernels may ask for."""
     extents = tuple(reversed(shape))
-    counts = {**dict(zip(EXTENTS, extents, strict=False)), PLANE: extents[0] * extents[1]}
+    counts = {**dict(zip(EXTENTS, extents, strict=False)), PLANE: extents[0] * (*extents, 1)[1]}
     for axis, extent in enumerate(extents):
         bits = (extent - 1).bit_length()
         counts |= {MAGIC[axis]: -(-(1 << (31 + bits)) // extent), SHIFT[axis]: 31 + bits}
     if row_block:
-        counts |= {ROW: extents[0] // row_block, LAYER: extents[0] // row_block * extents[1]}
+        counts |= {ROW: extents[0] // row_block, LAYER: extents[0] // row_block * (*extents, 1)[1]}
     return counts
 
 

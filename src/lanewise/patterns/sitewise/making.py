@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from lanewise.layouts import AoSoA, Layout, SoA
 from lanewise.patterns.sitewise.kinds import MOST, Wall
 from lanewise.patterns.sitewise.sites import DENSE, population_record, solid_sites
 from lanewise.patterns.sitewise.streaming import Form, form_by_name
+from lanewise.record import Record
 from lanewise.runtime.memory import require_memory
 from lanewise.target import is_compiled, is_gpu
 from lanewise.types import F16, F32, F64, Scalar
@@ -43,6 +45,22 @@ def site_memory(
     arranged, count = _layout(layout, device, stored, size[-1]), math.prod(size)
     require_memory(device, _bytes(lattice, count, stored, form, arranged), f"{count:,} sites of {lattice.name}")
     return stored, form, arranged
+
+
+def field_memory(
+    record_of: Callable[[Scalar], Record],
+    size: tuple[int, ...],
+    real: Scalar,
+    device: str,
+    storage: str | None,
+    layout: Layout | None,
+) -> tuple[Scalar, Layout]:
+    """How the fields of a stencil's sites are stored, once it is known that they fit the memory."""
+    stored = _storage(storage, real, device)
+    arranged, count = SoA() if layout is None else checked_layout(layout), math.prod(size)
+    nbytes = 2 * arranged.arrange(record_of(stored).leaves).nbytes(count) + 4 * count + 2 * 4 * -(-count // 32)
+    require_memory(device, nbytes, f"{count:,} sites of a stencil")
+    return stored, arranged
 
 
 def layout_among_walls(

@@ -8,7 +8,9 @@ from __future__ import annotations
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import is_own, own
 from lanewise.ir.pattern import Checked, HostCode, Pattern
+from lanewise.ir.traverse import statements
 from lanewise.passes.base import refuse
+from lanewise.patterns.sitewise.builder import FIELDS
 from lanewise.patterns.sitewise.passes import merging, runs, splitting
 from lanewise.plan import NEUTRAL, Decisions, Plan
 from lanewise.target import Machine, Target
@@ -89,10 +91,24 @@ def complete_site_plan(
 def _sites_of_a_thread(reference: ir.Kernel) -> int:
     """With two bytes a population accesses of single sites are too small; a thread has registers for 4 or 2 (bench/results/gpu_lbm.md)."""
     leaves = reference.arrays[0].leaves
+    if (
+        reference.arrays[0].name == FIELDS
+    ):  # single accesses are too few bytes on their way (bench/results/gpu_stencil.md)
+        return next((n for n in (4, 2) if merging.legal(reference, n) is None), 1)
     if leaves[0].type.size != 2:
-        return 1
+        return 2 if _reads_fields(reference) and merging.legal(reference, 2) is None else 1
     most = 4 if 4 * len(leaves) <= MOST_POPULATIONS else 2
     return next((n for n in (most, 2) if merging.legal(reference, n) is None), 1)
+
+
+def _reads_fields(reference: ir.Kernel) -> bool:
+    """Whether sites read arrays other than populations at their neighbours: two of them share what they read."""
+    (loop,) = reference.body
+    assert isinstance(loop, ir.Parallel)
+    values = {a.name for a in reference.arrays[1:] if not is_own(a.name)}
+    site = loop.variable
+    loads = (s for s in statements(reference.body) if isinstance(s, ir.LoadRecord) and s.array in values)
+    return any(s.index != ir.Local(site, s.index.type) for s in loads)
 
 
 def _in_place(reference: ir.Kernel) -> bool:

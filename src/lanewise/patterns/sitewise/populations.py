@@ -6,9 +6,8 @@ along its links, or with the walls of its sector.
 
 from __future__ import annotations
 
-from lanewise.ir import build
 from lanewise.ir import nodes as ir
-from lanewise.ir.names import COUNT, own
+from lanewise.ir.names import own
 from lanewise.patterns.sitewise.builder import (
     ALL,
     PUTS,
@@ -21,25 +20,30 @@ from lanewise.patterns.sitewise.builder import (
     negated,
 )
 from lanewise.patterns.sitewise.flags import SHARES
-from lanewise.types import BOOL, I32, U32
+from lanewise.patterns.sitewise.neighbours import correct_fields, inside, load_bulk_fields, load_fields_by_flags
+from lanewise.types import BOOL, I32, U32, Scalar
 
 
 def loads(b: SiteBuilder) -> ir.Block:
-    """All populations that arrive, however this phase and kind of box find them."""
+    """All populations that arrive and the fields of neighbours, however this phase and kind of box find them."""
     phase = b.a.phase
+    if b.framed and b.reads_fields:
+        arriving = _load_by_flags(b) if phase.load_links else load_own(b, phase.load_opposite)
+        return (*arriving, *load_fields_by_flags(b))
     if not phase.load_links:
-        learns = b.kinds or (b.a.puts and phase.put_links)
-        learnt = (ir.If(b.special, flag_word(b)),) if learns else ()
-        return (*load_own(b, phase.load_opposite), *default_flags(b), *learnt)
+        learns = b.kinds or (b.a.puts and phase.put_links) or b.reads_fields
+        learnt = (ir.If(b.special, (*flag_word(b), *correct_fields(b))),) if learns else ()
+        return (*load_own(b, phase.load_opposite), *load_bulk_fields(b), *default_flags(b), *learnt)
     if b.a.dense or b.framed:
-        return _load_by_flags(b)
-    return (*load_bulk(b), *default_flags(b), ir.If(b.special, (*flag_word(b), *corrections(b))))
+        return (*_load_by_flags(b), *load_fields_by_flags(b))
+    special = ir.If(b.special, (*flag_word(b), *corrections(b), *correct_fields(b)))
+    return (*load_bulk(b), *load_bulk_fields(b), *default_flags(b), special)
 
 
 def load_bulk(b: SiteBuilder) -> ir.Block:
     """Every population from the place where it is for a bulk site."""
     body: list[ir.Statement] = []
-    for q in range(b.a.lattice.size):
+    for q in _directions(b):
         body += load(b, _bulk_place(b, q), b.leaf(q, b.a.phase.load_opposite), q, f"bulk.{q}")
     return tuple(body)
 
@@ -47,12 +51,17 @@ def load_bulk(b: SiteBuilder) -> ir.Block:
 def _bulk_place(b: SiteBuilder, q: int) -> ir.Expression:
     if b.placed:
         return b.links.neighbour(q, -1)
-    return _inside(b, b.links.offset(q, -1), b.links.order(q, -1))
+    return inside(b, b.links.offset(q, -1), b.links.order(q, -1))
+
+
+def _directions(b: SiteBuilder) -> range:
+    """Those of the populations; a stencil has none."""
+    return range(0 if b.a.state else b.a.lattice.size)
 
 
 def _load_by_flags(b: SiteBuilder) -> ir.Block:
     """Every population once, from the place that the site's flags says, or the faces that it lies at."""
-    size = range(b.a.lattice.size)
+    size = _directions(b)
     stored = [ir.Local(own(f"anew.{q}"), b.a.storage) for q in size]
     zeros = (ir.Assign(v.name, ir.Literal(0.0, b.a.storage)) for v in stored)
     loaded = (s for q in size for s in load_anew(b, q, stored[q], bulk=True))
@@ -62,7 +71,7 @@ def _load_by_flags(b: SiteBuilder) -> ir.Block:
 
 def add_at_moving_walls(b: SiteBuilder) -> ir.Block:
     """What walls that move add to what they send back; most sites skip it all at once."""
-    added = tuple(s for q in range(1, b.a.lattice.size) for s in add_at_moving_wall(b, q))
+    added = tuple(s for q in _directions(b)[1:] for s in add_at_moving_wall(b, q))
     near = b.links.at_moving_face()
     return added if near is None or not added else (ir.If(near, added),)
 
@@ -74,14 +83,6 @@ def add_at_moving_wall(b: SiteBuilder, q: int) -> ir.Block:
         return ()
     total = ir.Assign(value.name, ir.Binary("+", value, term, b.a.real))
     return (ir.If(b.links.is_cut(q), (*b.links.wall_met(q, met.name), total)),)
-
-
-def _inside(b: SiteBuilder, place: ir.Expression, order: int) -> ir.Expression:
-    """A place of the array, also for special sites at its ends; `order` tells at which end it could lie outside."""
-    last = build.subtract(ir.Local(COUNT, b.site.type), 1)
-    if order < 0 or (order and b.a.thin):
-        place = build.maximum(place, 0)
-    return build.minimum(place, last) if order > 0 or (order and b.a.thin) else place
 
 
 def load_own(b: SiteBuilder, opposite: bool) -> ir.Block:
@@ -107,7 +108,7 @@ def corrections(b: SiteBuilder) -> ir.Block:
 
     All loads come before all uses, so that they wait for memory together.
     """
-    directions = range(1, b.a.lattice.size)
+    directions = _directions(b)[1:]
     stored = {q: ir.Local(own(f"anew.{q}"), b.a.storage) for q in directions}
     zero = ir.Literal(0.0, b.a.storage)
     loaded = [s for q in directions for s in load_anew(b, q, stored[q])]
@@ -158,6 +159,17 @@ def puts(b: SiteBuilder) -> ir.Block:
     bulk = tuple(_put(b, b.links.offset(q, 1), b.leaf(q, phase.put_opposite), b.value(q)) for q in range(size))
     special = tuple(s for q in range(size) for s in _put_special(b, q))
     return (ir.If(b.special, special, bulk),)
+
+
+def put_fields(b: SiteBuilder) -> ir.Block:
+    """What the function of a stencil returned becomes the fields of the site, in the other copy."""
+    values = [ir.Local(name, kind) for name, kind in _result_names(b)]
+    pairs = zip((name for name, _ in b.a.state), values, strict=True)
+    return (ir.StoreRecord(b.target, b.site, tuple((n, converted(v, b.a.storage)) for n, v in pairs)),)
+
+
+def _result_names(b: SiteBuilder) -> list[tuple[str, Scalar]]:
+    return [(own(r.name), r.type) for r in b.main.lowered.function.results]
 
 
 def _put(b: SiteBuilder, place: ir.Expression, leaf: int, value: ir.Expression) -> ir.Statement:

@@ -34,6 +34,7 @@ from lanewise.target import is_gpu, target_of
 from lanewise.types import Scalar
 
 LEAST_DENSE = 65_536  # sites of a box that is worth telling dense from sparse
+VECTOR = 4  # sites that a thread may load at once
 DENSE = 0.1  # share of special sites from which on a GPU every site reads its flags first (bench/results/gpu_lbm.md)
 
 
@@ -55,21 +56,24 @@ class Sites:
         form: Form,
         layout: Layout,
         device: str,
+        record: Record | None = None,
     ) -> None:
+        """`record`: what a site holds in place of populations."""
         self.lattice, self.shape, self.form, self.storage, self.device = lattice, shape, form, storage, device
         self.edges: Edges = read_edges(edges, lattice.dimension, {w.name: w.number for w in walls})
         self.layout = layout
         self.present = frozenset(int(k) for k in np.flatnonzero(np.bincount(kinds.reshape(-1), minlength=MOST)))
-        self.copies = [_populations(lattice, storage, self.count, self.layout, device) for _ in range(form.buffers)]
+        held = record or population_record(lattice, storage)
+        self.copies = [_zeros(held, self.count, self.layout, device) for _ in range(form.buffers)]
         numbers = frozenset(w.number for w in walls)
         # On a GPU every site computes where it lies, when that is all that it takes to find its neighbours.
-        self.placed = is_gpu(device) and form.name == "pull"
+        self.placed = is_gpu(device) and form.name in ("pull", "two-copies")
         self.framed = self.placed and not kinds.any()
-        self.row_block = row_block_of(layout, shape[-1]) if self.placed else 0
+        self.row_block = 0 if not self.placed else row_block_of(layout, shape[-1], plain=record is not None)
         flags = make_flags(lattice, kinds, self.edges, numbers, placed=self.placed)
         # In place memory counts: there every site reads its flags instead of a bit that says whether it has to.
         self.special = int(np.count_nonzero(flags))
-        large = is_gpu(device) and self.count >= LEAST_DENSE
+        large = is_gpu(device) and self.count >= LEAST_DENSE and record is None
         self.dense = large and form.buffers > 1 and not self.framed and self.special > DENSE * self.count
         marked = form.buffers > 1 and not self.dense
         solid = solid_sites(kinds, walls).reshape(-1) if self.present & numbers else None
@@ -89,8 +93,15 @@ class Sites:
         self.outflow: dict[tuple[int, int], Any] = {}
         self.interpolation: Interpolation | None = None
         self._walled_weights: Any = None
+        self.fields: dict[tuple[str, Scalar], Any] = {}  # one number a site, written by observers before each step
         self.kept: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()  # of kernels, what they have bound to this memory
         _check_outlets(self.edges, self.shape)
+
+    def field(self, name: str, kind: Scalar) -> Any:
+        """The array of a field that an observer writes, (count,) on the device."""
+        if (name, kind) not in self.fields:
+            self.fields[name, kind] = array_module(self.device).zeros(self.count, kind.dtype)
+        return self.fields[name, kind]
 
     @property
     def count(self) -> int:
@@ -219,9 +230,14 @@ class Sites:
         )
 
 
-def row_block_of(layout: Layout, extent: int) -> int:
-    """The sites of a block of the layout, if rows of this extent are whole blocks; else 0."""
+def row_block_of(layout: Layout, extent: int, *, plain: bool = False) -> int:
+    """The sites of a block of the layout, if rows of this extent are whole blocks; else 0.
+
+    With `plain` also the sites of a vector, where each field has an array for itself.
+    """
     width = layout.width if isinstance(layout, AoSoA) else 1
+    if plain and isinstance(layout, SoA):
+        return VECTOR if extent % VECTOR == 0 else 0
     return width if width > 1 and extent % width == 0 else 0
 
 
@@ -230,14 +246,18 @@ def solid_sites(kinds: npt.NDArray[np.uint8], walls: tuple[Wall, ...]) -> npt.ND
     return np.isin(kinds, sorted({w.number for w in walls}))
 
 
+def field_record(names: tuple[str, ...], storage: Scalar) -> Record:
+    """The record of a stencil's site: a leaf for each field."""
+    return Record("Fields", tuple(Field(n, storage) for n in names))
+
+
 def population_record(lattice: Lattice, storage: Scalar) -> Record:
     """The record of a site: a leaf `q0`, `q1`, ... for each direction."""
     return Record("Populations", tuple(Field(f"q{q}", storage) for q in range(lattice.size)))
 
 
-def _populations(lattice: Lattice, storage: Scalar, count: int, layout: Layout, device: str) -> RecordArray:
-    record = population_record(lattice, storage)
-    python_class = type("Populations", (RecordValue,), {"__record__": record})
+def _zeros(record: Record, count: int, layout: Layout, device: str) -> RecordArray:
+    python_class = type(record.name, (RecordValue,), {"__record__": record})
     return RecordArray.zeros(record, count, layout=layout, device=device, python_class=python_class)
 
 
@@ -251,4 +271,4 @@ def _check_outlets(edges: Edges, shape: tuple[int, ...]) -> None:
 
 def arrival_array(sites: Sites, real: Scalar) -> RecordArray:
     """Room for the populations that arrive at all sites, in the type that sites compute in."""
-    return _populations(sites.lattice, real, sites.count, SoA(), sites.device)
+    return _zeros(population_record(sites.lattice, real), sites.count, SoA(), sites.device)

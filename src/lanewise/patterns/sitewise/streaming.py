@@ -34,6 +34,7 @@ PULL = Phase("pull", load_links=True)
 PUSH = Phase("push", put_links=True)
 EVEN = Phase("even", put_opposite=True)
 ODD = Phase("odd", load_links=True, load_opposite=True, put_links=True)
+FIELDS = Phase("fields", load_links=True)  # no populations: sites read the fields of their neighbours
 FIRST_PULL = Phase("first")  # the populations lie where they arrive, as they were set
 
 
@@ -41,7 +42,7 @@ FIRST_PULL = Phase("first")  # the populations lie where they arrive, as they we
 class Form:
     """A streaming form: its phases, one a step, again and again, and how many copies of the populations it needs."""
 
-    name: Streaming
+    name: Streaming | Literal["two-copies"]
     phases: tuple[Phase, ...]
     buffers: int
     first: Phase | None = None
@@ -51,6 +52,7 @@ class Form:
         return self.first if fresh and self.first is not None else self.phases[step % len(self.phases)]
 
 
+TWO_COPIES = Form("two-copies", (FIELDS,), 2)  # of a stencil: nothing streams
 FORMS: dict[str, Form] = {
     "pull": Form("pull", (PULL,), 2, FIRST_PULL),
     "push": Form("push", (PUSH,), 2),

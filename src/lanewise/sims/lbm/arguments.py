@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from lanewise.attributes import unknown
 from lanewise.checks import host_array
 from lanewise.errors import InputError
-from lanewise.lattices import D2Q9, D3Q19, D3Q27, Lattice
+from lanewise.lattices import D2Q5, D2Q9, D3Q7, D3Q19, D3Q27, Lattice
 from lanewise.layouts import layout_by_name
 from lanewise.patterns.sitewise.streaming import FORMS
 from lanewise.sims.lbm.checks import check_mach, check_tau
@@ -29,6 +29,7 @@ from lanewise.sims.lbm.units import from_reynolds, relaxation
 from lanewise.target import CPU, is_gpu, target_of
 
 LATTICES: dict[str, Lattice] = {lattice.name: lattice for lattice in (D2Q9, D3Q19, D3Q27)}
+SCALARS: dict[str, Lattice] = {lattice.name: lattice for lattice in (D2Q5, D3Q7)}
 PRECISIONS, STORAGES = ("f32", "f64"), ("f16", "f32", "f64")
 MOST_KINDS = 31
 
@@ -38,13 +39,24 @@ def chosen_lattice(lattice: str | Lattice | None, dimension: int) -> Lattice:
     if lattice is None:
         return D2Q9 if dimension == 2 else D3Q19
     if isinstance(lattice, str):
+        if (other := SCALARS.get(lattice.upper())) is not None:
+            raise InputError(_for_scalars(other))
         if lattice.upper() not in LATTICES:
             raise InputError(unknown("lattice", lattice, LATTICES))
         lattice = LATTICES[lattice.upper()]
+    if lattice.isotropy < 4:
+        raise InputError(_for_scalars(lattice))
     if lattice.dimension != dimension:
         shape = "(ny, nx)" if lattice.dimension == 2 else "(nz, ny, nx)"
         raise InputError(f"{lattice.name} needs a box of shape {shape}, found {dimension} axes")
     return lattice
+
+
+def _for_scalars(lattice: Lattice) -> str:
+    return (
+        f"{lattice.name} is for scalars: its weights are isotropic up to second order, a flow needs fourth; "
+        f"wanted {', '.join(n for n, x in LATTICES.items() if x.dimension == lattice.dimension)}"
+    )
 
 
 def chosen_rate(

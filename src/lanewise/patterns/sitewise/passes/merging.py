@@ -27,6 +27,7 @@ from lanewise.passes.constant_folding import fold_block
 from lanewise.passes.thread_merging import varying_names
 from lanewise.patterns.sitewise.builder import NEXT, PUTS, WALL
 from lanewise.patterns.sitewise.links import ROW, at_face, rest_of
+from lanewise.patterns.sitewise.passes import sharing
 from lanewise.types import BOOL
 
 MOST = 4  # sites a thread: a vector of 4 is the widest
@@ -45,7 +46,10 @@ def legal(kernel: ir.Kernel, sites: int) -> str | None:
     walls = any(WALL in writes(s) for s in statements(kernel.body))
     if walls and any(arrays_touched(f.body) for f in functions(kernel.body).values()):
         return "the walls among its sites are computed along, and would read tables wherever their populations lead"
-    widths = {b.width for b in kernel.arrays[0].arrangement.buffers}
+    arrangement = kernel.arrays[0].arrangement
+    widths = {b.width for b in arrangement.buffers}
+    if all(arrangement.lies_beside(s, sites) for s in arrangement.slots):
+        return None  # an array a field: its rows are whole vectors of the most sites that a thread may have
     if any(w % sites for w in widths):
         return f"{sites} sites are no part of the {min(widths)} that lie side by side"
     return None
@@ -68,7 +72,7 @@ def apply(kernel: ir.Kernel, sites: int) -> ir.Kernel:
     group = ir.Local(own("group"), loop.extent.type)
     first = build.multiply(group, sites)
     starts = (ir.Assign(numbered(loop.variable, r), build.add(first, r)) for r in range(sites))
-    merged = _Merge(loop, sites).block(loop.body)
+    merged = sharing.share(_Merge(loop, sites).block(loop.body), kernel, loop.variable, sites)
     body = (ir.Parallel(group.name, build.divide(loop.extent, sites), (*starts, *merged)),)
     return replace(kernel, body=body)
 

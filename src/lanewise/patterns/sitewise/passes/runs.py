@@ -19,6 +19,7 @@ from lanewise.ir.traverse import flat_map, rename, statements, writes
 from lanewise.ir.values import value_array
 from lanewise.passes import dead_code
 from lanewise.passes.base import refuse
+from lanewise.patterns.sitewise.builder import FIELDS
 from lanewise.patterns.sitewise.passes.splitting import BULK
 from lanewise.types import Scalar, Vector
 
@@ -33,6 +34,8 @@ def legal(kernel: ir.Kernel) -> str | None:
     array = _populations(kernel)
     if array is None:
         return "its sites load no population along a link"
+    if _reads_neighbours(kernel, array):
+        return "its sites read fields of their neighbours, whose places no table has"
     if any(
         b.width != 1 or b.block != s.type.size
         for b, s in zip(array.arrangement.buffers, array.arrangement.slots, strict=False)
@@ -72,6 +75,17 @@ def _populations(kernel: ir.Kernel) -> ir.ArrayArgument | None:
     candidates = [a for a in kernel.arrays if a.name in loaded and len(a.leaves) > 1]
     single = [a for a in candidates if all(len(s.reads) == 1 for s in _loads(kernel.body) if s.array == a.name)]
     return single[0] if single else None
+
+
+def _reads_neighbours(kernel: ir.Kernel, populations: ir.ArrayArgument) -> bool:
+    """Whether anything but populations is loaded from another site, or `populations` are fields themselves."""
+    (outer,) = kernel.body
+    assert isinstance(outer, ir.Parallel)
+    inner = outer.body[-1]
+    assert isinstance(inner, ir.For)
+    site = ir.Local(inner.variable, inner.start.type)
+    others = (s for s in _loads(inner.body) if s.array != populations.name)
+    return populations.name == FIELDS or any(s.index != site for s in others)
 
 
 def _loads(block: ir.Block) -> list[ir.LoadRecord]:

@@ -1,0 +1,272 @@
+"""How fast do stencils and Shan-Chen's two phases run on this GPU, beside a copy and beside flow of one phase?
+
+`python -m bench.gpu_stencil [--quick]` writes bench/results/gpu_stencil.{md,json}, or into the folder that the variable OUT names.
+Every version is held against float64 on the CPU in a small box before it is timed. Rounds go through all versions in turn, the copy of
+the same bytes among them; times are medians.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import lanewise as lw
+from bench.harness import describe_machine, interleave
+from lanewise.runtime import cuda
+
+ROUNDS, SECONDS = 9, 0.03
+
+
+@lw.stencil(lw.D2Q5)
+def heat2(t: lw.Field[lw.f32], rate: lw.f32) -> lw.f32:
+    return t[0] + rate * (t[1] + t[2] + t[3] + t[4] - 4 * t[0])
+
+
+@lw.stencil(lw.D3Q7)
+def heat3(t: lw.Field[lw.f32], rate: lw.f32) -> lw.f32:
+    return t[0] + rate * (t[1] + t[2] + t[3] + t[4] + t[5] + t[6] - 6 * t[0])
+
+
+@lw.stencil(lw.D1Q3)
+def heat1(t: lw.Field[lw.f32], rate: lw.f32) -> lw.f32:
+    return t[0] + rate * (t[1] + t[2] - 2 * t[0])
+
+
+@lw.stencil(lw.D2Q5)
+def react(u: lw.Field[lw.f32], v: lw.Field[lw.f32], feed: lw.f32, kill: lw.f32) -> tuple[lw.f32, lw.f32]:
+    spread_u = u[1] + u[2] + u[3] + u[4] - 4 * u[0]
+    spread_v = v[1] + v[2] + v[3] + v[4] - 4 * v[0]
+    eaten = u[0] * v[0] * v[0]
+    return u[0] + 0.2 * spread_u - eaten + feed * (1 - u[0]), v[0] + 0.1 * spread_v + eaten - (feed + kill) * v[0]
+
+
+@lw.function
+def sums(f):
+    density, momentum = lw.f32(0), lw.vec2(0)
+    for q in lw.D2Q9:
+        density += f[q]
+        momentum += f[q] * q.velocity
+    return density, momentum
+
+
+@lw.sitewise(lw.D2Q9)
+def one_phase(f: lw.populations, omega: lw.f32):
+    density, momentum = sums(f)
+    u = momentum / density
+    for q in lw.D2Q9:
+        c = q.along(u)
+        f[q] += omega * (q.weight * density * (1 + 3 * c + 4.5 * c * c - 1.5 * lw.dot(u, u)) - f[q])
+
+
+@lw.sitewise(lw.D2Q9)
+def two_phases(f: lw.populations, psi: lw.Field[lw.f32], omega: lw.f32, attraction: lw.f32):
+    density, momentum = sums(f)
+    force = lw.vec2(0)
+    for q in lw.D2Q9:
+        force -= attraction * psi[0] * q.weight * psi[q] * q.velocity
+    u = (momentum + force / omega) / density
+    for q in lw.D2Q9:
+        c = q.along(u)
+        f[q] += omega * (q.weight * density * (1 + 3 * c + 4.5 * c * c - 1.5 * lw.dot(u, u)) - f[q])
+
+
+@two_phases.field("psi")
+def potential(f: lw.populations) -> lw.f32:
+    density, _ = sums(f)
+    return 1 - lw.exp(-density)
+
+
+STENCILS: dict[str, tuple[Any, dict[str, float]]] = {
+    "heat, D1Q3": (heat1, {"rate": 0.3}),
+    "heat, D2Q5": (heat2, {"rate": 0.2}),
+    "heat, D3Q7": (heat3, {"rate": 0.1}),
+    "Gray-Scott, D2Q5": (react, {"feed": 0.03, "kill": 0.06}),
+}
+FLOWS: dict[str, tuple[Any, dict[str, float]]] = {
+    "one phase, D2Q9": (one_phase, {"omega": 1.0}),
+    "Shan-Chen, D2Q9": (two_phases, {"omega": 1.0, "attraction": -5.0}),
+}
+COPY = """extern "C" __global__ void copy(const float4 *from, float4 *to, long long count)
+{ const long long i = blockIdx.x * 256LL + threadIdx.x; if (i < count) to[i] = from[i]; }"""
+
+
+def check_stencil(name: str, shape: tuple[int, ...], plan: Any, storage: str) -> float:
+    """The largest difference from the CPU after 10 steps of a small box."""
+    kernel, values = STENCILS[name]
+    begin = {n: 0.3 * np.random.default_rng(1).random(shape) for n in kernel.fields}  # little enough to react slowly
+    found = []
+    for device, chosen, stored in (("cuda", plan, storage), ("cpu", None, "f32")):
+        sites = kernel.sites(shape, device=device, storage=stored, **begin)
+        kernel.run(sites, 10, plan=chosen, **values)
+        field = kernel.field(sites, kernel.fields[0])
+        found.append(field.get() if hasattr(field, "get") else field)
+    error = float(np.abs(found[0] - found[1]).max())
+    if not error < (1e-2 if storage == "f16" else 1e-5):
+        raise ValueError(f"{name}: wrong by {error:.1e}")
+    return error
+
+
+def begin_flow(shape: tuple[int, int]) -> Any:
+    """Populations at rest of a density that separates."""
+    weights = np.array([q.weight for q in lw.D2Q9], np.float32).reshape(9, 1, 1)
+    return weights * (0.7 + 0.05 * np.random.default_rng(1).random(shape, np.float32))
+
+
+def check_flow(name: str, storage: str, plan: Any) -> float:
+    flow, values = FLOWS[name]
+    found = []
+    for device, stored in (("cuda", storage), ("cpu", "f32")):
+        sites = flow.sites((96, 128), device=device, storage=stored)
+        flow.set_populations(sites, begin_flow((96, 128)))
+        flow.run(sites, 30, plan=plan if device == "cuda" else None, **values)
+        found.append(flow.populations(sites))
+    error = float(np.abs(found[0] - found[1]).max() / np.abs(found[1]).max())
+    if not error < (3e-2 if storage == "f16" else 1e-4):
+        raise ValueError(f"{name}: wrong by {error:.1e}")
+    return error
+
+
+def timed(run: Callable[[int], None]) -> Callable[[], None]:
+    """So many steps that they take a while."""
+    run(4)
+    cuda.synchronize("cuda:0")
+    begin = time.perf_counter()
+    run(16)
+    steps = max(4, 2 * int(SECONDS / 2 / ((time.perf_counter() - begin) / 16)))
+    run(steps)
+    call = lambda: run(steps)  # noqa: E731
+    call.steps = steps  # type: ignore[attr-defined]
+    return call
+
+
+def copy_of(nbytes: int) -> Callable[[int], None]:
+    """Copies of an array of that many bytes, there and back."""
+    cupy = cuda.cupy()
+    kernel, count = cupy.RawKernel(COPY, "copy"), nbytes // 16
+    arrays = [cupy.zeros(nbytes // 4, cupy.float32) for _ in range(2)]
+
+    def run(steps: int) -> None:
+        for n in range(steps):
+            kernel((-(-count // 256),), (256,), (arrays[n % 2], arrays[1 - n % 2], np.int64(count)))
+        cupy.cuda.Device().synchronize()
+
+    return run
+
+
+def compare(versions: dict[str, tuple[Callable[[int], None], float]], sites: int) -> list[dict[str, Any]]:
+    """A row for each version: (what runs, bytes of a step), the first the copy."""
+    calls = {name: timed(run) for name, (run, _) in versions.items()}
+    times = interleave(calls, ROUNDS)
+    seconds = {name: statistics.median(times[name]) / calls[name].steps for name in versions}  # type: ignore[attr-defined]
+    copied = next(iter(versions))
+    bandwidth = versions[copied][1] / seconds[copied]
+    return [
+        {
+            "name": name, "us": seconds[name] * 1e6, "GSites/s": sites / seconds[name] / 1e9, "GB/s": nbytes / seconds[name] / 1e9,
+            "share of the copy": nbytes / seconds[name] / bandwidth,
+        }
+        for name, (_, nbytes) in versions.items()
+    ]  # fmt: skip
+
+
+def stencil_rows(
+    name: str, shape: tuple[int, ...], plans: dict[str, Any], storage: str = "f32"
+) -> list[dict[str, Any]]:
+    kernel, values = STENCILS[name]
+    small = {1: (4096,), 2: (96, 128), 3: (24, 40, 64)}[len(shape)]
+    size, count = {"f16": 2, "f32": 4}[storage], int(np.prod(shape))
+    nbytes = 2 * size * count * len(kernel.fields)
+    box = " x ".join(map(str, reversed(shape)))
+    versions: dict[str, tuple[Callable[[int], None], float]] = {
+        f"copy, {nbytes // 2 >> 20} MiB": (copy_of(nbytes // 2), nbytes)
+    }
+    for label, plan in plans.items():
+        error = check_stencil(name, small, plan, storage)
+        sites = kernel.sites(shape, device="cuda", storage=storage)
+        for field in kernel.fields:
+            kernel.set_fields(sites, **{field: 0.5})
+        stepper = kernel.stepper(sites, plan=plan, **values)
+        used = kernel.compile(sites, plan=plan, **values).plan
+        versions[f"{name}, {box}, {storage}, {label} ({used.targets} sites a thread), off by {error:.0e}"] = (
+            stepper.run,
+            nbytes,
+        )
+    return compare(versions, count)
+
+
+def flow_rows(side: int, plans: dict[str, Any], storage: str = "f32") -> list[dict[str, Any]]:
+    size, count = {"f16": 2, "f32": 4}[storage], side * side
+    base = 2 * 9 * size * count
+    versions: dict[str, tuple[Callable[[int], None], float]] = {
+        f"copy, {base // 2 >> 20} MiB": (copy_of(base // 2), base)
+    }
+    line = begin_flow((1, side))
+    for name, (flow, values) in FLOWS.items():
+        for label, plan in plans.items():
+            if plan is not None and flow is one_phase:
+                continue
+            error = check_flow(name, storage, plan)
+            sites = flow.sites((side, side), device="cuda", storage=storage)
+            for q in range(9):
+                setattr(
+                    sites.current, f"q{q}", cuda.cupy().asarray(np.tile(line[q, 0].astype(sites.storage.dtype), side))
+                )
+            nbytes = base if flow is one_phase else base + base / 2 + 8 * count
+            versions[f"{name}, {side}^2, {storage}, {label}, off by {error:.0e}"] = (
+                flow.stepper(sites, plan=plan, **values).run,
+                nbytes,
+            )
+    return compare(versions, count)
+
+
+def main() -> None:
+    quick = "--quick" in sys.argv
+    several = {f"targets={n}": lw.Plan(targets=n) for n in (1, 2, 4)}
+    default = {"default": None}
+    groups = [
+        lambda: stencil_rows("heat, D2Q5", (8192, 8192), default | several),
+        lambda: stencil_rows("heat, D3Q7", (512, 512, 512), default | several),
+        lambda: flow_rows(8192, default | {"targets=1": lw.Plan(targets=1)}),
+        lambda: flow_rows(8192, default, "f16"),
+    ]
+    if not quick:
+        groups += [
+            lambda: stencil_rows("heat, D2Q5", (8191, 8191), default),
+            lambda: stencil_rows("heat, D2Q5", (8192, 8192), default, "f16"),
+            lambda: stencil_rows("Gray-Scott, D2Q5", (8192, 8192), default),
+            lambda: stencil_rows("heat, D1Q3", (1 << 26,), default),
+        ]
+    done: list[list[dict[str, Any]]] = []
+    for group in groups:  # what was measured is written at once
+        done.append(group())
+        print(write(done))
+
+
+def write(groups: list[list[dict[str, Any]]]) -> str:
+    """The table as text; it is also a file, beside the same numbers as JSON."""
+    folder = Path(os.environ.get("OUT", "bench/results"))
+    machine = describe_machine()
+    lines = ["# Stencils and fields at neighbours on a GPU", ""]
+    lines += ["| version | us a step | GSites/s | GB/s | share of the copy |", "|---|---:|---:|---:|---:|"]
+    for rows in groups:
+        for r in rows:
+            numbers = f"{r['us']:.1f} | {r['GSites/s']:.1f} | {r['GB/s']:.0f} | {r['share of the copy']:.3f}"
+            lines.append(f"| {r['name']} | {numbers} |")
+    lines += ["", *(f"- {k}: {v}" for k, v in machine.items()), ""]
+    (folder / "gpu_stencil.md").write_text("\n".join(lines), encoding="utf-8")
+    (folder / "gpu_stencil.json").write_text(
+        json.dumps({"machine": machine, "groups": groups}, indent=1), encoding="utf-8"
+    )
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    main()

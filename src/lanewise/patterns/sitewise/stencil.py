@@ -1,0 +1,223 @@
+"""`@stencil(lattice)`: the next value of a site's fields, from those of its neighbours.
+
+A stencil is a sitewise function on a lattice without populations: its sites hold the fields themselves, in two copies. Everything else
+is shared: the box and its edges, kinds, walls, masks, layouts, the bulk apart from special sites (design/0029-fields-and-stencils.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from lanewise.attributes import sealed
+from lanewise.checks import plain_function, shown
+from lanewise.errors import ArgumentError, brief
+from lanewise.field_values import brought, check_fits
+from lanewise.lattices.base import Lattice
+from lanewise.launch.arguments import describe
+from lanewise.layouts import Layout
+from lanewise.patterns.sitewise.call_kinds import SiteKinds
+from lanewise.patterns.sitewise.calls import SiteCall, SiteStepper, check_steps
+from lanewise.patterns.sitewise.function import SiteFunction, SiteValues
+from lanewise.patterns.sitewise.kernels import Observer, SiteKernels
+from lanewise.patterns.sitewise.kinds import Rule, Wall
+from lanewise.patterns.sitewise.making import field_memory, site_kinds, site_shape
+from lanewise.patterns.sitewise.sites import Sites, field_record, solid_sites
+from lanewise.patterns.sitewise.streaming import TWO_COPIES
+from lanewise.plan import Plan
+from lanewise.record import Record
+from lanewise.runtime.devices import resolve
+from lanewise.runtime.memory import bring
+from lanewise.runtime.programs import NamedLaunch
+from lanewise.types import Scalar
+
+
+@sealed()
+class Stencil:
+    """A lattice, the function of its sites of kind 0, and the other kinds. Calling it runs one step."""
+
+    def __init__(self, lattice: Lattice, function: Callable[..., Any]) -> None:
+        self._lattice, self._function = lattice, function
+        self.__name__, self.__doc__ = function.__name__, function.__doc__
+        self.__module__, self.__qualname__ = function.__module__, function.__qualname__
+        self._kinds = SiteKinds(lattice, function, stencil=True)
+        self._kernels = SiteKernels(self._kinds)
+
+    @property
+    def lattice(self) -> Lattice:
+        """Whose directions the neighbours are."""
+        return self._lattice
+
+    @property
+    def python(self) -> Callable[..., Any]:
+        """The function of the sites of kind 0, as it was written."""
+        return self._function
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The names of the fields that its sites hold: those that its results replace."""
+        return tuple(self.kinds.state)
+
+    @property
+    def kinds(self) -> SiteKinds:
+        """The functions of all kinds, and the walls."""
+        return self._kinds
+
+    @property
+    def kernels(self) -> SiteKernels:
+        """What is compiled of them."""
+        return self._kernels
+
+    def __repr__(self) -> str:
+        return f"<lanewise stencil {self.__name__} on {self.lattice.name}>"
+
+    def __reduce__(self) -> str:
+        return self.__qualname__
+
+    def __copy__(self) -> Stencil:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Stencil:
+        return self
+
+    # ------------------------------------------------------------ kinds
+
+    def kind(self, number: int, name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+        """Give sites of another kind their function: `@heat.kind(1, "heater")`. The function itself is returned."""
+        return self.kinds.add_function(number, name)
+
+    def wall(self, number: int, name: str, **fields: str) -> None:
+        """Make a kind of walls. Its sites are not updated, and no neighbour reads them.
+
+        `fields`: by the name of a field, the name of the value that neighbours read of it there: `wall(1, "hot", t="hot_value")`. Of
+        a field without one they read their own value: nothing flows through such a wall.
+        """
+        self.kinds.add_wall(Wall(number, name, None, tuple(fields.items())))
+
+    # ------------------------------------------------------------ sites
+
+    def sites(
+        self,
+        shape: tuple[int, ...],
+        *,
+        mask: Any = None,
+        edges: Mapping[str, Rule] | None = None,
+        storage: str | None = None,
+        layout: Layout | None = None,
+        device: str | None = None,
+        **fields: Any,
+    ) -> Sites:
+        """The sites of a box.
+
+        shape: (nx,), (ny, nx) or (nz, ny, nx). mask: the kind of every site, whole numbers of that shape. edges: the rule of an axis, or
+        of its (low, high) face: "periodic", "slip", "outflow" or the name of a wall. storage: "f16" (GPU), "f32" or "f64". fields: where
+        they begin, numbers or arrays of that shape; zero without. Raises `ArgumentError` for what does not fit, `DeviceError` when it
+        does not fit the memory, before anything is allocated.
+        """
+        where, size = resolve(device), site_shape(self.lattice, shape)
+
+        def record_of(scalar: Scalar) -> Record:
+            return field_record(self.fields, scalar)
+
+        stored, arranged = field_memory(record_of, size, self.kinds.real, where, storage, layout)
+        sites = Sites(
+            self.lattice, size, kinds=site_kinds(mask, size, self.kinds.numbers), walls=self.kinds.walls, edges=edges,
+            storage=stored, form=TWO_COPIES, layout=arranged, device=where, record=record_of(stored),
+        )  # fmt: skip
+        self.set_fields(sites, **fields)
+        return sites
+
+    def set_fields(self, sites: Sites, **fields: Any) -> None:
+        """Give fields their values: numbers or arrays of the box's shape; walls have zeros. The count of steps goes on.
+
+        Raises `ArgumentError`, with the sites as they were, for unknown names, other shapes, and numbers that do not fit the storage type.
+        """
+        self.kinds.check_sites(sites)
+        values: dict[str, Any] = {}
+        for name, value in fields.items():
+            if name not in self.fields:
+                raise ArgumentError(f"{self.__name__} has no field {name!r}; its fields are {', '.join(self.fields)}")
+            array = brought(f"the field {name!r}", value, sites.device)
+            if array.shape not in ((), sites.shape, (sites.count,)) or array.dtype.kind not in "biuf":
+                raise ArgumentError(
+                    f"the field {name!r} is a number or an array of shape {sites.shape}, found {describe(value)}"
+                )
+            check_fits(f"the field {name!r}", [array], sites.storage)
+            values[name] = array.astype(sites.storage.dtype)
+        fluid = bring(~solid_sites(sites.kinds, self.kinds.walls).reshape(-1), sites.device)
+        for name, array in values.items():
+            setattr(sites.current, name, array.reshape(-1) * fluid)
+
+    def field(self, sites: Sites, name: str) -> Any:
+        """A field as an array of the box's shape on the sites' device, of the type that sites compute in. Writing to it changes nothing."""
+        self.kinds.check_sites(sites)
+        sites.whole.check()
+        if name not in self.fields:
+            raise ArgumentError(f"{self.__name__} has no field {shown(name)}; its fields are {', '.join(self.fields)}")
+        return getattr(sites.current, name).astype(self.kinds.real.dtype).reshape(sites.shape)
+
+    # ------------------------------------------------------------ steps
+
+    @brief
+    def __call__(self, sites: Sites, *, plan: Plan | None = None, checks: bool = False, **values: Any) -> None:
+        """One step."""
+        self.run(sites, 1, plan=plan, checks=checks, **values)
+
+    @brief
+    def run(self, sites: Sites, steps: int, *, plan: Plan | None = None, checks: bool = False, **values: Any) -> None:
+        """So many steps, inside graphs on a GPU; it returns when they are done.
+
+        checks: test before each step that every index into a table is inside, as far as nothing proves it; raises `VerificationError` with
+        the first site that is not, before that step has changed anything.
+        """
+        if not self.kernels.asks_for_tests(sites, checks):
+            self.stepper(sites, plan=plan, **values).run(steps)
+            return
+        check_steps(self.__name__, steps)
+        for _ in range(steps):
+            classified = self._proved(sites, values)
+            sites.whole.check()
+            self.kernels.examine_step(sites, classified, self.kinds.updates(sites))
+            self._stepper(sites, plan, classified).run(1)
+
+    @brief
+    def stepper(self, sites: Sites, *, plan: Plan | None = None, **values: Any) -> SiteStepper:
+        """What `run` makes for given values: bound once, to run again and again, or to be coupled (`lw.couple`)."""
+        return self._stepper(sites, plan, self._proved(sites, values))
+
+    def _proved(self, sites: Sites, values: Mapping[str, Any]) -> SiteValues:
+        """The values of a call, none of which surely leads out of a table."""
+        classified = self.kinds.values(sites, values)
+        self.kernels.prove_all(sites, classified, self.kinds.updates(sites))
+        return classified
+
+    def _stepper(self, sites: Sites, plan: Plan | None, values: SiteValues) -> SiteStepper:
+        def calls(step: int, fresh: bool) -> list[NamedLaunch]:
+            return [self.kernels.step(sites, step, fresh, values, plan).named("stencil")]
+
+        return SiteStepper(self.__name__, sites, calls, observed=self.kernels.observed(sites, values))
+
+    @brief
+    def compile(self, sites: Sites, *, plan: Plan | None = None, **values: Any) -> SiteCall:
+        """The kernel of the next step, without running it: its plan, source, resources, explanation."""
+        classified = self._proved(sites, values)
+        return replace(self.kernels.step(sites, sites.step, sites.fresh, classified, plan), sites=sites)
+
+    @brief
+    def observer(self, function: Callable[..., Any]) -> Observer:
+        """A function of a site and its neighbours that returns values, for sites of every kind but walls."""
+        checked = plain_function("stencil.observer", function)
+        return Observer(self.kernels, SiteFunction(checked, self.lattice, looks=True, stencil=True))
+
+
+def stencil(lattice: Lattice) -> Callable[[Callable[..., Any]], Stencil]:
+    """Make a kernel of a function of a site and its neighbours: `@stencil(D2Q5) def heat(u: Field[f32], rate: f32) -> f32: ...`.
+
+    `u[q]` is the value of the neighbour in direction q of the lattice, `u[0]` the site's own. What is returned are the next values of the
+    fields that come first among the parameters; fields beyond them are read only, and a call brings them.
+    """
+    argument: Any = lattice
+    if not isinstance(argument, Lattice):
+        raise ArgumentError(f"@lw.stencil takes a lattice, for example @lw.stencil(lw.D2Q5); found {shown(argument)}")
+    return lambda function: Stencil(lattice, plain_function("stencil(lattice)", function))
