@@ -106,13 +106,25 @@ class Wing:
         return [Result(n, total_type(scalar_of(kind)), 1) for n, kind in result_arrays(lowered)]
 
 
-class Calls:
-    """The calls of one function. `kernel` is what its user holds, `bind` its method of that name."""
+class Derived(Protocol):
+    """What makes another kernel of a function: its name, its parameters, and the typed function that runs in place of the user's."""
 
-    def __init__(self, wing: Wing, function: Callable[..., Any], kernel: Tunable, bind: Callable[..., Call]) -> None:
-        self.wing, self.function, self.kernel, self.bound_by = wing, function, kernel, bind
-        self.name = function.__name__
+    @property
+    def name(self) -> str: ...
+    def signature(self, written: Signature, /) -> Signature: ...
+    def lowered(self, written: Signature, lowered: Lowered, /) -> Lowered: ...
+
+
+class Calls:
+    """The calls of one function. `kernel` is what its user holds, `bind` its method of that name; `derived`: of what is made of it."""
+
+    def __init__(
+        self, wing: Wing, function: Callable[..., Any], kernel: Tunable, bind: Callable[..., Call], derived: Derived | None = None
+    ) -> None:  # fmt: skip
+        self.wing, self.function, self.kernel, self.bound_by, self.derived = wing, function, kernel, bind, derived
+        self.name = function.__name__ if derived is None else derived.name
         self.begin()
+        self._written: Signature | None = None
         self._signature: Signature | None = None
         self._seen: Surroundings | None = None
 
@@ -128,24 +140,33 @@ class Calls:
     @property
     def signature(self) -> Signature:
         """The parameters and results, by the function's annotations."""
-        self._signature = self._signature or self.wing.check(
+        if self._signature is None:
+            self._signature = self.written if self.derived is None else self.derived.signature(self.written)
+        return self._signature
+
+    @property
+    def written(self) -> Signature:
+        """The parameters and results of the user's function."""
+        self._written = self._written or self.wing.check(
             read_signature(self.function, rows=self.wing.rows, threads=self.wing.threads)
         )
-        return self._signature
+        return self._written
 
     @property
     def lowered(self) -> Lowered:
         """The typed function; raises `CompileError` for what the language does not have."""
         if self._lowered is None:
-            records = (n for n, kind in self.signature.parameters.items() if isinstance(kind, Record))
-            self._seen = Surroundings(self.signature.source)
-            self._lowered = lower_function(self.signature, mutable=next(records, None) if self.wing.in_place else None)
+            written = self.written
+            records = (n for n, kind in written.parameters.items() if isinstance(kind, Record))
+            self._seen = Surroundings(written.source)
+            lowered = lower_function(written, mutable=next(records, None) if self.wing.in_place else None)
+            self._lowered = lowered if self.derived is None else self.derived.lowered(written, lowered)
         return self._lowered
 
     def notice(self) -> None:
         """Start anew where a helper, a constant or a record stands for something else than it did. BoundArray calls stay as they are."""
         if self._seen is not None and not self._seen.same():
-            self._signature = self._seen = None
+            self._written = self._signature = self._seen = None
             self.begin()
 
     # ------------------------------------------------------------ calls
@@ -389,11 +410,11 @@ class AbstractKernel(ABC):
     """What all kernels have that a decorator makes of a function, with `engine` in place of their own calls where one is given."""
 
     def __init__(
-        self, wing: Wing, function: Callable[..., Any], engine: Callable[[Calls], Engine] | None = None
-    ) -> None:
-        self.__name__, self.__doc__ = function.__name__, function.__doc__
+        self, wing: Wing, function: Callable[..., Any], engine: Callable[[Calls], Engine] | None = None, derived: Derived | None = None
+    ) -> None:  # fmt: skip
+        self.__name__, self.__doc__ = function.__name__ if derived is None else derived.name, function.__doc__
         self.__module__, self.__qualname__ = function.__module__, function.__qualname__
-        self._calls = Calls(wing, function, self, self.bind)
+        self._calls = Calls(wing, function, self, self.bind, derived)
         self._engine: Engine = self._calls if engine is None else engine(self._calls)
 
     @property
