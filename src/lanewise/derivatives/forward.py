@@ -24,10 +24,15 @@ Inputs = tuple[frozenset[str], ...]
 """For each direction, the parameters that have a derivative in it."""
 
 
-def forward(f: ir.Function, leaves: Sequence[str], weights: Sequence[ir.Expression | None]) -> ir.Block:
-    """The body of the gradient: for each leaf, the derivative of the sum of result * weight. A weight of None is 1."""
+def forward(
+    f: ir.Function, leaves: Sequence[str], weights: Sequence[ir.Expression | None], suffix: str = "derivative"
+) -> ir.Block:
+    """The body of the gradient: for each leaf, the derivative of the sum of result * weight. A weight of None is 1.
+
+    suffix: of the names of helpers that give derivatives besides.
+    """
     kinds = {p.name: p.type for p in f.parameters}
-    tangent = _Tangent(f, tuple(frozenset({x}) for x in leaves))
+    tangent = _Tangent(f, tuple(frozenset({x}) for x in leaves), suffix)
     ones = tuple(ir.Assign(_dual(k, x), ir.Literal(1.0, kinds[x])) for k, x in enumerate(leaves))
     starts = (*ones, *tangent.zeros(f, tuple(frozenset({x}) for x in leaves)))
 
@@ -56,7 +61,8 @@ def _dual(k: int, name: str) -> str:
 class _Tangent:
     """A function with its derivatives in several directions."""
 
-    def __init__(self, f: ir.Function, inputs: Inputs) -> None:
+    def __init__(self, f: ir.Function, inputs: Inputs, suffix: str) -> None:
+        self.suffix = suffix
         self.directions = range(len(inputs))
         self.active = [spread(f.body, set(x)) if x else set[str]() for x in inputs]
 
@@ -123,13 +129,13 @@ class _Tangent:
         if not any(given):  # it depends on whole numbers at most
             return (s, *(ir.Assign(_dual(k, s.results[i]), ir.Literal(0.0, f.results[i].type)) for k, i in outputs))
         inputs = tuple(frozenset(p.name for p, _ in x) for x in given)
-        inner = _Tangent(f, inputs)
+        inner = _Tangent(f, inputs, self.suffix)
 
         def returned(r: ir.Return) -> ir.Return:
             return ir.Return((*r.values, *(inner._or_zero(r.values[i], k) for k, i in outputs)), r.location)
 
         function = ir.Function(
-            f"{f.name}_derivative",
+            f"{f.name}_{self.suffix}",
             (*f.parameters, *(ir.Parameter(_dual(k, p.name), p.type) for k, x in enumerate(given) for p, _ in x)),
             (*f.results, *(ir.Parameter(_dual(k, f.results[i].name), f.results[i].type) for k, i in outputs)),
             (*inner.zeros(f, inputs), *inner.block(f.body, returned)),

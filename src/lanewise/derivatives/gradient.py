@@ -89,20 +89,21 @@ class _Maker:
         table, f = Table(), straight(self.f)
         types = {p.name: p.type for p in f.parameters}
         seeds: dict[bool, list[tuple[Value, Value]]] = {}
-        for there in {x for a in self.asked for x, counts in ((False, a.here), (True, a.there)) if counts}:
+        for there in sorted({x for a in self.asked for x, counts in ((False, a.here), (True, a.there)) if counts}):
+            labels = dict(table.labels)
             names = {p.name: self._exchanged(p.name) if there else p.name for p in f.parameters}
             results = number_function(table, f, {n: table.leaf(x, types[n]) for n, x in names.items()})
+            table.labels = labels or table.labels  # names mean what they mean for the target, where that is there
             seeds[there] = self._seeds(table, results, there)
-        choices: dict[str, Choice] = {}
+        choices: dict[tuple[bool, bool, str], Choice] = {}
         for directions in dict.fromkeys((a.here, a.there) for a in self.asked):
             group = [a for a in self.asked if (a.here, a.there) == directions]
             leaves = {table.leaf(x, t.scalar_of(a.kind)).number: x for a in group for x in a.leaves}
             pairs = [s for there, counts in enumerate(directions) if counts for s in seeds[bool(there)]]
             gradients = backward(table, pairs, leaves)
-            choices |= {leaves[n]: c for n, c in gradients.items()}
-        leaves_in_order = [(x, t.scalar_of(a.kind)) for a in self.asked for x in a.leaves]
-        body = Writer(table).results([choices[x] for x, _ in leaves_in_order], [k for _, k in leaves_in_order])
-        return self._function(body)
+            choices |= {(*directions, leaves[n]): c for n, c in gradients.items()}
+        scalars = [(choices[a.here, a.there, x], t.scalar_of(a.kind)) for a in self.asked for x in a.leaves]
+        return self._function(Writer(table).results([c for c, _ in scalars], [k for _, k in scalars]))
 
     def _seeds(self, table: Table, results: list[Value], there: bool) -> list[tuple[Value, Value]]:
         pairs: list[tuple[Value, Value]] = []
@@ -121,32 +122,34 @@ class _Maker:
             leaves = [x for a in self.asked for x in a.leaves]
             return self._function(forward(self.f, leaves, self._weights(there=False)))
         body: list[ir.Statement] = []
-        terms: dict[str, list[ir.Expression]] = {x: [] for a in self.asked for x in a.leaves}
+        scalars = [(a, x, t.scalar_of(a.kind)) for a in self.asked for x in a.leaves]
+        terms: list[list[ir.Expression]] = [[] for _ in scalars]
         for there in (False, True):
-            group = [a for a in self.asked if (a.there if there else a.here)]
-            body += self._direction(group, there, terms)
-        types = {x: t.scalar_of(a.kind) for a in self.asked for x in a.leaves}
-        sums = tuple(
-            x[0] if len(x) == 1 else ir.Binary("+", x[0], x[1], types[leaf]) for leaf, x in terms.items()
-        )
-        return self._function((*body, ir.Return(sums)))
+            counted = [n for n, (a, _, _) in enumerate(scalars) if (a.there if there else a.here)]
+            body += self._direction([(n, scalars[n][1], scalars[n][2]) for n in counted], there, terms)
+        sums = [
+            ir.Binary("+", x[0], x[1], kind) if len(x) == 2 else x[0] if x else ir.Literal(0.0, kind)
+            for x, (_, _, kind) in zip(terms, scalars, strict=True)
+        ]
+        return self._function((*body, ir.Return(tuple(sums))))
 
-    def _direction(self, group: list[Asked], there: bool, terms: dict[str, list[ir.Expression]]) -> ir.Block:
+    def _direction(self, scalars: list[tuple[int, str, t.Scalar]], there: bool, terms: list[list[ir.Expression]]) -> ir.Block:
         """The call of the derivative in one direction; adds what it gives to the terms."""
         read = {p.name for p in self.f.parameters}
-        pairs = [(self._exchanged(x) if there else x, x, t.scalar_of(a.kind)) for a in group for x in a.leaves]
+        pairs = [(self._exchanged(x) if there else x, n, kind) for n, x, kind in scalars]
         pairs = [p for p in pairs if p[0] in read]
         if not pairs:
             return ()
-        weights = [None if (w := self._weight(i, there=False)) is None else ir.Local(w, r.type) for i, r in enumerate(self.f.results)]
+        weights = self._weights(there=False)
+        suffix = "reaction" if there else "action"
         inner = replace(
-            self._named(f"{self.f.name}_derivative", forward(self.f, [p[0] for p in pairs], weights)),
+            self._named(f"{self.f.name}_{suffix}", forward(self.f, [p[0] for p in pairs], weights, suffix)),
             results=tuple(ir.Parameter(f"result{i}", kind) for i, (_, _, kind) in enumerate(pairs)),
         )
         arguments = tuple(ir.Local(self._exchanged(p.name) if there else p.name, p.type) for p in inner.parameters)
-        names = tuple(own(f"{'reaction' if there else 'action'}{i}") for i in range(len(pairs)))
-        for name, (_, leaf, kind) in zip(names, pairs, strict=True):
-            terms[leaf].append(ir.Local(name, kind))
+        names = tuple(own(f"{suffix}{i}") for i in range(len(pairs)))
+        for name, (_, n, kind) in zip(names, pairs, strict=True):
+            terms[n].append(ir.Local(name, kind))
         return (ir.Apply(inner, arguments, names),)
 
     def _weights(self, *, there: bool) -> list[ir.Expression | None]:

@@ -32,7 +32,7 @@ def partials(intrinsic: str, kind: Scalar) -> tuple[ir.Expression, ...]:
     one, zero = r.number(1), r.number(0)
     match intrinsic:
         case "sqrt":
-            return (r.where(">", out, zero, r.divide(r.number(0.5), out), zero),)
+            return (r.times(r.number(0.5), r.where(">", out, zero, r.divide(one, out), zero)),)
         case "rsqrt":
             return (r.times(r.number(-0.5), r.times(r.times(out, out), out)),)
         case "cbrt":
@@ -83,7 +83,7 @@ def partials(intrinsic: str, kind: Scalar) -> tuple[ir.Expression, ...]:
             return tuple(r.where(">", out, zero, r.divide(a, out), zero) for a in (x, y))
         case "pow":
             base = r.times(y, r.call("pow", x, r.less(y, one)))
-            return r.where("==", y, zero, zero, base), r.where("==", out, zero, zero, r.times(out, r.call("log", x)))
+            return r.where("==", y, zero, zero, base), r.where("==", x, zero, zero, r.times(out, r.call("log", x)))
         case "mix":  # x + (y - x) * z
             return r.less(one, z), z, r.less(y, x)
         case "fma":
