@@ -20,6 +20,8 @@ from lanewise.errors import (
     VerificationError,
 )
 from lanewise.frontend.helpers import function
+from lanewise.interop.jax import jax_function
+from lanewise.interop.torch import torch_function
 from lanewise.lattices import D2Q9, D3Q19, D3Q27, Lattice
 from lanewise.layouts import AoAS, AoS, AoSoA, Layout, SoA, SoAoAS
 from lanewise.moved import MOVED
@@ -211,6 +213,7 @@ __all__ = [
     "ivec2",
     "ivec3",
     "ivec4",
+    "jax_function",
     "length",
     "log",
     "log2",
@@ -247,6 +250,7 @@ __all__ = [
     "tan",
     "tanh",
     "threadwise",
+    "torch_function",
     "trunc",
     "u32",
     "unit_vector",

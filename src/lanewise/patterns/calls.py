@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 from lanewise.analysis.self_term import violated
 from lanewise.attributes import sealed
 from lanewise.checks import plain_function
+from lanewise.errors import ArgumentError
 from lanewise.frontend.function import Lowered, Signature, lower_function, read_signature
 from lanewise.frontend.source import Surroundings
 from lanewise.ir import nodes as ir
@@ -469,6 +470,10 @@ class AbstractKernel(ABC):
         """
         return self._engine.tune(self._given(arguments, named, plan), plan, seconds)
 
+    def gradient(self, wrt: Any) -> Any:
+        """Derivatives, which kernels of pairs and of elements have; raises `ArgumentError` for all others."""
+        raise no_gradient(self.__name__, self._calls.wing.pattern.name)
+
     def tuning_job(self, *arguments: Any, plan: Plan | None = None, **named: Any) -> Job:
         """What `tune` measures: for programs that watch the search, or replay it."""
         return self._engine.job(self._given(arguments, named, plan), plan)
@@ -476,6 +481,14 @@ class AbstractKernel(ABC):
     def _given(self, arguments: tuple[Any, ...], named: Mapping[str, Any], plan: Plan | None) -> Arguments:
         check_plan(self.__name__, plan)
         return self._calls.given(arguments, named)
+
+
+def no_gradient(kernel: str, pattern: str) -> ArgumentError:
+    """The error about a pattern whose kernels are not differentiated."""
+    return ArgumentError(
+        f"{kernel} is a {pattern} kernel, and lanewise differentiates functions of pairs and of elements; write the part that depends on "
+        "parameters as an @lw.pairwise or @lw.elementwise function"
+    )
 
 
 @sealed()

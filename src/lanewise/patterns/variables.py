@@ -51,11 +51,12 @@ def names_of(kernel: str, wrt: Any) -> tuple[str, ...]:
 
 def variables(names: Iterable[str], signature: Signature, lowered: Lowered) -> tuple[Variable, ...]:
     """What the names stand for. Raises `ArgumentError` for unknown or unread ones, `CompileError` for whole numbers."""
-    _check_results(signature, lowered)
+    check_results(signature, lowered)
     return tuple(_variable(n, signature, lowered) for n in names)
 
 
-def _check_results(signature: Signature, lowered: Lowered) -> None:
+def check_results(signature: Signature, lowered: Lowered) -> None:
+    """Raise `CompileError` for functions that return nothing, or no float."""
     source = signature.source
     if not lowered.results or any(p.mutable for p in lowered.function.parameters):
         raise source.error(
