@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 from lanewise.analysis.self_term import violated
 from lanewise.attributes import sealed
 from lanewise.checks import plain_function
-from lanewise.errors import ArgumentError
 from lanewise.frontend.function import Lowered, Signature, lower_function, read_signature
 from lanewise.frontend.source import Surroundings
 from lanewise.ir import nodes as ir
@@ -38,6 +37,7 @@ from lanewise.launch.support import bind_record, compile_kernel, index_type, lay
 from lanewise.launch.tuned_plans import Key, TunedPlans, make_key, size_class
 from lanewise.naming import by_name
 from lanewise.passes import self_term
+from lanewise.patterns.no_gradient import no_gradient
 from lanewise.patterns.results import result_arrays, total_type
 from lanewise.plan import Decisions, Plan, check_plan
 from lanewise.plans import complete_plan
@@ -481,14 +481,6 @@ class AbstractKernel(ABC):
     def _given(self, arguments: tuple[Any, ...], named: Mapping[str, Any], plan: Plan | None) -> Arguments:
         check_plan(self.__name__, plan)
         return self._calls.given(arguments, named)
-
-
-def no_gradient(kernel: str, pattern: str) -> ArgumentError:
-    """The error about a pattern whose kernels are not differentiated."""
-    return ArgumentError(
-        f"{kernel} is a {pattern} kernel, and lanewise differentiates functions of pairs and of elements; write the part that depends on "
-        "parameters as an @lw.pairwise or @lw.elementwise function"
-    )
 
 
 @sealed()

@@ -295,8 +295,8 @@ def _check_exchange(kernel: Pairwise, search: Search) -> None:
     target, source = _records(kernel.signature)
     if search.k is not None:
         raise ArgumentError(
-            f"{name}.gradient: {search.describe()} gives each target its own {search.k} sources, and a source does not know whose it is; "
-            f"a gradient with respect to fields of {target} is there, or one over lw.Neighbors"
+            f"{name}.gradient: a search for {search.in_words()} gives each target sources of its own, and a source does not know whose it is; "
+            f"take the gradient with respect to fields of {target}, or search with lw.Neighbors(radius=...)"
         )
     if isinstance(search.world, Periodic) and (leaf := _absolute(kernel, (target, source), search.position)):
         raise ArgumentError(
