@@ -20,6 +20,7 @@ from tests.corpus import CASES, Case
 from tests.derivatives.differences import value, widened
 
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.cuda)]
+INTERPRETED = ["python", pytest.param("cpu", marks=pytest.mark.slow), pytest.param("cuda", marks=pytest.mark.cuda)]
 LAYOUTS = [lw.SoA(), lw.AoS(), lw.AoAS(), lw.SoAoAS(), lw.AoSoA(32)]
 PAIRS = [c for c in CASES if c.pairwise and c.name not in ("count_ranks", "order")]
 ELEMENTS = [c for c in CASES if not c.pairwise and c.name in ("speed", "saxpy_norm", "histogram")]
@@ -95,7 +96,7 @@ def made(case: Case, n: int, seed: int, layout: Any, device: str, place: int = 0
     return fields, case.records[place].array(**fields, layout=layout, device=device)
 
 
-@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("device", INTERPRETED)
 @pytest.mark.parametrize("case", PAIRS, ids=str)
 def test_two_arrays(case: Case, device: str) -> None:
     """With respect to targets, sources and values, with cotangents and without."""
@@ -110,7 +111,7 @@ def test_two_arrays(case: Case, device: str) -> None:
             close(case, found, oracle.of(name))
 
 
-@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("device", INTERPRETED)
 @pytest.mark.parametrize("case", PAIRS, ids=str)
 def test_one_array(case: Case, device: str) -> None:
     """Both roles of an element together, each by itself, and values."""
@@ -126,7 +127,7 @@ def test_one_array(case: Case, device: str) -> None:
             close(case, found, oracle.both(name))
 
 
-@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("device", INTERPRETED)
 @pytest.mark.parametrize("layout", LAYOUTS, ids=str)
 def test_layouts(layout: Any, device: str) -> None:
     """The same derivatives in every layout, with cotangents, which are fields of a copy in that layout."""
@@ -140,7 +141,7 @@ def test_layouts(layout: Any, device: str) -> None:
 
 
 @pytest.mark.parametrize("case", ELEMENTS, ids=str)
-@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("device", INTERPRETED)
 def test_elements(case: Case, device: str) -> None:
     """With respect to fields, arrays, and values for all."""
     n, kernel = 12, case.kernel
@@ -205,7 +206,7 @@ def spring_total(fields: Fields, other: Fields, weights: Any, size: float | None
 
 
 @pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("search", SEARCHES, ids=lambda s: s.describe())
+@pytest.mark.parametrize("search", [*SEARCHES[2:], *(pytest.param(s, marks=pytest.mark.slow) for s in SEARCHES[:2])], ids=lambda s: s.describe())
 def test_searches(search: Any, device: str) -> None:
     """Forces over neighbours, against differences of the energy in NumPy; positions, masses and the stiffness."""
     fields, a = bodies(60, 5, device)

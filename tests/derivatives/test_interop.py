@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import subprocess
+import re
 import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -103,14 +104,11 @@ def test_what_is_no_kernel_of_floats() -> None:
 
 
 @pytest.mark.parametrize("name", ["torch", "jax"])
-def test_without_the_library(name: str) -> None:
+def test_without_the_library(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is imported when it is asked for, and a sentence says what is missing."""
-    code = (
-        f"import sys; sys.modules['{name}'] = None\nimport lanewise as lw\nfrom tests.corpus_kernels import gravity\n"
-        f"try:\n    lw.{name}_function(gravity)\nexcept lw.ArgumentError as error:\n    print(error)\n"
-    )
-    text = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert f"pip install 'lanewise[{name}]'" in text
+    monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(lw.ArgumentError, match=rf"pip install 'lanewise\[{name}\]'"):
+        getattr(lw, f"{name}_function")(corpus.gravity)
 
 
 # ---------------------------------------------------------------- JAX
@@ -173,3 +171,20 @@ def test_jax_precision(jax: Any) -> None:
         assert h(fields, fields, 0.1).dtype == np.float32
     finally:
         jax.config.update("jax_enable_x64", True)
+
+
+@pytest.mark.parametrize("library", ["torch", "jax"])
+def test_the_document_is_true(library: str) -> None:
+    """The blocks of docs/gradients.md that need a library, which run where it is installed."""
+    pytest.importorskip(library)
+
+    @lw.pairwise
+    def energy(target: corpus.Body, source: corpus.Body, softening2: lw.f32) -> lw.f32:
+        d = source.position - target.position
+        return -0.5 * target.mass * source.mass * lw.rsqrt(lw.dot(d, d) + softening2)
+
+    text = (Path(__file__).parents[2] / "docs" / "gradients.md").read_text(encoding="utf-8")
+    (block,) = (b for b in re.findall(r"```py\n(.*?)```", text, re.DOTALL) if f"import {library}" in b)
+    printed: list[Any] = []
+    exec(block, {"lw": lw, "energy": energy, "print": printed.append})
+    assert tuple(printed[0]) == (100, 3)
