@@ -244,7 +244,7 @@ def test_nearest(device: str) -> None:
     gradient = springs.using(lw.Nearest(k=4)).gradient(wrt="target.position")
     energies = springs.using(lw.Nearest(k=4))
     moved = a.copy()
-    moved.position[7] += np.array([1e-6, 0, 0])
+    moved.position[7, 0] += 1e-6
     moved_energies = energies(moved, a, 2.5)
     difference = (float(host(moved_energies)[7]) - float(host(energies(a.copy(), a, 2.5))[7])) / 1e-6
     assert float(host(gradient(a.copy(), a, 2.5))[7, 0]) == pytest.approx(difference, rel=1e-3)

@@ -20,7 +20,6 @@ from lanewise.patterns.elementwise.kernel import Elementwise
 from lanewise.patterns.variables import (
     COTANGENT,
     Variable,
-    cotangent_kinds,
     cotangent_leaves,
     cotangents_of,
     names_of,

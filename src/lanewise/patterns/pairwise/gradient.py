@@ -23,7 +23,7 @@ from lanewise.frontend.function import Lowered, Signature
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import own
 from lanewise.ir.traverse import expressions, statements, subexpressions
-from lanewise.launch.arguments import name_arguments
+from lanewise.launch.arguments import describe, name_arguments
 from lanewise.launch.compiled import Call, Compiled
 from lanewise.layouts import SoAoAS
 from lanewise.patterns.elementwise.kernel import sum_
@@ -32,7 +32,6 @@ from lanewise.patterns.search import AllPairs, Periodic, Search
 from lanewise.patterns.variables import (
     COTANGENT,
     Variable,
-    cotangent_kinds,
     cotangent_leaves,
     cotangents_of,
     names_of,
@@ -40,6 +39,7 @@ from lanewise.patterns.variables import (
 )
 from lanewise.plan import Plan
 from lanewise.record import Field, Record, make_class
+from lanewise.runtime.memory import allocate
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,26 +206,29 @@ class PairwiseGradient:
         if key not in kept:
             kept[key] = self._made(identical, weighed=cotangent is not None)
         made: _Made = kept[key]
-        if cotangent is None:
-            return values, made, None
-        self._kernel._calls.given(arguments, named)  # pyright: ignore[reportPrivateUsage]
-        return values, made, self._weighed(made.parts[0][0], target, cotangent)
+        weighed = None if cotangent is None else self._weighed(made.parts[0][0], target, cotangent)
+        return values, made, weighed
 
     def _weighed(self, part: _Part, target: RecordArray, cotangent: Any) -> RecordArray:
         """The targets with their cotangents, in the layout of the targets, or one like it where that one names groups of fields."""
-        calls, name = self._kernel._calls, self._kernel.__name__  # pyright: ignore[reportPrivateUsage]
-        record = part.weighed_record(calls.written)
+        calls, name, kept = self._kernel._calls, self._kernel.__name__, self._kept()  # pyright: ignore[reportPrivateUsage]
         cotangents = cotangents_of(name, calls.lowered, cotangent)
+        if ("weighed", target.record) not in kept:
+            _check_target(self._kernel, target)
+            record = part.weighed_record(calls.written)
+            read = {p.name.split(".")[1] for p in calls.lowered.function.parameters if "." in p.name} | {part.position}
+            copied = tuple(f.name for f in target.record if f.name in read)
+            kept["weighed", target.record] = make_class(record, __name__, record.name, None), copied
+        cls, copied = kept["weighed", target.record]
         layout = SoAoAS() if isinstance(target.layout, SoAoAS) else target.layout
-        cls = make_class(record, __name__, record.name, None)
-        result = RecordArray.zeros(record, len(target), layout=layout, device=target.device, python_class=cls)
-        names = {p.name.split(".")[1] for p in calls.lowered.function.parameters if "." in p.name}
-        for f in target.record:
-            if f.name in names or f.name == part.position:
-                setattr(result, f.name, getattr(target, f.name))
-        for n in cotangent_kinds(calls.lowered):
+        nbytes = layout.arrange(cls.__record__.leaves).nbytes(len(target))
+        data = allocate(target.device, nbytes, f"{len(target):,} records of {cls.__name__} with cotangents", zeroed=False)
+        result = RecordArray(cls.__record__, len(target), layout, target.device, data, cls)
+        for f in copied:
+            setattr(result, f, getattr(target, f))
+        for n, value in cotangents.items():
             try:
-                setattr(result, n, cotangents[n])
+                setattr(result, n, value)
             except ArgumentError as error:
                 raise ArgumentError(f"{name}.gradient: {error}") from error
         return result
@@ -287,6 +290,13 @@ def gradient_of(kernel: Pairwise, wrt: str | Iterable[str]) -> PairwiseGradient:
 def _records(signature: Signature) -> tuple[str, str]:
     target, source = (n for n, k in signature.parameters.items() if isinstance(k, Record))
     return target, source
+
+
+def _check_target(kernel: Pairwise, target: RecordArray) -> None:
+    """Refuse an array of another record, of which a copy would be made."""
+    name, _ = _records(kernel.signature)
+    if target.record != kernel.signature.parameters[name]:
+        raise ArgumentError(f"{kernel.__name__}: {name!r} must be an array of {kernel.signature.parameters[name].name}, found {describe(target)}")  # type: ignore[union-attr]
 
 
 def _check_exchange(kernel: Pairwise, search: Search) -> None:
