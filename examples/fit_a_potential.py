@@ -1,4 +1,4 @@
-"""Fit the parameters of a pair potential to energies: gradient descent on what `kernel.gradient` gives.
+"""Fit the parameters of a pair potential to energies: gradient descent with momentum on what `kernel.gradient` gives.
 
 python examples/fit_a_potential.py [steps] [device]
 """
@@ -36,13 +36,14 @@ def main() -> None:
     measured = energy(atoms, atoms, depth=1.3, width=1.7)  # what an experiment gave: an energy for each atom
 
     slope = energy.gradient(wrt=("depth", "width"))
-    parameters = np.array([0.5, 1.0])
+    parameters, velocity = np.array([0.5, 1.0]), np.zeros(2)
     for step in range(STEPS + 1):
         depth, width = parameters
         error = energy(atoms, atoms, depth, width) - measured
         if step % 100 == 0:
             print(f"step {step:3}: depth {depth:.4f}, width {width:.4f}, mean squared error {float((error**2).mean()):.2e}")
-        parameters -= 0.01 * np.array(slope(atoms, atoms, depth, width, cotangent=2 * error / len(atoms)))
+        velocity = 0.9 * velocity - 0.001 * np.array(slope(atoms, atoms, depth, width, cotangent=2 * error / len(atoms)))
+        parameters += velocity
 
     force = -energy.gradient(wrt="position")(atoms, atoms, *parameters)
     print(f"largest force with the fitted potential {float(abs(force).max()):.3f}")

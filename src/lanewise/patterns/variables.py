@@ -38,7 +38,7 @@ def names_of(kernel: str, wrt: Any) -> tuple[str, ...]:
     """The names that were asked for; raises `ArgumentError` for anything else, for none and for one that comes twice."""
     try:
         names = (wrt,) if isinstance(wrt, str) else tuple(wrt)
-    except TypeError:
+    except Exception:  # no sequence, or one of the user's class that fails
         names = ()
     if not names or not all(isinstance(n, str) for n in names):
         raise ArgumentError(
