@@ -20,6 +20,8 @@ import lanewise as lw
 
 @lw.record
 class Body:
+    """A place and a mass."""
+
     position: lw.vec3
     mass: lw.f32
 
@@ -78,15 +80,18 @@ def pairs(n: int, device: str) -> dict[str, tuple[Callable[[], Any], Callable[[]
         import cupy
 
         cotangent = cupy.asarray(cotangent)
-    energy, force = potential_energy.bind(a, a, 0.01), potential_energy.gradient(wrt="position")
+    energy, force = potential_energy.bind(a, a, softening2=0.01), potential_energy.gradient(wrt="position")
     target, weighed = potential_energy.gradient(wrt="target.position"), potential_energy.gradient(wrt="position")
     softening = potential_energy.gradient(wrt="softening2")
     return {
-        "gravity, both roles": (energy, force.bind(a, a, 0.01)),
-        "gravity, targets": (energy, target.bind(a, a, 0.01)),
-        "gravity, softening": (energy, softening.bind(a, a, 0.01)),
-        "gravity, cotangents": (lambda: potential_energy(a, a, 0.01), lambda: weighed(a, a, 0.01, cotangent=cotangent)),
-        "Lennard-Jones, all pairs": (lennard_jones.bind(a, a, **values), lennard_jones.gradient(wrt="position").bind(a, a, **values)),
+        "gravity, both roles": (energy, force.bind(a, a, softening2=0.01)),
+        "gravity, targets": (energy, target.bind(a, a, softening2=0.01)),
+        "gravity, softening": (energy, softening.bind(a, a, softening2=0.01)),
+        "gravity, cotangents": (lambda: potential_energy(a, a, softening2=0.01), lambda: weighed(a, a, softening2=0.01, cotangent=cotangent)),
+        "Lennard-Jones, all pairs": (
+            lennard_jones.bind(a, a, **values),
+            lennard_jones.gradient(wrt="position").bind(a, a, **values),
+        ),
         "Lennard-Jones, neighbours": (near.bind(a, a, **values), near.gradient(wrt="position").bind(a, a, **values)),
     }
 

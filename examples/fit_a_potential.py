@@ -41,8 +41,12 @@ def main() -> None:
         depth, width = parameters
         error = energy(atoms, atoms, depth, width) - measured
         if step % 100 == 0:
-            print(f"step {step:3}: depth {depth:.4f}, width {width:.4f}, mean squared error {float((error**2).mean()):.2e}")
-        velocity = 0.9 * velocity - 0.001 * np.array(slope(atoms, atoms, depth, width, cotangent=2 * error / len(atoms)))
+            print(
+                f"step {step:3}: depth {depth:.4f}, width {width:.4f}, mean squared error {float((error**2).mean()):.2e}"
+            )
+        velocity = 0.9 * velocity - 0.001 * np.array(
+            slope(atoms, atoms, depth, width, cotangent=2 * error / len(atoms))
+        )
         parameters += velocity
 
     force = -energy.gradient(wrt="position")(atoms, atoms, *parameters)

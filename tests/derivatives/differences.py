@@ -44,10 +44,10 @@ def value(f: ir.Function, arguments: dict[str, Any]) -> list[Any]:
     return call(f, typed)[0]
 
 
-def central(function: Any, arguments: dict[str, Any], name: str) -> float:
+def central(function: Any, arguments: dict[str, Any], name: str, step: float = STEP) -> float:
     """The derivative of a function of arguments with respect to one of them, by differences of the fourth order."""
 
-    def at(step: float) -> float:
-        return float(function(arguments | {name: np.float64(arguments[name]) + step * STEP}))
+    def at(steps: float) -> float:
+        return float(function(arguments | {name: np.float64(arguments[name]) + steps * step}))
 
-    return (8 * (at(1) - at(-1)) - (at(2) - at(-2))) / (12 * STEP)
+    return (8 * (at(1) - at(-1)) - (at(2) - at(-2))) / (12 * step)

@@ -65,7 +65,9 @@ def total(f: ir.Function, names: list[str | None], arguments: dict[str, Any], he
     return result
 
 
-def made(kernel: Any, roles: tuple[bool, bool], mode: str) -> tuple[ir.Function, ir.Function, list[str], list[str | None]]:
+def made(
+    kernel: Any, roles: tuple[bool, bool], mode: str
+) -> tuple[ir.Function, ir.Function, list[str], list[str | None]]:
     """The float64 twin of a kernel's function, its gradient with respect to all inputs, their names, and those of the cotangents."""
     f = widened(kernel.lowered.function)
     pair = any(p.name.startswith("target.") for p in f.parameters)
@@ -120,7 +122,9 @@ def of_intrinsic(name: str) -> ir.Function:
     arity = {"min": 2, "max": 2, "clamp": 3, "atan2": 2, "pow": 2, "hypot": 2, "mix": 3, "fma": 3}.get(name, 1)
     parameters = tuple(ir.Parameter(n, kind) for n in "xyz"[:arity])
     arguments = tuple(ir.Local(p.name, kind) for p in parameters)
-    return ir.Function(name, parameters, (ir.Parameter("result", kind),), (ir.Return((ir.Call(name, arguments, kind),)),))
+    return ir.Function(
+        name, parameters, (ir.Parameter("result", kind),), (ir.Return((ir.Call(name, arguments, kind),)),)
+    )
 
 
 @pytest.mark.parametrize("mode", ["reverse", "forward"])
@@ -240,7 +244,9 @@ def test_mode() -> None:
     none = Cotangents((None,) * 3)
     one = gradient(f, "g", [Asked(("softening2",), t.F32)], none, RECORDS)
     several = gradient(f, "g", [Asked(tuple(f"target.position.{c}" for c in "xyz"), t.Vector(t.F32, 3))], none, RECORDS)
-    loops = gradient(winding.lowered.function, "g", [Asked(("x",), t.F64), Asked(("y",), t.F64)], Cotangents((None, None)), None)
+    loops = gradient(
+        winding.lowered.function, "g", [Asked(("x",), t.F64), Asked(("y",), t.F64)], Cotangents((None, None)), None
+    )
     assert (one.mode, several.mode, loops.mode) == ("forward", "reverse", "forward")
     assert several.why == "3 scalar inputs"
     assert "loop" in loops.why
@@ -249,11 +255,23 @@ def test_mode() -> None:
 def test_texts(golden: Any) -> None:
     """What a reader sees of them: the user's names, and `$d.inv` for the derivative with respect to `inv`."""
     texts: list[str] = []
-    for kernel, roles in ((corpus.gravity_potential, (True, True)), (corpus.lennard_jones, (True, False)), (corpus.yukawa, (True, True))):
+    for kernel, roles in (
+        (corpus.gravity_potential, (True, True)),
+        (corpus.lennard_jones, (True, False)),
+        (corpus.yukawa, (True, True)),
+    ):
         f = kernel.lowered.function
         vector = t.Vector(t.F32, 2 if kernel is corpus.yukawa else 3)
         asked = [Asked(t.leaves("target.position", vector), vector, *roles)]
-        texts.append(print_function(gradient(f, f"{f.name}_gradient", asked, Cotangents(cotangent_leaves(kernel.lowered)), RECORDS).function))
+        texts.append(
+            print_function(
+                gradient(f, f"{f.name}_gradient", asked, Cotangents(cotangent_leaves(kernel.lowered)), RECORDS).function
+            )
+        )
     f = corpus.ranked_distance.lowered.function
-    texts.append(print_function(gradient(f, "ranked_distance_gradient", [Asked(("scale",), t.F32)], Cotangents((None,)), RECORDS).function))
+    texts.append(
+        print_function(
+            gradient(f, "ranked_distance_gradient", [Asked(("scale",), t.F32)], Cotangents((None,)), RECORDS).function
+        )
+    )
     golden("functions", "\n\n".join(texts))

@@ -43,14 +43,18 @@ def floats(kernel: Any) -> dict[str, t.ValueType]:
 def element(fields: Fields, record: str, i: int) -> dict[str, Any]:
     scalars: dict[str, Any] = {}
     for n, a in fields.items():
-        scalars |= {f"{record}.{n}.{'xyz'[c]}": a[i, c] for c in range(a.shape[1])} if a.ndim == 2 else {f"{record}.{n}": a[i]}
+        scalars |= (
+            {f"{record}.{n}.{'xyz'[c]}": a[i, c] for c in range(a.shape[1])} if a.ndim == 2 else {f"{record}.{n}": a[i]}
+        )
     return scalars
 
 
 class Oracle:
     """The derivatives of all pairs, from the gradient of the float64 twin, which is held against differences elsewhere."""
 
-    def __init__(self, kernel: Any, targets: Fields, sources: Fields, cotangents: list[Any], values: dict[str, Any], same: bool) -> None:
+    def __init__(
+        self, kernel: Any, targets: Fields, sources: Fields, cotangents: list[Any], values: dict[str, Any], same: bool
+    ) -> None:
         n, m = (len(next(iter(x.values()))) for x in (targets, sources))
         f, self.kinds = widened(kernel.lowered.function), floats(kernel)
         leaves = [x for name, k in self.kinds.items() for x in t.leaves(name, k)]
@@ -88,7 +92,9 @@ def cotangent_of(kernel: Any, count: int, seed: int) -> tuple[Any, list[Any]]:
 
 def close(case: Case, found: Any, wanted: Any) -> None:
     scale = float(np.abs(wanted).max()) or 1.0
-    np.testing.assert_allclose(host(found), wanted, rtol=2e-4, atol=2e-6 + 2e-5 * scale if case.name != "gravity_f64" else 1e-12 * (1 + scale))
+    np.testing.assert_allclose(
+        host(found), wanted, rtol=2e-4, atol=2e-6 + 2e-5 * scale if case.name != "gravity_f64" else 1e-12 * (1 + scale)
+    )
 
 
 def made(case: Case, n: int, seed: int, layout: Any, device: str, place: int = 0) -> tuple[Fields, Any]:
@@ -121,7 +127,9 @@ def test_one_array(case: Case, device: str) -> None:
     cotangent, scalars = cotangent_of(case.kernel, 8, 3)
     for given, weights in ((None, [np.ones(8)] * len(scalars)), (cotangent, scalars)):
         oracle = Oracle(case.kernel, fields, fields, weights, case.values, same=True)
-        for name, found in zip(names, case.kernel.gradient(wrt=names)(a, a, **case.values, cotangent=given), strict=True):
+        for name, found in zip(
+            names, case.kernel.gradient(wrt=names)(a, a, **case.values, cotangent=given), strict=True
+        ):
             close(case, found, oracle.of(name))
         for name, found in zip(both, case.kernel.gradient(wrt=both)(a, a, **case.values, cotangent=given), strict=True):
             close(case, found, oracle.both(name))
@@ -156,7 +164,9 @@ def test_elements(case: Case, device: str) -> None:
     cotangent, scalars = cotangent_of(kernel, n, 3)
     f = widened(kernel.lowered.function)
     leaves = [x for name in names for x in t.leaves(name, floats(kernel)[name])]
-    g = Maker(f, "g", tuple(Asked((x,), t.F64) for x in leaves), Cotangents(cotangent_leaves(kernel.lowered)), None).forward()
+    g = Maker(
+        f, "g", tuple(Asked((x,), t.F64) for x in leaves), Cotangents(cotangent_leaves(kernel.lowered)), None
+    ).forward()
     wanted: dict[str, list[Any]] = {x: [] for x in leaves}
     for i in range(n):
         values: dict[str, Any] = element(fields, next(iter(kernel.signature.parameters)), i)
@@ -174,7 +184,11 @@ def test_elements(case: Case, device: str) -> None:
         columns = np.array([wanted[x] for x in t.leaves(name, floats(kernel)[name])]).T
         total = name in case.values
         expected = columns.sum(0) if total else columns
-        close(case, np.atleast_1d(host(found)), expected[:, 0] if expected.ndim == 2 and expected.shape[1] == 1 else expected)
+        close(
+            case,
+            np.atleast_1d(host(found)),
+            expected[:, 0] if expected.ndim == 2 and expected.shape[1] == 1 else expected,
+        )
 
 
 # ---------------------------------------------------------------- searches
@@ -188,7 +202,11 @@ def springs(target: corpus.DBody, source: corpus.DBody, stiffness: lw.f64) -> lw
     return stiffness * source.mass * near * near
 
 
-SEARCHES = [lw.Neighbors(radius=1.0), lw.DynamicGrid(radius=1.0), lw.Neighbors(radius=1.0, world=lw.Periodic((4.0, 4.0, 4.0)))]
+SEARCHES = [
+    lw.Neighbors(radius=1.0),
+    lw.DynamicGrid(radius=1.0),
+    lw.Neighbors(radius=1.0, world=lw.Periodic((4.0, 4.0, 4.0))),
+]
 
 
 def bodies(n: int, seed: int, device: str) -> tuple[Fields, Any]:
@@ -206,14 +224,20 @@ def spring_total(fields: Fields, other: Fields, weights: Any, size: float | None
 
 
 @pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("search", [*SEARCHES[2:], *(pytest.param(s, marks=pytest.mark.slow) for s in SEARCHES[:2])], ids=lambda s: s.describe())
+@pytest.mark.parametrize(
+    "search",
+    [*SEARCHES[2:], *(pytest.param(s, marks=pytest.mark.slow) for s in SEARCHES[:2])],
+    ids=lambda s: s.describe(),
+)
 def test_searches(search: Any, device: str) -> None:
     """Forces over neighbours, against differences of the energy in NumPy; positions, masses and the stiffness."""
     fields, a = bodies(60, 5, device)
     weights = np.random.default_rng(6).normal(size=60)
     size = 4.0 if isinstance(search.world, lw.Periodic) else None
     kernel = springs.using(search)
-    force, mass, stiffness = kernel.gradient(wrt=("position", "mass", "stiffness"))(a, a, stiffness=2.5, cotangent=weights)
+    force, mass, stiffness = kernel.gradient(wrt=("position", "mass", "stiffness"))(
+        a, a, stiffness=2.5, cotangent=weights
+    )
     assert stiffness == pytest.approx(spring_total(fields, fields, weights, size) / 2.5, rel=1e-12)
     for i in (0, 17, 59):
         for field, found in (("position", host(force)[i]), ("mass", host(mass)[i])):
@@ -231,7 +255,10 @@ def test_sources_of_a_search(device: str) -> None:
     """Over two arrays: the roles are exchanged, and the search runs over the targets."""
     _, a = bodies(40, 5, device)
     _, b = bodies(70, 7, device)
-    plain, searched = (k.gradient(wrt=("source.position", "mass", "target.position", "stiffness")) for k in (springs, springs.using(SEARCHES[0])))
+    plain, searched = (
+        k.gradient(wrt=("source.position", "mass", "target.position", "stiffness"))
+        for k in (springs, springs.using(SEARCHES[0]))
+    )
     weights = np.random.default_rng(6).normal(size=40)
     for x, y in zip(plain(a, b, 2.5, cotangent=weights), searched(a, b, 2.5, cotangent=weights), strict=True):
         np.testing.assert_allclose(host(x), host(y), rtol=1e-10, atol=1e-12)

@@ -71,7 +71,10 @@ def test_torch_checks_itself() -> None:
     """`torch.autograd.gradcheck`, which takes differences of its own."""
     torch = pytest.importorskip("torch")
     x, m = (torch.tensor(v, requires_grad=True) for v in data(4, 1))
-    assert torch.autograd.gradcheck(lambda x, m: lw.torch_function(coupling)({"position": x, "mass": m}, {"position": x * 2, "mass": m}, 0.7)[0], (x, m))
+    assert torch.autograd.gradcheck(
+        lambda x, m: lw.torch_function(coupling)({"position": x, "mass": m}, {"position": x * 2, "mass": m}, 0.7)[0],
+        (x, m),
+    )
     angle = torch.tensor(0.4, dtype=torch.float64, requires_grad=True)
     assert torch.autograd.gradcheck(lw.torch_function(bent), (x, angle))
 
@@ -95,7 +98,7 @@ def test_torch_types_and_refusals() -> None:
 
 def test_what_is_no_kernel_of_floats() -> None:
     pytest.importorskip("torch")
-    with pytest.raises(lw.ArgumentError, match="takes a kernel of @lw.pairwise or @lw.elementwise"):
+    with pytest.raises(lw.ArgumentError, match=r"takes a kernel of @lw\.pairwise or @lw\.elementwise"):
         lw.torch_function(print)
     with pytest.raises(lw.CompileError, match="whole numbers or truth values"):
         lw.torch_function(corpus.count_ranks)

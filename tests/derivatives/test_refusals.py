@@ -46,7 +46,10 @@ CASES_OF_NAMES = {
         "position",
         "@lw.pairwise\ndef energy(target: Ion, source: Ion) -> lw.i32:\n    return lw.i32(source.position.x > target.position.x)\n",
     ),
-    "a record in place": ("position", "@lw.elementwise\ndef energy(ion: Ion, dt: lw.f32):\n    ion.position += ion.charge * dt\n"),
+    "a record in place": (
+        "position",
+        "@lw.elementwise\ndef energy(ion: Ion, dt: lw.f32):\n    ion.position += ion.charge * dt\n",
+    ),
     "two records of one elementwise function": (
         "charge",
         "@lw.elementwise\ndef energy(a: Ion, b: Ion) -> lw.f32:\n    return a.charge * b.charge\n",
@@ -103,12 +106,18 @@ def test_calls(golden: Callable[[str, str], None]) -> None:
         "two arrays, a field of both": lambda: corpus.gravity.gradient(wrt="position")(a, b, 0.1),
         "a missing argument": lambda: corpus.gravity.gradient(wrt="position")(a, a),
         "no array of records": lambda: corpus.gravity.gradient(wrt="position")(a, ones, 0.1),
-        "cotangents of another shape": lambda: corpus.gravity.gradient(wrt="position")(a, a, 0.1, cotangent=np.ones(4, "f4")),
+        "cotangents of another shape": lambda: corpus.gravity.gradient(wrt="position")(
+            a, a, 0.1, cotangent=np.ones(4, "f4")
+        ),
         "one cotangent for two results": lambda: potential.gradient(wrt="position")(a, a, 0.1, cotangent=ones),
-        "a cotangent of a truth value": lambda: corpus.saxpy_norm.gradient(wrt="a")(2.0, np.ones((5, 3)), np.ones((5, 3)), cotangent=(ones, ones)),
+        "a cotangent of a truth value": lambda: corpus.saxpy_norm.gradient(wrt="a")(
+            2.0, np.ones((5, 3)), np.ones((5, 3)), cotangent=(ones, ones)
+        ),
         "sources of the nearest": lambda: nearest.gradient(wrt="source.position")(a, b, 0.1),
         "positions themselves in a periodic world": lambda: periodic.gradient(wrt="position")(d, d),
-        "two kernels to compile": lambda: corpus.gravity.gradient(wrt=("target.position", "source.mass")).compile(a, b, 0.1),
+        "two kernels to compile": lambda: corpus.gravity.gradient(wrt=("target.position", "source.mass")).compile(
+            a, b, 0.1
+        ),
     }
     texts: list[str] = []
     for what, call in calls.items():

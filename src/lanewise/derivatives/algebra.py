@@ -52,7 +52,11 @@ class Algebra:
         if x is not None and y is not None:
             return self.number(x + y, self.kind(a))
         if a.number == b.number:
-            return self.times(self.number(2, self.kind(a)), a) if a.negative == b.negative else self.number(0, self.kind(a))
+            return (
+                self.times(self.number(2, self.kind(a)), a)
+                if a.negative == b.negative
+                else self.number(0, self.kind(a))
+            )
         if (product := self._alike(a, b)) is not None:
             return product
         if a.negative == b.negative:
@@ -183,7 +187,9 @@ class Algebra:
             truth = bool(evaluate(ir.Compare(e.operator, ir.Literal(x, kind), ir.Literal(y, kind)), {}))
             return Value(self.table.add("literal", (), BOOL, truth))
         m, n = self.table.plain(a), self.table.plain(b)
-        return Value(self.table.add(e.operator, (m, n), BOOL) if m <= n else self.table.add(_MIRRORED[e.operator], (n, m), BOOL))
+        return Value(
+            self.table.add(e.operator, (m, n), BOOL) if m <= n else self.table.add(_MIRRORED[e.operator], (n, m), BOOL)
+        )
 
     def _call(self, e: ir.Call, arguments: list[Value]) -> Value:
         numbers = [self.literal(a) for a in arguments]

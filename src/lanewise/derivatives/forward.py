@@ -91,7 +91,11 @@ class _Tangent:
                 return (*duals, s)
             case ir.DeclareArray() if s.type.element.is_float:
                 return (
-                    *(ir.DeclareArray(_dual(k, s.name), s.type, s.location) for k in self.directions if s.name in self.active[k]),
+                    *(
+                        ir.DeclareArray(_dual(k, s.name), s.type, s.location)
+                        for k in self.directions
+                        if s.name in self.active[k]
+                    ),
                     s,
                 )
             case ir.SetElement() if s.value.type.is_float:
@@ -102,7 +106,9 @@ class _Tangent:
                 )
                 return (*duals, s)
             case ir.If():
-                return (ir.If(s.condition, self.block(s.then, returned), self.block(s.otherwise, returned), s.location),)
+                return (
+                    ir.If(s.condition, self.block(s.then, returned), self.block(s.otherwise, returned), s.location),
+                )
             case ir.For():
                 body = self.block(s.body, returned)
                 return (ir.For(s.variable, s.start, s.stop, s.step, body, s.role, s.unroll, s.location),)
@@ -224,8 +230,11 @@ def _sum(a: ir.Expression | None, b: ir.Expression | None, kind: Scalar) -> ir.E
     return a if b is None else b if a is None else ir.Binary("+", a, b, kind)
 
 
-def not_differentiable(what: str, s: ir.Statement) -> CompileError:
+def not_differentiable(what: str, s: ir.Apply) -> CompileError:
     """The error about a statement that has no derivative."""
     return CompileError(
-        "this has no derivative that lanewise can write", getattr(s, "location"), found=what, wanted="functions of numbers"
+        "this has no derivative that lanewise can write",
+        s.location,
+        found=what,
+        wanted="functions of numbers",
     )

@@ -133,7 +133,9 @@ class _Maker:
         ]
         return self._function((*body, ir.Return(tuple(sums))))
 
-    def _direction(self, scalars: list[tuple[int, str, t.Scalar]], there: bool, terms: list[list[ir.Expression]]) -> ir.Block:
+    def _direction(
+        self, scalars: list[tuple[int, str, t.Scalar]], there: bool, terms: list[list[ir.Expression]]
+    ) -> ir.Block:
         """The call of the derivative in one direction; adds what it gives to the terms."""
         read = {p.name for p in self.f.parameters}
         pairs = [(self._exchanged(x) if there else x, n, kind) for n, x, kind in scalars]

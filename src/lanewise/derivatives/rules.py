@@ -28,7 +28,12 @@ def operand(n: int) -> str:
 def partials(intrinsic: str, kind: Scalar) -> tuple[ir.Expression, ...]:
     """The derivative with respect to each operand. Raises `VerificationError` for a function that has no rule."""
     r = _Rules(kind)
-    x, y, z, out = (ir.Local(operand(0), kind), ir.Local(operand(1), kind), ir.Local(operand(2), kind), ir.Local(OUT, kind))
+    x, y, z, out = (
+        ir.Local(operand(0), kind),
+        ir.Local(operand(1), kind),
+        ir.Local(operand(2), kind),
+        ir.Local(OUT, kind),
+    )
     one, zero = r.number(1), r.number(0)
     match intrinsic:
         case "sqrt":
@@ -75,7 +80,11 @@ def partials(intrinsic: str, kind: Scalar) -> tuple[ir.Expression, ...]:
             return r.where(sign, x, y, one, half), r.where(sign, y, x, one, half)
         case "clamp":  # min(max(x, low), high)
             inside = r.where("<", x, y, zero, r.where(">", x, z, zero, one))
-            return inside, r.where("<", x, y, r.where("<=", y, z, one, zero), zero), r.where(">", r.call("max", x, y), z, one, zero)
+            return (
+                inside,
+                r.where("<", x, y, r.where("<=", y, z, one, zero), zero),
+                r.where(">", r.call("max", x, y), z, one, zero),
+            )
         case "atan2":
             square = r.plus(r.times(x, x), r.times(y, y))
             return r.divide(y, square), r.minus(r.divide(x, square))

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from lanewise.analysis.value_numbering import NotNumbered
 from lanewise.ir import nodes as ir
-from lanewise.ir.traverse import blocks, flat_map, rewrite_block, statements
+from lanewise.ir.traverse import flat_map, rewrite_block, statements
 
 MOST_ROUNDS = 32  # of all loops of a function
 MOST_BRANCHES = 8  # what follows a branch is numbered once for each side
@@ -46,4 +46,4 @@ def _round(s: ir.For, i: int) -> ir.Block:
 
 def _leaves(body: ir.Block) -> bool:
     """Whether a round may end early."""
-    return any(isinstance(s, ir.Break | ir.Continue) or (isinstance(s, ir.Return)) for s in statements(body) if not blocks(s))
+    return any(isinstance(s, ir.Break | ir.Continue | ir.Return) for s in statements(body))

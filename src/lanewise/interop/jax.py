@@ -50,7 +50,8 @@ def _jax() -> Any:
 def _check_precision(kernel: Any) -> None:
     if not _jax().config.jax_enable_x64 and any(t.scalar_of(k) in (t.F64, t.I64) for k in kernel.lowered.results):
         raise ArgumentError(
-            f"{kernel.__name__} has results of 64 bits, which JAX cuts to 32: jax.config.update('jax_enable_x64', True) before anything else"
+            f"{kernel.__name__} has results of 64 bits, which JAX cuts to 32: jax.config.update('jax_enable_x64', True) "
+            "before anything else"
         )
 
 
@@ -89,7 +90,9 @@ def _differentiable(inputs: Inputs) -> Callable[..., Any]:
     return function
 
 
-def _through(function: Callable[..., tuple[Any, ...]], shapes: tuple[Any, ...], arrays: tuple[Any, ...]) -> tuple[Any, ...]:
+def _through(
+    function: Callable[..., tuple[Any, ...]], shapes: tuple[Any, ...], arrays: tuple[Any, ...]
+) -> tuple[Any, ...]:
     """Run a function of arrays now, or, where they are traced, through the host when they are there."""
     jax = _jax()
     if not any(isinstance(a, jax.core.Tracer) for a in arrays):
@@ -97,7 +100,9 @@ def _through(function: Callable[..., tuple[Any, ...]], shapes: tuple[Any, ...], 
 
     def on_host(*given: Any) -> tuple[Any, ...]:
         results = function(*map(np.asarray, given))
-        return tuple(np.asarray(r.get() if hasattr(r, "get") else r, s.dtype) for r, s in zip(results, shapes, strict=True))
+        return tuple(
+            np.asarray(r.get() if hasattr(r, "get") else r, s.dtype) for r, s in zip(results, shapes, strict=True)
+        )
 
     return jax.pure_callback(on_host, shapes, *arrays, vmap_method="sequential")
 
@@ -107,7 +112,8 @@ def _result_shapes(inputs: Inputs, arrays: tuple[Any, ...]) -> tuple[Any, ...]:
     count = _count(inputs, arrays)
     kinds = kernel.lowered.results
     return tuple(
-        jax.ShapeDtypeStruct((count, k.length) if isinstance(k, t.Vector) else (count,), t.scalar_of(k).dtype) for k in kinds
+        jax.ShapeDtypeStruct((count, k.length) if isinstance(k, t.Vector) else (count,), t.scalar_of(k).dtype)
+        for k in kinds
     )
 
 

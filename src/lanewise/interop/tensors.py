@@ -112,7 +112,9 @@ def inputs_of(
     return Inputs(kernel, tuple(places), constants, twins), tensors
 
 
-def _check_fields(kernel: Differentiable, n: str, kind: Record, value: Mapping[str, Any], same: list[str], used: set[str]) -> None:
+def _check_fields(
+    kernel: Differentiable, n: str, kind: Record, value: Mapping[str, Any], same: list[str], used: set[str]
+) -> None:
     for f in value:
         if kind.field(f) is None:
             raise ArgumentError(f"{kernel.__name__}: {unknown_field(kind, f)}")

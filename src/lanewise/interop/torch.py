@@ -45,11 +45,15 @@ def _torch() -> Any:
 def _device(name: str, inputs: Any, tensors: list[Any]) -> str:
     """Where a call runs: where its arrays are. Single values may be on the host."""
     places = {x.device for x in tensors if x.ndim}
-    places = {p for p in places if p.type == "cuda"} or places if not any(p.field for p in inputs.places) else {
-        x.device for x, p in zip(tensors, inputs.places, strict=True) if p.field
-    }
+    places = (
+        {p for p in places if p.type == "cuda"} or places
+        if not any(p.field for p in inputs.places)
+        else {x.device for x, p in zip(tensors, inputs.places, strict=True) if p.field}
+    )
     if len(places) > 1:
-        raise ArgumentError(f"{name}: the tensors are on different devices ({', '.join(sorted(map(str, places)))}); move them with .to(device)")
+        raise ArgumentError(
+            f"{name}: the tensors are on different devices ({', '.join(sorted(map(str, places)))}); move them with .to(device)"
+        )
     place = places.pop() if places else None
     if place is None or place.type == "cpu":
         return "cpu"

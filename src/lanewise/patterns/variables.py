@@ -78,7 +78,7 @@ def _variable(name: str, signature: Signature, lowered: Lowered) -> Variable:
         kind = parameters.get(name)
         if isinstance(kind, Record):
             raise ArgumentError(
-                f'{kernel}.gradient: {name!r} is a record; name a field of it: {", ".join(f"{name}.{f.name}" for f in kind)}'
+                f"{kernel}.gradient: {name!r} is a record; name a field of it: {', '.join(f'{name}.{f.name}' for f in kind)}"
             )
         if kind is not None:
             return _checked(Variable(name, kind, (), name), signature, lowered)
@@ -93,9 +93,8 @@ def _variable(name: str, signature: Signature, lowered: Lowered) -> Variable:
             f"{kernel}.gradient: {name!r} is no field and no parameter{asked or ';'} wanted one of {', '.join(_known(signature))}"
         )
     if len(kinds) > 1:
-        raise ArgumentError(
-            f"{kernel}.gradient: {name!r} is of different types: " + ", ".join(f"{n}.{field} is a {records[n].field(field).type}" for n in owners)  # type: ignore[union-attr]
-        )  # fmt: skip
+        types = (f"{n}.{field} is a {f.type}" for n in owners if (f := records[n].field(field)) is not None)
+        raise ArgumentError(f"{kernel}.gradient: {name!r} is of different types: {', '.join(types)}")
     return _checked(Variable(name, next(iter(kinds)), owners, field), signature, lowered)
 
 
@@ -181,6 +180,7 @@ def cotangents_of(kernel: str, lowered: Lowered, cotangent: Any) -> dict[str, An
             result[name] = zero if value is None else value
         elif value is not None:
             raise ArgumentError(
-                f"{kernel}.gradient: result {n} is a {lowered.results[n]}, which has no derivative: its cotangent is None, found {shown(value)}"
+                f"{kernel}.gradient: result {n} is a {lowered.results[n]}, which has no derivative: its cotangent is None, "
+                f"found {shown(value)}"
             )
     return result

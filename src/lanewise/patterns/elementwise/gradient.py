@@ -50,7 +50,9 @@ class _Part:
     def lowered(self, written: Signature, lowered: Lowered, /) -> Lowered:
         del written
         function = self.gradient(lowered).function
-        return Lowered(function, tuple(a.kind for _, a in self.asked), any(p.name == own("same") for p in function.parameters))
+        return Lowered(
+            function, tuple(a.kind for _, a in self.asked), any(p.name == own("same") for p in function.parameters)
+        )
 
     def signature(self, written: Signature, /) -> Signature:
         """The cotangents are parameters behind the others."""
@@ -76,11 +78,14 @@ class ElementwiseGradient:
         self._single = isinstance(wrt, str)
         self.__name__ = f"{kernel.__name__}_gradient"
         if any(n.startswith(COTANGENT) for n in kernel.signature.parameters):
-            raise ArgumentError(f"{kernel.__name__}.gradient: 'cotangent' is the keyword of its calls; rename the parameter of that name")
+            raise ArgumentError(
+                f"{kernel.__name__}.gradient: 'cotangent' is the keyword of its calls; rename the parameter of that name"
+            )
         for v in self._variables():
             if len(v.records) > 1:
                 raise ArgumentError(
-                    f"{kernel.__name__}.gradient: {' and '.join(v.records)} have a {v.field} each; name one: wrt={f'{v.records[0]}.{v.field}'!r}"
+                    f"{kernel.__name__}.gradient: {' and '.join(v.records)} have a {v.field} each; name one: "
+                    f"wrt={f'{v.records[0]}.{v.field}'!r}"
                 )
 
     def __repr__(self) -> str:
@@ -112,10 +117,11 @@ class ElementwiseGradient:
         values, parts = self._prepared(arguments, named, weighed=False)
         if len(parts) > 1:
             raise ArgumentError(
-                f"{self._kernel.__name__}.gradient(...).compile: with respect to {', '.join(self._names)} it is two kernels, one for each element "
-                "and one for totals; take the gradient with respect to one of them"
+                f"{self._kernel.__name__}.gradient(...).compile: with respect to {', '.join(self._names)} it is two kernels, one for "
+                "each element and one for totals; take the gradient with respect to one of them"
             )
-        return parts[0][1].compile(**values, plan=plan)
+        (_, kernel) = parts[0]
+        return kernel.compile(**values, plan=plan)
 
     def mode(self, *arguments: Any, **named: Any) -> str:
         """How the derivatives of such a call are made: "reverse (6 scalar inputs)", or "forward" with its reason."""

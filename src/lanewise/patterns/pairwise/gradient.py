@@ -121,7 +121,9 @@ class PairwiseGradient:
         self._single = isinstance(wrt, str)
         self.__name__ = f"{kernel.__name__}_gradient"
         if any(n.startswith(COTANGENT) for n in self._words()):
-            raise ArgumentError(f"{kernel.__name__}.gradient: 'cotangent' is the keyword of its calls; rename the field or parameter of that name")
+            raise ArgumentError(
+                f"{kernel.__name__}.gradient: 'cotangent' is the keyword of its calls; rename the field or parameter of that name"
+            )
         self._variables()
 
     def __repr__(self) -> str:
@@ -222,7 +224,9 @@ class PairwiseGradient:
         cls, copied = kept["weighed", target.record]
         layout = SoAoAS() if isinstance(target.layout, SoAoAS) else target.layout
         nbytes = layout.arrange(cls.__record__.leaves).nbytes(len(target))
-        data = allocate(target.device, nbytes, f"{len(target):,} records of {cls.__name__} with cotangents", zeroed=False)
+        data = allocate(
+            target.device, nbytes, f"{len(target):,} records of {cls.__name__} with cotangents", zeroed=False
+        )
         result = RecordArray(cls.__record__, len(target), layout, target.device, data, cls)
         for f in copied:
             setattr(result, f, getattr(target, f))
@@ -243,10 +247,11 @@ class PairwiseGradient:
         values, made, _ = self._prepared(arguments, named, None)
         if len(made.parts) > 1:
             raise ArgumentError(
-                f"{self._kernel.__name__}.gradient(...).{what}: with respect to {', '.join(self._names)} it is two kernels, one over targets "
-                "and one over sources; take the gradient with respect to one of them"
+                f"{self._kernel.__name__}.gradient(...).{what}: with respect to {', '.join(self._names)} it is two kernels, one over "
+                "targets and one over sources; take the gradient with respect to one of them"
             )
-        return values, made.parts[0][1]
+        (_, kernel) = made.parts[0]
+        return values, kernel
 
     def _made(self, identical: bool, *, weighed: bool) -> _Made:
         """The kernels for calls with one array or two."""
@@ -296,7 +301,9 @@ def _check_target(kernel: Pairwise, target: RecordArray) -> None:
     """Refuse an array of another record, of which a copy would be made."""
     name, _ = _records(kernel.signature)
     if target.record != kernel.signature.parameters[name]:
-        raise ArgumentError(f"{kernel.__name__}: {name!r} must be an array of {kernel.signature.parameters[name].name}, found {describe(target)}")  # type: ignore[union-attr]
+        raise ArgumentError(
+            f"{kernel.__name__}: {name!r} must be an array of {kernel.signature.parameters[name].name}, found {describe(target)}"
+        )  # type: ignore[union-attr]
 
 
 def _check_exchange(kernel: Pairwise, search: Search) -> None:
@@ -305,8 +312,8 @@ def _check_exchange(kernel: Pairwise, search: Search) -> None:
     target, source = _records(kernel.signature)
     if search.k is not None:
         raise ArgumentError(
-            f"{name}.gradient: a search for {search.in_words()} gives each target sources of its own, and a source does not know whose it is; "
-            f"take the gradient with respect to fields of {target}, or search with lw.Neighbors(radius=...)"
+            f"{name}.gradient: a search for {search.in_words()} gives each target sources of its own, and a source does not know "
+            f"whose it is; take the gradient with respect to fields of {target}, or search with lw.Neighbors(radius=...)"
         )
     if isinstance(search.world, Periodic) and (leaf := _absolute(kernel, (target, source), search.position)):
         raise ArgumentError(
