@@ -87,7 +87,10 @@ def pairs(n: int, device: str) -> dict[str, tuple[Callable[[], Any], Callable[[]
         "gravity, both roles": (energy, force.bind(a, a, softening2=0.01)),
         "gravity, targets": (energy, target.bind(a, a, softening2=0.01)),
         "gravity, softening": (energy, softening.bind(a, a, softening2=0.01)),
-        "gravity, cotangents": (lambda: potential_energy(a, a, softening2=0.01), lambda: weighed(a, a, softening2=0.01, cotangent=cotangent)),
+        "gravity, cotangents": (
+            lambda: potential_energy(a, a, softening2=0.01),
+            lambda: weighed(a, a, softening2=0.01, cotangent=cotangent),
+        ),
         "Lennard-Jones, all pairs": (
             lennard_jones.bind(a, a, **values),
             lennard_jones.gradient(wrt="position").bind(a, a, **values),

@@ -41,7 +41,7 @@ def jax_function(kernel: Any) -> Callable[..., Any]:
 
 def _jax() -> Any:
     try:
-        import jax
+        import jax  # pyright: ignore[reportMissingImports]
     except ImportError as error:
         raise ArgumentError("lw.jax_function needs JAX: pip install 'lanewise[jax]'") from error
     return jax

@@ -36,7 +36,7 @@ def torch_function(kernel: Any) -> Callable[..., Any]:
 
 def _torch() -> Any:
     try:
-        import torch
+        import torch  # pyright: ignore[reportMissingImports]
     except ImportError as error:
         raise ArgumentError("lw.torch_function needs PyTorch: pip install 'lanewise[torch]'") from error
     return torch

@@ -115,7 +115,7 @@ class ElementwiseGradient:
     def compile(self, *arguments: Any, plan: Plan | None = None, **named: Any) -> Compiled:
         """The kernel for these arguments, without cotangents. Raises `ArgumentError` where there are two kernels."""
         values, parts = self._prepared(arguments, named, weighed=False)
-        if len(parts) > 1:
+        if len(parts) != 1:
             raise ArgumentError(
                 f"{self._kernel.__name__}.gradient(...).compile: with respect to {', '.join(self._names)} it is two kernels, one for "
                 "each element and one for totals; take the gradient with respect to one of them"

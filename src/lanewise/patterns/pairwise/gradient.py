@@ -245,7 +245,7 @@ class PairwiseGradient:
 
     def _only(self, what: str, arguments: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[dict[str, Any], Pairwise]:
         values, made, _ = self._prepared(arguments, named, None)
-        if len(made.parts) > 1:
+        if len(made.parts) != 1:
             raise ArgumentError(
                 f"{self._kernel.__name__}.gradient(...).{what}: with respect to {', '.join(self._names)} it is two kernels, one over "
                 "targets and one over sources; take the gradient with respect to one of them"
