@@ -79,6 +79,22 @@ def test_torch_checks_itself() -> None:
     assert torch.autograd.gradcheck(lw.torch_function(bent), (x, angle))
 
 
+@pytest.mark.cuda
+def test_torch_on_two_devices() -> None:
+    torch = pytest.importorskip("torch")
+    x, m = (torch.tensor(v) for v in data(4, 1))
+    bodies = {"position": x.to("cuda"), "mass": m}
+    with pytest.raises(lw.ArgumentError, match="different devices"):
+        lw.torch_function(coupling)(bodies, bodies, 0.7)
+
+
+def test_torch_on_a_device_without_memory() -> None:
+    torch = pytest.importorskip("torch")
+    bodies = {"position": torch.zeros(4, 3, device="meta"), "mass": torch.zeros(4, device="meta")}
+    with pytest.raises(lw.ArgumentError, match="a tensor cannot be shared by DLPack"):
+        lw.torch_function(coupling)(bodies, bodies, 0.7)
+
+
 def test_torch_types_and_refusals() -> None:
     torch = pytest.importorskip("torch")
     f = lw.torch_function(corpus.gravity)

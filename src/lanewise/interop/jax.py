@@ -9,7 +9,7 @@ import numpy as np
 
 from lanewise import types as t
 from lanewise.errors import ArgumentError
-from lanewise.interop.tensors import Inputs, check_kernel, float_results, gradients, inputs_of
+from lanewise.interop.tensors import Inputs, check_kernel, device_of, float_results, gradients, inputs_of
 from lanewise.patterns.pairwise.kernel import Pairwise
 from lanewise.record import Record
 
@@ -61,7 +61,7 @@ def _differentiable(inputs: Inputs) -> Callable[..., Any]:
     floats = float_results(inputs.kernel)
 
     def run(*arrays: Any) -> tuple[Any, ...]:
-        results = inputs.kernel(**inputs.arguments(arrays, _device(arrays)))
+        results = inputs.kernel(**inputs.arguments(arrays, device_of(inputs, arrays)))
         return results if isinstance(results, tuple) else (results,)
 
     def call(*arrays: Any) -> tuple[Any, ...]:
@@ -78,7 +78,7 @@ def _differentiable(inputs: Inputs) -> Callable[..., Any]:
         def derivatives(*given: Any) -> tuple[Any, ...]:
             those, ones = given[: len(arrays)], iter(given[len(arrays) :])
             weighed = [next(ones) if is_float else None for is_float in floats]
-            found = gradients(inputs, inputs.arguments(those, _device(those)), needed, weighed)
+            found = gradients(inputs, inputs.arguments(those, device_of(inputs, those)), needed, weighed)
             return tuple(_as(found[n], arrays[n].dtype) for n in smooth)
 
         shapes = tuple(jax.ShapeDtypeStruct(arrays[n].shape, arrays[n].dtype) for n in smooth)
@@ -129,14 +129,6 @@ def _count(inputs: Inputs, arrays: tuple[Any, ...]) -> int:
         if (n == target or not isinstance(inputs.kernel, Pairwise)) and hasattr(c, "__len__"):
             return len(next(iter(c.values()))) if isinstance(c, dict) else len(c)
     raise ArgumentError(f"{inputs.kernel.__name__}: at least one argument must be an array")
-
-
-def _device(arrays: Sequence[Any]) -> str:
-    """Where a call runs: where its arrays are."""
-    for a in arrays:
-        if not isinstance(a, np.ndarray) and a.ndim and next(iter(a.devices())).platform in ("gpu", "cuda"):
-            return "cuda"
-    return "cpu"
 
 
 def _array(result: Any) -> Any:

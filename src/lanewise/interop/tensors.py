@@ -18,6 +18,7 @@ from lanewise.patterns.elementwise.kernel import Elementwise
 from lanewise.patterns.pairwise.kernel import Pairwise
 from lanewise.patterns.variables import check_results
 from lanewise.record import Record, make_class, unknown_field
+from lanewise.target import CPU, CUDA, is_gpu
 
 Differentiable = Pairwise | Elementwise
 
@@ -131,6 +132,33 @@ def _wrt(kind: Record, name: str, same: list[str], used: set[str]) -> str:
     if not reading or not t.scalar_of(field.type).is_float:
         return ""
     return name if len(same) > 1 else f"{same[0]}.{name}"
+
+
+DLPACK_DEVICES = {1: CPU.name, 2: CUDA.name, 3: CPU.name}  # 3: memory of the host that a GPU reaches
+
+
+def device_of(inputs: Inputs, tensors: Sequence[Any]) -> str:
+    """Where a call runs: where its records are, or, without records, its arrays. Single values may be on the host."""
+    of_records = [x for p, x in zip(inputs.places, tensors, strict=True) if p.field]
+    try:
+        places = dict.fromkeys(x.__dlpack_device__() for x in of_records or tensors if x.ndim)
+    except Exception as error:  # of the other library: tensors without memory, or on several devices
+        raise ArgumentError(f"{inputs.kernel.__name__}: a tensor cannot be shared by DLPack ({error})") from error
+    names = [_device_name(inputs.kernel.__name__, int(kind), int(number)) for kind, number in places]
+    if len(set(names)) > 1:
+        raise ArgumentError(
+            f"{inputs.kernel.__name__}: the tensors are on different devices ({', '.join(sorted(names))}); move them to one of them"
+        )
+    return names[0] if names else CPU.name
+
+
+def _device_name(kernel: str, kind: int, number: int) -> str:
+    if kind not in DLPACK_DEVICES:
+        raise ArgumentError(
+            f"{kernel}: tensors on the CPU or on an NVIDIA GPU are needed, found DLPack's device type {kind}"
+        )
+    name = DLPACK_DEVICES[kind]
+    return f"{name}:{number}" if number and is_gpu(name) else name
 
 
 def gradients(

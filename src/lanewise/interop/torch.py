@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any
 
 from lanewise.errors import ArgumentError
-from lanewise.interop.tensors import check_kernel, float_results, gradients, inputs_of
+from lanewise.interop.tensors import check_kernel, device_of, float_results, gradients, inputs_of
 
 
 def torch_function(kernel: Any) -> Callable[..., Any]:
@@ -27,7 +27,7 @@ def torch_function(kernel: Any) -> Callable[..., Any]:
     def function(*arguments: Any, **named: Any) -> Any:
         torch = _torch()
         inputs, tensors = inputs_of(kernel, arguments, named, lambda x: isinstance(x, torch.Tensor))
-        results = _autograd().apply(inputs, _device(kernel.__name__, inputs, tensors), *tensors)
+        results = _autograd().apply(inputs, device_of(inputs, tensors), *tensors)
         return results[0] if len(results) == 1 else results
 
     function.__name__, function.__doc__ = kernel.__name__, kernel.__doc__
@@ -40,26 +40,6 @@ def _torch() -> Any:
     except ImportError as error:
         raise ArgumentError("lw.torch_function needs PyTorch: pip install 'lanewise[torch]'") from error
     return torch
-
-
-def _device(name: str, inputs: Any, tensors: list[Any]) -> str:
-    """Where a call runs: where its arrays are. Single values may be on the host."""
-    places = {x.device for x in tensors if x.ndim}
-    places = (
-        {p for p in places if p.type == "cuda"} or places
-        if not any(p.field for p in inputs.places)
-        else {x.device for x, p in zip(tensors, inputs.places, strict=True) if p.field}
-    )
-    if len(places) > 1:
-        raise ArgumentError(
-            f"{name}: the tensors are on different devices ({', '.join(sorted(map(str, places)))}); move them with .to(device)"
-        )
-    place = places.pop() if places else None
-    if place is None or place.type == "cpu":
-        return "cpu"
-    if place.type != "cuda":
-        raise ArgumentError(f"{name}: tensors on the CPU or on an NVIDIA GPU are needed, found {place}")
-    return f"cuda:{place.index}" if place.index else "cuda"
 
 
 @cache
