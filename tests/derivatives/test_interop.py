@@ -88,6 +88,24 @@ def test_torch_on_two_devices() -> None:
         lw.torch_function(coupling)(bodies, bodies, 0.7)
 
 
+@pytest.mark.cuda
+def test_torch_on_a_stream_of_its_own() -> None:
+    torch = pytest.importorskip("torch")
+    f = lw.torch_function(coupling)
+    with torch.cuda.stream(torch.cuda.Stream()):
+        x = torch.randn(2000, 3, dtype=torch.float64, device="cuda")
+        for _ in range(200):
+            x = torch.sin(x) + 0.1  # work that a stream that does not wait would overtake
+        x.requires_grad_(True)
+        bodies = {"position": x, "mass": torch.ones(2000, dtype=torch.float64, device="cuda")}
+        found, _ = f(bodies, bodies, 0.7)
+        (slope,) = torch.autograd.grad(found.sum(), x)
+        d2 = ((x[None] - x[:, None]) ** 2).sum(-1)
+        wanted = 0.7 * torch.exp(-d2).sum(1)
+        torch.testing.assert_close(found, wanted, rtol=1e-9, atol=1e-9)
+        torch.testing.assert_close(slope, torch.autograd.grad(wanted.sum(), x)[0], rtol=1e-7, atol=1e-7)
+
+
 def test_torch_on_a_device_without_memory() -> None:
     torch = pytest.importorskip("torch")
     bodies = {"position": torch.zeros(4, 3, device="meta"), "mass": torch.zeros(4, device="meta")}

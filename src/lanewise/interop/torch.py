@@ -8,6 +8,7 @@ from typing import Any
 
 from lanewise.errors import ArgumentError
 from lanewise.interop.tensors import check_kernel, device_of, float_results, gradients, inputs_of
+from lanewise.target import is_gpu
 
 
 def torch_function(kernel: Any) -> Callable[..., Any]:
@@ -42,6 +43,13 @@ def _torch() -> Any:
     return torch
 
 
+def _settle(device: str) -> None:
+    """Wait for a stream of PyTorch's own: lanewise reads tensors on the default stream, which does not wait for it."""
+    cuda = _torch().cuda
+    if is_gpu(device) and cuda.current_stream(device) != cuda.default_stream(device):
+        cuda.current_stream(device).synchronize()
+
+
 @cache
 def _autograd() -> Any:
     """The class that autograd calls; made when PyTorch is there."""
@@ -49,7 +57,8 @@ def _autograd() -> Any:
     base: Any = torch.autograd.Function
 
     def forward(ctx: Any, inputs: Any, device: str, *tensors: Any) -> Any:
-        ctx.inputs, ctx.tensors = inputs, [(x.dtype, x.device) for x in tensors]
+        ctx.inputs, ctx.device, ctx.tensors = inputs, device, [(x.dtype, x.device) for x in tensors]
+        _settle(device)
         ctx.arguments = inputs.arguments([x.detach() for x in tensors], device)
         results = inputs.kernel(**ctx.arguments)
         results = results if isinstance(results, tuple) else (results,)
@@ -63,6 +72,7 @@ def _autograd() -> Any:
             raise ArgumentError(
                 f"{ctx.inputs.kernel.__name__} has first derivatives only, and create_graph=True asks for those of the gradient"
             )
+        _settle(ctx.device)
         weights = [c.contiguous() if is_float else None for c, is_float in zip(cotangents, ctx.floats, strict=True)]
         found = gradients(ctx.inputs, ctx.arguments, ctx.needs_input_grad[2:], weights)
         return None, None, *(_tensor(d, *kind) for d, kind in zip(found, ctx.tensors, strict=True))
