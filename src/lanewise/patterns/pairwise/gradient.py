@@ -25,8 +25,8 @@ from lanewise.ir.names import own
 from lanewise.ir.traverse import expressions, statements, subexpressions
 from lanewise.launch.arguments import describe, name_arguments
 from lanewise.launch.compiled import Call, Compiled
-from lanewise.layouts import SoAoAS
 from lanewise.patterns.elementwise.kernel import sum_
+from lanewise.patterns.pairwise.cotangents import Cotangent
 from lanewise.patterns.pairwise.kernel import Pairwise
 from lanewise.patterns.search import AllPairs, Periodic, Search
 from lanewise.patterns.variables import (
@@ -38,8 +38,7 @@ from lanewise.patterns.variables import (
     variables,
 )
 from lanewise.plan import Plan
-from lanewise.record import Field, Record, make_class
-from lanewise.runtime.memory import allocate
+from lanewise.record import Field, Record
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,30 +211,17 @@ class PairwiseGradient:
         return values, made, weighed
 
     def _weighed(self, part: _Part, target: RecordArray, cotangent: Any) -> RecordArray:
-        """The targets with their cotangents, in the layout of the targets, or one like it where that one names groups of fields."""
+        """The targets with their cotangents."""
         calls, name, kept = self._kernel._calls, self._kernel.__name__, self._kept()  # pyright: ignore[reportPrivateUsage]
         cotangents = cotangents_of(name, calls.lowered, cotangent)
-        if ("weighed", target.record) not in kept:
-            _check_target(self._kernel, target)
-            record = part.weighed_record(calls.written)
-            read = {p.name.split(".")[1] for p in calls.lowered.function.parameters if "." in p.name} | {part.position}
-            copied = tuple(f.name for f in target.record if f.name in read)
-            kept["weighed", target.record] = make_class(record, __name__, record.name, None), copied
-        cls, copied = kept["weighed", target.record]
-        layout = SoAoAS() if isinstance(target.layout, SoAoAS) else target.layout
-        nbytes = layout.arrange(cls.__record__.leaves).nbytes(len(target))
-        data = allocate(
-            target.device, nbytes, f"{len(target):,} records of {cls.__name__} with cotangents", zeroed=False
-        )
-        result = RecordArray(cls.__record__, len(target), layout, target.device, data, cls)
-        for f in copied:
-            setattr(result, f, getattr(target, f))
-        for n, value in cotangents.items():
-            try:
-                setattr(result, n, value)
-            except ArgumentError as error:
-                raise ArgumentError(f"{name}.gradient: {error}") from error
-        return result
+        _check_target(self._kernel, target)
+        if "cotangent" not in kept:
+            read = {p.name.split(".")[1] for p in calls.lowered.function.parameters if "." in p.name}
+            fields = frozenset(read if part.position is None else {*read, part.position})
+            kept["cotangent"] = Cotangent(
+                name, target.record, part.weighed_record(calls.written), fields, tuple(cotangents)
+            )
+        return kept["cotangent"].beside(target, cotangents)
 
     def _arguments(self, part: _Part, values: dict[str, Any], weighed: RecordArray | None) -> dict[str, Any]:
         if weighed is None:
