@@ -26,7 +26,7 @@ from lanewise.sims import boids, gravity, lbm
 from lanewise.sims.gravity.view import plot_gravity
 from lanewise.sims.lbm import obstacles
 from lanewise.sims.lbm.view.flow import flow_title, plot_flow
-from tests.pickled_kernels import Grain, attract, bounce, grow, heaps, near, spread, walled
+from tests.pickled_kernels import Grain, Numbered, attract, bounce, grow, heaps, near, spread, walled
 
 Good = tuple[Callable[..., Any], list[Any], dict[str, Any]]
 PLACES = {"gravity": gravity, "boids": boids, "lbm": lbm, "obstacles": obstacles, "io": io}
@@ -52,7 +52,12 @@ EXEMPT = {
     **dict.fromkeys(["StaticGrid.geometry", "SoAoAS.grouped", "Plan.filled", "Elementwise.tuning_job", "Pairwise.tuning_job", "Segmentwise.tuning_job", "Threadwise.tuning_job"], _INSIDE),
     **dict.fromkeys(["Profile.loop", "Profile.running", "Profile.sample"], _INSIDE),
     **dict.fromkeys(["RecordArray.from_fields", "RecordArray.zeros"], _INSIDE),
+<<<<<<< HEAD
     **{f"{r}.row_of": _INSIDE for r in ("Record", "gravity.Body", "gravity.Body64", "gravity.BodyMixed", "boids.Boid", "boids.Boid64")},
+=======
+    "Fate": "its three members",
+    **{f"{r}.row_of": _INSIDE for r in ("gravity.Body", "gravity.Body64", "gravity.BodyMixed", "boids.Boid", "boids.Boid64")},
+>>>>>>> arrays
     **dict.fromkeys(["Layout"], "abstract"),
     **dict.fromkeys(["index_of"], "of elements in kernels: in Python it raises"),
     **dict.fromkeys(["RecordArray", "LayoutChoice", "LayoutChoice.as_dict", "Ragged", "RaggedArray", "Sitewise"], "made by functions of the table"),
@@ -76,6 +81,11 @@ def positions(count: int = 6) -> Any:
 
 def grains(count: int = 6) -> Any:
     return Grain.array(position=positions(count), mass=np.ones(count))
+
+
+def numbered() -> Any:
+    """Grains that can be told apart."""
+    return Numbered.array(serial=np.arange(4))
 
 
 def lists() -> Any:
@@ -232,6 +242,16 @@ CALLS: dict[str, Callable[[], Good]] = {
     "RecordArray.field": lambda: (functools.partial(setattr, grains(), "mass"), [np.ones(6)], {}),
     "RecordArray.vector": lambda: (functools.partial(setattr, grains(), "position"), [(1, 2, 3)], {}),
     "RecordArray.row": lambda: (grains().__getitem__, [2], {}),
+    "RecordArray.part": lambda: (grains().__getitem__, [slice(1, 5, 2)], {}),
+    "RecordArray.mask": lambda: (grains().__getitem__, [np.arange(6) > 2], {}),
+    "RecordArray.assigned": lambda: (grains().__setitem__, [slice(0, 6), grains()], {}),
+    "RecordArray.append": lambda: (grains().append, [grains()], {}),
+    "RecordArray.compact": lambda: (grains().compact, [np.arange(6) > 2], {}),
+    "RecordArray.reserve": lambda: (grains().reserve, [20], {}),
+    "concatenate": lambda: (lw.concatenate, [[grains(), grains()]], {}),
+    "Population": lambda: (lw.Population, [numbered()], {"ids": "serial", "next_id": 9}),
+    "Population.apply": lambda: (lw.Population(numbered(), ids="serial").apply, [np.array([0, 1, 2, 1])], {}),
+    "Population.step": lambda: (lw.Population(numbered(), ids="serial").step, [lambda array: np.array([0, 1, 2, 1])], {}),
     "RecordArray.copy": lambda: (grains().copy, [], {}),
     "RecordArray.numpy": lambda: (grains().numpy, [], {}),
     "RecordArray.to": lambda: (grains().to, ["cpu"], {}),

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from lanewise._version import __version__
 from lanewise.advice import LayoutChoice, Use, choose_layout
 from lanewise.array_types import Array1, Array2, Array3, index
-from lanewise.arrays import RecordArray
+from lanewise.arrays import RecordArray, concatenate
 from lanewise.collective.cumsum import cumsum
 from lanewise.collective.histogram import histogram
 from lanewise.errors import (
@@ -19,6 +19,7 @@ from lanewise.errors import (
     StateError,
     VerificationError,
 )
+from lanewise.fates import Fate
 from lanewise.frontend.helpers import function
 from lanewise.interpolation import interpolate
 from lanewise.lattices import D2Q9, D3Q19, D3Q27, Lattice
@@ -36,6 +37,7 @@ from lanewise.patterns.segmentwise.kernel import segmentwise
 from lanewise.patterns.sitewise.kernel import Sitewise, sitewise
 from lanewise.patterns.threadwise.kernel import threadwise
 from lanewise.plan import Plan
+from lanewise.population import Population
 from lanewise.profiling import Profile
 from lanewise.ragged import RaggedArray, ragged
 from lanewise.random_numbers import (
@@ -149,6 +151,7 @@ __all__ = [
     "CompileError",
     "DeviceError",
     "DynamicGrid",
+    "Fate",
     "InputError",
     "LanewiseError",
     "Lattice",
@@ -160,6 +163,7 @@ __all__ = [
     "Periodic",
     "Plan",
     "PlanError",
+    "Population",
     "Profile",
     "Ragged",
     "RaggedArray",
@@ -185,6 +189,7 @@ __all__ = [
     "ceil",
     "choose_layout",
     "clamp",
+    "concatenate",
     "cos",
     "cosh",
     "cross",

@@ -166,6 +166,10 @@ def unknown_field(record: Record, name: str) -> str:
 
 RESERVED = frozenset(
     [
+        "append",
+        "capacity",
+        "compact",
+        "reserve",
         "array",
         "zeros",
         "record",

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from lanewise import types as t
-from lanewise.arrays import RecordArray
+from lanewise.arrays import RecordArray, check_usable
 from lanewise.checks import host_array, shown
 from lanewise.errors import ArgumentError
 from lanewise.field_values import brought, check_type, converted
@@ -96,6 +96,7 @@ def classify_arguments(signature: Signature, values: Mapping[str, Any], *, array
             value = values[name]
             if not isinstance(value, RecordArray) or value.record != kind:
                 raise ArgumentError(f"{kernel}: {name!r} must be an array of {kind.name}, found {_other(value, kind)}")
+            check_usable(value, kernel, name)
             result.records[name] = value
     devices = {r.device for r in result.records.values()}
     if len(devices) > 1:

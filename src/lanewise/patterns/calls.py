@@ -16,7 +16,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from lanewise.analysis.self_term import violated
-from lanewise.arrays import RecordArray
+from lanewise.arrays import RecordArray, are_same
 from lanewise.attributes import sealed
 from lanewise.checks import plain_function
 from lanewise.errors import ArgumentError, LanewiseError, brief, shortened
@@ -271,7 +271,10 @@ class Calls:
 
     def work(self, arguments: Arguments) -> Work:
         """What default plans ask of a call."""
-        count, pattern = self.count(arguments), self.wing.pattern
+        count, pattern = (
+            max(1, self.count(arguments)),
+            self.wing.pattern,
+        )  # a plan for no elements is as good as one for one
         if not pattern.over_pairs and pattern.suggest is None:
             items = [*self.wing.counts(self.name, arguments).values()][-1] if pattern.over_items else 0
             return Work(pattern, count, alike=self.wing.alike(arguments), items=items)
@@ -396,7 +399,7 @@ def _pair(arguments: Arguments) -> tuple[str, str, bool] | None:
     if len(arguments.records) != 2:
         return None
     (first, a), (second, b) = arguments.records.items()
-    return first, second, a.data is b.data
+    return first, second, are_same(a, b)
 
 
 class Engine(Protocol):

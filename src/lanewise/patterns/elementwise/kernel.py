@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from lanewise import values as v
+from lanewise.arrays import are_same, overlapping
 from lanewise.attributes import sealed
 from lanewise.checks import check_unmasked, plain_function, shown
 from lanewise.errors import ArgumentError, brief
@@ -68,6 +69,20 @@ def _counts(name: str, arguments: Arguments) -> Mapping[str, int]:
     return {COUNT: next(iter(counts.values()))}
 
 
+def _check_parts(calls: Calls, arguments: Arguments) -> None:
+    """Refuse to update records while others of them are read: which of them were updated before would be chance."""
+    if len(arguments.records) < 2:
+        return
+    changed = {p.name.split(".")[0] for p in calls.lowered.function.parameters if p.mutable}
+    for name in changed & arguments.records.keys():
+        updated = arguments.records[name]
+        for other, read in arguments.records.items():
+            if other != name and not are_same(updated, read) and overlapping(updated, read):
+                raise ArgumentError(
+                    f"{calls.name}: {name!r} is updated, and {other!r} has some of the same records, at other places; pass a .copy() of one"
+                )
+
+
 def _elements(signature: Signature) -> list[str]:
     """The records; of a function without any its values, of which each call has one array or more."""
     kinds = signature.parameters
@@ -75,6 +90,7 @@ def _elements(signature: Signature) -> list[str]:
 
 
 def _prove(calls: Calls, arguments: Arguments) -> None:
+    _check_parts(calls, arguments)
     _check_apart(calls, arguments)
     prove(calls, arguments)
 
@@ -94,6 +110,9 @@ WING = Wing(
     ELEMENTWISE, _build, _counts, in_place=True, advise=advise_layout, arguments=WITH_ARRAYS, elements=_elements, prove=_prove,
     check=check_keywords, options=(CHECKS,), repeats=repeats, tested=around_launch,
 )  # fmt: skip
+
+
+NO_EXTREME = "an array without elements has no smallest and no largest one"
 
 
 @sealed()
@@ -150,6 +169,8 @@ class Elementwise(AbstractKernel):
         classified = calls.given(arguments, named)
         if not calls.lowered.results:
             raise ArgumentError(f"{self.__name__} returns nothing to take the {operation} of")
+        if operation != "sum" and not calls.count(classified):
+            raise ArgumentError(f"{self.__name__}.{operation}: {NO_EXTREME}")
         bound, environment = calls.bound(classified), calls.environment(classified)
         environment[LANES] = reduction_lanes(calls.count(classified))
         made = [
@@ -210,7 +231,7 @@ def _filled(array: Any) -> tuple[Any, Any]:
     """An array that has at least one element, behind its library."""
     module, array = _numbers(array)
     if not len(array):
-        raise ArgumentError("an array without elements has no smallest and no largest one")
+        raise ArgumentError(NO_EXTREME)
     return module, array
 
 

@@ -220,7 +220,7 @@ GRAIN_WORK = 262_144  # element-source pairs worth handing to another thread: ab
 
 def grain(sources: int) -> int:
     """Targets worth handing to another thread."""
-    return max(1, GRAIN_WORK // sources)
+    return max(1, GRAIN_WORK // max(1, sources))
 
 
 PAIRWISE = Pattern("pairwise", over_pairs=True, host=HostCode(reassociate=True), default_plan=default_plan, grain=grain)

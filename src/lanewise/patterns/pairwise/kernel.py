@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, overload
 
+from lanewise.arrays import are_same
 from lanewise.attributes import sealed
 from lanewise.checks import plain_function, shown
 from lanewise.errors import ArgumentError, CompileError, brief
@@ -39,7 +40,7 @@ def _build(lowered: Lowered, signature: Signature, classified: Arguments, index:
     kinds = {n: value_type(signature.parameters[n]) for n in classified.uniforms}
     arguments = PairwiseArguments(
         (target_name, target.record, target.layout), (source_name, source.record, source.layout), kinds,
-        target.data is source.data, signature.arrays,
+        are_same(target, source), signature.arrays,
     )  # fmt: skip
     return build_pairwise(lowered, arguments, index)
 

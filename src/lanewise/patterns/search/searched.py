@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from lanewise import types as t
-from lanewise.arrays import RecordArray
+from lanewise.arrays import RecordArray, are_same
 from lanewise.errors import ArgumentError
 from lanewise.frontend.function import Lowered, Signature
 from lanewise.ir import nodes as ir
@@ -17,7 +17,7 @@ from lanewise.ir.names import COUNT, count_of
 from lanewise.ir.pattern import Work
 from lanewise.launch.arguments import Arguments, Tests, bind_value_array, flatten_uniforms, make_outputs
 from lanewise.launch.compiled import Call, Compiled, Tunable
-from lanewise.launch.executable import BoundArray, Executable, Launch
+from lanewise.launch.executable import BoundArray, Executable, Launch, checks_of
 from lanewise.launch.repeated import Result
 from lanewise.launch.shaped_arrays import check_results_apart
 from lanewise.launch.support import bind_record, compile_kernel, index_type, layouts_of, machine_of, value_type
@@ -137,6 +137,7 @@ class Searched:
         named = result_arrays(self.lowered)
         results = make_outputs(self.name, [kind for _, kind in named], len(target), classified.device, out)
         bound = {n: bind_record(r) for n, r in classified.records.items()}
+        checks = checks_of(bound)
         filling: list[Callable[[], object]] = [*s.structure.launches()]
         if s.structure.order is not None:
             order = bind_value_array(s.structure.order, t.I32)
@@ -156,7 +157,7 @@ class Searched:
         if classified.tests is not None:
             kernel = self._tested(s, classified.tests, bound, kernel)
         turns = cuda.turns(f"a bound call of {self.name}", classified.device)
-        return Call(SearchedLaunch(s.structure, tuple(filling), kernel, turns), tuple(results), compiled)
+        return Call(SearchedLaunch(s.structure, tuple(filling), kernel, turns, checks), tuple(results), compiled)
 
     def _tested(self, s: _Specialisation, tests: Tests, bound: dict[str, BoundArray], launch: Launch) -> Launch:
         """A launch with the tests of its indices before it, which walk through the same structure."""
@@ -185,7 +186,7 @@ class Searched:
         if points is None:
             target, source = classified.records.values()
             sources = points_of(source, self.search.position)
-            points = sources if target.data is source.data else points_of(target, self.search.position), sources
+            points = sources if are_same(target, source) else points_of(target, self.search.position), sources
             self._check(classified.records, points)
         places, sources = points
         picked = self._picker.pick(classified, sources, wish, choice)
@@ -208,7 +209,7 @@ class Searched:
 
     def _looks(self, points: tuple[Points, Points]) -> tuple[Look, ...]:
         """What `_check` asks of positions."""
-        different = dict.fromkeys(points)  # targets may be the sources
+        different = dict.fromkeys(p for p in points if p.count)  # targets may be the sources
         return tuple((p, p.bounds(self.search.world, self._reach)) for p in different)
 
     def _environment(
@@ -227,7 +228,7 @@ class Searched:
         """The leaves that the kernel reads of sources (and of targets that are the same array), the position first."""
         (target_name, target), (source_name, source) = arguments.records.items()
         used = {p.name for p in self.lowered.function.parameters}
-        names = [source_name, *([target_name] if target.data is source.data else [])]
+        names = [source_name, *([target_name] if are_same(target, source) else [])]
         place = [x for x in source.record.leaves if x.field == self.search.position]
         return (*place, *(
             x for x in source.record.leaves if x not in place and any(f"{n}.{x.name}" in used for n in names)
@@ -248,7 +249,7 @@ class Searched:
         self, arguments: Arguments, search: Search, structure: Structure, copied: tuple[Leaf, ...], index: Scalar
     ) -> SearchArguments:
         (target_name, target), (source_name, source) = arguments.records.items()
-        identical, ordered = target.data is source.data, structure.order is not None
+        identical, ordered = are_same(target, source), structure.order is not None
         sides = {n: Side(n, r.record.leaves, r.layout) for n, r in arguments.records.items()}
         if ordered:
             sides[source_name] = Side(source_name, copied, SoAoAS())

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-from lanewise.arrays import RecordArray
+from lanewise.arrays import RecordArray, places_of
 from lanewise.attributes import sealed, unknown
 from lanewise.checks import checked
 from lanewise.errors import InputError
@@ -92,7 +92,7 @@ class Simulation:
     """
 
     __slots__ = (
-        "__weakref__", "_bodies", "_clock", "_law", "_pair", "_plan", "_potential", "_precision", "_profile", "_stepper",
+        "__weakref__", "_bodies", "_clock", "_law", "_pair", "_places", "_plan", "_potential", "_precision", "_profile", "_stepper",
         "_wanted_potential", "_watch", "_whole",
     )  # fmt: skip
 
@@ -116,7 +116,7 @@ class Simulation:
         check_softening(softening, self._pair)
         check_gravitational_constant(gravitational_constant)
         check_bodies(bodies, self._pair)
-        self._bodies, kind = bodies, find_integrator(integrator)
+        self._bodies, self._places, kind = bodies, places_of(bodies), find_integrator(integrator)
         self._clock = Clock(step, time, step, 0.0, 0.0)
         self._plan = (plan or Plan()).filled(wanted_force(self._precision))
         self._wanted_potential = (potential_plan or Plan()).filled(WANTED_POTENTIAL)
@@ -254,6 +254,11 @@ class Simulation:
 
     def _notice(self) -> None:
         """Where somebody has written to the bodies, compute what was computed from them again."""
+        if places_of(self._bodies) is not self._places:
+            raise InputError(
+                f"the bodies were {self._places.count:,} when the simulation was made, and are {len(self._bodies):,} now; make a new "
+                "Simulation of them"
+            )
         if not self._watch.changed():
             return
         check_bodies(self._bodies, self._pair)
