@@ -3,8 +3,9 @@
     python -m bench.cpu_threadwise [NAME ...]
 Every version is compared with float64 results first. Of kernels that read and write each element once the bound is the rate of a copy of a
 large matrix by as many threads: bytes that have to be moved, over the time of the copy in the same rounds. (A copy moves more than it
-counts: a line that is written is read first.) Of the matrix product the bound is NumPy's, that is its BLAS. Beside each kernel stands
-what NumPy offers for it in one call or few, and the kernel as it is written: with neither lanes nor tiles. Writes
+counts: NumPy stores through the caches, and a line that is written is read first. The row `copy` is a kernel that stores past them.) Of
+the matrix product the bound is NumPy's, that is its BLAS. Beside each kernel stands what NumPy offers for it in one call or few, and the
+kernel as it is written: with neither lanes nor tiles. Writes
 bench/results/cpu_threadwise.{md,json}, or into the folder that the variable OUT names.
 """
 
@@ -47,6 +48,11 @@ CUBE = 384
 AS_WRITTEN = lw.Plan(across=0, slices=1, vector_bits=0)
 SLOW = ("matmul", "transpose", "transposed matrix-vector", "softmax")  # as written they take seconds
 Given = dict[str, Any]
+
+
+@lw.threadwise
+def copied(y: lw.index, x: lw.index, a: lw.Array2[lw.f32], c: lw.Array2[lw.f32]):
+    c[y, x] = a[y, x]
 
 
 @dataclass(frozen=True)
@@ -152,6 +158,7 @@ BENCHMARKS = (
               lambda g: np.matmul(g["a"], g["x"], out=g["c"])),
     Benchmark("transposed matrix-vector", transposed, _vector, "c", lambda g: g["x"].astype(np.float64) @ g["a"], MATRIX,
               lambda g: np.matmul(g["x"], g["a"], out=g["c"])),
+    Benchmark("copy", copied, _image(edge=0), "c", lambda g: g["a"], 2 * MATRIX),
     Benchmark("outer product", outer, lambda: ({"u": random(N), "v": random(N), "c": blank(N, N)}, (N, N)), "c",
               lambda g: np.multiply.outer(g["u"].astype(np.float64), g["v"]), MATRIX,
               lambda g: np.multiply.outer(g["u"], g["v"], out=g["c"])),

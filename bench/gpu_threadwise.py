@@ -311,7 +311,9 @@ TURNED = {"neighbours": "first", "tile": 1, "block": 256}
 TRANSPOSE = (
     {**TURNED, "across": 16, "targets": 4, "rows": 4}, {**TURNED, "across": 8, "targets": 4, "rows": 1},
     {**TURNED, "across": 8, "targets": 4, "rows": 2}, {**TURNED, "across": 32, "targets": 1, "rows": 4},
-    {**TURNED, "across": 16, "targets": 4, "rows": 4, "order": "diagonal"}, {"block": 256},
+    {**TURNED, "across": 16, "targets": 4, "rows": 4, "order": "diagonal"},
+    {**TURNED, "across": 16, "targets": 4, "rows": 4, "order": "panels"},
+    {**TURNED, "across": 16, "targets": 4, "rows": 2, "block": 512}, {"block": 256},
 )  # fmt: skip
 STENCIL = (
     {"block": 256, "across": 32, "targets": 4, "rows": 1}, {"block": 256, "across": 32, "targets": 4, "rows": 2},
@@ -321,10 +323,12 @@ CUBE = (
     {"block": 256, "across": 64, "targets": 2, "rows": 1, "layers": 8}, {"block": 512, "across": 64, "targets": 2, "rows": 2, "layers": 4},
     {"block": 256, "across": 32, "targets": 2, "rows": 2, "layers": 4}, {"block": 128, "across": 64, "targets": 2, "rows": 2, "layers": 4},
     {"block": 256, "across": 64, "targets": 2, "rows": 2, "layers": 8}, {"block": 256, "across": 128, "targets": 2, "rows": 2, "layers": 4},
-
+    {"block": 256, "across": 64, "targets": 4, "rows": 2, "layers": 4}, {"block": 128, "across": 64, "targets": 4, "rows": 2, "layers": 4},
+    {"block": 128, "across": 64, "targets": 4, "rows": 2, "layers": 8}, {"block": 256, "across": 128, "targets": 4, "rows": 2, "layers": 4},
+    {"block": 128, "across": 32, "targets": 4, "rows": 2, "layers": 4}, {"block": 256, "across": 64, "targets": 2, "rows": 4, "layers": 4},
     {"block": 256, "across": 32, "targets": 4, "rows": 1, "layers": 1}, {"block": 256, "across": 32, "targets": 4, "rows": 2, "layers": 2},
     {"block": 256, "across": 32, "targets": 4, "rows": 1, "layers": 4}, {"block": 256, "across": 64, "targets": 4, "rows": 1, "layers": 8},
-    {"block": 256, "across": 64, "targets": 2, "rows": 2, "layers": 4}, {"block": 256},
+    {"block": 128, "across": 64, "targets": 2, "rows": 2, "layers": 8}, {"block": 256},
 )  # fmt: skip
 SMALL = {"across": 4, "down": 4, "targets": 4, "rows": 4, "tile": 16, "unroll": 0}
 BATCHED = (

@@ -4,7 +4,7 @@ from typing import Any
 
 import lanewise as lw
 
-__all__ = ["Grain", "attract", "bounce", "grow", "heaps", "near", "spread", "total_mass", "twice", "walled"]
+__all__ = ["Grain", "Numbered", "attract", "bounce", "grow", "heaps", "near", "spread", "total_mass", "twice", "walled"]
 
 
 @lw.record
@@ -13,6 +13,11 @@ class Grain:
     mass: lw.f64
     kind: lw.i32
     alive: lw.bool
+
+
+@lw.record
+class Numbered:
+    serial: lw.i64
 
 
 @lw.function

@@ -27,7 +27,7 @@ from lanewise.sims.gravity.view import plot_gravity
 from lanewise.sims.lbm import obstacles
 from lanewise.sims.lbm.view.flow import flow_title, plot_flow
 from tests.corpus_kernels import speed
-from tests.pickled_kernels import Grain, attract, bounce, grow, heaps, near, spread, walled
+from tests.pickled_kernels import Grain, Numbered, attract, bounce, grow, heaps, near, spread, walled
 
 Good = tuple[Callable[..., Any], list[Any], dict[str, Any]]
 PLACES = {"gravity": gravity, "boids": boids, "lbm": lbm, "obstacles": obstacles, "io": io}
@@ -53,8 +53,10 @@ EXEMPT = {
     **dict.fromkeys(["StaticGrid.geometry", "SoAoAS.grouped", "Plan.filled", "Elementwise.tuning_job", "Pairwise.tuning_job", "Segmentwise.tuning_job", "Threadwise.tuning_job"], _INSIDE),
     **dict.fromkeys(["Profile.loop", "Profile.running", "Profile.sample"], _INSIDE),
     **dict.fromkeys(["RecordArray.from_fields", "RecordArray.zeros"], _INSIDE),
-    **{f"{r}.row_of": _INSIDE for r in ("gravity.Body", "gravity.Body64", "gravity.BodyMixed", "boids.Boid", "boids.Boid64")},
+    **{f"{r}.row_of": _INSIDE for r in ("Record", "gravity.Body", "gravity.Body64", "gravity.BodyMixed", "boids.Boid", "boids.Boid64")},
+    "Fate": "its three members",
     **dict.fromkeys(["Layout"], "abstract"),
+    **dict.fromkeys(["index_of"], "of elements in kernels: in Python it raises"),
     **dict.fromkeys(["RecordArray", "LayoutChoice", "LayoutChoice.as_dict", "Ragged", "RaggedArray", "Sitewise"], "made by functions of the table"),
     **dict.fromkeys(["Elementwise", "Pairwise", "Segmentwise", "Threadwise"], "made by their decorators"),
     **dict.fromkeys(["Array1", "Array2", "Array3"], "annotations"),
@@ -67,7 +69,7 @@ EXEMPT = {
     **dict.fromkeys([f"obstacles.{s}.fractions" for s in ("Round", "SignedDistance", "Surface")], _INSIDE),
     **dict.fromkeys(["obstacles.Surface"], "a protocol"),
     **dict.fromkeys(["obstacles.Mesh", "obstacles.Solid", "io.Particles"], "of checked arrays: `of` and the functions of bodies make it"),
-    **{f"{r}.{m}": "as Record" for r in ("gravity.Body", "gravity.Body64", "gravity.BodyMixed", "boids.Boid", "boids.Boid64")
+    **{f"{r}.{m}": "as Record" for r in ("Record", "gravity.Body", "gravity.Body64", "gravity.BodyMixed", "boids.Boid", "boids.Boid64")
        for m in ("array", "zeros", "copy")},
 }  # fmt: skip
 
@@ -78,6 +80,11 @@ def positions(count: int = 6) -> Any:
 
 def grains(count: int = 6) -> Any:
     return Grain.array(position=positions(count), mass=np.ones(count))
+
+
+def numbered() -> Any:
+    """Grains that can be told apart."""
+    return Numbered.array(serial=np.arange(4))
 
 
 def lists() -> Any:
@@ -176,6 +183,7 @@ CALLS: dict[str, Callable[[], Good]] = {
     "normalize": lambda: (lw.normalize, [lw.vec3(1, 2, 3)], {}),
     "select": lambda: (lw.select, [True, 1.0, 2.0], {}),
     "same": lambda: (lw.same, [1, 2], {}),
+    "interpolate": lambda: (lw.interpolate, [np.ones((2, 3)), 0.5, 1.25], {"edge": "mirror"}),
     "zeros": lambda: (lw.zeros, [lw.f32, 4], {}),
     "Row": lambda: (lw.Row, [np.ones(3)], {}),
     "window": lambda: (lw.window, [lw.Row(np.ones(3)), 1, 2], {}),
@@ -233,6 +241,16 @@ CALLS: dict[str, Callable[[], Good]] = {
     "RecordArray.field": lambda: (functools.partial(setattr, grains(), "mass"), [np.ones(6)], {}),
     "RecordArray.vector": lambda: (functools.partial(setattr, grains(), "position"), [(1, 2, 3)], {}),
     "RecordArray.row": lambda: (grains().__getitem__, [2], {}),
+    "RecordArray.part": lambda: (grains().__getitem__, [slice(1, 5, 2)], {}),
+    "RecordArray.mask": lambda: (grains().__getitem__, [np.arange(6) > 2], {}),
+    "RecordArray.assigned": lambda: (grains().__setitem__, [slice(0, 6), grains()], {}),
+    "RecordArray.append": lambda: (grains().append, [grains()], {}),
+    "RecordArray.compact": lambda: (grains().compact, [np.arange(6) > 2], {}),
+    "RecordArray.reserve": lambda: (grains().reserve, [20], {}),
+    "concatenate": lambda: (lw.concatenate, [[grains(), grains()]], {}),
+    "Population": lambda: (lw.Population, [numbered()], {"ids": "serial", "next_id": 9}),
+    "Population.apply": lambda: (lw.Population(numbered(), ids="serial").apply, [np.array([0, 1, 2, 1])], {}),
+    "Population.step": lambda: (lw.Population(numbered(), ids="serial").step, [lambda array: np.array([0, 1, 2, 1])], {}),
     "RecordArray.copy": lambda: (grains().copy, [], {}),
     "RecordArray.numpy": lambda: (grains().numpy, [], {}),
     "RecordArray.to": lambda: (grains().to, ["cpu"], {}),

@@ -54,6 +54,7 @@ CASES: dict[str, tuple[list[str], list[str]]] = {
         ["60", "0.4", "{tmp}/starlings.gif", "{tmp}/starlings.png"],
         ["the 7 nearest within 12", "t =   0.3: polarisation 0.", "nearest flockmate", "movie: "],
     ),
+    "birth_and_death": (["300", "30"], ["step   30:    ", " sheep, ", " wolves have lived"]),
     "vicsek": (
         ["300", "120"],
         ["2-D, 300 particles, noise 0.10: order 0.9", "3-D, 300 particles, noise 6.28: order 0.0"],

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from lanewise._version import __version__
 from lanewise.advice import LayoutChoice, Use, choose_layout
 from lanewise.array_types import Array1, Array2, Array3, index
-from lanewise.arrays import RecordArray
+from lanewise.arrays import RecordArray, concatenate
 from lanewise.collective.cumsum import cumsum
 from lanewise.collective.histogram import histogram
 from lanewise.errors import (
@@ -19,9 +19,11 @@ from lanewise.errors import (
     StateError,
     VerificationError,
 )
+from lanewise.fates import Fate
 from lanewise.frontend.helpers import function
 from lanewise.interop.jax import jax_function
 from lanewise.interop.torch import torch_function
+from lanewise.interpolation import interpolate
 from lanewise.lattices import D2Q9, D3Q19, D3Q27, Lattice
 from lanewise.layouts import AoAS, AoS, AoSoA, Layout, SoA, SoAoAS
 from lanewise.moved import MOVED
@@ -37,6 +39,7 @@ from lanewise.patterns.segmentwise.kernel import segmentwise
 from lanewise.patterns.sitewise.kernel import Sitewise, sitewise
 from lanewise.patterns.threadwise.kernel import threadwise
 from lanewise.plan import Plan
+from lanewise.population import Population
 from lanewise.profiling import Profile
 from lanewise.ragged import RaggedArray, ragged
 from lanewise.random_numbers import (
@@ -49,6 +52,7 @@ from lanewise.random_numbers import (
     unit_vector,
     unit_vector2,
 )
+from lanewise.record import RecordBase as Record
 from lanewise.record import record
 from lanewise.runtime.devices import device
 from lanewise.scatter import scatter_add, scatter_max, scatter_min
@@ -78,6 +82,7 @@ from lanewise.values import (
     hypot,
     i32,
     i64,
+    index_of,
     isfinite,
     isinf,
     isnan,
@@ -148,6 +153,7 @@ __all__ = [
     "CompileError",
     "DeviceError",
     "DynamicGrid",
+    "Fate",
     "InputError",
     "LanewiseError",
     "Lattice",
@@ -159,9 +165,11 @@ __all__ = [
     "Periodic",
     "Plan",
     "PlanError",
+    "Population",
     "Profile",
     "Ragged",
     "RaggedArray",
+    "Record",
     "RecordArray",
     "RecordError",
     "Row",
@@ -183,6 +191,7 @@ __all__ = [
     "ceil",
     "choose_layout",
     "clamp",
+    "concatenate",
     "cos",
     "cosh",
     "cross",
@@ -207,6 +216,8 @@ __all__ = [
     "i32",
     "i64",
     "index",
+    "index_of",
+    "interpolate",
     "isfinite",
     "isinf",
     "isnan",

@@ -2,34 +2,61 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, Generic, cast, overload
 
 import numpy as np
+from numpy.typing import NDArray
 
+from lanewise import record_moves
 from lanewise import types as t
 from lanewise.checks import shown
 from lanewise.errors import ArgumentError, ArgumentTypeError
 from lanewise.field_values import FieldViews, brought, check_type, rounded
-from lanewise.layouts import Arrangement, Layout, default_layout
+from lanewise.layouts import Arrangement, Layout, default_layout, packed, strided
 from lanewise.record import Field, Record, RecordValue, unknown_field
+from lanewise.record_keys import Key, Mask, Places, Span, check_distinct, checked_mask, places_of_mask, read_key
 from lanewise.runtime.devices import resolve
-from lanewise.runtime.memory import allocate, array_module, to_host
+from lanewise.runtime.memory import allocate, to_host
 from lanewise.runtime.prepared import ArrayPlace, host_view
+from lanewise.tables import html_table
+from lanewise.target import is_gpu
 
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
+    B = TypeVar("B", bound=RecordValue, default=Any)
+else:
+    from typing import TypeVar
+
+    B = TypeVar("B")
+
+SHOWN = 8  # records in a notebook
 MOST_PARTS = 64  # kinds of parts of an allocation that an array remembers
+GROWTH = 1.5  # a full array that grows gets memory for that many times its records
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
     """See `RowOf`."""
 
-    array: RecordArray
+    array: RecordArray[Any]
     index: int
+    seen: FieldViews
+
+    def _views(self) -> FieldViews:
+        views = self.array._views  # pyright: ignore[reportPrivateUsage]
+        if views is not self.seen:
+            raise ArgumentError(
+                f"this row of {self.array.record.name} was taken when its array had {self.seen.count:,} records, and the array was changed "
+                f"in length since; take it again: [{self.index}]"
+            )
+        return views
 
     def read(self, field: Field) -> Any:
-        views = self.array._views  # pyright: ignore[reportPrivateUsage]
+        views = self._views()
         view = views.strided(field)
         if view is not None:
             return to_host(view[self.index])
@@ -56,63 +83,71 @@ class Row:
 
     def _put(self, field: Field, component: int, value: Any) -> None:
         leaf = t.leaves(field.name, field.type)[component]
-        blocks, place = self.array._views.at(leaf, self.index)  # pyright: ignore[reportPrivateUsage]
+        blocks, place = self._views().at(leaf, self.index)
         blocks[place] = value
 
 
-class RecordArray:
+class RecordArray(Generic[B]):
     """An array of records. Its fields are attributes.
 
     Reading a field gives an array of shape (n,) or (n, components) on the array's device: a view, writes go through,
     in every layout but AoSoA, whose blocks no single stride reaches: there it is a read-only copy. Assigning a field
     works in all layouts.
+
+    `bodies[10:20]` and `bodies[::2]` are views: arrays of records in the same memory, which kernels run over. Masks and whole numbers make
+    copies on the device. An array that owns its memory can be changed in length. Views and rows that were taken before say so when they
+    are used; fields that were taken before are arrays of their own library, and keep the memory that they had.
     """
 
     __slots__ = (
         "__weakref__",
-        "_arrangement",
+        "_base",
         "_buffers",
-        "_count",
-        "_data",
+        "_capacity",
         "_device",
+        "_fixed",
         "_layout",
         "_python_class",
         "_record",
+        "_seen",
     )
 
     _record: Record
-    _count: int
     _layout: Layout
     _device: str
-    _data: Any
-    _python_class: type[RecordValue]
-    _arrangement: Arrangement
+    _python_class: type[B]
+    _seen: FieldViews  # where the records are; another one after every change in length
+    _capacity: int
+    _base: (
+        tuple[RecordArray, FieldViews] | None
+    )  # of a view: the array that owns the memory, and where its records were
+    _fixed: str  # why the length cannot be changed, if so
     _buffers: dict[int, tuple[tuple[ArrayPlace, ...], list[Any]]]
 
     def __init__(
-        self, record: Record, count: int, layout: Layout, device: str, data: Any, python_class: type[RecordValue]
-    ) -> None:
-        for name, value in (
-            ("_record", record), ("_count", count), ("_layout", layout), ("_device", device), ("_data", data),
-            ("_python_class", python_class), ("_arrangement", layout.arrange(record.leaves)), ("_buffers", {}),
-        ):  # fmt: skip
+        self, record: Record, count: int, layout: Layout, device: str, data: Any, python_class: type[B], fixed: str = ""
+    ) -> None:  # fmt: skip
+        """fixed: why the number of records stays as it is, if it does, for the error that says so."""
+        self._set(
+            _record=record, _layout=layout, _device=device, _python_class=python_class, _capacity=count, _base=None, _fixed=fixed,
+            _seen=FieldViews(data, device, layout.arrange(record.leaves), count), _buffers={},
+        )  # fmt: skip
+
+    def _set(self, **values: Any) -> None:
+        for name, value in values.items():
             object.__setattr__(self, name, value)
 
     # ------------------------------------------------------------ making
 
     @classmethod
     def zeros(
-        cls, record: Record, count: int, *, layout: Layout | None, device: str | None, python_class: type[RecordValue]
-    ) -> RecordArray:
+        cls, record: Record, count: int, *, layout: Layout | None, device: str | None, python_class: type[B]
+    ) -> RecordArray[B]:
         """`count` records of zeros.
 
-        Raises `ArgumentError` for a count below 1, `DeviceError` when they do not fit the memory.
+        Raises `ArgumentError` for a negative count, `DeviceError` when they do not fit the memory.
         """
-        number: Any = count
-        if isinstance(number, bool) or not isinstance(number, (int, np.integer)) or number < 1:
-            raise ArgumentError(
-                f"{record.name}: the number of records must be a whole number from 1 on, found {shown(count)}"
-            )
+        _check_number(f"{record.name}: the number of records", count)
         where = resolve(device)
         layout = default_layout(record, where) if layout is None else checked_layout(layout)
         data = allocate(where, layout.arrange(record.leaves).nbytes(int(count)), f"{count:,} records of {record.name}")
@@ -126,8 +161,8 @@ class RecordArray:
         *,
         layout: Layout | None,
         device: str | None,
-        python_class: type[RecordValue],
-    ) -> RecordArray:
+        python_class: type[B],
+    ) -> RecordArray[B]:
         """Records from one array (or a uniform argument) per field; fields left out are zero.
 
         Raises `ArgumentError` for an unknown field, a wrong shape, or a dtype that the field cannot hold.
@@ -155,7 +190,7 @@ class RecordArray:
 
     # ------------------------------------------------------------ fields
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> NDArray[Any]:
         # Copy, pickle and array libraries ask for names like this, also of an array that is not filled yet.
         if name.startswith("_"):
             raise AttributeError(name)
@@ -174,18 +209,14 @@ class RecordArray:
         if view is not None:
             view[...] = values
             return
-        module = array_module(self._device)
         for component, leaf in enumerate(t.leaves(field.name, field.type)):
-            blocks = self._views.blocks(leaf)
-            padded = module.zeros(blocks.size, blocks.dtype)
-            padded[: self._count] = values[..., component] if isinstance(field.type, t.Vector) else values
-            blocks[...] = padded.reshape(blocks.shape)
+            self._views.fill(leaf, values[..., component] if isinstance(field.type, t.Vector) else values)
 
     def _checked(self, field: Field, value: Any) -> Any:
         """Values on the device that fit the field's shape and type; a uniform argument is allowed."""
         name = f"{self._record.name}.{field.name}"
         values = brought(name, value, self._device)
-        shape = (self._count, field.type.length) if isinstance(field.type, t.Vector) else (self._count,)
+        shape = (len(self), field.type.length) if isinstance(field.type, t.Vector) else (len(self),)
         if values.shape not in (shape, shape[1:]):
             raise ArgumentError(
                 f"{name} is a {field.type}: wanted shape {shape}, or {shape[1:]} for all, found {values.shape}"
@@ -195,7 +226,14 @@ class RecordArray:
 
     @property
     def _views(self) -> FieldViews:
-        return FieldViews(self._data, self._device, self._arrangement, self._count)
+        if self._base is not None:
+            base, seen = self._base
+            if base._seen is not seen:
+                raise ArgumentError(
+                    f"this view was taken when its array of {self._record.name} had {seen.count:,} records, and the array was changed in "
+                    "length since; take the view again"
+                )
+        return self._seen
 
     # ------------------------------------------------------------ the whole array
 
@@ -213,18 +251,43 @@ class RecordArray:
 
     @property
     def nbytes(self) -> int:
-        """The size of the allocation."""
-        return self._arrangement.nbytes(self._count)
+        """The size of the allocation; of a view what its records take."""
+        arrangement = packed(self._layout).arrange(self._record.leaves)
+        return arrangement.nbytes(self._capacity)
+
+    @property
+    def capacity(self) -> int:
+        """How many records there is memory for; of a view how many it has."""
+        return self._capacity
 
     @property
     def arrangement(self) -> Arrangement:
-        """Where every scalar lies."""
-        return self._arrangement
+        """Where every scalar lies. Raises `ArgumentError` for a view that begins or steps within the blocks of its layout."""
+        views = self._views
+        if not views.is_regular:
+            raise ArgumentError(f"{self._irregular()}; kernels run over a .copy() of it")
+        return views.arrangement
+
+    def _irregular(self) -> str:
+        """Why kernels cannot run over a view."""
+        width = max(b.width for b in self._seen.arrangement.buffers)
+        how = "steps" if self._seen.step > 1 else "begins"
+        return (
+            f"this view of an array of {self._record.name} {how} within the blocks of {width} records of {self._layout}"
+        )
 
     @property
     def data(self) -> Any:
-        """The allocation itself, as bytes on the device."""
-        return self._data
+        """The allocation itself, as bytes on the device; views have that of their array."""
+        return self._views.data
+
+    def _progression(self) -> tuple[int, int]:
+        """Where this begins in the array that owns the memory, and its step, both counted in its records."""
+        whole = (self if self._base is None else self._base[0])._seen
+        views, own = self._seen, whole.arrangement.buffers[0]
+        away = views.arrangement.starts(views.count)[0] - whole.arrangement.starts(whole.count)[0]
+        step = views.arrangement.buffers[0].block // own.block * views.step
+        return away // own.block * own.width + views.first, step
 
     def _parts_at(self, places: tuple[ArrayPlace, ...]) -> list[Any]:
         """Parts of the allocation as numbers, on the host. Calls of kernels ask for the same ones again and again."""
@@ -232,38 +295,241 @@ class RecordArray:
         if cached is None or cached[0] is not places:
             if len(self._buffers) >= MOST_PARTS:  # kernels come and go while an array lives
                 self._buffers.clear()
-            cached = self._buffers[id(places)] = (places, [host_view(self._data, p) for p in places])
+            cached = self._buffers[id(places)] = (places, [host_view(self.data, p) for p in places])
         return cached[1]
 
     def __len__(self) -> int:
-        return self._count
+        return self._seen.count
 
-    def __getitem__(self, index: int) -> RecordValue:
-        """One record. It is a row of this array: what is assigned to its fields, or to components of its vectors, is written here."""
-        return self._python_class.row_of(Row(self, self._place(index)))
+    @overload
+    def __getitem__(self, key: int) -> B: ...
+    @overload
+    def __getitem__(self, key: slice | Sequence[int] | Sequence[bool] | np.ndarray[Any, Any]) -> RecordArray[B]: ...
+    def __getitem__(self, key: Any) -> Any:
+        """A record, or an array of them.
 
-    def __setitem__(self, index: int, value: RecordValue) -> None:
-        """Replace one record by the values of another one of its class."""
-        place, record = self._place(index), cast(Any, value)
-        if not isinstance(record, RecordValue) or record.__record__ != self._record:
+        A number gives a row of this array: what is assigned to its fields, or to components of its vectors, is written here. A slice gives
+        a view: an array in the same memory. A mask of shape (n,), or whole numbers of shape (k,), give a copy on the same device.
+        """
+        match self._key(key):
+            case int(index):
+                return self._python_class.row_of(Row(self, index, self._views))
+            case Span(start, step, count):
+                return self._cut(start, step, count)
+            case Places(indices):
+                return self._taken(indices)
+            case Mask(mask):
+                return self._kept(mask)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        """Replace one record by the values of another one of its class, or some by those of an array or by one for all.
+
+        Raises `ArgumentError` for records of another class, device or number, and where a record would be assigned twice.
+        """
+        chosen = self._key(key)
+        if isinstance(chosen, Mask):
+            chosen = places_of_mask(self._record.name, chosen.values, len(self), self._device)
+        if isinstance(chosen, int):
+            self._check_row(key, value)
+            row = Row(self, chosen, self._views)
+            for field, kept in [(f, getattr(value, f.name)) for f in self._record]:
+                row.write(field, kept)
+            return
+        count = chosen.count if isinstance(chosen, Span) else len(chosen)
+        if isinstance(chosen, Places):
+            check_distinct(self._record.name, chosen)
+        values = self._rows(value, count)
+        to = self._views if isinstance(chosen, Places) else self._cut(chosen.start, chosen.step, count)._views
+        for leaf in self._record.leaves:
+            column = values._views.column(leaf.name)
+            if isinstance(chosen, Places):
+                to.put(leaf.name, chosen.indices, column)
+            else:
+                to.fill(leaf.name, column)
+
+    def _check_row(self, key: Any, value: Any) -> None:
+        if not isinstance(value, RecordValue) or value.__record__ != self._record:
             raise ArgumentError(
-                f"a row of {self._record.name} is replaced by a {self._record.name}(...), found {type(record).__name__}; "
-                f"fields are arrays: .{self._record.fields[0].name}[{index}] = ..."
+                f"a row of {self._record.name} is replaced by a {self._record.name}(...), found {type(value).__name__}; "
+                f"fields are arrays: .{self._record.fields[0].name}[{key}] = ..."
             )
-        row = Row(self, place)
-        for field, kept in [(f, getattr(record, f.name)) for f in self._record]:
-            row.write(field, kept)
 
-    def _place(self, index: int) -> int:
-        number: Any = index
-        if isinstance(number, bool) or not isinstance(number, (int, np.integer)):
-            raise ArgumentTypeError(
-                f"records are taken one by one with a whole number, found {shown(number)}; fields are arrays: "
-                f".{self._record.fields[0].name}[...]"
+    def _rows(self, value: Any, count: int) -> RecordArray:
+        """`count` records of a value that is assigned: an array of its own, or one in other memory."""
+        if isinstance(value, RecordValue):
+            self._check_row("...", value)
+            fields = {
+                f.name: np.broadcast_to(np.asarray(getattr(value, f.name)), (count, *_row(f))) for f in self._record
+            }
+            made = RecordArray.zeros(
+                self._record, count, layout=packed(self._layout), device=self._device, python_class=self._python_class
             )
-        if not -self._count <= index < self._count:
-            raise IndexError(f"record {index} of {self._count}")
-        return int(index) % self._count
+            for name, values in fields.items():
+                setattr(made, name, values)
+            return made
+        self._check_alike(value)
+        if len(value) != count:
+            raise ArgumentError(
+                f"{count:,} records of {self._record.name} are replaced by as many, found {len(value):,}"
+            )
+        return value.copy() if value.data is self.data else value
+
+    def _check_alike(self, value: Any) -> None:
+        """Refuse what is no array of the same records on the same device."""
+        if not isinstance(value, RecordArray) or value._record != self._record:
+            other = f"an array of {value._record}" if isinstance(value, RecordArray) else type(value).__name__
+            raise ArgumentError(f"wanted an array of {self._record}, found {other}")
+        if value._device != self._device:
+            raise ArgumentError(
+                f"the arrays of {self._record.name} lie on different devices ({value._device} and {self._device}); move one with "
+                f'.to("{self._device}")'
+            )
+
+    def _key(self, key: Any) -> Key:
+        return read_key(self._record.name, key, len(self), self._device, self._record.fields[0].name)
+
+    def _cut(self, start: int, step: int, count: int) -> RecordArray:
+        """A view of some records."""
+        step = step if count > 1 else 1
+        views = self._views
+        blocks = any(b.width > 1 for b in views.arrangement.buffers)
+        layout = self._layout if blocks else strided(self._layout, step)
+        part = views.cut(start, step, count, layout.arrange(self._record.leaves))
+        made = object.__new__(RecordArray)
+        made._set(
+            _record=self._record, _layout=layout, _device=self._device, _python_class=self._python_class, _capacity=count,
+            _base=self._base or (self, views), _seen=part, _buffers={},
+            _fixed="a view has the records that it was cut with; .copy() is an array of its own",
+        )  # fmt: skip
+        return made
+
+    def _taken(self, indices: Any) -> RecordArray:
+        """A copy of some records."""
+        made = self._empty(len(indices))
+        if is_gpu(self._device):
+            record_moves.take(self._views, indices, made._views)
+            return made
+        for leaf in self._record.leaves:
+            made._views.fill(leaf.name, self._views.take(leaf.name, indices))
+        return made
+
+    def _kept(self, mask: Any) -> RecordArray:
+        """A copy of the records that a mask keeps."""
+        if not is_gpu(self._device):
+            return self._taken(np.flatnonzero(mask))
+        kept = record_moves.Kept(self._device, mask)
+        made = self._empty(kept.count)
+        kept.move(self._views, made._views)
+        return made
+
+    def _empty(self, count: int) -> RecordArray:
+        """As many records like these, without the gaps of a view."""
+        return RecordArray.zeros(
+            self._record, count, layout=packed(self._layout), device=self._device, python_class=self._python_class
+        )
+
+    # ------------------------------------------------------------ changes of length
+
+    def reserve(self, capacity: int) -> None:
+        """Have memory for that many records at least, so that `append` needs no other until they are there."""
+        _check_number(f"{self._record.name}: the capacity", capacity)
+        self._check_own("reserve")
+        if capacity <= self._capacity:
+            return
+        data = allocate(
+            self._device,
+            self._layout.arrange(self._record.leaves).nbytes(int(capacity)),
+            f"{capacity:,} records of {self._record.name}",
+        )
+        self._lie(data, int(capacity), len(self), self._views)
+
+    def append(self, records: Any) -> None:
+        """Add records at the end: a record, a list of them, or an array of them on the same device.
+
+        A full array moves to memory for one and a half times its records, so that n records one by one cost as much as some copies of n.
+        Raises `ArgumentError` for a view, which has the length that it was cut with.
+        """
+        self._check_own("append")
+        added = self._added(records)
+        if not len(added):
+            return
+        before, count = len(self), len(self) + len(added)
+        if added.data is self.data:  # the memory may go, and lies in another order afterwards
+            added = added.copy()
+        if count > self._capacity:
+            self.reserve(max(count, int(self._capacity * GROWTH)))
+        self._lie(self.data, self._capacity, count)
+        end = self._cut(before, 1, len(added))._views
+        for leaf in self._record.leaves:
+            end.fill(leaf.name, added._views.column(leaf.name))
+
+    def compact(self, mask: Any) -> int:
+        """Keep the records for which `mask`, bool of shape (n,), is true, in their order; how many there are.
+
+        The capacity stays. On a GPU nothing comes to the host but that number, and the records go to memory of the same size: in place
+        threads would overwrite what others still have to read.
+        """
+        self._check_own("compact")
+        mask = checked_mask(self._record.name, mask, len(self), self._device)
+        if is_gpu(self._device):
+            return self._compact_elsewhere(mask)
+        indices = np.flatnonzero(mask)
+        kept = len(indices)
+        if kept == len(self):
+            return kept
+        columns = ((x.name, self._views.take(x.name, indices)) for x in self._record.leaves)
+        end = self._cut(0, 1, kept)._views
+        for leaf, column in columns:
+            end.fill(leaf, column)
+        self._lie(self.data, self._capacity, kept)
+        return kept
+
+    def _compact_elsewhere(self, mask: Any) -> int:
+        kept = record_moves.Kept(self._device, mask)
+        if kept.count == len(self):
+            return kept.count
+        source = self._views
+        nbytes = self._layout.arrange(self._record.leaves).nbytes(self._capacity)
+        data = allocate(self._device, nbytes, f"{self._capacity:,} records of {self._record.name}", zeroed=False)
+        self._lie(data, self._capacity, kept.count)
+        kept.move(source, self._views)
+        return kept.count
+
+    def _lie(self, data: Any, capacity: int, count: int, old: FieldViews | None = None) -> None:
+        """Have `count` records in an allocation for `capacity`; those of `old` are copied there."""
+        arrangement = self._layout.arrange(self._record.leaves)
+        if capacity != count:
+            arrangement = arrangement.at(arrangement.starts(capacity))
+        views = FieldViews(data, self._device, arrangement, count)
+        if old is not None:
+            for leaf in self._record.leaves:
+                views.fill(leaf.name, old.column(leaf.name))
+        self._set(_seen=views, _capacity=capacity, _buffers={})
+
+    def _check_own(self, method: str) -> None:
+        if self._fixed:
+            raise ArgumentError(f"{method} changes the length of an array of {self._record.name}, and {self._fixed}")
+
+    def _added(self, records: Any) -> RecordArray:
+        """What is appended, as an array."""
+        if isinstance(records, RecordArray):
+            self._check_alike(records)
+            return records
+        rows = [records] if isinstance(records, RecordValue) else records
+        if not isinstance(rows, (list, tuple)):
+            raise ArgumentError(
+                f"append takes a {self._record.name}, a list of them or an array of them, found {type(records).__name__}"
+            )
+        for number, row in enumerate(cast("list[Any]", rows)):
+            if not isinstance(row, RecordValue) or row.__record__ != self._record:
+                raise ArgumentError(
+                    f"append takes records of {self._record.name}, found {type(row).__name__} at place {number}"
+                )
+        made = self._empty(len(rows))
+        if rows:
+            for f in self._record:
+                setattr(made, f.name, np.array([np.asarray(getattr(row, f.name)) for row in rows]))
+        return made
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         # Without it NumPy would make an array of Python objects, record by record.
@@ -272,45 +538,48 @@ class RecordArray:
             f"an array of {self._record.name} is no array of numbers; take a field, for example .{first}"
         )
 
-    def __iter__(self) -> Iterator[RecordValue]:
-        return (self[i] for i in range(self._count))
+    def __iter__(self) -> Iterator[B]:
+        return (self[i] for i in range(len(self)))
 
     def numpy(self) -> dict[str, np.ndarray[Any, Any]]:
         """Copies of all fields on the host."""
         return {f.name: np.array(to_host(getattr(self, f.name))) for f in self._record}
 
-    def with_layout(self, layout: Layout) -> RecordArray:
+    def with_layout(self, layout: Layout) -> RecordArray[B]:
         """The same records in another layout, on the same device."""
         result = RecordArray.zeros(
             self._record,
-            self._count,
+            len(self),
             layout=checked_layout(layout),
             device=self._device,
             python_class=self._python_class,
         )
-        for field in self._record:
-            setattr(result, field.name, getattr(self, field.name))
+        for leaf in self._record.leaves:
+            result._views.fill(leaf.name, self._views.column(leaf.name))
         return result
 
-    def to(self, device: str) -> RecordArray:
-        """The same records, in the same layout, on another device: one copy of one allocation."""
+    def to(self, device: str) -> RecordArray[B]:
+        """The same records, in the same layout, on another device: one copy of one allocation. Views and spare memory are left behind."""
+        if self._base is not None or self._capacity != len(self):
+            own = self.with_layout(packed(self._layout))
+            return own if resolve(device) == self._device else own.to(device)
         result = RecordArray.zeros(
-            self._record, self._count, layout=self._layout, device=device, python_class=self._python_class
+            self._record, len(self), layout=self._layout, device=device, python_class=self._python_class
         )
         if isinstance(result.data, np.ndarray):
-            result.data[...] = to_host(self._data)
-        elif isinstance(self._data, np.ndarray):
-            result.data.set(self._data)
+            result.data[...] = to_host(self.data)
+        elif isinstance(self.data, np.ndarray):
+            result.data.set(self.data)
         else:
-            result.data[...] = self._data
+            result.data[...] = self.data
         return result
 
-    def copy(self) -> RecordArray:
+    def copy(self) -> RecordArray[B]:
         return self.to(self._device)
 
     __copy__ = copy
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> RecordArray:
+    def __deepcopy__(self, memo: dict[int, Any]) -> RecordArray[B]:
         return self.copy()
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -319,11 +588,21 @@ class RecordArray:
         from lanewise.pickled import restored_array
 
         return restored_array, (
-            cls.__module__, cls.__qualname__, self._record, self._layout, self._device, self.numpy()
+            cls.__module__, cls.__qualname__, self._record, packed(self._layout), self._device, self.numpy()
         )  # fmt: skip
 
+    def _repr_html_(self) -> str:
+        """Its first records as a table."""
+        shown = min(len(self), SHOWN)
+        columns = [to_host(getattr(self, f.name)[:shown]) for f in self._record]
+        rows = ((i, *(column[i] for column in columns)) for i in range(shown))
+        more = [("…", *("…" for _ in columns))] if shown < len(self) else []
+        return html_table(["", *(f.name for f in self._record)], [*rows, *more], title=repr(self))
+
     def __repr__(self) -> str:
-        return f"<{self._count:,} {self._record} as {self._layout} on {self._device}, {self.nbytes:,} bytes>"
+        kind = "a view" if self._base is not None else f"{self.nbytes:,} bytes"
+        spare = f", memory for {self._capacity:,}" if self._capacity != len(self) else ""
+        return f"<{len(self):,} {self._record} as {self._layout} on {self._device}, {kind}{spare}>"
 
 
 def _dimensions(record: Record, name: str) -> int:
@@ -349,3 +628,83 @@ def checked_layout(layout: Any) -> Layout:
         return layout
     described = layout.__name__ if isinstance(layout, type) else shown(layout)
     raise ArgumentError(f"a layout is lw.AoS(), lw.SoA(), lw.AoAS(), lw.SoAoAS() or lw.AoSoA(8), found {described}")
+
+
+def concatenate(arrays: Sequence[RecordArray]) -> RecordArray:
+    """The records of several arrays, one after the other, in an array of its own: in the layout and on the device of the first.
+
+    Raises `ArgumentError` for none, and for arrays of different records or on different devices.
+    """
+    parts: Any = arrays
+    if isinstance(parts, RecordArray) or not isinstance(parts, (list, tuple)) or not parts:
+        raise ArgumentError(f"concatenate takes a list of at least one array of records, found {shown(parts)}")
+    first = cast("list[Any]", parts)[0]
+    if not isinstance(first, RecordArray):
+        raise ArgumentError(f"concatenate takes arrays of records, found {type(first).__name__} at place 0")
+    for part in parts:
+        first._check_alike(part)  # pyright: ignore[reportPrivateUsage]
+    result = first._empty(sum(map(len, parts)))  # pyright: ignore[reportPrivateUsage]
+    begin = 0
+    for part in parts:
+        result[begin : begin + len(part)] = part
+        begin += len(part)
+    return result
+
+
+def places_of(array: RecordArray) -> FieldViews:
+    """Where the records of an array are. It is another object after every change in length: who has bound memory sees that by it.
+
+    Raises `ArgumentError` for a view of an array that was changed in length since.
+    """
+    return array._views  # pyright: ignore[reportPrivateUsage]
+
+
+def check_usable(array: RecordArray, kernel: str, name: str) -> None:
+    """Raise `ArgumentError` where kernels cannot run over the records as they lie."""
+    if not places_of(array).is_regular:
+        raise ArgumentError(
+            f"{kernel}: {name!r}: {array._irregular()}; kernels run over whole blocks. Pass a .copy() of it, and assign that to "  # pyright: ignore[reportPrivateUsage]
+            "the slice if the kernel changes it, or choose a layout without blocks"
+        )
+
+
+def are_same(one: RecordArray, other: RecordArray) -> bool:
+    """Whether these are the same records: the same memory, from the same one on, and as many."""
+    if one is other:
+        return True
+    a, b = places_of(one), places_of(other)
+    if a.data is not b.data:
+        return False
+    return (a.arrangement, a.arrangement.starts(a.count), a.count, a.first, a.step) == (
+        b.arrangement, b.arrangement.starts(b.count), b.count, b.first, b.step
+    )  # fmt: skip
+
+
+def overlapping(one: RecordArray, other: RecordArray) -> bool:
+    """Whether some record of one is a record of the other."""
+    a, b = places_of(one), places_of(other)
+    if a.data is not b.data or not a.count or not b.count:
+        return False
+    (first, step), (start, apart) = one._progression(), other._progression()  # pyright: ignore[reportPrivateUsage]
+    here = range(first, first + (a.count - 1) * step + 1, step)
+    return _meet(here, range(start, start + (b.count - 1) * apart + 1, apart))
+
+
+def _meet(a: range, b: range) -> bool:
+    """Whether two ranges with positive steps have a number in common: by the Chinese remainder theorem."""
+    first, last = max(a[0], b[0]), min(a[-1], b[-1])
+    divisor = math.gcd(a.step, b.step)
+    if first > last or (b[0] - a[0]) % divisor:
+        return False
+    turns = (b[0] - a[0]) // divisor * pow(a.step // divisor, -1, b.step // divisor) if b.step > divisor else 0
+    common, period = a[0] + turns * a.step, math.lcm(a.step, b.step)
+    return common + -((common - first) // period) * period <= last
+
+
+def _check_number(what: str, number: Any) -> None:
+    if isinstance(number, bool) or not isinstance(number, (int, np.integer)) or number < 0:
+        raise ArgumentError(f"{what} must be a whole number from 0 on, found {shown(number)}")
+
+
+def _row(field: Field) -> tuple[int, ...]:
+    return (field.type.length,) if isinstance(field.type, t.Vector) else ()

@@ -17,14 +17,14 @@ import os
 import sys
 import types
 import typing
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lanewise.errors import ArgumentError, LanewiseError
+from lanewise.errors import ArgumentError, LanewiseError, shortened
 
 F = TypeVar("F", bound=Callable[..., Any])
 LARGEST = sys.float_info.max
@@ -54,28 +54,38 @@ def checked(error: type[LanewiseError] = ArgumentError) -> Callable[[F], F]:
     def decorate(function: F) -> F:
         @functools.wraps(function)
         def call(*positional: Any, **named: Any) -> Any:
-            signature, kinds = _parameters(function)
-            if _plainly_fit(positional, named, kinds):
-                return function(*positional, **named)
             try:
-                bound = signature.bind(*positional, **named)
-            except TypeError:
-                return function(*positional, **named)  # Python's own error, in its own words
-            for name, value in bound.arguments.items():
-                kind = kinds[name]
-                match signature.parameters[name].kind:
-                    case inspect.Parameter.VAR_POSITIONAL:
-                        fitted: Any = tuple(_argument(error, function, name, v, kind) for v in value)
-                    case inspect.Parameter.VAR_KEYWORD:
-                        fitted = {n: _argument(error, function, n, v, kind) for n, v in value.items()}
-                    case _:
-                        fitted = _argument(error, function, name, value, kind)
-                bound.arguments[name] = fitted
-            return function(*bound.args, **bound.kwargs)
+                signature, kinds = _parameters(function)
+                if _plainly_fit(positional, named, kinds):
+                    return function(*positional, **named)
+                try:
+                    bound = signature.bind(*positional, **named)
+                except TypeError:
+                    return function(*positional, **named)  # Python's own error, in its own words
+                _fit(bound, error, function, kinds)
+                return function(*bound.args, **bound.kwargs)
+            except LanewiseError as raised:
+                raise shortened(raised)  # noqa: B904  (its own cause stays)
 
         return typing.cast(F, call)
 
     return decorate
+
+
+def _fit(
+    bound: inspect.BoundArguments, error: type[LanewiseError], function: Callable[..., Any], kinds: Mapping[str, Kind]
+) -> None:
+    """Put values that fit in place of the arguments."""
+    for name, value in bound.arguments.items():
+        kind = kinds[name]
+        match bound.signature.parameters[name].kind:
+            case inspect.Parameter.VAR_POSITIONAL:
+                fitted: Any = tuple(_argument(error, function, name, v, kind) for v in value)
+            case inspect.Parameter.VAR_KEYWORD:
+                fitted = {n: _argument(error, function, n, v, kind) for n, v in value.items()}
+            case _:
+                fitted = _argument(error, function, name, value, kind)
+        bound.arguments[name] = fitted
 
 
 def check_fields(instance: Any, error: type[LanewiseError] = ArgumentError) -> None:

@@ -38,8 +38,8 @@ class Optimisation:
     value without it; place: where it stands in the order of the compiler. cuda, cpu: values worth trying for
     pairwise kernels of that kind of device, the neutral one first; elementwise: the same for elementwise kernels and
     reductions on a GPU (on a CPU: `elementwise_cpu`); items, items_cpu: for sums
-    over lists; sites: for sites of a lattice on a GPU, points: for points of an index
-    space on a GPU, where these differ. One value means that
+    over lists; sites: for sites of a lattice on a GPU, points, points_cpu: for points of an index
+    space, where these differ. One value means that
     there is nothing to try. rank: in tuning, what matters most has the lowest; apart: whether it applies does not hang on other
     decisions. on_request: it changes results by more than rounding in another order, or costs accuracy, so that it is never
     chosen unless the user asks for it. needs, shape: for an optimisation that gives a kernel a shape of its own, the fields about which
@@ -59,6 +59,7 @@ class Optimisation:
     items_cpu: tuple[Any, ...] = ()
     sites: tuple[Any, ...] = ()
     points: tuple[Any, ...] = ()
+    points_cpu: tuple[Any, ...] = ()
     rank: int = 0
     apart: bool = False
     on_request: bool = False
@@ -72,8 +73,8 @@ class Optimisation:
             return self.cuda if is_gpu(kind) else self.cpu
         if pattern.over_items:
             return self.items if is_gpu(kind) else self.items_cpu
-        if pattern.over_points and is_gpu(kind) and self.points:
-            return self.points
+        if pattern.over_points and (own := self.points if is_gpu(kind) else self.points_cpu):
+            return own
         if pattern.merging is not None and is_gpu(kind) and self.sites:
             return self.sites
         return self.elementwise if is_gpu(kind) else self.elementwise_cpu

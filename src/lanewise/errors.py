@@ -6,9 +6,19 @@ source line with a caret.
 
 from __future__ import annotations
 
+import functools
 import linecache
+import os
 import unicodedata
+from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, TypeVar, cast
+
+F = TypeVar("F", bound=Callable[..., Any])
+PACKAGE = f"{Path(__file__).parent}{os.sep}"
+TRACE = "LANEWISE_TRACE"  # a variable: 1 keeps the frames within lanewise
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,3 +127,34 @@ class StateError(LanewiseError):
 
 class VerificationError(LanewiseError):
     """A kernel touched what is not there, or was in a race; or the IR is inconsistent, which is an error in lanewise."""
+
+
+# ------------------------------------------------------------ tracebacks
+
+
+def shortened(error: LanewiseError) -> LanewiseError:
+    """The error without the frames within lanewise, to be raised again: those of its user stay. LANEWISE_TRACE=1 keeps all."""
+    return error if os.environ.get(TRACE, "0") not in ("", "0") else error.with_traceback(_outside(error.__traceback__))
+
+
+def _outside(trace: TracebackType | None) -> TracebackType | None:
+    if trace is None:
+        return None
+    rest = _outside(trace.tb_next)
+    frame = trace.tb_frame
+    if frame.f_code.co_filename.startswith(PACKAGE):
+        return rest
+    return TracebackType(rest, frame, trace.tb_lasti, trace.tb_lineno)
+
+
+def brief(function: F) -> F:
+    """A public function whose errors show where its user called it, and nothing of lanewise below."""
+
+    @functools.wraps(function)
+    def call(*arguments: Any, **named: Any) -> Any:
+        try:
+            return function(*arguments, **named)
+        except LanewiseError as error:
+            raise shortened(error)  # noqa: B904  (its own cause stays)
+
+    return cast(F, call)

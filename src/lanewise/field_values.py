@@ -7,6 +7,7 @@ not lose anything else: no float becomes a whole number, no whole number wraps, 
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +17,7 @@ import numpy as np
 from lanewise import types as t
 from lanewise.checks import check_unmasked
 from lanewise.errors import ArgumentError, LanewiseError
+from lanewise.field_copies import field_copy
 from lanewise.layouts import Arrangement
 from lanewise.record import Field
 from lanewise.runtime.memory import array_module, bring
@@ -101,14 +103,39 @@ def _largest(values: Any) -> float:
     return float(np.abs(finite).max()) if finite.size else 0.0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class FieldViews:
-    """The allocation of `count` records on a device, and where everything lies in it."""
+    """Records on a device: the allocation, where everything lies in it, and how many there are.
+
+    Of layouts in blocks the first record may lie within a block (`first`), and the others `step` apart: only fields and copies reach those,
+    kernels do not. Where a layout has no blocks, offsets and steps are in the arrangement.
+    """
 
     data: Any
     device: str
     arrangement: Arrangement
     count: int
+    first: int = 0
+    step: int = 1
+
+    @property
+    def is_regular(self) -> bool:
+        """Whether the arrangement alone says where everything lies, as kernels ask for."""
+        return self.first == 0 and self.step == 1
+
+    def cut(self, start: int, step: int, count: int, arrangement: Arrangement) -> FieldViews:
+        """`count` of these records from `start` on, `step` apart, in the same memory.
+
+        arrangement: with that step, if it has no blocks.
+        """
+        if not count:
+            start, step = 0, 1
+        starts, buffers = self.arrangement.starts(self.count), self.arrangement.buffers
+        width = math.lcm(*(b.width for b in buffers))
+        blocks, first = (start, 0) if width == 1 else divmod(self.first + start * self.step, width)
+        moved = tuple(s + blocks * (width // b.width) * b.block for s, b in zip(starts, buffers, strict=True))
+        apart = 1 if width == 1 or count <= 1 else self.step * step
+        return FieldViews(self.data, self.device, arrangement.at(moved), count, first, apart)
 
     def strided(self, field: Field) -> Any:
         """A view of shape (count,) or (count, components), or None when its elements have no common stride."""
@@ -132,24 +159,72 @@ class FieldViews:
         """A leaf as a view of shape (blocks, width): it exists in every layout."""
         slot = self.arrangement.slot(leaf)
         buffer = self.arrangement.buffers[slot.buffer]
-        shape = (-(-self.count // buffer.width), buffer.width)
+        last = self.first + (self.count - 1) * self.step
+        shape = (last // buffer.width + 1 if self.count else 0, buffer.width)
         return self._view(slot.type, shape, (buffer.block, slot.stride), self.arrangement.address(leaf, 0, self.count))
 
     def at(self, leaf: str, index: int) -> tuple[Any, tuple[int, int]]:
         """A view that holds this scalar in every layout, and where in it."""
         view = self.blocks(leaf)
-        return view, divmod(index, view.shape[1])
+        return view, divmod(self.first + index * self.step, view.shape[1])
 
     def gathered(self, field: Field) -> Any:
         """A copy of shape (count,) or (count, components), read-only on the host: nobody should hope that writes go through."""
-        columns = [self.blocks(leaf).reshape(-1)[: self.count] for leaf in t.leaves(field.name, field.type)]
+        columns = [self.column(leaf) for leaf in t.leaves(field.name, field.type)]
         stacked = isinstance(field.type, t.Vector)
         copy = array_module(self.device).stack(columns, axis=1) if stacked else columns[0].copy()
         if isinstance(copy, np.ndarray):
-            copy.flags.writeable = False
+            width = max(b.width for b in self.arrangement.buffers)
+            lies = f"in blocks of {width} records" if width > 1 else "in several pieces"
+            return field_copy(
+                copy, f".{field.name} is a copy, as the field lies {lies}; assign the whole field, array.{field.name} = values, or "
+                f"records: array[i].{field.name} = value, array[2:5] = records"
+            )  # fmt: skip
         return copy
 
+    def column(self, leaf: str) -> Any:
+        """A leaf of all records, of shape (count,): a view where the layout has no blocks, else perhaps a copy."""
+        last = self.first + (self.count - 1) * self.step
+        return self.blocks(leaf).reshape(-1)[self.first : last + 1 : self.step] if self.count else self._none(leaf)
+
+    def take(self, leaf: str, places: Any) -> Any:
+        """A copy of a leaf of some records; `places` are whole numbers below count, on the device."""
+        view, at = self._at(leaf, places)
+        return view[at]
+
+    def put(self, leaf: str, places: Any, values: Any) -> None:
+        """Assign a leaf of some records."""
+        view, at = self._at(leaf, places)
+        view[at] = values
+
+    def fill(self, leaf: str, values: Any) -> None:
+        """Assign a leaf of all records, and nothing beside it."""
+        if not self.count:
+            return
+        blocks = self.blocks(leaf)
+        width = blocks.shape[1]
+        if width == 1:
+            blocks[:, 0] = values
+        elif not self.is_regular:
+            self.put(leaf, array_module(self.device).arange(self.count), values)
+        else:
+            whole, values = self.count // width, array_module(self.device).broadcast_to(values, (self.count,))
+            blocks[:whole] = values[: whole * width].reshape(whole, width)
+            blocks[whole:, : self.count - whole * width] = values[whole * width :]
+
+    def _at(self, leaf: str, places: Any) -> tuple[Any, Any]:
+        view = self.blocks(leaf)
+        if view.shape[1] == 1:
+            return view[:, 0], places
+        index = places if self.is_regular else self.first + places * self.step
+        return view, (index // view.shape[1], index % view.shape[1])
+
+    def _none(self, leaf: str) -> Any:
+        return array_module(self.device).zeros(0, self.arrangement.slot(leaf).type.dtype)
+
     def _view(self, scalar: t.Scalar, shape: tuple[int, ...], strides: tuple[int, ...], start: int) -> Any:
+        if not shape[0]:
+            return array_module(self.device).zeros(shape, scalar.dtype)
         if isinstance(self.data, np.ndarray):
             return np.ndarray(shape, scalar.dtype, self.data, start, strides)
         return array_module(self.device).ndarray(shape, scalar.dtype, self.data.data + start, strides)

@@ -50,7 +50,10 @@ def neutral(name: str, kind: str) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Programs:
-    """The programs of one reference kernel on one kind of device ("cuda" or "cpu"), each plan built once."""
+    """The programs of one reference kernel on one kind of device ("cuda" or "cpu"), each plan built once.
+
+    They are many, and made to be compared: each is verified when it is done, and not between its passes.
+    """
 
     reference: ir.Kernel
     kind: str
@@ -62,7 +65,7 @@ class Programs:
         """The program of a complete plan, or the text of the `PlanError` that refuses it."""
         if plan not in self._built:
             try:
-                self._built[plan] = build_program(self.reference, plan, self.kind)
+                self._built[plan] = build_program(self.reference, plan, self.kind, between=False)
             except PlanError as error:
                 self._built[plan] = str(error)
         return self._built[plan]

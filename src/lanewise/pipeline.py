@@ -59,16 +59,23 @@ class Program:
 
 
 def build_program(
-    reference: ir.Kernel, plan: Decisions, device_kind: str, observe: StageObserver = lambda stage, kernel: None
+    reference: ir.Kernel,
+    plan: Decisions,
+    device_kind: str,
+    observe: StageObserver = lambda stage, kernel: None,
+    *,
+    between: bool = True,
 ) -> Program:
     """Apply the passes that `plan` asks for on a "cpu" or "cuda" device.
 
-    `observe` sees every stage by name: print the kernel, or run it. Raises `PlanError` for a plan that does not fit the kernel.
+    `observe` sees every stage by name: print the kernel, or run it. between: verify the kernel of each stage, and not only those that
+    come out. Raises `PlanError` for a plan that does not fit the kernel.
     """
     sound: Sound = {}
 
     def checked(stage: str, kernel: ir.Kernel) -> ir.Kernel:
-        verify_kernel(kernel, sound)
+        if between:
+            verify_kernel(kernel, sound)
         observe(stage, kernel)
         return kernel
 
@@ -86,6 +93,9 @@ def build_program(
     light = lighten_loops(parts, plan, checked)  # while a loop over sources is one loop
     kernels = tuple(k for part in light for k in shape(part, plan, target, checked))
     kernels = _finish(kernels, plan, target, checked)
+    if not between:
+        for k in kernels:
+            verify_kernel(k, sound)
     if target.has_blocks:
         for k in kernels:
             check_shared_memory(k, plan)

@@ -36,7 +36,7 @@ def _tile(value: int, kind: str) -> str:
         return "sources are read one by one"
     if is_gpu(kind):
         return f"{value} sources at a time are staged in shared memory by the whole block"
-    return f"sources are summed (for points: packed) in tiles of {value}"
+    return f"sources are summed in tiles of {value} (for points: packed, turned in tiles, or values kept for so many rounds)"
 
 
 def _unroll(value: int, kind: str) -> str:
@@ -87,7 +87,8 @@ class Plan(Generic[Open]):
     tile: sources in one tile; on CUDA a tile is staged in shared memory by the whole block, one source a thread. 0:
     no tiles.
     slices: groups of threads of one block that share the targets and divide every tile of the sources (CUDA); of points on a CPU lanes of
-    SIMD registers that share the rounds of loops: 4, 8, 16 or 32.
+    SIMD registers that share the rounds of loops: 4, 8, 16 or 32; functions and quotients that several of these loops compute are kept
+    for up to `tile` rounds.
     parts: blocks along the second axis of the grid that divide the sources; a second kernel adds their sums in order
     (CUDA).
     unroll: how many times the innermost source loop is written out; 0 means fully (CUDA; on a CPU LLVM decides).
@@ -110,7 +111,8 @@ class Plan(Generic[Open]):
     blocks that add to the result in a fixed order (CUDA).
     across: threads of a block along the index of neighbouring threads (threadwise, CUDA, as the next six). 0: 16, or 32 of large blocks.
     On a CPU lanes of SIMD registers along the last index: 4, 8 or 16; `targets`, `rows` and `layers` are points of a lane, and what rows
-    share in a loop is packed for up to `tile` rounds. 0: the loops as they are written.
+    share in a loop is packed for up to `tile` rounds. Where rows are another array's columns, as many rows as lanes are a square, and
+    squares go in tiles of `tile` points a side, which are written row by row. 0: the loops as they are written.
     down: threads of a block along the next slower index; those that remain lie along the slowest of three. 0: all that remain.
     rows, layers: points of a thread along the next slower index, and along the slowest of three; `targets` are those along the
     index of neighbouring threads.
@@ -129,20 +131,20 @@ class Plan(Generic[Open]):
         "thread merging", lambda v, kind: f"{v} {'targets' if v > 1 else 'target'} a {'thread' if is_gpu(kind) else 'loop'}"
         + (" share every source that is loaded" if v > 1 else ""),
         literature="register blocking", cuda=(1, 2, 4, 8, 16), cpu=(1, 2, 4, 8), items=(1, 2, 4, 8), items_cpu=(1, 16, 64, 256),
-        sites=(1, 2, 4), points=(1, 2, 4, 8),
+        sites=(1, 2, 4), points=(1, 2, 4, 8), points_cpu=(1, 2, 3, 4, 8, 16),
         neutral=1, place=11, rank=1,
     )  # fmt: skip
     tile: int | Open = decision(
         "shared-memory blocking", _tile,
         literature="tiling", cuda=(0, 64, 128, 256, 512, 1024), cpu=(0, 128, 512, 2048),
-        points=(0, 8, 16, 32),
+        points=(0, 8, 16, 32), points_cpu=(0, 128, 256, 512, 1024, 2048, 16_384),
         neutral=0, place=10, rank=5,
     )  # fmt: skip
     slices: int | Open = decision(
         "slicing of tiles",
         _slices,
         literature="several threads a body", cuda=(1, 2, 4, 8, 16),
-        items=(1, 2, 4, 8, 32), points=(1, 4, 8, 16, 32, 64, 128, 256),
+        items=(1, 2, 4, 8, 32), points=(1, 4, 8, 16, 32, 64, 128, 256), points_cpu=(4, 8, 16, 32),
         neutral=1, place=12, rank=3,
     )  # fmt: skip
     parts: int | Open = decision(
@@ -248,7 +250,7 @@ class Plan(Generic[Open]):
     across: int | Open = decision(
         "shape of blocks",
         _across,
-        literature="thread-block shape", points=(0, 4, 8, 16, 32, 64),
+        literature="thread-block shape", points=(0, 4, 8, 16, 32, 64), points_cpu=(4, 8, 16),
         neutral=0, place=24, rank=19,
     )  # fmt: skip
     down: int | Open = decision(
@@ -259,12 +261,12 @@ class Plan(Generic[Open]):
     )  # fmt: skip
     rows: int | Open = decision(
         "thread merging, rows", lambda v, kind: _points(v, "the next slower index"),
-        literature="register tiling", points=(1, 2, 4, 8),
+        literature="register tiling", points=(1, 2, 4, 8), points_cpu=(1, 2, 4, 6, 8, 16),
         neutral=1, place=26, rank=21,
     )  # fmt: skip
     layers: int | Open = decision(
         "thread merging, layers", lambda v, kind: _points(v, "the slowest of three indices"),
-        literature="2.5-D blocking", points=(1, 2, 4, 8),
+        literature="2.5-D blocking", points=(1, 2, 4, 8), points_cpu=(1, 2, 4),
         neutral=1, place=27, rank=22,
     )  # fmt: skip
     adjacent: int | Open = decision(

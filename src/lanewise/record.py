@@ -1,7 +1,8 @@
 """Records: the named, typed fields of one element. Nothing here knows about memory.
 
-`@record` turns an annotated class into a record class. Its instances are single records for the Python side of a
-kernel; arrays of records come from `Body.array(...)` and `Body.zeros(n)`.
+`class Body(lw.Record)` is a record class, and so is what `@record` makes of an annotated class: type checkers and editors know the first
+one's `array` and `zeros`, and understand the second one only as far as its fields. Instances are single records for the Python side of
+a kernel; arrays of records come from `Body.array(...)` and `Body.zeros(n)`.
 """
 
 from __future__ import annotations
@@ -92,28 +93,30 @@ class RecordValue:
         for name in fields:
             raise AttributeError(unknown_field(self.__record__, name))
 
-    def __setattr__(self, name: str, value: Any) -> None:
-        field = self.__record__.field(name)
-        if field is None:
-            raise AttributeError(unknown_field(self.__record__, name))
-        row: RowOf | None = self.__dict__.get("_row")
-        if row is not None:
-            row.write(field, value)
-            return
-        try:
-            object.__setattr__(self, name, to_python_value(value, field.type))
-        except Exception as error:  # of lanewise, or of the user's class
-            raise ArgumentError(f"{self.__record__.name}.{name} is a {field.type}, found {shown(value)}") from error
+    if not TYPE_CHECKING:  # which knows the fields, and takes other names for mistakes
 
-    def __getattr__(self, name: str) -> Any:
-        # Only names that the record itself does not hold come here: those of fields, where it is a row of an array.
-        row: RowOf | None = self.__dict__.get("_row")
-        field = None if row is None else self.__record__.field(name)
-        if row is None or field is None:
-            raise AttributeError(name if name.startswith("_") else unknown_field(self.__record__, name))
-        return bound_value(
-            row.read(field), field.type, lambda component, value: row.write_component(field, component, value)
-        )
+        def __setattr__(self, name: str, value: Any) -> None:
+            field = self.__record__.field(name)
+            if field is None:
+                raise AttributeError(unknown_field(self.__record__, name))
+            row: RowOf | None = self.__dict__.get("_row")
+            if row is not None:
+                row.write(field, value)
+                return
+            try:
+                object.__setattr__(self, name, to_python_value(value, field.type))
+            except Exception as error:  # of lanewise, or of the user's class
+                raise ArgumentError(f"{self.__record__.name}.{name} is a {field.type}, found {shown(value)}") from error
+
+        def __getattr__(self, name: str) -> Any:
+            # Only names that the record itself does not hold come here: those of fields, where it is a row of an array.
+            row: RowOf | None = self.__dict__.get("_row")
+            field = None if row is None else self.__record__.field(name)
+            if row is None or field is None:
+                raise AttributeError(name if name.startswith("_") else unknown_field(self.__record__, name))
+            return bound_value(
+                row.read(field), field.type, lambda component, value: row.write_component(field, component, value)
+            )
 
     def __repr__(self) -> str:
         return f"{self.__record__.name}({', '.join(f'{f.name}={getattr(self, f.name)!r}' for f in self.__record__)})"
@@ -142,14 +145,14 @@ class RecordValue:
         return made
 
     @classmethod
-    def array(cls, *, layout: Layout | None = None, device: str | None = None, **fields: Any) -> RecordArray:
+    def array(cls, *, layout: Layout | None = None, device: str | None = None, **fields: Any) -> RecordArray[Self]:
         """An array of records from one array per field; see `RecordArray.from_fields`. Fields left out are zero."""
         from lanewise.arrays import RecordArray
 
         return RecordArray.from_fields(cls.__record__, fields, layout=layout, device=device, python_class=cls)
 
     @classmethod
-    def zeros(cls, count: int, *, layout: Layout | None = None, device: str | None = None) -> RecordArray:
+    def zeros(cls, count: int, *, layout: Layout | None = None, device: str | None = None) -> RecordArray[Self]:
         """`count` records of zeros in `layout` on `device` (defaults: the device's layout, the current device)."""
         from lanewise.arrays import RecordArray
 
@@ -163,6 +166,10 @@ def unknown_field(record: Record, name: str) -> str:
 
 RESERVED = frozenset(
     [
+        "append",
+        "capacity",
+        "compact",
+        "reserve",
         "array",
         "zeros",
         "record",
@@ -180,18 +187,46 @@ RESERVED = frozenset(
 )
 
 
+class _NoFields:
+    """In place of the description of a record class that describes none."""
+
+    def __get__(self, record: object, owner: type[Any]) -> Record:
+        raise RecordError("lw.Record has no fields; write a class that inherits from it: `class Body(lw.Record):`")
+
+
+@dataclass_transform(kw_only_default=True)
+class RecordBase(RecordValue):
+    """`lw.Record`, what record classes inherit from: `class Body(lw.Record)` with lanewise types as annotations.
+
+    Raises `RecordError` for an annotation that is no lanewise type, for anything in the class but fields, for a reserved field name,
+    and for a class that inherits from a record class.
+    """
+
+    __record__ = _NoFields()  # pyright: ignore[reportAssignmentType]
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        if options:
+            raise RecordError(f"{cls.__name__}: a record class takes no options, found {', '.join(options)}")
+        cls.__record__ = _described(cls, RecordBase)
+
+
 @dataclass_transform(kw_only_default=True)
 def record(cls: type[Any]) -> Any:
-    """Make a record class of a class whose annotations are lanewise types.
+    """Make a record class of a class whose annotations are lanewise types; `lw.Record` is the spelling that editors understand.
 
     Raises `RecordError` for an annotation that is no lanewise type, for anything in the class but fields, or for a
     reserved field name.
     """
-    _check_plain(cls)
+    return make_class(_described(cls, object), cls.__module__, cls.__qualname__, cls.__doc__)
+
+
+def _described(cls: type[Any], base: type[Any]) -> Record:
+    """The record that a class describes, which inherits from `base` alone."""
+    _check_plain(cls, base)
     fields = tuple(_field(cls, name, annotation) for name, annotation in _annotations(cls).items())
     if not fields:
         raise RecordError(f"{cls.__name__} has no fields; write them as annotations, for example `mass: lw.f32`")
-    return make_class(Record(cls.__name__, fields), cls.__module__, cls.__qualname__, cls.__doc__)
+    return Record(cls.__name__, fields)
 
 
 def make_class(record: Record, module: str, qualname: str, doc: str | None) -> type[RecordValue]:
@@ -210,13 +245,17 @@ def _annotations(cls: type[Any]) -> dict[str, Any]:
         ) from error
 
 
-def _check_plain(cls: type[Any]) -> None:
+def _check_plain(cls: type[Any], base: type[Any]) -> None:
     """A record is fields and nothing else: what would silently be lost is refused."""
     if not isinstance(cls, type):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise RecordError(f"@lw.record stands above a class, found {shown(cls)}")
-    if cls.__bases__ != (object,):
-        base = cls.__bases__[0].__name__ if cls.__bases__ else "nothing"
-        raise RecordError(f"{cls.__name__} inherits from {base}; a record names all of its fields itself")
+    if RecordBase in cls.__bases__ and base is object:
+        raise RecordError(
+            f"{cls.__name__} inherits from lw.Record, which makes it a record class; leave out @lw.record"
+        )
+    if cls.__bases__ != (base,):
+        other = next((b.__name__ for b in cls.__bases__ if b is not base), "nothing")
+        raise RecordError(f"{cls.__name__} inherits from {other}; a record names all of its fields itself")
     for name, value in vars(cls).items():
         if name.startswith("__") and name.endswith("__"):
             continue
@@ -247,6 +286,6 @@ def _field(cls: type[Any], name: str, annotation: Any) -> Field:
 
 def record_of(annotation: Any) -> Record | None:
     """The record that a class annotation stands for, or None."""
-    if isinstance(annotation, type) and issubclass(annotation, RecordValue):
+    if isinstance(annotation, type) and issubclass(annotation, RecordValue) and annotation is not RecordBase:
         return annotation.__record__
     return None

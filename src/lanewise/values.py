@@ -353,6 +353,17 @@ def same(target: Any, source: Any) -> bool:
     return target is source
 
 
+def index_of(element: Any) -> int:
+    """The index of an element in the array that a call brings, an int32, whatever order the elements run in.
+
+    A kernel knows it of the records of elementwise and pairwise functions, of the value of an elementwise function without records, and of
+    the populations of sitewise functions. A function that runs in Python does not: raises `ArgumentError`.
+    """
+    raise ArgumentError(
+        f"lw.index_of({shown(element)}): an element by itself has no index; a kernel gives it one, where the function runs over an array"
+    )
+
+
 rsqrt, clamp, mix, fma, sqrt, cbrt = (_function(n) for n in ("rsqrt", "clamp", "mix", "fma", "sqrt", "cbrt"))
 exp, exp2, log, log2, log10 = (_function(n) for n in ("exp", "exp2", "log", "log2", "log10"))
 sin, cos, tan, asin, acos, atan, atan2 = (_function(n) for n in ("sin", "cos", "tan", "asin", "acos", "atan", "atan2"))

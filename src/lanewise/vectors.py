@@ -17,6 +17,7 @@ import numpy as np
 from lanewise import types as t
 from lanewise.checks import shown
 from lanewise.errors import ArgumentTypeError
+from lanewise.fates import Fate
 
 
 class ScalarName:
@@ -332,6 +333,8 @@ def type_of_annotation(annotation: Any) -> t.ValueType | None:
         return annotation.type
     if isinstance(annotation, type) and issubclass(annotation, VectorValue) and annotation is not VectorValue:
         return annotation.type
+    if annotation is Fate:
+        return t.I32
     return t.BOOL if annotation is bool else None
 
 

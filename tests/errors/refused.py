@@ -376,6 +376,37 @@ REFUSED: dict[str, dict[str, str]] = {
         "source gone": HEAD
         + "exec('def kernel(x: lw.f32) -> lw.f32:\\n    return x')\nkernel = lw.elementwise(kernel)\n",
     },
+    "tables": {
+        "an element that is written": element("t[0] = x\nreturn x", "x: lw.f32, t: lw.Array1[lw.f32]"),
+        "an element that is changed": element("t[0] += x\nreturn x", "x: lw.f32, t: lw.Array1[lw.f32]"),
+        "a scatter": element("lw.scatter_add(t, 0, 1)\nreturn x", "x: lw.f32, t: lw.Array1[lw.i32]"),
+        "a table that is replaced": element("t = x\nreturn x", "x: lw.f32, t: lw.Array1[lw.f32]"),
+        "too few indices": element("return t[0]", "x: lw.f32, t: lw.Array2[lw.f32]"),
+        "a float for an index": element("return t[x]", "x: lw.f32, t: lw.Array1[lw.f32]"),
+        "a negative index": element("return t[-1]", "x: lw.f32, t: lw.Array1[lw.f32]"),
+        "a table of a helper": element(
+            "return first(t)",
+            "x: lw.f32, t: lw.Array1[lw.f32]",
+            before="@lw.function\ndef first(a):\n    return a[0]\n\n",
+        ),
+        "vectors": element("return x", "x: lw.f32, t: lw.Array1[lw.vec3]"),
+        "a table by itself": element("return t", "x: lw.f32, t: lw.Array1[lw.f32]"),
+        "a keyword of calls": element("return t[checks]", "checks: lw.i32, t: lw.Array1[lw.f32]"),
+        "an index of a number": element("return lw.f32(lw.index_of(x + 1))"),
+        "an index of a local": element("y = x\nreturn lw.f32(lw.index_of(y))"),
+        "an index without an element": element("return lw.f32(lw.index_of())"),
+        "an index in a helper": element(
+            "return f(x)", before="@lw.function\ndef f(x):\n    return lw.f32(lw.index_of(x))\n\n"
+        ),
+        "an index in a threadwise function": thread("c[y, x] = lw.f32(lw.index_of(c))"),
+        "whole numbers between": element("return lw.interpolate(t, x)", "x: lw.f32, t: lw.Array1[lw.i32]"),
+        "a coordinate too few": element("return lw.interpolate(t, x)", "x: lw.f32, t: lw.Array2[lw.f32]"),
+        "a whole coordinate": element("return lw.interpolate(t, n)", "n: lw.i32, t: lw.Array1[lw.f32]"),
+        "an unknown edge": element('return lw.interpolate(t, x, edge="wrap")', "x: lw.f32, t: lw.Array1[lw.f32]"),
+        "another keyword": element("return lw.interpolate(t, x, order=3)", "x: lw.f32, t: lw.Array1[lw.f32]"),
+        "no table": element("return lw.interpolate(x, x)"),
+        "an array from outside": element("return TABLE[1]", before="TABLE = np.ones(3)\n\n"),
+    },
     "threadwise": {
         "too few indices": thread("c[y] = 1.0"),
         "too many indices": thread("c[y, x, 0] = 1.0"),
@@ -418,7 +449,9 @@ REFUSED: dict[str, dict[str, str]] = {
         "an array of nothing": thread("c[y, x] = 1.0", "b: lw.Array1"),
         "a parameter called grid": thread("c[y, x] = grid", "grid: lw.f32"),
         "an index elsewhere": element("return x", "x: lw.f32, i: lw.index"),
-        "an array elsewhere": element("return x", "x: lw.f32, a: lw.Array1[lw.f32]"),
+        "an array of a helper": thread(
+            "c[y, x] = first(1.0)", before="@lw.function\ndef first(a: lw.Array1[lw.f32]):\n    return a[0]\n\n"
+        ),
         "an array declared": thread("b: lw.Array1[lw.f32] = c\nc[y, x] = 1.0"),
         "lw.same": thread("c[y, x] = 1.0 if lw.same(y, x) else 2.0"),
     },

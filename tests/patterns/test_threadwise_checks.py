@@ -11,7 +11,7 @@ import pytest
 import lanewise as lw
 from lanewise.ir.printer import print_kernel
 from lanewise.launch.support import compile_kernel
-from lanewise.patterns.threadwise import guards
+from lanewise.passes import index_tests as guards
 from lanewise.pipeline import build_program
 from lanewise.plan import NEUTRAL, Plan
 from tests.patterns.threadwise import run_stage

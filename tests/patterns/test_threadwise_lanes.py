@@ -29,12 +29,12 @@ from tests.patterns.threadwise_kernels import BY_NAME, CASES, Case
 PLANS = {
     "lanes": Plan(across=16), "few lanes": Plan(across=4, targets=3), "rows": Plan(across=8, rows=3, targets=2),
     "packed": Plan(across=4, rows=2, targets=2, tile=5), "square": Plan(across=4, rows=4), "layers": Plan(across=8, layers=2, rows=2),
-    "slices": Plan(slices=16), "few slices": Plan(slices=4),
+    "slices": Plan(slices=16), "few slices": Plan(slices=4), "tiles": Plan(across=4, rows=4, tile=8), "kept": Plan(slices=4, tile=8),
 }  # fmt: skip
 REFUSED = (
     "do not touch neighbouring elements of", "the index space has", "no elements are read by all rows of a block in a loop",
     "it has no loop whose rounds several threads could share", "its rounds cannot be shared", "lanes run together",
-    "takes one number after the other", "truth values, which take a byte each", "its loops stand in a branch", "it scatters",
+    "compute the same value", "takes one number after the other", "truth values, which take a byte each", "its loops stand in a branch", "it scatters",
 )  # fmt: skip
 
 
@@ -74,7 +74,7 @@ SIZES = st.sampled_from([0, 1, 2, 3, 7, 8, 15, 16, 17, 31, 37, 64, 97])
 
 
 @pytest.mark.parametrize(("name", "plan"), [
-    ("matmul", "packed"), ("matmul", "rows"), ("transpose", "square"), ("smooth", "rows"), ("outer", "lanes"), ("columns_times", "few lanes"),
+    ("matmul", "packed"), ("matmul", "rows"), ("transpose", "square"), ("transpose", "tiles"), ("smooth", "rows"), ("outer", "lanes"), ("columns_times", "few lanes"),
     ("rows_times", "slices"), ("convolve", "rows"), ("laplace", "layers"), ("solve", "lanes"),
 ])  # fmt: skip
 def test_shapes_of_all_kinds(name: str, plan: str) -> None:
@@ -177,7 +177,8 @@ def test_default_plans() -> None:
     assert chosen("matmul", 100, 512) == "across=16, vector_bits=512", "few points"
     assert chosen("columns_times", 10**6, 512) == "targets=16, across=8, vector_bits=512", "numbers of 8 bytes"
     assert chosen("smooth", 10**6, 512) == "across=16, rows=4, vector_bits=512"
-    assert chosen("transpose", 10**6, 512) == "across=8, rows=8, vector_bits=512"
+    assert chosen("transpose", 10**6, 512) == "tile=128, across=8, rows=8, vector_bits=512"
+    assert chosen("transpose", 10**4, 512) == "across=8, rows=8, vector_bits=512", "too few points for tiles"
     assert chosen("collatz", 10**6, 512) == "neutral"
     assert chosen("rows_times", 10**6, 512) == "neutral", "nothing says how long rows are"
     assert chosen("matmul", 10**6, 512, across=0) == "neutral", "a wish leaves the rest neutral"
@@ -188,6 +189,7 @@ def test_default_plans() -> None:
     (Plan(across=5), "a SIMD register has 4, 8 or 16 lanes; 5 were asked for"), (Plan(across=16, rows=0), "0 points a lane were asked for"),
     (Plan(across=16, layers=2), "the index space has 2 indices"), (Plan(rows=2), "choose across=16, or rows=1"),
     (Plan(across=16, down=2), "only a GPU has blocks of threads"), (Plan(across=16, order="panels"), "only a GPU has blocks of threads"),
+    (Plan(slices=16, tile=64), "no two of its loops over one range, from 0 on, compute the same value"),
     (Plan(slices=3), "a SIMD register has 4, 8, 16 or 32 lanes; 3 were asked for"), (Plan(slices=16, parts=2), "parts is 1"),
 ])  # fmt: skip
 def test_what_does_not_fit_is_refused(plan: Plan, reason: str) -> None:
@@ -202,10 +204,12 @@ def test_golden_texts(golden: Callable[[str, str], None]) -> None:
         ("matmul", PLANS["packed"]),
         ("transpose", PLANS["square"]),
         ("rows_times", PLANS["few slices"]),
+        ("transpose", PLANS["tiles"]),
     ):
         data, grid = arguments(BY_NAME[name])
         compiled = BY_NAME[name].kernel.compile(**data, grid=grid, plan=plan)
         stages: dict[str, ir.Kernel] = {}
         build_program(compiled.reference, plan.filled(NEUTRAL), "cpu", lambda stage, k, s=stages: s.update({stage: k}))
         python = compiled.source[compiled.source.index("@njit") :]
-        golden(f"lanes of {name}", "\n".join([print_kernel(stages["SIMD lanes"]), python]))
+        tiled = " in tiles" if name == "transpose" and plan.tile else ""
+        golden(f"lanes of {name}{tiled}", "\n".join([print_kernel(stages["SIMD lanes"]), python]))

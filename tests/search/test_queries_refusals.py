@@ -38,8 +38,9 @@ def test_more_neighbours_than_points():
 
 def test_no_points():
     nothing = np.zeros((0, 3), "f4")
-    for name, call in (("neighbors", lambda: lw.neighbors(nothing, 1.0)), ("nearest", lambda: lw.nearest(nothing, 1))):
-        assert refused(call) == f"{name}: 'points' is empty; a search needs at least one position"
+    assert refused(lambda: lw.nearest(nothing, 1)) == "nearest: k=1 is more than the 0 points"
+    assert [len(row) for row in (lw.neighbors(nothing, 1.0), lw.neighbors(X, 1.0, nothing))] == [0, 0]
+    assert lw.neighbors(nothing, 1.0, X).counts.tolist() == [0] * len(X)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 import lanewise as lw
-from lanewise.models.devices import table_model
+from lanewise.models.devices import device_model, table_model
 from lanewise.patterns.threadwise.names import POINTS
 from lanewise.patterns.threadwise.work import describe
 from lanewise.pipeline import build_program
 from lanewise.plan import Plan
-from lanewise.target import Machine
+from lanewise.target import CPU, Machine
 from lanewise.tuning.job import Job
 from lanewise.tuning.space import KernelSpace, ModelEstimator
 from lanewise.work import describe_work
@@ -150,6 +150,51 @@ def points_space(name: str, wanted: Plan | None = None, numbers: Mapping[str, in
     machine, work = Machine("cuda", 132), replace(work, rounds=rounds)
     found = Job(name, reference, "cuda", machine, work, {}, environment, wanted or Plan(), NOWHERE, NOWHERE, NOWHERE)
     return KernelSpace(found, ModelEstimator(environment, table_model("sm_90")))
+
+
+def host_space(name: str, wanted: Plan | None = None, **numbers: int) -> KernelSpace:
+    """The space of a threadwise kernel on a CPU of two cores with registers of 512 bits, as fast as the one at hand."""
+    c = BY_NAME[name]
+    given, grid = c.make(np.random.default_rng(1), *c.sizes)
+    compiled = c.kernel.compile(**given, grid=grid, plan=Plan(across=0))
+    reference, environment = compiled.reference, {**compiled.environment, **numbers}
+    work = describe(reference, describe_work(reference, environment[POINTS], CPU))
+    rounds = None if work.rounds is None else work.rounds.at(environment)
+    machine, work = Machine("cpu", 2, 512), replace(work, rounds=rounds)
+    found = Job(name, reference, "cpu", machine, work, {}, environment, wanted or Plan(), NOWHERE, NOWHERE, NOWHERE)
+    return KernelSpace(found, ModelEstimator(environment, device_model("cpu")))
+
+
+LANES, ROUNDS, WRITTEN = "points as lanes", "shared rounds", "loops as they are written"
+
+
+@pytest.mark.parametrize(("name", "families"), [
+    ("matmul", [LANES, WRITTEN]), ("transpose", [LANES, WRITTEN]), ("rows_times", [WRITTEN, ROUNDS]), ("collatz", [WRITTEN]),
+])  # fmt: skip
+def test_the_lanes_of_a_cpu_are_tried(name: str, families: list[str]) -> None:
+    """Every way that the kernel allows, that of the default plan first; each has what it can choose, and no more."""
+    found = host_space(name)
+    assert [f.name for f in found.families] == families
+    assert found.families[0].base == found.default
+    by_name = {f.name: f for f in found.families}
+    for f in found.families:
+        assert found.examine(f.base).reason == ""
+        assert {"block", "parts", "order", "neighbours", "down"}.isdisjoint(f.axes)
+    assert {"across", "slices", "rows", "tile"}.isdisjoint(by_name[WRITTEN].axes)
+    if LANES in by_name:
+        assert {"across", "targets", "rows", "tile"} <= set(by_name[LANES].axes)
+        assert "slices" not in by_name[LANES].axes
+    if ROUNDS in by_name:
+        assert {"slices", "tile"} <= set(by_name[ROUNDS].axes)
+        assert "across" not in by_name[ROUNDS].axes
+
+
+def test_what_is_fixed_on_a_cpu_stays() -> None:
+    assert [f.name for f in host_space("matmul", Plan(across=0, slices=1)).families] == [WRITTEN]
+    assert [f.name for f in host_space("matmul", Plan(across=8)).families] == [LANES]
+    assert [f.name for f in host_space("rows_times", Plan(slices=16)).families] == [ROUNDS]
+    assert host_space("matmul", Plan(slices=16)).families == (), "it is not legal"
+    assert all(f.base.across == 8 for f in host_space("matmul", Plan(across=8)).families)
 
 
 FEW_LONG_ROWS = {"$points": 64, "$y.extent": 64, "$a.shape0": 64, "$a.shape1": 1 << 20, "$v.shape0": 1 << 20}

@@ -86,7 +86,9 @@ def _elementwise(record: Record, use: Use, kernel: Any) -> list[Access]:
     kinds = kernel.signature.parameters
     records = {n: (k, _plain()) for n, k in kinds.items() if isinstance(k, Record)}
     uniforms = {n: k for n, k in kinds.items() if not isinstance(k, Record)}
-    reference = build_elementwise(kernel.lowered, ElementwiseArguments(records, {}, uniforms), I64)
+    reference = build_elementwise(
+        kernel.lowered, ElementwiseArguments(records, {}, uniforms, kernel.signature.arrays), I64
+    )
     role: Role = use.pattern or "streamed"
     names = [n for n, (k, _) in records.items() if k == record]
     return _touched(use, reference, dict.fromkeys(names, role))
@@ -104,7 +106,9 @@ def _pairwise(record: Record, use: Use, kernel: Any) -> list[Access]:
     kinds = kernel.signature.parameters
     (target, first), (source, second) = list(kinds.items())[:2]
     uniforms = {n: k for n, k in kinds.items() if n not in (target, source)}
-    arguments = PairwiseArguments((target, first, _plain()), (source, second, _plain()), uniforms, first == second)
+    arguments = PairwiseArguments(
+        (target, first, _plain()), (source, second, _plain()), uniforms, first == second, kernel.signature.arrays
+    )
     reference = build_pairwise(kernel.lowered, arguments, I64)
     role: Role = use.pattern or ("broadcast" if isinstance(kernel.search, AllPairs) else "gathered")
     roles: dict[str, Role] = {target: "streamed", source: role}

@@ -192,14 +192,15 @@ class _Walk:
                     joined = self.branch(s, state)
                     if joined is None:
                         return None
-                    state = joined
+                    state, sure = joined, sure and not _returns(s)
                 case ir.For():
-                    state = self.loop(s, state, sure=sure)
+                    state, sure = self.loop(s, state, sure=sure), sure and not _returns(s)
                 case ir.While():
                     _forget(state, s.body)
                     inner = _assume(s.condition, state.copy(), true=True)
                     if inner is not None:
                         self.block(s.body, inner, sure=False)
+                    sure = sure and not _returns(s)
                 case ir.Break() | ir.Continue() | ir.Return():
                     return None
                 case ir.Assign() if s.value.type == BOOL:
@@ -229,7 +230,7 @@ class _Walk:
         """The body is gone through once, with a variable that may be that of any round."""
         start, stop, step = (evaluate(e, state) for e in (s.start, s.stop, s.step))
         fixed = all(v.number is not None for v in (start, stop, step))
-        jumps = any(isinstance(x, ir.Break | ir.Continue) for x in statements(s.body))
+        jumps = any(isinstance(x, ir.Break | ir.Continue | ir.Return) for x in statements(s.body))
         self.loops += 1
         symbol, inner = f"{s.variable}@{self.loops}", state.copy()
         _forget(inner, (s,))
@@ -245,6 +246,11 @@ class _Walk:
         self.block(s.body, inner, sure=sure and fixed and not jumps)
         _forget(state, (s,))
         return state
+
+
+def _returns(s: ir.Statement) -> bool:
+    """Whether some threads do not come to what follows."""
+    return any(isinstance(x, ir.Return) for x in statements((s,)))
 
 
 def _forget(state: State, block: ir.Block) -> None:

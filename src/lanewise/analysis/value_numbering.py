@@ -122,6 +122,8 @@ class _Numbering:
                     return [self.value(v, env) for v in s.values]
                 case ir.If():
                     return self._branch(s, block[place + 1 :], env)
+                case ir.LoadRecord():
+                    raise NotNumbered(f"it reads the table {s.array}")
                 case _:
                     raise NotNumbered(f"a {type(s).__name__} statement")
         return None

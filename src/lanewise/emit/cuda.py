@@ -233,6 +233,8 @@ class _Writer:
     def load(self, s: ir.Load, pad: str) -> None:
         b = self.buffers[s.buffer]
         source = f"{self.buffer(s.buffer)}[{self.expression(s.index)}]"
+        if b.once:
+            source = f"__ldcs(&{source})"
         if all(not n or self.declarations.is_unread(s, n) for n in s.names):
             return
         if b.lanes == 1:
@@ -257,7 +259,8 @@ class _Writer:
         b = self.buffers[s.buffer]
         values = ", ".join(self.expression(v) for v in s.values)
         value = values if b.lanes == 1 else f"make_{vector_type(b.type, b.lanes)}({values})"
-        self.put(f"{pad}{self.buffer(s.buffer)}[{self.expression(s.index)}] = {value};")
+        place = f"{self.buffer(s.buffer)}[{self.expression(s.index)}]"
+        self.put(f"{pad}__stcs(&{place}, {value});" if b.once else f"{pad}{place} = {value};")
 
 
 class _FunctionWriter(_Writer):

@@ -351,8 +351,9 @@ class Simd:
 
 
 def _bodies(block: ir.Block, varying: set[str]) -> tuple[ir.Block, ...]:
-    """The two sides of the branch that a thread ends with, within the loop that it ends with."""
-    match block[-1]:
+    """The two sides of the branch that a thread ends with, within the loop that it ends with, or within that over the blocks of a tile."""
+    tiles = next((s for s in block if isinstance(s, ir.For) and s.role == "tiles"), None)
+    match tiles or block[-1]:
         case ir.For(body=body):
             return _bodies(body, varying)
         case ir.If(condition=test, then=then, otherwise=otherwise) if varying.isdisjoint(reads(test)):

@@ -12,6 +12,7 @@ from lanewise.analysis.regions import KernelWork
 from lanewise.analysis.regions import analyse as analyse_regions
 from lanewise.explanation.report import Analysis
 from lanewise.explanation.subject import Subject
+from lanewise.explanation.tables import table_accesses
 from lanewise.explanation.threads import body_function, thread_accesses
 from lanewise.ir import nodes as ir
 from lanewise.ir.functions import functions
@@ -37,6 +38,8 @@ def analyse(subject: Subject, program: Program) -> Analysis:
     operations = dict(sorted(count_operations(function).items()))
     lines = [("operations", ", ".join(f"{n} {name}" for name, n in operations.items()) or "none")]
     texts, rows = thread_accesses(subject.reference) if inlined else _accesses(subject.reference, subject.environment)
+    told, read = table_accesses(program.reference, subject.environment, subject.device, subject.model)
+    texts, rows = [*texts, *told], [*rows, *read]
     facts: dict[str, Any] = {"operations": operations, "accesses": rows}
     lines += [("accesses", text) for text in texts]
     works = [w for k in program.kernels for w in _launched(k, subject.environment, fast_math=program.plan.fast_math)]

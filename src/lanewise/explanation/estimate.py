@@ -13,7 +13,7 @@ from lanewise.explanation.subject import Subject
 from lanewise.launch.executable import build_executable
 from lanewise.models.formulas import Branch, LoopCosts, branch_splitting_speedup, unrolling_speedup
 from lanewise.models.occupancy import resident
-from lanewise.models.predict import predict
+from lanewise.models.predict import Analyses, predict
 from lanewise.models.roofline import step_time
 from lanewise.optimisations import Programs
 from lanewise.pipeline import Program
@@ -41,6 +41,7 @@ class Estimates:
     _bounds: dict[Decisions, Bottleneck | None] = field(
         default_factory=dict[Decisions, "Bottleneck | None"], repr=False
     )
+    _analyses: Analyses = field(default_factory=Analyses, repr=False)
 
     def compiled(self, plans: Sequence[Decisions]) -> Estimates:
         """The same with these plans compiled, as many at a time as there are cores: some tenths of a second each."""
@@ -76,7 +77,7 @@ class Estimates:
         predicted: dict[Any, float] = {}
         for key, plan in plans.items():
             if plan not in self._drafts:
-                self._drafts[plan] = _predict(self.subject, self.program(plan), None)
+                self._drafts[plan] = self._predicted(plan, None)
             if (bound := self._drafts[plan]) is not None:
                 predicted[key] = bound.predicted_seconds
         return min(predicted, key=lambda k: predicted[k]) if predicted else next(iter(plans))
@@ -84,8 +85,11 @@ class Estimates:
     def bound(self, plan: Decisions) -> Bottleneck | None:
         """The bound and the prediction of a legal plan."""
         if plan not in self._bounds:
-            self._bounds[plan] = _predict(self.subject, self.program(plan), self.resources.get(plan))
+            self._bounds[plan] = self._predicted(plan, self.resources.get(plan))
         return self._bounds[plan]
+
+    def _predicted(self, plan: Decisions, resources: tuple[Resources, ...] | None) -> Bottleneck | None:
+        return _predict(self.subject, self.program(plan), resources, self._analyses)
 
     def registers(self, plan: Decisions) -> int | None:
         """Registers of a thread of the main kernel."""
@@ -105,13 +109,16 @@ class Estimates:
         return resident(model.limits, grid.threads, resources[0].registers, resources[0].shared_bytes).share
 
 
-def _predict(subject: Subject, program: Program, resources: tuple[Resources, ...] | None) -> Bottleneck | None:
+def _predict(
+    subject: Subject, program: Program, resources: tuple[Resources, ...] | None, analyses: Analyses
+) -> Bottleneck | None:
     """Launches on a GPU count as those of a graph, which is how time loops launch and how plans are measured."""
     if subject.model is None:
         return None
     if subject.traffic is not None:  # of steps over sites only the plan itself is foreseen: others move the same bytes
         return _step_bound(subject) if program.plan == subject.plan else None
-    prediction = predict(program, subject.environment, subject.model, resources, in_graph=is_gpu(subject.kind))
+    graph = is_gpu(subject.kind)
+    prediction = predict(program, subject.environment, subject.model, resources, in_graph=graph, analyses=analyses)
     return Bottleneck(
         prediction.bound.limiter, prediction.bound.seconds, prediction.seconds, dict(prediction.bound.details)
     )

@@ -7,6 +7,7 @@ from html import escape
 from typing import Any
 
 from lanewise.explanation.report import Change, Explanation, Row
+from lanewise.tables import html_table
 
 SHOWN = 12  # lines of the drawing of a layout
 OPTIONAL = ("predicted", "measured", "registers", "occupancy")  # columns that go when no row fills them
@@ -171,13 +172,7 @@ def as_rich(e: Explanation) -> Any:
 
 def as_html(e: Explanation) -> str:
     """One table element, and one preformatted element for each section."""
-    titles, rows = _columns(e)
-    head = "".join(f'<th style="text-align:left">{escape(t)}</th>' for t in titles)
-    body = "".join(
-        "<tr>" + "".join(f'<td style="text-align:left">{escape(cell)}</td>' for cell in row) + "</tr>" for row in rows
-    )
     below = "".join(
         f"<h4>{escape(title)}</h4><pre>{escape(chr(10).join(lines))}</pre>" for title, lines in _sections(e)
     )
-    table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-    return f"<div><h3>{escape(_headline(e))}</h3>{table}{below}</div>"
+    return f"<div>{html_table(*_columns(e), title=_headline(e))}{below}</div>"

@@ -93,6 +93,10 @@ class Explanation:
     invented: dict[str, Any] = field(default_factory=dict[str, Any])
     warnings: tuple[str, ...] = ()
 
+    def __repr__(self) -> str:
+        applied = sum(r.applied for r in self.rows)
+        return f"<explanation of {self.kernel} on {self.device}: {applied} of {len(self.rows)} optimisations applied; print it>"
+
     def __str__(self) -> str:
         from lanewise.explanation.rendering import as_text
 

@@ -214,6 +214,6 @@ def number_inside(value: Value) -> str:
         case PythonObject(value=Direction()):
             return f"use one of its attributes: {ATTRIBUTES}"
         case PythonObject(value=list() | np.ndarray()):
-            return "a tuple of numbers may be named from outside; an array is a parameter"
+            return "a tuple of numbers may be named from outside; an array is a parameter, such as table: lw.Array1[lw.f32]"
         case _:
             return ""

@@ -8,13 +8,17 @@ from lanewise.array_types import ArrayType, array_of_annotation
 from lanewise.errors import CompileError
 from lanewise.frontend.source import Source
 
-DECORATOR = "@lw.threadwise above the function"
+INDEXED = "@lw.threadwise above the function"
+READING = "@lw.elementwise, @lw.pairwise, @lw.sitewise(...) or @lw.threadwise above the function"
 
 
 def index_parameter(source: Source, arg: ast.arg, *, allowed: bool) -> str:
     """The name of a parameter that is an index."""
     if not allowed:
-        raise _misplaced(source, arg, "an index", "lw.i32, or a helper without annotations: it takes any number")
+        raise _misplaced(
+            source, arg, "an index belongs to a threadwise function", f"{INDEXED}, or lw.i32",
+            hint="lw.index_of(element) is the index of an element of an elementwise, pairwise or sitewise function",
+        )  # fmt: skip
     return arg.arg
 
 
@@ -28,12 +32,12 @@ def array_parameter(source: Source, arg: ast.arg, annotation: object, *, allowed
             hint="vectors are a further dimension",
         )  # fmt: skip
     if not allowed:
-        raise _misplaced(source, arg, "an array with a shape", "the elements that it needs, as numbers")
+        raise _misplaced(
+            source, arg, "an array with a shape is a parameter of a kernel's own function",
+            f"{READING}, or the elements that it needs, as numbers",
+        )  # fmt: skip
     return kind
 
 
-def _misplaced(source: Source, arg: ast.arg, what: str, instead: str) -> CompileError:
-    return source.error(
-        f"{what} belongs to a threadwise function", arg, found=f"{ast.unparse(arg)}, of another function",
-        wanted=f"{DECORATOR}, or {instead}",
-    )  # fmt: skip
+def _misplaced(source: Source, arg: ast.arg, message: str, wanted: str, hint: str = "") -> CompileError:
+    return source.error(message, arg, found=f"{ast.unparse(arg)}, of another function", wanted=wanted, hint=hint)

@@ -1,4 +1,4 @@
-"""Arrays of a threadwise function: their elements by index, their shapes.
+"""Arrays of a threadwise function, and tables of others: their elements by index, their shapes.
 
 v = a[y, k + 1]      load a[y, k + 1]: a_1; v = a_1
 c[y, x] = v          store c[y, x] = v
@@ -27,9 +27,20 @@ def store(
     scope: Scope, array: ElementsReference, node: ast.Subscript, indices: list[Value], value: Number, at: ast.AST
 ) -> None:
     """`a[y, x] = value`."""
+    refuse_table(scope, array, node)
     where = places(scope, array, node, index_nodes(node), indices)
     kept = coerce(scope, value, array.type.element, at, f"an element of {array.name!r}")
     scope.emit(ir.StoreElement(array.name, where, kept.parts[0], scope.location(node)))
+
+
+def refuse_table(scope: Scope, array: ElementsReference, node: ast.AST) -> None:
+    """Refuse to write to a table: other elements read it at the same time."""
+    if array.is_table:
+        raise scope.error(
+            f"the table {array.name!r} is read only", node, found=f"an element of {array.describe()}, which is written",
+            wanted="a field of the record, or a result of the function",
+            hint="@lw.threadwise functions write to the elements of arrays",
+        )  # fmt: skip
 
 
 def index_nodes(node: ast.Subscript) -> list[ast.expr]:

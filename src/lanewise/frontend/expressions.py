@@ -12,6 +12,8 @@ from lanewise.frontend.access import attribute, name_value, number_inside, subsc
 from lanewise.frontend.calls import lowering_of
 from lanewise.frontend.directions import population_index
 from lanewise.frontend.elements import element, index_nodes, shape_element
+from lanewise.frontend.indices import index_of as number_of_element
+from lanewise.frontend.interpolation import interpolation
 from lanewise.frontend.mathematics import choose
 from lanewise.frontend.promotion import Misfit, common_scalar
 from lanewise.frontend.scope import Scope, deeper
@@ -27,8 +29,10 @@ from lanewise.frontend.values import (
     weak,
     whole,
 )
+from lanewise.interpolation import interpolate
 from lanewise.ir import nodes as ir
 from lanewise.lattices.base import Direction
+from lanewise.values import index_of
 
 NESTED = 120  # blocks one inside the other
 
@@ -293,6 +297,10 @@ def _call(scope: Scope, node: ast.Call) -> Value:
     callee = lower(scope, node.func)
     if not isinstance(callee, PythonObject):
         raise scope.error("this cannot be called", node, found=callee.describe(), wanted="a function")
+    if callee.value is index_of:
+        return number_of_element(scope, node)
+    if callee.value is interpolate:
+        return interpolation(scope, node, [lower(scope, a) for a in node.args])
     lowering = lowering_of(scope, callee, node)
     if extra := next((k for k in node.keywords), None) or next(
         (a for a in node.args if isinstance(a, ast.Starred)), None

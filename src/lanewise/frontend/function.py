@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lanewise import types as t
 from lanewise.errors import CompileError
+from lanewise.frontend.flat_tables import with_flat_tables
 from lanewise.frontend.helpers import Helpers
 from lanewise.frontend.scope import Inferred, Names, Retype, Scope
 from lanewise.frontend.signature import Signature, read_signature
@@ -23,7 +24,7 @@ from lanewise.frontend.values import (
     leaves_of,
 )
 from lanewise.ir import nodes as ir
-from lanewise.ir.names import own
+from lanewise.ir.names import index_name, own
 from lanewise.ir.traverse import blocks, expressions, reads, statements, writes
 from lanewise.lattices.base import Lattice
 
@@ -35,18 +36,29 @@ DECISIONS = 5  # how often the type of one variable can change: wider twice, f64
 
 @dataclass(frozen=True, slots=True)
 class Lowered:
-    """An IR function; `uses_same` tells that its last parameter is the flag `same`."""
+    """An IR function; `uses_same` tells that its last parameter is the flag `same`.
+
+    numbered: the parameters whose indices it takes. indexed: of a function that reads tables, the same with an index for each dimension.
+    """
 
     function: ir.Function
     results: tuple[t.ValueType, ...]
     uses_same: bool
+    numbered: tuple[str, ...] = ()
+    indexed: ir.Function | None = None
 
 
 def lower_function(
-    signature: Signature, *, mutable: str | None = None, lattice: Lattice | None = None, index: t.Scalar = t.I32
+    signature: Signature,
+    *,
+    mutable: str | None = None,
+    lattice: Lattice | None = None,
+    index: t.Scalar = t.I32,
+    elements: frozenset[str] = frozenset(),
 ) -> Lowered:
     """Lower a kernel function. `index` is the type of the indices of threads and of the lengths of arrays.
 
+    `elements`: the parameters that `lw.index_of` takes.
     `mutable` names the parameter, a record or populations, that may be assigned to; a function without one may use
     `lw.same`. `lattice` says which populations a sitewise function has: those called `f` become the parameters `f.q0`,
     `f.q1`, ... of the result, as far as they are used, before the others.
@@ -57,7 +69,8 @@ def lower_function(
         values = {n: PopulationsReference(n, lattice, k, n == mutable) for n, k in signature.populations.items()}
     values |= {n: formal_parameter(n, kind, n == mutable) for n, kind in signature.parameters.items()}
     values |= {n: RowReference(n, kind) for n, kind in signature.rows.items()}
-    values |= {n: ElementsReference(n, kind, index) for n, kind in signature.arrays.items()}
+    tables = signature.arrays if not signature.indices else {}
+    values |= {n: ElementsReference(n, kind, index, n in tables) for n, kind in signature.arrays.items()}
     values |= {n: formal_parameter(n, index, False) for n in signature.indices}
     if results is None:
         returns = next((n for n in ast.walk(source.tree) if isinstance(n, ast.Return) and n.value is not None), None)
@@ -70,7 +83,17 @@ def lower_function(
             )
         results = []
     indices = frozenset(signature.indices)
-    return lower_body(source, values, results, Helpers(lower_body).call, same_allowed=mutable is None, indices=indices)
+    lowered = lower_body(
+        source,
+        values,
+        results,
+        Helpers(lower_body).call,
+        same_allowed=mutable is None,
+        indices=indices,
+        elements=elements,
+    )
+    flat = with_flat_tables(lowered.function, tables)
+    return lowered if flat is lowered.function else replace(lowered, function=flat, indexed=lowered.function)
 
 
 def lower_body(
@@ -81,6 +104,7 @@ def lower_body(
     *,
     same_allowed: bool = False,
     indices: frozenset[str] = frozenset(),
+    elements: frozenset[str] = frozenset(),
 ) -> Lowered:
     """Lower the statements of a function, again and again until the types of its variables are found."""
     inferred, names = Inferred(), _names(source)
@@ -94,6 +118,7 @@ def lower_body(
             names,
             same_allowed,
             indices,
+            elements,
         )
         if results is None and inferred.results is not None:
             scope.result_types, scope.results_open = ([x[i] for x in inferred.results] for i in (0, 1))  # type: ignore[assignment]
@@ -173,6 +198,8 @@ def _finish(scope: Scope, end_reached: bool) -> Lowered:
             if leaf in used or leaf in written:
                 reference = isinstance(value, (RecordReference, PopulationsReference))
                 parameters.append(ir.Parameter(leaf, e.type, leaf in written and reference))
+    numbered = tuple(n for n in scope.numbered if index_name(n) in used)
+    parameters += [ir.Parameter(index_name(n), t.I32) for n in numbered]
     if scope.uses_same:
         parameters.append(ir.Parameter(own("same"), t.BOOL))
     names = ["result"] if len(results) == 1 else [f"result{i}" for i in range(len(results))]
@@ -180,4 +207,4 @@ def _finish(scope: Scope, end_reached: bool) -> Lowered:
         ir.Parameter(leaf, t.scalar_of(k)) for n, k in zip(names, results, strict=True) for leaf in t.leaves(n, k)
     )
     function = ir.Function(source.name, tuple(parameters), outputs, body, source.location(source.tree))
-    return Lowered(function, tuple(results), scope.uses_same)
+    return Lowered(function, tuple(results), scope.uses_same, numbered)

@@ -20,6 +20,7 @@ from lanewise.frontend.promotion import settle
 from lanewise.frontend.scope import Scope
 from lanewise.frontend.signature import Signature, read_signature
 from lanewise.frontend.values import (
+    ElementsReference,
     Number,
     PopulationsReference,
     PythonObject,
@@ -139,6 +140,7 @@ def _argument(caller: Scope, signature: Signature, name: str, value: Value, node
             node,
             found=value.describe(),
             wanted=_name(declared) if declared else "a scalar, a vector, a record, populations or a direction",
+            hint=f"one of its elements, such as {value.example}" if isinstance(value, ElementsReference) else "",
         )
     if declared:
         return coerce(caller, value, declared, node, f"the argument {name!r}")

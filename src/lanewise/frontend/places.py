@@ -69,10 +69,10 @@ def _check_name(scope: Scope, name: str, node: ast.AST) -> None:
         )
     if isinstance(array := scope.parameters.get(name), ElementsReference):
         raise scope.error(
-            f"the array {name!r} cannot be replaced",
+            f"the {'table' if array.is_table else 'array'} {name!r} cannot be replaced",
             node,
             found=f"an assignment to {name}",
-            wanted=f"assign to its elements: {array.example} = ...",
+            wanted="another name" if array.is_table else f"assign to its elements: {array.example} = ...",
         )
     if isinstance(scope.parameters.get(name), PopulationsReference):
         raise scope.error(

@@ -10,7 +10,7 @@ import ast
 from functools import reduce
 from typing import Any
 
-from lanewise.frontend.elements import places
+from lanewise.frontend.elements import places, refuse_table
 from lanewise.frontend.expressions import lower, number
 from lanewise.frontend.places import coerce
 from lanewise.frontend.scope import Scope
@@ -57,6 +57,7 @@ def scatter(scope: Scope, operation: ir.ScatterOperation, node: ast.Call) -> Non
             f"lw.scatter_{operation} changes an element of an array of a threadwise function", node.args[0],
             found=array.describe(), wanted=example,
         )  # fmt: skip
+    refuse_table(scope, array, node)
     kind, index = array.type.element, node.args[1]
     if kind == BOOL:
         raise scope.error(

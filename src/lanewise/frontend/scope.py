@@ -67,6 +67,7 @@ class Scope:
     names: Names
     same_allowed: bool = False
     indices: frozenset[str] = frozenset()  # of the thread, in a threadwise function
+    elements: frozenset[str] = frozenset()  # the parameters that lw.index_of takes
     variables: dict[str, Variable] = field(default_factory=dict[str, Variable])
     constants: dict[str, Value] = field(default_factory=dict[str, Value])  # names of Python numbers and directions
     items: dict[str, Value] = field(default_factory=dict[str, Value])  # the variables of loops that are being unrolled
@@ -84,6 +85,7 @@ class Scope:
     )  # for each open loop: what is defined where it is left; None for one that is unrolled
     results_open: list[bool] = field(default_factory=list[bool])
     uses_same: bool = False
+    numbered: dict[str, None] = field(default_factory=dict[str, None])  # the parameters whose index is asked for
     _temporaries: int = 0
 
     def error(self, message: str, node: ast.AST, *, found: str = "", wanted: str = "", hint: str = "") -> CompileError:

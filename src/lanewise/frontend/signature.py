@@ -23,8 +23,8 @@ class Signature:
     """The declared parameters of a kernel function and its result types (None: not declared).
 
     `populations` has the parameters that are populations, and their type, `rows` those that are rows of values, and the type of a value;
-    they are not among `parameters`. `indices` and `arrays` are those of a threadwise function, the indices first of all; `asked` is what a
-    call of it brings besides, by keyword.
+    they are not among `parameters`. `indices` are those of a threadwise function, first of all; `asked` is what a call of it brings
+    besides, by keyword. `arrays` are read and written by index; those of other functions are tables, which are only read.
     """
 
     source: Source
@@ -52,11 +52,13 @@ def read_signature(
     populations: bool = False,
     rows: bool = False,
     threads: bool = False,
+    tables: bool = False,
 ) -> Signature:
     """The annotations of a function as language types; raises `CompileError` when one is missing or of another kind.
 
     `populations` says that the first parameter, and no other, is the populations of a site; a helper (not `annotated`)
-    may take them anywhere. `rows` says that it may take rows of values, `threads` that it has indices and arrays.
+    may take them anywhere. `rows` says that it may take rows of values, `threads` that it has indices and arrays, `tables` that it has
+    arrays to read.
     """
     source = read_source(function)
     _check_plain(source)
@@ -76,7 +78,7 @@ def read_signature(
         elif is_index(annotation := annotations.get(arg.arg)):
             indices.append(index_parameter(source, arg, allowed=threads))
         elif is_array(annotation):
-            arrays[arg.arg] = array_parameter(source, arg, annotation, allowed=threads)
+            arrays[arg.arg] = array_parameter(source, arg, annotation, allowed=threads or tables)
         elif arg.arg in annotations:
             parameters[arg.arg] = _parameter_type(source, arg, annotations[arg.arg])
         elif annotated:

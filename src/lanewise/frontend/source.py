@@ -12,10 +12,11 @@ import builtins
 import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from types import CellType, ModuleType
+from types import CellType, CodeType, ModuleType
 from typing import Any
 
 from lanewise.errors import CompileError, Location
+from lanewise.frontend.typed_text import INPUT, typed_lines
 
 
 @dataclass(frozen=True)
@@ -112,7 +113,7 @@ def read_source(function: Callable[..., Any]) -> Source:
             else "",
         )
     try:
-        lines, first = inspect.getsourcelines(function)
+        file, lines, first = _written_lines(function, code)
         wrapped = int(lines[0][:1].isspace())
         module = ast.parse("if 1:\n" + "".join(lines) if wrapped else "".join(lines))
     except RecursionError as error:
@@ -128,11 +129,25 @@ def read_source(function: Callable[..., Any]) -> Source:
             "the source of this function cannot be read",
             where,
             found=str(error),
-            wanted="a function defined in a file or a notebook cell",
+            wanted="a function defined in a file, a notebook cell, `python -c` or `python < file`, or typed at the prompt",
+            hint=""
+            if code.co_filename != INPUT
+            else "a pipe into Python is read once: name the file of the script instead",
         ) from error
     node: ast.stmt = module.body[0].body[0] if wrapped and isinstance(module.body[0], ast.If) else module.body[0]
     assert isinstance(node, ast.FunctionDef)
-    return Source(function, node, where.file, first, tuple(lines), wrapped)
+    return Source(function, node, file, first, tuple(lines), wrapped)
+
+
+def _written_lines(function: Callable[..., Any], code: CodeType) -> tuple[str, list[str], int]:
+    """The file of a function, its lines there, and the number of the first one. Raises `OSError` where they are not to be had."""
+    try:
+        return code.co_filename, *inspect.getsourcelines(function)
+    except OSError:
+        typed = typed_lines(code)
+        if typed is None:
+            raise
+        return typed
 
 
 def _described(function: Any) -> str:

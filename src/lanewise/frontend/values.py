@@ -140,11 +140,12 @@ class ArrayReference:
 
 @dataclass(frozen=True, slots=True)
 class ElementsReference:
-    """An array of a threadwise function. `index`: the type of its lengths."""
+    """An array whose elements have indices. `index`: the type of its lengths. `is_table`: it is only read."""
 
     name: str
     type: ArrayType
     index: t.Scalar
+    is_table: bool = False
 
     def length(self, dimension: int) -> str:
         """The variable that holds the length of a dimension."""
@@ -156,7 +157,7 @@ class ElementsReference:
         return f"{self.name}[{', '.join('zyx'[-self.type.rank :])}]"
 
     def describe(self) -> str:
-        return f"the array {self.name}: {self.type}"
+        return f"the {'table' if self.is_table else 'array'} {self.name}: {self.type}"
 
 
 @dataclass(frozen=True, slots=True)

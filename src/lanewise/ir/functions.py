@@ -33,6 +33,12 @@ def buffers_read(f: ir.Function) -> tuple[str, ...]:
     return tuple(buffers)
 
 
+def arrays_touched(block: ir.Block) -> set[str]:
+    """The arrays that a block loads from and stores to, and those that the functions that it applies read."""
+    bodies = (block, *(f.body for f in functions(block).values()))
+    return {s.array for b in bodies for s in statements(b) if isinstance(s, ir.LoadRecord | ir.StoreRecord)}
+
+
 def map_functions(kernel: ir.Kernel, change: Callable[[ir.Function], ir.Function]) -> ir.Kernel:
     """Rewrite every function that the kernel applies, helpers first, each once. A change may drop parameters.
 

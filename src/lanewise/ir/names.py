@@ -60,6 +60,11 @@ def length_of(array: str, dimension: int) -> str:
     return own(f"{array}.shape{dimension}")
 
 
+def index_name(parameter: str) -> str:
+    """The index of the element that a parameter of a function is, in its caller's array."""
+    return own(f"index.{parameter}")
+
+
 def partial_of(array: str) -> str:
     """The array that holds partial results for `array`."""
     return own(f"partial.{array.removeprefix(MARK)}")

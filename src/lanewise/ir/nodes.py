@@ -481,7 +481,8 @@ class ArrayArgument:
     constant: the number of elements copied into a GPU's constant memory before each launch; 0 for none. shape: of an array of plain
     values in rows, which `LoadElement` and its kin index: for each dimension, the slowest first, the count or uniform that
     is its length, or the length itself (shared memory). narrow: it has so few elements that a place in it fits into 32 bits.
-    multiple: its rows begin at multiples of that many elements, which can then be read at once.
+    multiple: its rows begin at multiples of that many elements, which can then be read at once. once: a kernel touches no element of it
+    twice, so that caches need not keep it.
     """
 
     name: str
@@ -494,6 +495,7 @@ class ArrayArgument:
     shape: tuple[str | int, ...] = ()
     narrow: bool = False
     multiple: int = 1
+    once: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -509,6 +511,7 @@ class BufferArgument:
     space: Choice["global", "shared"] = "global"
     length: int = 0
     constant: int = 0
+    once: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -125,3 +125,9 @@ def softmax(y: lw.index, a: lw.Array2[lw.f32], c: lw.Array2[lw.f32]):
         s += lw.exp(a[y, k] - m)
     for k in range(a.shape[1]):
         c[y, k] = lw.exp(a[y, k] - m) / s
+
+
+@lw.threadwise
+def histogram(i: lw.index, a: lw.Array1[lw.i32], counts: lw.Array1[lw.i32]):
+    """How often each number occurs in a, added to counts."""
+    lw.scatter_add(counts, a[i], 1)

@@ -255,6 +255,11 @@ def _softened(g: Arrays, at: Places) -> Answer:
     return e[np.arange(len(e)), at[1]] / e.sum(axis=1)
 
 
+def _counted(g: Arrays, at: Places) -> Answer:
+    counts = to_host(g["counts"])
+    return (counts + np.bincount(to_host(g["a"]), minlength=counts.size))[at[0]].astype(np.float64)
+
+
 # ------------------------------------------------------------ libraries
 
 
@@ -362,6 +367,16 @@ def _positive(xp: Any, name: str, array: Any) -> Any:
     return array
 
 
+def _bins(numbers: int) -> int:
+    """Of a histogram in which each number occurs about a hundred times."""
+    return max(1, numbers // 96)
+
+
+def _binned(xp: Any, name: str, array: Any) -> Any:
+    """Numbers of bins, evenly spread; and no counts."""
+    return (array * xp.float32(_bins(array.size) if name == "a" else 0)).astype(xp.int32)
+
+
 def _of_a(g: Arrays) -> tuple[int, ...]:
     return tuple(g["a"].shape)
 
@@ -451,5 +466,10 @@ BENCHMARKS = (
         name="softmax", title="softmax of rows", kernel=kernels.softmax, shapes=lambda n: dict.fromkeys("ac", (16 * n, n)),
         answer=_softened, points=lambda g: g["a"].shape[:1], terms=lambda n: n, flops=lambda n: 5 * 16 * n * n,
         original=False, library=_arrays(_library_softmax),
+    ),
+    Benchmark(
+        name="histogram", title="histogram", kernel=kernels.histogram, result="counts", in_place=True, original=False,
+        shapes=lambda n: {"a": (6 * n * n,), "counts": (_bins(6 * n * n),)}, answer=_counted, points=_of_a, values=_binned,
+        library=_arrays(lambda xp, g: xp.bincount(g["a"], minlength=g["counts"].size)),
     ),
 )  # fmt: skip

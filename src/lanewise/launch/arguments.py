@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from lanewise import types as t
-from lanewise.arrays import RecordArray
+from lanewise.arrays import RecordArray, check_usable
 from lanewise.checks import host_array, shown
 from lanewise.errors import ArgumentError
 from lanewise.field_values import brought, check_type, converted
-from lanewise.frontend.function import Signature
+from lanewise.frontend.function import Lowered, Signature
 from lanewise.ir.values import value_array
 from lanewise.launch.executable import BoundArray
 from lanewise.record import Record
@@ -26,25 +26,45 @@ from lanewise.target import is_gpu
 from lanewise.values import to_python_value
 
 
+class Tests(Protocol):
+    """The tests of a call's indices, made by a kernel of their own before the call's kernel runs."""
+
+    @property
+    def lowered(self) -> Lowered:
+        """The function that gives the first failure of an element as a number; its smallest counts."""
+        ...
+
+    def outside(self, count: int, device: str) -> Any:
+        """An array for the numbers of all elements."""
+        ...
+
+    def examine(self, outside: Any) -> None:
+        """Raise `VerificationError` for the first element that failed. Waits for the kernel."""
+        ...
+
+
 @dataclass(slots=True)
 class Arguments:
     """The arguments of one call, by what they are.
 
-    `added` are arrays that the pattern makes of them, each with the type of a value; `beyond` says of rows how many values all of
-    them have, `totals` what a pattern counts besides, `variant` what else a kernel is specialised to. `options` are keywords of the call
-    that belong to no parameter; `around` makes a launch of what is launched, with what else a run does.
+    `added` are arrays that the pattern makes of them, and tables, each with the type of a value; `lengths` those of the dimensions of
+    tables; `beyond` says of rows how many values all of them have, `totals` what a pattern counts besides, `variant` what else a kernel is
+    specialised to. `options` are keywords of the call that belong to no parameter; `around` makes a launch of what is launched, with
+    what else a run does; `tests` are those of indices that nothing proves.
     """
 
     records: dict[str, RecordArray] = field(default_factory=dict[str, RecordArray])
     arrays: dict[str, Any] = field(default_factory=dict[str, Any])
     uniforms: dict[str, Any] = field(default_factory=dict[str, Any])
     added: dict[str, tuple[Any, t.ValueType]] = field(default_factory=dict[str, tuple[Any, t.ValueType]])
+    lengths: dict[str, int] = field(default_factory=dict[str, int])
     beyond: dict[str, int] = field(default_factory=dict[str, int])
     totals: dict[str, int] = field(default_factory=dict[str, int])
     variant: tuple[Hashable, ...] = ()
     device: str = "cpu"
     options: dict[str, Any] = field(default_factory=dict[str, Any])
     around: Callable[[Callable[[], None]], Callable[[], None]] | None = None
+    tests: Tests | None = None
 
 
 def name_arguments(signature: Signature, positional: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, Any]:
@@ -76,6 +96,7 @@ def classify_arguments(signature: Signature, values: Mapping[str, Any], *, array
             value = values[name]
             if not isinstance(value, RecordArray) or value.record != kind:
                 raise ArgumentError(f"{kernel}: {name!r} must be an array of {kind.name}, found {_other(value, kind)}")
+            check_usable(value, kernel, name)
             result.records[name] = value
     devices = {r.device for r in result.records.values()}
     if len(devices) > 1:

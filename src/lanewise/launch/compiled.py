@@ -8,11 +8,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from lanewise.attributes import frozen
+from lanewise.errors import brief
 from lanewise.frontend.function import Signature
 from lanewise.ir import nodes as ir
 from lanewise.launch.executable import Executable, Launch
+from lanewise.launch.trial import changes
 from lanewise.layouts import Layout
 from lanewise.plan import Decisions, Plan
+from lanewise.tables import html_table
 
 if TYPE_CHECKING:
     from lanewise.explanation import Explanation
@@ -38,6 +41,9 @@ class Call:
     launch: Launch
     results: tuple[Any, ...]
     compiled: Compiled
+
+    def __repr__(self) -> str:
+        return f"<bound call of {self.compiled.name} on {self.compiled.executable.device}>"
 
     def __call__(self) -> Any:
         self.launch()
@@ -92,9 +98,20 @@ class Compiled(Inspectable):
     search: str = ""
     search_tuned: bool = False
 
+    def __repr__(self) -> str:
+        return f"<{self.name}, compiled for {self.executable.device}: {self.plan.short()}>"
+
+    def _repr_html_(self) -> str:
+        """Its decisions, those that shape the kernel first."""
+        shaping = changes(self.plan)
+        rest = {n: v for n, v in self.plan.as_dict().items() if n not in shaping}
+        return html_table(["plan", "value"], [*shaping.items(), *rest.items()], title=repr(self))
+
+    @brief
     def __call__(self, *arguments: Any, out: Any = None, **named: Any) -> Any:
         return self.bind(*arguments, out=out, **named)()
 
+    @brief
     def explain(
         self, *arguments: Any, measure: bool = False, measure_resources: bool = True, **named: Any
     ) -> Explanation:

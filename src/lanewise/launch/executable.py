@@ -36,11 +36,20 @@ MAX_GRID_ELEMENTS = 2**31 - 2**16  # indices on the GPU have 32 bits
 
 @dataclass(frozen=True, slots=True)
 class BoundArray:
-    """An array that takes part in a launch: its bytes on the device and where its leaves lie in them."""
+    """An array that takes part in a launch: its bytes on the device and where its leaves lie in them.
+
+    check: raises `ArgumentError` where the array is no longer what was bound; None for memory that cannot change.
+    """
 
     data: Any
     arrangement: Arrangement
     count: int
+    check: Callable[[], None] | None = None
+
+
+def checks_of(arrays: Mapping[str, BoundArray]) -> tuple[Callable[[], None], ...]:
+    """What has to hold before every launch on these arrays."""
+    return tuple(b.check for b in arrays.values() if b.check is not None)
 
 
 Arrays = Mapping[str, BoundArray]
@@ -68,7 +77,11 @@ class Executable:
         match target_of(self.device).name:
             case "python":
                 memories = {n: Memory(b.data, b.arrangement, b.count) for n, b in arrays.items()}
-                return Interpreter(self.program.reference, dict(environment), memories).run
+                interpreter, checks = (
+                    Interpreter(self.program.reference, dict(environment), memories),
+                    checks_of(arrays),
+                )
+                return lambda: _checked_run(checks, interpreter.run)
             case "cpu":
                 _check_apart(self.program, arrays)
                 if self.program.reference.pattern.slabs and len(self.kernels) > 1:
@@ -81,6 +94,7 @@ class Executable:
                         for k, f in zip(self.program.kernels, self.kernels, strict=True)
                     ),
                     turns,
+                    checks_of(arrays),
                 )
             case "cuda":
                 _check_apart(self.program, arrays)
@@ -100,9 +114,16 @@ class Executable:
                         for n, counts in launches(self.program.kernels, environment)
                     ),
                     turns,
+                    checks_of(arrays),
                 )
             case other:
                 raise AssertionError(f"no device of kind {other}")
+
+
+def _checked_run(checks: tuple[Callable[[], None], ...], run: Launch) -> None:
+    for check in checks:
+        check()
+    run()
 
 
 def build_executable(

@@ -6,6 +6,7 @@ way of a first call, which also says what is wrong with it.
 
 from __future__ import annotations
 
+import itertools
 import math
 import weakref
 from collections.abc import Callable, Mapping, Sequence
@@ -17,7 +18,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from lanewise import types as t
-from lanewise.arrays import RecordArray
+from lanewise.arrays import RecordArray, are_same, places_of
 from lanewise.frontend.function import Signature
 from lanewise.launch.arguments import (
     Arguments,
@@ -57,38 +58,44 @@ class Slot(Protocol):
 
 
 class SameRecords:
-    """The very same array of records."""
+    """The very same array of records, which has not changed in length."""
 
-    __slots__ = ("_name", "_seen")
+    __slots__ = ("_name", "_places", "_seen")
 
     def __init__(self, name: str, array: RecordArray) -> None:
-        self._name, self._seen = name, weakref.ref(array)
+        self._name, self._seen, self._places = name, weakref.ref(array), weakref.ref(places_of(array))
 
     def take(self, value: Any, matched: Given) -> bool:
-        if value is not self._seen():
+        if (seen := self._seen()) is None or value is not seen or places_of(seen) is not self._places():
             return False
         matched.arrays[self._name] = value
         return True
 
 
 class RecordSlot:
-    """An array of the same record, layout, device and size."""
+    """An array of the same record, layout, device and size, whose parts begin as far from where its memory does."""
 
-    __slots__ = ("_layout", "_name", "_seen", "_size")
+    __slots__ = ("_layout", "_name", "_places", "_seen", "_size")
 
     def __init__(self, name: str, array: RecordArray) -> None:
-        self._name, self._seen = name, weakref.ref(array)
-        self._layout, self._size = array.layout, (len(array), array.record, array.device)
+        self._name, self._seen, self._places = name, weakref.ref(array), weakref.ref(places_of(array))
+        self._layout, self._size = array.layout, _size(array)
 
     def take(self, value: Any, matched: Given) -> bool:
-        if value is not self._seen():
-            if type(value) is not RecordArray:
+        if (seen := self._seen()) is None or value is not seen or places_of(seen) is not self._places():
+            if type(value) is not RecordArray or not places_of(value).is_regular:
                 return False
-            if (len(value), value.record, value.device) != self._size or value.layout != self._layout:
+            if _size(value) != self._size or value.layout != self._layout:
                 return False
-            self._seen = weakref.ref(value)
+            self._seen, self._places = weakref.ref(value), weakref.ref(places_of(value))
         matched.arrays[self._name] = value
         return True
+
+
+def _size(array: RecordArray) -> tuple[Any, ...]:
+    """How many records of which kind are where, apart from the address of the memory."""
+    places = places_of(array)
+    return len(array), places.arrangement.pinned, array.record, array.device
 
 
 class ArraySlot:
@@ -274,9 +281,11 @@ class Repeatable:
                 return None
         if self._identical is not None:
             first, second, same = self._identical
-            if (matched.arrays[first].data is matched.arrays[second].data) is not same:
+            if are_same(matched.arrays[first], matched.arrays[second]) is not same:
                 return None
-        if self._apart and any(overlap(matched.arrays[a], matched.arrays[b]) for a, b in self._apart):
+        if len(arrays := matched.arrays) > 1 and _share(arrays):
+            return None
+        if self._apart and any(overlap(*(_memory(matched.arrays[n]) for n in pair)) for pair in self._apart):
             return None
         return matched if self._holds is None or self._holds(matched.values) else None
 
@@ -293,6 +302,10 @@ class Repeatable:
         views = partial(_on_host if self._module is np else _on_gpu, arrays)
         self._template.launch(views, matched.values)
         return tuple(results)
+
+
+def _memory(array: Any) -> Any:
+    return array.data if type(array) is RecordArray else array
 
 
 def _on_gpu(arrays: Mapping[str, Any], name: str, places: tuple[ArrayPlace, ...]) -> list[Any]:
@@ -338,6 +351,21 @@ def slots_of(
     return tuple(slots)
 
 
+def _both(
+    one: Callable[[Mapping[str, Any]], bool] | None, other: Callable[[Mapping[str, Any]], bool] | None
+) -> Callable[[Mapping[str, Any]], bool] | None:
+    if one is None or other is None:
+        return one or other
+    return lambda values: one(values) and other(values)
+
+
+def _share(arrays: Mapping[str, Any]) -> bool:
+    """Whether some of the records are different parts of one array: then a first call says what is right."""
+    records = [a for a in arrays.values() if type(a) is RecordArray]
+    pairs = itertools.combinations(records, 2) if len(records) > 1 else ()
+    return any(a.data is b.data and not are_same(a, b) for a, b in pairs)
+
+
 class Repeated:
     """The calls of one kernel that can be made again, the last one first."""
 
@@ -378,7 +406,7 @@ class Repeated:
         entry = Repeatable(
             signature.source.name, tuple(named), slots, arguments.device, template, results,
             device_of=None if arguments.records else device_of if besides is None else besides.device_of,
-            identical=identical, holds=holds or (None if besides is None else besides.holds),
+            identical=identical, holds=_both(holds, None if besides is None else besides.holds),
             apart=() if besides is None else besides.apart,
         )  # fmt: skip
         if entry.match(positional, named) is not None:  # else it would never be found, and push out another one

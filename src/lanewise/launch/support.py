@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Mapping
+from functools import partial
 
 from lanewise import types as t
-from lanewise.arrays import RecordArray
+from lanewise.arrays import RecordArray, places_of
+from lanewise.errors import ArgumentError
+from lanewise.field_values import FieldViews
 from lanewise.ir import nodes as ir
 from lanewise.launch.executable import BoundArray, Executable, build_executable
 from lanewise.launch.kept_programs import built
@@ -70,8 +74,20 @@ def value_type(kind: Record | t.ValueType) -> t.ValueType:
 
 
 def bind_record(array: RecordArray) -> BoundArray:
-    """A record array as bytes."""
-    return BoundArray(array.data, array.arrangement, len(array))
+    """A record array as bytes. Raises `ArgumentError` for a view that kernels cannot run over."""
+    return BoundArray(
+        array.data, array.arrangement, len(array), partial(_check_length, weakref.ref(array), places_of(array))
+    )
+
+
+def _check_length(bound: weakref.ref[RecordArray], places: FieldViews) -> None:
+    """Raise `ArgumentError` where an array was changed in length since it was bound: its memory may be gone."""
+    array = bound()
+    if array is not None and places_of(array) is not places:
+        raise ArgumentError(
+            f"an array of {array.record.name} had {places.count:,} records when a call was bound to it, and was changed in length since "
+            f"(now {len(array):,}); bind the call again"
+        )
 
 
 def layouts_of(records: Mapping[str, RecordArray]) -> dict[str, Layout]:

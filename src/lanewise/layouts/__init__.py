@@ -9,6 +9,7 @@ from lanewise.layouts.named import default_layout, layout_by_name
 from lanewise.layouts.prove import prove
 from lanewise.layouts.soa import SoA
 from lanewise.layouts.soaoas import SoAoAS
+from lanewise.layouts.strided import Strided, packed, strided
 from lanewise.moved import forward
 
 __getattr__ = forward(__name__)
@@ -24,8 +25,11 @@ __all__ = [
     "Slot",
     "SoA",
     "SoAoAS",
+    "Strided",
     "default_layout",
     "draw",
     "layout_by_name",
+    "packed",
     "prove",
+    "strided",
 ]  # fmt: skip

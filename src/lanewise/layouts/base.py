@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lanewise.record import Leaf
 from lanewise.types import Scalar
@@ -32,22 +32,40 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class Buffer:
-    """A run of equal blocks; each block holds `width` elements and takes `block` bytes."""
+    """A run of equal blocks; each block holds `width` elements and takes `block` bytes.
+
+    own: the first bytes of a block that are its elements', where other elements lie in the rest; 0: all of them.
+    """
 
     name: str
     width: int
     block: int
+    own: int = 0
 
     def bytes_for(self, count: int) -> int:
-        return -(-count // self.width) * self.block
+        blocks = -(-count // self.width)
+        return blocks * self.block if not self.own or not blocks else (blocks - 1) * self.block + self.own
 
 
 @dataclass(frozen=True, slots=True)
 class Arrangement:
-    """The slots and buffers of one record in one layout, for any number of elements."""
+    """The slots and buffers of one record in one layout, for any number of elements.
+
+    pinned: where the buffers start, for a part of an allocation that was laid out for more elements than there are.
+    """
 
     slots: tuple[Slot, ...]
     buffers: tuple[Buffer, ...]
+    pinned: tuple[int, ...] = ()
+
+    def at(self, starts: tuple[int, ...]) -> Arrangement:
+        """The same, with buffers that start at these bytes."""
+        return replace(self, pinned=starts)
+
+    @property
+    def unpinned(self) -> Arrangement:
+        """How elements lie, wherever the buffers start."""
+        return replace(self, pinned=()) if self.pinned else self
 
     def slot(self, leaf: str) -> Slot:
         return next(s for s in self.slots if s.leaf == leaf)
@@ -58,6 +76,8 @@ class Arrangement:
         Elements of the same index would fall into the same set of a cache if the buffers lay at multiples of its ways apart:
         then a line more stands between them.
         """
+        if self.pinned:
+            return self.pinned
         starts, position = [], 0
         for buffer in self.buffers:
             starts.append(position)
@@ -85,7 +105,7 @@ class Arrangement:
             return 1
         for lanes in (4, 2):
             size = lanes * slot.type.size
-            if size > VECTOR_BYTES or buffer.block % size:
+            if size > VECTOR_BYTES or buffer.block % size or buffer.own % size:
                 continue
             start = slot.offset // size * size
             others = [s for s in self.slots if s.buffer == slot.buffer and start <= s.offset < start + size]

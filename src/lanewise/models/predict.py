@@ -27,6 +27,10 @@ from lanewise.target import is_gpu
 ALONE_SECONDS = 2e-6  # a call that stays on the thread that makes it, on a CPU
 
 
+Analyses = dict[tuple[ir.Kernel, bool], KernelWork]
+"""The work of kernels, and of kernels with fast arithmetic."""
+
+
 @dataclass(frozen=True, slots=True)
 class Prediction:
     """The expected time of a program in seconds, launches included.
@@ -50,18 +54,23 @@ def predict(
     resources: Taken | Sequence[Taken] | None = None,
     *,
     in_graph: bool = False,
+    analyses: Analyses | None = None,
 ) -> Prediction:
     """The time of a program for given counts and uniform arguments, by their names in the IR (`$target.count`, `softening2`).
 
     `resources` are the compiler's figures of its kernels, in order, or of the first one; without them registers are
-    estimated. `in_graph`: its launches are part of a graph.
+    estimated. `in_graph`: its launches are part of a graph. `analyses`: what was found out about kernels for the same counts and
+    arguments, to which those of this program are added.
     """
     compiled = list(resources) if isinstance(resources, Sequence) else [resources] if resources is not None else []
+    analyses = {} if analyses is None else analyses
     times: list[KernelTime] = []
     often: list[int] = []  # launches of each kernel
     for n, kernel in enumerate(program.kernels):
         counts, launches = typical(kernel, environment) if kernel.series else (environment, 1)
-        work = analyse(kernel, counts, fast_math=program.plan.fast_math)
+        key = kernel, bool(program.plan.fast_math)
+        if (work := analyses.get(key)) is None:
+            work = analyses[key] = analyse(kernel, counts, fast_math=program.plan.fast_math)
         times.append(_time(work, counts, device, compiled[n] if n < len(compiled) else None, program.plan))
         often.append(launches)
     longest, _ = max(zip(times, often, strict=True), key=lambda t: t[0].seconds * t[1])

@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from lanewise.ir import nodes as ir
-from lanewise.ir.functions import functions
+from lanewise.ir.functions import arrays_touched, functions
 from lanewise.ir.names import is_own, own
 from lanewise.ir.traverse import expressions, statements, writes
 from lanewise.passes import dead_code
@@ -133,7 +133,7 @@ def _side(kernel: ir.Kernel, split: _Branch, condition: ir.Function, side: bool)
         ir.Apply(condition, tuple(arguments[p.name] for p in condition.parameters), (HOLDS,)),
         ir.If(holds if side else ir.Unary("not", holds, BOOL), inner),
     )
-    used = {s.array for s in statements(body) if isinstance(s, ir.LoadRecord | ir.StoreRecord)}
+    used = arrays_touched(body)
     written = {s.array for s in statements(body) if isinstance(s, ir.StoreRecord)}
     arrays = tuple(replace(a, written=a.name in written) for a in kernel.arrays if a.name in used)
     names = early | late

@@ -236,7 +236,7 @@ class _Lowering:
             length = -(-own.bytes_for(array.length) // unit) if array.space == "shared" else 0
             self.buffers[key] = ir.BufferArgument(
                 name, array.name, group.buffer, slot.type, group.lanes, array.written, array.space, length,
-                -(-own.bytes_for(array.constant) // unit) if array.constant else 0,
+                -(-own.bytes_for(array.constant) // unit) if array.constant else 0, array.once,
             )  # fmt: skip
         return self.buffers[key]
 

@@ -23,6 +23,7 @@ from lanewise.ir.folds import Fold, join, neutral
 from lanewise.ir.names import MARK, is_own, own
 from lanewise.ir.traverse import flat_map, reads, rename, rewrite_statement, statements, writes
 from lanewise.ir.values import value_array
+from lanewise.passes import kept_values
 from lanewise.passes.base import refuse
 from lanewise.passes.wide_rounds import MOST, several, wide_accesses, width
 from lanewise.types import BOOL, Scalar
@@ -37,6 +38,7 @@ class Sharing:
     """How the threads of a block share loops: `slices` threads for each of `lanes` points. unroll: of the shared loops.
 
     keep: elements of a row, read by several loops over one range, that are kept in shared memory from the first one on.
+    values: rounds whose values are kept there, where several loops over one range compute the same ones (kept_values.py).
     """
 
     way: Way
@@ -44,6 +46,7 @@ class Sharing:
     lanes: int
     unroll: int = 1
     keep: int = 0
+    values: int = 0
 
     @property
     def threads(self) -> int:
@@ -128,7 +131,9 @@ def _order(body: ir.Block, loops: dict[int, Shareable]) -> str | None:
 
 
 def _keeping(kernel: ir.Kernel, sharing: Sharing) -> str | None:
-    """Why rows cannot be kept in shared memory, or None."""
+    """Why rows or values cannot be kept in shared memory, or None."""
+    if sharing.values:
+        return values_problem(kernel, sharing)
     if not sharing.keep:
         return None
     if sharing.way != "row":
@@ -137,6 +142,17 @@ def _keeping(kernel: ir.Kernel, sharing: Sharing) -> str | None:
         return f"{sharing.keep} elements are no multiple of {MOST} for each of {sharing.slices} slices"
     if not rows_of(kernel, shareable_loops(kernel)):
         return "no two of its loops over one range, from 0 on, read the same row"
+    return None
+
+
+def values_problem(kernel: ir.Kernel, sharing: Sharing) -> str | None:
+    """Why values that several loops compute cannot be kept for so many rounds, or None."""
+    if sharing.keep or sharing.way != "row":
+        return "values are kept where neighbouring threads take neighbouring rounds, and in the place of rows"
+    if sharing.values < 0 or sharing.values % sharing.slices:
+        return f"{sharing.values} rounds are not as many for each of {sharing.slices} slices"
+    if not kept_values.values_of(kernel, nest_of(kernel)[1], shareable_loops(kernel)):
+        return kept_values.NOTHING
     return None
 
 
@@ -282,6 +298,9 @@ class _Writer:
         self.across = width(kernel, self.body, self.indices, inner) if by_row else 1
         self.across = self.across if all(self.begins_even(x) for x in inner) else 1
         self.rows = rows_of(kernel, loops) if sharing.keep else ()
+        self.values = kept_values.values_of(kernel, self.body, loops) if sharing.values else ()
+        self.across = 1 if self.values else self.across
+        self.arrays += [v.argument(sharing.lanes, sharing.values) for v in self.values]
         for row in self.rows:
             plain = value_array(row.name, row.type, written=True)
             shape = (sharing.lanes, sharing.keep)
@@ -337,6 +356,11 @@ class _Writer:
     def rounds(self, loop: ir.For, number: int, kept: frozenset[str]) -> ir.Block:
         """The rounds of this thread, in the loop of this number: those on kept rows, those beyond, and what is left over of wide ones."""
         across, capacity = self.across, self.sharing.keep
+        if any(number in v.loops for v in self.values):
+            end = ir.Literal(self.sharing.values, loop.start.type)
+            body = kept_values.kept(self.kernel, loop, number, self.values, ir.Local(LANE, self.index))
+            inside = self.turns(loop, loop.start, build.minimum(loop.stop, end), 1, body)
+            return (inside, self.turns(loop, end, loop.stop, 1, loop.body))
         if across == 1:
             if not self.rows:
                 return (self.turns(loop, loop.start, loop.stop, 1, loop.body),)

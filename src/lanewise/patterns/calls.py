@@ -6,17 +6,20 @@ that a new pattern needs; the patterns of lanewise give their kernels further me
 
 from __future__ import annotations
 
+import inspect
 from abc import ABC, abstractmethod
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from lanewise.analysis.self_term import violated
+from lanewise.arrays import RecordArray, are_same
 from lanewise.attributes import sealed
 from lanewise.checks import plain_function
+from lanewise.errors import ArgumentError, LanewiseError, brief, shortened
 from lanewise.frontend.function import Lowered, Signature, lower_function, read_signature
 from lanewise.frontend.source import Surroundings
 from lanewise.ir import nodes as ir
@@ -31,8 +34,9 @@ from lanewise.launch.arguments import (
     name_arguments,
 )  # fmt: skip
 from lanewise.launch.compiled import Call, Compiled, Tunable
-from lanewise.launch.executable import BoundArray
+from lanewise.launch.executable import BoundArray, Launch
 from lanewise.launch.repeated import NOTHING, Repeated, Repeats, Result, Slot
+from lanewise.launch.shaped_arrays import check_results_apart
 from lanewise.launch.support import bind_record, compile_kernel, index_type, layouts_of, machine_of, value_type
 from lanewise.launch.tuned_plans import Key, TunedPlans, make_key, size_class
 from lanewise.naming import by_name
@@ -82,7 +86,8 @@ class Wing:
     first record is updated. rows: its functions may read rows of values. alike: how many neighbouring elements go over one list.
     advise: what could make a call faster besides a plan. threads: its functions have indices and arrays. repeats: what calls like one have
     to be like besides. total: a result is the sum over all elements. options: keywords of a call that belong to no parameter. prove:
-    what is proved of a call, or refused, before anything is compiled for it; it may add to the arguments.
+    what is proved of a call, or refused, before anything is compiled for it; it may add to the arguments. elements: its functions may read
+    tables, and ask for the indices of these parameters. tested: a launch with the tests of a call's indices before it.
     """
 
     pattern: Pattern
@@ -99,6 +104,8 @@ class Wing:
     total: bool = False
     options: tuple[str, ...] = ()
     prove: Callable[[Calls, Arguments], None] | None = None
+    elements: Callable[[Signature], Iterable[str]] | None = None
+    tested: Callable[[Calls, Arguments, Launch], Launch] | None = None
 
     def results(self, lowered: Lowered, count: int, axes: tuple[int, ...] = ()) -> list[Result]:
         """The arrays of a call's results."""
@@ -149,9 +156,16 @@ class Calls:
     def written(self) -> Signature:
         """The parameters and results of the user's function."""
         self._written = self._written or self.wing.check(
-            read_signature(self.function, rows=self.wing.rows, threads=self.wing.threads)
+            read_signature(
+                self.function, rows=self.wing.rows, threads=self.wing.threads, tables=self.wing.elements is not None
+            )
         )
         return self._written
+
+    @property
+    def _tables(self) -> Iterable[str]:
+        """The parameters that are tables, with which results must not share memory."""
+        return self.signature.arrays if self.wing.elements is not None else ()
 
     @property
     def lowered(self) -> Lowered:
@@ -160,7 +174,11 @@ class Calls:
             written = self.written
             records = (n for n, kind in written.parameters.items() if isinstance(kind, Record))
             self._seen = Surroundings(written.source)
-            lowered = lower_function(written, mutable=next(records, None) if self.wing.in_place else None)
+            lowered = lower_function(
+                written,
+                mutable=next(records, None) if self.wing.in_place else None,
+                elements=frozenset(() if self.wing.elements is None else self.wing.elements(written)),
+            )
             self._lowered = lowered if self.derived is None else self.derived.lowered(written, lowered)
         return self._lowered
 
@@ -175,7 +193,8 @@ class Calls:
     def given(self, arguments: tuple[Any, ...], named: Mapping[str, Any]) -> Arguments:
         """The arguments of a call, checked."""
         self.notice()
-        options = {n: named[n] for n in self.wing.options if n in named}
+        own_names = self.signature.names
+        options = {n: named[n] for n in self.wing.options if n in named and n not in own_names}
         own = {n: v for n, v in named.items() if n not in options} if options else named
         result = self.wing.arguments(self.signature, name_arguments(self.signature, arguments, own))
         result.options = options
@@ -187,7 +206,7 @@ class Calls:
         """Run with the default or the tuned plan; the results."""
         self.notice()
         calls = self.repeated[None]
-        if match := calls.find(arguments, named):
+        if (out is None or not self._tables) and (match := calls.find(arguments, named)):
             return match[0].run(match[1], out)
         classified = self.given(arguments, named)
         call = self.bind(classified, out, None)
@@ -233,10 +252,14 @@ class Calls:
         bound, made = self.bound(arguments), self.wing.results(self.lowered, self.count(arguments))
         count = made[0].count if made else 0
         results = make_outputs(self.name, [r.kind for r in made], count, arguments.device, out)
+        if out is not None:
+            check_results_apart(self.name, results, {n: arguments.added[n][0] for n in self._tables})
         bound |= {r.name: bind_value_array(a, r.kind) for r, a in zip(made, results, strict=True)}
         environment = self.environment(arguments)
         self_term.check(self.name, compiled.plan.self_term, compiled.executable.program.self_term, environment)
         launch = compiled.executable.prepare(bound, environment)
+        if arguments.tests is not None and self.wing.tested is not None:
+            launch = self.wing.tested(self, arguments, launch)
         if arguments.around is not None:
             launch = arguments.around(launch)
         return Call(launch, tuple(results), replace(compiled, environment=environment))
@@ -257,6 +280,7 @@ class Calls:
         return {
             **flatten_uniforms(self.signature, arguments.uniforms),
             **beyond,
+            **arguments.lengths,
             **self.wing.counts(self.name, arguments),
         }
 
@@ -269,11 +293,14 @@ class Calls:
 
     def work(self, arguments: Arguments) -> Work:
         """What default plans ask of a call."""
-        count, pattern = self.count(arguments), self.wing.pattern
+        count, pattern = (
+            max(1, self.count(arguments)),
+            self.wing.pattern,
+        )  # a plan for no elements is as good as one for one
         if not pattern.over_pairs and pattern.suggest is None:
             items = [*self.wing.counts(self.name, arguments).values()][-1] if pattern.over_items else 0
             return Work(pattern, count, alike=self.wing.alike(arguments), items=items)
-        key = self._kind(arguments)
+        key = self.kind(arguments)
         if key not in self._works:
             reference = self.reference(arguments)
             self._works[key] = describe_work(reference, count, target_of(arguments.device))
@@ -281,7 +308,7 @@ class Calls:
         rounds = None if work.rounds is None else work.rounds.at(self.environment(arguments))
         return replace(work, targets=count, rounds=rounds)
 
-    def _kind(self, arguments: Arguments) -> Hashable:
+    def kind(self, arguments: Arguments) -> Hashable:
         """What a kernel is specialised to, apart from its plan."""
         layouts = tuple((n, r.record, r.layout) for n, r in arguments.records.items())
         return (layouts, tuple(arguments.arrays), _pair(arguments), arguments.variant, arguments.device)
@@ -313,7 +340,7 @@ class Calls:
     def _compile(self, arguments: Arguments, chosen: Plan | None, wish: Plan | None) -> Compiled:
         """`chosen` by the caller or by tuning; `wish`: the plan that the caller asked for, open fields and all."""
         complete = complete_plan(chosen, machine_of(arguments.device), self.work(arguments))
-        key = (self._kind(arguments), complete)
+        key = (self.kind(arguments), complete)
         if key not in self.compiled:
             reference = self.reference(arguments)
             executable = compile_kernel(reference, complete, arguments.device, wish=wish)
@@ -394,7 +421,7 @@ def _pair(arguments: Arguments) -> tuple[str, str, bool] | None:
     if len(arguments.records) != 2:
         return None
     (first, a), (second, b) = arguments.records.items()
-    return first, second, a.data is b.data
+    return first, second, are_same(a, b)
 
 
 class Engine(Protocol):
@@ -407,8 +434,28 @@ class Engine(Protocol):
     def job(self, arguments: Arguments, plan: Plan | None) -> Job: ...
 
 
+class CallSignature:
+    """What `help` and editors show of a kernel's call: the parameters of its function, whose records come as arrays, and its own options.
+
+    A descriptor, as a kernel's class has no such signature itself.
+    """
+
+    def __get__(self, kernel: AbstractKernel | None, owner: type[Any]) -> inspect.Signature:
+        if kernel is None:
+            raise AttributeError("__signature__")
+        own, given = inspect.signature(kernel.python), kernel.signature
+        kinds = given.source.annotations()
+        kinds |= {n: RecordArray[kinds[n]] for n, kind in given.parameters.items() if isinstance(kind, Record)}
+        parameters = [own.parameters[n].replace(annotation=kinds[n]) for n in given.names if n not in given.asked]
+        call = inspect.signature(type(kernel).__call__).parameters.values()
+        asked = [inspect.Parameter(n, inspect.Parameter.KEYWORD_ONLY) for n in given.asked]
+        return own.replace(parameters=[*parameters, *asked, *(p for p in call if p.kind is p.KEYWORD_ONLY)])
+
+
 class AbstractKernel(ABC):
     """What all kernels have that a decorator makes of a function, with `engine` in place of their own calls where one is given."""
+
+    __signature__ = CallSignature()
 
     def __init__(
         self, wing: Wing, function: Callable[..., Any], engine: Callable[[Calls], Engine] | None = None, derived: Derived | None = None
@@ -447,18 +494,24 @@ class AbstractKernel(ABC):
 
     def __call__(self, *arguments: Any, out: Any = None, plan: Plan | None = None, **named: Any) -> Any:
         """Run on all elements: an array of results, of shape (n,) or (n, components), a tuple of them, or None."""
-        if plan is not None:
-            return self.bind(*arguments, out=out, plan=plan, **named)()
-        return unpacked(self._engine.call(arguments, named, out))
+        try:
+            if plan is not None:
+                return self.bind(*arguments, out=out, plan=plan, **named)()
+            return unpacked(self._engine.call(arguments, named, out))
+        except LanewiseError as error:
+            raise shortened(error)  # noqa: B904  (its own cause stays)
 
+    @brief
     def compile(self, *arguments: Any, plan: Plan | None = None, **named: Any) -> Compiled:
         """The kernel for these arguments, without running it."""
-        return self._engine.compile(self._given(arguments, named, plan), plan)
+        return self._engine.compile(_untested(self.__name__, self._given(arguments, named, plan)), plan)
 
+    @brief
     def bind(self, *arguments: Any, out: Any = None, plan: Plan | None = None, **named: Any) -> Call:
         """A call with its memory bound, to run many times."""
         return self._engine.bind(self._given(arguments, named, plan), out, plan)
 
+    @brief
     def tune(self, *arguments: Any, seconds: float | None = None, plan: Plan | None = None, **named: Any) -> Tuning:
         """Measure plans for calls like this one, and use the fastest in later calls, also of other programs.
 
@@ -468,19 +521,29 @@ class AbstractKernel(ABC):
         structure. Raises `ArgumentError` for arguments that do not fit and for a search that names its structure, `PlanError` for an
         illegal `plan`.
         """
-        return self._engine.tune(self._given(arguments, named, plan), plan, seconds)
+        return self._engine.tune(_untested(self.__name__, self._given(arguments, named, plan)), plan, seconds)
 
     def gradient(self, wrt: Any) -> Any:
         """Derivatives, which kernels of pairs and of elements have; raises `ArgumentError` for all others."""
         raise no_gradient(self.__name__, self._calls.wing.pattern.name)
 
+    @brief
     def tuning_job(self, *arguments: Any, plan: Plan | None = None, **named: Any) -> Job:
         """What `tune` measures: for programs that watch the search, or replay it."""
-        return self._engine.job(self._given(arguments, named, plan), plan)
+        return self._engine.job(_untested(self.__name__, self._given(arguments, named, plan)), plan)
 
     def _given(self, arguments: tuple[Any, ...], named: Mapping[str, Any], plan: Plan | None) -> Arguments:
         check_plan(self.__name__, plan)
         return self._calls.given(arguments, named)
+
+
+def _untested(kernel: str, arguments: Arguments) -> Arguments:
+    """Arguments of what runs nothing; raises `ArgumentError` where tests of indices were asked for."""
+    if arguments.tests is not None:
+        raise ArgumentError(
+            f"{kernel}: checks=True is for calls and for bind: the tests are a kernel of their own, which runs before"
+        )
+    return arguments
 
 
 @sealed()

@@ -42,6 +42,11 @@ class Roles:
 
 def sample_roles(kernel: Kernel, values: Mapping[str, float] | None = None) -> Roles:
     """The parameters of a kernel by role; what is named in `values` is uniform."""
+    if tables := kernel.signature.arrays:
+        raise InputError(
+            f"{kernel.__name__} reads the table{'s' if len(tables) > 1 else ''} {', '.join(tables)}, which cannot be made up: call "
+            f"{kernel.__name__}.compile(...).explain() or {kernel.__name__}.tune(...) with the arguments of a call"
+        )
     chosen, parameters = dict(values or {}), kernel.signature.parameters
     records = {n: k for n, k in parameters.items() if isinstance(k, Record)}
     others: dict[str, t.ValueType] = {n: k for n, k in parameters.items() if not isinstance(k, Record)}

@@ -52,6 +52,11 @@ def bind_in_turn(
     """
     if is_gpu(records.device):
         raise ArgumentError(f"elements one after another run on a CPU, and the records lie on {records.device!r}")
+    for function in (pair, *(step.kernel for step in steps)):
+        if function.signature.arrays or function.lowered.numbered:
+            raise ArgumentError(
+                f"{function.__name__}: elements one after another read no tables, and have no lw.index_of"
+            )
     target, source = (n for n, kind in pair.signature.parameters.items() if isinstance(kind, Record))
     named = name_arguments(pair.signature, (), {target: records, source: records, **values})
     classified = classify_arguments(pair.signature, named, arrays_allowed=False)

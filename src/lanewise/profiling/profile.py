@@ -136,6 +136,16 @@ class Profile:
 
         return make_table(self.summary())
 
+    def __repr__(self) -> str:
+        from lanewise.profiling.summary import headline
+
+        return f"<profile: {headline(self.summary())}>"
+
+    def _repr_html_(self) -> str:
+        from lanewise.profiling.summary import as_html
+
+        return as_html(self.summary())
+
     def __str__(self) -> str:
         from lanewise.profiling.summary import as_text
 

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.table import Table
 
+from lanewise.tables import html_table
+
 if TYPE_CHECKING:
     from lanewise.profiling.profile import Profile
 
@@ -58,13 +60,30 @@ def _steps(profile: Profile) -> dict[str, Any]:
 
 
 WIDTH = 100
+COLUMNS = ("stage", "calls", "time", "a call", "share")
+
+
+def headline(summary: dict[str, Any]) -> str:
+    """How long, in how many stages, and in which of them the longest."""
+    stages = summary["stages"]
+    if not stages:
+        return "nothing was measured yet"
+    first, row = next(iter(stages.items()))
+    return f"{seconds_text(summary['seconds'])} in {len(stages)} stages, {100 * row['share']:.0f} % of it in {first}"
+
+
+def as_html(summary: dict[str, Any]) -> str:
+    """The table of stages for a notebook."""
+    rows = [(stage, *_cells(row)) for stage, row in summary["stages"].items()]
+    below = "<br>".join(_caption(summary))
+    return f"<div>{html_table(COLUMNS, rows, title=headline(summary))}<p>{below}</p></div>"
 
 
 def make_table(summary: dict[str, Any]) -> Table:
     """A row for every stage, the longest first; below it its parts, when there are several."""
     table = Table(title="where the time goes", caption="\n".join(_caption(summary)), caption_justify="left")
-    table.add_column("stage")
-    for title in ("calls", "time", "a call", "share"):
+    table.add_column(COLUMNS[0])
+    for title in COLUMNS[1:]:
         table.add_column(title, justify="right", no_wrap=True)
     for stage, row in summary["stages"].items():
         table.add_row(stage, *_cells(row), style="bold")

@@ -311,6 +311,7 @@ def empty(flat: Flat, lengths: Sequence[int], device: str, like: Any) -> RaggedA
             device,
             pieces["data"],
             source._python_class,  # pyright: ignore[reportPrivateUsage]
+            fixed="those of a ragged array are as many as its lists have",
         )
     else:
         values = pieces["data"].view(t.scalar_of(kind).dtype)

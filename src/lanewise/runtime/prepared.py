@@ -52,12 +52,23 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """The kernels of a program, bound. Calling it launches them. `turns`: at memory that every launch writes anew."""
+    """The kernels of a program, bound. Calling it launches them. `turns`: at memory that every launch writes anew.
+
+    checks: that what is bound still lies where it did; each raises `ArgumentError` if not.
+    """
 
     pieces: tuple[Piece, ...]
     turns: Turns | None = None
+    checks: tuple[Callable[[], None], ...] = ()
+
+    def check(self) -> None:
+        """Raise `ArgumentError` where an array was changed in length. Graphs ask this before they launch, too."""
+        for check in self.checks:
+            check()
 
     def __call__(self) -> None:
+        for check in self.checks:
+            check()
         if self.turns is None:
             for p in self.pieces:
                 p.run(p.arguments)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 LONG_GRAPH = 32  # repetitions in one graph: a graph launch costs a few microseconds, a kernel inside it half of one
 
@@ -64,6 +64,20 @@ class NamedLaunch:
 
     def __call__(self) -> object:
         return self.call()
+
+
+def check(calls: Iterable[Work]) -> None:
+    """Raise `ArgumentError` where what the launches are bound to has changed: a graph would go on with the memory of before."""
+    for call in bare(calls):
+        if isinstance(call, Checked):
+            call.check()
+
+
+@runtime_checkable
+class Checked(Protocol):
+    """A launch that knows whether its memory is still that of its arrays."""
+
+    def check(self) -> None: ...
 
 
 def names_of(calls: Iterable[Work]) -> tuple[tuple[str, str], ...]:

@@ -19,7 +19,18 @@ from lanewise.profiling.profile import Profile, clock
 from lanewise.profiling.sequence import DEVICE_COST, HOST_COST, Sequence
 from lanewise.profiling.trace import Track
 from lanewise.runtime import cuda
-from lanewise.runtime.programs import Part, Parts, Schedule, ScheduleRunner, Work, bare, in_graphs, names_of, repeat
+from lanewise.runtime.programs import (
+    Part,
+    Parts,
+    Schedule,
+    ScheduleRunner,
+    Work,
+    bare,
+    check,
+    in_graphs,
+    names_of,
+    repeat,
+)
 from lanewise.target import is_gpu
 
 
@@ -40,6 +51,8 @@ class _GraphProgram:
         self._graphs: dict[tuple[Hashable, int], cuda.Graph] = {}
 
     def run(self, schedule: Schedule) -> None:
+        for key, _ in schedule:
+            check(self._parts[key].calls)
         # All are captured before the first is launched: the device would be done with it long before the next one is there.
         graphs = [(self._graph(key, size), count) for key, many in schedule for size, count in in_graphs(many)]
         cuda.synchronize(self._device)  # earlier work on other streams comes first
@@ -224,6 +237,8 @@ class ProfiledGraphProgram:
         self._made: dict[Hashable, _GraphPart] = {}
 
     def run(self, schedule: Schedule) -> None:
+        for key, _ in schedule:
+            check(self._parts[key].calls)
         todo = [(self._part(key), size, n) for key, many in schedule for size, n in in_graphs(many)]
         if not todo:
             return

@@ -109,7 +109,8 @@ def make_workload(
     records, arrays: by parameter; results: name and type of each result, of length `count`.
     """
     written = {a.name for a in reference.arrays if a.written}
-    own = {n: r.copy() if fresh or n in written else r for n, r in records.items()}
+    # In their own layout, strided ones too: `copy` would leave out what lies between, and kernels are compiled for the layout.
+    own = {n: r.with_layout(r.layout) if fresh or n in written else r for n, r in records.items()}
     plain = {n: (a.copy() if fresh else a, kind) for n, (a, kind) in arrays.items()}
     named = list(results)
     outputs = make_outputs(reference.name, [kind for _, kind in named], count, device, None)
@@ -122,7 +123,7 @@ def make_workload(
 
     def reset() -> None:
         for copy, original in changed:
-            copy.data[...] = original.data
+            copy[:] = original
         for copy, original in filled:
             copy[...] = original
         for output in outputs:

@@ -6,14 +6,17 @@ import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from html import escape
 from pathlib import Path
 from typing import Any
 
 from lanewise.launch.trial import Trial, changes, duration
 from lanewise.plan import Decisions
+from lanewise.tables import html_table
 from lanewise.tuning.race import Found
 
 SHOWN = 8  # measured plans in the table
+COLUMNS = ("time", "default / this", "predicted", "plan")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +80,15 @@ class Tuning:
             ],
         }  # fmt: skip
 
+    def __repr__(self) -> str:
+        return f"<tuning of {self._title()}: {self._verdict()[0]}>"
+
+    def _repr_html_(self) -> str:
+        rows = ((duration(t.seconds), self._share(t), duration(t.predicted), t.short()) for t in self.measured[:SHOWN])
+        table = html_table(COLUMNS, rows, title=self._title())
+        below = "<br>".join(escape(line) for line in [*self._verdict(), *self._refusals()])
+        return f"<div>{table}<p>{below}</p></div>"
+
     def __str__(self) -> str:
         lines = [self._title(), *self._verdict(), "", "the fastest plans"]
         lines += [f"  {duration(t.seconds):>10}  {self._share(t):>6}  {t.short()}" for t in self.measured[:SHOWN]]
@@ -88,7 +100,7 @@ class Tuning:
         from rich.console import Group
         from rich.table import Table
 
-        table = Table("time", "default / this", "predicted", "plan", title=self._title(), title_justify="left")
+        table = Table(*COLUMNS, title=self._title(), title_justify="left")
         for t in self.measured[:SHOWN]:
             table.add_row(duration(t.seconds), self._share(t), duration(t.predicted), t.short())
         return Group(table, *self._verdict(), *self._refusals())

@@ -33,6 +33,13 @@ SHARED = ("block", "slices", "parts", "unroll", TILE, "min_blocks", "registers")
 APART = Plan(slices=1, parts=1)  # a thread has its points alone
 SLICED, PARTED = Plan(block=256, slices=32, unroll=4), Plan(block=256, parts=8, unroll=4)
 KEPT = (0, 1024, 4096, 8192)
+# On a CPU: where to start with points as lanes (a square where rows are another array's columns), and with lanes that share rounds.
+ON_LANES, ON_ROUNDS = ("across", "targets", "rows", "layers", TILE), ("slices", TILE)
+OF_POINTS = frozenset((*ON_LANES, *ON_ROUNDS))
+LANES = tuple(Plan(across=n, slices=1, rows=r, vector_bits=b) for n, b in ((16, 512), (8, 0), (4, 0)) for r in (1, n))
+ROUNDS = tuple(Plan(across=0, slices=n, vector_bits=b) for n, b in ((32, 512), (16, 0)))
+WRITTEN = Plan(across=0, slices=1)
+_NAMES = {ON_LANES[:1]: "points as lanes", ON_ROUNDS[:1]: "shared rounds", (): "loops as they are written"}
 RECIPROCAL_TARGETS = (1, 2, 3, 4, 6, 8, 10, 12, 16)
 
 
@@ -136,6 +143,8 @@ class KernelSpace:
             ways = (self._points(job), self._loops(job))
             ways = ways[::-1] if self._shares(self.default) else ways
             return tuple(f for f in ways if f is not None)
+        if job.work.pattern.over_points:
+            return self._on_host(job)
         own = self.default.reciprocity
         ways: tuple[Any, ...] = (own,)
         if job.work.pattern.over_pairs and job.wish.reciprocity is None:
@@ -196,6 +205,26 @@ class KernelSpace:
             axes[TILE] = _with(KEPT, base.tile)
         return Family("shared loops", base, axes)
 
+    def _on_host(self, job: Job) -> tuple[Family, ...]:
+        """On a CPU points are lanes, lanes share the rounds of a point, or loops run as they are written: the default's way first."""
+        ways = ((LANES, ON_LANES), (ROUNDS, ON_ROUNDS), ((WRITTEN,), ()))
+        families: list[Family] = []
+        for starts, fields in ways:
+            own = all(
+                (getattr(self.default, n) != getattr(NEUTRAL, n)) == (n in fields[:1]) for n in ("across", "slices")
+            )
+            wishes = [job.wish.filled(s).filled(NEUTRAL) for s in starts if _agrees(job.wish, s)]
+            wishes = [self.default] if own else wishes
+            bases = [b for b in wishes if self._programs.refusal(b) is None]
+            if bases:
+                axes = self._axes(job, bases[0], (*fields, *(n for n in EVERY if n not in OF_POINTS)))
+                families.insert(0 if own else len(families), Family(_NAMES[fields[:1]], bases[0], axes))
+            elif wishes and fields:
+                reason = reason_of(self._programs.refusal(wishes[0]) or "")
+                self.refused.append((fields[0], getattr(wishes[0], fields[0]), reason))
+        self.refused[:] = dict.fromkeys(self.refused)  # what no way allows is said once
+        return tuple(families)
+
     def _axes(self, job: Job, base: Decisions, fields: Iterable[str] = EVERY) -> dict[str, tuple[Any, ...]]:
         """The values worth trying of these fields, where the caller leaves them open, without those that cannot apply."""
         axes: dict[str, tuple[Any, ...]] = {}
@@ -217,6 +246,11 @@ class KernelSpace:
         if reason and base.reciprocity == (self.default.reciprocity):
             self.refused.append((name, value, reason_of(reason)))
         return not reason
+
+
+def _agrees(wish: Plan, start: Plan) -> bool:
+    """Whether a wish leaves open what a way begins with, or says the same."""
+    return all(getattr(wish, n) in (None, getattr(start, n)) for n in ("across", "slices"))
 
 
 def _with(values: tuple[Any, ...], value: Any) -> tuple[Any, ...]:

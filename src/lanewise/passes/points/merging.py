@@ -86,11 +86,13 @@ def points_of_a_block(kernel: ir.Kernel, shape: Shape, masked: int | None = None
     assert inside is not None
     conditions, plain = guards.decided(body, loops, shape, {p.name for p in kernel.counts + kernel.uniforms})
     tested = tuple(kinds if d == masked else written for d in range(len(loops)))
-    others = _copies(loops, body, shape, tested, masked)
-    if early and conditions and (moved := early_loads.apply(kernel, body, loops, shape)) is not None:
+    moved = early_loads.apply(kernel, body, loops, shape) if early and conditions else None
+    layered = moved is not None  # tests need registers
+    others = _copies(loops, body, shape, tested, masked, layered=layered)
+    if moved is not None:
         tests, loaded = moved
-        others = (ir.If(_all(inside, tests), _copies(loops, loaded, shape, None), others),)
-    return ir.If(_all(inside, conditions), _copies(loops, plain, shape, None), others)
+        others = (ir.If(_all(inside, tests), _copies(loops, loaded, shape, None, layered=True), others),)
+    return ir.If(_all(inside, conditions), _copies(loops, plain, shape, None, layered=layered), others)
 
 
 def _all(first: ir.Expression, others: tuple[ir.Expression, ...]) -> ir.Expression:
@@ -198,9 +200,15 @@ Tested = tuple[dict[str, Scalar], ...]
 
 
 def _copies(
-    loops: tuple[ir.Parallel, ...], body: ir.Block, shape: Shape, tested: Tested | None, masked: int | None = None
+    loops: tuple[ir.Parallel, ...],
+    body: ir.Block,
+    shape: Shape,
+    tested: Tested | None,
+    masked: int | None = None,
+    *,
+    layered: bool = False,
 ) -> ir.Block:
-    """The body for all points of a thread. `tested` is None where all of them exist."""
+    """The body for all points of a thread. `tested` is None where all of them exist. layered: one layer after the other, if it has any."""
     starts: list[ir.Statement] = []
     for d in reversed(shape.order()):  # the copies of neighbours lie side by side
         loop, points = loops[d], shape.points[d]
@@ -210,7 +218,10 @@ def _copies(
             test = build.less(ir.Local(at, kind), loop.extent)
             own_place = spread(body, {loop.variable}) if d == masked else None
             body = flat_map(body, lambda s, test=test, d=d, own=own_place: _guarded(s, test, tested[d], own))
-        body = _Copies(spread(body, {loop.variable, at}), points).block(body)
+        copies = _Copies(spread(body, {loop.variable, at}), points)
+        body = (
+            copies.layers(body) if layered and d == 0 and len(loops) > 2 and _is_straight(body) else copies.block(body)
+        )
         for p in range(points):
             name, raw = _name(loop.variable, p, points), _name(at, p, points)
             place = build.add(ir.Local(first_of(loop.variable), kind), shape.place(d, p, loop.variable, kind))
@@ -222,6 +233,11 @@ def _copies(
             moved = last if d == masked else build.minimum(last, build.subtract(loop.extent, 1))
             starts.append(ir.Assign(name, moved))
     return (*starts, *body)
+
+
+def _is_straight(body: ir.Block) -> bool:
+    """Whether there are but values, loads and stores, some of them under tests."""
+    return all(isinstance(s, ir.Assign | ir.LoadElement | ir.StoreElement | ir.If) for s in statements(body))
 
 
 def _name(name: str, p: int, points: int) -> str:
@@ -250,6 +266,15 @@ class _Copies:
 
     def block(self, block: ir.Block) -> ir.Block:
         return tuple(new for s in block for new in self.statement(s))
+
+    def layers(self, block: ir.Block) -> ir.Block:
+        """One point after the other: a layer's values are used up before the next one is read, and need no registers then."""
+        return tuple(new for p in range(self.points) for s in block for new in self._copy(s, p))
+
+    def _copy(self, s: ir.Statement, p: int) -> ir.Block:
+        if any((control(x) | set(writes(x))) & self.varying for x in statements((s,))):
+            return rename((s,), {n: _name(n, p, self.points) for n in self.varying})
+        return () if p else (s,)
 
     def statement(self, s: ir.Statement) -> ir.Block:
         scatters = isinstance(s, ir.ScatterElement)  # once for each point, also where all points scatter the same

@@ -62,7 +62,7 @@ class _Sharing:
         done: list[ir.Statement] = []
         run: list[ir.Statement] = []
         for s in block:
-            if isinstance(s, ir.Assign | ir.LoadElement | ir.StoreElement):
+            if isinstance(s, ir.Assign | ir.LoadElement | ir.StoreElement) or self._results(s):
                 run.append(s)
                 continue
             done += self.run(run)
@@ -74,6 +74,14 @@ class _Sharing:
             done.append(rewrite_statement(s, lambda e: e, self.block))
             self.factors = around
         return self._tested_stores([*done, *self.run(run)])
+
+    def _results(self, s: ir.Statement) -> bool:
+        """Whether nothing but results of the kernel are stored, under a test: what is read around it stays what it is."""
+        return (
+            isinstance(s, ir.If)
+            and not s.otherwise
+            and all(isinstance(x, ir.StoreElement) and self.kernel.array(x.array).space == "global" for x in s.then)
+        )
 
     def _tested_stores(self, block: list[ir.Statement]) -> ir.Block:
         """Neighbouring stores, each with a test: one store where all of the tests hold."""

@@ -23,7 +23,7 @@ from lanewise.ir.names import own
 from lanewise.ir.traverse import blocks, flat_map, reads, statements, writes
 from lanewise.ir.verify import RANK
 from lanewise.passes.base import refuse
-from lanewise.passes.points.boxes import Box, Site, boxes, sums_of
+from lanewise.passes.points.boxes import WORD, Box, Site, boxes, sums_of
 from lanewise.passes.points.bringing import Bringing
 from lanewise.passes.points.free_order import adds_up
 from lanewise.passes.points.joining import raw_places
@@ -65,7 +65,8 @@ def _staged(kernel: ir.Kernel, shape: Shape, indices: tuple[str, ...], tile: int
         return "only the tiles of a single loop are loaded ahead"
     if any(len(a.shape) > RANK for a in staged.arrays.values()):
         return f"a tile of {RANK} dimensions has no second half that could be loaded ahead: shared memory has {RANK} dimensions at most"
-    return replace(kernel, body=body, arrays=(*kernel.arrays, *staged.arrays.values()))
+    sources = tuple(replace(a, once=a.name in staged.once) for a in kernel.arrays)
+    return replace(kernel, body=body, arrays=(*sources, *staged.arrays.values()))
 
 
 class _Staging:
@@ -75,6 +76,7 @@ class _Staging:
         self.kernel, self.shape, self.indices, self.tile, self.prefetch = kernel, shape, indices, tile, prefetch
         self.arrays: dict[str, ir.ArrayArgument] = {}
         self.simple = False  # whether a single loop was cut into tiles
+        self.once: set[str] = set()  # arrays no element of which is touched twice
         self.taken: dict[str, int] = {}
         self.inside = True
         self.definitions: dict[str, IndexSum] = {}
@@ -158,7 +160,24 @@ class _Staging:
             for s in self.bringing.stage(p, n, guarded=not (self.inside and p.box.always))
         )
         replaced = self._replaced(body, pieces, {}, None)
+        self.once |= self._touched_once(replaced, pieces)
         return (*stage, ir.Barrier(), *self._loops(replaced))
+
+    def _touched_once(self, body: ir.Block, pieces: list[Tile]) -> set[str]:
+        """The arrays no element of which is touched twice: what is staged and read by one thread each, and what is only written then."""
+        if any(not isinstance(s, ir.Assign | ir.LoadElement | ir.StoreElement | ir.If) for s in statements(body)):
+            return set()
+        threads = {thread_of(i) for i in self.indices}
+        read = {s.array for s in statements(body) if isinstance(s, ir.LoadElement)}
+        brought = [p.box.array for p in pieces]
+        staged = {
+            p.box.array
+            for p in pieces
+            if p.box.reads() == p.box.elements and brought.count(p.box.array) == 1
+            and all(any(a.coefficient(n) for a in p.box.sums) for n in threads)
+        } - read  # fmt: skip
+        every = staged | (self.written - read) if staged else staged
+        return {n for n in every if self.kernel.array(n).leaves[0].type.size >= WORD}
 
     def _replaced(
         self, body: ir.Block, pieces: list[Tile], rounds: Mapping[str, str], half: ir.Expression | None
@@ -171,8 +190,8 @@ class _Staging:
                 return (s,)
             piece, site = hit
             sums = [piece.box.place(site, d) for d in range(len(s.indices))]
-            places = [_renamed(a, rounds).expression(self.kind) for a in sums]
-            return (replace(s, array=piece.array.name, indices=piece.place(places, half)),)
+            indices = piece.read([_renamed(a, rounds) for a in sums], self.kind, half)
+            return (replace(s, array=piece.array.name, indices=indices),)
 
         return flat_map(body, change)
 

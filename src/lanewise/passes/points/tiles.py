@@ -1,7 +1,9 @@
-"""Where the elements of a box lie in shared memory: the order of dimensions, and the length of rows.
+"""Where the elements of a box lie in shared memory: the order of dimensions, the length of rows, and whether they are swizzled.
 
 The order of dimensions is that in which a thread's own copies are neighbours, so that they are one load of four; rows are as long as makes
-the fewest conflicts of banks.
+the fewest conflicts of banks. Threads that turn a box round store down its columns, and no length of rows that keeps loads of four whole
+spreads a column over more than two groups of banks. A swizzle does: groups of four change places within a row, in another way every four
+rows, `a[row, i] at i ^ 4 (row / 4 mod 8)`.
 """
 
 from __future__ import annotations
@@ -11,12 +13,15 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from lanewise.analysis.index_sums import IndexSum
+from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import own
 from lanewise.ir.values import value_array
 from lanewise.passes.points.boxes import WARP, WIDEST, WORD, Box, lanes_of, value, wavefronts
 from lanewise.passes.points.shape import Shape, first_of
 from lanewise.types import Scalar
+
+GROUP, PHASES = 4, 8  # elements that a swizzle keeps together; groups that are all banks
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +33,30 @@ class Tile:
     kind: Scalar
     across: int
     outer: tuple[int, ...]  # the dimensions but the inner one, in the order of the shape in shared memory
+    swizzled: bool = False
 
     def place(self, indices: list[ir.Expression], half: ir.Expression | None) -> tuple[ir.Expression, ...]:
         """The indices in shared memory of a place in the box."""
         front = () if half is None else (half,)
-        return (*front, *(indices[d] for d in self.outer), indices[self.box.inner])
+        last = indices[self.box.inner]
+        if self.swizzled:
+            moved = build.multiply(_phase(build.divide(indices[self.outer[-1]], GROUP)), GROUP)
+            last = _exclusive_or(last, moved)
+        return (*front, *(indices[d] for d in self.outer), last)
+
+    def read(self, sums: list[IndexSum], kind: Scalar, half: ir.Expression | None) -> tuple[ir.Expression, ...]:
+        """The indices in shared memory of what is read there; neighbours that begin with a group differ by constants."""
+        places = [a.expression(kind) for a in sums]
+        if not self.swizzled:
+            return self.place(places, half)
+        column, row = sums[self.box.inner], sums[self.outer[-1]]
+        group, rows = _quotient(column), _quotient(row)
+        if group is None:
+            return self.place(places, half)
+        phase = _phase(build.divide(places[self.outer[-1]], GROUP) if rows is None else rows.expression(kind))
+        moved = build.multiply(_exclusive_or(group.expression(kind), phase), GROUP)
+        last = build.add(moved, column.constant % GROUP)
+        return (*self.place(places, half)[:-1], last)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,9 +117,10 @@ class Ground:
         extents[last] = -(-extents[last] // across) * across
         outer = tuple(d for d in range(len(extents)) if d != box.inner)
         box = replace(box, extents=tuple(extents))
-        shape = (*((2,) if doubled else ()), *(extents[d] for d in outer), self._pitch(box, outer, across))
+        pitch, swizzled = self._rows(box, outer, across, turnable=not doubled)
+        shape = (*((2,) if doubled else ()), *(extents[d] for d in outer), pitch)
         array = replace(value_array(name, kind, written=True), space="shared", shape=shape, length=prod(shape))
-        return Tile(box, array, kind, across, outer)
+        return Tile(box, array, kind, across, outer, swizzled)
 
     def _is_multiple(self, origin: IndexSum, n: int) -> bool:
         return origin.constant % n == 0 and all(c * self._factor(e) % n == 0 for e, c in origin.terms.items())
@@ -110,42 +135,82 @@ class Ground:
                 return self.rounds
         return 1
 
-    def _pitch(self, box: Box, outer: tuple[int, ...], across: int) -> int:
-        """The length of rows in shared memory: the one with the fewest conflicts of banks."""
+    def _rows(self, box: Box, outer: tuple[int, ...], across: int, *, turnable: bool) -> tuple[int, bool]:
+        """The length of rows in shared memory, and whether they are swizzled: what has the fewest conflicts of banks."""
         length, words = box.extents[box.inner], self.kernel.array(box.array).leaves[0].type.size // WORD
         wide = 4 if words == 1 and len({s.indices[box.inner].constant for s in box.sites}) >= 4 else 1
         if any(box.sums[box.inner].coefficient(n) for n in box.rounds) and words == 1:
             wide = 4
         if not outer or not words:
-            return -(-length // wide) * wide
-        lanes = lanes_of(self.shape, self.indices)
-        places = {d: box.place(box.sites[0], d) for d in range(len(box.extents))}
-        lanes_at = {d: [value(place, v) for v in lanes] for d, place in places.items()}
-        walk, last = Walk.over(box, across, self.shape.total), len(box.extents) - 1
-        best = (1 << 30, 0)
-        for pad in range(0, 33):
-            pitch = length + pad
-            if pitch % wide:
-                continue
-            strides: dict[int, int] = {box.inner: 1}
-            step = pitch
-            for d in reversed(outer):
-                strides[d] = step
-                step *= box.extents[d]
-            read = [sum(lanes_at[d][n] * strides[d] for d in strides) * words for n in range(len(lanes))]
-            cost = (
-                wavefronts([r // wide * wide for r in read], wide)
-                * len(box.sites)
-                * max(1, prod(box.rounds.values()))
-                // wide
-            )
-            stored: list[int] = []
-            for lane in range(WARP):
-                places, rest = {}, lane // walk.lanes
-                places[last] = lane % walk.lanes * across
-                for d in reversed(range(last)):
-                    places[d], rest = rest % box.extents[d], rest // box.extents[d]
-                stored.append(sum(places[d] * strides[d] for d in strides) * words)
-            cost += wavefronts(stored, 1) * -(-box.elements // self.shape.total)
-            best = min(best, (cost, pitch))
-        return best[1]
+            return -(-length // wide) * wide, False
+        banks = _Banks(box, outer, across, wide, words, self.shape, self.indices)
+        choices = [(banks.cost(length + pad), length + pad) for pad in range(33) if (length + pad) % wide == 0]
+        cost, pitch = min(choices)
+        groups = turnable and not box.rounds and (wide, words) == (4, 1) and length % (GROUP * PHASES) == 0
+        return (length, True) if groups and banks.cost(length, swizzled=True) < cost else (pitch, False)
+
+
+@dataclass(frozen=True, slots=True)
+class _Banks:
+    """How often the banks of shared memory are accessed for a box. wide: elements of a read; words: of an element."""
+
+    box: Box
+    outer: tuple[int, ...]
+    across: int
+    wide: int
+    words: int
+    shape: Shape
+    indices: tuple[str, ...]
+
+    def cost(self, pitch: int, *, swizzled: bool = False) -> int:
+        """Wavefronts of a warp that reads its elements, and of all its turns of storing them."""
+        box, wide = self.box, self.wide
+        read = [self._word(p, pitch, swizzled=swizzled) for p in self._read()]
+        rounds = max(1, prod(box.rounds.values()))
+        cost = wavefronts([r // wide * wide for r in read], wide) * len(box.sites) * rounds // wide
+        stored = [self._word(p, pitch, swizzled=swizzled) for p in self._stored()]
+        return cost + wavefronts(stored, 1) * -(-box.elements // self.shape.total)
+
+    def _read(self) -> list[dict[int, int]]:
+        """The places that a warp reads, by dimension."""
+        places = {d: self.box.place(self.box.sites[0], d) for d in range(len(self.box.extents))}
+        return [{d: value(place, v) for d, place in places.items()} for v in lanes_of(self.shape, self.indices)]
+
+    def _stored(self) -> list[dict[int, int]]:
+        """The places that a warp stores to first."""
+        extents = self.box.extents
+        walk, last = Walk.over(self.box, self.across, self.shape.total), len(extents) - 1
+        stored: list[dict[int, int]] = []
+        for lane in range(WARP):
+            places, rest = {last: lane % walk.lanes * self.across}, lane // walk.lanes
+            for d in reversed(range(last)):
+                places[d], rest = rest % extents[d], rest // extents[d]
+            stored.append(places)
+        return stored
+
+    def _word(self, places: Mapping[int, int], pitch: int, *, swizzled: bool) -> int:
+        """Where an element lies."""
+        word = places[self.box.inner]
+        if swizzled:
+            word ^= places[self.outer[-1]] // GROUP % PHASES * GROUP
+        step = pitch
+        for d in reversed(self.outer):
+            word += places[d] * step
+            step *= self.box.extents[d]
+        return word * self.words
+
+
+def _quotient(a: IndexSum) -> IndexSum | None:
+    """A sum in groups, without what its constant is beyond them; None where variables do not count in groups."""
+    if any(c % GROUP for c in a.terms.values()):
+        return None
+    return IndexSum(a.constant // GROUP, {e: c // GROUP for e, c in a.terms.items()})
+
+
+def _phase(row: ir.Expression) -> ir.Expression:
+    """By what groups change places in the rows of a group."""
+    return ir.Binary("&", row, ir.Literal(PHASES - 1, row.type), row.type)
+
+
+def _exclusive_or(a: ir.Expression, b: ir.Expression) -> ir.Expression:
+    return ir.Binary("^", a, b, a.type)

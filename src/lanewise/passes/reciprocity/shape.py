@@ -8,7 +8,7 @@ from typing import Literal
 from lanewise.analysis.both_ways import BothWays, both_ways
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
-from lanewise.ir.names import is_own, numbered, own
+from lanewise.ir.names import index_name, is_own, numbered, own
 from lanewise.passes.base import source_loops
 from lanewise.record import Leaf
 from lanewise.types import F64, Scalar
@@ -161,6 +161,8 @@ def take_apart(kernel: ir.Kernel) -> Reference | str:
     if len(applies) != 1 or sum(isinstance(s, ir.Apply) for s in outer.body):
         return "it applies more than one function to a pair"
     (applied,) = applies
+    if any(p.name.startswith(index_name("")) for p in applied.function.parameters):
+        return "its function asks for the indices of its elements, which no direction of a pair shares with the other"
     if any(is_own(p.name) and p.name != own("same") for p in applied.function.parameters):
         return "its function takes values that were computed from one side"
     target, source = kernel.arrays[0].name, kernel.arrays[1].name

@@ -9,10 +9,11 @@ elements of a worker are `lanes` apart (coalesced), on a CPU they are neighbours
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from lanewise import types as t
+from lanewise.array_types import ArrayType
 from lanewise.frontend.function import Lowered
 from lanewise.ir import build, folds
 from lanewise.ir import nodes as ir
@@ -21,17 +22,19 @@ from lanewise.ir.pattern import GRAIN_ELEMENTS, HostCode, Pattern
 from lanewise.ir.values import pairs, record_array, uniform_leaves, value_array
 from lanewise.layouts import Layout
 from lanewise.patterns.results import result_arrays
+from lanewise.patterns.tables.arguments import Tables, numbers, table_arrays, table_lengths
 from lanewise.record import Record
 from lanewise.types import F64, I64, Scalar, scalar_of
 
 
 @dataclass(frozen=True, slots=True)
 class ElementwiseArguments:
-    """What each parameter is in one call: a record array (with its layout), an array of values, or a uniform argument."""
+    """What each parameter is in one call: a record array (with its layout), an array of values, a uniform argument, or a table."""
 
     records: dict[str, tuple[Record, Layout]]
     arrays: dict[str, t.ValueType]
     uniforms: dict[str, t.ValueType]
+    tables: Tables = field(default_factory=dict[str, ArrayType])
 
 
 def build_elementwise(lowered: Lowered, arguments: ElementwiseArguments, index: Scalar) -> ir.Kernel:
@@ -58,15 +61,16 @@ def build_elementwise(lowered: Lowered, arguments: ElementwiseArguments, index: 
     for name, kind in arguments.arrays.items():
         arrays.append(value_array(name, kind, written=False))
         body.append(ir.LoadRecord(name, i, tuple((leaf, v) for leaf, v in pairs(name, kind) if v in used)))
-    body.append(
-        ir.Apply(f, tuple(ir.Local(p.name, p.type) for p in f.parameters), tuple(own(r.name) for r in f.results))
-    )
+    arrays += table_arrays(arguments.tables)
+    index_of = numbers(lowered, dict.fromkeys(lowered.numbered, i))
+    values = tuple(index_of.get(p.name, ir.Local(p.name, p.type)) for p in f.parameters)
+    body.append(ir.Apply(f, values, tuple(own(r.name) for r in f.results)))
     for name, kind in result_arrays(lowered):
         arrays.append(value_array(name, kind, written=True))
         stores.append(
             ir.StoreRecord(name, i, tuple((leaf, ir.Local(v, t.scalar_of(kind))) for leaf, v in pairs(name, kind)))
         )
-    uniforms = uniform_leaves(f, arguments.uniforms)
+    uniforms = uniform_leaves(f, {**arguments.uniforms, **table_lengths(arguments.tables)})
     loads = tuple(s for s in body if not (isinstance(s, ir.LoadRecord) and not s.reads))
     loop = ir.Parallel(i.name, ir.Local(count.name, index), (*loads, *stores))
     return ir.Kernel(identifier(f.name), ELEMENTWISE, tuple(arrays), uniforms, (count,), (loop,), location=f.location)

@@ -11,19 +11,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lanewise import values as v
+from lanewise.arrays import are_same, overlapping
 from lanewise.attributes import sealed
 from lanewise.checks import check_unmasked, plain_function, shown
-from lanewise.errors import ArgumentError
+from lanewise.errors import ArgumentError, brief
 from lanewise.field_values import brought
 from lanewise.frontend.function import Lowered, Signature
 from lanewise.ir import nodes as ir
-from lanewise.ir.names import COUNT, LANES, partial_of
+from lanewise.ir.names import COUNT, LANES, owner, partial_of
 from lanewise.launch.arguments import Arguments, bind_value_array, make_output
 from lanewise.launch.executable import Executable
 from lanewise.launch.repeated import Result
 from lanewise.launch.support import compile_kernel, index_type, machine_of, value_type
 from lanewise.naming import by_name
-from lanewise.patterns.calls import AbstractKernel, Derived, Wing, advise_layout
+from lanewise.patterns.calls import AbstractKernel, Calls, Derived, Wing, advise_layout
 from lanewise.patterns.elementwise.build import (
     ELEMENTWISE,
     ElementwiseArguments,
@@ -34,8 +35,12 @@ from lanewise.patterns.elementwise.build import (
     reduction_lanes,
 )
 from lanewise.patterns.results import result_arrays
+from lanewise.patterns.tables.arguments import WITH_ARRAYS
+from lanewise.patterns.tables.ranges import CHECKS, around_launch, check_keywords, prove, repeats
+from lanewise.plan import Plan
 from lanewise.plans import complete_plan
-from lanewise.runtime.memory import array_module
+from lanewise.record import Record
+from lanewise.runtime.memory import array_module, overlap
 from lanewise.target import is_gpu
 from lanewise.types import Scalar
 
@@ -49,6 +54,7 @@ def _specialised(signature: Signature, arguments: Arguments) -> ElementwiseArgum
         {n: (r.record, r.layout) for n, r in arguments.records.items()},
         {n: value_type(kinds[n]) for n in arguments.arrays},
         {n: value_type(kinds[n]) for n in arguments.uniforms},
+        signature.arrays,
     )
 
 
@@ -66,7 +72,50 @@ def _counts(name: str, arguments: Arguments) -> Mapping[str, int]:
     return {COUNT: next(iter(counts.values()))}
 
 
-WING = Wing(ELEMENTWISE, _build, _counts, in_place=True, advise=advise_layout)
+def _check_parts(calls: Calls, arguments: Arguments) -> None:
+    """Refuse to update records while others of them are read: which of them were updated before would be chance."""
+    if len(arguments.records) < 2:
+        return
+    changed = {p.name.split(".")[0] for p in calls.lowered.function.parameters if p.mutable}
+    for name in changed & arguments.records.keys():
+        updated = arguments.records[name]
+        for other, read in arguments.records.items():
+            if other != name and not are_same(updated, read) and overlapping(updated, read):
+                raise ArgumentError(
+                    f"{calls.name}: {name!r} is updated, and {other!r} has some of the same records, at other places; pass a .copy() of one"
+                )
+
+
+def _elements(signature: Signature) -> list[str]:
+    """The records; of a function without any its values, of which each call has one array or more."""
+    kinds = signature.parameters
+    return [n for n, k in kinds.items() if isinstance(k, Record)] or [*kinds]
+
+
+def _prove(calls: Calls, arguments: Arguments) -> None:
+    _check_parts(calls, arguments)
+    _check_apart(calls, arguments)
+    prove(calls, arguments)
+
+
+def _check_apart(calls: Calls, arguments: Arguments) -> None:
+    """Elements are written while others read tables, in any order: a table is no view of what is written."""
+    changed = {owner(p.name) for p in calls.lowered.function.parameters if p.mutable}
+    for name in changed & arguments.records.keys():
+        for table in calls.signature.arrays:
+            if overlap(arguments.records[name].data, arguments.added[table][0]):
+                raise ArgumentError(
+                    f"{calls.name}: {name!r} is written, and shares memory with the table {table!r}; give it memory of its own"
+                )
+
+
+WING = Wing(
+    ELEMENTWISE, _build, _counts, in_place=True, advise=advise_layout, arguments=WITH_ARRAYS, elements=_elements, prove=_prove,
+    check=check_keywords, options=(CHECKS,), repeats=repeats, tested=around_launch,
+)  # fmt: skip
+
+
+NO_EXTREME = "an array without elements has no smallest and no largest one"
 
 
 @sealed()
@@ -96,6 +145,20 @@ class Elementwise(AbstractKernel):
             raise TypeError(f"{self.__name__} is a part of a gradient, which is pickled as a whole")
         return by_name(self, (Elementwise, (self.python,)))
 
+    @brief
+    def __call__(
+        self, *arguments: Any, out: Any = None, plan: Plan | None = None, checks: bool = False, **named: Any
+    ) -> Any:
+        """Run on all elements: an array of results, of shape (n,) or (n, components), a tuple of them, or None.
+
+        checks: test before the run that every index into a table is inside, as far as nothing proves it; raises `VerificationError` with
+        the first element that is not, and changes nothing. The call waits for the tests.
+        """
+        if checks is False:
+            return super().__call__(*arguments, out=out, plan=plan, **named)
+        return self.bind(*arguments, out=out, plan=plan, checks=checks, **named)()
+
+    @brief
     def sum(self, *arguments: Any, **named: Any) -> Any:
         """The sum of the results over all elements, in 64 bits and a fixed order, without storing them.
 
@@ -103,10 +166,12 @@ class Elementwise(AbstractKernel):
         """
         return self._reduce("sum", arguments, named)
 
+    @brief
     def min(self, *arguments: Any, **named: Any) -> Any:
         """The smallest result over all elements (by component)."""
         return self._reduce("min", arguments, named)
 
+    @brief
     def max(self, *arguments: Any, **named: Any) -> Any:
         """The largest result over all elements (by component)."""
         return self._reduce("max", arguments, named)
@@ -114,12 +179,14 @@ class Elementwise(AbstractKernel):
     def _reduce(self, operation: Operation, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
         calls = self._calls
         calls.notice()
-        repeated = calls.repeated[operation]
-        if match := repeated.find(arguments, named):
+        repeated, checked = calls.repeated[operation], CHECKS in named and CHECKS not in calls.signature.names
+        if not checked and (match := repeated.find(arguments, named)):
             return _reduced(operation, match[0].run(match[1], None))
         classified = calls.given(arguments, named)
         if not calls.lowered.results:
             raise ArgumentError(f"{self.__name__} returns nothing to take the {operation} of")
+        if operation != "sum" and not calls.count(classified):
+            raise ArgumentError(f"{self.__name__}.{operation}: {NO_EXTREME}")
         bound, environment = calls.bound(classified), calls.environment(classified)
         environment[LANES] = reduction_lanes(calls.count(classified))
         made = [
@@ -129,7 +196,12 @@ class Elementwise(AbstractKernel):
         partials = [make_output(self.__name__, r.kind, r.count, classified.device, None) for r in made]
         bound |= {r.name: bind_value_array(p, r.kind) for r, p in zip(made, partials, strict=True)}
         launch = self._reduction(classified, operation).prepare(bound, environment)
-        repeated.remember(calls.signature, arguments, named, classified, launch, made)
+        if checked:
+            launch = around_launch(calls, classified, launch)
+        else:
+            repeated.remember(
+                calls.signature, arguments, named, classified, launch, made, besides=repeats(calls, classified)
+            )
         launch()
         return _reduced(operation, partials)
 
@@ -175,7 +247,7 @@ def _filled(array: Any) -> tuple[Any, Any]:
     """An array that has at least one element, behind its library."""
     module, array = _numbers(array)
     if not len(array):
-        raise ArgumentError("an array without elements has no smallest and no largest one")
+        raise ArgumentError(NO_EXTREME)
     return module, array
 
 

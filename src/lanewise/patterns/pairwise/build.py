@@ -6,10 +6,11 @@ default plans are rules of thumb, each from a measurement (bench/results).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import product
 
 from lanewise import types as t
+from lanewise.array_types import ArrayType
 from lanewise.frontend.function import Lowered
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
@@ -20,6 +21,7 @@ from lanewise.layouts import Layout
 from lanewise.passes.reciprocity.shape import SCRATCH_BYTES
 from lanewise.passes.thread_mapping import MAX_SHARED_BYTES
 from lanewise.patterns.results import check_results, result_arrays, sum_name
+from lanewise.patterns.tables.arguments import Tables, numbers, table_arrays, table_lengths
 from lanewise.plan import DECLARED, NEUTRAL, Decisions, Plan
 from lanewise.record import Record
 from lanewise.target import Machine
@@ -154,12 +156,13 @@ def _registers(work: Work, targets: int, scratch: bool) -> int:
 
 @dataclass(frozen=True, slots=True)
 class PairwiseArguments:
-    """The two records (parameter name, record, layout), the uniforms, and whether both are the same array."""
+    """The two records (parameter name, record, layout), the uniforms, whether both are the same array, and the tables."""
 
     target: tuple[str, Record, Layout]
     source: tuple[str, Record, Layout]
     uniforms: dict[str, t.ValueType]
     identical: bool
+    tables: Tables = field(default_factory=dict[str, ArrayType])
 
 
 def build_pairwise(lowered: Lowered, arguments: PairwiseArguments, index: Scalar) -> ir.Kernel:
@@ -172,7 +175,10 @@ def build_pairwise(lowered: Lowered, arguments: PairwiseArguments, index: Scalar
     target_count, source_count = (ir.Parameter(count_of(a.name), index) for a in (target, source))
     results = [ir.Local(own(r.name), r.type) for r in f.results]
     sums = {r.name: ir.Local(sum_name(r.name), r.type) for r in results}
-    parameters: list[ir.Expression] = [ir.Local(p.name, p.type) for p in f.parameters]
+    # A thread of a GPU whose target is past the end computes along, with the last one's values: so with its index, too.
+    inside = build.minimum(i, build.subtract(ir.Local(target_count.name, index), 1))
+    index_of = numbers(lowered, {target.name: inside, source.name: j})
+    parameters: list[ir.Expression] = [index_of.get(p.name, ir.Local(p.name, p.type)) for p in f.parameters]
     if lowered.uses_same:  # the last parameter
         parameters[-1] = build.equal(i, j) if arguments.identical else build.FALSE
     adds = tuple(ir.Assign(sums[r.name].name, ir.Binary("+", sums[r.name], r, r.type)) for r in results)
@@ -186,11 +192,11 @@ def build_pairwise(lowered: Lowered, arguments: PairwiseArguments, index: Scalar
         for name, kind in result_arrays(lowered)
     )
     parallel = ir.Parallel(i.name, ir.Local(target_count.name, index), (*load_target, *starts, loop, *stores))
-    uniforms = uniform_leaves(f, arguments.uniforms)
+    uniforms = uniform_leaves(f, {**arguments.uniforms, **table_lengths(arguments.tables)})
     return ir.Kernel(
         identifier(f.name),
         PAIRWISE,
-        (target, source, *outputs),
+        (target, source, *table_arrays(arguments.tables), *outputs),
         uniforms,
         (target_count, source_count),
         (parallel,),
@@ -214,7 +220,7 @@ GRAIN_WORK = 262_144  # element-source pairs worth handing to another thread: ab
 
 def grain(sources: int) -> int:
     """Targets worth handing to another thread."""
-    return max(1, GRAIN_WORK // sources)
+    return max(1, GRAIN_WORK // max(1, sources))
 
 
 PAIRWISE = Pattern("pairwise", over_pairs=True, host=HostCode(reassociate=True), default_plan=default_plan, grain=grain)

@@ -9,13 +9,14 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, overload
 
+from lanewise.arrays import are_same
 from lanewise.attributes import sealed
 from lanewise.checks import plain_function, shown
-from lanewise.errors import ArgumentError, CompileError
+from lanewise.errors import ArgumentError, CompileError, brief
 from lanewise.frontend.function import Lowered, Signature
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import count_of
-from lanewise.launch.arguments import Arguments, classify_arguments
+from lanewise.launch.arguments import Arguments
 from lanewise.launch.compiled import Call, Compiled
 from lanewise.launch.support import value_type
 from lanewise.naming import by_name, named_object
@@ -23,6 +24,8 @@ from lanewise.patterns.calls import AbstractKernel, Calls, Derived, Wing, advise
 from lanewise.patterns.pairwise.build import PAIRWISE, PairwiseArguments, build_pairwise
 from lanewise.patterns.search import AllPairs, Search
 from lanewise.patterns.search.searched import Searched
+from lanewise.patterns.tables.arguments import WITHOUT_ARRAYS
+from lanewise.patterns.tables.ranges import CHECKS, around_launch, check_keywords, prove, repeats
 from lanewise.plan import Plan
 from lanewise.record import Record
 from lanewise.types import Scalar
@@ -38,7 +41,7 @@ def _build(lowered: Lowered, signature: Signature, classified: Arguments, index:
     kinds = {n: value_type(signature.parameters[n]) for n in classified.uniforms}
     arguments = PairwiseArguments(
         (target_name, target.record, target.layout), (source_name, source.record, source.layout), kinds,
-        target.data is source.data,
+        are_same(target, source), signature.arrays,
     )  # fmt: skip
     return build_pairwise(lowered, arguments, index)
 
@@ -71,12 +74,17 @@ def _checked(signature: Signature) -> Signature:
             found="no result",
             wanted="-> lw.vec3",
         )
-    return signature
+    return check_keywords(signature)
+
+
+def _elements(signature: Signature) -> list[str]:
+    """The two records."""
+    return list(signature.parameters)[:2]
 
 
 WING = Wing(
-    PAIRWISE, _build, _counts, check=_checked,
-    arguments=partial(classify_arguments, arrays_allowed=False), advise=advise_layout,
+    PAIRWISE, _build, _counts, check=_checked, arguments=WITHOUT_ARRAYS, advise=advise_layout, elements=_elements, prove=prove,
+    options=(CHECKS,), repeats=repeats, tested=around_launch,
 )  # fmt: skip
 
 
@@ -123,6 +131,19 @@ class Pairwise(AbstractKernel):
         if isinstance(own, Pairwise) and own is not self and own.python is self.python:
             return Pairwise.using, (own, self.search)  # made of the kernel of this name
         return by_name(self, (Pairwise, (self.python, self.search)))
+
+    @brief
+    def __call__(
+        self, *arguments: Any, out: Any = None, plan: Plan | None = None, checks: bool = False, **named: Any
+    ) -> Any:
+        """Run for all targets: an array of sums, of shape (n,) or (n, components), or a tuple of them.
+
+        checks: test before the run that every index into a table is inside, as far as nothing proves it; raises `VerificationError` with
+        the first target for which one is not. The call waits for the tests.
+        """
+        if checks is False:
+            return super().__call__(*arguments, out=out, plan=plan, **named)
+        return self.bind(*arguments, out=out, plan=plan, checks=checks, **named)()
 
     @property
     def searched(self) -> Searched | None:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from lanewise import types as t
+from lanewise.array_types import ArrayType
 from lanewise.frontend.function import Lowered
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
@@ -21,6 +22,7 @@ from lanewise.layouts import Arrangement, Layout
 from lanewise.patterns.results import check_results, result_arrays, sum_name
 from lanewise.patterns.search.base import ORDER, RADIUS2, Visit, Walk
 from lanewise.patterns.search.candidates import Candidates, Nearest, inverse_period, period
+from lanewise.patterns.tables.arguments import numbers, table_arrays, table_lengths
 from lanewise.plan import NEUTRAL, Decisions, Plan
 from lanewise.record import Leaf
 from lanewise.target import Machine
@@ -48,7 +50,7 @@ class SearchArguments:
 
     position: the leaves of the position's field, one an axis. k: of the nearest. limited: there is a radius. periodic: the sizes of
     the world stand in uniforms (`period(axis)`). ordered: sources lie in sorted places, and so do targets that are the same array;
-    `$order` has the caller's indices. identical: targets and sources are one array.
+    `$order` has the caller's indices. identical: targets and sources are one array. tables: what the function reads by index.
     """
 
     target: Side
@@ -61,6 +63,7 @@ class SearchArguments:
     limited: bool
     periodic: bool
     k: int | None
+    tables: tuple[tuple[str, ArrayType], ...] = ()
 
 
 def build_search(lowered: Lowered, arguments: SearchArguments, index: Scalar) -> ir.Kernel:
@@ -96,7 +99,9 @@ class _SearchBuilder:
         a, f = self.a, self.f
         counts = tuple(ir.Parameter(count_of(s.name), self.index) for s in (a.target, a.source))
         outputs = [value_array(name, kind, written=True) for name, kind in result_arrays(self.lowered)]
-        order = [value_array(ORDER, I32, written=False)] if a.ordered and (a.identical or self.best) else []
+        asked = a.ordered and a.source.name in self.lowered.numbered
+        order = [value_array(ORDER, I32, written=False)] if a.ordered and (a.identical or self.best or asked) else []
+        outputs += table_arrays(dict(a.tables))
         body = (*self.load_target(), *self.sums(), *self.search(), *self.stores())
         loop = ir.Parallel(self.i.name, ir.Local(counts[0].name, self.index), body)
         return ir.Kernel(
@@ -105,7 +110,7 @@ class _SearchBuilder:
         )  # fmt: skip
 
     def uniforms(self) -> Iterator[ir.Parameter]:
-        yield from uniform_leaves(self.f, dict(self.a.uniforms))
+        yield from uniform_leaves(self.f, {**dict(self.a.uniforms), **table_lengths(dict(self.a.tables))})
         yield ir.Parameter(RADIUS2, self.precision)
         yield from self.candidates.uniforms()
         yield from self.a.walk.uniforms()
@@ -219,13 +224,25 @@ class _SearchBuilder:
         name, brought = self.a.source.name, self.beside(self.arrays[1].arrangement)
         reads = tuple((x, f"{name}.{x}") for x in self.rest() if x not in brought)
         load = (ir.LoadRecord(name, j, reads),) if reads else ()
-        parameters: list[ir.Expression] = [ir.Local(p.name, p.type) for p in self.f.parameters]
+        ordered, index_of = self.indices(j)
+        parameters: list[ir.Expression] = [index_of.get(p.name, ir.Local(p.name, p.type)) for p in self.f.parameters]
         if self.lowered.uses_same:  # the last parameter
             parameters[-1] = build.equal(self.i, j) if self.a.identical else build.FALSE
         results = [ir.Local(own(r.name), r.type) for r in self.f.results]
         sums = [ir.Local(sum_name(r.name), r.type) for r in results]
         adds = tuple(ir.Assign(s.name, ir.Binary("+", s, r, r.type)) for s, r in zip(sums, results, strict=True))
-        return (*load, ir.Apply(self.f, tuple(parameters), tuple(r.name for r in results)), *adds)
+        return (*load, *ordered, ir.Apply(self.f, tuple(parameters), tuple(r.name for r in results)), *adds)
+
+    def indices(self, j: ir.Local) -> tuple[ir.Block, dict[str, ir.Expression]]:
+        """What the function asks for: the caller's indices of a target and a source, and the loads of those that are sorted."""
+        a, loads = self.a, list[ir.Statement]()
+        places: dict[str, ir.Expression] = {a.target.name: self.i, a.source.name: j}
+        for name in self.lowered.numbered:
+            if a.ordered and (a.identical or name == a.source.name):
+                number = ir.Local(own(f"{name}.number"), I32)
+                loads.append(ir.LoadRecord(ORDER, places[name], (("value", number.name),)))
+                places[name] = number
+        return tuple(loads), numbers(self.lowered, places)
 
 
 BLOCK = 128  # threads that walk: few enough that a slow warp holds back few others

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from lanewise.arrays import are_same
 from lanewise.errors import ArgumentError
 from lanewise.ir import nodes as ir
 from lanewise.ir.pattern import Work
@@ -62,6 +63,8 @@ class SearchPicker:
 
     def pick(self, arguments: Arguments, sources: Points, wish: Plan | None, choice: Choice | None) -> Picked:
         """The structure for these sources; `choice`: the one that is measured."""
+        if not all(map(len, arguments.records.values())):
+            return Picked(over_all_pairs(self._search), "an array without elements has nothing to sort", wish)
         if choice is not None:
             return Picked(choice.configuration.search(self._search, sources), "measured", choice.plan)
         if not isinstance(self._search, Neighbors | Nearest):
@@ -104,20 +107,25 @@ class SearchPicker:
     def _key(self, arguments: Arguments, sources: Points, kind: str, wish: Plan | None) -> Key:
         """The function is known by its kernel over all sources: that of no structure that might be chosen."""
         s, (target, source) = self._search, arguments.records.values()
-        every = AllPairs(radius=s.radius, k=s.k, world=s.world, position=s.position)
+        every = over_all_pairs(s)
         reference = self._reference(arguments, every, every.make(sources), (), index_type(arguments.device))
-        identical, work = target.data is source.data, Work(SEARCH, len(target))
+        identical, work = are_same(target, source), Work(SEARCH, len(target))
         key = make_key(
             reference, layouts_of(arguments.records), arguments.device, work, len(source), wish or Plan(), identical
         )
         return replace(key, search=kind)
 
 
+def over_all_pairs(search: Search) -> AllPairs:
+    """The same search, through every source."""
+    return AllPairs(radius=search.radius, k=search.k, world=search.world, position=search.position)
+
+
 def _specialisation(arguments: Arguments, kind: str, wish: Plan | None) -> tuple[Any, ...]:
     """What of a call decides what was tuned for it, in a form that is quickly made."""
     target, source = arguments.records.values()
     sizes = (size_class(len(target)), size_class(len(source)))
-    return (target.layout, source.layout, target.data is source.data, arguments.device, sizes, kind, wish or Plan())
+    return (target.layout, source.layout, are_same(target, source), arguments.device, sizes, kind, wish or Plan())
 
 
 def kind_of_call(wish: Search, points: Points, outlook: Outlook | None) -> str:

@@ -119,7 +119,7 @@ class Points:
 
     def survey_text(self) -> str:
         """The CUDA text of the kernel that looks at them."""
-        return survey_text(self.arrangement, self.leaves, self.precision)
+        return survey_text(self.arrangement.unpinned, self.leaves, self.precision)
 
     def _survey(self, bounds: Bounds) -> Survey:
         return survey(self.device, self.survey_text(), self.addresses(), self.count, self.precision.dtype, bounds)
@@ -130,6 +130,8 @@ class Points:
         reach: the largest coordinate that the arithmetic of a search holds. A world of other axes bounds nothing here: searches
         refuse it. On a GPU a sample comes by the same transfer, as those who choose a structure ask for one.
         """
+        if not self.count:
+            return
         if is_gpu(self.device) or not self._surely_within(*self._common(world, reach)):
             self._refuse(name, world, reach, *self._look(self.bounds(world, reach)))
 
@@ -191,7 +193,10 @@ class Points:
         Numbers side by side are looked at in one pass; strided ones go by their sizes, which takes a third of the time of both ends.
         """
         if self._has_coordinates_only():
-            values = self.data[: self.count * self.dimension * self.precision.size].view(self.precision.dtype)
+            (start,) = self.arrangement.starts(self.count)
+            values = self.data[start : start + self.count * self.dimension * self.precision.size].view(
+                self.precision.dtype
+            )
             least, most = float(values.min()), float(values.max())
         else:
             table = self._fixed("table", Points._table)

@@ -16,6 +16,7 @@ from lanewise.field_values import brought
 from lanewise.patterns.search.automatic import Nearest, Neighbors
 from lanewise.patterns.search.base import MOST_NEIGHBORS, Search, check_k, check_radius, plain_number, reach
 from lanewise.patterns.search.builders.rows import sort_keys, sort_rows
+from lanewise.patterns.search.picker import over_all_pairs
 from lanewise.patterns.search.points import Points, points_of_values
 from lanewise.patterns.search.query_calls import Queried
 from lanewise.patterns.search.ragged import Ragged
@@ -79,15 +80,13 @@ def _queried(name: str, search: Search, points: Any, queries: Any, device: str |
     """The structure, built, and all that a walk through it needs."""
     there = _device_of(points, device)
     sources = points_from(name, "points", points, there, search)
-    if not sources.count:
-        raise ArgumentError(f"{name}: 'points' is empty; a search needs at least one position")
     if search.k is not None and search.k > sources.count:
         raise ArgumentError(f"{name}: k={search.k} is more than the {sources.count:,} points")
     targets = None
     if queries is not None:
         targets = points_from(name, "queries", queries, there, search)
         _check_alike(name, sources, targets)
-    return Queried(search, sources, targets)
+    return Queried(search if sources.count else over_all_pairs(search), sources, targets)
 
 
 def _rows(call: Queried) -> Ragged:

@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from lanewise.arrays import RecordArray
+from lanewise.arrays import RecordArray, places_of
+from lanewise.field_values import FieldViews
 from lanewise.frontend.function import Signature
 from lanewise.launch.arguments import Arguments, flatten_uniforms
 from lanewise.launch.repeated import Given, Repeatable, Result, SameRecords, slots_of
@@ -40,8 +41,15 @@ class SearchedLaunch:
     filling: tuple[Callable[[], object], ...]
     kernel: Callable[[], object]
     turns: Turns
+    checks: tuple[Callable[[], None], ...] = ()
+
+    def check(self) -> None:
+        """Raise `ArgumentError` where an array was changed in length since the structure was made for it."""
+        for check in self.checks:
+            check()
 
     def __call__(self) -> None:
+        self.check()
         with self.turns:
             for fill in self.filling:
                 fill()
@@ -72,8 +80,8 @@ class SearchedTemplate:
 class Kept:
     """A call that can be made again.
 
-    places, sources: what it searches for and among, as they were. arrays: those of its user, which it does not keep alive. watched: its
-    quick way, where the structure fits wherever the elements are and no choice depends on it.
+    places, sources: what it searches for and among, as they were. arrays: those of its user, which it does not keep alive; lengths: where
+    their records were. watched: its quick way, where the structure fits wherever the elements are and no choice depends on it.
     """
 
     call: Repeatable
@@ -82,7 +90,13 @@ class Kept:
     picked: Picked
     structure: Structure
     arrays: tuple[weakref.ref[RecordArray], ...]
+    lengths: tuple[weakref.ref[FieldViews], ...]
     watched: Watched | None = None
+
+    def outdated(self) -> bool:
+        """Whether an array was changed in length: what is kept for it would only hold the memory that it had."""
+        now = (a() for a in self.arrays)
+        return any(a is not None and places_of(a) is not seen() for a, seen in zip(now, self.lengths, strict=True))
 
     def again(self) -> tuple[Points, Points]:
         """The positions of the targets and of the sources as they are now."""
@@ -117,6 +131,8 @@ class RepeatedSearches:
         """A call like this one, and its arguments."""
         if self._tuned is not (tuned := store_enabled()):
             self._entries, self._tuned = (), tuned
+        if any(kept.outdated() for kept in self._entries):
+            self._entries = tuple(k for k in self._entries if not k.outdated())
         for kept in self._entries:
             if (matched := kept.call.match(arguments, named)) is not None:
                 return kept, matched
@@ -132,7 +148,8 @@ class RepeatedSearches:
         """
         slots = slots_of(signature, positional, named, arguments, SameRecords)
         values = frozenset(flatten_uniforms(signature, arguments.uniforms))
-        template = launch.template(frozenset(r.name for r in results), values)
+        tables = frozenset(signature.arrays)
+        template = launch.template(frozenset(r.name for r in results) | tables, values)
         if slots is None or template is None:
             return
         make = partial(Repeatable, signature.source.name, tuple(named), slots, arguments.device)
@@ -140,11 +157,15 @@ class RepeatedSearches:
         if call.match(positional, named) is None:  # it would never be found, and push out another one
             return
         quick: Watched | None = None
-        if looks and launch.structure.in_graphs:
+        if looks and launch.structure.in_graphs and not tables:  # a graph holds the addresses of its arrays
             quick = watched(looks, template.filling, template.kernel, template.turns, call, lambda t: make(t, results))
         drop = partial(_drop, weakref.ref(self))
         arrays = tuple(weakref.ref(r, drop) for r in arguments.records.values())
-        self._entries = (Kept(call, *points, picked, launch.structure, arrays, quick), *self._entries[: MOST - 1])
+        lengths = tuple(weakref.ref(places_of(r)) for r in arguments.records.values())
+        self._entries = (
+            Kept(call, *points, picked, launch.structure, arrays, lengths, quick),
+            *self._entries[: MOST - 1],
+        )
 
     def discard(self, kept: Kept) -> None:
         """Let go of a call whose structure does not fit any more."""

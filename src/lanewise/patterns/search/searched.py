@@ -9,16 +9,17 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from lanewise import types as t
-from lanewise.arrays import RecordArray
+from lanewise.arrays import RecordArray, are_same
 from lanewise.errors import ArgumentError
 from lanewise.frontend.function import Lowered, Signature
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import COUNT, count_of
 from lanewise.ir.pattern import Work
-from lanewise.launch.arguments import Arguments, bind_value_array, flatten_uniforms, make_outputs
+from lanewise.launch.arguments import Arguments, Tests, bind_value_array, flatten_uniforms, make_outputs
 from lanewise.launch.compiled import Call, Compiled, Tunable
-from lanewise.launch.executable import BoundArray, Executable, Launch
+from lanewise.launch.executable import BoundArray, Executable, Launch, checks_of
 from lanewise.launch.repeated import Result
+from lanewise.launch.shaped_arrays import check_results_apart
 from lanewise.launch.support import bind_record, compile_kernel, index_type, layouts_of, machine_of, value_type
 from lanewise.layouts import SoAoAS
 from lanewise.patterns.elementwise.build import ELEMENTWISE
@@ -32,6 +33,7 @@ from lanewise.patterns.search.repeated import RepeatedSearches, SearchedLaunch
 from lanewise.patterns.search.tuning.job import Choice
 from lanewise.patterns.search.watched import Look, Unsound
 from lanewise.patterns.search.worlds import Periodic
+from lanewise.patterns.tables.ranges import RESULT, proved_with_values, smallest
 from lanewise.plan import Decisions, Plan
 from lanewise.plans import complete_plan
 from lanewise.record import Leaf, Record
@@ -88,7 +90,8 @@ class Searched:
     ) -> tuple[Any, ...]:  # fmt: skip
         """Run with the default or the tuned plan; the results. `classify`: the arguments, checked."""
         points: tuple[Points, Points] | None = None
-        if match := self._repeated.find(arguments, named):
+        repeatable = out is None or not self.signature.arrays
+        if repeatable and (match := self._repeated.find(arguments, named)):
             kept, matched = match
             if out is None and kept.watched is not None:
                 with suppress(Unsound):  # then what is wrong is said below, or nothing is wrong any more
@@ -108,7 +111,10 @@ class Searched:
         results = [Result(n, kind, count) for n, kind in result_arrays(self.lowered)]
         both = (s.places, s.sources)
         looks = self._looks(both) if s.structure.settled and not self._picker.looks(s.sources) else ()
-        self._repeated.remember(self.signature, arguments, named, classified, launch, results, both, s.picked, looks)
+        if not proved_with_values(self.lowered, self.signature):
+            self._repeated.remember(
+                self.signature, arguments, named, classified, launch, results, both, s.picked, looks
+            )
         call.launch()
         return call.results
 
@@ -131,6 +137,7 @@ class Searched:
         named = result_arrays(self.lowered)
         results = make_outputs(self.name, [kind for _, kind in named], len(target), classified.device, out)
         bound = {n: bind_record(r) for n, r in classified.records.items()}
+        checks = checks_of(bound)
         filling: list[Callable[[], object]] = [*s.structure.launches()]
         if s.structure.order is not None:
             order = bind_value_array(s.structure.order, t.I32)
@@ -142,10 +149,33 @@ class Searched:
             )
         bound |= {n: bind_value_array(a, kind) for (n, kind), a in zip(named, results, strict=True)}
         bound |= s.structure.arrays
+        bound |= {n: bind_value_array(a, kind) for n, (a, kind) in classified.added.items()}
+        if out is not None:
+            check_results_apart(self.name, results, {n: classified.added[n][0] for n in self.signature.arrays})
         used = {a.name for a in s.reference.arrays}
         kernel = compiled.executable.prepare({n: b for n, b in bound.items() if n in used}, s.environment)
+        if classified.tests is not None:
+            kernel = self._tested(s, classified.tests, bound, kernel)
         turns = cuda.turns(f"a bound call of {self.name}", classified.device)
-        return Call(SearchedLaunch(s.structure, tuple(filling), kernel, turns), tuple(results), compiled)
+        return Call(SearchedLaunch(s.structure, tuple(filling), kernel, turns, checks), tuple(results), compiled)
+
+    def _tested(self, s: _Specialisation, tests: Tests, bound: dict[str, BoundArray], launch: Launch) -> Launch:
+        """A launch with the tests of its indices before it, which walk through the same structure."""
+        device, index = s.classified.device, index_type(s.classified.device)
+        reference = smallest(build_search(tests.lowered, s.arguments, index))
+        tested = compile_kernel(
+            reference, complete_search_plan(None, device, len(next(iter(s.classified.records.values())))), device
+        )
+        outside = tests.outside(len(next(iter(s.classified.records.values()))), device)
+        arrays = bound | {RESULT: bind_value_array(outside, t.I64)}
+        run_tests = tested.prepare({a.name: arrays[a.name] for a in reference.arrays}, s.environment)
+
+        def run() -> None:
+            run_tests()
+            tests.examine(outside)
+            launch()
+
+        return run
 
     # ------------------------------------------------------------ what a call is
 
@@ -156,7 +186,7 @@ class Searched:
         if points is None:
             target, source = classified.records.values()
             sources = points_of(source, self.search.position)
-            points = sources if target.data is source.data else points_of(target, self.search.position), sources
+            points = sources if are_same(target, source) else points_of(target, self.search.position), sources
             self._check(classified.records, points)
         places, sources = points
         picked = self._picker.pick(classified, sources, wish, choice)
@@ -179,7 +209,7 @@ class Searched:
 
     def _looks(self, points: tuple[Points, Points]) -> tuple[Look, ...]:
         """What `_check` asks of positions."""
-        different = dict.fromkeys(points)  # targets may be the sources
+        different = dict.fromkeys(p for p in points if p.count)  # targets may be the sources
         return tuple((p, p.bounds(self.search.world, self._reach)) for p in different)
 
     def _environment(
@@ -187,7 +217,7 @@ class Searched:
     ) -> dict[str, Any]:
         real = sources.precision.dtype.type
         values: dict[str, Any] = {count_of(n): len(r) for n, r in arguments.records.items()}
-        values |= flatten_uniforms(self.signature, arguments.uniforms)
+        values |= flatten_uniforms(self.signature, arguments.uniforms) | arguments.lengths
         values[RADIUS2] = radius2(search, sources.precision)
         if isinstance(search.world, Periodic):
             for axis, size in enumerate(search.world.size):
@@ -198,7 +228,7 @@ class Searched:
         """The leaves that the kernel reads of sources (and of targets that are the same array), the position first."""
         (target_name, target), (source_name, source) = arguments.records.items()
         used = {p.name for p in self.lowered.function.parameters}
-        names = [source_name, *([target_name] if target.data is source.data else [])]
+        names = [source_name, *([target_name] if are_same(target, source) else [])]
         place = [x for x in source.record.leaves if x.field == self.search.position]
         return (*place, *(
             x for x in source.record.leaves if x not in place and any(f"{n}.{x.name}" in used for n in names)
@@ -219,7 +249,7 @@ class Searched:
         self, arguments: Arguments, search: Search, structure: Structure, copied: tuple[Leaf, ...], index: Scalar
     ) -> SearchArguments:
         (target_name, target), (source_name, source) = arguments.records.items()
-        identical, ordered = target.data is source.data, structure.order is not None
+        identical, ordered = are_same(target, source), structure.order is not None
         sides = {n: Side(n, r.record.leaves, r.layout) for n, r in arguments.records.items()}
         if ordered:
             sides[source_name] = Side(source_name, copied, SoAoAS())
@@ -230,6 +260,7 @@ class Searched:
             tuple((n, value_type(self.signature.parameters[n])) for n in arguments.uniforms),
             tuple(x for x in source.record.leaves if x.field == search.position),
             structure.walk(index), identical, ordered, search.radius is not None, isinstance(search.world, Periodic), search.k,
+            tuple(self.signature.arrays.items()),
         )  # fmt: skip
 
     def tuning_job(self, arguments: Arguments, plan: Plan | None, bind: Callable[..., Call]) -> SearchJob:

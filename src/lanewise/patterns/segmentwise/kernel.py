@@ -11,7 +11,7 @@ from lanewise import types as t
 from lanewise.arrays import RecordArray
 from lanewise.attributes import sealed
 from lanewise.checks import plain_function
-from lanewise.errors import ArgumentError
+from lanewise.errors import ArgumentError, brief
 from lanewise.frontend.function import Lowered, Signature
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import count_of
@@ -148,6 +148,7 @@ class Segmentwise(AbstractKernel):
     def __reduce__(self) -> str | tuple[Any, ...]:
         return by_name(self, (Segmentwise, (self.python,)))
 
+    @brief
     def __call__(self, *arguments: Any, out: Any = None, plan: Plan | None = None, **named: Any) -> Any:
         """The sums of all cells: an array of shape (dense, *segments) or (dense, *segments, components), or a tuple of them.
 
@@ -176,6 +177,7 @@ class Segmentwise(AbstractKernel):
         calls.remember(repeated, call, arguments, named, classified, own=ragged_slots(ragged), axes=axes)
         return call()
 
+    @brief
     def bind(self, *arguments: Any, out: Any = None, plan: Plan | None = None, **named: Any) -> Call:
         """A call with its memory bound, to run many times."""
         classified = self._given(arguments, named, plan)

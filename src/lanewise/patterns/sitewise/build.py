@@ -12,8 +12,8 @@ from __future__ import annotations
 from lanewise import types as t
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
+from lanewise.ir.functions import arrays_touched
 from lanewise.ir.names import COUNT, identifier, own, owner
-from lanewise.ir.traverse import statements
 from lanewise.ir.values import pairs
 from lanewise.patterns.sitewise.builder import (
     ARRIVED,
@@ -28,6 +28,7 @@ from lanewise.patterns.sitewise.builder import (
 from lanewise.patterns.sitewise.links import KIND
 from lanewise.patterns.sitewise.pattern import SITEWISE
 from lanewise.patterns.sitewise.populations import loads, put_whole_sectors, puts
+from lanewise.patterns.tables.arguments import numbers
 from lanewise.types import BOOL, I32, Scalar
 
 
@@ -42,7 +43,7 @@ def _kernel(b: SiteBuilder) -> ir.Kernel:
     count = ir.Parameter(COUNT, index)
     body = (*head(b), *_work(b))
     loop = ir.Parallel(b.site.name, ir.Local(count.name, index), body)
-    used = {s.array for s in statements(body) if isinstance(s, ir.LoadRecord | ir.StoreRecord)}
+    used = arrays_touched(body)
     arrays = tuple(x for x in b.arrays() if x.name in used)
     uniforms = tuple(b.uniforms())
     return ir.Kernel(identifier(f.name), SITEWISE, arrays, uniforms, (count, *b.counts()), (loop,), location=f.location)
@@ -93,10 +94,12 @@ def _applications(b: SiteBuilder) -> ir.Block:
 
 def _apply(b: SiteBuilder, update: Update) -> ir.Apply:
     f = update.lowered.function
+    index_of = numbers(update.lowered, dict.fromkeys(update.lowered.numbered, b.site))
     arguments = tuple(
-        ir.Local(p.name.replace(f"{update.populations}.", f"{b.populations}.", 1), p.type)
+        index_of[p.name] if p.name in index_of
+        else ir.Local(p.name.replace(f"{update.populations}.", f"{b.populations}.", 1), p.type)
         if owner(p.name) == update.populations
         else ir.Local(p.name, p.type)
         for p in f.parameters
-    )
+    )  # fmt: skip
     return ir.Apply(f, arguments, tuple(own(r.name) for r in f.results))

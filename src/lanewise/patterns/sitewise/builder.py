@@ -5,10 +5,11 @@ What a site learns of itself belongs to it: where it lies, whether it is special
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from lanewise import types as t
+from lanewise.array_types import ArrayType
 from lanewise.errors import ArgumentError
 from lanewise.frontend.function import Lowered
 from lanewise.ir import build
@@ -33,6 +34,7 @@ from lanewise.patterns.sitewise.links import (
     walls_of,
 )
 from lanewise.patterns.sitewise.streaming import Phase
+from lanewise.patterns.tables.arguments import table_arrays
 from lanewise.record import Leaf
 from lanewise.types import BOOL, I32, U32, Scalar
 
@@ -103,6 +105,7 @@ class SiteBuilder:
         yield value_array(FLAGS, U32, written=False)
         for name, kind in a.arrays:
             yield value_array(name, kind, written=False)
+        yield from table_arrays(dict(a.tables))
         if a.collects:
             yield record_array(ARRIVED, _population_leaves(a.lattice, a.real), SoA(), written=True)
         for name, kind in self.results():
@@ -169,7 +172,7 @@ class SitewiseArguments:
     are special. thin: the box is one site wide along some axis. placed: every site computes where it lies, so that faces that
     wrap are nothing special. framed: besides, all sites are of kind 0, so that what is special follows from that, and no mark or
     flags are read. row_block: rows along x are whole blocks of that many sites (0: not known), which makes places cheap.
-    moving_sites: walls that move may be sites of the mask.
+    moving_sites: walls that move may be sites of the mask. tables: arrays that functions read by index.
     """
 
     lattice: Lattice
@@ -193,6 +196,7 @@ class SitewiseArguments:
     framed: bool = False
     row_block: int = 0
     moving_sites: bool = True
+    tables: tuple[tuple[str, ArrayType], ...] = ()
 
 
 def _population_leaves(lattice: Lattice, storage: Scalar) -> tuple[Leaf, ...]:
@@ -208,6 +212,17 @@ def check_uniforms(functions: list[tuple[str, dict[str, t.ValueType]]]) -> dict[
             other, agreed = first.setdefault(name, (function, kind))
             if agreed != kind:
                 raise ArgumentError(f"{name!r} is a {agreed} of {other} and a {kind} of {function}; wanted one type")
+    return {name: kind for name, (_, kind) in first.items()}
+
+
+def check_tables(functions: list[tuple[str, Mapping[str, ArrayType]]]) -> dict[str, ArrayType]:
+    """The tables of all functions of a kernel by name; raises `ArgumentError` where two disagree about a type."""
+    first: dict[str, tuple[str, ArrayType]] = {}
+    for function, tables in functions:
+        for name, kind in tables.items():
+            other, agreed = first.setdefault(name, (function, kind))
+            if agreed != kind:
+                raise ArgumentError(f"{name!r} is an {agreed} of {other} and an {kind} of {function}; wanted one type")
     return {name: kind for name, (_, kind) in first.items()}
 
 

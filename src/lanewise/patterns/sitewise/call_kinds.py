@@ -8,14 +8,16 @@ from typing import Any, cast
 import numpy as np
 
 from lanewise import types as t
+from lanewise.array_types import ArrayType
 from lanewise.checks import plain_function, shown
 from lanewise.errors import ArgumentError
 from lanewise.lattices.base import Lattice
 from lanewise.launch.arguments import describe
-from lanewise.patterns.sitewise.builder import check_uniforms
+from lanewise.patterns.sitewise.builder import check_tables, check_uniforms
 from lanewise.patterns.sitewise.function import CALL_ARGUMENTS, SiteFunction, SiteValues, classify_values
 from lanewise.patterns.sitewise.kinds import OUTFLOW, Wall, check_new
 from lanewise.patterns.sitewise.sites import Sites
+from lanewise.runtime.memory import array_module
 from lanewise.types import Scalar
 
 
@@ -107,9 +109,13 @@ class SiteKinds:
         """What the functions that occur take, by name."""
         return check_uniforms([(f.name, f.parameters) for f in self.updates(sites)])
 
+    def tables(self, sites: Sites) -> dict[str, ArrayType]:
+        """The tables that the functions that occur read, by name."""
+        return check_tables([(f.name, f.tables) for f in self.updates(sites)])
+
     def known_values(self) -> frozenset[str]:
         """Names of values that some kind takes, whether it occurs or not."""
-        names = {n for _, f in self.functions.values() for n in f.parameters}
+        names = {n for _, f in self.functions.values() for n in (*f.parameters, *f.tables)}
         return frozenset(names | {w.velocity for w in self.walls if w.velocity is not None})
 
     def wall_velocities(self, sites: Sites) -> dict[str, t.ValueType]:
@@ -129,16 +135,20 @@ class SiteKinds:
         self.notice()
         self.check_sites(sites)
         return classify_values(
-            self.name, sites, arguments, self.parameters(sites), self.known_values(), self.wall_velocities(sites)
-        )
+            self.name, sites, arguments, self.parameters(sites), self.known_values(), self.wall_velocities(sites),
+            self.tables(sites),
+        )  # fmt: skip
 
     def unneeded(self, sites: Sites, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Zeros for the parameters of functions that looking does not apply."""
-        return {
+        values = {
             n: np.zeros(k.length if isinstance(k, t.Vector) else (), t.scalar_of(k).dtype)
             for n, k in self.parameters(sites).items()
             if n not in arguments
         }
+        zeros = array_module(sites.device).zeros
+        tables = {n: k for n, k in self.tables(sites).items() if n not in arguments}
+        return {**values, **{n: zeros((1,) * k.rank, k.element.dtype) for n, k in tables.items()}}
 
     def check_sites(self, sites: Sites) -> None:
         """Refuse sites of another lattice, with kinds that are not this flow's, or functions that do not fit together."""

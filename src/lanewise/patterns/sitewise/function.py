@@ -9,16 +9,18 @@ from typing import Any
 import numpy as np
 
 from lanewise import types as t
+from lanewise.array_types import ArrayType
 from lanewise.checks import host_array
 from lanewise.errors import ArgumentError
 from lanewise.field_values import brought, check_type, converted
 from lanewise.frontend.function import Lowered, Signature, lower_function, read_signature
 from lanewise.frontend.source import Surroundings
 from lanewise.lattices.base import Lattice
-from lanewise.launch.arguments import bind_value_array, describe
+from lanewise.launch.arguments import Arguments, bind_value_array, describe
 from lanewise.launch.executable import BoundArray
 from lanewise.patterns.sitewise.builder import Update
 from lanewise.patterns.sitewise.sites import Sites
+from lanewise.patterns.tables.arguments import NOTHING, Tables, bring_tables, table_lengths
 from lanewise.runtime.memory import to_host
 from lanewise.types import Scalar
 from lanewise.values import to_python_value
@@ -36,6 +38,7 @@ class SiteValues:
     arrays: Mapping[str, BoundArray]
     environment: Mapping[str, Any]
     outflow_speed: float = 0.0
+    tables_of: tuple[tuple[str, ArrayType], ...] = ()
 
 
 def classify_values(
@@ -45,8 +48,9 @@ def classify_values(
     parameters: Kinds,
     elsewhere: frozenset[str],
     velocities: Kinds,
+    tables: Tables = NOTHING,
 ) -> SiteValues:
-    """Check every value against its parameter; `velocities` are those of walls, which are the same for all sites.
+    """Check every value against its parameter; `velocities` are those of walls, which are the same for all sites, `tables` are arrays.
 
     Values that belong to a kind that does not occur (`elsewhere`) are allowed and left alone. Raises `ArgumentError`.
     """
@@ -59,10 +63,11 @@ def classify_values(
     arguments = dict(arguments)
     speed = _outflow_speed(kernel, sites, arguments)
     for name in arguments:
-        if name not in kinds and name not in elsewhere:
-            raise ArgumentError(f"{kernel} has no parameter {name!r}; its parameters are {', '.join(kinds) or 'none'}")
-    if missing := [n for n in kinds if n not in arguments]:
-        raise ArgumentError(f"{kernel} misses {', '.join(missing)}; its parameters are {', '.join(kinds)}")
+        if name not in kinds and name not in tables and name not in elsewhere:
+            wanted = ", ".join([*kinds, *tables]) or "none"
+            raise ArgumentError(f"{kernel} has no parameter {name!r}; its parameters are {wanted}")
+    if missing := [n for n in (*kinds, *tables) if n not in arguments]:
+        raise ArgumentError(f"{kernel} misses {', '.join(missing)}; its parameters are {', '.join([*kinds, *tables])}")
     arrays: dict[str, BoundArray] = {}
     environment: dict[str, Any] = {}
     for name, kind in kinds.items():
@@ -72,12 +77,16 @@ def classify_values(
             arrays[name] = bind_value_array(array, kind)
         else:
             environment.update(_uniform(place, name, arguments[name], kind, may_vary=name not in velocities))
+    brought_tables = Arguments(device=sites.device)
+    bring_tables(kernel, tables, arguments, brought_tables)
+    lengths: dict[str, t.ValueType] = table_lengths(tables)
     return SiteValues(
         tuple((n, k) for n, k in kinds.items() if n in arrays),
-        tuple((n, k) for n, k in kinds.items() if n not in arrays),
-        arrays,
-        environment,
+        (*((n, k) for n, k in kinds.items() if n not in arrays), *lengths.items()),
+        {**arrays, **{n: bind_value_array(a, k) for n, (a, k) in brought_tables.added.items()}},
+        environment | brought_tables.lengths,
         speed,
+        tuple(tables.items()),
     )
 
 
@@ -130,7 +139,7 @@ def _uniform(place: str, name: str, value: Any, kind: t.ValueType, *, may_vary: 
     return dict(zip(t.leaves(name, kind), parts, strict=True))
 
 
-CALL_ARGUMENTS = frozenset({"self", "sites", "plan", "steps", "walls", "weights", _OUTFLOW_SPEED})
+CALL_ARGUMENTS = frozenset({"self", "sites", "plan", "checks", "steps", "walls", "weights", _OUTFLOW_SPEED})
 """What calls, runs and forces take besides the values of a function: no value can have one of these names."""
 
 
@@ -152,7 +161,7 @@ class SiteFunction:
 
     @property
     def signature(self) -> Signature:
-        self._signature = self._signature or _checked(read_signature(self.python, populations=True))
+        self._signature = self._signature or _checked(read_signature(self.python, populations=True, tables=True))
         return self._signature
 
     @property
@@ -175,10 +184,18 @@ class SiteFunction:
         return kinds
 
     @property
+    def tables(self) -> Tables:
+        """The parameters that are tables."""
+        return self.signature.arrays
+
+    @property
     def update(self) -> Update:
         if self._update is None:
             self._seen = Surroundings(self.signature.source)
-            lowered: Lowered = lower_function(self.signature, mutable=self.populations, lattice=self.lattice)
+            own = self.populations
+            lowered: Lowered = lower_function(
+                self.signature, mutable=own, lattice=self.lattice, elements=frozenset((own,))
+            )
             self._update = Update(self.number, self.name, lowered, self.populations)
         return self._update
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from lanewise.attributes import sealed
 from lanewise.checks import plain_function, shown
-from lanewise.errors import ArgumentError
+from lanewise.errors import ArgumentError, brief
 from lanewise.field_values import brought, check_fits
 from lanewise.lattices.base import Lattice
 from lanewise.launch.arguments import describe
@@ -25,6 +25,7 @@ from lanewise.patterns.sitewise.kernels import Observer, SiteKernels
 from lanewise.patterns.sitewise.kinds import Rule, Wall
 from lanewise.patterns.sitewise.making import layout_among_walls, site_kinds, site_memory, site_shape
 from lanewise.patterns.sitewise.sites import Sites
+from lanewise.patterns.tables.ranges import refuse_checks
 from lanewise.plan import Plan
 from lanewise.runtime.devices import resolve
 from lanewise.runtime.memory import to_host
@@ -178,13 +179,28 @@ class Sitewise:
 
     # ------------------------------------------------------------ steps
 
-    def __call__(self, sites: Sites, *, plan: Plan | None = None, **values: Any) -> None:
+    @brief
+    def __call__(self, sites: Sites, *, plan: Plan | None = None, checks: bool = False, **values: Any) -> None:
         """One step."""
-        self.run(sites, 1, plan=plan, **values)
+        self.run(sites, 1, plan=plan, checks=checks, **values)
 
-    def run(self, sites: Sites, steps: int, *, plan: Plan | None = None, **values: Any) -> None:
-        """So many steps, inside graphs on a GPU; it returns when they are done."""
-        self._stepper_again(sites, plan, values).run(steps)
+    @brief
+    def run(self, sites: Sites, steps: int, *, plan: Plan | None = None, checks: bool = False, **values: Any) -> None:
+        """So many steps, inside graphs on a GPU; it returns when they are done.
+
+        checks: test before each step that every index into a table is inside, as far as nothing proves it; raises `VerificationError` with
+        the first site that is not, before that step has changed anything.
+        """
+        functions = self.kinds.updates(sites) if isinstance(sites, Sites) else ()  # pyright: ignore[reportUnnecessaryIsInstance]
+        tables = [n for f in functions for n in f.tables]
+        if not refuse_checks(self.__name__, {"checks": checks}, tables):
+            self._stepper_again(sites, plan, values).run(steps)
+            return
+        for _ in range(steps):
+            classified = self.kinds.values(sites, values)
+            sites.whole.check()
+            self.kernels.examine(sites, classified, functions, self.kernels.prove(sites, classified, functions))
+            self._stepper_again(sites, plan, values).run(1)
 
     def _stepper_again(self, sites: Sites, plan: Plan | None, values: dict[str, Any]) -> SiteStepper:
         """The stepper of the run before, if nothing has changed since: graphs and all. The sites keep what is bound to their memory."""
@@ -195,15 +211,22 @@ class Sitewise:
         cached = sites.kept.get(self)
         if cached is not None and cached[0] == made_of and _same(cached[1], values):
             return self._stepper(sites, plan, cached[2], cached[3])
-        classified = self.kinds.values(sites, values)  # which checks that the sites are of this flow
+        classified = self._proved(sites, values)
         made = self._stepper(sites, plan, classified)
         if all(map(_is_unchanging, values.values())):
             sites.kept[self] = (made_of, values, classified, made.bound)
         return made
 
+    @brief
     def stepper(self, sites: Sites, *, plan: Plan | None = None, **values: Any) -> SiteStepper:
         """What `run` makes for given values: bound once, to run again and again."""
-        return self._stepper(sites, plan, self.kinds.values(sites, values))
+        return self._stepper(sites, plan, self._proved(sites, values))
+
+    def _proved(self, sites: Sites, values: Mapping[str, Any]) -> SiteValues:
+        """The values of a call, none of which surely leads out of a table."""
+        classified = self.kinds.values(sites, values)  # which checks that the sites are of this flow
+        self.kernels.prove(sites, classified, self.kinds.updates(sites))
+        return classified
 
     def _stepper(
         self, sites: Sites, plan: Plan | None, values: SiteValues, bound: BoundSteps | None = None
@@ -216,13 +239,15 @@ class Sitewise:
 
         return SiteStepper(self.__name__, sites, calls, bound=bound)
 
+    @brief
     def compile(self, sites: Sites, *, plan: Plan | None = None, **values: Any) -> SiteCall:
         """The kernel of the next step, without running it: its plan, source, resources, explanation."""
-        classified = self.kinds.values(sites, values)
+        classified = self._proved(sites, values)
         return replace(self.kernels.step(sites, sites.step, sites.fresh, classified, plan), sites=sites)
 
     # ------------------------------------------------------------ looking
 
+    @brief
     def observer(self, function: Callable[..., Any]) -> Observer:
         """A sitewise function that returns values of the populations that arrive next, for sites of every kind but walls."""
         return Observer(self.kernels, SiteFunction(plain_function("sitewise.observer", function), self.lattice))

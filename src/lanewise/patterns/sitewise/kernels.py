@@ -15,8 +15,10 @@ import numpy as np
 from lanewise import types as t
 from lanewise.arrays import RecordArray
 from lanewise.errors import ArgumentError
+from lanewise.frontend.function import Lowered
 from lanewise.ir import nodes as ir
 from lanewise.launch.executable import Executable
+from lanewise.passes.index_tests import Guards, guards_of, testing
 from lanewise.patterns.sitewise.build import build_sitewise
 from lanewise.patterns.sitewise.builder import SitewiseArguments, Update
 from lanewise.patterns.sitewise.call_kinds import SiteKinds
@@ -27,6 +29,8 @@ from lanewise.patterns.sitewise.momentum_exchange import build_momentum_exchange
 from lanewise.patterns.sitewise.outflow import Outlet, build_outflow
 from lanewise.patterns.sitewise.pattern import LEAST_MERGED
 from lanewise.patterns.sitewise.sites import Sites, arrival_array
+from lanewise.patterns.tables.arguments import check_countable, table_lengths
+from lanewise.patterns.tables.ranges import TableTests, places_reached, refuse, refuse_checks, smallest
 from lanewise.plan import Plan, check_plan
 from lanewise.runtime.memory import array_module, to_host
 from lanewise.types import Scalar
@@ -50,6 +54,51 @@ class SiteKernels:
                 arguments = replace(arguments, framed=False)
             self._compiled[key] = compile_phase(partial(build_sitewise, arguments), sites, plan)
         return bind_phase(self._compiled[key], sites, step, values, ())
+
+    def prove(
+        self, sites: Sites, values: SiteValues, functions: tuple[SiteFunction, ...]
+    ) -> dict[SiteFunction, Guards]:
+        """The tests that the indices of functions into tables need. Raises `ArgumentError` for those that surely are outside."""
+        numbers = {
+            n: int(v)
+            for n, v in values.environment.items()
+            if isinstance(v, (int, np.integer)) and not isinstance(v, bool)
+        }
+        tests: dict[SiteFunction, Guards] = {}
+        for f in functions:
+            lowered, lengths = f.update.lowered, {n: int(values.environment[n]) for n in table_lengths(f.tables)}
+            if lowered.numbered:
+                check_countable(f.name, {f.populations: sites.count})
+            places = places_reached(lowered, f.tables, {f.populations: sites.count}, numbers)
+            # Sites of one kind are not all sites: what all of them would read, none of these may.
+            alone = len(sites.present) < 2 and len(functions) == 1
+            refuse(f.name, places if alone else tuple(r for r in places if r.span[0] == r.span[1]), lengths)
+            tests[f] = guards_of(places)
+        return tests
+
+    def examine(
+        self, sites: Sites, values: SiteValues, functions: tuple[SiteFunction, ...], tests: dict[SiteFunction, Guards]
+    ) -> None:
+        """Test the indices of the next step; raises `VerificationError` for the first site that is outside of a table."""
+        for f in functions:
+            if not tests[f]:
+                continue
+            lengths = {n: int(values.environment[n]) for n in table_lengths(f.tables)}
+            told = TableTests(f.name, f.update.lowered, tests[f], f.tables, lengths, sites.shape)
+            # The others test nothing: each failure is one of this function.
+            updates = tuple(
+                replace(o.update, lowered=told.lowered if o is f else _untested(o.update.lowered)) for o in functions
+            )
+
+            def build(index: Scalar, updates: tuple[Update, ...] = updates) -> ir.Kernel:
+                arguments = self.arguments(sites, sites.step, sites.fresh, values, updates)
+                return smallest(build_sitewise(arguments, index))
+
+            key = ("indices", f.number, f.name, f.version, tests[f], len(functions), sites.phase.name)
+            executable = self._for(key, sites, values, build)
+            outside = told.outside(sites.count, sites.device)
+            bind_phase(executable, sites, sites.step, values, ((outside, t.I64),))()
+            told.examine(outside)
 
     def between(self, sites: Sites, step: int, values: SiteValues, *, first: bool) -> list[SiteCall]:
         """What corrects populations before a step. Outflows look at what walls send back, so walls come first."""
@@ -142,7 +191,7 @@ class SiteKernels:
         return (
             sites.device, sites.count < LEAST_MERGED, sites.dense, sites.placed, sites.framed, sites.row_block,
             min(sites.shape) < 2, sites.layout, sites.storage, sites.form.name, sites.edges, sites.present,
-            values.arrays_of, tuple(self.kinds.functions), self.kinds.versions, self.kinds.walls,
+            values.arrays_of, values.tables_of, tuple(self.kinds.functions), self.kinds.versions, self.kinds.walls,
         )  # fmt: skip
 
     def arguments(
@@ -156,7 +205,7 @@ class SiteKernels:
             walls=walls, solids=any(w.number in sites.present for w in walls), two=len(sites.copies) > 1,
             arrays=values.arrays_of, uniforms=values.uniforms_of, puts=functions is None, marked=sites.marks is not None, dense=sites.dense,
             thin=min(sites.shape) < 2, placed=sites.placed, framed=sites.framed, row_block=sites.row_block,
-            moving_sites=any(w.velocity is not None and w.number in sites.present for w in walls),
+            tables=values.tables_of, moving_sites=any(w.velocity is not None and w.number in sites.present for w in walls),
         )  # fmt: skip
 
     def _looking(self, sites: Sites, step: int, values: SiteValues, *, fresh: bool) -> SitewiseArguments:
@@ -167,6 +216,12 @@ class SiteKernels:
         return replace(self._looking(sites, step, values, fresh=False), dense=False, placed=False, framed=False)
 
 
+def _untested(lowered: Lowered) -> Lowered:
+    """A function that finds no index outside."""
+    nothing = testing(replace(lowered.function, body=()), (), {})
+    return replace(lowered, function=replace(nothing, parameters=()), results=(t.I64,), numbered=())
+
+
 @dataclass(eq=False)
 class Observer:
     """A function that looks at the populations that arrive, and returns a value or several for each site."""
@@ -175,12 +230,16 @@ class Observer:
     function: SiteFunction
     compiled: dict[Any, Executable] = field(default_factory=dict[Any, Executable])
 
-    def __call__(self, sites: Sites, *, plan: Plan | None = None, **values: Any) -> Any:
-        """Arrays of shape (count,) or (count, components) on the sites' device: one, or a tuple of them; zeros at walls."""
+    def __call__(self, sites: Sites, *, plan: Plan | None = None, checks: bool = False, **values: Any) -> Any:
+        """Arrays of shape (count,) or (count, components) on the sites' device: one, or a tuple of them; zeros at walls.
+
+        checks: test every index into a table before; raises `VerificationError` with the first site that is outside.
+        """
         check_plan(self.function.name, plan)
         self.kernels.kinds.check_sites(sites)
         sites.whole.check()
-        look, arrays = self._bound(sites, sites.step, sites.fresh, plan, values)
+        asked = refuse_checks(self.function.name, {"checks": checks}, self.function.tables)
+        look, arrays = self._bound(sites, sites.step, sites.fresh, plan, values, checks=asked)
         look()
         return arrays[0] if len(arrays) == 1 else arrays
 
@@ -189,7 +248,7 @@ class Observer:
         self._bound(sites, step, False, None, values)
 
     def _bound(
-        self, sites: Sites, step: int, fresh: bool, plan: Plan | None, values: dict[str, Any]
+        self, sites: Sites, step: int, fresh: bool, plan: Plan | None, values: dict[str, Any], *, checks: bool = False
     ) -> tuple[SiteCall, tuple[Any, ...]]:
         """What looks, and the arrays that it fills."""
         kernels, kinds, f = self.kernels, self.kernels.kinds, self.function
@@ -197,8 +256,11 @@ class Observer:
         if f.real != kinds.real:
             raise ArgumentError(f"{f.name} computes in {f.real}, and {kinds.name} in {kinds.real}")
         classified = classify_values(
-            f.name, sites, values, f.parameters, kinds.known_values(), kinds.wall_velocities(sites)
+            f.name, sites, values, f.parameters, kinds.known_values(), kinds.wall_velocities(sites), f.tables
         )
+        tests = kernels.prove(sites, classified, (f,))
+        if checks:
+            kernels.examine(sites, classified, (f,), tests)
         key = (f.version, sites.form.phase(step, fresh=fresh).name, plan, *kernels.specialisation(sites, classified))
         if key not in self.compiled:
             arguments = kernels.arguments(sites, step, fresh, classified, (f.update,))

@@ -9,21 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from lanewise.array_types import ArrayType
 from lanewise.errors import ArgumentError
 from lanewise.frontend.function import Signature
 from lanewise.frontend.scatters import scattered_arrays
 from lanewise.ir.names import WORK, extent_of, length_of
-from lanewise.launch.arguments import Arguments, classify_arguments, describe
+from lanewise.launch.arguments import Arguments, classify_arguments
 from lanewise.launch.repeated import Repeats
+from lanewise.launch.shaped_arrays import NARROW, check_shaped, place_of
 from lanewise.patterns.threadwise.names import POINTS
 from lanewise.runtime.devices import default_device
 from lanewise.runtime.memory import overlap
 from lanewise.target import CPU, PYTHON
-
-NARROW = (
-    2**31 - 2**16
-)  # values of an index, or elements of an array, for which 32 bits are enough: blocks reach beyond their end
 
 MOST = 2**62  # points
 WIDEST = 16  # bytes of an access
@@ -42,7 +38,7 @@ def call_arguments(signature: Signature, values: Mapping[str, Any]) -> Arguments
     kernel, written = signature.source.name, written_arrays(signature)
     arrays = {n: values[n] for n in signature.arrays}
     for name, array in arrays.items():
-        _check_array(f"{kernel}: {name!r}", array, signature.arrays[name], name in written)
+        check_shaped(f"{kernel}: {name!r}", array, signature.arrays[name], name in written)
     result = classify_arguments(signature, values, arrays_allowed=False)
     result.device = _device(kernel, arrays)
     _check_apart(kernel, arrays, written)
@@ -93,33 +89,9 @@ def _multiple(array: Any) -> int:
 # ------------------------------------------------------------ arrays
 
 
-def _check_array(place: str, array: Any, kind: ArrayType, written: bool) -> None:
-    dtype = np.dtype(kind.element.dtype)
-    wanted = f"a contiguous array of NumPy or CuPy with {kind.rank} dimension{'s' if kind.rank > 1 else ''} of {dtype}"
-    if not _is_array(array):
-        raise ArgumentError(f"{place} must be {wanted}, found {describe(array)}")
-    refusal = f"{place} must be {wanted}, found one of {array.dtype} with shape {tuple(array.shape)}"
-    if array.dtype != dtype:
-        hint = "a kernel writes into it" if written else "arrays are passed as they are"
-        raise ArgumentError(f"{refusal}; nothing is converted, because {hint}: make it one of {dtype}")
-    if array.ndim != kind.rank:
-        raise ArgumentError(f"{refusal}; reshape it, or declare it as lw.Array{array.ndim}[lw.{kind.element}]")
-    if not array.flags.c_contiguous:
-        hint = "and copy the result back" if written else "which copies it"
-        raise ArgumentError(f"{refusal}, which is not contiguous; pass np.ascontiguousarray(...) of it, {hint}")
-    if written and isinstance(array, np.ndarray) and not array.flags.writeable:
-        raise ArgumentError(f"{place} is written by the kernel, and this array is read-only")
-
-
-def _is_array(value: Any) -> bool:
-    if isinstance(value, np.ndarray):
-        return not isinstance(value, np.ma.MaskedArray)
-    return hasattr(value, "__cuda_array_interface__") and type(value).__module__.partition(".")[0] == "cupy"
-
-
 def _device(kernel: str, arrays: Mapping[str, Any]) -> str:
     """Where the arrays lie; they have to lie together."""
-    places = {n: _place(a) for n, a in arrays.items()}
+    places = {n: place_of(a) for n, a in arrays.items()}
     kinds = set(places.values())
     if len(kinds) > 1:
         lie = ", ".join(f"{n} on {'the host' if p == CPU.name else repr(p)}" for n, p in places.items())
@@ -131,13 +103,6 @@ def _device(kernel: str, arrays: Mapping[str, Any]) -> str:
 def _host_device() -> str:
     """Arrays of NumPy are for the CPU, or for the interpreter where that is asked for."""
     return PYTHON.name if default_device() == PYTHON.name else CPU.name
-
-
-def _place(array: Any) -> str:
-    if isinstance(array, np.ndarray):
-        return CPU.name
-    number = int(array.data.device_id)
-    return f"cuda:{number}" if number else "cuda"
 
 
 def _check_apart(kernel: str, arrays: Mapping[str, Any], written: tuple[str, ...]) -> None:

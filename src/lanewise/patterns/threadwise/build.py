@@ -20,8 +20,8 @@ from lanewise.ir.traverse import rename, statements, writes
 from lanewise.ir.values import value_array
 from lanewise.launch.arguments import Arguments
 from lanewise.launch.support import value_type
+from lanewise.passes.index_tests import OUTSIDE, Guards, guarded
 from lanewise.patterns.results import total_type
-from lanewise.patterns.threadwise.guards import OUTSIDE, Guards, guarded
 from lanewise.patterns.threadwise.indices import with_bounded_indices
 from lanewise.patterns.threadwise.names import extent_of, length_of
 from lanewise.patterns.threadwise.pattern import THREADWISE
@@ -79,7 +79,9 @@ def build_threadwise(function: ir.Function, arguments: ThreadwiseArguments) -> i
     body = one_thread(function)
     if arguments.guards:
         kinds = {n: kind for n, (kind, _) in arguments.arrays.items()}
-        body = guarded(body, arguments.guards, arguments.indices, kinds, index)
+        place = tuple(ir.Local(i, index) for i in arguments.indices)
+        tested = guarded(body, arguments.guards, kinds, index)
+        body = (*tested, ir.StoreElement(OUTSIDE, place, ir.Local(OUTSIDE, t.I64)))
     written = {s.array for s in statements(body) if isinstance(s, ir.ElementWrite)}
     arrays: list[ir.ArrayArgument] = []
     counts = [ir.Parameter(extent_of(i), index) for i in arguments.indices]

@@ -10,7 +10,7 @@ from lanewise.ir.pattern import Checked
 from lanewise.passes import free_sums, loop_sharing, loop_splitting
 from lanewise.passes.base import refuse
 from lanewise.passes.loop_sharing import Sharing
-from lanewise.passes.points import hosting, lanes
+from lanewise.passes.points import hosting, lanes, squares
 from lanewise.passes.points.merging import nest
 from lanewise.passes.points.shape import Shape
 from lanewise.patterns.threadwise import mapping
@@ -24,7 +24,10 @@ SHAPING = ("targets", "rows", "layers", "tile")  # of points in lanes
 def on_cpu(kernel: ir.Kernel, plan: Decisions, checked: Checked) -> tuple[ir.Kernel, ...]:
     """Blocks of lanes where a plan has some. Else the slowest index in parallel; of a sum over all, parts of it."""
     if plan.across:
-        return (checked("SIMD lanes", lanes.apply(kernel, shape_of(kernel, plan), plan.tile)),)
+        shape = shape_of(kernel, plan)
+        in_tiles = bool(plan.tile and lanes.turned(kernel))
+        shaped = squares.apply(kernel, shape, plan.tile) if in_tiles else lanes.apply(kernel, shape, plan.tile)
+        return (checked("SIMD lanes", shaped),)
     if plan.slices != 1:
         return _sliced(kernel, plan, checked)
     for name in SHAPING:
@@ -47,7 +50,7 @@ def _sliced(kernel: ir.Kernel, plan: Decisions, checked: Checked) -> tuple[ir.Ke
     if reason := sliced_problem(kernel, plan):
         raise refuse("slicing", kernel, reason)
     first, *rest = _parts(kernel)
-    done = [checked("SIMD lanes", sliced(first, plan.slices))]
+    done = [checked("SIMD lanes", sliced(first, plan.slices, plan.tile))]
     return (*done, *(checked("splitting of loops", mapping.rows(free_sums.apply(k))) for k in rest))
 
 
@@ -57,22 +60,25 @@ def _parts(kernel: ir.Kernel) -> tuple[ir.Kernel, ...]:
     return loop_splitting.apply(kernel, HOST_PARTS) if isinstance(outer.extent, ir.Literal) else (kernel,)
 
 
-def sliced(kernel: ir.Kernel, slices: int) -> ir.Kernel:
-    """A kernel whose points have a block of lanes each."""
+def sliced(kernel: ir.Kernel, slices: int, values: int = 0) -> ir.Kernel:
+    """A kernel whose points have a block of lanes each. values: rounds whose values are kept where several loops compute them."""
     plain = replace(kernel, arrays=tuple(replace(a, multiple=1) for a in kernel.arrays))  # a lane takes one round
-    return hosting.apply(loop_sharing.apply(plain, Sharing("row", slices, 1)))
+    return hosting.apply(loop_sharing.apply(plain, Sharing("row", slices, 1, values=values)))
 
 
 def sliced_problem(kernel: ir.Kernel, plan: Decisions) -> str | None:
     """Why lanes cannot share the rounds of loops, or None."""
     for name in SHAPING:
-        if getattr(plan, name) != getattr(NEUTRAL, name):
+        if name != "tile" and getattr(plan, name) != getattr(NEUTRAL, name):
             return f"lanes that share a point have one: {name} has to be {getattr(NEUTRAL, name)!r}"
     if plan.slices not in SLICES:
         return f"a SIMD register has {', '.join(map(str, SLICES[:-1]))} or {SLICES[-1]} lanes; {plan.slices} were asked for"
     if reason := loop_sharing.legal(kernel):
         return reason
-    return hosting.lockstep(sliced(_parts(kernel)[0], plan.slices))
+    first = _parts(kernel)[0]
+    if plan.tile and (reason := loop_sharing.values_problem(first, Sharing("row", plan.slices, 1, values=plan.tile))):
+        return reason
+    return hosting.lockstep(sliced(first, plan.slices, plan.tile))
 
 
 def shape_of(kernel: ir.Kernel, plan: Decisions) -> Shape:

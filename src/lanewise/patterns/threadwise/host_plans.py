@@ -2,7 +2,8 @@
 
 Points whose neighbours read neighbours are lanes of SIMD registers. What several rows read again asks for several rows and registers of
 points, whose sums stay in registers, and is packed; columns ask for many registers, so that each row is read in long pieces; everything
-else asks for a few rows. Where a point's own loop runs along memory its rounds are the lanes.
+else asks for a few rows. Rows that are another array's columns are turned in tiles. Where a point's own loop runs along memory its
+rounds are the lanes, and what several such loops compute is kept.
 """
 
 from __future__ import annotations
@@ -22,6 +23,10 @@ FIELDS = ("across", "slices", *SHAPING)
 BYTES = 64  # of a SIMD register of 512 bits
 SHORT = 64  # rounds that are not worth sharing
 WAVES = 2  # blocks that each core gets at least, or smaller ones are chosen
+TILE = 1 << 10  # bytes of a row of squares in a tile, which takes a quarter of a core's second cache
+KEPT = (
+    16_384  # rounds whose values are kept where several loops compute them: with the row they fit a core's second cache
+)
 PACKED = 2048  # rounds: what is packed of them fits half of a core's second cache
 PRODUCT, PRODUCT_OF_16 = (
     Plan(rows=8, targets=3, tile=PACKED),
@@ -49,6 +54,8 @@ def host_plan(machine: Machine, work: Work, wish: Plan) -> Decisions:
         if (plan.vector_bits == 512) != (bits == 512):
             return False
         points = max(1, plan.across) * plan.targets * plan.rows * plan.layers
+        if plan.tile and plan.rows == plan.across:
+            return work.targets >= plan.tile**2 * machine.multiprocessors * WAVES
         enough = rounds >= SHORT if plan.slices > 1 else work.targets >= points * machine.multiprocessors * WAVES
         return enough or (plan.slices == plan.targets == 1 and plan.rows in (1, plan.across))
 
@@ -71,11 +78,12 @@ def _of_width(kernel: ir.Kernel, bits: int) -> tuple[Plan, ...]:
         return tuple(replace(p, across=count, vector_bits=kept.vector_bits) for p in (best, PLAIN))
     square = Plan(across=count, rows=count, vector_bits=kept.vector_bits)
     if len(indices) == 2 and lanes.legal(kernel, shape_of(kernel, square.filled(NEUTRAL))) is None:
-        return (square,)
+        return (replace(square, tile=TILE // max(4, size)), square)
     slices = replace(kept, slices=2 * count)
     if loop_sharing.legal(kernel) is not None or loop_sharing.best_way(kernel) == "column":
         return ()
-    return (slices,) if sliced_problem(kernel, slices.filled(NEUTRAL)) is None else ()
+    plans = (replace(slices, slices=count, tile=KEPT), slices)
+    return tuple(p for p in plans if sliced_problem(kernel, p.filled(NEUTRAL)) is None)
 
 
 def _family(

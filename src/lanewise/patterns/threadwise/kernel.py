@@ -10,7 +10,7 @@ from lanewise import types as t
 from lanewise.analysis.affine import nest_of
 from lanewise.attributes import sealed
 from lanewise.checks import plain_function
-from lanewise.errors import CompileError
+from lanewise.errors import CompileError, brief
 from lanewise.frontend.function import Lowered, Signature
 from lanewise.ir import nodes as ir
 from lanewise.launch.arguments import Arguments
@@ -137,6 +137,7 @@ class Threadwise(AbstractKernel):
     def __reduce__(self) -> str | tuple[Any, ...]:
         return by_name(self, (Threadwise, (self.python,)))
 
+    @brief
     def __call__(
         self, *arguments: Any, out: Any = None, plan: Plan | None = None, checks: bool = False, **named: Any
     ) -> Any:

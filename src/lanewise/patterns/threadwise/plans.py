@@ -16,6 +16,7 @@ from lanewise.ir.pattern import BLOCK, Suggestions, Work
 from lanewise.ir.shared import shared_bytes
 from lanewise.ir.traverse import statements
 from lanewise.passes import layout_lowering, panels
+from lanewise.passes.points.boxes import WIDEST
 from lanewise.passes.thread_mapping import MAX_SHARED_BYTES
 from lanewise.patterns.threadwise.host_plans import host_plan, suggested_on_host
 from lanewise.patterns.threadwise.merged import FIELDS, merged
@@ -26,6 +27,7 @@ from lanewise.target import Machine, Target
 SHAPING = (*FIELDS, "block", "min_blocks", "registers")
 PANEL, LONG = 512, 256  # rounds of a panel; and of a recurrence that is long enough for panels
 WAVES = 2  # blocks that each multiprocessor gets at least, or smaller ones are chosen
+LARGE, MANY = 256, 8  # threads of a block, above which each multiprocessor gets so many times as many of them at least
 
 PRODUCTS = (
     Plan(block=128, across=16, rows=8, targets=8, tile=16, prefetch="registers", unroll=0),
@@ -38,6 +40,9 @@ WINDOWS = (
     Plan(block=128, across=4, rows=1, targets=16, adjacent=16, tile=16, unroll=0, min_blocks=1),
     Plan(block=128, across=4, rows=1, targets=8, adjacent=8, tile=16, unroll=0), Plan(block=128, across=16, targets=2, tile=8, unroll=0),
 )  # fmt: skip
+TURNED_ROWS = Plan(
+    block=512, neighbours="first", across=16, rows=2, targets=4, tile=1
+)  # that begin at multiples of 16 bytes
 TURNED = (
     Plan(block=256, neighbours="first", across=16, rows=4, targets=4, tile=1),
     Plan(block=256, neighbours="first", across=16, rows=2, targets=2, tile=1),
@@ -86,8 +91,13 @@ def _panelled(machine: Machine, work: Work, wish: Plan) -> Decisions:
 def _largest(machine: Machine, work: Work, points: int) -> Decisions | None:
     """The first legal plan with a block for each multiprocessor."""
     least = machine.multiprocessors
-    chosen = work.suggested and work.suggested.first(lambda p: points >= _points(p.filled(NEUTRAL)) * least)
+    chosen = work.suggested and work.suggested.first(lambda p: points >= _waves(p) * _points(p.filled(NEUTRAL)) * least)
     return chosen.filled(NEUTRAL) if chosen else None
+
+
+def _waves(plan: Plan) -> int:
+    """Blocks of a multiprocessor, at least: one that waits at its barriers has others beside it."""
+    return MANY if (plan.block or 0) > LARGE else 1
 
 
 def _points(plan: Decisions) -> int:
@@ -108,7 +118,10 @@ def suggested(kernel: ir.Kernel, target: Target) -> Suggestions:
     ):
         return Suggestions((), lambda plan: False)  # threads go ways of their own
     sizes = [a.leaves[0].type.size for a in kernel.arrays]
-    plans = tuple(_narrower(p, max(sizes, default=4)) for p in _family(all_accesses, indices))
+    family = _family(all_accesses, indices)
+    if family is TURNED and all(a.multiple * a.leaves[0].type.size % WIDEST == 0 for a in kernel.arrays):
+        family = (TURNED_ROWS, *family)
+    plans = tuple(_narrower(p, max(sizes, default=4)) for p in family)
     return Suggestions(plans, lambda plan: _is_legal(kernel, plan))
 
 

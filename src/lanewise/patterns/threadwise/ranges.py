@@ -11,20 +11,20 @@ import numpy as np
 from lanewise import types as t
 from lanewise.analysis.bounds import Reached, decisive, reached, sites
 from lanewise.checks import shown
-from lanewise.errors import ArgumentError, VerificationError, located
+from lanewise.errors import ArgumentError
 from lanewise.frontend.function import lower_function
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import extent_of, length_of
 from lanewise.ir.pattern import BLOCK
 from lanewise.launch.arguments import Arguments
 from lanewise.launch.executable import Launch
+from lanewise.launch.outside import surely_outside, was_outside
 from lanewise.launch.repeated import Repeats
 from lanewise.launch.support import compile_kernel
+from lanewise.passes.index_tests import NONE, OUTSIDE, Guards, failure, guards_of
 from lanewise.patterns.calls import Calls
-from lanewise.patterns.threadwise import guards
 from lanewise.patterns.threadwise.arguments import repeats as plain_repeats
 from lanewise.patterns.threadwise.build import build_kernel, one_thread
-from lanewise.patterns.threadwise.guards import NONE, OUTSIDE, Guards, Side
 from lanewise.plan import NEUTRAL, Plan
 from lanewise.runtime.memory import array_module
 from lanewise.target import is_gpu
@@ -46,7 +46,7 @@ def prove(calls: Calls, arguments: Arguments) -> None:
         return
     wide, narrow, *rest = arguments.variant
     multiples = rest[0] if rest else (1,) * len(calls.signature.arrays)
-    tested, summed = _guards(places), bool(calls.signature.results)
+    tested, summed = guards_of(places), bool(calls.signature.results)
     arguments.variant = (wide, narrow, multiples, () if summed else tested)
     if tested:
         outside = array_module(arguments.device).empty(_extents(calls, arguments.totals), np.int64)
@@ -142,33 +142,14 @@ def _whole_numbers(calls: Calls, environment: Mapping[str, Any]) -> list[str]:
     return [n for n in environment if isinstance(kind := kinds.get(n), t.Scalar) and kind.is_integer]
 
 
-def _guards(places: tuple[Reached, ...]) -> Guards:
-    tests: dict[tuple[int, int, Side], None] = {}
-    for r in places:
-        if r.below:
-            tests[r.site, r.dimension, "below"] = None
-        if r.beyond:
-            tests[r.site, r.dimension, "beyond"] = None
-    return tuple(sorted(tests))
-
-
 # ------------------------------------------------------------ errors
 
 
 def _outside(calls: Calls, arguments: Arguments, r: Reached) -> ArgumentError:
     """Of a call that cannot be right."""
-    s, (low, high) = r.statement, r.span
-    grid = _extents(calls, arguments.totals)
-    reach = f"goes from {low} to {high}" if low != high else f"is {low}"
-    what = f"index {r.dimension} {reach}" if len(s.indices) > 1 else f"the index {reach}"
-    return ArgumentError(
-        located(
-            f"{calls.name}: {s.array!r} is {_verb(s)} outside of its elements", s.location,
-            found=f"{what} with grid={_tuple(grid)}, and {s.array!r} has the shape {_shape(calls, arguments, s.array)}",
-            wanted=_valid(r.length),
-            hint="arrays and a grid that fit each other, or a condition around the access",
-        )
-    )  # fmt: skip
+    grid = f"grid={_tuple(_extents(calls, arguments.totals))}"
+    hint = "arrays and a grid that fit each other, or a condition around the access"
+    return surely_outside(calls.name, r, _shape(calls, arguments, r.statement.array), grid, hint)
 
 
 def _examine(calls: Calls, arguments: Arguments, outside: Any) -> None:
@@ -177,32 +158,15 @@ def _examine(calls: Calls, arguments: Arguments, outside: Any) -> None:
         return
     first = int((outside.reshape(-1) != NONE).argmax())
     place = tuple(int(i) for i in np.unravel_index(first, outside.shape))
-    f = guards.failure(int(outside.reshape(-1)[first]))
+    f = failure(int(outside.reshape(-1)[first]))
     s = sites(_thread(calls, arguments))[f.site]
-    told = {guards.MOST: f"{f.index} or more", -guards.MOST - 1: f"{f.index} or less"}.get(f.index, str(f.index))
-    what = f"index {f.dimension} is {told}" if len(s.indices) > 1 else f"the index is {told}"
     thread = ", ".join(f"{n} = {i}" for n, i in zip(calls.signature.indices, place, strict=True))
-    length = int(arguments.totals[length_of(s.array, f.dimension)])
-    raise VerificationError(
-        located(
-            f"{calls.name}: {s.array!r} is {_verb(s)} outside of its elements", s.location,
-            found=f"{what} in the thread {thread}, and {s.array!r} has the shape {_shape(calls, arguments, s.array)}",
-            wanted=_valid(length),
-        )
-    )  # fmt: skip
+    raise was_outside(calls.name, s, f, f"the thread {thread}", _shape(calls, arguments, s.array))
 
 
-def _verb(s: ir.ElementAccess) -> str:
-    return "read" if isinstance(s, ir.LoadElement) else "written"
-
-
-def _valid(length: int) -> str:
-    return f"0 to {length - 1}" if length else "no access: there are no elements"
-
-
-def _shape(calls: Calls, arguments: Arguments, array: str) -> str:
+def _shape(calls: Calls, arguments: Arguments, array: str) -> tuple[int, ...]:
     rank = calls.signature.arrays[array].rank
-    return str(tuple(int(arguments.totals[length_of(array, d)]) for d in range(rank)))
+    return tuple(int(arguments.totals[length_of(array, d)]) for d in range(rank))
 
 
 def _tuple(grid: tuple[int, ...]) -> str:

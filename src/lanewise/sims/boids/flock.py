@@ -52,6 +52,7 @@ from lanewise.sims.boids.statistics import Statistics, make_measures, observer_o
 from lanewise.sims.boids.storage import REORDER, Storage, make_storage
 from lanewise.sims.common.checks import check_steps, check_time_step
 from lanewise.sims.common.marching import Clock
+from lanewise.sims.common.progress import Pieces, progress_bar
 
 Callback = Callable[["Flock"], None]
 
@@ -378,18 +379,24 @@ class Flock:
         return schedule
 
     @checked(InputError)
-    def run(self, steps: int, dt: float = DT, callback: Callback | None = None, every: int = 1) -> Flock:
-        """`steps` steps of `dt`; `callback(flock)` after every `every` of them and after the last."""
+    def run(
+        self, steps: int, dt: float = DT, callback: Callback | None = None, every: int = 1, *, progress: bool = False
+    ) -> Flock:
+        """`steps` steps of `dt`; `callback(flock)` after every `every` of them and after the last. progress: with a bar."""
         check_steps(steps)
         if every < 1:
             raise InputError(f"every={every}: wanted a whole number of steps from 1 on")
-        done = 0
-        while done < steps:
-            piece = steps if callback is None else min(every, steps - done)
-            self.advance(piece, dt)
-            done += piece
-            if callback is not None:
-                callback(self)
+        done, pieces = 0, Pieces(shown=progress)
+        with progress_bar("flock", steps, shown=progress) as advance:
+            while done < steps:
+                piece = pieces.next(steps - done)
+                if callback is not None:
+                    piece = min(piece, every - done % every)
+                self.advance(piece, dt)
+                done += piece
+                advance(piece)
+                if callback is not None and (done % every == 0 or done == steps):
+                    callback(self)
         return self
 
     @checked(InputError)
@@ -399,6 +406,9 @@ class Flock:
             yield self.run(every, dt)
 
     # ------------------------------------------------------------ looking
+
+    def __repr__(self) -> str:
+        return f"<flock of {len(self):,} agents, step {self.step:,}, time {self.time:g}, on {self._boids.device}>"
 
     def __len__(self) -> int:
         return len(self._boids)

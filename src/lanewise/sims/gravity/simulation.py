@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-from lanewise.arrays import RecordArray
+from lanewise.arrays import RecordArray, places_of
 from lanewise.attributes import sealed, unknown
 from lanewise.checks import checked
 from lanewise.errors import InputError
@@ -27,6 +27,7 @@ from lanewise.runtime.stepping import Stepper, make_stepper
 from lanewise.runtime.whole_steps import WholeSteps
 from lanewise.sims.common.checks import check_steps
 from lanewise.sims.common.marching import Clock
+from lanewise.sims.common.progress import Pieces, progress_bar
 from lanewise.sims.gravity.checks import (
     check_bodies,
     check_gravitational_constant,
@@ -91,7 +92,7 @@ class Simulation:
     """
 
     __slots__ = (
-        "__weakref__", "_bodies", "_clock", "_law", "_pair", "_plan", "_potential", "_precision", "_profile", "_stepper",
+        "__weakref__", "_bodies", "_clock", "_law", "_pair", "_places", "_plan", "_potential", "_precision", "_profile", "_stepper",
         "_wanted_potential", "_watch", "_whole",
     )  # fmt: skip
 
@@ -115,7 +116,7 @@ class Simulation:
         check_softening(softening, self._pair)
         check_gravitational_constant(gravitational_constant)
         check_bodies(bodies, self._pair)
-        self._bodies, kind = bodies, find_integrator(integrator)
+        self._bodies, self._places, kind = bodies, places_of(bodies), find_integrator(integrator)
         self._clock = Clock(step, time, step, 0.0, 0.0)
         self._plan = (plan or Plan()).filled(wanted_force(self._precision))
         self._wanted_potential = (potential_plan or Plan()).filled(WANTED_POTENTIAL)
@@ -253,6 +254,11 @@ class Simulation:
 
     def _notice(self) -> None:
         """Where somebody has written to the bodies, compute what was computed from them again."""
+        if places_of(self._bodies) is not self._places:
+            raise InputError(
+                f"the bodies were {self._places.count:,} when the simulation was made, and are {len(self._bodies):,} now; make a new "
+                "Simulation of them"
+            )
         if not self._watch.changed():
             return
         check_bodies(self._bodies, self._pair)
@@ -283,19 +289,23 @@ class Simulation:
         self._watch.restart(self.step)
 
     @checked(InputError)
-    def run(self, steps: int, dt: float, callback: Callback | None = None, every: int = 1) -> Simulation:
-        """`steps` steps of `dt`; `callback(simulation)` after every `every` of them and after the last."""
+    def run(
+        self, steps: int, dt: float, callback: Callback | None = None, every: int = 1, *, progress: bool = False
+    ) -> Simulation:
+        """`steps` steps of `dt`; `callback(simulation)` after every `every` of them and after the last. progress: with a bar."""
         check_steps(steps)
         check_interval(every)
-        if callback is None:
-            self.advance(steps, dt)
-            return self
-        done = 0
-        while done < steps:
-            piece = min(every, steps - done)
-            self.advance(piece, dt)
-            done += piece
-            callback(self)
+        done, pieces = 0, Pieces(shown=progress)
+        with progress_bar("gravity", steps, shown=progress) as advance:
+            while done < steps:
+                piece = pieces.next(steps - done)
+                if callback is not None:
+                    piece = min(piece, every - done % every)
+                self.advance(piece, dt)
+                done += piece
+                advance(piece)
+                if callback is not None and (done % every == 0 or done == steps):
+                    callback(self)
         return self
 
     @checked(InputError)
@@ -307,6 +317,10 @@ class Simulation:
             yield self
 
     # ------------------------------------------------------------ looking
+
+    def __repr__(self) -> str:
+        where, how = self._bodies.device, f"{self.integrator.name}, {self.precision}"
+        return f"<gravity of {len(self._bodies):,} bodies, step {self.step:,}, time {self.time:g}, {how} on {where}>"
 
     @property
     def acceleration(self) -> Any:

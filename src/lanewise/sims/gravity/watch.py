@@ -67,7 +67,9 @@ class Watch:
         self._begin = step
         size = next(n for n in _WORDS if data.nbytes % n == 0)
         words = data.view(np.dtype(f"u{size}"))
-        self._memory: Memory = _OnGpu(words, self.counts, device) if is_gpu(device) else _OnHost(words, self.counts)
+        self._memory: Memory = _Nothing()
+        if count:
+            self._memory = _OnGpu(words, self.counts, device) if is_gpu(device) else _OnHost(words, self.counts)
 
     def changed(self) -> bool:
         """Whether somebody has written to the bodies since `settle`."""
@@ -93,6 +95,19 @@ class Watch:
             f"step {self._begin + survived + 1}: body {body} has no finite position or velocity any more; "
             "a smaller dt or more softening keeps close encounters finite"
         )
+
+
+class _Nothing:
+    """No bodies at all: nobody can write to them, and none leaves the finite numbers."""
+
+    __slots__ = ()
+
+    def changed(self) -> bool:
+        return False
+
+    def settle(self, steps: int) -> bool:
+        del steps
+        return True
 
 
 class _OnHost:

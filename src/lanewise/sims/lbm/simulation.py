@@ -28,6 +28,7 @@ from lanewise.profiling.profile import Profile, span
 from lanewise.runtime.devices import resolve
 from lanewise.runtime.memory import array_module, available_memory, read_only
 from lanewise.sims.common.checks import check_steps
+from lanewise.sims.common.progress import Pieces, progress_bar
 from lanewise.sims.lbm.arguments import (
     check_geometry,
     check_initial,
@@ -308,8 +309,10 @@ class Simulation:
         self._checked = self.step
 
     @checked(InputError)
-    def run(self, steps: int, callback: Callback | None = None, every: int = 1) -> Simulation:
-        """`steps` steps; `callback(simulation)` after every `every` of them and after the last. Checks now and then.
+    def run(
+        self, steps: int, callback: Callback | None = None, every: int = 1, *, progress: bool = False
+    ) -> Simulation:
+        """`steps` steps; `callback(simulation)` after every `every` of them and after the last. Checks now and then. progress: with a bar.
 
         Raises `InputError` when the flow blows up. Warns (`FlowWarning`), once, of a velocity that goes up and down from site to site
         (`stagger`): it is looked for at the end, if there were 256 steps since the last look.
@@ -317,17 +320,19 @@ class Simulation:
         check_steps(steps)
         if every < 1:
             raise InputError(f"every={every}: wanted a whole number of steps from 1 on")
-        done, interval = 0, check_interval(self.sites)
-        while done < steps:
-            piece = min(interval, steps - done)
-            if callback is not None:
-                piece = min(piece, every - done % every)
-            self.advance(piece)
-            done += piece
-            if self.step - self._checked >= interval or done == steps:
-                self.check()
-            if callback is not None and (done % every == 0 or done == steps):
-                callback(self)
+        done, interval, pieces = 0, check_interval(self.sites), Pieces(shown=progress)
+        with progress_bar("flow", steps, shown=progress) as advance:
+            while done < steps:
+                piece = min(interval, pieces.next(steps - done))
+                if callback is not None:
+                    piece = min(piece, every - done % every)
+                self.advance(piece)
+                done += piece
+                advance(piece)
+                if self.step - self._checked >= interval or done == steps:
+                    self.check()
+                if callback is not None and (done % every == 0 or done == steps):
+                    callback(self)
         if self.step - self._looked >= LEAST_STEPS and not self._staggered:
             self._looked = self.step
             if (stagger := self.stagger()).warned:
@@ -336,6 +341,11 @@ class Simulation:
         return self
 
     # ------------------------------------------------------------ looking
+
+    def __repr__(self) -> str:
+        s = self.settings
+        sizes, how = " x ".join(map(str, s.shape)), f"{s.collision}, {s.precision}"
+        return f"<flow over {sizes} sites, {s.lattice}, step {self.step:,}, {how} on {s.device}>"
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -63,7 +63,7 @@ def device_cells(geometry: Geometry, sources: Points) -> CellBuilder:
     memory = allocate_pieces(device, {name: 4 * length for name, length in sizes.items()}, f"{geometry.total:,} cells")
     with use(device):
         memory["counts"].fill(0)
-    kernels = _kernels(device, sources.arrangement, sources.leaves, sources.precision, geometry.periodic)
+    kernels = _kernels(device, sources.arrangement.unpinned, sources.leaves, sources.precision, geometry.periodic)
     work = tuple(
         partial(
             _run, kernels[x.kernel], (x.blocks, 1), tuple(memory.addresses[a] if isinstance(a, str) else a for a in x.arguments),

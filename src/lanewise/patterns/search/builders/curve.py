@@ -72,7 +72,9 @@ class _Kind:
 
 def kernel_texts(points: Points, world: World, leaf: int) -> dict[str, str]:
     """The CUDA text of every kernel, for the layout, precision and world of these points."""
-    return _texts(_Kind(points.arrangement, points.leaves, points.precision), world, leaf, grains(points.count))
+    return _texts(
+        _Kind(points.arrangement.unpinned, points.leaves, points.precision), world, leaf, grains(points.count)
+    )
 
 
 @lru_cache(maxsize=64)

@@ -19,6 +19,7 @@ from typing import cast
 
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
+from lanewise.ir.functions import arrays_touched, functions
 from lanewise.ir.names import COUNT, numbered, own
 from lanewise.ir.traverse import expressions, reads, rename, rewrite, rewrite_statement, statements, writes
 from lanewise.passes.base import refuse
@@ -41,6 +42,9 @@ def legal(kernel: ir.Kernel, sites: int) -> str | None:
         return "its sites are already mapped to threads"
     if ROW not in {c.name for c in kernel.counts} or COUNT not in reads(kernel.body[0].extent):
         return NO_ROWS
+    walls = any(WALL in writes(s) for s in statements(kernel.body))
+    if walls and any(arrays_touched(f.body) for f in functions(kernel.body).values()):
+        return "the walls among its sites are computed along, and would read tables wherever their populations lead"
     widths = {b.width for b in kernel.arrays[0].arrangement.buffers}
     if any(w % sites for w in widths):
         return f"{sites} sites are no part of the {min(widths)} that lie side by side"

@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from lanewise.ir import nodes as ir
+from lanewise.ir.functions import arrays_touched
 from lanewise.ir.names import own
 from lanewise.ir.traverse import expressions, flat_map, reads, rewrite, rewrite_statement, statements, writes
 from lanewise.ir.values import value_array
@@ -110,8 +111,7 @@ def _masked(kernel: ir.Kernel) -> ir.Kernel:
 
 def _used(body: ir.Block) -> tuple[set[str], set[str]]:
     """The arrays that a kernel accesses, and the names that it reads."""
-    arrays = {s.array for s in statements(body) if isinstance(s, ir.LoadRecord | ir.StoreRecord)}
-    return arrays, {n for s in statements(body) for e in expressions(s) for n in reads(e)}
+    return arrays_touched(body), {n for s in statements(body) for e in expressions(s) for n in reads(e)}
 
 
 def parts(kinds: tuple[int, ...]) -> tuple[Part, ...]:

@@ -2,22 +2,22 @@
 
 load a[i + 1]: a_1   ->   a_1 = 0; if i + 1 < $a.shape0: load a[i + 1]: a_1
                           else: $outside = min($outside, 3 << 51 + 1 << 50 + (i + 1))
-Each thread keeps the first of its failures, by the number of the access in the text, the dimension and the index, as one whole number,
-and stores it at the end. The minimum of such numbers is a fold like any other, so that every pass goes on as before.
+Each thread or element keeps the first of its failures, by the number of the access in the text, the dimension and the index, as one
+whole number. The minimum of such numbers is a fold like any other, so that every pass goes on as before.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from lanewise.analysis.bounds import sites
+from lanewise.analysis.bounds import Reached, sites
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import length_of, own
-from lanewise.ir.traverse import rewrite_statement, statements
-from lanewise.types import I64, Scalar
+from lanewise.ir.traverse import expressions, flat_map, rewrite_statement, statements, subexpressions
+from lanewise.types import I32, I64, Scalar
 
 OUTSIDE = own("outside")
 NONE = 2**63 - 1  # nothing was outside
@@ -28,6 +28,17 @@ RANK = 3
 Side = Literal["below", "beyond"]
 Guards = tuple[tuple[int, int, Side], ...]
 """What is tested: the number of an access, a dimension, and whether its index may be negative or too large."""
+
+
+def guards_of(places: Iterable[Reached]) -> Guards:
+    """The tests of what is not proved."""
+    tests: dict[tuple[int, int, Side], None] = {}
+    for r in places:
+        if r.below:
+            tests[r.site, r.dimension, "below"] = None
+        if r.beyond:
+            tests[r.site, r.dimension, "beyond"] = None
+    return tuple(sorted(tests))
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,17 +56,34 @@ def failure(number: int) -> Failure:
     return Failure(place // RANK, place % RANK, index - MOST - 1)
 
 
-def guarded(
-    body: ir.Block, guards: Guards, indices: tuple[str, ...], kinds: Mapping[str, Scalar], count: Scalar
-) -> ir.Block:
+def guarded(body: ir.Block, guards: Guards, kinds: Mapping[str, Scalar], count: Scalar) -> ir.Block:
     """The statements of a thread with these tests. kinds: of the elements of arrays. count: the type of lengths."""
     tests: dict[int, list[tuple[int, Side]]] = {}
     for site, dimension, side in guards:
         tests.setdefault(site, []).append((dimension, side))
     pass_ = _Guarding({id(s): n for n, s in enumerate(sites(body)) if n in tests}, tests, kinds, count)
     begin = ir.Assign(OUTSIDE, ir.Literal(NONE, I64))
-    end = ir.StoreElement(OUTSIDE, tuple(ir.Local(i, count) for i in indices), ir.Local(OUTSIDE, I64))
-    return (begin, *pass_.block(body), end)
+    return (begin, *pass_.block(body))
+
+
+def testing(f: ir.Function, guards: Guards, kinds: Mapping[str, Scalar]) -> ir.Function:
+    """A function that returns the number of its first failure in place of its results, and changes nothing."""
+    number = ir.Return((ir.Local(OUTSIDE, I64),), f.location)
+
+    def visit(s: ir.Statement) -> ir.Block:
+        return (replace(number, location=s.location),) if isinstance(s, ir.Return) else (s,)
+
+    body = flat_map(guarded(f.body, guards, kinds, I32), visit)
+    parameters = tuple(replace(p, mutable=False) for p in f.parameters)
+    names = {p.name for p in parameters}
+    lengths = {
+        x.name for s in statements(body) for e in expressions(s) for x in subexpressions(e) if isinstance(x, ir.Local)
+    }
+    tested = {length_of(s.array, d) for s in sites(f.body) for d in range(len(s.indices))}
+    new = tuple(ir.Parameter(n, I32) for n in sorted(tested & lengths) if n not in names)
+    return ir.Function(
+        f"{f.name}_indices", (*new, *parameters), (ir.Parameter("result", I64),), (*body, number), f.location
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,16 @@
+"""What becomes of an element: the result of a kernel that lets elements live, die and multiply."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class Fate(IntEnum):
+    """The result of an elementwise function over a population: `-> lw.Fate`, an i32 on the device.
+
+    DIE: the record goes. KEEP: it stays, as the function left it. SPLIT: it stays, and a copy of it with an id of its own joins.
+    """
+
+    DIE = 0
+    KEEP = 1
+    SPLIT = 2

@@ -1,0 +1,59 @@
+"""Arrays whose elements have indices, as a call brings them: contiguous, of the declared type, on one device; nothing is converted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from lanewise.array_types import ArrayType
+from lanewise.errors import ArgumentError
+from lanewise.launch.arguments import describe
+from lanewise.runtime.memory import overlap
+from lanewise.target import CPU
+
+NARROW = (
+    2**31 - 2**16
+)  # values of an index, or elements of an array, for which 32 bits are enough: blocks reach beyond their end
+
+
+def check_shaped(place: str, array: Any, kind: ArrayType, written: bool) -> None:
+    """Raise `ArgumentError` for what is no contiguous array of this type. `place`: what the error is about."""
+    dtype = np.dtype(kind.element.dtype)
+    wanted = f"a contiguous array of NumPy or CuPy with {kind.rank} dimension{'s' if kind.rank > 1 else ''} of {dtype}"
+    if not _is_array(array):
+        raise ArgumentError(f"{place} must be {wanted}, found {describe(array)}")
+    refusal = f"{place} must be {wanted}, found one of {array.dtype} with shape {tuple(array.shape)}"
+    if array.dtype != dtype:
+        hint = "a kernel writes into it" if written else "arrays are passed as they are"
+        raise ArgumentError(f"{refusal}; nothing is converted, because {hint}: make it one of {dtype}")
+    if array.ndim != kind.rank:
+        raise ArgumentError(f"{refusal}; reshape it, or declare it as lw.Array{array.ndim}[lw.{kind.element}]")
+    if not array.flags.c_contiguous:
+        hint = "and copy the result back" if written else "which copies it"
+        raise ArgumentError(f"{refusal}, which is not contiguous; pass np.ascontiguousarray(...) of it, {hint}")
+    if written and isinstance(array, np.ndarray) and not array.flags.writeable:
+        raise ArgumentError(f"{place} is written by the kernel, and this array is read-only")
+
+
+def _is_array(value: Any) -> bool:
+    if isinstance(value, np.ndarray):
+        return not isinstance(value, np.ma.MaskedArray)
+    return hasattr(value, "__cuda_array_interface__") and type(value).__module__.partition(".")[0] == "cupy"
+
+
+def check_results_apart(kernel: str, results: Iterable[Any], tables: Mapping[str, Any]) -> None:
+    """Refuse results in the memory of a table, which other elements read while they are written."""
+    for result in results:
+        for name, table in tables.items():
+            if overlap(result, table):
+                raise ArgumentError(f"{kernel}: out shares memory with the table {name!r}; give it memory of its own")
+
+
+def place_of(array: Any) -> str:
+    """The device that an array lies on."""
+    if isinstance(array, np.ndarray):
+        return CPU.name
+    number = int(array.data.device_id)
+    return f"cuda:{number}" if number else "cuda"

@@ -1,0 +1,86 @@
+"""The tables of a call, as they lie in memory, and what a kernel takes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from lanewise import types as t
+from lanewise.array_types import ArrayType
+from lanewise.errors import ArgumentError
+from lanewise.frontend.function import Lowered, Signature
+from lanewise.ir import nodes as ir
+from lanewise.ir.names import index_name, length_of
+from lanewise.ir.values import value_array
+from lanewise.launch.arguments import Arguments, bind_value_array, classify_arguments
+from lanewise.launch.executable import BoundArray
+from lanewise.launch.shaped_arrays import NARROW, check_shaped, place_of
+from lanewise.target import CPU, PYTHON
+from lanewise.types import I32
+
+Tables = Mapping[str, ArrayType]
+NOTHING: Tables = {}
+
+
+def with_tables(signature: Signature, values: Mapping[str, Any], *, arrays_allowed: bool) -> Arguments:
+    """The arguments of a call, those that are tables among them. Raises `ArgumentError`."""
+    result = classify_arguments(signature, values, arrays_allowed=arrays_allowed)
+    bring_tables(signature.source.name, signature.arrays, values, result)
+    return result
+
+
+WITH_ARRAYS, WITHOUT_ARRAYS = (partial(with_tables, arrays_allowed=allowed) for allowed in (True, False))
+
+
+def bring_tables(kernel: str, tables: Tables, values: Mapping[str, Any], arguments: Arguments) -> None:
+    """Check the tables among the values of a call, and add them to its arguments."""
+    for name, kind in tables.items():
+        array = values[name]
+        check_table(f"{kernel}: {name!r}", array, kind, arguments.device)
+        arguments.added[name] = (array.reshape(-1), kind.element)
+        arguments.lengths |= {length_of(name, d): int(n) for d, n in enumerate(array.shape)}
+
+
+def check_table(place: str, array: Any, kind: ArrayType, device: str) -> None:
+    """Raise `ArgumentError` for what is no table of this type on this device."""
+    check_shaped(place, array, kind, False)
+    there, here = place_of(array), CPU.name if device == PYTHON.name else device
+    if there != here:
+        where, wanted = ("the host" if x == CPU.name else repr(x) for x in (there, here))
+        raise ArgumentError(
+            f"{place} lies on {where}, and the call runs on {wanted}; nothing is copied: bring it there once, before the calls"
+        )
+    if array.size > NARROW:
+        raise ArgumentError(f"{place} has {array.size:,} elements; a table has at most {NARROW:,}, which 32 bits count")
+
+
+def table_arrays(tables: Tables) -> list[ir.ArrayArgument]:
+    """The arrays of tables, as the arguments of a kernel."""
+    return [value_array(n, kind.element, written=False) for n, kind in tables.items()]
+
+
+def table_lengths(tables: Tables) -> dict[str, t.ValueType]:
+    """The lengths of the dimensions of tables: uniform values of a kernel."""
+    return {length_of(n, d): I32 for n, kind in tables.items() for d in range(kind.rank)}
+
+
+def bound_tables(tables: Mapping[str, Any], kinds: Tables) -> dict[str, BoundArray]:
+    """Tables bound to their memory."""
+    return {n: bind_value_array(a.reshape(-1), kinds[n].element) for n, a in tables.items()}
+
+
+def numbers(lowered: Lowered, indices: Mapping[str, ir.Expression]) -> dict[str, ir.Expression]:
+    """What a function takes as the indices of its elements. indices: by parameter, in the type that the kernel counts in."""
+    return {index_name(n): _narrow(indices[n]) for n in lowered.numbered}
+
+
+def _narrow(e: ir.Expression) -> ir.Expression:
+    return e if e.type == I32 else ir.Cast(e, I32, bounded=True)
+
+
+def check_countable(kernel: str, counts: Mapping[str, int]) -> None:
+    """Refuse a call whose elements have indices beyond 32 bits. counts: of the elements, by parameter."""
+    for name, count in counts.items():
+        if count > 2**31:
+            raise ArgumentError(f"{kernel}: {name!r} has {count:,} elements, and lw.index_of counts them with 32 bits")

@@ -1,0 +1,256 @@
+"""Indices into tables that are proved to be inside, or refused because they surely are not; the others are tested with `checks=True`.
+
+The tests are a kernel of their own, which runs before the call's: where one fails nothing has been changed yet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
+from typing import Any
+
+import numpy as np
+
+from lanewise import types as t
+from lanewise.analysis.bounds import Reached, decisive, reached, sites
+from lanewise.array_types import ArrayType
+from lanewise.checks import shown
+from lanewise.errors import ArgumentError
+from lanewise.frontend.flat_tables import with_flat_tables
+from lanewise.frontend.function import Lowered, Signature
+from lanewise.ir import nodes as ir
+from lanewise.ir.names import index_name, length_of, own
+from lanewise.ir.pattern import BLOCK
+from lanewise.ir.traverse import flat_map
+from lanewise.launch.arguments import Arguments, bind_value_array, device_without_records
+from lanewise.launch.executable import Launch
+from lanewise.launch.outside import surely_outside, was_outside
+from lanewise.launch.repeated import Repeats
+from lanewise.launch.support import compile_kernel, index_type
+from lanewise.passes.index_tests import NONE, Guards, failure, guards_of, testing
+from lanewise.patterns.calls import Calls
+from lanewise.patterns.results import sum_name
+from lanewise.patterns.tables.arguments import check_countable
+from lanewise.plan import NEUTRAL, Plan
+from lanewise.runtime.memory import array_module
+from lanewise.target import is_gpu
+
+CHECKS = "checks"  # the keyword of a call
+RESULT = own("result")
+VALUES = 64  # of uniforms, for which what was proved is remembered
+Counts = Mapping[str, int]
+
+
+def check_keywords(signature: Signature) -> Signature:
+    """Refuse a parameter that has the name of a keyword of calls."""
+    for a in signature.source.tree.args.args:
+        if a.arg == CHECKS and signature.arrays:
+            raise signature.source.error(
+                f"{a.arg!r} is a keyword of every call of a function that reads tables",
+                a,
+                found=a.arg,
+                wanted="another name",
+            )
+    return signature
+
+
+def refuse_checks(kernel: str, options: Mapping[str, Any], tables: Iterable[str]) -> bool:
+    """Whether a call asks for tests; raises `ArgumentError` for what is neither True nor False, and where there is nothing to test."""
+    checks = options.get(CHECKS, False)
+    if not isinstance(checks, bool):
+        raise ArgumentError(f"{kernel}: checks= is True or False, found {shown(checks)}")
+    if checks and not any(True for _ in tables):
+        raise ArgumentError(f"{kernel}: checks=True tests the indices into tables, and {kernel} has none")
+    return checks
+
+
+def prove(calls: Calls, arguments: Arguments) -> None:
+    """Refuse a call some index of which surely is outside of its table; with `checks=True`, see to tests of what is not proved."""
+    if calls.lowered.numbered:
+        check_countable(calls.name, element_counts(calls, arguments))
+    checks = refuse_checks(calls.name, arguments.options, calls.signature.arrays)
+    if not calls.signature.arrays:
+        return
+    places = _reached(calls, arguments, element_counts(calls, arguments))
+    refuse(calls.name, places, arguments.lengths)
+    if checks and (tested := guards_of(places)):
+        arguments.tests = TableTests(
+            calls.name, calls.lowered, tested, calls.signature.arrays, arguments.lengths,
+            of_pairs=not calls.wing.pattern.one_record,
+        )  # fmt: skip
+
+
+def refuse(kernel: str, places: tuple[Reached, ...], lengths: Counts) -> None:
+    """Raise `ArgumentError` where an index surely is outside."""
+    for r in places:
+        if r.sure and (r.below or r.beyond):
+            shape = shape_of(r.statement, lengths)
+            hint = "a longer table, or a condition around the read"
+            raise surely_outside(kernel, r, shape, "these arguments", hint)
+
+
+def shape_of(s: ir.ElementAccess, lengths: Counts) -> tuple[int, ...]:
+    """The shape of the table that a statement reads."""
+    return tuple(lengths[length_of(s.array, d)] for d in range(len(s.indices)))
+
+
+def element_counts(calls: Calls, arguments: Arguments) -> dict[str, int]:
+    """How many elements each parameter of a call has that is an array, or whose index is asked for."""
+    counts = {n: len(a) for n, a in (*arguments.records.items(), *arguments.arrays.items())}
+    return {**dict.fromkeys(calls.lowered.numbered, max(counts.values(), default=0)), **counts}
+
+
+def places_reached(
+    lowered: Lowered, tables: Mapping[str, ArrayType], counts: Counts, numbers: Counts
+) -> tuple[Reached, ...]:
+    """Where the indices into tables go. counts: of elements, by parameter. numbers: lengths and whole uniform values."""
+    if lowered.indexed is None:
+        return ()
+    shapes = {n: tuple(numbers[length_of(n, d)] for d in range(kind.rank)) for n, kind in tables.items()}
+    extents = {index_name(n): counts[n] for n in lowered.numbered}
+    return reached(lowered.indexed.body, extents, numbers, shapes) if all(counts.values()) else ()
+
+
+def proved_with_values(lowered: Lowered, signature: Signature) -> bool:
+    """Whether what is proved of a call hangs on its uniform values."""
+    whole = _whole_numbers(signature, signature.parameters)
+    return lowered.indexed is not None and bool(decisive(lowered.indexed.body, whole))
+
+
+def _whole_numbers(signature: Signature, names: Iterable[str]) -> list[str]:
+    """The values for all that are whole numbers."""
+    kinds = signature.parameters
+    return [n for n in names if isinstance(kind := kinds.get(n), t.Scalar) and kind.is_integer]
+
+
+def _reached(calls: Calls, arguments: Arguments, counts: Counts) -> tuple[Reached, ...]:
+    """Where the indices of a call go. It takes some tenths of a millisecond, so that the last answers are remembered."""
+    uniforms = {
+        n: int(v) for n, v in arguments.uniforms.items() if n in _whole_numbers(calls.signature, arguments.uniforms)
+    }
+    if "reached" not in calls.kept:
+
+        @lru_cache(maxsize=VALUES)
+        def places(counts: tuple[tuple[str, int], ...], numbers: tuple[tuple[str, int], ...]) -> tuple[Reached, ...]:
+            return places_reached(calls.lowered, calls.signature.arrays, dict(counts), dict(numbers))
+
+        calls.kept["reached"] = places
+    return calls.kept["reached"](tuple(counts.items()), (*arguments.lengths.items(), *uniforms.items()))
+
+
+def repeats(calls: Calls, arguments: Arguments) -> Repeats:
+    """What calls like this one have to be like: no table in memory that is written, no value that leads out of a table."""
+    gpu = bool(arguments.arrays) and is_gpu(arguments.device)
+    device_of = partial(device_without_records, gpu)
+    names: tuple[str, ...] = ()
+    if calls.lowered.indexed is not None:
+        names = decisive(calls.lowered.indexed.body, _whole_numbers(calls.signature, arguments.uniforms))
+    written = [n for n in arguments.records if calls.wing.in_place][:1]
+    apart = tuple((w, n) for w in written for n in calls.signature.arrays)
+    return Repeats(device_of, apart, _holding(calls, arguments, names) if names else None)
+
+
+def _holding(calls: Calls, arguments: Arguments, names: tuple[str, ...]) -> Callable[[Mapping[str, Any]], bool]:
+    """Whether no index surely is outside for other values."""
+    counts, uniforms, lengths = element_counts(calls, arguments), dict(arguments.uniforms), dict(arguments.lengths)
+
+    def holds(values: Mapping[str, Any]) -> bool:
+        other = Arguments(uniforms={**uniforms, **{n: int(values[n]) for n in names}}, lengths=lengths)
+        return not any(r.sure and (r.below or r.beyond) for r in _reached(calls, other, counts))
+
+    return holds
+
+
+# ------------------------------------------------------------ tests
+
+
+@dataclass(frozen=True, slots=True)
+class TableTests:
+    """The tests of a call: which indices nothing proves, and how a failure is told.
+
+    row: of the shape that sites are counted in. of_pairs: each element is the target of many pairs.
+    """
+
+    kernel: str
+    function: Lowered
+    tested: Guards
+    tables: Mapping[str, ArrayType]
+    lengths: Counts
+    row: tuple[int, ...] = ()
+    of_pairs: bool = False
+
+    @property
+    def lowered(self) -> Lowered:
+        """The function that gives the number of an element's first failure."""
+        indexed = self.function.indexed
+        assert indexed is not None
+        kinds = {n: kind.element for n, kind in self.tables.items()}
+        function = testing(indexed, self.tested, kinds)
+        return replace(
+            self.function, function=with_flat_tables(function, self.tables), results=(t.I64,), indexed=function
+        )
+
+    def outside(self, count: int, device: str) -> Any:
+        """An array for the numbers of all elements."""
+        return array_module(device).full(count, NONE, np.int64)
+
+    def examine(self, outside: Any) -> None:
+        """Raise `VerificationError` for the first element that was outside. Waits for the kernel."""
+        if not outside.size or int(outside.min()) == NONE:
+            return
+        first = int((outside != NONE).argmax())
+        f = failure(int(outside[first]))
+        assert self.function.indexed is not None
+        s = sites(self.function.indexed.body)[f.site]
+        where = (
+            f"the site {tuple(int(i) for i in np.unravel_index(first, self.row))}"
+            if self.row
+            else f"the element {first}"
+        )
+        where = f"a pair of the target {first}" if self.of_pairs else where
+        raise was_outside(self.kernel, s, f, where, shape_of(s, self.lengths))
+
+
+def smallest(kernel: ir.Kernel) -> ir.Kernel:
+    """A kernel that adds the numbers of failures, as one that keeps the smallest of each element."""
+    total = sum_name(RESULT)
+
+    def visit(s: ir.Statement) -> ir.Block:
+        match s:
+            case ir.Assign(name=n, value=ir.Literal()) if n in (total, RESULT):  # RESULT: of walls, which have none
+                return (replace(s, value=ir.Literal(NONE, t.I64)),)
+            case ir.Assign(name=n, value=ir.Binary(left=left, right=right)) if n == total:
+                return (replace(s, value=ir.Call("min", (left, right), t.I64)),)
+            case _:
+                return (s,)
+
+    return replace(kernel, body=flat_map(kernel.body, visit))
+
+
+def tests_plan(device: str) -> Any:
+    """The plan of tests: a thread for each element."""
+    return Plan(block=BLOCK).filled(NEUTRAL) if is_gpu(device) else NEUTRAL
+
+
+def around_launch(calls: Calls, arguments: Arguments, launch: Launch) -> Launch:
+    """A launch with the tests before it."""
+    tests = arguments.tests
+    if tests is None:
+        return launch
+    assert isinstance(tests, TableTests)
+    device = arguments.device
+    key = ("tests", calls.kind(arguments), tests.tested)
+    if key not in calls.kept:
+        reference = calls.wing.build(tests.lowered, calls.signature, arguments, index_type(device))
+        calls.kept[key] = compile_kernel(smallest(reference), tests_plan(device), device)
+    outside = tests.outside(calls.count(arguments), device)
+    bound = calls.bound(arguments) | {RESULT: bind_value_array(outside, t.I64)}
+    tested = calls.kept[key].prepare(bound, calls.environment(arguments))
+
+    def run() -> None:
+        tested()
+        tests.examine(outside)
+        launch()
+
+    return run

@@ -1,0 +1,140 @@
+"""Populations: records that are born and die, and can be told apart for ever."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from lanewise import types as t
+from lanewise.arrays import RecordArray
+from lanewise.attributes import frozen
+from lanewise.checks import shown
+from lanewise.errors import ArgumentError
+from lanewise.fates import Fate
+from lanewise.field_values import brought
+from lanewise.record import unknown_field
+from lanewise.runtime.memory import array_module
+
+
+@frozen
+@dataclass(frozen=True, slots=True)
+class Turnover:
+    """What one step made of a population: how many records stayed, died and were born."""
+
+    kept: int
+    died: int
+    born: int
+
+
+class Population:
+    """An array of records that is kept up by the fates that a kernel returns.
+
+    Those that die are taken out; the others keep their order, their values and their ids. Those that split are followed, at the end of the
+    array and in the order of their parents, by a copy each, which has the next free id. So a run gives the same records in the same order
+    on every device and in every layout. On a GPU no record comes to the host, only how many there are.
+    """
+
+    __slots__ = ("_ids", "_next_id", "_records")
+
+    def __init__(self, records: RecordArray, *, ids: str, next_id: int | None = None) -> None:
+        """Keep up `records`, in place.
+
+        ids: the field of type i64 with a number of its own in each record. next_id: the number of the next one that is born; by default one
+        more than the largest. A run that goes on after a checkpoint hands over the old one.
+
+        Raises `ArgumentError` for a field of another type, for ids that are used twice, and for a `next_id` that is taken.
+        """
+        self._records, self._ids = _checked(records, ids), ids
+        numbers = getattr(records, ids)
+        free = int(numbers.max()) + 1 if len(records) else 0
+        number: Any = free if next_id is None else next_id
+        if isinstance(number, bool) or not isinstance(number, (int, np.integer)) or number < free:
+            raise ArgumentError(
+                f"Population(next_id={shown(next_id)}): wanted a whole number from {free} on, which no record has"
+            )
+        self._next_id = int(number)
+
+    @property
+    def records(self) -> RecordArray:
+        """The array. Its fields may be written; what it has in length changes with `step` and `apply` alone."""
+        return self._records
+
+    @property
+    def next_id(self) -> int:
+        """The id of the next record that is born. It is never used again, whoever dies."""
+        return self._next_id
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+    def __repr__(self) -> str:
+        return f"<population of {self._records!r}, next id {self._next_id:,}>"
+
+    def step(
+        self, kernel: Callable[..., Any], *arguments: Any, newborn: Callable[[RecordArray], object] | None = None, **named: Any
+    ) -> Turnover:  # fmt: skip
+        """Run a kernel over the records, and do what it returns: `kernel(records, *arguments)` is an array of `lw.Fate`."""
+        return self.apply(kernel(self._records, *arguments, **named), newborn=newborn)
+
+    def apply(self, fates: Any, *, newborn: Callable[[RecordArray], object] | None = None) -> Turnover:
+        """Do what fates say: an array of whole numbers of shape (n,), as a kernel with the result `lw.Fate` returns it.
+
+        newborn: called with the array of those that are born, before they join, where there are any: a kernel may make something else of
+        the copies of their parents. They have their ids by then.
+
+        Raises `ArgumentError` for another shape or type and for numbers that are no fate; then nothing has changed.
+        """
+        records = self._records
+        chosen = brought("fates", fates, records.device)
+        if chosen.shape != (len(records),) or chosen.dtype.kind not in "iu":
+            raise ArgumentError(
+                f"fates are whole numbers of shape ({len(records)},), one for each record, found an array of {chosen.dtype} with shape "
+                f"{tuple(chosen.shape)}"
+            )
+        none = (chosen < int(Fate.DIE)) | (chosen > int(Fate.SPLIT))
+        if len(records) and bool(none.any()):
+            element = int(none.argmax())
+            raise ArgumentError(
+                f"the fate of record {element} is {int(chosen[element])}; wanted lw.Fate.DIE, KEEP or SPLIT "
+                f"({', '.join(str(int(f)) for f in Fate)})"
+            )
+        children = records[chosen == int(Fate.SPLIT)]
+        if born := len(children):
+            first = self._next_id
+            setattr(children, self._ids, array_module(records.device).arange(first, first + born))
+            if newborn is not None:
+                newborn(children)
+                if len(children) != born:
+                    raise ArgumentError(
+                        f"newborn was given {born:,} records and left {len(children):,}; fates decide how many there are"
+                    )
+        before = len(records)
+        kept = records.compact(chosen != int(Fate.DIE))
+        records.append(children)
+        self._next_id += born
+        return Turnover(kept, before - kept, born)
+
+
+def _checked(records: Any, ids: Any) -> RecordArray:
+    if not isinstance(records, RecordArray):
+        raise ArgumentError(f"Population takes an array of records, found {type(records).__name__}")
+    record = records.record
+    if not isinstance(ids, str):
+        raise ArgumentError(f"Population(ids={shown(ids)}): wanted the name of a field")
+    if record.field(ids) is None:
+        raise ArgumentError(unknown_field(record, ids))
+    kind = next(f.type for f in record if f.name == ids)
+    if kind != t.I64:
+        raise ArgumentError(f"the ids of {record.name} are in the field {ids!r} of type {kind}; wanted {ids}: lw.i64")
+    records.reserve(len(records))  # refuses a view, which has the length that it was cut with
+    numbers = array_module(records.device).sort(getattr(records, ids))
+    twice = numbers[1:] == numbers[:-1]
+    if len(records) > 1 and bool(twice.any()):
+        raise ArgumentError(
+            f"two records of {record.name} have the {ids} {int(numbers[int(twice.argmax())])}; number them first: "
+            f".{ids} = np.arange({len(records)})"
+        )
+    return records

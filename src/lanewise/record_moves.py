@@ -1,0 +1,191 @@
+"""Records moved on a GPU, all fields at once: those that a mask keeps, in their order, or those of a list.
+
+A block of threads has CHUNK records. It counts those that stay; prefix sums over the blocks say where each begins to write. Then it lists
+their places in shared memory, and neighbouring threads move neighbours of the list. So a mask is read twice, every record that stays is
+read and written once, writes are coalesced, and the order is that of the array.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from lanewise.collective.cumsum import cumsum
+from lanewise.field_values import FieldViews
+from lanewise.layouts import Arrangement, Buffer, Slot
+from lanewise.runtime import cuda, memory
+
+THREADS = 256
+ROUNDS = 8  # of a warp
+CHUNK = THREADS * ROUNDS
+UNITS = {1: "unsigned char", 2: "unsigned short", 4: "unsigned int", 8: "uint2", 16: "uint4"}
+
+COUNT = f"""
+extern "C" __global__ void __launch_bounds__({THREADS})
+records_count_kernel(const unsigned char *mask, long long *counts, long long n)
+{{
+    const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
+    const long long first = blockIdx.x * {CHUNK}LL + warp * {32 * ROUNDS};
+    __shared__ int total;
+    if (!threadIdx.x) total = 0;
+    __syncthreads();
+    int own = 0;
+#pragma unroll
+    for (int k = 0; k < {ROUNDS}; ++k) {{
+        const long long i = first + 32 * k + lane;
+        own += __popc(__ballot_sync(0xffffffffu, i < n && mask[i]));
+    }}
+    if (!lane) atomicAdd(&total, own);
+    __syncthreads();
+    if (!threadIdx.x) counts[blockIdx.x] = total;
+}}
+"""
+
+KEEP = """
+// `ends`: of each block, how many records stay up to its last one.
+extern "C" __global__ void __launch_bounds__({threads})
+records_keep_kernel(const unsigned char *mask, const long long *ends, {pointers}, long long n)
+{{
+    const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
+    const long long first = blockIdx.x * {chunk}LL + warp * {own};
+    unsigned kept[{rounds}];
+    int count = 0;
+#pragma unroll
+    for (int k = 0; k < {rounds}; ++k) {{
+        const long long i = first + 32 * k + lane;
+        kept[k] = __ballot_sync(0xffffffffu, i < n && mask[i]);
+        count += __popc(kept[k]);
+    }}
+    __shared__ int counts[{warps}];
+    __shared__ unsigned short places[{chunk}];  // of those that stay, from the block's first record on
+    if (!lane) counts[warp] = count;
+    __syncthreads();
+    int begin = 0, total = 0;
+    for (int w = 0; w < {warps}; ++w) {{
+        if (w == warp) begin = total;
+        total += counts[w];
+    }}
+#pragma unroll
+    for (int k = 0; k < {rounds}; ++k) {{
+        if (kept[k] >> lane & 1) places[begin + __popc(kept[k] & ((1u << lane) - 1))] = warp * {own} + 32 * k + lane;
+        begin += __popc(kept[k]);
+    }}
+    __syncthreads();
+    const long long start = ends[blockIdx.x] - total;
+#pragma unroll 4
+    for (int q = threadIdx.x; q < total; q += {threads}) {{
+        const long long i = {place}, p = start + q;
+{moves}
+    }}
+}}
+"""
+
+TAKE = """
+extern "C" __global__ void __launch_bounds__({threads})
+records_take_kernel(const long long *places, {pointers}, long long n)
+{{
+    const long long p = blockIdx.x * {threads}LL + threadIdx.x;
+    if (p >= n) return;
+    const long long i = {place};
+{moves}
+}}
+"""
+
+
+class Kept:
+    """What a mask keeps of the records of an array on a GPU. `count`: how many, the only thing that comes to the host."""
+
+    __slots__ = ("_ends", "_mask", "count")
+
+    def __init__(self, device: str, mask: Any) -> None:
+        """mask: an array of CuPy of shape (n,) and type bool."""
+        with cuda.use(device):
+            module = cuda.cupy()
+            self._mask = module.ascontiguousarray(mask)
+            counts = module.empty(-(-mask.size // CHUNK), np.int64)
+            if mask.size:
+                kernel = cuda.loaded(device, COUNT, "records_count", THREADS)
+                kernel.launch(
+                    (counts.size, 1), (memory.address(self._mask), memory.address(counts), np.int64(mask.size))
+                )
+            self._ends = cumsum(counts, out=counts)
+            self.count = int(self._ends[-1]) if mask.size else 0
+
+    def move(self, source: FieldViews, to: FieldViews) -> None:
+        """Copy the records that stay to other memory."""
+        if not self.count:
+            return
+        text = keep_text(source.arrangement.unpinned, to.arrangement.unpinned, source.first, source.step)
+        _launch("records_keep", text, (self._mask, self._ends), source, to, self._mask.size, self._ends.size)
+
+
+def take(source: FieldViews, places: Any, to: FieldViews) -> None:
+    """Copy the records of these places, int64 on the device, to other memory."""
+    if places.size:
+        text = take_text(source.arrangement.unpinned, to.arrangement.unpinned, source.first, source.step)
+        _launch("records_take", text, (places,), source, to, places.size, -(-places.size // THREADS))
+
+
+def _launch(
+    name: str, text: str, arrays: tuple[Any, ...], source: FieldViews, to: FieldViews, count: int, blocks: int
+) -> None:
+    addresses = [memory.address(a) for a in arrays]
+    for views in (source, to):
+        first = memory.address(views.data)
+        addresses += [first + start for start in views.arrangement.starts(views.count)]
+    with cuda.use(source.device):
+        cuda.loaded(source.device, text, name, THREADS).launch((blocks, 1), (*addresses, np.int64(count)))
+
+
+@cache
+def keep_text(source: Arrangement, to: Arrangement, first: int, step: int) -> str:
+    """The kernel that moves what a mask keeps, from one layout to another one."""
+    return KEEP.format(
+        threads=THREADS, chunk=CHUNK, own=32 * ROUNDS, rounds=ROUNDS, warps=THREADS // 32, pointers=_pointers(source, to),
+        place=_place(f"blockIdx.x * {CHUNK}LL + places[q]", first, step), moves=_moves(source, to, " " * 8),
+    )  # fmt: skip
+
+
+@cache
+def take_text(source: Arrangement, to: Arrangement, first: int, step: int) -> str:
+    """The kernel that moves the records of a list, from one layout to another one."""
+    return TAKE.format(
+        threads=THREADS, pointers=_pointers(source, to), place=_place("places[p]", first, step), moves=_moves(source, to, " " * 4)
+    )  # fmt: skip
+
+
+def _place(index: str, first: int, step: int) -> str:
+    """A record counted from the beginning of its first block."""
+    return index if (first, step) == (0, 1) else f"{first} + ({index}) * {step}"
+
+
+def _pointers(source: Arrangement, to: Arrangement) -> str:
+    return ", ".join(
+        [f"const char *__restrict__ from{n}" for n in range(len(source.buffers))]
+        + [f"char *__restrict__ to{n}" for n in range(len(to.buffers))]
+    )
+
+
+def _moves(source: Arrangement, to: Arrangement, indent: str) -> str:
+    """All loads, then the stores of what they bring: whole structures where both sides have the same ones, else leaf by leaf."""
+    loads: list[str] = []
+    stores: list[str] = []
+    for n, (a, b) in enumerate(zip(source.buffers, to.buffers, strict=True)):
+        if a.width == b.width == 1:
+            size = b.own or b.block
+            unit = next(u for u in sorted(UNITS, reverse=True) if not any(x % u for x in (size, a.block, b.block)))
+            places = [(f"i * {a.block}LL + {k}", f"p * {b.block}LL + {k}", unit) for k in range(0, size, unit)]
+        else:
+            slots = [(s, to.slot(s.leaf)) for s in source.slots if s.buffer == n]
+            places = [(_offset("i", a, s), _offset("p", b, d), s.type.size) for s, d in slots]
+        for i, p, unit in places:
+            kind, part = UNITS[unit], f"part{len(loads)}"
+            loads.append(f"{indent}const {kind} {part} = *reinterpret_cast<const {kind} *>(from{n} + {i});")
+            stores.append(f"{indent}*reinterpret_cast<{kind} *>(to{n} + {p}) = {part};")
+    return "\n".join(loads + stores)
+
+
+def _offset(index: str, buffer: Buffer, slot: Slot) -> str:
+    return f"{index} / {buffer.width} * {buffer.block}LL + {slot.offset} + {index} % {buffer.width} * {slot.stride}"

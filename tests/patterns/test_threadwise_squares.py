@@ -1,0 +1,125 @@
+"""Squares in tiles: whatever is turned, on whatever shapes, is what NumPy makes of it, and comes to memory in whole lines."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import lanewise as lw
+from lanewise.errors import PlanError
+from lanewise.plan import Plan
+from lanewise.runtime import simd
+
+EXTENTS = st.sampled_from([0, 1, 3, 4, 7, 8, 15, 16, 17, 31, 33, 64, 70])
+PLANS = st.sampled_from([Plan(across=4, rows=4, tile=8), Plan(across=8, rows=8, tile=64)])
+
+
+@lw.threadwise
+def write_turned(y: lw.index, x: lw.index, a: lw.Array2[lw.f32], c: lw.Array2[lw.f32]):
+    c[x, y] = a[y, x]
+
+
+@lw.threadwise
+def symmetric(y: lw.index, x: lw.index, a: lw.Array2[lw.f32], c: lw.Array2[lw.f32], d: lw.Array2[lw.f32]):
+    mean = 0.5 * (a[y, x] + a[x, y])
+    c[y, x] = mean
+    d[x, y] = a[y, x] - mean
+
+
+@lw.threadwise
+def only_below(y: lw.index, x: lw.index, a: lw.Array2[lw.f32], c: lw.Array2[lw.f32]):
+    if x < y:
+        c[y, x] = a[x, y]
+
+
+@lw.threadwise
+def added(y: lw.index, x: lw.index, a: lw.Array2[lw.f32], c: lw.Array2[lw.f32]):
+    c[y, x] += a[x, y]
+
+
+@lw.threadwise
+def shifted(y: lw.index, x: lw.index, a: lw.Array2[lw.f32], c: lw.Array2[lw.f32]):
+    c[y, x + 1] = a[x, y]
+
+
+@lw.threadwise
+def numbered(y: lw.index, x: lw.index, c: lw.Array2[lw.f32]):
+    c[x, y] = lw.f32(y * 100 + x)
+
+
+@lw.threadwise
+def twice(y: lw.index, x: lw.index, a: lw.Array2[lw.f32], c: lw.Array2[lw.f32]):
+    c[y, x] = 0.0
+    c[y, x] = a[x, y]
+
+
+def numbers(*shape: int) -> Any:
+    values = np.random.default_rng(3).normal(size=shape).astype(np.float32)
+    values.reshape(-1)[::7] = np.nan
+    values.reshape(-1)[1::11] = -np.inf
+    return values
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@given(EXTENTS, EXTENTS, PLANS)
+def test_what_is_written_in_columns(m: int, n: int, plan: Plan) -> None:
+    a, c = numbers(m, n), np.full((n, m), 7, np.float32)
+    write_turned(a, c, grid=(m, n), plan=plan)
+    np.testing.assert_array_equal(c, a.T)
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+@given(EXTENTS, PLANS)
+def test_reads_and_writes_in_both_directions(n: int, plan: Plan) -> None:
+    a = np.random.default_rng(n).normal(size=(n, n)).astype(np.float32)
+    results = []
+    for chosen in (plan, Plan(across=0)):
+        c, d = np.zeros_like(a), np.zeros_like(a)
+        symmetric(a, c, d, grid=(n, n), plan=chosen)
+        results.append((c, d))
+    np.testing.assert_array_equal(results[0][0], results[1][0])
+    np.testing.assert_array_equal(results[0][1], results[1][1])
+
+
+def test_a_part_of_an_array_is_written_and_the_rest_stays() -> None:
+    a, c = numbers(40, 50), np.full((60, 70), 7, np.float32)
+    write_turned(a, c, grid=(33, 21), plan=Plan(across=4, rows=4, tile=8))
+    np.testing.assert_array_equal(c[:21, :33], a[:33, :21].T)
+    c[:21, :33] = 7
+    assert (c == 7).all()
+
+
+def test_points_beyond_the_end_use_their_own_index() -> None:
+    c = np.zeros((21, 33), np.float32)
+    numbered(c, grid=(33, 21), plan=Plan(across=4, rows=4, tile=8))
+    np.testing.assert_array_equal(c, np.arange(33) * 100 + np.arange(21)[:, None])
+
+
+def test_large_arrays_go_past_the_caches_by_default() -> None:
+    n = 2052
+    assert n * n * 4 > simd.FAR
+    a, c = numbers(n, n), np.zeros((n, n), np.float32)
+    run = write_turned.bind(a, c, grid=(n, n), plan=Plan(vector_bits=256))
+    assert "tile=256, across=8, rows=8" in run.compiled.plan.short()
+    assert "stream(c" in run.compiled.source
+    run()
+    np.testing.assert_array_equal(c, a.T)
+
+
+@pytest.mark.parametrize(("kernel", "plan", "reason"), [
+    (only_below, Plan(across=4, rows=4, tile=8), "do not touch neighbouring elements of a"),
+    (added, Plan(across=4, rows=4, tile=8), "c is read and written, and a tile writes it when all of its points are computed"),
+    (shifted, Plan(across=4, rows=4, tile=8), "not every point writes an element of its own of c, once and in any case"),
+    (twice, Plan(across=4, rows=4, tile=8), "a point writes an element twice, and a tile has room for one of both"),
+    (write_turned, Plan(across=4, rows=4, tile=6), "a tile has whole squares of 4 points, and at most 1024 a side; 6 were asked for"),
+    (write_turned, Plan(across=16, rows=16, tile=2048), "at most 1024 a side; 2048 were asked for"),
+])  # fmt: skip
+def test_what_does_not_fit_is_refused(kernel: Any, plan: Plan, reason: str) -> None:
+    a, c = numbers(9, 9), np.zeros((10, 10), np.float32)
+    with pytest.raises(PlanError) as error:
+        kernel(a, c, grid=(9, 9), plan=plan)
+    assert reason in str(error.value)
