@@ -25,6 +25,7 @@ STOREYS = (
     ("io", "plan"),
     ("profiling",),
     ("ir",),
+    ("reductions",),
     ("analysis", "frontend"),
     ("derivatives", "emit", "passes"),
     ("stages", "work"),

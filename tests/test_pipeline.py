@@ -152,7 +152,7 @@ def test_truth_values_are_not_summed():
     assert str(error.value).splitlines()[-3:] == [
         "  found: a result of type bool",
         "  wanted: numbers",
-        "  hint: lw.i32(condition) counts the sources for which it holds",
+        "  hint: -> lw.Count counts the sources for which it holds; lw.Any and lw.All say whether it holds",
     ]
 
 

@@ -54,6 +54,8 @@ from lanewise.random_numbers import (
 )
 from lanewise.record import RecordBase as Record
 from lanewise.record import record
+from lanewise.reductions import All, ArgKMin, ArgMax, ArgMin, Count, KMin, LogSumExp, Max, Min
+from lanewise.reductions import Any_ as Any
 from lanewise.runtime.devices import device
 from lanewise.scatter import scatter_add, scatter_max, scatter_min
 from lanewise.values import (
@@ -141,24 +143,34 @@ __all__ = [
     "D2Q9",
     "D3Q19",
     "D3Q27",
+    "All",
     "AllPairs",
+    "Any",
     "AoAS",
     "AoS",
     "AoSoA",
+    "ArgKMin",
+    "ArgMax",
+    "ArgMin",
     "ArgumentError",
     "Array1",
     "Array2",
     "Array3",
     "Bounded",
     "CompileError",
+    "Count",
     "DeviceError",
     "DynamicGrid",
     "Fate",
     "InputError",
+    "KMin",
     "LanewiseError",
     "Lattice",
     "Layout",
     "LayoutChoice",
+    "LogSumExp",
+    "Max",
+    "Min",
     "Nearest",
     "Neighbors",
     "Open",

@@ -26,6 +26,7 @@ from lanewise.passes import (
     register_cap,
     self_term,
     shared_memory,
+    side_by_side,
     slicing,
     splitting,
     thread_mapping,
@@ -106,6 +107,8 @@ def shape(kernel: ir.Kernel, plan: Decisions, target: Target, checked: Checked) 
         return _elements(kernel, plan, checked) if target.has_blocks else (kernel,)
     if plan.reciprocity != "off":
         return _both_sides(kernel, plan, target, checked)
+    if plan.across and not target.has_blocks:
+        return (checked("targets side by side", _side_by_side(kernel, plan)),)
     if plan.tile:
         kernel = checked("tiling", tiling.apply(kernel, plan.tile))
     if plan.accumulate == "f64":  # before merging, while each sum has one name
@@ -113,6 +116,15 @@ def shape(kernel: ir.Kernel, plan: Decisions, target: Target, checked: Checked) 
     if not target.has_blocks:
         return (checked("thread merging", thread_merging.apply(kernel, plan.targets, 1)),)
     return _one_thread(kernel, plan, checked) if plan.block == 1 else _one_side(kernel, plan, checked)
+
+
+def _side_by_side(kernel: ir.Kernel, plan: Decisions) -> ir.Kernel:
+    """Targets in SIMD lanes, in the place of tiles and of targets that are merged."""
+    for name in ("tile", "targets"):
+        if getattr(plan, name) != getattr(NEUTRAL, name):
+            reason = f"its loop over sources is as it is written, and needs Plan({name}={getattr(NEUTRAL, name)!r})"
+            raise refuse("targets side by side", kernel, reason)
+    return side_by_side.apply(kernel, plan.across)
 
 
 def _elements(kernel: ir.Kernel, plan: Decisions, checked: Checked) -> Kernels:
@@ -232,7 +244,8 @@ def check_pattern(kernel: ir.Kernel, plan: Decisions, target: Target) -> None:
     for name in ONLY_POINTS:
         value = getattr(plan, name)
         has_it = target.has_blocks or name in ON_A_CPU
-        if value != getattr(NEUTRAL, name) and not (kernel.pattern.over_points and has_it):
+        pairs = name == "across" and kernel.pattern.over_pairs and not target.has_blocks
+        if value != getattr(NEUTRAL, name) and not pairs and not (kernel.pattern.over_points and has_it):
             reason = "its threads are no points of an index space" if has_it else "only a GPU has blocks of threads"
             raise refuse(DECLARED[name].name, kernel, reason)
     if kernel.pattern.over_pairs:

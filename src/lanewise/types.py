@@ -82,6 +82,11 @@ ValueType = Scalar | Vector
 COMPONENTS = "xyzw"
 
 
+def component(axis: int) -> str:
+    """The name of a component: x, y, z, w, and numbers behind them, where a result or a position has more than a vector."""
+    return COMPONENTS[axis] if axis < len(COMPONENTS) else f"c{axis}"
+
+
 def scalar_of(value_type: ValueType) -> Scalar:
     """The type of the components."""
     return value_type if isinstance(value_type, Scalar) else value_type.element
@@ -93,7 +98,7 @@ def leaves(name: str, value_type: ValueType) -> tuple[str, ...]:
         case Scalar():
             return (name,)
         case Vector():
-            return tuple(f"{name}.{COMPONENTS[i]}" for i in range(value_type.length))
+            return tuple(f"{name}.{component(i)}" for i in range(value_type.length))
 
 
 # The order of promotion. The result of an operation on two types is the later one; i32 with u32 needs i64 to hold both.

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from lanewise.ir import nodes as ir
 from lanewise.ir.functions import functions
 from lanewise.ir.pattern import Work
+from lanewise.ir.reductions import reorders
 from lanewise.ir.traverse import expressions, statements, subexpressions
 from lanewise.layouts import SoA
 from lanewise.passes import constant_folding, dead_code, fma_rearrangement, reciprocity, shared_memory
@@ -20,7 +21,9 @@ _SHORT = frozenset(
 def describe_work(reference: ir.Kernel, targets: int, target: Target = CUDA) -> Work:
     """The work of a reference kernel on that many elements, on such a device."""
     simple = dead_code.apply(constant_folding.apply(reference))
-    rearranged = fma_rearrangement.legal(simple) is None
+    # What a reduction does without rounding has the same bits in all plans, if they leave the function's arithmetic alone.
+    exact = any(a.reduction.exact for a in reference.reductions)
+    rearranged = not exact and fma_rearrangement.legal(simple) is None
     if not reference.pattern.over_pairs:
         suggest, describe = reference.pattern.suggest, reference.pattern.describe
         plans = suggest(simple, target) if suggest is not None and target.compiled else None
@@ -36,6 +39,8 @@ def describe_work(reference: ir.Kernel, targets: int, target: Target = CUDA) -> 
         strided=source.arrangement != SoA().arrange(source.leaves),
         rearranged=rearranged,
         both_ways=_both_ways(simple),
+        regrouped=reorders(reference),
+        straight=all(_is_straight(f.body) for f in functions(simple.body).values()),
         converts=any(isinstance(x, ir.Cast) for x in used),
         sequences=any(map(_is_sequence, used)),
         result_bytes=sum(x.type.size for x in results),
@@ -53,6 +58,16 @@ def _source_bytes(kernel: ir.Kernel) -> int:
 
 def _all_expressions(block: ir.Block) -> Iterator[ir.Expression]:
     return (x for s in statements(block) for e in expressions(s) for x in subexpressions(e))
+
+
+def _is_straight(body: ir.Block) -> bool:
+    """Whether SIMD lanes can run through a function together: no loops, and nothing long on one side of a branch alone."""
+    for s in statements(body):
+        if isinstance(s, ir.For | ir.While):
+            return False
+        if isinstance(s, ir.If) and any(map(_is_sequence, _all_expressions((*s.then, *s.otherwise)))):
+            return False
+    return True
 
 
 def _is_sequence(e: ir.Expression) -> bool:

@@ -58,6 +58,39 @@ CASES_OF_NAMES = {
         "x",
         "@lw.elementwise\ndef energy(x: lw.f32, cotangent: lw.f32) -> lw.f32:\n    return x * cotangent\n",
     ),
+    "the smallest of all pairs": (
+        "position",
+        "@lw.pairwise\ndef energy(target: Ion, source: Ion) -> tuple[lw.f32, lw.Min[lw.f32]]:\n    return source.position.x, target.position.x\n",
+    ),
+    "the three smallest": (
+        "position",
+        "@lw.pairwise\ndef energy(target: Ion, source: Ion) -> lw.KMin[lw.f32, 3]:\n    return source.position.x - target.position.x\n",
+    ),
+    "a table": (
+        "position",
+        "@lw.pairwise\ndef energy(target: Ion, source: Ion, weights: lw.Array2[lw.f32]) -> lw.f32:\n"
+        "    weight = weights[target.rank, source.rank]\n    return weight * source.position.x\n",
+    ),
+    "a table that is interpolated": (
+        "x",
+        '@lw.elementwise\ndef energy(x: lw.f32, law: lw.Array1[lw.f32]) -> lw.f32:\n    return x * lw.interpolate(law, x, edge="clamp")\n',
+    ),
+    "with respect to a table": (
+        "law",
+        "@lw.elementwise\ndef energy(x: lw.f32, i: lw.i32, law: lw.Array1[lw.f32]) -> lw.f32:\n    return x * law[i] if i > 0 else x\n",
+    ),
+    "the length of a table": (
+        "x",
+        "@lw.elementwise\ndef energy(x: lw.f32, law: lw.Array1[lw.f32]) -> lw.f32:\n    return x * lw.f32(len(law))\n",
+    ),
+    "an index of an element": (
+        "charge",
+        "@lw.elementwise\ndef energy(ion: Ion) -> lw.f32:\n    return ion.charge * lw.f32(lw.index_of(ion))\n",
+    ),
+    "an index of a source": (
+        "charge",
+        "@lw.pairwise\ndef energy(target: Ion, source: Ion) -> lw.f32:\n    if lw.index_of(source) == target.rank:\n        return source.charge\n    return 0.0\n",
+    ),
     "another pattern": (
         "x",
         "@lw.threadwise\ndef energy(i: lw.index, x: lw.Array1[lw.f32]):\n    x[i] = 2.0 * x[i]\n",

@@ -28,6 +28,7 @@ from lanewise.ir import nodes as ir
 from lanewise.ir.functions import buffers_read, functions
 from lanewise.ir.names import is_own, own
 from lanewise.ir.pattern import HostCode
+from lanewise.ir.reductions import reorders
 from lanewise.ir.traverse import statements, subexpressions
 from lanewise.types import I64, LocalArray, limits
 
@@ -358,11 +359,12 @@ class _EntryWriter(_Writer):
 
     def text(self) -> str:
         k = self.kernel
-        flags = '{"reassoc", "contract", "nsz"}' if k.pattern.host.reassociate else '{"contract"}'
+        # The states of other reductions than sums begin at infinity, and leave NaN out: no shortcut may assume that there are none.
+        flags = '{"reassoc", "contract", "nsz"}' if k.pattern.host.reassociate and reorders(k) else '{"contract"}'
         begin, end = self.names(own("begin")), self.names(own("end"))
         global_buffers = [b for b in k.buffers if b.space == "global"]
         parameters = [self.buffer(b.name) for b in global_buffers] + [self.names(p.name) for p in k.counts + k.uniforms]
-        self.lines.append(decorator(flags, self.fast_math, ", nogil=True"))
+        self.lines.append(decorator(flags, self.fast_math and reorders(k), ", nogil=True"))
         self.lines.append(f"def {entry_name(k)}({', '.join([*parameters, begin, end])}):")
         if self.vector_bits:
             self.lines.append(f"    {prefer_width(self.vector_bits)}()")

@@ -208,6 +208,8 @@ def _any_value(o: Optimisation, value: Any) -> Any:
 
 def _unsuited(o: Optimisation, kind: str, pattern: Pattern) -> str:
     """Why an optimisation has no values worth trying for a pattern on a kind of device."""
+    if o.field == "across" and pattern.over_pairs and not is_gpu(kind):
+        return "SIMD lanes have sources where a compiler may regroup them; Plan(across=256) gives them targets"
     if o.points and not (o.cuda or o.cpu or o.elementwise or o.items) and not pattern.over_points:
         return "it belongs to points of an index space"
     if not pattern.over_pairs and not (pattern.over_items and o.items) and (o.cuda if is_gpu(kind) else o.cpu):

@@ -25,6 +25,7 @@ from lanewise.frontend.values import (
 )
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import index_name, own
+from lanewise.ir.reductions import SUM, Reduction
 from lanewise.ir.traverse import blocks, expressions, reads, statements, writes
 from lanewise.lattices.base import Lattice
 
@@ -39,6 +40,7 @@ class Lowered:
     """An IR function; `uses_same` tells that its last parameter is the flag `same`.
 
     numbered: the parameters whose indices it takes. indexed: of a function that reads tables, the same with an index for each dimension.
+    reductions: of its results; none where all are sums.
     """
 
     function: ir.Function
@@ -46,6 +48,12 @@ class Lowered:
     uses_same: bool
     numbered: tuple[str, ...] = ()
     indexed: ir.Function | None = None
+    reductions: tuple[Reduction, ...] = ()
+
+    @property
+    def reduced(self) -> tuple[tuple[t.ValueType, Reduction], ...]:
+        """The type of every result, and what becomes of it over all pairs: the sum, unless its annotation says otherwise."""
+        return tuple(zip(self.results, self.reductions or (SUM,) * len(self.results), strict=True))
 
 
 def lower_function(
@@ -93,7 +101,10 @@ def lower_function(
         elements=elements,
     )
     flat = with_flat_tables(lowered.function, tables)
-    return lowered if flat is lowered.function else replace(lowered, function=flat, indexed=lowered.function)
+    if flat is not lowered.function:
+        lowered = replace(lowered, function=flat, indexed=lowered.function)
+    sums = all(r == SUM for r in signature.reductions)
+    return lowered if sums else replace(lowered, reductions=signature.reductions)
 
 
 def lower_body(

@@ -14,7 +14,9 @@ from lanewise.errors import CompileError
 from lanewise.frontend.array_parameters import array_parameter, index_parameter
 from lanewise.frontend.source import Source, read_source
 from lanewise.frontend.values import PythonObject
+from lanewise.ir.reductions import SUM, Reduction
 from lanewise.record import Record, record_of
+from lanewise.reductions import Reduced, ReductionName
 from lanewise.values import Row, populations_of_annotation, row_of_annotation, type_of_annotation
 
 
@@ -25,6 +27,7 @@ class Signature:
     `populations` has the parameters that are populations, and their type, `rows` those that are rows of values, and the type of a value;
     they are not among `parameters`. `indices` are those of a threadwise function, first of all; `asked` is what a call of it brings
     besides, by keyword. `arrays` are read and written by index; those of other functions are tables, which are only read.
+    `reductions` says what becomes of each result over all pairs.
     """
 
     source: Source
@@ -35,6 +38,7 @@ class Signature:
     indices: tuple[str, ...] = ()
     arrays: dict[str, ArrayType] = field(default_factory=dict[str, ArrayType])
     asked: tuple[str, ...] = ()
+    reductions: tuple[Reduction, ...] = ()
 
     @property
     def names(self) -> list[str]:
@@ -53,12 +57,13 @@ def read_signature(
     rows: bool = False,
     threads: bool = False,
     tables: bool = False,
+    pairs: bool = False,
 ) -> Signature:
     """The annotations of a function as language types; raises `CompileError` when one is missing or of another kind.
 
     `populations` says that the first parameter, and no other, is the populations of a site; a helper (not `annotated`)
     may take them anywhere. `rows` says that it may take rows of values, `threads` that it has indices and arrays, `tables` that it has
-    arrays to read.
+    arrays to read, `pairs` that its results are reduced over pairs.
     """
     source = read_source(function)
     _check_plain(source)
@@ -93,7 +98,16 @@ def read_signature(
     if annotated and populations:
         _check_populations(source, sites)
     results = _results(source, annotations)
-    return Signature(source, parameters, results, sites, lists, tuple(indices), arrays, ("grid",) if threads else ())
+    reductions = tuple(r for _, r in results or ())
+    if not pairs and any(r != SUM for r in reductions):
+        raise source.error(
+            "a reduction belongs to a pairwise function", source.tree.returns or source.tree,
+            found=f"{ast.unparse(source.tree.returns or source.tree)}, of another kind of function",
+            wanted="@lw.pairwise above the function, or a plain type such as lw.f32",
+        )  # fmt: skip
+    kinds = None if results is None else [kind for kind, _ in results]
+    asked = ("grid",) if threads else ()
+    return Signature(source, parameters, kinds, sites, lists, tuple(indices), arrays, asked, reductions)
 
 
 def _row_type(source: Source, arg: ast.arg, annotation: Any, *, allowed: bool) -> t.ValueType:
@@ -163,21 +177,38 @@ def _precise(annotation: Any) -> str:
     return "lw.f32 or lw.f64" if annotation is float else "lw.i32 or lw.i64" if annotation is int else ""
 
 
-def _results(source: Source, annotations: dict[str, Any]) -> list[t.ValueType] | None:
+def _results(source: Source, annotations: dict[str, Any]) -> list[tuple[t.ValueType, Reduction]] | None:
     annotation = annotations.get("return")
     if annotation is None:
         return [] if "return" in annotations else None
     members: tuple[Any, ...] = typing.get_args(annotation) if typing.get_origin(annotation) is tuple else (annotation,)
-    kinds = [type_of_annotation(m) for m in members]
-    if any(k is None for k in kinds):
-        record = next((r for m in members if (r := record_of(m))), None)
+    return [_result(source, annotation, m) for m in members]
+
+
+def _result(source: Source, annotation: Any, member: Any) -> tuple[t.ValueType, Reduction]:
+    """The type of one result, and what becomes of it over all pairs."""
+    where = source.tree.returns or source.tree
+    if isinstance(member, ReductionName):
+        raise source.error(
+            f"lw.{member.name} needs the type of what a pair gives", where, found=f"lw.{member.name}", wanted=member.example
+        )  # fmt: skip
+    named = member.kind if isinstance(member, Reduced) else member
+    kind = type_of_annotation(named)
+    if kind is None:
+        record = record_of(named)
         raise source.error(
             "the result is not of a lanewise type",
-            source.tree.returns or source.tree,
-            found=PythonObject(annotation).describe(),
+            where,
+            found=PythonObject(annotation if named is member else named).describe(),
             wanted="lw.f32, lw.vec3, tuple[lw.f32, lw.vec3], ...",
             hint="return the fields one by one, or update the first record of an @lw.elementwise function"
             if record
-            else _precise(annotation),
+            else _precise(annotation if named is member else named),
         )
-    return [k for k in kinds if k is not None]
+    if not isinstance(member, Reduced):
+        return kind, SUM
+    if wanted := member.reduction.refuses(kind):
+        raise source.error(
+            f"lw.{member.name} does not reduce values of this type", where, found=f"lw.{member.name} of {kind}", wanted=wanted
+        )  # fmt: skip
+    return kind, member.reduction

@@ -8,6 +8,7 @@ Names keep the user's dots (`source.position.x`) until emission.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 from typing import Literal as Choice
 
 from lanewise.errors import NOWHERE, Location
@@ -16,6 +17,9 @@ from lanewise.layouts.base import Arrangement
 from lanewise.record import Leaf
 from lanewise.scatter import Operation as ScatterOperation
 from lanewise.types import BOOL, LocalArray, Scalar
+
+if TYPE_CHECKING:
+    from lanewise.ir.reductions.base import Accumulator
 
 # ---------------------------------------------------------------- expressions
 
@@ -571,6 +575,7 @@ class Kernel:
     scratch: tuple[Scratch, ...] = ()
     series: tuple[Series, ...] = ()
     identical: bool = False  # the targets and the sources of pairs are one array
+    reductions: tuple[Accumulator, ...] = ()  # of pairs: what the values of all sources become
     location: Location = field(default=NOWHERE, compare=False, repr=False)
 
     def array(self, name: str) -> ArrayArgument:

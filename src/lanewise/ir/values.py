@@ -16,7 +16,7 @@ def value_leaves(value_type: t.ValueType) -> tuple[Leaf, ...]:
         case t.Scalar():
             return (Leaf("value", value_type),)
         case t.Vector():
-            return tuple(Leaf(c, value_type.element) for c in t.COMPONENTS[: value_type.length])
+            return tuple(Leaf(t.component(i), value_type.element) for i in range(value_type.length))
 
 
 @cache

@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from lanewise.ir import nodes as ir
+from lanewise.ir.reductions import Accumulator, accumulators_of
 from lanewise.ir.traverse import flat_map, rewrite_block
 from lanewise.passes.base import has_tiles, refuse, source_loops
 from lanewise.types import F64, Scalar
@@ -18,14 +19,20 @@ from lanewise.types import F64, Scalar
 
 def legal(kernel: ir.Kernel) -> str | None:
     """Why the pass does not apply, or None."""
-    return None if has_tiles(kernel) else "its sources are not cut into tiles (Plan(tile=...))"
+    if not has_tiles(kernel):
+        return "its sources are not cut into tiles (Plan(tile=...))"
+    words = dict.fromkeys(a.reduction.word for a in accumulators_of(kernel))
+    if words and not any(a.reduction.widens for a in accumulators_of(kernel)):
+        return f"it has no sums: float64 adds nothing to {', '.join(words)}"
+    return None
 
 
 def apply(kernel: ir.Kernel) -> ir.Kernel:
     """Add a float64 total around every tile; raises `PlanError` when that is not possible."""
     if reason := legal(kernel):
         raise refuse("float64 accumulation", kernel, reason)
-    sums = {name: kind for loop in source_loops(kernel) for s in loop.body for name, kind in _summed(s)}
+    others = {x.name for a in accumulators_of(kernel) if not a.reduction.widens for x in a.state}
+    sums = {n: k for loop in source_loops(kernel) for s in loop.body for n, k in _summed(s) if n not in others}
     wide = {n: ir.Local(n.replace("$sum", "$total", 1), F64) for n in sums}
 
     def total(e: ir.Expression) -> ir.Expression:
@@ -47,7 +54,16 @@ def apply(kernel: ir.Kernel) -> ir.Kernel:
             case _:
                 return (s,)
 
-    return replace(kernel, body=flat_map(kernel.body, visit))
+    reductions = tuple(_widened(a, wide) for a in kernel.reductions)
+    return replace(kernel, body=flat_map(kernel.body, visit), reductions=reductions)
+
+
+def _widened(a: Accumulator, wide: dict[str, ir.Local]) -> Accumulator:
+    """The totals in place of the sums, for passes that merge what threads have."""
+    if not any(x.name in wide for x in a.state):
+        return a
+    state = tuple(wide[x.name] for x in a.state)
+    return replace(a, state=state, identities=tuple(ir.Literal(0.0, x.type) for x in state))
 
 
 def _summed(s: ir.Statement) -> list[tuple[str, Scalar]]:

@@ -21,6 +21,7 @@ from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.functions import map_functions
 from lanewise.ir.names import own
+from lanewise.ir.reductions import accumulators_of
 from lanewise.ir.traverse import flat_map, rewrite_block, statements
 from lanewise.passes import constant_folding, dead_code
 from lanewise.passes.base import chosen, has_tiles, is_source_loop, refuse, source_loops
@@ -38,6 +39,9 @@ def proof(kernel: ir.Kernel, choice: Choice) -> Proof | str:
     test = _test(kernel)
     if isinstance(test, str):
         return test
+    for a in accumulators_of(kernel):
+        if not a.reduction.zero_is_identity:
+            return f"a pair whose value is zero counts for {a.reduction.word}: it cannot be left out"
     function, (target, source) = test.function, (a.name for a in kernel.arrays[:2])
     with_test = zero_self_term(function, target, source, same=True)
     if isinstance(with_test, str):

@@ -3,16 +3,20 @@
     parallel for lane: for tile: for k in range(T): sum += ...
 ->  parallel for thread: lane, slice = ...; for tile: for k in [slice * T / W, (slice + 1) * T / W): sum += ...
     then slice 0 adds the sums of all slices, in their order, through shared memory.
+Slice s has other sources than the slices before it, but not the ones behind them: states are merged by their reduction's own rule, which
+is associative and commutative (for sums up to rounding, which the fixed order repeats).
 This keeps a GPU busy when there are few targets, without scratch memory and without atomics.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
-from lanewise.ir.names import copy_of, own
+from lanewise.ir.names import copy_of, original, own
+from lanewise.ir.reductions import SUM, Accumulator, accumulators_of
 from lanewise.ir.traverse import expressions, flat_map, reads, statements, writes
 from lanewise.layouts import SoA
 from lanewise.passes.base import chosen, find_parallel, is_source_loop, refuse, source_loops
@@ -43,12 +47,12 @@ def apply(kernel: ir.Kernel, slices: int, tile: int) -> ir.Kernel:
     lanes, index = int(loop.extent.value), loop.extent.type
     thread, piece = ir.Local(THREAD, index), ir.Local(SLICE, index)
     head = (ir.Assign(LANE, build.remainder(thread, lanes)), ir.Assign(SLICE, build.divide(thread, lanes)))
-    targets = _sums_by_target(loop.body, _end_of_tiles(loop.body))
-    leaves = tuple(Leaf(f"s{n}", kind) for n, kind in enumerate(targets[0].values()))
+    targets = _states_by_target(kernel, loop.body, _end_of_tiles(loop.body))
+    leaves = tuple(Leaf(f"s{n}", x.type) for n, x in enumerate(targets[0].state))
     shared = ir.ArrayArgument(SUMS, leaves, SoA().arrange(leaves), written=True, space="shared", length=lanes * slices)
     body = flat_map(loop.body, chosen(is_source_loop, lambda s: (_share(s, piece, tile // slices),)))
     end = _end_of_tiles(body)
-    meet = tuple(s for sums in targets for s in _meet(sums, leaves, thread, piece, lanes, slices))
+    meet = tuple(s for target in targets for s in _meet(target, leaves, thread, piece, lanes, slices))
     tail = ir.If(build.equal(piece, 0), body[end:])
     threads = ir.Parallel(THREAD, ir.Literal(lanes * slices, index), (*head, *body[:end], *meet, tail))
     new_body = flat_map(
@@ -67,8 +71,8 @@ def apply_to_lists(kernel: ir.Kernel, slices: int) -> ir.Kernel:
     thread, piece = ir.Local(THREAD, index), ir.Local(SLICE, index)
     head = (ir.Assign(LANE, build.remainder(thread, lanes)), ir.Assign(SLICE, build.divide(thread, lanes)))
     end = 1 + max(n for n, s in enumerate(loop.body) if is_source_loop(s))
-    targets = _sums_by_target(loop.body, end)
-    leaves = tuple(Leaf(f"s{n}", kind) for n, kind in enumerate(targets[0].values()))
+    targets = _states_by_target(kernel, loop.body, end)
+    leaves = tuple(Leaf(f"s{n}", x.type) for n, x in enumerate(targets[0].state))
     shared = ir.ArrayArgument(SUMS, leaves, SoA().arrange(leaves), written=True, space="shared", length=lanes * slices)
 
     def share(s: ir.Statement) -> ir.Block:
@@ -76,7 +80,7 @@ def apply_to_lists(kernel: ir.Kernel, slices: int) -> ir.Kernel:
         return (replace(s, start=build.add(s.start, piece), step=ir.Literal(slices, index)),)
 
     body = flat_map(loop.body, chosen(is_source_loop, share))
-    meet = tuple(s for sums in targets for s in _meet(sums, leaves, thread, piece, lanes, slices))
+    meet = tuple(s for target in targets for s in _meet(target, leaves, thread, piece, lanes, slices))
     tail = ir.If(build.equal(piece, 0), body[end:])
     threads = ir.Parallel(THREAD, ir.Literal(lanes * slices, index), (*head, *body[:end], *meet, tail))
     new_body = flat_map(
@@ -98,6 +102,45 @@ def _end_of_tiles(block: ir.Block) -> int:
     return 1 + max(n for n, s in enumerate(block) if isinstance(s, ir.For) and s.role == "tiles")
 
 
+@dataclass(frozen=True, slots=True)
+class _Target:
+    """What the slices have of one target of the thread, and how two slices become one."""
+
+    state: tuple[ir.Local, ...]
+    merge: Callable[[tuple[ir.Local, ...]], ir.Block]
+
+
+def _states_by_target(kernel: ir.Kernel, block: ir.Block, end: int) -> list[_Target]:
+    """The states of the kernel's reductions, or the sums of a kernel that names none, apart for each target of the thread."""
+    reductions = accumulators_of(kernel)
+    if not reductions:
+        return [_sums(s) for s in _sums_by_target(block, end)]
+    assigned = dict.fromkeys(n for s in statements(block) for n in writes(s))
+    copies = dict.fromkeys(copy_of(n) for n in assigned if original(n) == reductions[0].state[0].name)
+    return [_states([a.copy(int(c)) if c else a for a in reductions]) for c in copies]
+
+
+def _states(reductions: list[Accumulator]) -> _Target:
+    def merge(others: tuple[ir.Local, ...]) -> ir.Block:
+        body, first = list[ir.Statement](), 0
+        for a in reductions:
+            last = first + len(a.state)
+            body += a.merge(others[first:last])
+            first = last
+        return tuple(body)
+
+    return _Target(tuple(x for a in reductions for x in a.state), merge)
+
+
+def _sums(sums: dict[str, Scalar]) -> _Target:
+    state = tuple(ir.Local(n, kind) for n, kind in sums.items())
+
+    def merge(others: tuple[ir.Local, ...]) -> ir.Block:
+        return tuple(s for x, other in zip(state, others, strict=True) for s in SUM.merge((x,), (other,)))
+
+    return _Target(state, merge)
+
+
 def _sums_by_target(block: ir.Block, end: int) -> list[dict[str, Scalar]]:
     """The variables that the loops before `end` change and the statements after it read, apart for each target of the thread."""
     changed = {
@@ -113,24 +156,18 @@ def _sums_by_target(block: ir.Block, end: int) -> list[dict[str, Scalar]]:
 
 
 def _meet(
-    sums: dict[str, Scalar], leaves: tuple[Leaf, ...], thread: ir.Local, piece: ir.Local, lanes: int, slices: int
+    target: _Target, leaves: tuple[Leaf, ...], thread: ir.Local, piece: ir.Local, lanes: int, slices: int
 ) -> ir.Block:
-    """Slice 0 adds the sums of the other slices for one target of the thread. All targets go through the same shared array."""
-    others = [ir.Local(own(f"other.{leaf.name}"), leaf.type) for leaf in leaves]
-    pairs = tuple(zip(sums.items(), others, strict=True))
-    give = ir.StoreRecord(
-        SUMS,
-        thread,
-        tuple((leaf.name, ir.Local(n, kind)) for leaf, (n, kind) in zip(leaves, sums.items(), strict=True)),
-    )
+    """Slice 0 merges the states of the other slices for one target of the thread. All targets go through the same shared array."""
+    others = tuple(ir.Local(own(f"other.{leaf.name}"), leaf.type) for leaf in leaves)
+    give = ir.StoreRecord(SUMS, thread, tuple((leaf.name, x) for leaf, x in zip(leaves, target.state, strict=True)))
     take = ir.LoadRecord(
         SUMS, ir.Local(FROM, thread.type), tuple((leaf.name, o.name) for leaf, o in zip(leaves, others, strict=True))
     )
-    adds = tuple(ir.Assign(n, ir.Binary("+", ir.Local(n, kind), other, kind)) for (n, kind), other in pairs)
     first, last, step = (
         build.add(thread, lanes),
         ir.Literal(lanes * slices, thread.type),
         ir.Literal(lanes, thread.type),
     )
-    loop = ir.For(FROM, first, last, step, (take, *adds), role="slices")
+    loop = ir.For(FROM, first, last, step, (take, *target.merge(others)), role="slices")
     return (give, ir.Barrier(), ir.If(build.equal(piece, 0), (loop,)), ir.Barrier())

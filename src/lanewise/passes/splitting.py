@@ -2,7 +2,9 @@
 
     for tile in range(a, b): ...; store result[i]
 ->  for tile in range(max(a, first), min(b, last)): ...; store partial[part * n + i]        then: result[i] = sum of partial[part * n + i]
-It costs scratch memory of one result a target and part; it serves launches with so few targets that slices cannot fill the GPU.
+A part leaves the state of each reduction, which for sums is the result itself; merging states is associative and commutative, so that
+parts may have any sources of a target (for sums up to rounding, which the fixed order repeats). It costs scratch memory of one result a
+target and part; it serves launches with so few targets that slices cannot fill the GPU.
 """
 
 from __future__ import annotations
@@ -11,10 +13,13 @@ from dataclasses import replace
 
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
-from lanewise.ir.names import MARK, own, partial_of
+from lanewise.ir.names import MARK, copy_of, own, partial_of
 from lanewise.ir.pattern import COMBINE
-from lanewise.ir.traverse import flat_map, statements
+from lanewise.ir.reductions import SUM, Accumulator
+from lanewise.ir.traverse import flat_map, reads, statements
+from lanewise.layouts import SoA
 from lanewise.passes.base import find_parallel, has_tiles, refuse
+from lanewise.record import Leaf
 from lanewise.types import F64, Scalar
 
 PART, FIRST, LAST = own("part"), own("first.tile"), own("last.tile")
@@ -32,11 +37,11 @@ def legal(kernel: ir.Kernel, parts: int) -> str | None:
 
 
 def apply(kernel: ir.Kernel, parts: int) -> tuple[ir.Kernel, ir.Kernel]:
-    """The kernel that leaves partial sums in `$partial.*` arrays, and the kernel that adds them."""
+    """The kernel that leaves partial states in `$partial.*` arrays, and the kernel that merges them."""
     if reason := legal(kernel, parts):
         raise refuse("splitting of sources", kernel, reason)
     written = [a for a in kernel.arrays if a.written and a.space == "global"]
-    partial = {a.name: replace(a, name=partial_of(a.name)) for a in written}
+    partial = {a.name: _partial(kernel, a) for a in written}
     count = kernel.counts[0]
     part, first, last = (ir.Local(n, count.type) for n in (PART, FIRST, LAST))
     tiles = next(s for s in reversed(list(statements(kernel.body))) if isinstance(s, ir.For) and s.role == "tiles").stop
@@ -49,7 +54,7 @@ def apply(kernel: ir.Kernel, parts: int) -> tuple[ir.Kernel, ir.Kernel]:
                 return (replace(s, start=build.maximum(s.start, first), stop=build.minimum(s.stop, last)),)
             case ir.StoreRecord() if s.array in partial:
                 place = build.add(build.multiply(part, ir.Local(count.name, count.type)), s.index)
-                return (replace(s, array=partial[s.array].name, index=place),)
+                return (replace(s, array=partial[s.array].name, index=place, writes=_state_writes(kernel, s)),)
             case ir.Parallel() if s.variable == own("block"):
                 return (ir.Parallel(PART, ir.Literal(parts, count.type), (*bounds, s)),)
             case _:
@@ -62,21 +67,74 @@ def apply(kernel: ir.Kernel, parts: int) -> tuple[ir.Kernel, ir.Kernel]:
     return split, _combine(kernel, written, partial, parts)
 
 
+def _of_array(kernel: ir.Kernel, name: str) -> tuple[Accumulator, ...]:
+    """The reductions whose results an array holds."""
+    result = name.removeprefix(MARK)
+    return tuple(a for a in kernel.reductions if a.value.name.removeprefix(MARK).partition(".")[0] == result)
+
+
+def _is_plain(reductions: tuple[Accumulator, ...]) -> bool:
+    """Whether the result is the state: sums, and what has no reductions of its own."""
+    return all(a.finish() == a.state for a in reductions)
+
+
+def _partial(kernel: ir.Kernel, a: ir.ArrayArgument) -> ir.ArrayArgument:
+    """The array of the states of one result, for every part and target."""
+    reductions = _of_array(kernel, a.name)
+    if _is_plain(reductions):
+        return replace(a, name=partial_of(a.name))
+    leaves = tuple(Leaf(f"s{n}", x.type) for n, x in enumerate(x for r in reductions for x in r.state))
+    return replace(a, name=partial_of(a.name), leaves=leaves, arrangement=SoA().arrange(leaves))
+
+
+def _state_writes(kernel: ir.Kernel, s: ir.StoreRecord) -> tuple[tuple[str, ir.Expression], ...]:
+    """The states in place of the results that are made of them."""
+    reductions = _of_array(kernel, s.array)
+    if _is_plain(reductions):
+        return s.writes
+    copies = {copy_of(n) for _, e in s.writes for n in reads(e)} - {""}
+    if copies:
+        (copy,) = copies
+        reductions = tuple(a.copy(int(copy)) for a in reductions)
+    return tuple((f"s{n}", x) for n, x in enumerate(x for a in reductions for x in a.state))
+
+
 def _combine(
     kernel: ir.Kernel, written: list[ir.ArrayArgument], partial: dict[str, ir.ArrayArgument], parts: int
 ) -> ir.Kernel:
     count = kernel.counts[0]
     n, i, part = (ir.Local(name, count.type) for name in (count.name, own("i"), PART))
-    body = tuple(
-        s
-        for a in written
-        for s in add_parts(
-            a, partial[a.name].name, build.add(build.multiply(part, n), i), part, i, ir.Literal(parts, part.type)
-        )
-    )
+    place, all_parts = build.add(build.multiply(part, n), i), ir.Literal(parts, part.type)
+    body: list[ir.Statement] = []
+    for a in written:
+        reductions = _of_array(kernel, a.name)
+        if _is_plain(reductions) and all(r.reduction == SUM for r in reductions):
+            body += add_parts(a, partial[a.name].name, place, part, i, all_parts)
+        else:
+            body += merge_parts(a, partial[a.name], reductions, place, part, i, all_parts)
     arrays = (*(replace(p, written=False) for p in partial.values()), *written)
-    loop = ir.Parallel(i.name, n, body)
+    loop = ir.Parallel(i.name, n, tuple(body))
     return ir.Kernel(f"{kernel.name}_combine", COMBINE, arrays, (), (count,), (loop,), location=kernel.location)
+
+
+def merge_parts(
+    a: ir.ArrayArgument, partial: ir.ArrayArgument, reductions: tuple[Accumulator, ...], place: ir.Expression, part: ir.Local,
+    i: ir.Local, parts: ir.Expression, *, unroll: int = 1,
+) -> ir.Block:  # fmt: skip
+    """Merge the states of the parts of one element of one result array, in order, and store what they finish as."""
+    bare = a.name.removeprefix(MARK)
+    others = tuple(ir.Local(own(f"piece.{bare}.{x.name}"), x.type) for x in partial.leaves)
+    load = ir.LoadRecord(
+        partial.name, place, tuple((x.name, o.name) for x, o in zip(partial.leaves, others, strict=True))
+    )
+    merges, first = list[ir.Statement](), 0
+    for r in reductions:
+        merges += r.merge(others[first : first + len(r.state)])
+        first += len(r.state)
+    zero, one = ir.Literal(0, part.type), ir.Literal(1, part.type)
+    loop = ir.For(part.name, zero, parts, one, (load, *merges), role="slices", unroll=unroll)
+    results = zip((x.name for x in a.leaves), (e for r in reductions for e in r.finish()), strict=True)
+    return (*(s for r in reductions for s in r.start()), loop, ir.StoreRecord(a.name, i, tuple(results)))
 
 
 def add_parts(

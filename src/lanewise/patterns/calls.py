@@ -157,7 +157,11 @@ class Calls:
         """The parameters and results of the user's function."""
         self._written = self._written or self.wing.check(
             read_signature(
-                self.function, rows=self.wing.rows, threads=self.wing.threads, tables=self.wing.elements is not None
+                self.function,
+                rows=self.wing.rows,
+                threads=self.wing.threads,
+                tables=self.wing.elements is not None,
+                pairs=self.wing.pattern.over_pairs,
             )
         )
         return self._written
@@ -523,6 +527,7 @@ class AbstractKernel(ABC):
         """
         return self._engine.tune(_untested(self.__name__, self._given(arguments, named, plan)), plan, seconds)
 
+    @brief
     def gradient(self, wrt: Any) -> Any:
         """Derivatives, which kernels of pairs and of elements have; raises `ArgumentError` for all others."""
         raise no_gradient(self.__name__, self._calls.wing.pattern.name)

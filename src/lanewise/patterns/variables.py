@@ -10,8 +10,12 @@ from typing import Any
 from lanewise import types as t
 from lanewise.attributes import near
 from lanewise.checks import shown
-from lanewise.errors import ArgumentError
+from lanewise.errors import ArgumentError, CompileError
 from lanewise.frontend.function import Lowered, Signature
+from lanewise.ir import nodes as ir
+from lanewise.ir.names import index_name
+from lanewise.ir.reductions import SUM
+from lanewise.ir.traverse import expressions, statements, subexpressions
 from lanewise.record import Record
 
 COTANGENT = "cotangent"
@@ -56,8 +60,14 @@ def variables(names: Iterable[str], signature: Signature, lowered: Lowered) -> t
 
 
 def check_results(signature: Signature, lowered: Lowered) -> None:
-    """Raise `CompileError` for functions that return nothing, or no float."""
+    """Raise `CompileError` for functions that return nothing, no float, or no sums, and for those that read tables or indices."""
     source = signature.source
+    if any(reduction != SUM for _, reduction in lowered.reduced):
+        raise source.error(
+            f"{source.name} has no gradient: a result is no sum over pairs", source.tree.returns or source.tree,
+            found=ast.unparse(source.tree.returns or source.tree), wanted="sums, whose annotations are plain types: -> lw.f32, -> lw.vec3, ...",
+            hint="write a pairwise function that returns the sums alone, and take its gradient",
+        )  # fmt: skip
     if not lowered.results or any(p.mutable for p in lowered.function.parameters):
         raise source.error(
             f"{source.name} has no gradient: it changes its record in place", source.tree, found="assignments to fields",
@@ -67,6 +77,29 @@ def check_results(signature: Signature, lowered: Lowered) -> None:
         raise source.error(
             f"{source.name} has no gradient: its results are whole numbers or truth values",
             source.tree.returns or source.tree, found=", ".join(map(str, lowered.results)), wanted="at least one float among the results",
+        )  # fmt: skip
+    _check_elements_alone(signature, lowered)
+
+
+def _check_elements_alone(signature: Signature, lowered: Lowered) -> None:
+    """Raise `CompileError` for functions that depend on more than fields and values: on tables, or on indices of elements."""
+    source, wanted = signature.source, "a function of fields and values"
+    for name in signature.arrays:
+        parameter = next(a for a in source.tree.args.args if a.arg == name)
+        body = () if lowered.indexed is None else lowered.indexed.body
+        read = next((s.location for s in statements(body) if isinstance(s, ir.LoadElement) and s.array == name), None)
+        raise CompileError(
+            f"{source.name} has no gradient: it {'reads' if read else 'takes'} a table", read or source.location(parameter), found=ast.unparse(parameter), wanted=wanted,
+            hint=f"read {name} in a kernel of its own, and pass what it gives as a field of a record (to an elementwise kernel also as an array)",
+        )  # fmt: skip
+    for name in lowered.numbered:
+        locals_ = (x for s in statements(lowered.function.body) for e in expressions(s) for x in subexpressions(e))
+        index = next(
+            x for x in locals_ if isinstance(x, ir.Local) and x.name == index_name(name)
+        )  # numbered has no others
+        raise CompileError(
+            f"{source.name} has no gradient: it asks for the index of an element", index.location, found=f"the index of {name}", wanted=wanted,
+            hint="keep the index in a field of whole numbers: number: lw.i32 (for an elementwise kernel also in an array)",
         )  # fmt: skip
 
 

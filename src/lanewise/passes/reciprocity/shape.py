@@ -9,6 +9,7 @@ from lanewise.analysis.both_ways import BothWays, both_ways
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import index_name, is_own, numbered, own
+from lanewise.ir.reductions import accumulators_of
 from lanewise.passes.base import source_loops
 from lanewise.record import Leaf
 from lanewise.types import F64, Scalar
@@ -156,6 +157,8 @@ def take_apart(kernel: ir.Kernel) -> Reference | str:
         return "its loops are shaped already"
     if not kernel.identical:
         return "its targets and its sources are two arrays"
+    if others := dict.fromkeys(a.reduction.word for a in accumulators_of(kernel) if not a.reduction.adds):
+        return f"its tasks add what they have to sums in memory, and the state of {', '.join(others)} is no sum"
     outer, (loop,) = kernel.body[0], loops
     applies = [s for s in loop.body if isinstance(s, ir.Apply)]
     if len(applies) != 1 or sum(isinstance(s, ir.Apply) for s in outer.body):

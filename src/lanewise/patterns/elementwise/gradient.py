@@ -11,7 +11,7 @@ import numpy as np
 from lanewise import types as t
 from lanewise.attributes import sealed
 from lanewise.derivatives.gradient import Asked, Cotangents, Gradient, gradient
-from lanewise.errors import ArgumentError
+from lanewise.errors import ArgumentError, brief
 from lanewise.frontend.function import Lowered, Signature
 from lanewise.ir.names import own
 from lanewise.launch.arguments import name_arguments
@@ -60,7 +60,9 @@ class _Part:
         single = len(results) == 1
         named = [(COTANGENT if single else f"{COTANGENT}{n}", k) for n, k in enumerate(results)]
         added = {n: k for n, k in named if t.scalar_of(k).is_float} if self.weighed else {}
-        return replace(written, parameters={**written.parameters, **added}, results=[a.kind for _, a in self.asked])
+        return replace(
+            written, parameters={**written.parameters, **added}, results=[a.kind for _, a in self.asked], reductions=()
+        )
 
 
 @sealed()
@@ -99,6 +101,7 @@ class ElementwiseGradient:
         """The names that it is taken with respect to."""
         return self._names
 
+    @brief
     def __call__(self, *arguments: Any, cotangent: Any = None, plan: Plan | None = None, **named: Any) -> Any:
         """The derivatives, as the class says."""
         values, parts = self._prepared(arguments, named, weighed=cotangent is not None)
@@ -112,6 +115,7 @@ class ElementwiseGradient:
         ordered = tuple(results[n] for n in range(len(self._names)))
         return ordered[0] if self._single else ordered
 
+    @brief
     def compile(self, *arguments: Any, plan: Plan | None = None, **named: Any) -> Compiled:
         """The kernel for these arguments, without cotangents. Raises `ArgumentError` where there are two kernels."""
         values, parts = self._prepared(arguments, named, weighed=False)

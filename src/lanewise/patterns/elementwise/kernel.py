@@ -129,6 +129,7 @@ class Elementwise(AbstractKernel):
     def __init__(self, function: Callable[..., Any], derived: Derived | None = None) -> None:
         super().__init__(WING, function, derived=derived)
 
+    @brief
     def gradient(self, wrt: str | Iterable[str]) -> ElementwiseGradient:
         """The derivative of the sum of all results with respect to fields or values: an elementwise kernel again.
 

@@ -16,11 +16,12 @@ from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import count_of, identifier, own
 from lanewise.ir.pattern import HostCode, Pattern, Work
-from lanewise.ir.values import pairs, record_array, uniform_leaves, value_array
+from lanewise.ir.reductions import Place
+from lanewise.ir.values import record_array, uniform_leaves, value_array
 from lanewise.layouts import Layout
 from lanewise.passes.reciprocity.shape import SCRATCH_BYTES
 from lanewise.passes.thread_mapping import MAX_SHARED_BYTES
-from lanewise.patterns.results import check_results, result_arrays, sum_name
+from lanewise.patterns.results import accumulators, check_results, result_arrays, stores
 from lanewise.patterns.tables.arguments import Tables, numbers, table_arrays, table_lengths
 from lanewise.plan import DECLARED, NEUTRAL, Decisions, Plan
 from lanewise.record import Record
@@ -28,13 +29,19 @@ from lanewise.target import Machine
 from lanewise.types import Scalar
 
 WARP = 32
+SIDE_BY_SIDE = 256  # targets of a loop on a CPU: enough for its overhead, and their states stay in the first cache
+LEAST_SIDE_BY_SIDE = 32  # targets: fewer do not fill the registers
+_NOT_SIDE_BY_SIDE = ("targets", "tile", "accumulate", "self_term")  # decisions that want other loops
 
 
 def default_plan(machine: Machine, work: Work, wish: Plan) -> Decisions:
     """Defaults that go with the `wish` of the user."""
     if not machine.target.has_blocks:
-        # SIMD lanes run over sources. One target a loop is fastest when a load brings a whole register of them; sources that
-        # have to be gathered first should serve four (bench/results/cpu_gravity.md).
+        # SIMD lanes run over sources, where compilers may regroup what they give; else over targets. One target a loop is fastest when a
+        # load brings a whole register of sources; sources that have to be gathered first should serve four (bench/results/cpu_gravity.md).
+        lanes = not work.regrouped and work.straight and work.targets >= LEAST_SIDE_BY_SIDE
+        if lanes and all(getattr(wish, n) in (None, getattr(NEUTRAL, n)) for n in _NOT_SIDE_BY_SIDE):
+            return Plan(across=SIDE_BY_SIDE, vector_bits=512 if machine.vector_bits == 512 else 0).filled(NEUTRAL)
         targets = 4 if work.strided else 1
         return Plan(targets=targets).filled(NEUTRAL)
     if _reciprocal(machine, work, wish):
@@ -174,24 +181,23 @@ def build_pairwise(lowered: Lowered, arguments: PairwiseArguments, index: Scalar
     source, load_source = _record(f, arguments.source, j)
     target_count, source_count = (ir.Parameter(count_of(a.name), index) for a in (target, source))
     results = [ir.Local(own(r.name), r.type) for r in f.results]
-    sums = {r.name: ir.Local(sum_name(r.name), r.type) for r in results}
+    reduced = [a for group in accumulators(lowered) for a in group]
     # A thread of a GPU whose target is past the end computes along, with the last one's values: so with its index, too.
     inside = build.minimum(i, build.subtract(ir.Local(target_count.name, index), 1))
     index_of = numbers(lowered, {target.name: inside, source.name: j})
     parameters: list[ir.Expression] = [index_of.get(p.name, ir.Local(p.name, p.type)) for p in f.parameters]
     if lowered.uses_same:  # the last parameter
         parameters[-1] = build.equal(i, j) if arguments.identical else build.FALSE
-    adds = tuple(ir.Assign(sums[r.name].name, ir.Binary("+", sums[r.name], r, r.type)) for r in results)
-    body: ir.Block = (*load_source, ir.Apply(f, tuple(parameters), tuple(r.name for r in results)), *adds)
+    place = Place(j if index == t.I32 else ir.Cast(j, t.I32))
+    takes = tuple(s for a in reduced for s in a.take(place))
+    body: ir.Block = (*load_source, ir.Apply(f, tuple(parameters), tuple(r.name for r in results)), *takes)
     zero, one = ir.Literal(0, index), ir.Literal(1, index)
     loop = ir.For(j.name, zero, ir.Local(source_count.name, index), one, body, role="sources")
-    starts = tuple(ir.Assign(s.name, ir.Literal(0.0 if s.type.is_float else 0, s.type)) for s in sums.values())
+    starts = tuple(s for a in reduced for s in a.start())
     outputs = [value_array(name, kind, written=True) for name, kind in result_arrays(lowered)]
-    stores = tuple(
-        ir.StoreRecord(name, i, tuple((leaf, sums[v]) for leaf, v in pairs(name, kind)))
-        for name, kind in result_arrays(lowered)
+    parallel = ir.Parallel(
+        i.name, ir.Local(target_count.name, index), (*load_target, *starts, loop, *stores(lowered, i))
     )
-    parallel = ir.Parallel(i.name, ir.Local(target_count.name, index), (*load_target, *starts, loop, *stores))
     uniforms = uniform_leaves(f, {**arguments.uniforms, **table_lengths(arguments.tables)})
     return ir.Kernel(
         identifier(f.name),
@@ -201,6 +207,7 @@ def build_pairwise(lowered: Lowered, arguments: PairwiseArguments, index: Scalar
         (target_count, source_count),
         (parallel,),
         identical=arguments.identical,
+        reductions=tuple(reduced),
         location=f.location,
     )
 

@@ -11,7 +11,7 @@ from lanewise.arrays import RecordArray
 from lanewise.errors import ArgumentError
 from lanewise.frontend.function import Lowered, Signature
 from lanewise.ir import nodes as ir
-from lanewise.layouts import SoAoAS
+from lanewise.layouts import SoAoAS, packed
 from lanewise.patterns.elementwise.kernel import Elementwise
 from lanewise.record import Field, Record, make_class
 from lanewise.runtime.memory import allocate
@@ -37,7 +37,9 @@ class _Copying:
 
     def signature(self, written: Signature, /) -> Signature:
         values = {f.name: f.type for f in self.cotangents}
-        return replace(written, parameters={COPY: self.copy, ORIGINAL: self.original, **values}, results=[])
+        return replace(
+            written, parameters={COPY: self.copy, ORIGINAL: self.original, **values}, results=[], reductions=()
+        )
 
     def lowered(self, written: Signature, lowered: Lowered, /) -> Lowered:
         del written
@@ -61,11 +63,12 @@ class Cotangent:
         self._copying = Elementwise(_unwritten, _Copying(f"{kernel}_cotangents", original, copy, copied, added))
 
     def beside(self, target: RecordArray, cotangents: Mapping[str, Any]) -> RecordArray:
-        """The copy, in the layout of the targets, or one like it where that one names groups of fields.
+        """The copy, in the layout of the targets without the steps of a view, or one like it where that one names groups of fields.
 
         Raises `ArgumentError` for cotangents that do not fit.
         """
-        layout = SoAoAS() if isinstance(target.layout, SoAoAS) else target.layout
+        layout = packed(target.layout)
+        layout = SoAoAS() if isinstance(layout, SoAoAS) else layout
         nbytes = layout.arrange(self._record.leaves).nbytes(len(target))
         data = allocate(target.device, nbytes, f"{len(target):,} {self._record.name} with cotangents", zeroed=False)
         result = RecordArray(self._record, len(target), layout, target.device, data, self._class)

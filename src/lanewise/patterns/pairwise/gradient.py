@@ -15,10 +15,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from lanewise import types as t
-from lanewise.arrays import RecordArray
+from lanewise.arrays import RecordArray, are_same
 from lanewise.attributes import sealed
 from lanewise.derivatives.gradient import Asked, Cotangents, Gradient, gradient
-from lanewise.errors import ArgumentError
+from lanewise.errors import ArgumentError, brief
 from lanewise.frontend.function import Lowered, Signature
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import own
@@ -82,7 +82,7 @@ class _Part:
                 kinds[source] = kinds[target]
         if self.exchanged:
             kinds = {source: kinds.pop(source), target: kinds.pop(target)} | kinds
-        return replace(written, parameters=kinds, results=[a.kind for _, a in self.asked])
+        return replace(written, parameters=kinds, results=[a.kind for _, a in self.asked], reductions=())
 
     def weighed_record(self, written: Signature) -> Record:
         """The targets with their cotangents: all fields of the record that a kernel may read, and the cotangents."""
@@ -142,6 +142,7 @@ class PairwiseGradient:
 
     # ------------------------------------------------------------ calls
 
+    @brief
     def __call__(self, *arguments: Any, cotangent: Any = None, plan: Plan | None = None, **named: Any) -> Any:
         """The derivatives, as the class says."""
         values, made, weighed = self._prepared(arguments, named, cotangent)
@@ -154,16 +155,19 @@ class PairwiseGradient:
         ordered = tuple(results[n] for n in range(len(self._names)))
         return ordered[0] if self._single else ordered
 
+    @brief
     def compile(self, *arguments: Any, plan: Plan | None = None, **named: Any) -> Compiled:
         """The kernel for these arguments, without cotangents. Raises `ArgumentError` where there are two kernels."""
         values, kernel = self._only("compile", arguments, named)
         return kernel.compile(**values, plan=plan)
 
+    @brief
     def bind(self, *arguments: Any, out: Any = None, plan: Plan | None = None, **named: Any) -> Call:
         """A call without cotangents with its memory bound, to run many times; of a uniform argument the result is one value a target."""
         values, kernel = self._only("bind", arguments, named)
         return kernel.bind(**values, out=out, plan=plan)
 
+    @brief
     def tune(self, *arguments: Any, seconds: float | None = None, plan: Plan | None = None, **named: Any) -> Any:
         """Measure plans for calls like this one, and use the fastest in later calls; see `Pairwise.tune`."""
         values, kernel = self._only("tune", arguments, named)
@@ -202,19 +206,24 @@ class PairwiseGradient:
         target, source = (values[n] for n in _records(self._kernel.signature))
         if not (isinstance(target, RecordArray) and isinstance(source, RecordArray)):
             self._kernel._calls.given(arguments, named)  # pyright: ignore[reportPrivateUsage]  # which says what is wrong
-        identical = target.data is source.data
+        identical = are_same(target, source)
         kept, key = self._kept(), ("gradient", self._names, identical, cotangent is not None)
         if key not in kept:
             kept[key] = self._made(identical, weighed=cotangent is not None)
         made: _Made = kept[key]
-        weighed = None if cotangent is None else self._weighed(made.parts[0][0], target, cotangent)
-        return values, made, weighed
+        if cotangent is None:
+            return values, made, None
+        _check_target(self._kernel, target)
+        try:
+            return values, made, self._weighed(made.parts[0][0], target, cotangent)
+        except ArgumentError:
+            self._kernel._calls.given(arguments, named)  # pyright: ignore[reportPrivateUsage]  # which says what is wrong with targets
+            raise
 
     def _weighed(self, part: _Part, target: RecordArray, cotangent: Any) -> RecordArray:
         """The targets with their cotangents."""
         calls, name, kept = self._kernel._calls, self._kernel.__name__, self._kept()  # pyright: ignore[reportPrivateUsage]
         cotangents = cotangents_of(name, calls.lowered, cotangent)
-        _check_target(self._kernel, target)
         if "cotangent" not in kept:
             read = {p.name.split(".")[1] for p in calls.lowered.function.parameters if "." in p.name}
             fields = frozenset(read if part.position is None else {*read, part.position})

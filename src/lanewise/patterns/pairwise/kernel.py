@@ -82,8 +82,22 @@ def _elements(signature: Signature) -> list[str]:
     return list(signature.parameters)[:2]
 
 
+MOST_NUMBERED = 2**31 - 1  # sources, where results are their numbers in 32 bits
+
+
+def _proved(calls: Calls, arguments: Arguments) -> None:
+    """Refuse more sources than an index or a count of a result holds, and indices of tables that surely are outside."""
+    _, (name, source) = arguments.records.items()
+    if len(source) > MOST_NUMBERED and any(r.numbered for r in calls.signature.reductions):
+        raise ArgumentError(
+            f"{calls.name}: {name!r} has {len(source):,} elements, and results that are int32 indices or counts number at most "
+            f"{MOST_NUMBERED:,}; divide the sources"
+        )
+    prove(calls, arguments)
+
+
 WING = Wing(
-    PAIRWISE, _build, _counts, check=_checked, arguments=WITHOUT_ARRAYS, advise=advise_layout, elements=_elements, prove=prove,
+    PAIRWISE, _build, _counts, check=_checked, arguments=WITHOUT_ARRAYS, advise=advise_layout, elements=_elements, prove=_proved,
     options=(CHECKS,), repeats=repeats, tested=around_launch,
 )  # fmt: skip
 
@@ -108,6 +122,7 @@ class Pairwise(AbstractKernel):
         """The same interaction over another search structure."""
         return Pairwise(self.python, search)
 
+    @brief
     def gradient(self, wrt: str | Iterable[str]) -> PairwiseGradient:
         """The derivative of the sum of all results with respect to fields of records or uniform arguments: a pairwise kernel again.
 

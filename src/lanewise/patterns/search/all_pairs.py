@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from lanewise.attributes import frozen
 from lanewise.ir import nodes as ir
@@ -22,6 +22,8 @@ SOURCES = own("sources")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AllPairs(Search):
     """No structure: the loop over all sources, in order."""
+
+    any_axes: ClassVar[bool] = True
 
     def describe(self) -> str:
         return "all pairs" if self.is_plain else f"all pairs: {self.in_words()}"

@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from lanewise.attributes import frozen
 from lanewise.errors import ArgumentError
 from lanewise.patterns.search.all_pairs import AllPairs
-from lanewise.patterns.search.base import Search, Structure, check_sources
+from lanewise.patterns.search.base import STRUCTURED, Search, Structure, check_sources
 from lanewise.patterns.search.builders.geometry import Geometry, box_of, fitted, pairs_in_cells
 from lanewise.patterns.search.dynamic_grid import DynamicGrid
 from lanewise.patterns.search.points import Points
@@ -101,6 +101,9 @@ def choose(search: Search, points: Points, outlook: Outlook | None = None) -> tu
     radius, k, world, position = search.radius, search.k, search.world, search.position
     if points.count <= FEW:
         reason = f"{points.count:,} sources are too few for a structure to pay"
+        return AllPairs(radius=radius, k=k, world=world, position=position), reason
+    if points.dimension not in STRUCTURED:
+        reason = f"positions have {points.dimension} axes: cells and boxes divide two or three, all pairs any number"
         return AllPairs(radius=radius, k=k, world=world, position=position), reason
     curve = DynamicGrid(radius=radius, k=k, world=world, position=position)
     if radius is None and isinstance(world, Periodic):

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from lanewise.patterns.search.points import Points
 from lanewise.patterns.search.worlds import Bounded, Open, Periodic, World, world_dimension
 from lanewise.types import Scalar
 
+STRUCTURED = (2, 3)  # axes that grids, curves and trees divide
 MOST_NEIGHBORS = 32  # of a list of the nearest, which is kept in registers
 
 Visit = Callable[[ir.Local], ir.Block]
@@ -38,6 +39,7 @@ class Search(ABC):
     k: int | None = None
     world: World = field(default_factory=Open)
     position: str = "position"
+    any_axes: ClassVar[bool] = False  # whether positions may have any number of axes
 
     def __post_init__(self) -> None:
         for name in ("radius", "k"):
@@ -235,6 +237,11 @@ def check_sources(search: Search, sources: Points) -> None:
     """Raise `ArgumentError` where a search asks for more neighbours than there are sources, or its world has other axes."""
     if search.k is not None and search.k > sources.count:
         raise ArgumentError(f"{search.describe()}: there are only {sources.count:,} sources")
+    if sources.dimension not in STRUCTURED and not search.any_axes:
+        raise ArgumentError(
+            f"{search.describe()}: positions of {sources.dimension} axes are met by all pairs, and structures divide two or three: choose "
+            "lw.AllPairs, or no search at all"
+        )
     axes = world_dimension(search.world)
     if axes is not None and axes != sources.dimension:
         raise ArgumentError(

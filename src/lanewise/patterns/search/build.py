@@ -17,9 +17,11 @@ from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import count_of, identifier, own
 from lanewise.ir.pattern import HostCode, Pattern, Work
-from lanewise.ir.values import pairs, record_array, uniform_leaves, value_array
+from lanewise.ir.reductions import Place
+from lanewise.ir.values import record_array, uniform_leaves, value_array
 from lanewise.layouts import Arrangement, Layout
-from lanewise.patterns.results import check_results, result_arrays, sum_name
+from lanewise.patterns.results import accumulators, check_results, result_arrays, stores
+from lanewise.patterns.search.all_pairs import AllWalk
 from lanewise.patterns.search.base import ORDER, RADIUS2, Visit, Walk
 from lanewise.patterns.search.candidates import Candidates, Nearest, inverse_period, period
 from lanewise.patterns.tables.arguments import numbers, table_arrays, table_lengths
@@ -90,6 +92,7 @@ class _SearchBuilder:
         # candidate into a list and counts on only behind those that are near: no branch depends on a distance. A GPU (its indices
         # have 32 bits) has no such list in registers. Without a radius the bound has to shrink from candidate to candidate.
         self.collects = index == I64 and arguments.limited
+        self.reduced = [a for group in accumulators(lowered) for a in group]
         ranked = arguments.ordered
         self.best = None if arguments.k is None else Nearest(arguments.k, self.precision, index, ranked)
 
@@ -99,14 +102,16 @@ class _SearchBuilder:
         a, f = self.a, self.f
         counts = tuple(ir.Parameter(count_of(s.name), self.index) for s in (a.target, a.source))
         outputs = [value_array(name, kind, written=True) for name, kind in result_arrays(self.lowered)]
+        indexed = any(x.reduction.indexed for x in self.reduced)
         asked = a.ordered and a.source.name in self.lowered.numbered
-        order = [value_array(ORDER, I32, written=False)] if a.ordered and (a.identical or self.best or asked) else []
+        ranks = a.ordered and (a.identical or self.best or indexed or asked)
+        order = [value_array(ORDER, I32, written=False)] if ranks else []
         outputs += table_arrays(dict(a.tables))
         body = (*self.load_target(), *self.sums(), *self.search(), *self.stores())
         loop = ir.Parallel(self.i.name, ir.Local(counts[0].name, self.index), body)
         return ir.Kernel(
             identifier(f.name), SEARCH, (*self.arrays, *outputs, *order, *a.walk.arguments()), tuple(self.uniforms()),
-            counts, (loop,), identical=a.identical, location=f.location,
+            counts, (loop,), identical=a.identical, reductions=tuple(self.reduced), location=f.location,
         )  # fmt: skip
 
     def uniforms(self) -> Iterator[ir.Parameter]:
@@ -124,9 +129,7 @@ class _SearchBuilder:
         return (ir.LoadRecord(name, self.i, tuple((x.name, f"{name}.{x.name}") for x in reads)),)
 
     def sums(self) -> ir.Block:
-        return tuple(
-            ir.Assign(sum_name(own(r.name)), ir.Literal(0.0 if r.type.is_float else 0, r.type)) for r in self.f.results
-        )
+        return tuple(s for x in self.reduced for s in x.start())
 
     def stores(self) -> ir.Block:
         body: list[ir.Statement] = []
@@ -135,11 +138,7 @@ class _SearchBuilder:
             target = ir.Local(own("target"), I32)
             body.append(ir.LoadRecord(ORDER, self.i, (("value", target.name),)))
             place = self.wide(target)
-        types = {own(r.name): r.type for r in self.f.results}
-        for name, kind in result_arrays(self.lowered):
-            sums = tuple((leaf, ir.Local(sum_name(v), types[v])) for leaf, v in pairs(name, kind))
-            body.append(ir.StoreRecord(name, place, sums))
-        return tuple(body)
+        return (*body, *stores(self.lowered, place))
 
     def wide(self, e: ir.Expression) -> ir.Expression:
         return e if e.type == self.index else ir.Cast(e, self.index)
@@ -229,9 +228,16 @@ class _SearchBuilder:
         if self.lowered.uses_same:  # the last parameter
             parameters[-1] = build.equal(self.i, j) if self.a.identical else build.FALSE
         results = [ir.Local(own(r.name), r.type) for r in self.f.results]
-        sums = [ir.Local(sum_name(r.name), r.type) for r in results]
-        adds = tuple(ir.Assign(s.name, ir.Binary("+", s, r, r.type)) for s, r in zip(sums, results, strict=True))
-        return (*load, *ordered, ir.Apply(self.f, tuple(parameters), tuple(r.name for r in results)), *adds)
+        takes = tuple(s for x in self.reduced for s in x.take(self.taken_from(j)))
+        return (*load, *ordered, ir.Apply(self.f, tuple(parameters), tuple(r.name for r in results)), *takes)
+
+    def taken_from(self, j: ir.Local) -> Place:
+        """The source as the caller counts. A walk meets sources in an order of its own."""
+        if not self.a.ordered:
+            in_order = isinstance(self.a.walk, AllWalk) and self.best is None
+            return Place(j if self.index == I32 else ir.Cast(j, I32), in_order=in_order)
+        index = ir.Local(own("source.index"), I32)
+        return Place(index, (ir.LoadRecord(ORDER, j, (("value", index.name),)),), in_order=False)
 
     def indices(self, j: ir.Local) -> tuple[ir.Block, dict[str, ir.Expression]]:
         """What the function asks for: the caller's indices of a target and a source, and the loads of those that are sorted."""

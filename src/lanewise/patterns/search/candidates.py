@@ -18,19 +18,20 @@ from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import own
 from lanewise.patterns.search.base import ORDER, Visit, Walk
-from lanewise.types import BOOL, COMPONENTS, I32, Scalar
+from lanewise.types import BOOL, I32, Scalar, component
 
+MOST_NESTED = 4  # axes of one expression
 Keep = Callable[[ir.Local], ir.Expression]
 
 
 def period(axis: int) -> str:
     """The uniform with the size of a periodic world along an axis."""
-    return own(f"period.{COMPONENTS[axis]}")
+    return own(f"period.{component(axis)}")
 
 
 def inverse_period(axis: int) -> str:
     """The uniform with one over the size of a periodic world along an axis."""
-    return own(f"period.inverse.{COMPONENTS[axis]}")
+    return own(f"period.inverse.{component(axis)}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +73,7 @@ class Candidates:
         size, inverse = ir.Local(period(axis), kind), ir.Local(inverse_period(axis), kind)
         sizes = ir.Binary("*", ir.Binary("-", self.place[axis], source, kind), inverse, kind)
         whole = ir.Call("floor", (ir.Binary("+", sizes, ir.Literal(0.5, kind), kind),), kind)
-        number = ir.Local(own(f"sizes.{COMPONENTS[axis]}"), kind)
+        number = ir.Local(own(f"sizes.{component(axis)}"), kind)
         return (
             ir.Assign(number.name, whole),
             ir.Assign(source.name, ir.Call("fma", (number, size, source), kind)),
@@ -83,9 +84,13 @@ class Candidates:
         kind, body = self.precision, list[ir.Statement]()
         total: ir.Expression | None = None
         for axis in range(len(self.leaves)):
-            d = ir.Local(own(f"d.{COMPONENTS[axis]}"), kind)
+            d = ir.Local(own(f"d.{component(axis)}"), kind)
             body.append(ir.Assign(d.name, ir.Binary("-", self.coordinate(axis), self.place[axis], kind)))
             total = ir.Binary("*", d, d, kind) if total is None else ir.Call("fma", (d, d, total), kind)
+            if axis % MOST_NESTED == MOST_NESTED - 1 and axis + 1 < len(self.leaves):
+                so_far = ir.Local(own(f"d2.{axis}"), kind)
+                body.append(ir.Assign(so_far.name, total))
+                total = so_far
         assert total is not None
         return (*body, ir.Assign(self.d2.name, total))
 

@@ -219,7 +219,7 @@ def points_of(array: RecordArray, field: str) -> Points:
 
 
 def points_of_values(values: Any, device: str) -> Points:
-    """The points of a contiguous array of shape (n, 2) or (n, 3), float32 or float64, on `device`."""
+    """The points of a contiguous array of shape (n, axes), float32 or float64, on `device`."""
     scalar, arrangement, names = _values(values.dtype, int(values.shape[1]))
     return Points(values.reshape(-1).view("uint8"), arrangement, len(values), device, names, scalar)
 

@@ -24,6 +24,7 @@ from lanewise.patterns.search.worlds import Bounded, Open, Periodic, World
 from lanewise.runtime.devices import resolve
 from lanewise.runtime.memory import allocate, array_module
 
+MOST_AXES = 64  # of positions: beyond three all pairs are looked at, with a target in registers
 MOST_PAIRS_ON_A_GPU = 2**31 - 2**16  # entries of a list that kernels with indices of 32 bits write
 
 
@@ -33,7 +34,7 @@ def neighbors(
 ) -> Ragged:  # fmt: skip
     """All points nearer than the radius to each query, strictly: rows of their indices, ascending.
 
-    points: shape (n, 2) or (n, 3), float32 or float64; a NumPy array, or a CuPy (or any DLPack) array, which is searched on its
+    points: shape (n, axes), with 1 to 64 axes, float32 or float64; a NumPy array, or a CuPy (or any DLPack) array, which is searched on its
     GPU. queries: shape (m, same), same type; without them every point is a query, and not its own neighbour. world: `lw.Open()`
     (the default), `lw.Periodic(size)` or `lw.Bounded(low, high)`. device: where to search, if not where the points are. search: a
     structure such as `lw.StaticGrid(radius=...)`, with the same radius and world; without it one is chosen. Distances are
@@ -182,14 +183,16 @@ def _device_of(values: Any, device: str | None) -> str:
 
 
 def points_from(call: str, name: str, values: Any, device: str, search: Search) -> Points:
-    """Positions of shape (n, 2) or (n, 3), float32 or float64, as points on `device`.
+    """Positions of shape (n, axes), float32 or float64, as points on `device`.
 
     Raises `ArgumentError` for other shapes and types, for positions that are not finite, for those outside a bounded
     world, and for those whose distances the type does not hold.
     """
     array = brought(f"{call}: {name!r}", values, device)
-    if array.ndim != 2 or array.shape[1] not in (2, 3):
-        raise ArgumentError(f"{call}: {name!r} must have the shape (n, 2) or (n, 3), found {tuple(array.shape)}")
+    if array.ndim != 2 or not 1 <= array.shape[1] <= MOST_AXES:
+        raise ArgumentError(
+            f"{call}: {name!r} must have the shape (n, axes) with 1 to {MOST_AXES} axes, found {tuple(array.shape)}"
+        )
     if array.dtype.kind != "f" or array.dtype.itemsize not in (4, 8):
         raise ArgumentError(
             f"{call}: {name!r} must be float32 or float64, found {array.dtype}; distances are computed in the type of the positions: "

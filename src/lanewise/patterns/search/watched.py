@@ -23,7 +23,7 @@ from lanewise.runtime import cuda
 from lanewise.runtime.cpu import own_kernel
 from lanewise.runtime.prepared import ArrayPlace, Template, Turns
 from lanewise.target import is_gpu
-from lanewise.types import COMPONENTS
+from lanewise.types import component
 
 Look = tuple[Points, Bounds]
 """Positions, and the bounds that they have to lie in, one an axis."""
@@ -66,7 +66,7 @@ def positions_within_kernel({arguments}):
 
 @cache
 def _within_text(axes: int) -> str:
-    names = COMPONENTS[:axes]
+    names = [component(axis) for axis in range(axes)]
     bounds = (f"{end}_{c}" for c in names for end in ("low", "high"))
     inside = " and ".join(f"{c}[i] >= low_{c} and {c}[i] <= high_{c}" for c in names)
     return _WITHIN.format(arguments=", ".join((*names, *bounds)), inside=inside)

@@ -20,7 +20,7 @@ from lanewise.layouts import Arrangement
 from lanewise.runtime import cuda
 from lanewise.runtime.cuda import loaded
 from lanewise.runtime.memory import address, allocate, to_host
-from lanewise.types import COMPONENTS, Scalar
+from lanewise.types import Scalar, component
 
 SAMPLE = 4096  # positions that say where all of them are, well enough to choose a structure and the box of a grid
 GOLDEN_SECTION = 0.6180339887498949
@@ -72,7 +72,7 @@ def sampled(count: int) -> NDArray[np.int64] | None:
 @cache
 def survey_text(arrangement: Arrangement, leaves: tuple[str, ...], precision: Scalar) -> str:
     """The CUDA text of the kernel, for positions in this arrangement."""
-    names = COMPONENTS[: len(leaves)]
+    names = [component(axis) for axis in range(len(leaves))]
 
     def read(axis: int, index: str) -> str:
         return coordinate_text(arrangement, leaves[axis], names[axis], index)

@@ -1,0 +1,43 @@
+"""Whether something holds for any source, or for all of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lanewise import types as t
+from lanewise.ir import nodes as ir
+from lanewise.ir.reductions.base import Part, Place, Reduction, State
+from lanewise.types import I32, Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class Truth(Reduction):
+    """`decisive` is the truth value that decides the result as soon as one source has it: True for any, False for all.
+
+    The state is a whole number, 0 or 1: truth values have no registers of their own on a GPU, and no SIMD registers to be added in.
+    """
+
+    decisive: bool = True
+
+    def parts(self, kind: Scalar) -> tuple[Part, ...]:
+        return (Part("", I32, ir.Literal(int(not self.decisive), I32)),)
+
+    def take(self, state: State, value: ir.Local, place: Place) -> ir.Block:
+        (truth,) = state
+        decided = ir.Literal(int(self.decisive), I32)
+        sides = (decided, truth) if self.decisive else (truth, decided)
+        return (ir.Assign(truth.name, ir.Select(value, *sides, I32)),)
+
+    def merge(self, state: State, other: State) -> ir.Block:
+        (truth,), (more,) = state, other
+        return (ir.Assign(truth.name, ir.Binary("|" if self.decisive else "&", truth, more, I32)),)
+
+    def finish(self, state: State) -> tuple[ir.Expression, ...]:
+        return (ir.Compare("!=", state[0], ir.Literal(0, I32)),)
+
+    def gives(self, kind: t.ValueType) -> t.ValueType:
+        return t.BOOL
+
+
+ANY = Truth("any", exact=True, zero_is_identity=True, reorders=True, of_truths=True)
+ALL = Truth("all", exact=True, reorders=True, of_truths=True, decisive=False)
