@@ -194,7 +194,6 @@ class _NoFields:
         raise RecordError("lw.Record has no fields; write a class that inherits from it: `class Body(lw.Record):`")
 
 
-@dataclass_transform(kw_only_default=True)
 class RecordBase(RecordValue):
     """`lw.Record`, what record classes inherit from: `class Body(lw.Record)` with lanewise types as annotations.
 

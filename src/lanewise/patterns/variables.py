@@ -63,9 +63,10 @@ def check_results(signature: Signature, lowered: Lowered) -> None:
     """Raise `CompileError` for functions that return nothing, no float, or no sums, and for those that read tables or indices."""
     source = signature.source
     if any(reduction != SUM for _, reduction in lowered.reduced):
+        annotation = source.tree.returns or source.tree
         raise source.error(
-            f"{source.name} has no gradient: a result is no sum over pairs", source.tree.returns or source.tree,
-            found=ast.unparse(source.tree.returns or source.tree), wanted="sums, whose annotations are plain types: -> lw.f32, -> lw.vec3, ...",
+            f"{source.name} has no gradient: a result is no sum over pairs", annotation,
+            found=ast.unparse(annotation), wanted="sums, whose annotations are plain types: -> lw.f32, -> lw.vec3, ...",
             hint="write a pairwise function that returns the sums alone, and take its gradient",
         )  # fmt: skip
     if not lowered.results or any(p.mutable for p in lowered.function.parameters):
@@ -89,16 +90,17 @@ def _check_elements_alone(signature: Signature, lowered: Lowered) -> None:
         body = () if lowered.indexed is None else lowered.indexed.body
         read = next((s.location for s in statements(body) if isinstance(s, ir.LoadElement) and s.array == name), None)
         raise CompileError(
-            f"{source.name} has no gradient: it {'reads' if read else 'takes'} a table", read or source.location(parameter), found=ast.unparse(parameter), wanted=wanted,
-            hint=f"read {name} in a kernel of its own, and pass what it gives as a field of a record (to an elementwise kernel also as an array)",
+            f"{source.name} has no gradient: it {'reads' if read else 'takes'} a table", read or source.location(parameter),
+            found=ast.unparse(parameter), wanted=wanted,
+            hint=f"read {name} in a kernel of its own, and pass what it gives as a field of a record "
+            "(to an elementwise kernel also as an array)",
         )  # fmt: skip
     for name in lowered.numbered:
-        locals_ = (x for s in statements(lowered.function.body) for e in expressions(s) for x in subexpressions(e))
-        index = next(
-            x for x in locals_ if isinstance(x, ir.Local) and x.name == index_name(name)
-        )  # numbered has no others
+        values = (x for s in statements(lowered.function.body) for e in expressions(s) for x in subexpressions(e))
+        index = next(x for x in values if isinstance(x, ir.Local) and x.name == index_name(name))
         raise CompileError(
-            f"{source.name} has no gradient: it asks for the index of an element", index.location, found=f"the index of {name}", wanted=wanted,
+            f"{source.name} has no gradient: it asks for the index of an element", index.location,
+            found=f"the index of {name}", wanted=wanted,
             hint="keep the index in a field of whole numbers: number: lw.i32 (for an elementwise kernel also in an array)",
         )  # fmt: skip
 
