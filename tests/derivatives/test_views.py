@@ -116,6 +116,20 @@ def test_one_view(device: str, layout: lw.Layout) -> None:
         check_one(whole[a], whole[a], a)
 
 
+@pytest.mark.parametrize("device", EVERY)
+def test_one_and_two_in_turns(device: str) -> None:
+    """Calls that differ only in which elements the sources are: what is remembered of one does not run for the other."""
+    whole = springs(device)
+    gradient = tension.gradient(wrt=("target.position", "source.position"))
+    a, b = slice(0, 8), slice(8, 16)
+    for sources in (a, b, a, a, b, slice(4, 12), a):
+        for cotangent in (None, 1.0):
+            wanted = derivatives(a, sources, np.ones(8), same=sources == a)
+            target, source = gradient(whole[a], whole[sources], 2.0, cotangent=cotangent)
+            compare(target, wanted["target.position"])
+            compare(source, wanted["source.position"])
+
+
 def check_one(targets: Any, sources: Any, a: slice) -> None:
     names = ("position", "source.position", "stiffness", "scale")
     gradient = tension.gradient(wrt=names)
