@@ -170,6 +170,7 @@ CALLS: dict[str, Callable[[], Good]] = {
     **{n: lambda n=n: (getattr(lw, n), [1] * VECTORS[n], {}) for n in VECTORS},
     **{n: lambda n=n: (getattr(lw, n), [0.5, 0.25, 0.75], {}) for n in ("clamp", "fma", "mix")},
     "sum": lambda: (lw.sum, [np.ones(3)], {}),
+    "compact": lambda: (lw.compact, [np.ones(3), np.ones(3, bool)], {}),
     "cumsum": lambda: (lw.cumsum, [np.ones(3)], {"exclusive": True, "out": np.ones(3)}),
     "histogram": lambda: (lw.histogram, [np.ones(3, np.int32)], {"bins": 4, "out": np.zeros(4, np.int64)}),
     **{n: (lambda n=n: (getattr(lw, n), [7, 1, 2], {})) for n in ("random", "random4", "drandom", "normal", "normal4", "unit_vector", "unit_vector2")},

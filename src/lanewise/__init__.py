@@ -8,6 +8,7 @@ from lanewise.array_types import Array1, Array2, Array3, index
 from lanewise.arrays import RecordArray, concatenate
 from lanewise.collective.cumsum import cumsum
 from lanewise.collective.histogram import histogram
+from lanewise.compaction import compact
 from lanewise.errors import (
     ArgumentError,
     CompileError,
@@ -211,6 +212,7 @@ __all__ = [
     "ceil",
     "choose_layout",
     "clamp",
+    "compact",
     "concatenate",
     "cos",
     "cosh",

@@ -1,7 +1,8 @@
 """Scatters: an element of an array is combined with a value, by many threads at once and with the same bits in every run.
 
-Sums of whole numbers wrap, so that their order does not matter. Of floats there are minima and maxima, which have an order of all
-numbers: -0.0 is smaller than 0.0, and what is not a number wins against any number and stays, as NumPy's `nan`.
+Sums of whole numbers wrap, so that their order does not matter. Minima and maxima of floats have an order of all numbers: -0.0 is
+smaller than 0.0, and what is not a number wins against any number and stays, as NumPy's `nan`. Sums of floats are exact while a kernel
+runs, in words beside the array (`lanewise.exact_sums`), and are rounded once behind it: in kernels they are the operation "sum".
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import numpy as np
 from lanewise.checks import shown
 from lanewise.errors import ArgumentError
 
-Operation = Literal["add", "min", "max"]
+Operation = Literal["add", "min", "max", "sum"]
 
 
 def combined(operation: Operation, element: Any, value: Any) -> Any:
@@ -76,10 +77,15 @@ def _scatter(operation: Operation) -> Callable[[Any, Any, Any], None]:
 
 
 scatter_add, scatter_min, scatter_max = _scatter("add"), _scatter("min"), _scatter("max")
-scatter_add.__doc__ = """Add a whole number to an element: `lw.scatter_add(counts, place[i], 1)`, a statement of a threadwise function.
+scatter_add.__doc__ = """Add a number to an element: `lw.scatter_add(counts, place, 1)`, in elementwise and threadwise functions.
 
-Several threads may add to one element; the sum, which wraps, has the same bits in every run. index: a whole number, or a tuple of them
-for an array of two or three dimensions. value: takes the type of the elements. The function must not touch the array in another way.
+Many elements or threads may add to one element, and the result has the same bits in every run, on every device and with any number of
+threads. Sums of whole numbers wrap. Sums of floats are exact and rounded once, when the kernel ends: what the array held and all values
+together, to the nearest float. A value that is not a number makes the sum `nan`, and so do infinities of both signs; one that is too
+large for the type is infinite.
+
+index: a whole number, or a tuple of them for an array of two or three dimensions. value: takes the type of the elements. The function
+must not touch the array in another way. Outside of kernels it adds one number to an element of an array of NumPy, and rounds.
 """
 scatter_min.__doc__ = """The smaller of an element and a value, put into the element; otherwise as `scatter_add`.
 

@@ -25,5 +25,6 @@ def test_a_text_gets_what_it_uses_and_nothing_else():
         assert cuda_prelude.prelude(f"x = {name}<4>(y);") == f"{definition}\n"
     for name, (_, definition) in numba_prelude.DEFINITIONS.items():
         assert numba_prelude.prelude(f"x = {name}(y)", False).endswith(f"\n{definition}\n")
-        assert numba_prelude.prelude(f"x = {name}(y)", False).count("@njit") == 1
+        helpers = 2 if name.startswith("lw_scatter_sum") else 0  # what both types of exact sums use
+        assert numba_prelude.prelude(f"x = {name}(y)", False).count("@njit") == 1 + helpers
     assert cuda_prelude.prelude("lw_unknown(x)") == numba_prelude.prelude("lw_unknown(x)", False) == ""

@@ -379,7 +379,9 @@ REFUSED: dict[str, dict[str, str]] = {
     "tables": {
         "an element that is written": element("t[0] = x\nreturn x", "x: lw.f32, t: lw.Array1[lw.f32]"),
         "an element that is changed": element("t[0] += x\nreturn x", "x: lw.f32, t: lw.Array1[lw.f32]"),
-        "a scatter": element("lw.scatter_add(t, 0, 1)\nreturn x", "x: lw.f32, t: lw.Array1[lw.i32]"),
+        "a scatter of pairs": pair(
+            "lw.scatter_add(t, 0, 1)\nreturn 0.0", "target: Body, source: Body, t: lw.Array1[lw.i32]"
+        ),
         "a table that is replaced": element("t = x\nreturn x", "x: lw.f32, t: lw.Array1[lw.f32]"),
         "too few indices": element("return t[0]", "x: lw.f32, t: lw.Array2[lw.f32]"),
         "a float for an index": element("return t[x]", "x: lw.f32, t: lw.Array1[lw.f32]"),

@@ -171,6 +171,9 @@ class _Writer:
             case ir.Store():
                 self.store(s, pad)
             case ir.Scatter():
+                if s.operation == "sum":
+                    self.put(f"{pad}lw_scatter_sum({self.buffer(s.buffer)}, {e(s.index)}, {e(s.value)});")
+                    return
                 self.put(f"{pad}lw_scatter_{s.operation}(&{self.buffer(s.buffer)}[{e(s.index)}], {e(s.value)});")
             case (
                 ir.Parallel()

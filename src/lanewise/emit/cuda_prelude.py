@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from lanewise.exact_sums_text import SCATTER_SUM
 from lanewise.types import BOOL, F16, F32, F64, I32, I64, U32, Scalar
 
 TYPES = {
@@ -93,6 +94,7 @@ __device__ __forceinline__ void lw_scatter_add(long long *element, long long val
     atomicAdd(reinterpret_cast<unsigned long long *>(element), (unsigned long long)value);
 }
 """,
+    "lw_scatter_sum": SCATTER_SUM,
     "lw_scatter_min": _SCATTER.format(name="min", Name="Min", sign="<", low="bits", high="now"),
     "lw_scatter_max": _SCATTER.format(name="max", Name="Max", sign=">", low="now", high="bits"),
     "lw_clock": """__device__ __forceinline__ long long lw_clock()  // nothing that touches memory moves across it

@@ -187,8 +187,9 @@ class _Writer:
             case ir.Store():
                 self.lines.append(f"{pad}{self.buffer(s.buffer)}[{self.place(s.index)}] = {e(s.values[0])}")
             case ir.Scatter():
+                own = f"_{TYPES[s.value.type]}" if s.operation == "sum" else ""
                 self.lines.append(
-                    f"{pad}lw_scatter_{s.operation}({self.buffer(s.buffer)}, {self.place(s.index)}, {e(s.value)})"
+                    f"{pad}lw_scatter_{s.operation}{own}({self.buffer(s.buffer)}, {self.place(s.index)}, {e(s.value)})"
                 )
             case (
                 ir.Rotate()

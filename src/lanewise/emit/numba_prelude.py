@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+from lanewise import exact_sums
+from lanewise.exact_sums import ABOVE, BELOW, NAN
 from lanewise.types import BOOL, F32, F64, I32, I64, U32, Scalar
 
 TYPES = {BOOL: "bool_", I32: "i32", U32: "u32", I64: "i64", F32: "f32", F64: "f64"}
@@ -60,7 +62,49 @@ DEFINITIONS = {
     "lw_floor_divide": ("", """def lw_floor_divide(a, b):  # wraps: Numba takes the smallest number by -1 for 0
     return i64(u64(0) - u64(a)) if b == i64(-1) else a // b
 """),
+    "lw_scatter_sum_f32": ("", f"""def lw_scatter_sum_f32(words, element, value):  # as a whole number, in words, one for every 2^32
+    bits = f32(value).view(np.int32)
+    exponent, rest = bits >> i32(23) & i32(255), i64(bits & i32(0x7fffff))
+    if exponent == 255:
+        lw_scatter_special(words, u64({exact_sums.F32.words}), element, i64({NAN}) if rest else i64({BELOW}) if bits < 0 else i64({ABOVE}))
+        return
+    place = u64(exponent if exponent else 1)
+    number = (rest | i64(0x800000) if exponent else rest) << i64(place & u64(31))
+    lw_scatter_piece(words, u64({exact_sums.F32.words}), element, place >> u64(5), -number if bits < 0 else number)
+"""),
+    "lw_scatter_sum_f64": ("", f"""def lw_scatter_sum_f64(words, element, value):  # as a whole number, in words, one for every 2^32
+    bits = f64(value).view(np.int64)
+    exponent, rest = bits >> i64(52) & i64(2047), bits & i64(0xfffffffffffff)
+    if exponent == 2047:
+        lw_scatter_special(words, u64({exact_sums.F64.words}), element, i64({NAN}) if rest else i64({BELOW}) if bits < 0 else i64({ABOVE}))
+        return
+    place = u64(exponent if exponent else 1)
+    number, shift = rest | i64(0x10000000000000) if exponent else rest, i64(place & u64(31))
+    low, high = i64(u64(number) << u64(shift) & u64(0xffffffff)), number >> (i64(32) - shift)
+    lw_scatter_piece(words, u64({exact_sums.F64.words}), element, place >> u64(5), -low if bits < 0 else low)
+    lw_scatter_piece(words, u64({exact_sums.F64.words}), element, (place >> u64(5)) + u64(1), -high if bits < 0 else high)
+"""),
 }  # fmt: skip
+
+_PIECE = """def lw_scatter_piece(words, each, element, word, piece):  # planes of words, and behind them which planes are used
+    count = u64(len(words)) // each - u64(1)
+    while piece:
+        if not words[count * each + word]:
+            words[count * each + word] = 1
+        before = lw_fetch_add(words, count * word + element, piece)
+        after = i64(u64(before) + u64(piece))
+        if (before ^ after) & (piece ^ after) >= 0:
+            return
+        piece = i64(-1) if piece < 0 else i64(1)  # what leaves a word that wraps goes two words higher
+        word += u64(2)
+"""
+_SPECIAL = """def lw_scatter_special(words, each, element, bit):
+    count = u64(len(words)) // each - u64(1)
+    words[count * each + each - u64(1)] = 1
+    lw_fetch_or(words, count * (each - u64(1)) + element, bit)
+"""
+
+_SUM = "lw_scatter_sum_"
 
 SIMD = "lw_v_"  # how the names of operations on SIMD registers begin
 
@@ -89,6 +133,7 @@ def conversions_import(body: str) -> str:
 def scatters_import(body: str) -> str:
     """The line that brings the atomic operations that a text uses."""
     used = [name for n in ("add", "max", "min") if f"{(name := f'lw_scatter_{n}')}(" in body]
+    used = ["lw_fetch_add", "lw_fetch_or", *used] if _SUM in body else used
     return f"from lanewise.runtime.atomics import {', '.join(used)}\n\n" if used else ""
 
 
@@ -97,7 +142,9 @@ SEPARATE_IMPORT = "from lanewise.runtime.separate_arrays import lw_separate\n\n"
 
 def prelude(body: str, fast_math: bool) -> str:
     """The definitions that a text uses."""
-    return "".join(
+    sums = (_PIECE, _SPECIAL) if _SUM in body else ()
+    shared = "".join(f"\n{decorator('', fast_math)}\n{text}\n" for text in sums)
+    return shared + "".join(
         f"\n{decorator(flags or '', fast_math)}\n{text}\n"
         for name, (flags, text) in DEFINITIONS.items()
         if f"{name}(" in body

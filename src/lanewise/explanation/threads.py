@@ -9,6 +9,7 @@ from lanewise.analysis.affine import Access, accesses, nest_of
 from lanewise.errors import NOWHERE
 from lanewise.ir import nodes as ir
 from lanewise.ir.printer import print_expression
+from lanewise.patterns.elementwise.plain_sums import told
 
 WAYS = {
     "same": "broadcast", "next": "coalesced", "apart": "strided", "row": "strided by rows", "unknown": "gathered",
@@ -34,6 +35,8 @@ def thread_accesses(reference: ir.Kernel) -> tuple[list[str], list[dict[str, Any
             texts.append(f"line {where.line}: {linecache.getline(where.file, where.line).strip()}")
         facts.append(_facts(a, indices))
         texts.append(_text(a, facts[-1]))
+    if besides := told(reference):
+        texts.append(f"  {besides}")
     return texts, facts
 
 
@@ -51,6 +54,8 @@ def _facts(a: Access, indices: tuple[str, ...]) -> dict[str, Any]:
 def _text(a: Access, f: dict[str, Any]) -> str:
     pattern = f["pattern"] if f["pattern"] != "strided" else f"strided by {abs(f['stride'])}"
     parts = [f"{f['place']} {'scattered to' if a.is_scatter else 'written' if a.is_store else 'read'}", pattern]
+    if isinstance(a.statement, ir.ScatterElement) and a.statement.operation == "sum":
+        parts.append("an exact sum in words beside the array, rounded once behind the kernel")
     if f["shared"] and not a.is_store:
         parts.append(f"shared by threads along {' and '.join(f['shared'])}")
     if f["rounds"]:

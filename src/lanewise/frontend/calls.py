@@ -141,7 +141,7 @@ def _hint(function: Any) -> str:
     if function is v.zeros:
         return "a local array needs a name: a = lw.zeros(lw.f32, 8)"
     if operation := getattr(function, "__lanewise_scatter__", ""):
-        return f"lw.scatter_{operation} has no value: it is a statement of its own, in a threadwise function"
+        return f"lw.scatter_{operation} has no value: it is a statement of its own, in an elementwise or threadwise function"
     if getattr(function, "__module__", None) == "random" or isinstance(
         getattr(function, "__self__", None), random.Random
     ):

@@ -34,12 +34,13 @@ def store(
 
 
 def refuse_table(scope: Scope, array: ElementsReference, node: ast.AST) -> None:
-    """Refuse to write to a table: other elements read it at the same time."""
+    """Refuse to write to a table: other elements read it at the same time, or write to the same place."""
     if array.is_table:
         raise scope.error(
             f"the table {array.name!r} is read only", node, found=f"an element of {array.describe()}, which is written",
             wanted="a field of the record, or a result of the function",
-            hint="@lw.threadwise functions write to the elements of arrays",
+            hint=f"elementwise functions may lw.scatter_add({array.name}, i, value), scatter_min or scatter_max; "
+            "@lw.threadwise functions write to the elements of arrays",
         )  # fmt: skip
 
 

@@ -39,7 +39,8 @@ DECISIONS = 5  # how often the type of one variable can change: wider twice, f64
 class Lowered:
     """An IR function; `uses_same` tells that its last parameter is the flag `same`.
 
-    numbered: the parameters whose indices it takes. indexed: of a function that reads tables, the same with an index for each dimension.
+    numbered: the parameters whose indices it takes. indexed: of a function that reads tables or scatters, the same with an index for each
+    dimension.
     reductions: of its results; none where all are sums.
     """
 
@@ -66,7 +67,7 @@ def lower_function(
 ) -> Lowered:
     """Lower a kernel function. `index` is the type of the indices of threads and of the lengths of arrays.
 
-    `elements`: the parameters that `lw.index_of` takes.
+    Tables have lengths of 32 bits. `elements`: the parameters that `lw.index_of` takes.
     `mutable` names the parameter, a record or populations, that may be assigned to; a function without one may use
     `lw.same`. `lattice` says which populations a sitewise function has: those called `f` become the parameters `f.q0`,
     `f.q1`, ... of the result, as far as they are used, before the others.
@@ -78,8 +79,11 @@ def lower_function(
         values |= {n: PopulationsReference(n, lattice, k, False, field=True) for n, k in signature.fields.items()}
     values |= {n: formal_parameter(n, kind, n == mutable) for n, kind in signature.parameters.items()}
     values |= {n: RowReference(n, kind) for n, kind in signature.rows.items()}
-    tables = signature.arrays if not signature.indices else {}
-    values |= {n: ElementsReference(n, kind, index, n in tables) for n, kind in signature.arrays.items()}
+    tables = signature.tables
+    values |= {
+        n: ElementsReference(n, kind, t.I32 if n in tables else index, n in tables)
+        for n, kind in signature.arrays.items()
+    }
     values |= {n: formal_parameter(n, index, False) for n in signature.indices}
     if results is None:
         returns = next((n for n in ast.walk(source.tree) if isinstance(n, ast.Return) and n.value is not None), None)
@@ -102,7 +106,7 @@ def lower_function(
         elements=elements,
     )
     flat = with_flat_tables(lowered.function, tables)
-    if flat is not lowered.function:
+    if flat is not lowered.function or signature.scattered:
         lowered = replace(lowered, function=flat, indexed=lowered.function)
     sums = all(r == SUM for r in signature.reductions)
     return lowered if sums else replace(lowered, reductions=signature.reductions)

@@ -12,6 +12,7 @@ from lanewise import types as t
 from lanewise.array_types import ArrayType, is_array, is_index
 from lanewise.errors import CompileError
 from lanewise.frontend.array_parameters import array_parameter, index_parameter
+from lanewise.frontend.scattered import scattered_arrays
 from lanewise.frontend.source import Source, read_source
 from lanewise.frontend.values import PythonObject
 from lanewise.ir.reductions import SUM, Reduction
@@ -34,7 +35,8 @@ class Signature:
     `populations` has the parameters that are populations, and their type, `rows` those that are rows of values, and the type of a value;
     they are not among `parameters`, nor are `fields`, which sites read at their neighbours. `indices` are those of a threadwise function,
     first of all; `asked` is what a call of it brings besides, by keyword. `arrays` are read and written by index; those of other
-    functions are tables, which are only read. `reductions` says what becomes of each result over all pairs.
+    functions are tables, which are only read, but for those that are `scattered` to. `reductions` says what becomes of each result
+    over all pairs.
     """
 
     source: Source
@@ -47,6 +49,12 @@ class Signature:
     asked: tuple[str, ...] = ()
     reductions: tuple[Reduction, ...] = ()
     fields: dict[str, t.Scalar] = field(default_factory=dict[str, t.Scalar])
+    scattered: frozenset[str] = frozenset()
+
+    @property
+    def tables(self) -> dict[str, ArrayType]:
+        """The arrays that are only read."""
+        return {} if self.indices else {n: kind for n, kind in self.arrays.items() if n not in self.scattered}
 
     @property
     def names(self) -> list[str]:
@@ -67,13 +75,14 @@ def read_signature(
     fields: bool = False,
     tables: bool = False,
     pairs: bool = False,
+    scatters: bool = False,
 ) -> Signature:
     """The annotations of a function as language types; raises `CompileError` when one is missing or of another kind.
 
     `populations` says that the first parameter, and no other, is the populations of a site; a helper (not `annotated`)
     may take them anywhere. `rows` says that it may take rows of values, `threads` that it has indices and arrays, `fields` that it is a
-    function of a site of a lattice, and may read fields at its neighbours, `tables` that it has arrays to read,
-    `pairs` that its results are reduced over pairs.
+    function of a site of a lattice, and may read fields at its neighbours, `tables` that it has arrays to read, `scatters` that
+    some of these may be scattered to, `pairs` that its results are reduced over pairs.
     """
     source = read_source(function)
     _check_plain(source)
@@ -120,7 +129,10 @@ def read_signature(
         )  # fmt: skip
     kinds = None if results is None else [kind for kind, _ in results]
     asked = ("grid",) if threads else ()
-    return Signature(source, parameters, kinds, sites, lists, tuple(indices), arrays, asked, reductions, near)
+    scattered = frozenset(scattered_arrays(source) & arrays.keys()) if scatters else frozenset[str]()
+    return Signature(
+        source, parameters, kinds, sites, lists, tuple(indices), arrays, asked, reductions, near, scattered
+    )
 
 
 def _field_type(source: Source, arg: ast.arg, annotation: Any, *, allowed: bool) -> t.Scalar:

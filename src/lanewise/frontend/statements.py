@@ -11,7 +11,8 @@ from lanewise.frontend.directions import items_of, unroll
 from lanewise.frontend.expressions import check_nesting, condition, lower, misfit_error, number, scalar
 from lanewise.frontend.places import coerce
 from lanewise.frontend.promotion import Misfit
-from lanewise.frontend.scatters import operation_of, scatter
+from lanewise.frontend.scattered import operation_of
+from lanewise.frontend.scatters import scatter
 from lanewise.frontend.scope import Retype, Scope
 from lanewise.frontend.syntax import describe_syntax
 from lanewise.frontend.values import Number, PythonObject, Several

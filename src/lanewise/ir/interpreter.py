@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from lanewise import exact_sums
 from lanewise.errors import NOWHERE, VerificationError
 from lanewise.ir import nodes as ir
 from lanewise.ir.interpret import MEMORY, Environment, Reader, evaluate, loop_range, run_statement
@@ -321,6 +322,9 @@ class Interpreter:
                     env[s.names[n]] = memory.read(leaf, place)
                 case ir.StoreElement():
                     memory.write(leaf, place, evaluate(s.values[n], env))
+                case ir.ScatterElement(operation="sum"):
+                    value = evaluate(s.value, env)
+                    exact_sums.add(exact_sums.FORMATS[value.dtype.name], _Words(memory, leaf), place, value)
                 case ir.ScatterElement():
                     value = combined(s.operation, memory.read(leaf, place), evaluate(s.value, env))
                     memory.write(leaf, place, value)
@@ -345,6 +349,9 @@ class Interpreter:
             case ir.Store():
                 lanes = self._lanes(s.buffer, index, len(s.values), env, shared, "writes")
                 lanes[:] = [evaluate(v, env) for v in s.values]
+            case ir.Scatter(operation="sum"):
+                value = evaluate(s.value, env)
+                exact_sums.add(exact_sums.FORMATS[value.dtype.name], self.buffers[s.buffer], index, value)
             case ir.Scatter():
                 lanes = self._lanes(s.buffer, index, 1, env, shared, "scatters to")
                 lanes[0] = combined(s.operation, lanes[0], evaluate(s.value, env))
@@ -400,6 +407,20 @@ class Interpreter:
                 thread = thread_of(env, shared.barriers)
                 self.races.touch((self.watched[name], scalar), thread, f"{name}[{scalar}]", NOWHERE, touch)
         return buffer[start : start + count]
+
+
+@dataclass(frozen=True, slots=True)
+class _Words:
+    """The words of exact sums, as the elements of an array."""
+
+    memory: Memory
+    leaf: str
+
+    def __getitem__(self, place: int) -> Any:
+        return self.memory.read(self.leaf, place)
+
+    def __setitem__(self, place: int, word: Any) -> None:
+        self.memory.write(self.leaf, place, np.int64(word))
 
 
 def _records(s: ir.LoadRecord | ir.StoreRecord, index: int, pairs: int) -> Iterator[tuple[int, slice]]:

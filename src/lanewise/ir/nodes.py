@@ -313,7 +313,8 @@ class ScatterElement:
     """Add a value to one element of an array that has a shape, or take the smaller or larger of the two; indices as in `LoadElement`.
 
     Many threads may do so with one element at the same time: the result has the same bits whatever their order, for `lanewise.scatter`
-    says what is combined how. The kernel neither reads nor stores elements of the array.
+    says what is combined how. The kernel neither reads nor stores elements of the array. Of a sum of floats the array has words of
+    `lanewise.exact_sums` in place of its elements; indices are those of the elements.
     """
 
     array: str
@@ -321,6 +322,11 @@ class ScatterElement:
     operation: ScatterOperation
     value: Expression
     location: Location = field(default=NOWHERE, compare=False, repr=False)
+
+    @property
+    def name(self) -> str:
+        """The function that the user calls."""
+        return f"scatter_{'add' if self.operation == 'sum' else self.operation}"
 
 
 @dataclass(frozen=True, slots=True)

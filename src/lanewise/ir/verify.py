@@ -11,7 +11,7 @@ from lanewise.ir.names import is_own, owner
 from lanewise.ir.printer import print_block
 from lanewise.ir.traverse import expressions, statements, subexpressions, writes
 from lanewise.ir.verify_expression import Known, expression_problem
-from lanewise.types import BOOL, LocalArray, Scalar
+from lanewise.types import BOOL, F32, F64, I64, LocalArray, Scalar
 
 WARP = 32
 RANK = 3  # dimensions of an array at most
@@ -318,7 +318,11 @@ class _Verifier:
         kind, written, rank = places.get(name, (s.value.type, False, 1))
         if not written or len(indices) != rank or not all(i.type.is_integer for i in indices):
             raise self.fail(s, f"no written array {name} in global memory with {len(indices)} dimensions")
-        if s.value.type != kind or kind == BOOL or (s.operation == "add" and kind.is_float):
+        if s.operation == "sum":  # the words of exact sums stand in place of the array
+            fits = kind == I64 and s.value.type in (F32, F64)
+        else:
+            fits = s.value.type == kind != BOOL and not (s.operation == "add" and kind.is_float)
+        if not fits:
             raise self.fail(s, f"{s.operation} of {s.value.type} does not fit {name} of {kind}")
         if any(_touches(x, name) and getattr(x, "operation", "") != s.operation for x in statements(kernel.body)):
             raise self.fail(s, f"{name} is touched in another way, too")

@@ -47,16 +47,18 @@ class Tests(Protocol):
 class Arguments:
     """The arguments of one call, by what they are.
 
-    `added` are arrays that the pattern makes of them, and tables, each with the type of a value; `lengths` those of the dimensions of
-    tables; `beyond` says of rows how many values all of them have, `totals` what a pattern counts besides, `variant` what else a kernel is
-    specialised to. `options` are keywords of the call that belong to no parameter; `around` makes a launch of what is launched, with
-    what else a run does; `tests` are those of indices that nothing proves.
+    `added` are arrays that the pattern makes of them, and arrays that have indices, each with the type of a value; `shaped` are the latter
+    as the caller has them, `lengths` those of their dimensions; `beyond` says of rows how many values all of them have, `totals` what a
+    pattern counts besides, `variant` what else a kernel is specialised to. `options` are keywords of the call that belong to no parameter;
+    `around` makes a launch of what is launched, with what else a run does; `tests` are those of indices that nothing proves; `instead` is
+    launched in place of the kernel, where the caller chose no plan.
     """
 
     records: dict[str, RecordArray] = field(default_factory=dict[str, RecordArray])
     arrays: dict[str, Any] = field(default_factory=dict[str, Any])
     uniforms: dict[str, Any] = field(default_factory=dict[str, Any])
     added: dict[str, tuple[Any, t.ValueType]] = field(default_factory=dict[str, tuple[Any, t.ValueType]])
+    shaped: dict[str, Any] = field(default_factory=dict[str, Any])
     lengths: dict[str, int] = field(default_factory=dict[str, int])
     beyond: dict[str, int] = field(default_factory=dict[str, int])
     totals: dict[str, int] = field(default_factory=dict[str, int])
@@ -65,6 +67,12 @@ class Arguments:
     options: dict[str, Any] = field(default_factory=dict[str, Any])
     around: Callable[[Callable[[], None]], Callable[[], None]] | None = None
     tests: Tests | None = None
+    instead: Callable[[], None] | None = None
+
+    def surround(self, outer: Callable[[Callable[[], None]], Callable[[], None]]) -> None:
+        """Do something else besides in every run, around what is done already."""
+        inner = self.around
+        self.around = outer if inner is None else lambda launch: outer(inner(launch))
 
 
 def name_arguments(signature: Signature, positional: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -43,12 +43,15 @@ def _is_array(value: Any) -> bool:
     return hasattr(value, "__cuda_array_interface__") and type(value).__module__.partition(".")[0] == "cupy"
 
 
-def check_results_apart(kernel: str, results: Iterable[Any], tables: Mapping[str, Any]) -> None:
-    """Refuse results in the memory of a table, which other elements read while they are written."""
+def check_results_apart(
+    kernel: str, results: Iterable[Any], arrays: Mapping[str, Any], scattered: Container[str] = ()
+) -> None:
+    """Refuse results in the memory of a table, or of what is scattered to: other elements touch it while they are written."""
     for result in results:
-        for name, table in tables.items():
-            if overlap(result, table):
-                raise ArgumentError(f"{kernel}: out shares memory with the table {name!r}; give it memory of its own")
+        for name, array in arrays.items():
+            if overlap(result, array):
+                what = "array" if name in scattered else "table"
+                raise ArgumentError(f"{kernel}: out shares memory with the {what} {name!r}; give it memory of its own")
 
 
 def place_of(array: Any) -> str:

@@ -8,7 +8,7 @@ whole number. The minimum of such numbers is a fold like any other, so that ever
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -17,7 +17,7 @@ from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import length_of, own
 from lanewise.ir.traverse import expressions, flat_map, rewrite_statement, statements, subexpressions
-from lanewise.types import I32, I64, Scalar
+from lanewise.types import BOOL, I32, I64, Scalar
 
 OUTSIDE = own("outside")
 NONE = 2**63 - 1  # nothing was outside
@@ -56,8 +56,8 @@ def failure(number: int) -> Failure:
     return Failure(place // RANK, place % RANK, index - MOST - 1)
 
 
-def guarded(body: ir.Block, guards: Guards, kinds: Mapping[str, Scalar], count: Scalar) -> ir.Block:
-    """The statements of a thread with these tests. kinds: of the elements of arrays. count: the type of lengths."""
+def guarded(body: ir.Block, guards: Guards, kinds: Mapping[str, Scalar], count: Callable[[str], Scalar]) -> ir.Block:
+    """The statements of a thread with these tests. kinds: of the elements of arrays. count: the type of the lengths of an array."""
     tests: dict[int, list[tuple[int, Side]]] = {}
     for site, dimension, side in guards:
         tests.setdefault(site, []).append((dimension, side))
@@ -66,21 +66,37 @@ def guarded(body: ir.Block, guards: Guards, kinds: Mapping[str, Scalar], count: 
     return (begin, *pass_.block(body))
 
 
-def testing(f: ir.Function, guards: Guards, kinds: Mapping[str, Scalar]) -> ir.Function:
-    """A function that returns the number of its first failure in place of its results, and changes nothing."""
+def testing(f: ir.Function, guards: Guards, kinds: Mapping[str, Scalar], wide: Container[str]) -> ir.Function:
+    """A function that returns the number of its first failure in place of its results, and changes nothing: it does not scatter.
+
+    wide: the arrays whose lengths have 64 bits.
+    """
     number = ir.Return((ir.Local(OUTSIDE, I64),), f.location)
 
-    def visit(s: ir.Statement) -> ir.Block:
-        return (replace(number, location=s.location),) if isinstance(s, ir.Return) else (s,)
+    def count(array: str) -> Scalar:
+        return I64 if array in wide else I32
 
-    body = flat_map(guarded(f.body, guards, kinds, I32), visit)
+    def visit(s: ir.Statement) -> ir.Block:
+        match s:
+            case ir.Return():
+                return (replace(number, location=s.location),)
+            case ir.ScatterElement():
+                return ()
+            case ir.If(then=(), otherwise=()) | ir.For(body=()):
+                return ()
+            case ir.If(then=()):
+                return (replace(s, condition=ir.Unary("not", s.condition, BOOL), then=s.otherwise, otherwise=()),)
+            case _:
+                return (s,)
+
+    body = flat_map(guarded(f.body, guards, kinds, count), visit)
     parameters = tuple(replace(p, mutable=False) for p in f.parameters)
     names = {p.name for p in parameters}
     lengths = {
         x.name for s in statements(body) for e in expressions(s) for x in subexpressions(e) if isinstance(x, ir.Local)
     }
-    tested = {length_of(s.array, d) for s in sites(f.body) for d in range(len(s.indices))}
-    new = tuple(ir.Parameter(n, I32) for n in sorted(tested & lengths) if n not in names)
+    tested = {length_of(s.array, d): count(s.array) for s in sites(f.body) for d in range(len(s.indices))}
+    new = tuple(ir.Parameter(n, tested[n]) for n in sorted(tested.keys() & lengths) if n not in names)
     return ir.Function(
         f"{f.name}_indices", (*new, *parameters), (ir.Parameter("result", I64),), (*body, number), f.location
     )
@@ -91,7 +107,7 @@ class _Guarding:
     numbers: Mapping[int, int]  # of the accesses to guard, by identity
     tests: Mapping[int, list[tuple[int, Side]]]
     kinds: Mapping[str, Scalar]
-    count: Scalar
+    count: Callable[[str], Scalar]
 
     def block(self, block: ir.Block) -> ir.Block:
         return tuple(x for s in block for x in self.statement(s))
@@ -126,7 +142,7 @@ class _Guarding:
 
     def test(self, s: ir.ElementAccess, dimension: int, sides: list[Side]) -> ir.Expression:
         """Whether an index is inside, as far as that is open."""
-        index, length = s.indices[dimension], ir.Local(length_of(s.array, dimension), self.count)
+        index, length = s.indices[dimension], ir.Local(length_of(s.array, dimension), self.count(s.array))
         parts: list[ir.Expression] = []
         if "below" in sides:
             parts.append(ir.Compare("<=", ir.Literal(0, index.type), index))

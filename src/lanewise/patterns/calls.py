@@ -87,7 +87,8 @@ class Wing:
     advise: what could make a call faster besides a plan. threads: its functions have indices and arrays. repeats: what calls like one have
     to be like besides. total: a result is the sum over all elements. options: keywords of a call that belong to no parameter. prove:
     what is proved of a call, or refused, before anything is compiled for it; it may add to the arguments. elements: its functions may read
-    tables, and ask for the indices of these parameters. tested: a launch with the tests of a call's indices before it.
+    tables, and ask for the indices of these parameters; scatters: they may scatter to arrays, too. tested: a launch with the tests of a
+    call's indices before it.
     """
 
     pattern: Pattern
@@ -105,6 +106,7 @@ class Wing:
     options: tuple[str, ...] = ()
     prove: Callable[[Calls, Arguments], None] | None = None
     elements: Callable[[Signature], Iterable[str]] | None = None
+    scatters: bool = False
     tested: Callable[[Calls, Arguments, Launch], Launch] | None = None
 
     def results(self, lowered: Lowered, count: int, axes: tuple[int, ...] = ()) -> list[Result]:
@@ -162,13 +164,14 @@ class Calls:
                 threads=self.wing.threads,
                 tables=self.wing.elements is not None,
                 pairs=self.wing.pattern.over_pairs,
+                scatters=self.wing.scatters,
             )
         )
         return self._written
 
     @property
-    def _tables(self) -> Iterable[str]:
-        """The parameters that are tables, with which results must not share memory."""
+    def _shaped(self) -> Iterable[str]:
+        """The parameters that are tables, or scattered to, with which results must not share memory."""
         return self.signature.arrays if self.wing.elements is not None else ()
 
     @property
@@ -210,7 +213,7 @@ class Calls:
         """Run with the default or the tuned plan; the results."""
         self.notice()
         calls = self.repeated[None]
-        if (out is None or not self._tables) and (match := calls.find(arguments, named)):
+        if (out is None or not self._shaped) and (match := calls.find(arguments, named)):
             return match[0].run(match[1], out)
         classified = self.given(arguments, named)
         call = self.bind(classified, out, None)
@@ -257,11 +260,15 @@ class Calls:
         count = made[0].count if made else 0
         results = make_outputs(self.name, [r.kind for r in made], count, arguments.device, out)
         if out is not None:
-            check_results_apart(self.name, results, {n: arguments.added[n][0] for n in self._tables})
+            check_results_apart(
+                self.name, results, {n: arguments.shaped[n] for n in self._shaped}, self.signature.scattered
+            )
         bound |= {r.name: bind_value_array(a, r.kind) for r, a in zip(made, results, strict=True)}
         environment = self.environment(arguments)
         self_term.check(self.name, compiled.plan.self_term, compiled.executable.program.self_term, environment)
         launch = compiled.executable.prepare(bound, environment)
+        if arguments.instead is not None and plan is None:
+            launch = arguments.instead
         if arguments.tests is not None and self.wing.tested is not None:
             launch = self.wing.tested(self, arguments, launch)
         if arguments.around is not None:
@@ -366,6 +373,11 @@ class Calls:
         """What tuning measures."""
         from lanewise.tuning.job import Job, Workload, check_tunable, make_workload
 
+        if arguments.instead is not None and plan is None:
+            raise ArgumentError(
+                f"{self.name}: calls like this one do not run the kernel but go to buckets (see explain()), which have no plan; "
+                "with a plan, such as plan=lw.Plan(block=256), the kernel is tuned, for calls with that plan"
+            )
         wish = plan or Plan()
         lengths = {n: len(a) for n, a in (arguments.records | arguments.arrays).items()}
         count, kinds = self.count(arguments), self.signature.parameters

@@ -7,7 +7,7 @@ if it is still the same. No order is promised to other memory: the threads meet 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from llvmlite import ir
 from numba.core import types
@@ -34,6 +34,20 @@ def _scatter(operation: str) -> Any:
         return types.void(array, types.uint64, array.dtype), combine
 
     return intrinsic(lw_scatter)
+
+
+def _fetch(operation: Literal["add", "or"]) -> Any:
+    """`lw_fetch_add(words, place, value)`: a whole number of 64 bits as it was before a value was added."""
+
+    def lw_fetch(typing_context: Any, array: Any, place: Any, value: Any) -> Any:
+        def combine(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+            return builder.atomic_rmw(operation, builder.gep(data, [arguments[1]]), arguments[2], _ORDER)
+
+        del typing_context
+        return types.int64(array, types.uint64, types.int64), combine
+
+    return intrinsic(lw_fetch)
 
 
 def _exchange(builder: Any, target: Any, value: Any, bits: int, *, smaller: bool) -> None:
@@ -66,4 +80,5 @@ def _exchange(builder: Any, target: Any, value: Any, bits: int, *, smaller: bool
     builder.position_at_end(end)
 
 
+lw_fetch_add, lw_fetch_or = _fetch("add"), _fetch("or")
 lw_scatter_add, lw_scatter_min, lw_scatter_max = _scatter("add"), _scatter("min"), _scatter("max")

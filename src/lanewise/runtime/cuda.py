@@ -118,14 +118,17 @@ def allocate(device: str, nbytes: int) -> Any:
 class CudaKernel:
     """One compiled kernel on one device."""
 
-    def __init__(self, device: str, cubin: Cubin, name: str, threads: int) -> None:
+    def __init__(self, device: str, cubin: Cubin, name: str, threads: int, shared: int = 0) -> None:
+        """shared: bytes of shared memory that a launch gives a block, beside those that the text declares."""
         core = cuda_core()
         self.device, self.threads, self._core = device, threads, core
         core.Device(cuda_number(device)).set_current()
         self._code = core.ObjectCode.from_cubin(cubin.code)
         self._kernel = self._code.get_kernel(f"{name}_kernel")
         self.constant_turns = turns(f"the constant memory of {name}", device)  # one, for all calls that are bound
-        self._config = cache(partial(core.LaunchConfig, block=threads))  # by the grid
+        self._config = cache(partial(core.LaunchConfig, block=threads, shmem_size=shared))  # by the grid
+        if shared:
+            self._allow(shared)
 
     def launch(self, grid: tuple[int, int], arguments: tuple[Any, ...]) -> None:
         """Put a launch on CuPy's current stream. Pointers are Python integers, scalars NumPy scalars."""
@@ -133,6 +136,18 @@ class CudaKernel:
         with use(self.device):
             stream = _stream(int(cupy().cuda.get_current_stream().ptr))
             core.launch(stream, self._config(grid), self._kernel, *arguments)
+
+    def _allow(self, shared: int) -> None:
+        """Beyond 48 KB the driver wants to be told before."""
+        from cuda.bindings import driver  # pyright: ignore[reportAttributeAccessIssue]
+
+        kind = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+        kernel, number = driver.CUkernel(int(self._kernel.handle)), driver.CUdevice(cuda_number(self.device))
+        (status,) = driver.cuKernelSetAttribute(kind, shared, kernel, number)
+        if status != driver.CUresult.CUDA_SUCCESS:
+            raise DeviceError(
+                f"{shared:,} bytes of shared memory for a block were refused: the driver says {status.name}"
+            )
 
     def constant(self, name: str) -> tuple[int, int]:
         """The address and the size in bytes of an array in constant memory."""
@@ -314,6 +329,6 @@ def timer(device: str) -> Callable[[Callable[[], None]], float]:
 
 
 @cache
-def loaded(device: str, text: str, name: str, threads: int) -> CudaKernel:
+def loaded(device: str, text: str, name: str, threads: int, shared: int = 0) -> CudaKernel:
     """The kernel of a CUDA text on a device; kept for the life of the program."""
-    return CudaKernel(device, compile_cubin(text, name, architecture(device)), name, threads)
+    return CudaKernel(device, compile_cubin(text, name, architecture(device)), name, threads, shared)

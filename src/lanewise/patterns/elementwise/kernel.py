@@ -6,6 +6,7 @@ Sums run in 64 bits and in a fixed order.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from lanewise.errors import ArgumentError, brief
 from lanewise.field_values import brought
 from lanewise.frontend.function import Lowered, Signature
 from lanewise.ir import nodes as ir
-from lanewise.ir.names import COUNT, LANES, owner, partial_of
+from lanewise.ir.names import COUNT, LANES, WORK, partial_of
 from lanewise.launch.arguments import Arguments, bind_value_array, make_output
 from lanewise.launch.executable import Executable
 from lanewise.launch.repeated import Result
@@ -34,13 +35,23 @@ from lanewise.patterns.elementwise.build import (
     reduced_type,
     reduction_lanes,
 )
+from lanewise.patterns.elementwise.scattered import (
+    call_arguments,
+    elements_of,
+    is_wide,
+    prove,
+    repeats,
+    scattered_arrays_of,
+    scattered_lengths,
+    wide_lengths,
+)
+from lanewise.patterns.elementwise.scattering import build_scattering, scatters
 from lanewise.patterns.results import result_arrays
-from lanewise.patterns.tables.arguments import WITH_ARRAYS
-from lanewise.patterns.tables.ranges import CHECKS, around_launch, check_keywords, prove, repeats
+from lanewise.patterns.tables.ranges import CHECKS, around_launch, check_keywords
+from lanewise.patterns.threadwise.names import POINTS
 from lanewise.plan import Plan
 from lanewise.plans import complete_plan
-from lanewise.record import Record
-from lanewise.runtime.memory import array_module, overlap
+from lanewise.runtime.memory import array_module
 from lanewise.target import is_gpu
 from lanewise.types import Scalar
 
@@ -53,13 +64,18 @@ def _specialised(signature: Signature, arguments: Arguments) -> ElementwiseArgum
     return ElementwiseArguments(
         {n: (r.record, r.layout) for n, r in arguments.records.items()},
         {n: value_type(kinds[n]) for n in arguments.arrays},
-        {n: value_type(kinds[n]) for n in arguments.uniforms},
-        signature.arrays,
+        {n: value_type(kinds[n]) for n in arguments.uniforms} | scattered_lengths(signature, arguments),
+        signature.tables,
     )
 
 
 def _build(lowered: Lowered, signature: Signature, arguments: Arguments, index: Scalar) -> ir.Kernel:
-    return build_elementwise(lowered, _specialised(signature, arguments), index)
+    if not scatters(lowered.function):  # the tests of a function that does are one that does not
+        return build_elementwise(lowered, _specialised(signature, arguments), index)
+    uniforms = {n: value_type(signature.parameters[n]) for n in arguments.uniforms}
+    plain = replace(_specialised(signature, arguments), uniforms=uniforms, tables={})
+    function = wide_lengths(signature) if is_wide(arguments) else lowered
+    return build_scattering(function, plain, scattered_arrays_of(signature, arguments), index)
 
 
 def _counts(name: str, arguments: Arguments) -> Mapping[str, int]:
@@ -69,7 +85,8 @@ def _counts(name: str, arguments: Arguments) -> Mapping[str, int]:
     if len(set(counts.values())) > 1:
         lengths = ", ".join(f"{n} has {c}" for n, c in counts.items())
         raise ArgumentError(f"{name}: the arrays differ in length: {lengths}")
-    return {COUNT: next(iter(counts.values()))}
+    count = next(iter(counts.values()))
+    return {COUNT: count, **arguments.lengths, WORK: 1, POINTS: count} if arguments.variant else {COUNT: count}
 
 
 def _check_parts(calls: Calls, arguments: Arguments) -> None:
@@ -86,32 +103,14 @@ def _check_parts(calls: Calls, arguments: Arguments) -> None:
                 )
 
 
-def _elements(signature: Signature) -> list[str]:
-    """The records; of a function without any its values, of which each call has one array or more."""
-    kinds = signature.parameters
-    return [n for n, k in kinds.items() if isinstance(k, Record)] or [*kinds]
-
-
 def _prove(calls: Calls, arguments: Arguments) -> None:
     _check_parts(calls, arguments)
-    _check_apart(calls, arguments)
     prove(calls, arguments)
 
 
-def _check_apart(calls: Calls, arguments: Arguments) -> None:
-    """Elements are written while others read tables, in any order: a table is no view of what is written."""
-    changed = {owner(p.name) for p in calls.lowered.function.parameters if p.mutable}
-    for name in changed & arguments.records.keys():
-        for table in calls.signature.arrays:
-            if overlap(arguments.records[name].data, arguments.added[table][0]):
-                raise ArgumentError(
-                    f"{calls.name}: {name!r} is written, and shares memory with the table {table!r}; give it memory of its own"
-                )
-
-
 WING = Wing(
-    ELEMENTWISE, _build, _counts, in_place=True, advise=advise_layout, arguments=WITH_ARRAYS, elements=_elements, prove=_prove,
-    check=check_keywords, options=(CHECKS,), repeats=repeats, tested=around_launch,
+    ELEMENTWISE, _build, _counts, in_place=True, advise=advise_layout, arguments=call_arguments, elements=elements_of, prove=_prove,
+    check=check_keywords, options=(CHECKS,), repeats=repeats, tested=around_launch, scatters=True,
 )  # fmt: skip
 
 
@@ -123,7 +122,8 @@ class Elementwise(AbstractKernel):
     """A kernel over single elements. The first record parameter is updated in place; other arrays are read.
 
     Parameters of record type take record arrays; scalar and vector parameters take a uniform argument or an array with
-    one value an element.
+    one value an element. An array with a shape (`density: lw.Array1[lw.f32]`) is one for all elements, a contiguous array of NumPy
+    or CuPy that is passed as it is: a table, whose elements are read by index, or an array that is scattered to (`lw.scatter_add`).
     """
 
     def __init__(self, function: Callable[..., Any], derived: Derived | None = None) -> None:
@@ -152,8 +152,8 @@ class Elementwise(AbstractKernel):
     ) -> Any:
         """Run on all elements: an array of results, of shape (n,) or (n, components), a tuple of them, or None.
 
-        checks: test before the run that every index into a table is inside, as far as nothing proves it; raises `VerificationError` with
-        the first element that is not, and changes nothing. The call waits for the tests.
+        checks: test before the run that every index into a table or of a scatter is inside, as far as nothing proves it; raises
+        `VerificationError` with the first element that is not, and changes nothing. The call waits for the tests.
         """
         if checks is False:
             return super().__call__(*arguments, out=out, plan=plan, **named)
@@ -184,6 +184,11 @@ class Elementwise(AbstractKernel):
         if not checked and (match := repeated.find(arguments, named)):
             return _reduced(operation, match[0].run(match[1], None))
         classified = calls.given(arguments, named)
+        if scattered := calls.signature.scattered:
+            raise ArgumentError(
+                f"{self.__name__} scatters to {', '.join(sorted(scattered))}, and has no {operation}; "
+                f"lw.{operation} takes it of the results of a call"
+            )
         if not calls.lowered.results:
             raise ArgumentError(f"{self.__name__} returns nothing to take the {operation} of")
         if operation != "sum" and not calls.count(classified):

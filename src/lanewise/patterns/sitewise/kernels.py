@@ -277,7 +277,7 @@ class SiteKernels:
 
 def _untested(lowered: Lowered) -> Lowered:
     """A function that finds no index outside."""
-    nothing = testing(replace(lowered.function, body=()), (), {})
+    nothing = testing(replace(lowered.function, body=()), (), {}, frozenset())
     return replace(lowered, function=replace(nothing, parameters=()), results=(t.I64,), numbered=())
 
 

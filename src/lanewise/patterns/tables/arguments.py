@@ -26,7 +26,7 @@ NOTHING: Tables = {}
 def with_tables(signature: Signature, values: Mapping[str, Any], *, arrays_allowed: bool) -> Arguments:
     """The arguments of a call, those that are tables among them. Raises `ArgumentError`."""
     result = classify_arguments(signature, values, arrays_allowed=arrays_allowed)
-    bring_tables(signature.source.name, signature.arrays, values, result)
+    bring_tables(signature.source.name, signature.tables, values, result)
     return result
 
 
@@ -38,21 +38,32 @@ def bring_tables(kernel: str, tables: Tables, values: Mapping[str, Any], argumen
     for name, kind in tables.items():
         array = values[name]
         check_table(f"{kernel}: {name!r}", array, kind, arguments.device)
-        arguments.added[name] = (array.reshape(-1), kind.element)
-        arguments.lengths |= {length_of(name, d): int(n) for d, n in enumerate(array.shape)}
+        add_shaped(name, array, kind, arguments)
+
+
+def add_shaped(name: str, array: Any, kind: ArrayType, arguments: Arguments) -> None:
+    """Add an array that has indices to the arguments of a call."""
+    arguments.shaped[name] = array
+    arguments.added[name] = (array.reshape(-1), kind.element)
+    arguments.lengths |= {length_of(name, d): int(n) for d, n in enumerate(array.shape)}
 
 
 def check_table(place: str, array: Any, kind: ArrayType, device: str) -> None:
     """Raise `ArgumentError` for what is no table of this type on this device."""
     check_shaped(place, array, kind, False)
+    check_place(place, array, device)
+    if array.size > NARROW:
+        raise ArgumentError(f"{place} has {array.size:,} elements; a table has at most {NARROW:,}, which 32 bits count")
+
+
+def check_place(place: str, array: Any, device: str) -> None:
+    """Raise `ArgumentError` for an array that does not lie where the call runs."""
     there, here = place_of(array), CPU.name if device == PYTHON.name else device
     if there != here:
         where, wanted = ("the host" if x == CPU.name else repr(x) for x in (there, here))
         raise ArgumentError(
             f"{place} lies on {where}, and the call runs on {wanted}; nothing is copied: bring it there once, before the calls"
         )
-    if array.size > NARROW:
-        raise ArgumentError(f"{place} has {array.size:,} elements; a table has at most {NARROW:,}, which 32 bits count")
 
 
 def table_arrays(tables: Tables) -> list[ir.ArrayArgument]:

@@ -47,7 +47,7 @@ def check_keywords(signature: Signature) -> Signature:
     for a in signature.source.tree.args.args:
         if a.arg == CHECKS and signature.arrays:
             raise signature.source.error(
-                f"{a.arg!r} is a keyword of every call of a function that reads tables",
+                f"{a.arg!r} is a keyword of every call of a function that {'scatters' if signature.scattered else 'reads tables'}",
                 a,
                 found=a.arg,
                 wanted="another name",
@@ -86,12 +86,17 @@ def refuse(kernel: str, places: tuple[Reached, ...], lengths: Counts) -> None:
     for r in places:
         if r.sure and (r.below or r.beyond):
             shape = shape_of(r.statement, lengths)
-            hint = "a longer table, or a condition around the read"
+            read = isinstance(r.statement, ir.LoadElement)
+            hint = (
+                "a longer table, or a condition around the read"
+                if read
+                else "a longer array, or a condition around the scatter"
+            )
             raise surely_outside(kernel, r, shape, "these arguments", hint)
 
 
 def shape_of(s: ir.ElementAccess, lengths: Counts) -> tuple[int, ...]:
-    """The shape of the table that a statement reads."""
+    """The shape of the array that a statement reads or scatters to."""
     return tuple(lengths[length_of(s.array, d)] for d in range(len(s.indices)))
 
 
@@ -169,7 +174,8 @@ def _holding(calls: Calls, arguments: Arguments, names: tuple[str, ...]) -> Call
 class TableTests:
     """The tests of a call: which indices nothing proves, and how a failure is told.
 
-    row: of the shape that sites are counted in. of_pairs: each element is the target of many pairs.
+    tables: with the arrays that are scattered to; wide: those whose lengths have 64 bits. row: of the shape that sites are counted in.
+    of_pairs: each element is the target of many pairs.
     """
 
     kernel: str
@@ -179,6 +185,7 @@ class TableTests:
     lengths: Counts
     row: tuple[int, ...] = ()
     of_pairs: bool = False
+    wide: frozenset[str] = frozenset()
 
     @property
     def lowered(self) -> Lowered:
@@ -186,7 +193,7 @@ class TableTests:
         indexed = self.function.indexed
         assert indexed is not None
         kinds = {n: kind.element for n, kind in self.tables.items()}
-        function = testing(indexed, self.tested, kinds)
+        function = testing(indexed, self.tested, kinds, self.wide)
         return replace(
             self.function, function=with_flat_tables(function, self.tables), results=(t.I64,), indexed=function
         )

@@ -5,13 +5,15 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from lanewise.collective.exact_sums import summed, words_for
 from lanewise.errors import ArgumentError
 from lanewise.frontend.function import Signature
-from lanewise.frontend.scatters import scattered_arrays
+from lanewise.frontend.scattered import scattered_arrays, summed_arrays
 from lanewise.ir.names import WORK, extent_of, length_of
 from lanewise.launch.arguments import Arguments, classify_arguments
 from lanewise.launch.repeated import Repeats
@@ -20,6 +22,7 @@ from lanewise.patterns.threadwise.names import POINTS
 from lanewise.runtime.devices import default_device
 from lanewise.runtime.memory import overlap
 from lanewise.target import CPU, PYTHON
+from lanewise.types import I64
 
 MOST = 2**62  # points
 WIDEST = 16  # bytes of an access
@@ -47,6 +50,7 @@ def call_arguments(signature: Signature, values: Mapping[str, Any]) -> Arguments
     for name, array in arrays.items():
         result.totals |= {length_of(name, d): n for d, n in enumerate(array.shape)}
         result.added[name] = (array.reshape(-1), signature.arrays[name].element)
+    add_words(signature, arrays, result)
     wide = any(n > NARROW for n in result.totals.values())
     wide = wide or (bool(signature.results) and math.prod(extents) > NARROW)  # a sum has a loop over rows of rows
     narrow = all(a.size <= NARROW for a in arrays.values())
@@ -54,6 +58,16 @@ def call_arguments(signature: Signature, values: Mapping[str, Any]) -> Arguments
     result.variant = (wide, narrow, multiples) if max(multiples, default=1) > 1 else (wide, narrow)
     result.totals[WORK] = _work(signature, extents, arrays)
     return result
+
+
+def add_words(signature: Signature, arrays: Mapping[str, Any], arguments: Arguments) -> None:
+    """Words of exact sums stand in place of arrays of floats that are added to, and are added to these behind the kernel."""
+    rows = {n: arrays[n].reshape(-1) for n in arrays if n in summed_arrays(signature.source, signature.arrays)}
+    if not rows:
+        return
+    words = {n: words_for(row, arguments.device) for n, row in rows.items()}
+    arguments.added |= {n: (each, I64) for n, each in words.items()}
+    arguments.surround(partial(summed, rows, words, arguments.device))
 
 
 def counts(name: str, arguments: Arguments) -> Mapping[str, int]:

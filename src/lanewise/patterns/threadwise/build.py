@@ -14,6 +14,7 @@ from typing import Any
 
 from lanewise import types as t
 from lanewise.frontend.function import Lowered, Signature, lower_function
+from lanewise.frontend.scattered import summed_arrays
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import identifier, own
 from lanewise.ir.traverse import rename, statements, writes
@@ -56,7 +57,8 @@ def build_kernel(
     wide, narrow, *rest = classified.variant
     multiples: Any = rest[0] if rest else (1,) * len(signature.arrays)
     function = lower_function(signature, index=t.I64).function if wide else lowered.function
-    arrays = {n: (kind.element, kind.rank) for n, kind in signature.arrays.items()}
+    sums = summed_arrays(signature.source, signature.arrays)
+    arrays = {n: (t.I64 if n in sums else kind.element, kind.rank) for n, kind in signature.arrays.items()}
     uniforms = {n: value_type(signature.parameters[n]) for n in signature.parameters}
     arguments = ThreadwiseArguments(
         signature.indices, arrays, uniforms, t.I64 if wide else t.I32, narrow=bool(narrow),
@@ -80,7 +82,7 @@ def build_threadwise(function: ir.Function, arguments: ThreadwiseArguments) -> i
     if arguments.guards:
         kinds = {n: kind for n, (kind, _) in arguments.arrays.items()}
         place = tuple(ir.Local(i, index) for i in arguments.indices)
-        tested = guarded(body, arguments.guards, kinds, index)
+        tested = guarded(body, arguments.guards, kinds, lambda array: index)
         body = (*tested, ir.StoreElement(OUTSIDE, place, ir.Local(OUTSIDE, t.I64)))
     written = {s.array for s in statements(body) if isinstance(s, ir.ElementWrite)}
     arrays: list[ir.ArrayArgument] = []

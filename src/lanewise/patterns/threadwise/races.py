@@ -26,11 +26,9 @@ def _refuse_mixtures(every: tuple[Access, ...]) -> None:
         s, scatter = access.statement, first.get(access.array)
         if scatter is None or (isinstance(s, ir.ScatterElement) and s.operation == scatter.operation):
             continue
-        does = (
-            f"lw.scatter_{s.operation}" if isinstance(s, ir.ScatterElement) else "stored" if access.is_store else "read"
-        )
+        does = f"lw.{s.name}" if isinstance(s, ir.ScatterElement) else "stored" if access.is_store else "read"
         raise CompileError(
-            f"an array that is scattered to is touched by lw.scatter_{scatter.operation} alone", s.location,
+            f"an array that is scattered to is touched by lw.{scatter.name} alone", s.location,
             found=f"{_place(s)}, {does} while other threads scatter to {s.array}",
             wanted="another array, or another kernel for it",
         )  # fmt: skip
@@ -43,8 +41,8 @@ def _race(access: Access, shared: tuple[str, ...]) -> CompileError:
         "several threads write one element", s.location,
         found=f"{_place(s)}, the same for all values of {which}",
         wanted=f"{which} among the indices, or a condition that one value of {which} meets: if {shared[0]} == 0:",
-        hint=f"a sum over {shared[0]} is a loop in one thread: leave {shared[0]} out of the indices; whole numbers are added by "
-        "many threads with lw.scatter_add",
+        hint=f"a sum over {shared[0]} is a loop in one thread: leave {shared[0]} out of the indices; numbers are added by many "
+        "threads with lw.scatter_add",
     )  # fmt: skip
 
 

@@ -52,7 +52,9 @@ def prove(calls: Calls, arguments: Arguments) -> None:
         outside = array_module(arguments.device).empty(_extents(calls, arguments.totals), np.int64)
         arguments.added[OUTSIDE] = (outside.reshape(-1), t.I64)
         watched = partial(_tested_before, tested) if summed else _tested_within
-        arguments.around = partial(watched, calls, arguments, outside)
+        sums, arguments.around = arguments.around, partial(watched, calls, arguments, outside)
+        if sums is not None:
+            arguments.surround(sums)
 
 
 def _tested_within(calls: Calls, arguments: Arguments, outside: Any, launch: Launch) -> Launch:

@@ -1,0 +1,49 @@
+"""Stable compaction of plain arrays: the rows whose mask is true, in their order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from lanewise.checks import shown
+from lanewise.collective import compaction_device, compaction_host
+from lanewise.collective.arrays import check_row, device_of, place_of
+from lanewise.errors import ArgumentError
+
+ADVICE = "a comparison makes one: values > 0"
+MOST = 2**31 - 1  # rows whose places have 32 bits
+
+
+def check_mask(mask: Any, count: int, device: str) -> None:
+    """Refuse what is no mask of that many elements on this device."""
+    check_row("compact: the mask", mask, ("bool",), ADVICE)
+    if len(mask) != count:
+        raise ArgumentError(
+            f"compact: the mask has {len(mask):,} elements, and the array {count:,}; one for each is wanted"
+        )
+    if (lies := "cpu" if isinstance(mask, np.ndarray) else device_of(mask)) != device:
+        raise ArgumentError(f"compact: the mask lies on {lies!r}, and the array on {device!r}; bring them together")
+
+
+def compact_array(array: Any, mask: Any) -> Any:
+    """See `lanewise.compact`."""
+    on_host = isinstance(array, np.ndarray)
+    wanted = (
+        "compact: the array must be a contiguous array of NumPy or CuPy with at least one axis, or an array of records"
+    )
+    if isinstance(array, np.ma.MaskedArray) or not (on_host or hasattr(array, "__cuda_array_interface__")):
+        raise ArgumentError(f"{wanted}, found {shown(array)}")
+    if not array.ndim or not array.flags.c_contiguous or array.dtype.hasobject or not array.dtype.itemsize:
+        raise ArgumentError(
+            f"{wanted}, found one of {array.dtype} with shape {tuple(array.shape)} on {place_of(array)}"
+        )
+    check_mask(mask, len(array), "cpu" if on_host else device_of(array))
+    return (compaction_host if on_host else compaction_device).compact(array, mask)
+
+
+def kept_places(mask: Any) -> Any:
+    """The places of what is true, in order, as int32, where the mask lies."""
+    if len(mask) > MOST:
+        raise ArgumentError(f"compact: {len(mask):,} records; 32 bits count the places of {MOST:,}")
+    return (compaction_host if isinstance(mask, np.ndarray) else compaction_device).places(mask)

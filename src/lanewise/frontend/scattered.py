@@ -1,0 +1,50 @@
+"""The arrays that a function scatters to, by its text: what a call writes is known before anything is compiled."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from functools import lru_cache, reduce
+from typing import Any
+
+from lanewise.array_types import ArrayType
+from lanewise.frontend.source import Source
+from lanewise.ir import nodes as ir
+
+
+def operation_of(value: Any) -> ir.ScatterOperation | None:
+    """What a function scatters, or None for one that does not."""
+    return getattr(value, "__lanewise_scatter__", None) if callable(value) else None
+
+
+def scattered_arrays(source: Source) -> set[str]:
+    """The names that a function hands to scatters first."""
+    return {name for name, _ in _scatters(source)}
+
+
+def summed_arrays(source: Source, arrays: Mapping[str, ArrayType]) -> set[str]:
+    """The arrays of floats that a function adds to."""
+    added = {name for name, operation in _scatters(source) if operation == "add"}
+    return {n for n in added if n in arrays and arrays[n].element.is_float}
+
+
+@lru_cache(maxsize=256)
+def _scatters(source: Source) -> tuple[tuple[str, ir.ScatterOperation], ...]:
+    """The scatters of a function: every call asks for them."""
+    calls = [n for n in ast.walk(source.tree) if isinstance(n, ast.Call) and n.args and isinstance(n.args[0], ast.Name)]
+    names = source.names() if calls else {}
+    made: list[tuple[str, ir.ScatterOperation]] = []
+    for call in calls:
+        operation = operation_of(_value(call.func, names))
+        if operation and isinstance(array := call.args[0], ast.Name):
+            made.append((array.id, operation))
+    return tuple(made)
+
+
+def _value(node: ast.expr, names: dict[str, Any]) -> Any:
+    """What a name with attributes stands for; None for anything else."""
+    path: list[str] = []
+    while isinstance(node, ast.Attribute):
+        path.insert(0, node.attr)
+        node = node.value
+    return reduce(lambda x, n: getattr(x, n, None), path, names.get(node.id)) if isinstance(node, ast.Name) else None

@@ -1,0 +1,113 @@
+"""Compaction: NumPy's boolean index is the oracle, on both devices and for records in every layout."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as nps
+
+import lanewise as lw
+from lanewise.collective import compaction_device
+from lanewise.errors import ArgumentError
+from lanewise.runtime.nvrtc import compile_cubin
+
+DEVICES = [pytest.param("cuda", marks=pytest.mark.cuda), "cpu"]
+LAYOUTS = [lw.SoA(), lw.AoS(), lw.AoSoA(8), lw.SoAoAS()]
+
+
+def on(device: str, array: Any, mask: Any) -> Any:
+    if device == "cpu":
+        return lw.compact(array, mask)
+    import cupy
+
+    return lw.compact(cupy.asarray(array), cupy.asarray(mask)).get()
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@given(data=st.data())
+def test_rows_are_those_of_a_boolean_index(device: str, data: st.DataObject) -> None:
+    dtype = data.draw(st.sampled_from(["f4", "f8", "i2", "u1", "?", "c16", "f2"]))
+    shape = data.draw(st.sampled_from([(), (3,), (2, 2), (0,), (8,)]))
+    count = data.draw(st.integers(0, 40) | st.sampled_from([4096, 16_384, 16_385]))
+    rng = np.random.default_rng(count)
+    array = (rng.random((count, *shape)) * 100).astype(dtype)
+    mask = rng.random(count) < data.draw(st.sampled_from([0.0, 0.3, 1.0]))
+    result = on(device, array, mask)
+    assert result.dtype == array.dtype
+    assert result.shape == array[mask].shape
+    assert result.tobytes() == array[mask].tobytes()
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@given(mask=nps.arrays(bool, st.integers(0, 100)), skipped=st.integers(0, 5))
+def test_arrays_may_begin_anywhere(device: str, mask: Any, skipped: int) -> None:
+    array = np.arange(len(mask) + skipped, dtype=np.int32)
+    if device == "cuda":
+        import cupy
+
+        whole = cupy.asarray(np.concatenate([np.zeros(skipped, bool), mask]))
+        assert (
+            lw.compact(cupy.asarray(array)[skipped:], whole[skipped:]).get().tolist() == array[skipped:][mask].tolist()
+        )
+    else:
+        assert lw.compact(array[skipped:], mask).tolist() == array[skipped:][mask].tolist()
+
+
+@lw.record
+class Particle:
+    position: lw.vec3
+    cell: lw.i32
+    energy: lw.f64
+
+
+@pytest.mark.parametrize("device", [*DEVICES, "python"])
+@pytest.mark.parametrize("layout", LAYOUTS, ids=str)
+def test_records_of_every_layout(device: str, layout: lw.Layout) -> None:
+    rng, n = np.random.default_rng(4), 300
+    fields = {"position": rng.random((n, 3), np.float32), "cell": np.arange(n, dtype=np.int32), "energy": rng.random(n)}
+    particles = Particle.array(**fields, layout=layout, device=device)
+    mask = rng.random(n) < 0.4
+    if device == "cuda":
+        import cupy
+
+        kept = lw.compact(particles, cupy.asarray(mask))
+    else:
+        kept = lw.compact(particles, mask)
+    assert (kept.layout, kept.device, len(kept)) == (layout, device, mask.sum())
+    assert type(kept[0]) is type(particles[0])
+    for name, values in kept.numpy().items():
+        assert values.tolist() == fields[name][mask].tolist()
+
+
+REFUSED: list[tuple[Any, Any, str]] = [
+    (np.ones(3), np.ones(2, bool), "the mask has 2 elements, and the array 3; one for each is wanted"),
+    (np.ones(3), np.ones(3), "compact: the mask must be a contiguous array of NumPy or CuPy of shape (n,) of bool"),
+    (np.ones(3), [True] * 3, "found [True, True, True]"),
+    ([1.0], np.ones(1, bool), "with at least one axis, or an array of records, found [1.0]"),
+    (np.ones((4, 2)).T, np.ones(2, bool), "found one of float64 with shape (2, 4) on the host"),
+    (np.array([None]), np.ones(1, bool), "found one of object"),
+    (np.ma.masked_array([1.0]), np.ones(1, bool), "compact: the array must be"),
+]
+
+
+@pytest.mark.parametrize(("array", "mask", "text"), REFUSED, ids=range(len(REFUSED)))
+def test_what_is_refused(array: Any, mask: Any, text: str) -> None:
+    with pytest.raises(ArgumentError) as error:
+        lw.compact(array, mask)
+    assert text in str(error.value)
+
+
+def test_records_that_are_all_left_out() -> None:
+    with pytest.raises(ArgumentError, match="the mask keeps none of the 2 records"):
+        lw.compact(Particle.zeros(2), np.zeros(2, bool))
+
+
+def test_the_texts_compile_for_a_gpu() -> None:
+    text = compaction_device.text_of
+    compile_cubin(text("kept_count", 4, 1, wide=True, counting=True), "kept_count", "sm_90")
+    compile_cubin(text("compaction", 16, 3, wide=False), "compaction", "sm_90")
+    compile_cubin(text("compaction", 4, 1, wide=True, listing=True), "compaction", "sm_90")
